@@ -123,7 +123,6 @@ course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | 
 told({Size, _, _, _, _, Seconds}, What, Fun) ->
     io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n",
               [Size, What, larder_bench_run:left()]),
-    Start = erlang:monotonic_time(millisecond),
-    Result = Fun(),
-    larder_bench_run:spent(Seconds, (erlang:monotonic_time(millisecond) - Start) / 1000),
+    {Ns, Result} = larder_bench_measure:timed(Fun),
+    larder_bench_run:spent(Seconds, Ns / 1.0e9),
     Result.

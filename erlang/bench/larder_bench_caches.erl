@@ -49,11 +49,10 @@ run() ->
               [Capacity, "trace", "cache", "hits", "1 process", "2 processes", "most",
                lists:duplicate(76, $-)]),
     Lines = lists:append([of_trace(Trace, Capacity, Runs) || Trace <- traces(Requests, Capacity)]),
-    Csv = filename:join(larder_bench_env:folder("caches-erlang"), "caches-erlang.csv"),
     Facts = larder_report:facts() ++ [{runs, Runs}, {capacity, Capacity}, {requests, Requests}],
     Header = ["trace", "cache", "hits in 100", "1 process", "2 processes", "most"],
-    ok = larder_report:write(Csv, larder_report:csv(Facts, Header, Lines)),
-    io:format("~nwritten: ~ts~n", [Csv]).
+    larder_bench_run:written(larder_bench_env:folder("caches-erlang"), "caches-erlang.csv", Facts,
+                             Header, Lines).
 
 of_trace({Name, Trace}, Capacity, Runs) ->
     Turns = [{Side#side.name, turn(Side, Trace, Capacity)}

@@ -31,15 +31,12 @@ run() ->
               "~-13s ~-8s ~12s ~12s ~8s~n",
               [Parts * Part, Part, Runs, "type", "table", "median, ms", "slowest, ms", "ratio"]),
     lists:foreach(fun print/1, Grown),
-    Path = filename:join(larder_bench_env:folder("growth"), "growth-ets.csv"),
     Lines = [[atom_to_list(Type), Name | [io_lib:format("~.3f", [F]) || F <- figures(Times)]]
              || {Name, Type, Times} <- Grown],
     Facts = larder_report:facts() ++ [{runs, Runs}, {rows_a_part, Part}],
-    ok = larder_report:write(Path,
-                             larder_report:csv(Facts,
-                                               ["type", "table", "median part (ms)",
-                                                "slowest part (ms)", "ratio"], Lines)),
-    io:format("~nwritten: ~ts~n", [Path]).
+    Header = ["type", "table", "median part (ms)", "slowest part (ms)", "ratio"],
+    larder_bench_run:written(larder_bench_env:folder("growth"), "growth-ets.csv", Facts, Header,
+                             Lines).
 
 %% Nanoseconds of each part.
 grow(Side, Type, Parts, Part, Run) ->
@@ -48,16 +45,12 @@ grow(Side, Type, Parts, Part, Run) ->
       fun() ->
               Place = larder_bench_rows:places(at_random, Parts * Part, 1),
               T = Side:new([Type]),
-              Times = [timed(fun() -> Side:grow(T, Place, I * Part + 1, (I + 1) * Part) end)
+              Times = [larder_bench_measure:timed(fun() ->
+                           ok = Side:grow(T, Place, I * Part + 1, (I + 1) * Part) end)
                        || I <- lists:seq(0, Parts - 1)],
               true = Side:delete(T),
-              Times
+              [Ns || {Ns, ok} <- Times]
       end, ?HEAP).
-
-timed(Fun) ->
-    Start = erlang:monotonic_time(),
-    ok = Fun(),
-    erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond).
 
 %% Part by part, the least of the runs: a pause of the table's own comes at the same rows each time.
 least([Times]) -> Times;

@@ -7,7 +7,7 @@
 %% and the process has a heap that garbage seldom fills.
 -module(larder_bench_measure).
 
--export([course/4, with_data/3, in_own_process/2, median/1]).
+-export([course/4, with_data/3, in_own_process/2, timed/1, rotated/2, columns/1, median/1]).
 
 -export_type([measured/0]).
 
@@ -62,6 +62,8 @@ rounds(Side, Table, Steps, Rounds) ->
     maps:from_list([{Step, lists:sum([Ns || {Ns, _} <- Of]) / lists:sum([N || {_, N} <- Of])}
                     || {Step, Of} <- lists:zip(Steps, columns(Times))]).
 
+%% @doc Lists of lines as lists of columns.
+-spec columns([[Cell]]) -> [[Cell]].
 columns([[] | _]) -> [];
 columns(Lists) -> [[hd(L) || L <- Lists] | columns([tl(L) || L <- Lists])].
 
@@ -69,15 +71,17 @@ round(Side, Table, Steps, Data) -> [step(Side, Step, Table, Data) || Step <- Ste
 
 %% All rows at once want a heap of their own.
 step(Side, match_all, Table, #{size := Size} = Data) when Size * ?RESULT > ?HEAP ->
-    in_own_process(fun() -> timed(Side, match_all, Table, Data) end, Size * ?RESULT);
+    in_own_process(fun() -> timed(fun() -> Side:run(match_all, Table, Data) end) end,
+                   Size * ?RESULT);
 step(Side, Step, Table, Data) ->
-    timed(Side, Step, Table, Data).
+    timed(fun() -> Side:run(Step, Table, Data) end).
 
-timed(Side, Step, Table, Data) ->
+%% @doc The nanoseconds that `Fun' takes, and what it gives.
+-spec timed(fun(() -> Result)) -> {non_neg_integer(), Result}.
+timed(Fun) ->
     Start = erlang:monotonic_time(),
-    Operations = Side:run(Step, Table, Data),
-    Time = erlang:monotonic_time() - Start,
-    {erlang:convert_time_unit(Time, native, nanosecond), Operations}.
+    Result = Fun(),
+    {erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond), Result}.
 
 %% @doc Runs `Fun' in a process that starts with so many words of heap.
 -spec in_own_process(fun(() -> Result), pos_integer()) -> Result.
@@ -95,6 +99,13 @@ in_own_process(Fun, Heap) ->
         {'DOWN', Monitor, process, Pid, Reason} ->
             exit(Reason)
     end.
+
+%% @doc The items, beginning with another one in each turn, so that none is always the first.
+-spec rotated(non_neg_integer(), [Item]) -> [Item].
+rotated(_, []) -> [];
+rotated(Turn, Items) ->
+    {First, Last} = lists:split(Turn rem length(Items), Items),
+    Last ++ First.
 
 %% @doc The middle one, or the mean of the two in the middle.
 -spec median([number(), ...]) -> float().

@@ -47,15 +47,11 @@ run() ->
     lists:foreach(fun({_, Peer}) -> peer:stop(Peer) end, Sides),
     io:format("~n~b of ~b operations are slower on Larder, ~b with the backend~n",
               [slower(larder, Lines), length(Lines), slower(backend, Lines)]),
-    Csv = filename:join(Folder, "mnesia.csv"),
     Facts = larder_report:facts()
         ++ [{mnesia, os:getenv("LARDER_BENCH_MNESIA_VERSION", "unknown")}, {rows, Rows},
             {runs, Runs}],
-    ok = larder_report:write(Csv,
-                             larder_report:csv(Facts, ["operation", "ets_ns", "larder_ns", "ratio",
-                                                       "backend_ns", "backend_ratio"],
-                                               [csv(L) || L <- Lines])),
-    io:format("written: ~ts~n", [Csv]).
+    Header = ["operation", "ets_ns", "larder_ns", "ratio", "backend_ns", "backend_ratio"],
+    larder_bench_run:written(Folder, "mnesia.csv", Facts, Header, [csv(L) || L <- Lines]).
 
 slower(Side, Lines) ->
     length([x || {_, #{ets := Ets} = Times} <- Lines, maps:get(Side, Times, 0) > Ets]).
@@ -71,9 +67,9 @@ arguments(Side) ->
 line(N, Name, Sides, Runs) ->
     Able = [S || {Side, _} = S <- Sides, Side =/= backend orelse Name =/= ?NO_BACKEND],
     _ = [measured(N, Side) || Side <- Able],
-    Turns = [turn(N, rotated(Run, Able)) || Run <- lists:seq(1, Runs)],
-    Times = maps:from_list([{Side, median([maps:get(Side, Turn) || Turn <- Turns])}
-                            || {Side, _} <- Able]),
+    Turns = [turn(N, larder_bench_measure:rotated(Run, Able)) || Run <- lists:seq(1, Runs)],
+    Median = fun(Side) -> larder_bench_measure:median([maps:get(Side, Turn) || Turn <- Turns]) end,
+    Times = maps:from_list([{Side, Median(Side)} || {Side, _} <- Able]),
     io:format("~-60s~s~n", [Name, [[$\s | cell(Wide, Cell)] || {Wide, Cell} <- cells(Times)]]),
     {Name, Times}.
 
@@ -88,10 +84,6 @@ cell(Wide, none) -> io_lib:format("~*s", [Wide, "-"]);
 cell(12, Time) -> io_lib:format("~12.1f", [Time]);
 cell(7, Ratio) -> io_lib:format("~7.2f", [Ratio]).
 
-rotated(Run, Sides) ->
-    {Last, First} = lists:split(Run rem length(Sides), Sides),
-    First ++ Last.
-
 turn(N, Sides) ->
     Measured = [{Side, measured(N, S)} || {Side, _} = S <- Sides],
     case lists:usort([Answer || {_, {_, Answer}} <- Measured]) of
@@ -100,8 +92,6 @@ turn(N, Sides) ->
     end.
 
 measured(N, {_, Peer}) -> peer:call(Peer, ?MODULE, measure, [N], 600_000).
-
-median(List) -> larder_bench_measure:median(List).
 
 numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 
@@ -164,10 +154,8 @@ measure(N) ->
     larder_bench_measure:in_own_process(
       fun() ->
               _ = Before(),
-              Start = erlang:monotonic_time(),
-              {Calls, Answer} = Work(),
-              Time = erlang:monotonic_time() - Start,
-              {erlang:convert_time_unit(Time, native, nanosecond) / Calls, Answer}
+              {Ns, {Calls, Answer}} = larder_bench_measure:timed(Work),
+              {Ns / Calls, Answer}
       end, ?HEAP).
 
 %%% The operations
@@ -179,28 +167,20 @@ operations(Rows) ->
 
 transactions(Rows) ->
     Calls = max(1, Rows div 2),
-    [op("transaction of one write",
-        fun() -> each(Calls, fun(I) -> done(fun() -> mnesia:write(row(five, I)) end) end) end),
-     op("transaction of one write, 20 fields",
-        fun() -> each(Calls, fun(I) -> done(fun() -> mnesia:write(row(twenty, I)) end) end) end),
-     op("transaction of one write, bag",
-        fun() -> each(Calls, fun(I) -> done(fun() -> mnesia:write(row(bag, I)) end) end) end),
-     op("transaction of one read",
-        fun() -> each(Calls, fun(I) -> done(fun() -> sum(mnesia:read(five, I)) end) end) end),
-     op("transaction of one read, 20 fields",
-        fun() -> each(Calls, fun(I) -> done(fun() -> sum(mnesia:read(twenty, I)) end) end) end),
-     op("transaction of a read and a write of the row",
-        fun() ->
-                each(Calls, fun(I) ->
-                    done(fun() -> [R] = mnesia:wread({five, I}), mnesia:write(R) end) end)
-        end),
-     op("transaction of a write and a delete",
-        fun() ->
-                each(Calls, fun(I) ->
-                                    done(fun() -> mnesia:write(row(fresh, I)),
-                                                  mnesia:delete({fresh, I}) end)
-                            end)
-        end),
+    [calls("transaction of one write", Calls,
+           fun(I) -> done(fun() -> mnesia:write(row(five, I)) end) end),
+     calls("transaction of one write, 20 fields", Calls,
+           fun(I) -> done(fun() -> mnesia:write(row(twenty, I)) end) end),
+     calls("transaction of one write, bag", Calls,
+           fun(I) -> done(fun() -> mnesia:write(row(bag, I)) end) end),
+     calls("transaction of one read", Calls,
+           fun(I) -> done(fun() -> sum(mnesia:read(five, I)) end) end),
+     calls("transaction of one read, 20 fields", Calls,
+           fun(I) -> done(fun() -> sum(mnesia:read(twenty, I)) end) end),
+     calls("transaction of a read and a write of the row", Calls,
+           fun(I) -> done(fun() -> [R] = mnesia:wread({five, I}), mnesia:write(R) end) end),
+     calls("transaction of a write and a delete", Calls,
+           fun(I) -> done(fun() -> mnesia:write(row(fresh, I)), mnesia:delete({fresh, I}) end) end),
      {"20 transactions of 750 writes, a write", fun clear_fresh/0,
       fun() ->
               Writes = max(1, Calls * 3 div 4),
@@ -227,58 +207,36 @@ transactions(Rows) ->
                {10 * N, mnesia:table_info(fresh, size)} end}].
 
 in_transactions(Rows) ->
-    [op("read in one transaction",
-        fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(five, I)) end) end),
-     op("read in one transaction, 20 fields",
-        fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(twenty, I)) end) end),
-     op("read in one transaction, bag",
-        fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(bag, I div 5)) end) end),
-     op("read of a row written in the transaction",
-        fun() ->
-            in_one(Rows div 2,
-                   fun(I) -> mnesia:write(row(five, I)), sum(mnesia:read(five, I)) end) end),
-     op("index_read in one transaction",
-        fun() -> in_one(Rows div 10, fun(I) -> sum(mnesia:index_read(indexed, I, group)) end) end),
-     op("select with the key bound, in one transaction",
-        fun() -> in_one(Rows, fun(I) -> sum(mnesia:select(five, bound(five, I))) end) end),
-     op("select with the key unbound, in a transaction, a row",
-        fun() -> {_, A} = in_one(1, fun(_) -> sum(mnesia:select(five, unbound(five))) end),
-                 {Rows, A} end),
-     op("match_object with the key bound, in one transaction",
-        fun() ->
-            in_one(Rows,
-                   fun(I) -> sum(mnesia:match_object({five, I, '_', '_', '_', '_'})) end) end),
-     op("next through an ordered_set in a transaction",
-        fun() ->
-            {Rows, done(fun() ->
-                steps(sorted, mnesia:first(sorted), fun mnesia:next/2, 0) end)} end),
-     op("foldl in a transaction, a row",
-        fun() ->
-            {Rows, done(fun() ->
-                mnesia:foldl(fun(R, S) -> S + element(2, R) end, 0, five) end)} end),
-     op("foldl in a transaction, 20 fields, a row",
-        fun() ->
-            {Rows, done(fun() ->
-                mnesia:foldl(fun(R, S) -> S + element(2, R) end, 0, twenty) end)} end)].
+    [in_one("read in one transaction", Rows, fun(I) -> sum(mnesia:read(five, I)) end),
+     in_one("read in one transaction, 20 fields", Rows, fun(I) -> sum(mnesia:read(twenty, I)) end),
+     in_one("read in one transaction, bag", Rows, fun(I) -> sum(mnesia:read(bag, I div 5)) end),
+     in_one("read of a row written in the transaction", Rows div 2,
+            fun(I) -> mnesia:write(row(five, I)), sum(mnesia:read(five, I)) end),
+     in_one("index_read in one transaction", Rows div 10,
+            fun(I) -> sum(mnesia:index_read(indexed, I, group)) end),
+     in_one("select with the key bound, in one transaction", Rows,
+            fun(I) -> sum(mnesia:select(five, bound(five, I))) end),
+     a_row("select with the key unbound, in a transaction, a row", Rows,
+           fun() -> done(fun() -> sum(mnesia:select(five, unbound(five))) end) end),
+     in_one("match_object with the key bound, in one transaction", Rows,
+            fun(I) -> sum(mnesia:match_object({five, I, '_', '_', '_', '_'})) end),
+     a_row("next through an ordered_set in a transaction", Rows,
+           fun() ->
+               done(fun() -> steps(sorted, mnesia:first(sorted), fun mnesia:next/2, 0) end) end),
+     a_row("foldl in a transaction, a row", Rows, fun() -> folded(five) end),
+     a_row("foldl in a transaction, 20 fields, a row", Rows, fun() -> folded(twenty) end)].
 
 dirty(Rows) ->
-    [op("dirty_read", fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(five, I)) end) end),
-     op("dirty_read, 20 fields",
-        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(twenty, I)) end) end),
-     op("dirty_read, ordered_set",
-        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(sorted, I)) end) end),
-     op("dirty_read, bag",
-        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(bag, I div 5)) end) end),
-     op("dirty_read of an absent key",
-        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(five, -I)) end) end),
-     op("dirty_write", fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(five, I)) end) end),
-     op("dirty_write, 20 fields",
-        fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(twenty, I)) end) end),
-     op("dirty_write, ordered_set",
-        fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(sorted, I)) end) end),
-     op("dirty_write, bag", fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(bag, I)) end) end),
-     op("dirty_write, indexed",
-        fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(indexed, I)) end) end),
+    [calls("dirty_read", Rows, fun(I) -> sum(mnesia:dirty_read(five, I)) end),
+     calls("dirty_read, 20 fields", Rows, fun(I) -> sum(mnesia:dirty_read(twenty, I)) end),
+     calls("dirty_read, ordered_set", Rows, fun(I) -> sum(mnesia:dirty_read(sorted, I)) end),
+     calls("dirty_read, bag", Rows, fun(I) -> sum(mnesia:dirty_read(bag, I div 5)) end),
+     calls("dirty_read of an absent key", Rows, fun(I) -> sum(mnesia:dirty_read(five, -I)) end),
+     calls("dirty_write", Rows, fun(I) -> mnesia:dirty_write(row(five, I)) end),
+     calls("dirty_write, 20 fields", Rows, fun(I) -> mnesia:dirty_write(row(twenty, I)) end),
+     calls("dirty_write, ordered_set", Rows, fun(I) -> mnesia:dirty_write(row(sorted, I)) end),
+     calls("dirty_write, bag", Rows, fun(I) -> mnesia:dirty_write(row(bag, I)) end),
+     calls("dirty_write, indexed", Rows, fun(I) -> mnesia:dirty_write(row(indexed, I)) end),
      {"dirty_write of new rows", fun clear_fresh/0,
       fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(fresh, I)) end) end},
      {"dirty_delete", fun() -> fill(fresh, Rows) end,
@@ -288,71 +246,61 @@ dirty(Rows) ->
                fill(bag, Rows), A end},
      {"dirty_update_counter", fun() -> mnesia:clear_table(counter) end,
       fun() -> each(Rows, fun(I) -> mnesia:dirty_update_counter(counter, I rem 100, 2) end) end},
-     op("dirty_index_read",
-        fun() ->
-            each(Rows div 10, fun(I) -> sum(mnesia:dirty_index_read(indexed, I, group)) end) end),
-     op("dirty_first and dirty_next, a row",
-        fun() -> {Rows, steps(five, mnesia:dirty_first(five), fun mnesia:dirty_next/2, 0)} end),
-     op("dirty_last and dirty_prev, ordered_set, a row",
-        fun() -> {Rows, steps(sorted, mnesia:dirty_last(sorted), fun mnesia:dirty_prev/2, 0)} end),
-     op("read in an activity of kind ets",
-        fun() ->
-                mnesia:ets(fun() -> each(Rows, fun(I) -> sum(mnesia:read(five, I)) end) end)
-        end),
+     calls("dirty_index_read", Rows div 10,
+           fun(I) -> sum(mnesia:dirty_index_read(indexed, I, group)) end),
+     a_row("dirty_first and dirty_next, a row", Rows,
+           fun() -> steps(five, mnesia:dirty_first(five), fun mnesia:dirty_next/2, 0) end),
+     a_row("dirty_last and dirty_prev, ordered_set, a row", Rows,
+           fun() -> steps(sorted, mnesia:dirty_last(sorted), fun mnesia:dirty_prev/2, 0) end),
+     op(?NO_BACKEND,
+        fun() -> mnesia:ets(fun() -> each(Rows, fun(I) -> sum(mnesia:read(five, I)) end) end) end),
      op("write in an activity of kind async_dirty",
         fun() ->
-                mnesia:async_dirty(fun() ->
-                    each(Rows, fun(I) -> mnesia:write(row(five, I)) end) end)
+            mnesia:async_dirty(fun() -> each(Rows, fun(I) -> mnesia:write(row(five, I)) end) end)
         end)].
 
 searches(Rows) ->
-    [op("dirty_select with the key bound",
-        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_select(five, bound(five, I))) end) end),
-     op("dirty_select with the key bound, 20 fields",
-        fun() ->
-                each(Rows, fun(I) ->
-                                   Head = list_to_tuple([twenty, I | lists:duplicate(19, '_')]),
-                                   sum(mnesia:dirty_select(twenty, [{Head, [], ['$_']}]))
-                           end)
-        end),
-     op("dirty_select with the key unbound, a row",
-        fun() -> {_, A} = each(1, fun(_) -> sum(mnesia:dirty_select(five, unbound(five))) end),
-                 {Rows, A} end),
-     op("dirty_select with the key unbound, ordered_set, a row",
-        fun() -> {_, A} = each(1, fun(_) -> sum(mnesia:dirty_select(sorted, unbound(sorted))) end),
-                 {Rows, A} end),
-     op("dirty_match_object with the key bound",
-        fun() ->
-            each(Rows, fun(I) ->
-                sum(mnesia:dirty_match_object({five, I, '_', '_', '_', '_'})) end) end),
-     op("dirty_match_object with the key unbound, a row",
-        fun() ->
-            Pattern = {five, '_', 7, '_', '_', '_'},
-            {_, A} = each(1, fun(_) -> sum(mnesia:dirty_match_object(Pattern)) end),
-            {Rows, A}
-        end),
-     op("dirty_index_match_object",
-        fun() ->
-            each(Rows div 10, fun(I) ->
-                sum(mnesia:dirty_index_match_object({indexed, '_', I, '_', '_', '_'}, group))
-            end)
-        end)].
+    [calls("dirty_select with the key bound", Rows,
+           fun(I) -> sum(mnesia:dirty_select(five, bound(five, I))) end),
+     calls("dirty_select with the key bound, 20 fields", Rows,
+           fun(I) ->
+               Head = list_to_tuple([twenty, I | lists:duplicate(19, '_')]),
+               sum(mnesia:dirty_select(twenty, [{Head, [], ['$_']}]))
+           end),
+     a_row("dirty_select with the key unbound, a row", Rows,
+           fun() -> sum(mnesia:dirty_select(five, unbound(five))) end),
+     a_row("dirty_select with the key unbound, ordered_set, a row", Rows,
+           fun() -> sum(mnesia:dirty_select(sorted, unbound(sorted))) end),
+     calls("dirty_match_object with the key bound", Rows,
+           fun(I) -> sum(mnesia:dirty_match_object({five, I, '_', '_', '_', '_'})) end),
+     a_row("dirty_match_object with the key unbound, a row", Rows,
+           fun() -> sum(mnesia:dirty_match_object({five, '_', 7, '_', '_', '_'})) end),
+     calls("dirty_index_match_object", Rows div 10,
+           fun(I) ->
+               sum(mnesia:dirty_index_match_object({indexed, '_', I, '_', '_', '_'}, group))
+           end)].
 
 whole_tables(Rows) ->
-    [op("dirty_all_keys, a row", fun() -> {Rows, lists:sum(mnesia:dirty_all_keys(five))} end),
-     op("table_info of size", fun() -> each(Rows, fun(_) -> mnesia:table_info(five, size) end) end),
+    [a_row("dirty_all_keys, a row", Rows, fun() -> lists:sum(mnesia:dirty_all_keys(five)) end),
+     calls("table_info of size", Rows, fun(_) -> mnesia:table_info(five, size) end),
      {"clear_table, a table", fun() -> fill(fresh, Rows) end,
       fun() -> {1, {mnesia:clear_table(fresh), mnesia:table_info(fresh, size)}} end},
-     op("create_table and delete_table, a table",
-        fun() ->
-                each(5, fun(_) ->
-                                {atomic, ok} = create(passing, []),
-                                {atomic, ok} = mnesia:delete_table(passing),
-                                1
-                        end)
-        end)].
+     calls("create_table and delete_table, a table", 5,
+           fun(_) ->
+               {atomic, ok} = create(passing, []),
+               {atomic, ok} = mnesia:delete_table(passing),
+               1
+           end)].
 
 op(Name, Work) -> {Name, fun() -> ok end, Work}.
+
+%% So many calls, each of its own or all in one transaction.
+calls(Name, N, Call) -> op(Name, fun() -> each(N, Call) end).
+
+in_one(Name, N, Call) -> op(Name, fun() -> done(fun() -> each(N, Call) end) end).
+
+%% What goes over all rows, by the row.
+a_row(Name, Rows, Call) -> op(Name, fun() -> {Rows, Call()} end).
 
 clear_fresh() -> {atomic, ok} = mnesia:clear_table(fresh).
 
@@ -364,7 +312,8 @@ done(Fun) ->
     {atomic, Result} = mnesia:transaction(Fun),
     Result.
 
-in_one(N, Fun) -> done(fun() -> each(N, Fun) end).
+folded(Table) ->
+    done(fun() -> mnesia:foldl(fun(R, Sum) -> Sum + element(2, R) end, 0, Table) end).
 
 many(0, _) -> ok;
 many(N, Fun) ->

@@ -51,11 +51,10 @@ run() ->
               [Runs, "operation", "rows", "ets", "larder", "times", "spread",
                lists:duplicate(103, $-)]),
     Lines = lists:append([of_size(Size, Runs, Operations) || Size <- Sizes]),
-    Csv = filename:join(larder_bench_env:folder("ranks"), "ranks.csv"),
     Facts = larder_report:facts() ++ [{runs, Runs}],
     Header = ["operation", "rows", "ets_ns", "larder_ns", "times", "spread"],
-    ok = larder_report:write(Csv, larder_report:csv(Facts, Header, [csv(Line) || Line <- Lines])),
-    io:format("~nwritten: ~ts~n", [Csv]).
+    larder_bench_run:written(larder_bench_env:folder("ranks"), "ranks.csv", Facts, Header,
+                             [csv(Line) || Line <- Lines]).
 
 of_size(Size, Runs, Operations) ->
     persistent_term:put(?MODULE, rows(Size)),
@@ -131,7 +130,7 @@ line({Name, _, _, _, _} = Operation, Size, Runs, Calls, Tables) ->
                 || Run <- lists:seq(0, turns(Operation, Runs))]),
     Sides = [[E || {E, _} <- Turns], [L || {_, L} <- Turns]],
     [Ets, Larder] = [lists:min(Times) || Times <- Sides],
-    Spread = lists:max([median(Times) / lists:min(Times) || Times <- Sides]),
+    Spread = lists:max([larder_bench_measure:median(Times) / lists:min(Times) || Times <- Sides]),
     io:format("~-48s ~9b ~12.1f ~12.1f ~10.2f ~7.2f~n",
               [Name, Size, Ets, Larder, Ets / Larder, Spread]),
     {Name, Size, Ets, Larder, Spread}.
@@ -141,8 +140,8 @@ turns({_, _, linear, _, _}, Runs) -> Runs;
 turns({_, _, short, _, _}, Runs) -> 4 * Runs.
 
 turn(Operation, Size, Calls, [Ets, Larder], Run) ->
-    Order = case Run rem 2 of 0 -> [Ets, Larder]; 1 -> [Larder, Ets] end,
-    Measured = [{M, measured(Operation, M, Tables, Size, Calls, Run)} || {M, Tables} <- Order],
+    Measured = [{M, measured(Operation, M, Tables, Size, Calls, Run)}
+                || {M, Tables} <- larder_bench_measure:rotated(Run, [Ets, Larder])],
     {EtsNs, Answer} = proplists:get_value(ets, Measured),
     case proplists:get_value(larder, Measured) of
         {LarderNs, Answer} -> {EtsNs, LarderNs};
@@ -154,18 +153,15 @@ measured({_, Which, _, Ets, Larder}, M, Tables, Size, Calls, Run) ->
     Table = maps:get(Which, Tables),
     larder_bench_measure:in_own_process(fun() ->
         All = persistent_term:get(?MODULE),
-        Start = erlang:monotonic_time(),
-        Sum = each(Calls, Run * 7919, Size, fun(N) -> Call(Table, element(N, All)) end, 0),
-        Time = erlang:monotonic_time() - Start,
-        {erlang:convert_time_unit(Time, native, nanosecond) / Calls, Sum}
+        Each = fun(N) -> Call(Table, element(N, All)) end,
+        {Ns, Sum} = larder_bench_measure:timed(fun() -> each(Calls, Run * 7919, Size, Each, 0) end),
+        {Ns / Calls, Sum}
     end, ?HEAP).
 
 %% Rows in no order.
 each(0, _, _, _, Sum) -> Sum;
 each(Calls, N, Size, Call, Sum) ->
     each(Calls - 1, N + 1, Size, Call, Sum + Call(1 + erlang:phash2(N, Size))).
-
-median(List) -> larder_bench_measure:median(List).
 
 csv({Name, Size, Ets, Larder, Spread}) ->
     [{text, Name}, integer_to_list(Size), io_lib:format("~.1f", [Ets]),

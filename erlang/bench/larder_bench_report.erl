@@ -61,10 +61,8 @@ medians(#{ets := Ets, larder := Larder}) ->
 %% @doc Writes bench.csv into the folder; `larder-bench report' draws it.
 -spec files(file:filename(), [{pos_integer(), [measured()]}], [{atom(), term()}]) -> ok.
 files(Folder, BySize, Facts) ->
-    Csv = filename:join(Folder, "bench.csv"),
     Lines = lists:append([csv(Size, All) || {Size, All} <- BySize]),
-    ok = larder_report:write(Csv, larder_report:csv(Facts, header(), Lines)),
-    io:format("~nwritten: ~ts~n", [Csv]).
+    larder_bench_run:written(Folder, "bench.csv", Facts, header(), Lines).
 
 header() ->
     ["rows", "row", "type", "operation", "unit", "ets", "larder", "ratio", "ratio_least",

@@ -2,7 +2,7 @@
 %% corrected by how long things have taken so far.
 -module(larder_bench_run).
 
--export([ended/1, expect/2, spent/2, skipped/1, left/0]).
+-export([ended/1, written/5, expect/2, spent/2, skipped/1, left/0]).
 
 %% @doc Runs it and stops the node, with status 1 if it fails.
 -spec ended(fun(() -> ok)) -> no_return().
@@ -18,6 +18,14 @@ ended(Fun) ->
                      1
              end,
     halt(Status, [{flush, true}]).
+
+%% @doc Writes what was measured as a CSV into the folder of its bench, and says where.
+-spec written(file:filename(), string(), [{atom(), term()}], [iodata()],
+              [[larder_report:cell()]]) -> ok.
+written(Folder, Name, Facts, Header, Lines) ->
+    Path = filename:join(Folder, Name),
+    ok = larder_report:write(Path, larder_report:csv(Facts, Header, Lines)),
+    io:format("~nwritten: ~ts~n", [Path]).
 
 %% @doc Expects all to take so many seconds; what differs from that says little until so many more
 %% were spent.

@@ -103,15 +103,12 @@ outcome(#{name := Name} = Scenario, Type, Processes, Ms, Runs) ->
     io:format(standard_error, "  ~s, ~s, ~b processes~n", [Name, Type, Processes]),
     Contenders = [C || {Side, _, Options} = C <- contenders(Type), offered(Side, [Type | Options])],
     Rates = [[{Called, rate({Side, Called, [Type | Options]}, Scenario, Processes, Ms)}
-              || {Side, Called, Options} <- turned(Run, Contenders)]
+              || {Side, Called, Options} <- larder_bench_measure:rotated(Run, Contenders)]
              || Run <- lists:seq(1, Runs)],
     #{scenario => Scenario, type => Type, processes => Processes,
       rates => [{Called,
                  larder_bench_measure:median([proplists:get_value(Called, Rate) || Rate <- Rates])}
                 || {_, Called, _} <- Contenders]}.
-
-turned(Run, Contenders) when Run rem 2 =:= 0 -> lists:reverse(Contenders);
-turned(_, Contenders) -> Contenders.
 
 offered(Side, Options) ->
     case Side:new_with(Options) of
@@ -140,9 +137,8 @@ rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, 
 %% stop.
 worker(Side, Table, Mix, Seed) ->
     receive go -> ok end,
-    Start = erlang:monotonic_time(),
-    Done = Side:work(Table, Mix, Seed),
-    Done / (erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond) / 1.0e9).
+    {Ns, Done} = larder_bench_measure:timed(fun() -> Side:work(Table, Mix, Seed) end),
+    Done / (Ns / 1.0e9).
 
 %%% Reports
 
@@ -186,15 +182,12 @@ sides(#{rates := [{"larder", Larder} | Others]}) ->
 
 files(Outcomes, Facts) ->
     Folder = larder_bench_env:folder("scaling"),
-    Csv = filename:join(Folder, "scaling.csv"),
     Svg = filename:join(Folder, "scaling.svg"),
-    ok = larder_report:write(Csv,
-                             larder_report:csv(Facts,
-                                               ["part", "scenario", "type", "processes", "larder",
-                                                "ets_best", "ets_options", "ratio"],
-                                                    [line(O) || O <- Outcomes])),
     ok = larder_report:write(Svg, svg(Outcomes)),
-    io:format("~nwritten: ~ts, ~ts~n", [Csv, Svg]).
+    Header = ["part", "scenario", "type", "processes", "larder", "ets_best", "ets_options",
+              "ratio"],
+    larder_bench_run:written(Folder, "scaling.csv", Facts, Header, [line(O) || O <- Outcomes]),
+    io:format("written: ~ts~n", [Svg]).
 
 %% Operations a second of Larder, and of `ets' with the options that serve it best.
 line(#{scenario := #{part := Part, name := Name}, type := Type, processes := Processes} = O) ->

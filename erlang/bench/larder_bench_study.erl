@@ -167,10 +167,7 @@ in_time(What, Share, Keys, #{name := Name}) ->
                                         [What, Name])]),
     not Over.
 
-turned(_, []) -> [];
-turned(Turn, Contenders) ->
-    {First, Last} = lists:split((Turn - 1) rem length(Contenders), Contenders),
-    Last ++ First.
+turned(Turn, Contenders) -> larder_bench_measure:rotated(Turn - 1, Contenders).
 
 fits(Size, #{name := Name} = C) ->
     Needed = Size * (?KEYS + case get({row, Name}) of undefined -> ?ROW; Bytes -> 1.7 * Bytes end),
@@ -202,21 +199,14 @@ rounds(Side, Table, Size, Rounds) ->
     Size = Side:run(insert_up, Table, Data),
     Row = Side:memory(Table) / Size,
     true = Side:delete(Table),
-    {Row, [lists:sum(Of) || Of <- columns(Each)]}.
+    {Row, [lists:sum(Of) || Of <- larder_bench_measure:columns(Each)]}.
 
 %% The table is empty again afterwards.
 round(Side, Table, Data) ->
-    Times = [step(Side, Step, Table, Data) || {Step, _} <- workloads()],
+    Times = [larder_bench_measure:timed(fun() -> Side:run(Step, Table, Data) end)
+             || {Step, _} <- workloads()],
     _ = Side:run(delete_up, Table, Data),
-    Times.
-
-columns([[] | _]) -> [];
-columns(Lists) -> [[hd(L) || L <- Lists] | columns([tl(L) || L <- Lists])].
-
-step(Side, Step, Table, Data) ->
-    Start = erlang:monotonic_time(),
-    _ = Side:run(Step, Table, Data),
-    erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond).
+    [Ns || {Ns, _} <- Times].
 
 %% What goes wrong in `Fun' is the table's.
 checked(Name, Fun) ->

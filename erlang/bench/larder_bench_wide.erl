@@ -182,9 +182,8 @@ delete(#{ets := Ets, larder := Larder}) ->
     lists:foreach(fun(T) -> true = larder_bench_wide_larder:delete(T) end, Larder).
 
 timed(Fun) ->
-    Start = erlang:monotonic_time(millisecond),
-    Result = Fun(),
-    {Result, (erlang:monotonic_time(millisecond) - Start) / 1000}.
+    {Ns, Result} = larder_bench_measure:timed(Fun),
+    {Result, Ns / 1.0e9}.
 
 %%% How long it will still take
 

@@ -111,9 +111,9 @@ sides(#{ets := Ets, larder := Larder}) ->
 
 %% A pass of each side says how many make a round; the first one is not counted where it was short.
 rounds(Op, Tables, Works, Rounds, Passes) ->
-    Pass = fun(Side) -> walled(fun() -> Passes(Op, Side, Works, 0, 1) end) end,
-    [{EtsTime, EtsWall}, {LarderTime, LarderWall}] =
-        [case Pass(Side) of {_, Wall} when Wall < ?ROUND_WALL_NS -> Pass(Side); Long -> Long end
+    Pass = fun(Side) -> larder_bench_measure:timed(fun() -> Passes(Op, Side, Works, 0, 1) end) end,
+    [{EtsWall, EtsTime}, {LarderWall, LarderTime}] =
+        [case Pass(Side) of {Wall, _} when Wall < ?ROUND_WALL_NS -> Pass(Side); Long -> Long end
          || Side <- sides(Tables)],
     Wall = EtsWall + LarderWall,
     Count = max(1,
@@ -143,11 +143,6 @@ calm(Pair, Pairs, N, Most) ->
     end.
 
 disturbed(Times) -> larder_bench_measure:median(Times) > ?CALM * lists:min(Times).
-
-walled(Fun) ->
-    Start = erlang:monotonic_time(),
-    Time = Fun(),
-    {Time, nanoseconds(erlang:monotonic_time() - Start)}.
 
 nanoseconds(Time) -> erlang:convert_time_unit(Time, native, nanosecond).
 
@@ -188,11 +183,12 @@ beside(Op, Tables, Works, Rounds) ->
                                 help(Parent, Plain, list_to_tuple(Its)) end,
                        [link, {min_heap_size, ?HEAP}]),
     Passes = fun(_, Side, Those, First, Count) ->
-                     Start = erlang:monotonic_time(),
-                     Helper ! {go, Side, First, Count},
-                     _ = alone(Plain, Side, Those, First, Count),
-                     receive {Helper, done} -> ok end,
-                     nanoseconds(erlang:monotonic_time() - Start) div 2
+                     {Ns, ok} = larder_bench_measure:timed(fun() ->
+                         Helper ! {go, Side, First, Count},
+                         _ = alone(Plain, Side, Those, First, Count),
+                         receive {Helper, done} -> ok end
+                     end),
+                     Ns div 2
              end,
     Result = rounds(Plain, Tables, list_to_tuple(Own), Rounds, Passes),
     true = unlink(Helper),

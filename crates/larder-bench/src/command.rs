@@ -85,7 +85,7 @@ fn execute(Arguments { what, out, only }: Arguments) -> Result<ExitCode, Box<dyn
         What::Typed(options) => typed::run(&options, &only)?.finish(out)?,
         What::Caches(options) => caches::run(&options, &only)?.finish(out)?,
         What::Study(options) => study::run(&options, &only, out)?,
-        What::Peers(command) => return stores::main(&command, only, out),
+        What::Peers(command) => return stores::main(&command, &only, out),
         What::Report { folder, against } => {
             let out = out.unwrap_or_else(|| folder.join("report.html"));
             report::draw(&folder, against.as_deref(), &out)?;

@@ -59,7 +59,7 @@ pub enum Command {
 /// Those of the study and of the report.
 pub fn main(
     command: &Command,
-    only: Only,
+    only: &Only,
     out: Option<PathBuf>,
 ) -> Result<ExitCode, Box<dyn Error>> {
     match command {

@@ -2,12 +2,13 @@
 //! `larder-bench report`.
 
 use crate::maps::peers::Only;
-use crate::stores::jvm::{self, Java};
+use crate::stores::jvm;
 use crate::stores::peer::Trouble;
 use crate::stores::workload::{Figure, CALL};
 use crate::study::run::Run;
+use crate::study::StudyOptions;
 use crate::table::grouped;
-use crate::time::clock::said;
+use crate::time::clock::{said, Clock};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -69,40 +70,23 @@ impl PeersOptions {
     }
 }
 
-/// One who is measured.
-enum Who {
-    Here(&'static str),
-    Java(Java),
-}
+/// What measures a peer in a fresh process, with so many entries and appends.
+type Measure = Box<dyn Fn(usize, usize) -> Result<Vec<Figure>, Trouble>>;
 
-impl Who {
-    fn name(&self) -> &str {
-        match self {
-            Who::Here(name) => name,
-            Who::Java(java) => &java.name,
-        }
-    }
-
-    /// Its figures, from a fresh process.
-    fn run(&self, entries: usize, appends: usize) -> Result<Vec<Figure>, Trouble> {
-        let name = match self {
-            Who::Here(name) => name,
-            Who::Java(java) => return java.run(entries),
-        };
-        // This program once more, so that memory and caches of one store don't affect the next.
-        let program = std::env::current_exe()?;
-        let [entries, appends] = [entries, appends].map(|n| n.to_string());
-        let output = Command::new(program)
-            .args(["peers", "one", name, &entries, &appends])
-            .output()?;
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
-        // The status tells a store that is not there from one that failed. Only the latter fails
-        // the run.
-        match output.status.code() {
-            Some(0) => jvm::read(&String::from_utf8_lossy(&output.stdout)),
-            Some(code) if code == i32::from(ABSENT) => Err(Trouble::Absent(said)),
-            _ => Err(Trouble::Wrong(format!("{}: {said}", output.status))),
-        }
+/// The figures of a peer of this build. This program runs once more, so that memory and caches of
+/// one store don't affect the next.
+fn one_here(name: &str, entries: usize, appends: usize) -> Result<Vec<Figure>, Trouble> {
+    let [entries, appends] = [entries, appends].map(|n| n.to_string());
+    let output = Command::new(std::env::current_exe()?)
+        .args(["peers", "one", name, &entries, &appends])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+    // The status tells a store that is not there from one that failed. Only the latter fails the
+    // run.
+    match output.status.code() {
+        Some(0) => jvm::read(&String::from_utf8_lossy(&output.stdout)),
+        Some(code) if code == i32::from(ABSENT) => Err(Trouble::Absent(said)),
+        _ => Err(Trouble::Wrong(format!("{}: {said}", output.status))),
     }
 }
 
@@ -110,52 +94,68 @@ impl Who {
 ///
 /// # Errors
 /// A wrong answer of any peer, after the others were measured and written; or nothing measured.
-pub fn run(options: &PeersOptions, only: Only, out: &Path) -> Result<(), String> {
-    let java = jvm::all(&options.jvm).into_iter().map(Who::Java);
-    let all = super::names().into_iter().map(Who::Here).chain(java);
-    let wanted = all.filter(|one| only.has(one.name()));
-    let who: Vec<_> = wanted.map(|one| (one.name().to_owned(), one)).collect();
+pub fn run(options: &PeersOptions, only: &Only, out: &Path) -> Result<(), String> {
+    let here = super::names().into_iter().map(|name| -> (String, Measure) {
+        let measure = move |entries, appends| one_here(name, entries, appends);
+        (name.to_owned(), Box::new(measure))
+    });
+    let java = jvm::all(&options.jvm);
+    let no_java = java.is_empty();
+    let java = java.into_iter().map(|java| -> (String, Measure) {
+        (
+            java.name.clone(),
+            Box::new(move |entries, _| java.run(entries)),
+        )
+    });
+    let wanted = here.chain(java).filter(|(name, _)| only.has(name));
+    let who: Vec<_> = wanted.map(|one| (one.0.clone(), one)).collect();
     if who.is_empty() {
         return Err("no peer is called so".into());
     }
-    let mut run = Run::begin(
-        [
-            "peers",
-            "Larder beside stores from elsewhere: u64 to u64, and bytes to append to",
-            "the peers' own defaults, one thread, one process each",
-        ],
-        only,
-        out,
-    );
-    declare(&mut run, options, &who);
+    let names = [
+        "peers",
+        "Larder beside stores from elsewhere: u64 to u64, and bytes to append to",
+        "the peers' own defaults, one thread, one process each",
+    ];
+    let plain = StudyOptions {
+        no_progress: true,
+        ..StudyOptions::default()
+    };
+    let mut run = Run::begin(names, &plain, Clock::new(None, false), only, out);
+    declare(&mut run, options, no_java);
     let (mut gone, mut wrong) = (BTreeSet::new(), Vec::new());
     // The sizes in turn, and for each size the stores in turns.
     for entries in options.entries() {
         let x = format!("{} entries", grouped(entries));
-        let measured = run.in_turns(&x, (options.runs(), 1.0), &who, |run, _, one| {
-            let (name, begin) = (one.name(), Instant::now());
-            // A store that was absent or wrong once isn't tried again.
-            if gone.contains(name) {
-                return Ok(());
-            }
-            match one.run(entries, options.appends) {
-                Ok(figures) => {
-                    eprintln!("  {name}: {}", said(begin.elapsed().as_secs_f64()));
-                    for (step, figure) in figures {
-                        run.figure(step, name, &*x, figure);
+        let measured = run.in_turns(
+            &x,
+            (options.runs(), 1.0),
+            &who,
+            |run, _, (name, measure)| {
+                let begin = Instant::now();
+                // A store that was absent or wrong once isn't tried again.
+                if gone.contains(name) {
+                    return Ok(());
+                }
+                match measure(entries, options.appends) {
+                    Ok(figures) => {
+                        eprintln!("  {name}: {}", said(begin.elapsed().as_secs_f64()));
+                        for (step, figure) in figures {
+                            run.figure(step, name, &*x, figure);
+                        }
+                    }
+                    Err(why) => {
+                        run.skip(format!("{name}: {why}"));
+                        // A wrong answer fails the run, but the others are measured first.
+                        if let Trouble::Wrong(why) = why {
+                            wrong.push(format!("{name}: {why}"));
+                        }
+                        gone.insert(name.clone());
                     }
                 }
-                Err(why) => {
-                    run.skip(format!("{name}: {why}"));
-                    // A wrong answer fails the run, but the others are measured first.
-                    if let Trouble::Wrong(why) = why {
-                        wrong.push(format!("{name}: {why}"));
-                    }
-                    gone.insert(name.to_string());
-                }
-            }
-            Ok(())
-        });
+                Ok(())
+            },
+        );
         measured.map_err(|error| error.to_string())?;
     }
     // All that could be measured was measured. Write it before a wrong answer is reported.
@@ -174,7 +174,7 @@ pub fn run(options: &PeersOptions, only: Only, out: &Path) -> Result<(), String>
     }
 }
 
-fn declare(run: &mut Run, options: &PeersOptions, who: &[(String, Who)]) {
+fn declare(run: &mut Run, options: &PeersOptions, no_java: bool) {
     run.setting("runs", options.runs());
     run.setting("appends", options.appends);
     run.setting("keys a call", CALL);
@@ -186,7 +186,7 @@ fn declare(run: &mut Run, options: &PeersOptions, who: &[(String, Who)]) {
     // The page lists what is missing, so that nobody takes it for a peer that lost.
     let missing = super::missing().into_iter().chain(options.not_installed());
     missing.for_each(|text| run.skip(text));
-    if !who.iter().any(|(_, one)| matches!(one, Who::Java(_))) {
+    if no_java {
         let folder = options.jvm.display();
         run.skip(format!(
             "the JVM's maps: {folder} has none (scripts/peers.sh)"

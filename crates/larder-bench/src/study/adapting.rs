@@ -13,6 +13,7 @@ use larder_index::{pin, Direction, Start};
 use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -257,19 +258,19 @@ fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, 
 }
 
 fn settings(a: Adaptation) -> BTreeMap<String, String> {
-    [
-        ("contended", a.contended.to_string()),
-        ("quiet", a.quiet.to_string()),
-        ("more_than_one", a.more_than_one.to_string()),
-        ("high", a.high.to_string()),
-        ("low", a.low.to_string()),
-        ("clamp", a.clamp.to_string()),
-        ("depth", a.depth.to_string()),
-        ("random_join", a.random_join.to_string()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
+    let settings: [(&str, &dyn Display); 8] = [
+        ("contended", &a.contended),
+        ("quiet", &a.quiet),
+        ("more_than_one", &a.more_than_one),
+        ("high", &a.high),
+        ("low", &a.low),
+        ("clamp", &a.clamp),
+        ("depth", &a.depth),
+        ("random_join", &a.random_join),
+    ];
+    settings
+        .map(|(name, value)| (name.to_owned(), value.to_string()))
+        .into()
 }
 
 /// Lets the threads go through the phases, and looks at the tree thirty times in each.
@@ -282,7 +283,7 @@ fn play(
 ) -> (Vec<Phase>, Vec<Sample>) {
     let now = || begin.elapsed().as_secs_f64() * 1e3;
     let (mut phases, mut samples) = (Vec::new(), vec![sample(stage, now())]);
-    let seed = run.seed;
+    let seed = run.options.seed;
     // Threads go on through all phases. They look at the number of the phase before each operation.
     thread::scope(|scope| {
         for me in 0..threads {

@@ -55,9 +55,9 @@ fn run(run: &mut Run) -> Outcome {
     run.plots(PLOTS, &[("scenarios", scenarios)]);
     // Sizes, by how much time there is.
     let own: &[usize] = run.scale.pick(&[700], &[700, 7_000, 70_000], &SIZES);
-    let sizes = match run.sizes.is_empty() {
+    let sizes = match run.options.sizes.is_empty() {
         true => own.to_vec(),
-        false => run.sizes.clone(),
+        false => run.options.sizes.clone(),
     };
     if run.scale == Extent::Full {
         foresee(run, &sizes);
@@ -100,7 +100,7 @@ fn foresee(run: &mut Run, sizes: &[usize]) {
 }
 
 fn start(run: &mut Run, sizes: &str) -> Outcome<Child> {
-    let root = run.root.clone();
+    let root = run.options.root.clone();
     let folders = ["larder/ebin", "demo", "bench"].map(|f| root.join("_build").join(f));
     let there = |folder: &Path, file: &str| folder.join(file).exists();
     // Without the compiled modules the virtual machine would start and fail later.
@@ -144,7 +144,7 @@ fn start(run: &mut Run, sizes: &str) -> Outcome<Child> {
             ),
             ("LARDER_STUDY_SECONDS", seconds),
             ("LARDER_STUDY_STRICT", flag(run.clock.is_strict())),
-            ("LARDER_STUDY_PLANT", flag(run.plant)),
+            ("LARDER_STUDY_PLANT", flag(run.options.plant)),
             (
                 "LARDER_STUDY_FREE",
                 format!("{:.0}", memory::free().max(0.0)),

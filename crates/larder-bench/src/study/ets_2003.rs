@@ -108,7 +108,7 @@ fn foresee(
     taken: &mut Taken,
 ) -> Outcome {
     // A small size, which takes no time, says what a row takes in memory and time.
-    let few = KeyOrders::new(7_000, run.seed);
+    let few = KeyOrders::new(7_000, run.options.seed);
     for contender in contenders {
         course(contender, &few, 1, taken)?;
     }
@@ -186,7 +186,7 @@ fn size(
     if fit.is_empty() {
         return Ok(());
     }
-    let data = KeyOrders::new(n, run.seed);
+    let data = KeyOrders::new(n, run.options.seed);
     // More turns for small sizes, whose times vary more.
     let mut turns = run.clock.turns(turns_of(runs, n), share);
     // Small tables go through the course often: a clock is no good at microseconds.

@@ -33,6 +33,7 @@ pub use run::Run;
 use crate::maps::peers::Only;
 use crate::result::Outcome;
 use crate::time::clock;
+use clap::builder::RangedU64ValueParser;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -93,7 +94,7 @@ impl Extent {
 }
 
 /// What is to be run. Called without any choice of size, a study is run quick.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct StudyOptions {
     /// The study: ets-2003, ets-2013, ordered-set, big-memory, erlang or transactions; `all` for
     /// one after another; `list` tells what each is.
@@ -116,8 +117,8 @@ pub struct StudyOptions {
     pub runs: Option<usize>,
     /// The sizes of ets-2003, or of its workloads in the study erlang, in keys, instead of the
     /// study's own: `21000000,54000000`.
-    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
-    pub sizes: Vec<u32>,
+    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', value_parser = RangedU64ValueParser::<usize>::new().range(1..=u64::from(u32::MAX)))]
+    pub sizes: Vec<usize>,
     /// The most threads; as many as there are cores if not said.
     #[arg(long)]
     pub threads: Option<usize>,

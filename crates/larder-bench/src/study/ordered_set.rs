@@ -173,7 +173,7 @@ fn scenarios(
     (contenders, counts): (&[Contender], &[usize]),
 ) -> Outcome {
     // All contenders get the same order of keys.
-    let order = shuffled(range, run.seed);
+    let order = shuffled(range, run.options.seed);
     // Each scenario with each contender.
     let pair = |scenario| {
         contenders
@@ -301,7 +301,7 @@ fn counters(run: &mut Run, turns: (usize, f64), counts: &[usize]) -> Outcome {
         }
     }
     all.retain(|c| run.only.has(&c.name));
-    let order = shuffled(range, run.seed);
+    let order = shuffled(range, run.options.seed);
     let all = with_threads(&all, Contender::name, counts);
     run.in_turns("counters", turns, &all, |run, seed, &(one, threads)| {
         // Only inserts and deletions, each of which changes the counter.

@@ -18,18 +18,12 @@ type Place = (String, String, X);
 
 /// A study under way.
 pub struct Run {
+    /// What was asked for.
+    pub options: StudyOptions,
     /// How long it may take.
     pub scale: Extent,
-    /// Keys and orders follow from it.
-    pub seed: u64,
-    /// Keys of tables, if others were asked for than the study's own.
-    pub sizes: Vec<usize>,
     /// The most threads.
     pub threads: usize,
-    /// Whether a structure that forgets keys takes part.
-    pub plant: bool,
-    /// Where the Erlang modules lie.
-    pub root: PathBuf,
     /// Where results go.
     pub out: PathBuf,
     /// Bars.
@@ -38,7 +32,6 @@ pub struct Run {
     pub clock: Clock,
     /// Which structures are wanted.
     pub only: Only,
-    runs: Option<usize>,
     /// The plots, each with the unit of its figures and which way they are better.
     plots: Vec<(Plot, String, Better)>,
     figures: Samples<Place>,
@@ -57,20 +50,22 @@ const NO_TIME: &str = "not in the time that was given (--minutes)";
 const UNDER_WAY: &str = "what came later: the study was broken off, or is under way";
 
 impl Run {
-    /// Begins a study: its name, its title and its source.
-    pub fn begin([name, title, source]: [&str; 3], only: Only, out: &Path) -> Run {
+    /// Begins a study, its name, its title and its source, as it was asked for.
+    pub fn begin(
+        [name, title, source]: [&str; 3],
+        options: &StudyOptions,
+        clock: Clock,
+        only: &Only,
+        out: &Path,
+    ) -> Run {
         Run {
-            scale: Extent::Quick,
-            seed: 0,
-            sizes: Vec::new(),
-            threads: cores(),
-            plant: false,
-            root: PathBuf::from("."),
+            options: options.clone(),
+            scale: options.scale(),
+            threads: options.threads.unwrap_or_else(cores).max(1),
             out: out.to_owned(),
-            progress: Progress::new(true),
-            clock: Clock::new(None, false),
-            only,
-            runs: None,
+            progress: Progress::new(options.no_progress),
+            clock,
+            only: only.clone(),
             plots: Vec::new(),
             figures: Samples::new(),
             written: false,
@@ -84,31 +79,19 @@ impl Run {
         }
     }
 
-    /// Begins one as it was asked for.
+    /// Begins one of the published studies.
     pub fn new(study: &Plan, options: &StudyOptions, only: &Only, out: &Path) -> Run {
         let names = [study.name, study.title, study.source];
-        let begun = Run::begin(names, only.clone(), out);
-        let mut run = Run {
-            scale: options.scale(),
-            seed: options.seed,
-            sizes: options.sizes.iter().map(|&n| n as usize).collect(),
-            threads: options.threads.unwrap_or_else(cores).max(1),
-            plant: options.plant,
-            root: options.root.clone(),
-            progress: Progress::new(options.no_progress),
-            runs: options.runs,
-            clock: clock(study, options),
-            ..begun
-        };
+        let mut run = Run::begin(names, options, clock(study, options), only, out);
         // What was asked for is part of the result, so that it can be repeated.
         run.setting("scale", run.scale.name());
-        run.setting("seed", run.seed);
+        run.setting("seed", run.options.seed);
         run.setting("threads", run.threads);
         if !only.0.is_empty() {
             run.setting("only", only.0.join(","));
         }
-        if !run.sizes.is_empty() {
-            let sizes: Vec<_> = run.sizes.iter().map(usize::to_string).collect();
+        if !run.options.sizes.is_empty() {
+            let sizes: Vec<_> = run.options.sizes.iter().map(usize::to_string).collect();
             run.setting("sizes", sizes.join(","));
         }
         if let Some(minutes) = options.minutes {
@@ -159,7 +142,7 @@ impl Run {
                     break;
                 }
                 self.progress.at(name);
-                each(self, self.seed + turn as u64, item)?;
+                each(self, self.options.seed + turn as u64, item)?;
                 self.progress.step();
             }
         }
@@ -207,7 +190,7 @@ impl Run {
 
     /// How often things are measured, where the study would do it so often.
     pub fn runs(&mut self, own: usize) -> usize {
-        let runs = self.runs.unwrap_or(own).max(1);
+        let runs = self.options.runs.unwrap_or(own).max(1);
         self.setting("runs", runs);
         runs
     }
@@ -243,7 +226,7 @@ impl Run {
         planted: impl FnOnce() -> T,
     ) -> Outcome<Vec<T>> {
         all.retain(|one| self.only.has(name(one)));
-        all.extend(self.plant.then(planted));
+        all.extend(self.options.plant.then(planted));
         match all.is_empty() {
             true => Err(Failure::Impossible(
                 "nothing of this study is called so (--only)".into(),

@@ -58,7 +58,7 @@ const PLANTED: &str = "planted fault";
 fn run(run: &mut Run) -> Outcome {
     let runs = run.runs(run.scale.pick(1, 3, 5));
     let rows = run.scale.pick(2_000, 1_000_000, 16_000_000);
-    let rows = run.sizes.first().copied().unwrap_or(rows);
+    let rows = run.options.sizes.first().copied().unwrap_or(rows);
     run.setting("rows", rows);
     let said = grouped(rows);
     run.plots(PLOTS, &[("rows", &said)]);
@@ -201,7 +201,7 @@ fn writes(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
 /// Reads a table and its snapshot, after some keys were changed.
 fn reads(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
     let snapshot = t.snapshot();
-    let planted = run.plant.then_some(&t.made.table);
+    let planted = run.options.plant.then_some(&t.made.table);
     let mut before = 0;
     let lookups: Vec<u32> = shuffled(t.rows, 7).into_iter().take(200_000).collect();
     for changed in CHANGED {

@@ -68,7 +68,7 @@ pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Outcome {
     run.plots(APPENDS, &[("keys", &keys.to_string())]);
     run.published("append-rate", "asked for", "full speed", ASKED / 1e6, USERS);
     // The popularity of keys by Zipf's law, the same for all stores.
-    let popular = Popular::new(keys, run.seed);
+    let popular = Popular::new(keys, run.options.seed);
     run.progress.part("big-memory, appends", stores.len());
     for (i, store) in stores.iter().enumerate() {
         run.progress.at(&store.name);
@@ -115,7 +115,7 @@ impl Pace {
 fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Outcome {
     // First at full speed, which gives the rate. Then when they are due, which gives the latencies.
     let mut store = (named.make)(popular.order.len());
-    let mut random = Random::new(run.seed);
+    let mut random = Random::new(run.options.seed);
     let mut counts = vec![0u32; popular.order.len()];
     let (begin, mut done) = (Instant::now(), 0);
     // At least one write, even if the time is over.
@@ -220,7 +220,7 @@ pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Outcome {
     for size in sizes {
         run.published("sizes", "asked for", size, ASKED / 1e6, USERS);
     }
-    let popular = sizes.map(|size| Popular::new((total / size).clamp(64, most), run.seed));
+    let popular = sizes.map(|size| Popular::new((total / size).clamp(64, most), run.options.seed));
     // Each size with each store.
     let of = |(size, popular)| {
         let named = move |store: &'_ Named| format!("values of {size} bytes, {}", store.name);

@@ -104,8 +104,8 @@ pub fn turns_of(runs: usize, n: usize) -> usize {
 /// The sizes that were requested, or as many as the scale has. Those that are left out are
 /// reported.
 pub fn sizes(run: &mut Run) -> Vec<usize> {
-    if !run.sizes.is_empty() {
-        return run.sizes.clone();
+    if !run.options.sizes.is_empty() {
+        return run.options.sizes.clone();
     }
     let most = run.scale.pick(2, 4, SIZES.len());
     if most < SIZES.len() {
