@@ -62,7 +62,7 @@ pub fn parse(text: &str) -> Result<Study, String> {
         machine,
     };
     let mut groups = Vec::new();
-    for line in crate::report::read::lines::<BenchLine>(text)? {
+    for line in crate::report::lines::lines::<BenchLine>(text)? {
         // A line with neither figure begins a group: it sums up the lines behind it.
         match (line.ets, line.larder, line.ratio_least, line.ratio_most) {
             (None, ..) => groups.push(group(&line)?),

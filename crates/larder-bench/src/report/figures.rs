@@ -278,7 +278,7 @@ struct File {
 
 impl File {
     fn parse(text: &str) -> Result<Self, String> {
-        let mut reader = crate::report::read::csv(text);
+        let mut reader = crate::report::lines::csv(text);
         let header = reader.headers().map_err(|error| error.to_string())?.clone();
         let lines = reader
             .records()

@@ -21,6 +21,7 @@
 mod bench_csv;
 mod chart;
 mod figures;
+mod lines;
 mod number;
 mod page;
 mod read;

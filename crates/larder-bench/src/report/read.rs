@@ -1,26 +1,10 @@
 //! The files of a folder: studies, a tree's recording, `bench.csv` of `make bench` and `wide.csv`
 //! of `make bench-wide`.
 
-use crate::report::wide::{self, Wide};
+use crate::report::lines::{self, Wide};
 use crate::report::{bench_csv, Error};
 use crate::result::{Recording, Study};
-use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
-
-/// A CSV, but for the facts in lines that begin with `#`.
-pub fn csv(text: &str) -> csv::Reader<&[u8]> {
-    let mut reader = csv::ReaderBuilder::new();
-    reader.comment(Some(b'#')).from_reader(text.as_bytes())
-}
-
-/// Its lines, of which the columns are used that `T` has.
-///
-/// # Errors
-/// If a column is missing or a field is no number, in words.
-pub fn lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
-    let all: Result<_, _> = csv(text).deserialize().collect();
-    all.map_err(|error| error.to_string())
-}
 
 /// All that a folder has to tell.
 #[derive(Debug, Default)]
@@ -75,7 +59,7 @@ impl Findings {
             return Ok(());
         }
         if name == WIDE {
-            self.wide = Some(understood(path, wide::parse)?);
+            self.wide = Some(understood(path, lines::wide)?);
             return Ok(());
         }
         let study = if name == BENCH {

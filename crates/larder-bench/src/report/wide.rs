@@ -4,44 +4,11 @@
 //! A field is the median of the ratios of its cells (types of tables, by reference and by name).
 //! Its colour shows the distance from 1. It also has the number, so that the colour isn't needed.
 
-use crate::report::read::lines;
+use crate::report::lines::{Cell, Wide};
 use crate::report::tables::table;
 use crate::stats::{distinct, quantile, sorted};
 use maud::{html, Markup};
-use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// One cell of `wide.csv`. One that was left out has no ratio.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Cell {
-    /// What was done.
-    pub operation: String,
-    /// To what kind of rows.
-    pub kind: String,
-    /// How many there are in the table.
-    pub rows: u64,
-    /// Larder's time by that of ets.
-    pub ratio: Option<f64>,
-}
-
-/// The cells of one run, and how many were left out.
-#[derive(Debug, Default)]
-pub struct Wide {
-    /// Those with a ratio.
-    pub cells: Vec<Cell>,
-    /// How many have none.
-    pub left_out: usize,
-}
-
-/// Understands the file; an error says in words why it is no such file.
-pub fn parse(text: &str) -> Result<Wide, String> {
-    let all = lines::<Cell>(text)?;
-    let (cells, left_out): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| c.ratio.is_some());
-    Ok(Wide {
-        cells,
-        left_out: left_out.len(),
-    })
-}
 
 fn ratios<'a>(cells: impl IntoIterator<Item = &'a &'a Cell>) -> Vec<f64> {
     sorted(cells.into_iter().filter_map(|cell| cell.ratio))
@@ -137,6 +104,7 @@ fn heat(ratio: f64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::lines::wide;
 
     const FILE: &str = "# seed: 1\noperation,type,kind,rows,ratio,left_out\n\
         lookup_hit,set,int,10,0.45,\nlookup_hit,bag,int,10,3.00,\n\
@@ -144,7 +112,7 @@ mod tests {
 
     #[test]
     fn cells_become_fields_with_their_medians() {
-        let run = parse(FILE).expect("such a file");
+        let run = wide(FILE).expect("such a file");
         assert_eq!((run.cells.len(), run.left_out), (3, 1));
         let page = section(&run).into_string();
         assert!(
@@ -155,13 +123,5 @@ mod tests {
         assert!(page.contains("3 cells, 1 left out"));
         assert_eq!(page.matches("class=\"heat\"").count(), 2);
         assert!(page.contains("<td>3.00</td>"), "the worst of 10 rows");
-    }
-
-    #[test]
-    fn what_is_no_such_file_is_an_error() {
-        let header = "operation,kind,rows,ratio\n";
-        assert!(parse("a,b\n1,2\n").is_err());
-        assert!(parse(&format!("{header}next,int,10,many\n")).is_err());
-        assert!(parse(&format!("{header}next,int,10,1.5\n")).is_ok());
     }
 }
