@@ -80,6 +80,7 @@ mod contention;
 mod counters;
 mod hash;
 mod hint;
+mod mark;
 #[allow(unsafe_code)]
 mod memory;
 #[allow(unsafe_code)]

@@ -44,6 +44,7 @@ use crate::btree::record::{Record, Stored, SLOT};
 use crate::btree::search_key::SearchKey;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
 use crate::hint::Hint;
+use crate::mark::Mark;
 use crate::outside::Handle;
 use crate::scratch::with_scratch;
 use crate::sync::Backoff;
@@ -83,42 +84,18 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The number of the entry at the position, if there is one.
+    #[inline]
+    fn entry(&self) -> Option<usize> {
+        self.record.is_some().then_some(self.i)
+    }
+
     /// The value at the position, if there is one. It borrows the leaf, so the leaf can't be
     /// written to meanwhile.
     #[inline]
     fn value<'l>(&self, leaf: &'l LockedTreeLeaf<'_>) -> Option<&'l [u8]> {
         let record = self.record.as_ref();
         record.map(|record| leaf.value(self.i, record))
-    }
-}
-
-/// The mark of an entry that is being written.
-struct Mark {
-    before: u64,
-    now: u64,
-}
-
-impl Mark {
-    /// The mark of the entry at a place; 0 if there is no entry, or if `MARKED` isn't set.
-    #[inline(always)]
-    fn of<const MARKED: bool>(leaf: &LockedTreeLeaf<'_>, at: &Place<'_>) -> Mark {
-        let before = match MARKED && at.record.is_some() {
-            true => leaf.mark(at.i),
-            false => 0,
-        };
-        Mark {
-            before,
-            now: before,
-        }
-    }
-
-    /// Sets the mark, if it is another one now and there is an entry. This comes before the write,
-    /// which keeps or forgets it.
-    #[inline(always)]
-    fn set<const MARKED: bool>(self, leaf: &mut LockedTreeLeaf<'_>, at: &Place<'_>) {
-        if MARKED && self.now != self.before && at.record.is_some() {
-            leaf.set_mark(at.i, self.now);
-        }
     }
 }
 
@@ -274,7 +251,7 @@ impl BPlusTree {
         mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
-        let mut mark = Mark::of::<MARKED>(&locked, &place);
+        let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| locked.mark(i));
         // The callback sees the value in place, under the lock, and decides (invariant 3).
         let change = f(place.value(&locked), scratch, &mut mark.now);
         match (change, &place.record) {
@@ -286,7 +263,7 @@ impl BPlusTree {
             (Change::Splice(part), Some(record)) => match part.place_for(scratch) {
                 // (3) The other bytes of the value stay where they are.
                 Some(at) if !record.is_outside() => {
-                    mark.set::<MARKED>(&mut locked, &place);
+                    mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
                     locked.overwrite(record, at, scratch);
                     self.settle(guard, &place, locked, contention);
                     return true;
@@ -295,7 +272,7 @@ impl BPlusTree {
             },
             (Change::Put, _) => {}
         }
-        mark.set::<MARKED>(&mut locked, &place);
+        mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
         self.put_at(guard, &place, locked, scratch, contention);
         true
     }
@@ -414,13 +391,13 @@ impl BPlusTree {
         value: &[u8],
         mut predicate: impl FnMut(Option<&[u8]>, &mut u64) -> bool,
     ) -> Previous {
-        let mut mark = Mark::of::<MARKED>(&locked, &place);
+        let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| locked.mark(i));
         if !predicate(place.value(&locked), &mut mark.now) {
             // The predicate refuses under the lock. Dropping `locked` unlocks an unchanged leaf.
             return Previous::Refused;
         }
         let was = Previous::of(place.record.is_some());
-        mark.set::<MARKED>(&mut locked, &place);
+        mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
         self.put_at(guard, &place, locked, value, contention);
         was
     }

@@ -21,6 +21,7 @@ use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
+use crate::mark::Mark;
 use crate::outside::Handle;
 use crate::sync::Backoff;
 use crate::{Change, Key, Previous};
@@ -38,37 +39,6 @@ pub(super) struct LockedKey<'g, H>(
     pub(super) H,
     pub(super) i32,
 );
-
-/// The mark of an entry that is being written.
-struct Mark {
-    before: u64,
-    now: u64,
-}
-
-impl Mark {
-    /// The mark of an entry; 0 if there is none, or if `MARKED` isn't set.
-    #[inline(always)]
-    fn of<const MARKED: bool>(leaf: &LockedHashLeaf<'_>, hit: Option<&Hit<'_>>) -> Mark {
-        let before = match hit {
-            Some(hit) if MARKED => leaf.mark(hit),
-            _ => 0,
-        };
-        Mark {
-            before,
-            now: before,
-        }
-    }
-
-    /// Sets the mark, if it is another one now and there is an entry. This comes before the write,
-    /// which keeps or forgets it.
-    #[inline(always)]
-    fn set<const MARKED: bool>(self, leaf: &mut LockedHashLeaf<'_>, hit: Option<&Hit<'_>>) {
-        match hit {
-            Some(hit) if MARKED && self.now != self.before => leaf.set_mark(hit, self.now),
-            _ => {}
-        }
-    }
-}
 
 impl<R: KeyRule> HashOrder<R> {
     /// Step 1: locks the leaf whose range has the hash. Also returns the home of the hash, and the
@@ -174,7 +144,7 @@ impl<R: KeyRule> HashOrder<R> {
         mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
-        let mut mark = Mark::of::<MARKED>(&leaf, hit.as_ref());
+        let mut mark = Mark::of::<MARKED, _>(hit.as_ref(), |hit| leaf.mark(hit));
         // The callback decides under the lock. It may write the new value to `scratch`.
         let old = hit.as_ref().map(|hit| leaf.value(hit));
         let change = f(old, scratch, &mut mark.now);
@@ -187,7 +157,7 @@ impl<R: KeyRule> HashOrder<R> {
             (Change::Splice(part), Some(hit)) => match part.place_for(scratch) {
                 // (3) The other bytes of the value stay where they are.
                 Some(at) if !hit.outside => {
-                    mark.set::<MARKED>(&mut leaf, Some(hit));
+                    mark.set::<MARKED, _>(Some(hit), |hit, mark| leaf.set_mark(hit, mark));
                     leaf.overwrite(hit, at, scratch);
                     self.settle(guard, leaf, contention);
                     return true;
@@ -196,7 +166,7 @@ impl<R: KeyRule> HashOrder<R> {
             },
             (Change::Put, _) => {}
         }
-        mark.set::<MARKED>(&mut leaf, hit.as_ref());
+        mark.set::<MARKED, _>(hit.as_ref(), |hit, mark| leaf.set_mark(hit, mark));
         let found = LockedKey(leaf, home, hit.as_ref(), contention);
         self.store(guard, key, found, scratch);
         true
@@ -231,12 +201,12 @@ impl<R: KeyRule> HashOrder<R> {
         value: &[u8],
         mut predicate: impl FnMut(Option<&[u8]>, &mut u64) -> bool,
     ) -> Previous {
-        let mut mark = Mark::of::<MARKED>(&leaf, hit);
+        let mut mark = Mark::of::<MARKED, _>(hit, |hit| leaf.mark(hit));
         // The predicate decides under the lock: nobody can change the value before it is replaced.
         if !predicate(hit.map(|hit| leaf.value(hit)), &mut mark.now) {
             return Previous::Refused;
         }
-        mark.set::<MARKED>(&mut leaf, hit);
+        mark.set::<MARKED, _>(hit, |hit, mark| leaf.set_mark(hit, mark));
         let was = Previous::of(hit.is_some());
         self.store(guard, key, LockedKey(leaf, home, hit, contention), value);
         was

@@ -87,9 +87,9 @@ pub(crate) enum EditBuffer<'b> {
 /// Handles of old values. Their counts are released when no reader can be copying them any more. If
 /// an index panics, the handles are leaked.
 #[derive(Default)]
-struct Garbage(Handles);
+struct OldHandles(Handles);
 
-impl Garbage {
+impl OldHandles {
     /// Adds the handles of a value that is about to be removed.
     #[inline]
     fn note(&mut self, value: &[u8]) {
@@ -149,7 +149,7 @@ impl Table {
         f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
-        let mut garbage = Garbage::default();
+        let mut old_handles = OldHandles::default();
         let mut delta = 0;
         let mut decide = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
             // (1) The leaf is locked until the index has made the change. If the state word has
@@ -199,7 +199,7 @@ impl Table {
             let stays = !matches!(change, Change::Remove);
             delta = i64::from(stays) - i64::from(old.is_some());
             if let (Some(old), false) = (old, same_handles) {
-                garbage.note(old);
+                old_handles.note(old);
             }
             change
         };
@@ -210,7 +210,7 @@ impl Table {
         };
         // (4) The leaf is unlocked, and the change has taken effect, if there was one.
         op.store.count.add(delta);
-        garbage.release(op);
+        old_handles.release(op);
         outcome
     }
 
@@ -241,7 +241,7 @@ impl Table {
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;
-        let mut garbage = Garbage::default();
+        let mut old_handles = OldHandles::default();
         let mut decide = |old: Option<&[u8]>| {
             // The leaf is locked, and `old` lies in it. If the closure returns `false`, the index
             // changes nothing.
@@ -268,7 +268,7 @@ impl Table {
             // The old value is overwritten when the closure returns. Readers that have pinned
             // before may still copy its handles.
             if let Some(old) = old {
-                garbage.note(old);
+                old_handles.note(old);
             }
             true
         };
@@ -276,11 +276,12 @@ impl Table {
             Some(hint) => ix.put_near(op.guard, key, value, hint, &mut decide),
             None => ix.put(op.guard, key, value, &mut decide),
         };
-        // (4) The leaf is unlocked. After `Refused` nothing was changed, and `garbage` is empty.
+        // (4) The leaf is unlocked. After `Refused` nothing was changed, and `old_handles` is
+        // empty.
         if was == Previous::Absent {
             op.store.count.add(1);
         }
-        garbage.release(op);
+        old_handles.release(op);
         (written, was)
     }
 
@@ -298,7 +299,7 @@ impl Table {
         mut predicate: impl FnMut(&[u8]) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;
-        let mut garbage = Garbage::default();
+        let mut old_handles = OldHandles::default();
         let was = ix.remove(op.guard, key, &mut |old| {
             // (1) If the state word has changed since the operation began, change nothing.
             if !self.revalidate(op) {
@@ -311,14 +312,14 @@ impl Table {
             // (3) Remember the key. A thread that finds it missing has seen the version that the
             // unlock stores, so it finds it remembered.
             self.note_removal(key);
-            garbage.note(old);
+            old_handles.note(old);
             true
         });
         // (4) The leaf is unlocked, and the entry is gone.
         if was == Previous::Present {
             op.store.count.add(-1);
         }
-        garbage.release(op);
+        old_handles.release(op);
         (written, was)
     }
 
@@ -335,7 +336,7 @@ impl Table {
             return true;
         };
         let key = |i: u32| self.key(batch.key(i as usize));
-        let mut garbage = Garbage::default();
+        let mut old_handles = OldHandles::default();
         // An unordered batch is one leaf, which the first key leads to.
         let done = ix.remove_read(op.guard, key(first), (batch, chosen), &mut || {
             // The leaf is locked, and its version is the one that the scan has read. So its entries
@@ -349,14 +350,14 @@ impl Table {
                 chosen.iter().for_each(|&i| self.note_removal(key(i)));
             }
             let values = chosen.iter().map(|&i| batch.value(i as usize));
-            values.for_each(|value| garbage.note(value));
+            values.for_each(|value| old_handles.note(value));
             true
         });
         // (4) The leaf is unlocked, and the entries are gone.
         if done {
             op.store.count.add(-(chosen.len() as i64));
         }
-        garbage.release(op);
+        old_handles.release(op);
         done
     }
 
@@ -396,7 +397,7 @@ impl Table {
         update: impl FnOnce(&mut dyn FnMut(&mut dyn Objects)),
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
-        let mut garbage = Garbage::default();
+        let mut old_handles = OldHandles::default();
         let (mut delta, mut is_locked) = (0, false);
         update(&mut |objects| {
             is_locked = true;
@@ -411,7 +412,7 @@ impl Table {
             }
             let mut values = ValueList {
                 objects,
-                garbage: &mut garbage,
+                old_handles: &mut old_handles,
                 delta: 0,
                 place: (self, op, key),
                 refused: None,
@@ -433,7 +434,7 @@ impl Table {
         }
         // (4) The lock is released.
         op.store.count.add(delta);
-        garbage.release(op);
+        old_handles.release(op);
         // Scans of a bag wait for no lock. A reader may have armed the change stamp after
         // `revalidate` and read before the change. So count the change once more.
         after_lock();
@@ -564,7 +565,7 @@ impl From<Refused> for Written {
 /// The objects under one key, with the bookkeeping of changes.
 pub(crate) struct ValueList<'o> {
     objects: &'o mut dyn Objects,
-    garbage: &'o mut Garbage,
+    old_handles: &'o mut OldHandles,
     delta: i64,
     place: (&'o Table, &'o Operation<'o>, Key<'o>),
     /// Why a change was not made.
@@ -612,17 +613,17 @@ impl ValueList<'_> {
 
     /// Removes the objects that `f` picks, and returns their number.
     pub(crate) fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        let gone = self.objects.remove_if(&mut self.garbage.noting(f));
+        let gone = self.objects.remove_if(&mut self.old_handles.noting(f));
         self.delta -= gone as i64;
         gone
     }
 
     /// Removes all objects, and calls `f` with each, in order of arrival. Returns their number.
     pub(crate) fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
-        let garbage = &mut *self.garbage;
+        let old_handles = &mut *self.old_handles;
         // The handles are noted before `f` sees the value, which the index then frees.
         let gone = self.objects.remove_all(&mut |value| {
-            garbage.note(value);
+            old_handles.note(value);
             f(value);
         });
         self.delta -= gone as i64;
@@ -637,7 +638,7 @@ impl ValueList<'_> {
     ) -> usize {
         let gone = self
             .objects
-            .remove_same(value, &mut self.garbage.noting(same));
+            .remove_same(value, &mut self.old_handles.noting(same));
         self.delta -= gone as i64;
         gone
     }
@@ -667,7 +668,7 @@ impl ValueList<'_> {
     /// Replaces the object with this ordinal, whose value is `old`.
     fn replace(&mut self, ordinal: usize, old: &[u8], new: &[u8]) {
         raw::retain_value(new);
-        self.garbage.note(old);
+        self.old_handles.note(old);
         self.objects.replace(ordinal, new);
     }
 }
