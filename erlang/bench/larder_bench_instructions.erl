@@ -78,16 +78,9 @@ operations() ->
 %% Every kind of row, looked up and inserted over.
 by_kind_of_row() ->
     lists:append(
-      [[{"set of " ++ Kind ++ ": lookup",
-         fun() ->
-                 {T, Rows} = filled(set, Row),
-                 each(Rows, fun(R) -> [_] = larder:lookup(T, element(1, R)) end)
-         end},
-        {"set of " ++ Kind ++ ": insert over",
-         fun() ->
-                 {T, Rows} = filled(set, Row),
-                 each(Rows, fun(R) -> larder:insert(T, R) end)
-         end}]
+      [[by_rows("set of " ++ Kind ++ ": lookup", set, Row,
+                fun(T, R) -> [_] = larder:lookup(T, element(1, R)) end),
+        by_rows("set of " ++ Kind ++ ": insert over", set, Row, fun larder:insert/2)]
        || {Kind, Row} <- kinds()]).
 
 kinds() ->
@@ -123,16 +116,9 @@ of_sets() ->
      by_keys("set: lookup_element", set, fun(T, K) -> K = larder:lookup_element(T, K, 2) end),
      by_keys("set: insert_new of a key that is there", set,
              fun(T, K) -> false = larder:insert_new(T, {K, 0}) end),
-     {"set: insert of new rows",
-      fun() ->
-              T = larder:new(t, [set]),
-              each(rows(fun int/1), fun(R) -> larder:insert(T, R) end)
-      end},
-     {"set: insert_new of new rows",
-      fun() ->
-              T = larder:new(t, [set]),
-              each(rows(fun int/1), fun(R) -> true = larder:insert_new(T, R) end)
-      end},
+     new_rows("set: insert of new rows", set, rows(fun int/1), fun larder:insert/2),
+     new_rows("set: insert_new of new rows", set, rows(fun int/1),
+              fun(T, R) -> true = larder:insert_new(T, R) end),
      by_keys("set: insert_new of a list of five whose first key is there", set,
              fun(T, K) -> false = larder:insert_new(T, [{K, 0}, {-1, a}, {-2, b}, {-3, c}, {-4, d}])
              end),
@@ -156,8 +142,7 @@ of_sets() ->
      by_keys("set: update_element", set,
              fun(T, K) -> true = larder:update_element(T, K, {2, ready}) end),
      by_keys("set: next of a random key", set, fun(T, K) -> larder:next(T, K) end),
-     {"set: first and next, in order",
-      fun() -> {T, _} = filled(set, fun int/1), walk(T, fun larder:first/1, fun larder:next/2) end},
+     walk("set: first and next, in order", set, fun larder:first/1, fun larder:next/2),
      {"set: first and delete until it is empty",
       fun() ->
               {T, _} = filled(set, fun int/1),
@@ -169,41 +154,25 @@ of_sets() ->
 of_ordered_sets() ->
     [by_keys("ordered_set: lookup", ordered_set, fun(T, K) -> [_] = larder:lookup(T, K) end),
      by_keys("ordered_set: insert over", ordered_set, fun(T, K) -> larder:insert(T, {K, 0}) end),
-     {"ordered_set: insert of new rows",
-      fun() ->
-              T = larder:new(t, [ordered_set]),
-              each(rows(fun int/1), fun(R) -> larder:insert(T, R) end)
-      end},
-     {"ordered_set: insert at the end",
-      fun() ->
-              T = larder:new(t, [ordered_set]),
-              each(lists:sort(rows(fun int/1)), fun(R) -> larder:insert(T, R) end)
-      end},
-     {"ordered_set of reference keys: lookup",
-      fun() ->
-              {T, Rows} = filled(ordered_set, fun(I) -> {make_ref(), I} end),
-              each(Rows, fun(R) -> [_] = larder:lookup(T, element(1, R)) end)
-      end},
+     new_rows("ordered_set: insert of new rows", ordered_set, rows(fun int/1), fun larder:insert/2),
+     new_rows("ordered_set: insert at the end", ordered_set, lists:sort(rows(fun int/1)),
+              fun larder:insert/2),
+     by_rows("ordered_set of reference keys: lookup", ordered_set, fun(I) -> {make_ref(), I} end,
+             fun(T, {K, _}) -> [_] = larder:lookup(T, K) end),
      by_keys("ordered_set: delete", ordered_set, fun(T, K) -> larder:delete(T, K) end),
      by_keys("ordered_set: next of a random key", ordered_set, fun(T, K) -> larder:next(T, K) end),
      by_keys("ordered_set: prev of a random key", ordered_set, fun(T, K) -> larder:prev(T, K) end),
-     {"ordered_set: first and next, in order",
-      fun() -> {T, _} = filled(ordered_set, fun int/1),
-               walk(T, fun larder:first/1, fun larder:next/2) end},
-     {"ordered_set: last and prev, in order",
-      fun() -> {T, _} = filled(ordered_set, fun int/1),
-               walk(T, fun larder:last/1, fun larder:prev/2) end},
+     walk("ordered_set: first and next, in order", ordered_set, fun larder:first/1,
+          fun larder:next/2),
+     walk("ordered_set: last and prev, in order", ordered_set, fun larder:last/1,
+          fun larder:prev/2),
      by_keys("ordered_set: select of ten rows by guards on the key", ordered_set,
              fun(T, K) ->
                  larder:select(T,
                                [{{'$1', '_'}, [{'>=', '$1', K}, {'<', '$1', K + 10}],
                                  ['$_']}]) end),
-     {"ordered_set: select of two rows by a part of the key",
-      fun() ->
-              {T, Rows} = filled(ordered_set, fun in_pairs/1),
-              each(Rows, fun({{K, _}, _}) ->
-                                 [_, _] = larder:select(T, [{{{K, '_'}, '_'}, [], ['$_']}]) end)
-      end},
+     by_rows("ordered_set: select of two rows by a part of the key", ordered_set, fun in_pairs/1,
+             fun(T, {{K, _}, _}) -> [_, _] = larder:select(T, [{{{K, '_'}, '_'}, [], ['$_']}]) end),
      by_keys("ordered_set: select_count of ten rows, another specification each time", ordered_set,
              fun(T, K) ->
                  larder:select_count(T, [{{'$1', '_'}, [{'>=', '$1', K}, {'<', '$1', K + 10}],
@@ -214,40 +183,27 @@ in_pairs(I) -> {{(I - 1) div 2, I rem 2}, I}.
 
 %% Eight objects under a key.
 of_bags() ->
-    [{"bag: insert of new objects",
-      fun() ->
-              T = larder:new(t, [bag]),
-              each(rows(fun in_bag/1), fun(R) -> larder:insert(T, R) end)
-      end},
+    [new_rows("bag: insert of new objects", bag, rows(fun in_bag/1), fun larder:insert/2),
      in_bag("bag: insert of an object that is there", fun(T, R) -> larder:insert(T, R) end),
      in_bag("bag: lookup of eight objects", fun(T, {K, _}) -> [_, _ | _] = larder:lookup(T, K) end),
      in_bag("bag: member", fun(T, {K, _}) -> true = larder:member(T, K) end),
      in_bag("bag: delete_object", fun(T, R) -> larder:delete_object(T, R) end),
-     {"bag: take of one object",
-      fun() ->
-              {T, Rows} = filled(bag, fun int/1),
-              each(Rows, fun({K, _}) -> [_] = larder:take(T, K) end)
-      end}].
+     by_keys("bag: take of one object", bag, fun(T, K) -> [_] = larder:take(T, K) end)].
 
 in_bag(I) -> {I rem (?ROWS div 8), I}.
 
-in_bag(Name, Fun) ->
-    {Name, fun() -> {T, Rows} = filled(bag, fun in_bag/1), each(Rows, fun(R) -> Fun(T, R) end) end}.
+in_bag(Name, Call) -> by_rows(Name, bag, fun in_bag/1, Call).
 
 of_tables() ->
     [{"new and delete of an empty table",
       fun() -> each(lists:seq(1, 200), fun(_) -> larder:delete(larder:new(t, [set])) end) end},
-     {"info of size",
-      fun() -> {T, Rows} = filled(set, fun int/1),
-               each(Rows, fun(_) -> ?ROWS = larder:info(T, size) end) end},
+     by_keys("info of size", set, fun(T, _) -> ?ROWS = larder:info(T, size) end),
      {"index_lookup of ten rows",
       fun() -> {T, _} = filled([set, {index, [{group, 2, []}]}], fun in_group/1),
                each(lists:seq(1, 100), fun(G) -> ten(larder:index_lookup(T, group, G)) end)
       end},
-     {"insert over, with an index",
-      fun() -> {T, Rows} = filled([set, {index, [{group, 2, []}]}], fun in_group/1),
-               each(Rows, fun({I, G, _}) -> larder:insert(T, {I, G, x}) end)
-      end},
+     by_rows("insert over, with an index", [set, {index, [{group, 2, []}]}], fun in_group/1,
+             fun(T, {I, G, _}) -> larder:insert(T, {I, G, x}) end),
      {"insert of a list of " ++ integer_to_list(?LIST) ++ " new rows",
       fun() ->
               Tables = [larder:new(t, [set]) || _ <- lists:seq(1, 50)],
@@ -300,9 +256,15 @@ of_scans() ->
               fun() -> ?ROWS = larder:select_delete(T, [{'_', [], [true]}]), 1 end
       end}].
 
-by_keys(Name, Type, Fun) ->
-    {Name, fun() -> {T, Rows} = filled(Type, fun int/1),
-                    each(Rows, fun({K, _}) -> Fun(T, K) end) end}.
+%% A call for each row of a filled table, for the key of each, and for each row of an empty one.
+by_rows(Name, Type, Row, Call) ->
+    {Name, fun() -> {T, Rows} = filled(Type, Row), each(Rows, fun(R) -> Call(T, R) end) end}.
+
+by_keys(Name, Type, Call) ->
+    by_rows(Name, Type, fun int/1, fun(T, {K, _}) -> Call(T, K) end).
+
+new_rows(Name, Type, Rows, Call) ->
+    {Name, fun() -> T = larder:new(t, [Type]), each(Rows, fun(R) -> Call(T, R) end) end}.
 
 scan(Name, Type, Fun) ->
     {Name, fun() -> {T, _} = filled(Type, fun int/1), each([T, T, T], Fun) end}.
@@ -319,7 +281,9 @@ filled(Type, Row) ->
 
 each(List, Fun) -> fun() -> lists:foreach(Fun, List), length(List) end.
 
-walk(T, First, Next) -> fun() -> steps(T, Next, First(T), 1) end.
+walk(Name, Type, First, Next) ->
+    {Name, fun() -> {T, _} = filled(Type, fun int/1),
+                    fun() -> steps(T, Next, First(T), 1) end end}.
 
 steps(_, _, '$end_of_table', N) -> N;
 steps(T, Next, Key, N) -> steps(T, Next, Next(T, Key), N + 1).

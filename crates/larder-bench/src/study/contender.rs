@@ -23,47 +23,40 @@ enum How {
     Peer(fn() -> Box<dyn Rows>),
 }
 
-/// An option by name.
-pub fn said(name: &str, value: i64) -> (String, StructureValue) {
-    (name.to_owned(), StructureValue::Int(value))
-}
-
-/// An option with a name for a value.
-pub fn named(name: &str, value: &str) -> (String, StructureValue) {
-    (name.to_owned(), StructureValue::Name(value.to_owned()))
-}
-
 impl Contender {
-    /// A set on a structure with options.
-    pub fn set(name: &str, structure: &str, options: &[(String, StructureValue)]) -> Contender {
-        Contender::table(name, TableKind::Set, structure, options)
-    }
-
-    /// An ordered_set on a structure with options.
-    pub fn ordered(name: &str, structure: &str, options: &[(String, StructureValue)]) -> Contender {
-        Contender::table(name, TableKind::OrderedSet, structure, options)
-    }
-
-    fn table(
-        name: &str,
-        kind: TableKind,
-        structure: &str,
-        options: &[(String, StructureValue)],
-    ) -> Contender {
+    /// A table of the engine, as a line: `name | type structure option=value ...`. With the option
+    /// `counters=many` rows are counted in many places.
+    ///
+    /// # Panics
+    /// If it is no such line: it stands in the source of a study, or follows from it.
+    pub fn said(line: &str) -> Contender {
+        let wrong = || -> ! { panic!("{line:?} is no contender") };
+        let Some((name, table)) = line.split_once(" | ") else {
+            wrong()
+        };
+        let mut words = table.split(' ');
+        let (kind, structure) = match (words.next(), words.next()) {
+            (Some("set"), Some(structure)) => (TableKind::Set, structure),
+            (Some("ordered_set"), Some(structure)) => (TableKind::OrderedSet, structure),
+            _ => wrong(),
+        };
+        let mut ask = Ask::new(kind, structure);
+        for option in words {
+            match option.split_once('=') {
+                Some(("counters", "many")) => ask.decentralized = true,
+                Some((name, value)) => ask.options.push((name.into(), option_value(value))),
+                None => wrong(),
+            }
+        }
         Contender {
             name: name.to_owned(),
-            how: How::Engine(Ask::new(kind, structure, options)),
+            how: How::Engine(ask),
         }
     }
 
     /// Larder's set.
     pub fn default_set() -> Contender {
-        Contender::set("default set", "default", &[])
-    }
-
-    /// Larder's ordered_set.
-    pub fn default_ordered() -> Contender {
-        Contender::ordered("default ordered_set", "default", &[])
+        Contender::said("default set | set default")
     }
 
     /// What the study calls it.
@@ -71,27 +64,13 @@ impl Contender {
         self.name.clone()
     }
 
-    /// The same by another name.
-    pub fn called(mut self, name: &str) -> Contender {
-        name.clone_into(&mut self.name);
-        self
-    }
-
-    /// The same, with rows counted in many places or in one.
-    pub fn counting(mut self, decentralized: bool) -> Contender {
-        // Only tables of the engine have the option.
-        if let How::Engine(ask) = &mut self.how {
-            ask.decentralized = decentralized;
-        }
-        self
-    }
-
     /// The same table, but it forgets keys.
     pub fn planted(mut self) -> Contender {
         if let How::Engine(ask) = &mut self.how {
             ask.forgets = true;
         }
-        self.called("planted fault")
+        self.name = "planted fault".into();
+        self
     }
 
     /// An empty table for rows of one or two elements, about so many. Peers have two elements.
@@ -107,6 +86,19 @@ impl Contender {
     }
 }
 
+/// Contenders, a line each (see [`Contender::said`]).
+pub fn listed(lines: &str) -> Vec<Contender> {
+    lines.trim().lines().map(Contender::said).collect()
+}
+
+fn option_value(text: &str) -> StructureValue {
+    match (text.parse(), text.parse()) {
+        (Ok(number), _) => StructureValue::Int(number),
+        (_, Ok(flag)) => StructureValue::Flag(flag),
+        _ => StructureValue::Name(text.to_owned()),
+    }
+}
+
 /// The option of structures that never grow: how many lists there are for good.
 const BUCKETS: &str = "buckets";
 
@@ -117,7 +109,7 @@ pub fn size_options(structure: &str, rows: usize) -> Option<(String, StructureVa
     let fixed = listed.options.iter().any(|o| o.name == BUCKETS);
     // One bucket for each row, within the range of the option.
     let buckets = rows.next_power_of_two().clamp(1 << 8, 1 << 24);
-    fixed.then(|| said(BUCKETS, buckets as i64))
+    fixed.then(|| (BUCKETS.to_owned(), StructureValue::Int(buckets as i64)))
 }
 
 /// What is asked for, with the number of lists where it has to be said and was not.
@@ -130,17 +122,26 @@ fn sized(ask: &Ask, rows: usize) -> Ask {
     ask
 }
 
-/// Every structure with its own options, as an ordered_set if it can be one, but for those that the
-/// study has in its own way.
-pub fn others(but: &[&str]) -> Vec<Contender> {
-    // The default structure has contenders of its own.
-    structures()
-        .filter(|s| s.name != "default" && !but.contains(&s.name))
-        .map(|s| match s.types.contains(&"ordered_set") {
-            true => Contender::ordered(s.name, s.name, &[]),
-            false => Contender::set(s.name, s.name, &[]),
-        })
-        .collect()
+/// Every structure that none of these is built on, with its own options, as an ordered_set if it
+/// can be one.
+pub fn others(than: &[Contender]) -> Vec<Contender> {
+    let there = |name| {
+        let on = |one: &Contender| matches!(&one.how, How::Engine(ask) if ask.structure == name);
+        than.iter().any(on)
+    };
+    let mut others = Vec::new();
+    for s in structures() {
+        // The default structure has contenders of its own.
+        if s.name != "default" && !there(s.name) {
+            let kind = match s.types.contains(&"ordered_set") {
+                true => "ordered_set",
+                false => "set",
+            };
+            let name = s.name;
+            others.push(Contender::said(&format!("{name} | {kind} {name}")));
+        }
+    }
+    others
 }
 
 /// The shared maps of other crates that this build has.
@@ -163,9 +164,9 @@ mod tests {
 
     #[test]
     fn every_structure_is_a_contender_or_named() {
-        let but = ["avl", "linear_hash"];
-        let others = others(&but);
-        assert_eq!(others.len(), structures().count() - 1 - but.len());
+        let named = listed("AVL | ordered_set avl\nset | set linear_hash chain=6 locks=auto");
+        let others = others(&named);
+        assert_eq!(others.len(), structures().count() - 1 - named.len());
         for contender in others {
             let rows = contender.make(2, 100).unwrap();
             rows.hand().insert(1, 2);

@@ -9,7 +9,7 @@ mod workloads;
 pub(super) use plan::SIZES;
 pub(super) use workloads::WORKLOADS;
 
-use super::contender::{others, said, Contender};
+use super::contender::Contender;
 use super::rows::Rows;
 use super::run::{rotated, Run};
 use super::{Extent, Plan};
@@ -74,29 +74,18 @@ const MEMORY: [(&str, f64); 6] = [
     (SET, 980.0),
 ];
 
-/// The paper's tables, Larder's own, then every other structure.
-fn contenders() -> Vec<Contender> {
-    let mut all = vec![
-        Contender::set(SET, "linear_hash", &[said("chain", 6)]),
-        Contender::ordered("ordered_set", "avl", &[]),
-        Contender::ordered("btree", "btree", &[]),
-        Contender::default_set(),
-        Contender::default_ordered(),
-        Contender::ordered("btree m=32", "btree", &[said("m", 32)]),
-        Contender::ordered("judysl", "judysl", &[]),
-        Contender::ordered("judyesl", "judyesl", &[]),
-        Contender::set("judyeh", "judyl_hash", &[]),
-    ];
-    all.extend(others(&[
-        "linear_hash",
-        "avl",
-        "btree",
-        "judysl",
-        "judyesl",
-        "judyl_hash",
-    ]));
-    all
-}
+/// The paper's tables, and Larder's own.
+const CONTENDERS: &str = "
+set | set linear_hash chain=6
+ordered_set | ordered_set avl
+btree | ordered_set btree
+default set | set default
+default ordered_set | ordered_set default
+btree m=32 | ordered_set btree m=32
+judysl | ordered_set judysl
+judyesl | ordered_set judyesl
+judyeh | set judyl_hash
+";
 
 /// Sends each through the course once with few keys, and says what the large sizes will take, and
 /// which have no memory.
@@ -130,7 +119,7 @@ fn foresee(
 
 fn run(run: &mut Run) -> Outcome {
     let sizes = sizes(run);
-    let contenders = run.contenders(contenders())?;
+    let contenders = run.contenders(CONTENDERS, Vec::new())?;
     let runs = run.runs(run.scale.pick(2, 3, 3));
     declare(run);
     // What each structure took at smaller sizes decides whether there is time for a larger one.

@@ -1,10 +1,10 @@
 //! The study of 2013: threads on one table in three phases; releases of OTP; locks, reader groups,
 //! stacks, registries.
 //!
-//! To add a contender: an entry of [`releases`] or [`contenders`]. To add a mix: an entry of
+//! To add a contender: a line of [`CONTENDERS`]. To add a mix: an entry of
 //! [`MIXES`].
 
-use super::contender::{named, others, peers, said, Contender};
+use super::contender::{listed, peers, Contender};
 use super::rows::{sound, Rows};
 use super::run::{with_threads, Run};
 use super::{Extent, Plan};
@@ -52,42 +52,53 @@ struct Size {
 /// The second phase: percent of lookups, the rest half inserts and half deletions.
 const MIXES: [u64; 3] = [90, 99, 100];
 
-/// What OTP's releases had, of our structures.
-fn releases() -> Vec<Contender> {
-    // Releases differ in the length of chains, the number of locks, and the groups of readers.
-    let hash = |name, chain, locks, groups| {
-        let options = [
-            said("chain", chain),
-            said("locks", locks),
-            said("reader_groups", groups),
-        ];
-        Contender::set(name, "linear_hash", &options)
-    };
-    let auto = [
-        said("chain", 1),
-        named("locks", "auto"),
-        said("reader_groups", 64),
-    ];
-    vec![
-        hash("R11B set", 6, 0, 1),
-        hash("R13B02 set", 6, 16, 1),
-        hash("R14B set", 6, 16, 64),
-        hash("R16B set", 6, 64, 64),
-        Contender::set("OTP 25 set", "linear_hash", &auto),
-        Contender::ordered("R11B ordered_set", "avl", &[said("reader_groups", 1)]),
-        Contender::ordered("R14B ordered_set", "avl", &[said("reader_groups", 64)]),
-        Contender::ordered("OTP 22 ordered_set", "catree", &[]),
-    ]
-}
+/// Larder's own, and what OTP's releases had, of our structures: they differ in the length of
+/// chains, the number of locks, and the groups of readers.
+const CONTENDERS: &str = "
+default set | set default
+default ordered_set | ordered_set default
+R11B set | set linear_hash chain=6 locks=0 reader_groups=1
+R13B02 set | set linear_hash chain=6 locks=16 reader_groups=1
+R14B set | set linear_hash chain=6 locks=16 reader_groups=64
+R16B set | set linear_hash chain=6 locks=64 reader_groups=64
+OTP 25 set | set linear_hash chain=1 locks=auto reader_groups=64
+R11B ordered_set | ordered_set avl reader_groups=1
+R14B ordered_set | ordered_set avl reader_groups=64
+OTP 22 ordered_set | ordered_set catree
+";
 
-/// Larder's, the releases', the other structures, the ecosystem's.
-fn contenders() -> Vec<Contender> {
-    let mut all = vec![Contender::default_set(), Contender::default_ordered()];
-    all.extend(releases());
-    all.extend(others(&["linear_hash", "avl", "catree"]));
-    all.extend(peers());
-    all
-}
+/// What is swept over the number of reader groups, `{n}`: with one lock and with many.
+const GROUPS: &str = "
+set, one lock | set linear_hash reader_groups={n}
+set, 64 locks | set linear_hash locks=64 reader_groups={n}
+ordered_set | ordered_set avl reader_groups={n}
+";
+
+/// What is swept over the number of locks.
+const LOCKS: &str = "set | set linear_hash locks={n}";
+
+/// Places of the plot of options, and what is measured there. In R16B, write_concurrency does
+/// nothing to an ordered_set.
+const OPTIONS: &str = "
+Larder's default: set | set default
+Larder's default: ordered_set | ordered_set default
+none: set | set linear_hash locks=0 reader_groups=1
+none: ordered_set | ordered_set avl reader_groups=1
+read: set | set linear_hash locks=0 reader_groups=64
+read: ordered_set | ordered_set avl reader_groups=64
+write: set | set linear_hash locks=64 reader_groups=1
+write: ordered_set | ordered_set avl reader_groups=1
+read and write: set | set linear_hash locks=64 reader_groups=64
+read and write: ordered_set | ordered_set avl reader_groups=64
+";
+
+/// What the stacks of an ordered_set are measured on.
+const STACKS: &str = "
+static stack | ordered_set avl static_stack=true
+dynamic stack | ordered_set avl static_stack=false
+default ordered_set | ordered_set default
+skiplist | ordered_set skiplist
+";
 
 fn run(run: &mut Run) -> Outcome {
     let full = Size {
@@ -117,7 +128,7 @@ fn run(run: &mut Run) -> Outcome {
             "the ecosystem's hash tables and skip list: built without the feature `peers`".into(),
         );
     }
-    let contenders = run.contenders(contenders())?;
+    let contenders = run.contenders(CONTENDERS, peers())?;
     let runs = run.runs(run.scale.pick(1, 3, 5));
     let threads = run.threads.to_string();
     let note = "all threads together, from the first one's beginning to the last one's end";
@@ -127,8 +138,8 @@ fn run(run: &mut Run) -> Outcome {
     }
     // Each part may last until its share of the time is over.
     phases(run, size, (runs, 0.6), &contenders)?;
-    sweep(run, size, (runs, 0.7), "reader-groups", groups())?;
-    sweep(run, size, (runs, 0.8), "bucket-locks", locks())?;
+    sweep(run, size, (runs, 0.7), "reader-groups", doubled(GROUPS, 64))?;
+    sweep(run, size, (runs, 0.8), "bucket-locks", doubled(LOCKS, 1024))?;
     sweep(run, size, (runs, 0.85), "options", options())?;
     stacks(run, size, (runs, 0.95))?;
     registries(run, size, (runs, 1.0))
@@ -139,11 +150,11 @@ fn run(run: &mut Run) -> Outcome {
 fn foresee(run: &mut Run, size: Size, runs: usize, contenders: usize) {
     let counts = run.thread_counts().len();
     let phases = contenders * counts * MIXES.len();
-    let sweeps = 2 * (groups().len() + locks().len() + options().len());
+    let sweeps = doubled(GROUPS, 64).len() + doubled(LOCKS, 1024).len() + options().len();
     let step = 1.25e-6 * (size.operations + size.inserts + size.range as usize) as f64
         + 0.5e-6 * (3 * size.range) as f64;
     let others = 1e-6 * (4 * counts * size.inserts * 2 + 3 * counts * size.operations) as f64;
-    run.announce(runs as f64 * (step * (phases + sweeps) as f64 + others));
+    run.announce(runs as f64 * (step * (phases + 2 * sweeps) as f64 + others));
 }
 
 /// A row of a number: keys from 1, as in the paper.
@@ -289,54 +300,25 @@ fn delete<E: Fn(u64) -> (u64, u64) + Sync>(
 /// What a sweep measures: a series, the places on its axis with a table for each.
 type Sweep = Vec<(X, Contender)>;
 
-fn doubled(most: i64) -> impl Iterator<Item = i64> {
-    (0..).map(|i| 1 << i).take_while(move |&n| n <= most)
-}
-
-fn groups() -> Sweep {
-    // The same number of reader groups, with one lock and with many.
-    let of = |n: i64| {
-        let groups = said("reader_groups", n);
-        let locked = [said("locks", 64), groups.clone()];
-        let groups = [groups];
-        [
-            Contender::set("set, one lock", "linear_hash", &groups),
-            Contender::set("set, 64 locks", "linear_hash", &locked),
-            Contender::ordered("ordered_set", "avl", &groups),
-        ]
-        .map(|contender| ((n as f64).into(), contender))
+/// The contenders at 1, 2, 4 and so on up to the most.
+fn doubled(lines: &str, most: u32) -> Sweep {
+    let of = |n: u32| {
+        let at = listed(&lines.replace("{n}", &n.to_string())).into_iter();
+        at.map(move |contender| (f64::from(n).into(), contender))
     };
-    doubled(64).flat_map(of).collect()
+    let counts = (0..).map(|i| 1 << i).take_while(|n| *n <= most);
+    counts.flat_map(of).collect()
 }
 
-fn locks() -> Sweep {
-    let set = |n| Contender::set("set", "linear_hash", &[said("locks", n)]);
-    doubled(1024).map(|n| ((n as f64).into(), set(n))).collect()
-}
-
+/// The contenders of each place of [`OPTIONS`].
 fn options() -> Sweep {
-    let default = [
-        Contender::default_set().called("set"),
-        Contender::default_ordered().called("ordered_set"),
-    ];
-    let mut all = vec![("Larder's default", default)];
-    for (name, locks, groups) in [
-        ("none", 0, 1),
-        ("read", 0, 64),
-        ("write", 64, 1),
-        ("read and write", 64, 64),
-    ] {
-        let groups = [said("reader_groups", groups)];
-        let both = [&[said("locks", locks)], &groups[..]].concat();
-        // In R16B, write_concurrency does nothing to an ordered_set.
-        let pair = [
-            Contender::set("set", "linear_hash", &both),
-            Contender::ordered("ordered_set", "avl", &groups),
-        ];
-        all.push((name, pair));
-    }
-    let named = |(name, pair): (&str, [Contender; 2])| pair.map(|one| (name.into(), one));
-    all.into_iter().flat_map(named).collect()
+    let lines = OPTIONS
+        .trim()
+        .lines()
+        .filter_map(|line| line.split_once(": "));
+    lines
+        .map(|(x, line)| (x.into(), Contender::said(line)))
+        .collect()
 }
 
 /// The second phase, with the most threads, by what is swept over.
@@ -363,13 +345,7 @@ fn sweep(run: &mut Run, size: Size, turns: (usize, f64), plot: &str, sweep: Swee
 
 /// Steps of next on an ordered_set whose stack is static or not, and on Larder's.
 fn stacks(run: &mut Run, size: Size, turns: (usize, f64)) -> Outcome {
-    let stack = |on| [("static_stack".to_owned(), larder::StructureValue::Flag(on))];
-    let mut all = vec![
-        Contender::ordered("static stack", "avl", &stack(true)),
-        Contender::ordered("dynamic stack", "avl", &stack(false)),
-        Contender::default_ordered(),
-        Contender::ordered("skiplist", "skiplist", &[]),
-    ];
+    let mut all = listed(STACKS);
     all.retain(|c| run.only.has(&c.name));
     let keys = size.inserts as u64;
     let all = with_threads(&all, Contender::name, &run.thread_counts());

@@ -4,7 +4,7 @@
 //! To add a scenario: an entry of [`SCENARIOS`].
 
 use super::adapting;
-use super::contender::{named, others, said, Contender};
+use super::contender::{listed, Contender};
 use super::rows::{self, traverse};
 use super::run::{with_threads, Run};
 use super::{Extent, Plan};
@@ -33,29 +33,27 @@ scenarios-1 | Scenarios, one thread | insert/delete/lookup in %, and the rest, n
 scenarios | Scenarios, all threads | insert/delete/lookup in %, and the rest, names | {rate} | {scenarios}
 ";
 
-/// The old ordered_set, its successors, Larder's own, and the others.
-fn contenders() -> Vec<Contender> {
-    let mut all = vec![
-        Contender::default_ordered(),
-        Contender::ordered(
-            "ordered_set (AVL, one lock)",
-            "avl",
-            &[said("reader_groups", 64)],
-        ),
-        Contender::ordered("ordered_set (CA tree)", "catree", &[]),
-        Contender::default_set(),
-        Contender::set(
-            "set (OTP 25, auto)",
-            "linear_hash",
-            &[named("locks", "auto"), said("reader_groups", 64)],
-        ),
-    ];
-    all.extend(others(&["avl", "catree", "linear_hash"]));
-    all
-}
+/// The old ordered_set, its successors, Larder's own.
+const CONTENDERS: &str = "
+default ordered_set | ordered_set default
+ordered_set (AVL, one lock) | ordered_set avl reader_groups=64
+ordered_set (CA tree) | ordered_set catree
+default set | set default
+set (OTP 25, auto) | set linear_hash locks=auto reader_groups=64
+";
+
+/// With counters in many places, and in one.
+const COUNTERS: &str = "
+default set, on | set default counters=many
+default set, off | set default
+default ordered_set, on | ordered_set default counters=many
+default ordered_set, off | ordered_set default
+ordered_set (CA tree), on | ordered_set catree counters=many
+ordered_set (CA tree), off | ordered_set catree
+";
 
 fn run(run: &mut Run) -> Outcome {
-    let contenders = run.contenders(contenders())?;
+    let contenders = run.contenders(CONTENDERS, Vec::new())?;
     let runs = run.runs(run.scale.pick(1, 3, 3));
     let counts = run.thread_counts();
     // The scenarios with one thread and with all. Others would take too long.
@@ -287,19 +285,7 @@ fn counters(run: &mut Run, turns: (usize, f64), counts: &[usize]) -> Outcome {
     let (range, ms) = run
         .scale
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
-    // Each structure twice: with counters in many places, and in one.
-    let mut all = Vec::new();
-    for contender in [
-        Contender::default_set(),
-        Contender::default_ordered(),
-        Contender::ordered("ordered_set (CA tree)", "catree", &[]),
-    ] {
-        for (decentralized, name) in [(true, "on"), (false, "off")] {
-            let mut one = contender.clone().counting(decentralized);
-            one.name = format!("{}, {name}", contender.name);
-            all.push(one);
-        }
-    }
+    let mut all = listed(COUNTERS);
     all.retain(|c| run.only.has(&c.name));
     let order = shuffled(range, run.options.seed);
     let all = with_threads(&all, Contender::name, counts);

@@ -93,12 +93,12 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// For a structure with options, rows counted in one place.
-    pub fn new(kind: TableKind, structure: &str, options: &[(String, StructureValue)]) -> Ask {
+    /// For a structure without options, rows counted in one place.
+    pub fn new(kind: TableKind, structure: &str) -> Ask {
         Ask {
             kind,
             structure: structure.to_owned(),
-            options: options.to_vec(),
+            options: Vec::new(),
             decentralized: false,
             forgets: false,
         }
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn rows_do_what_a_table_does() {
         for kind in [TableKind::Set, TableKind::OrderedSet] {
-            let rows = EngineRows::new(&Ask::new(kind, "default", &[]), 2).unwrap();
+            let rows = EngineRows::new(&Ask::new(kind, "default"), 2).unwrap();
             let mut hand = rows.hand();
             assert_eq!(hand.first(), Next::End);
             (1..=100).for_each(|k| hand.insert(k, k * k));
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn rows_may_be_keys_alone() {
-        let rows = EngineRows::new(&Ask::new(TableKind::Set, "default", &[]), 1).unwrap();
+        let rows = EngineRows::new(&Ask::new(TableKind::Set, "default"), 1).unwrap();
         let mut hand = rows.hand();
         hand.insert(3, 0);
         assert_eq!(hand.get(3), Some(3));

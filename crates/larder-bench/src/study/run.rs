@@ -1,6 +1,6 @@
 //! One run of a study: what was asked for, what was found, and where it goes.
 
-use super::contender::Contender;
+use super::contender::{listed, others, Contender};
 use super::{Extent, Plan, StudyOptions};
 use crate::maps::peers::Only;
 use crate::result::{self, Better, Failure, Outcome, Plot, Point, Published, X};
@@ -207,10 +207,14 @@ impl Run {
         counts
     }
 
-    /// Those that are wanted; and the planted one, which forgets keys, if it was asked for.
-    pub fn contenders(&self, all: Vec<Contender>) -> Outcome<Vec<Contender>> {
+    /// Those of a study's own table that are wanted, all other structures, and `more`; and the
+    /// planted one, which forgets keys, if it was asked for.
+    pub fn contenders(&self, own: &str, more: Vec<Contender>) -> Outcome<Vec<Contender>> {
+        let own = listed(own);
+        let others = others(&own);
         // A contender that forgets keys, to see that the study notices.
         let planted = || Contender::default_set().planted();
+        let all = [own, others, more].concat();
         self.wanted(all, |contender| &contender.name, planted)
     }
 

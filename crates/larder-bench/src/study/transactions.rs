@@ -150,7 +150,7 @@ impl EngineHand<'_> {
 
 impl Filled {
     fn new(of: TableKind, rows: usize, seed: u64) -> Filled {
-        let ask = Ask::new(of, "default", &[]);
+        let ask = Ask::new(of, "default");
         let filled = Filled {
             made: sure(EngineRows::new(&ask, 2)),
             rows,
