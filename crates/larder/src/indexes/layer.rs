@@ -12,8 +12,8 @@ use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    with_spare, Batch, Change, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
-    Shorts, Unique, Updater, Values, SHORT,
+    with_spare, Batch, Change, Container, Guard, Key, Lookup, MarkedPredicate, MarkedUpdater,
+    Multi, Objects, Predicate, Previous, Shorts, Unique, Updater, Values, SHORT,
 };
 use larder_matchspec::Scratch;
 use std::cell::Cell;
@@ -209,14 +209,20 @@ pub(crate) fn keep(index: Index, indexes: &Arc<Indexes>, has_stamps: bool) -> In
     }
 }
 
+/// All writes ask the caller first, under the key's lock: a write that changes no row changes no
+/// entry. Then the entries are changed, and the row is written as the last. Readers of the key wait
+/// for its lock, and find the row as its entries say.
 impl Indexed<dyn Unique> {
-    /// Changes the entries of a key when its row is replaced. An expired row keeps its entries
-    /// until it is removed, like any other row. It may only lack those of an index that was added
-    /// since its deadline, because the scan that builds an index skips it.
-    fn change(&self, guard: &Guard, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) {
+    /// Changes the entries of a key when its row is replaced. Returns `true`.
+    ///
+    /// An expired row keeps its entries until it is removed, like any other row. It may only lack
+    /// those of an index that was added since its deadline, because the scan that builds an index
+    /// skips it.
+    fn change(&self, guard: &Guard, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> bool {
         if !self.has_stamps {
             let change = RowChange { old, new };
-            return self.indexes.change(guard, key, change, false);
+            self.indexes.change(guard, key, change, false);
+            return true;
         }
         let is_expired = old.is_some_and(|old| ObjectTimes::of(old).is_expired(bounds::now()));
         let change = RowChange {
@@ -224,6 +230,31 @@ impl Indexed<dyn Unique> {
             new: new.map(object_of),
         };
         self.indexes.change(guard, key, change, is_expired);
+        true
+    }
+
+    /// Changes the entries of a key when `change` is made. Returns the change, with the whole new
+    /// value in the buffer.
+    fn follow(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (old, change): (Option<&[u8]>, Change),
+        new: &mut Vec<u8>,
+    ) -> Change {
+        let change = change.whole(old, new);
+        if change != Change::Keep {
+            self.change(guard, key.bytes, old, change.value(new));
+        }
+        change
+    }
+
+    /// Calls `write`. Then frees large pieces that the changes of entries have retired, since no
+    /// lock is held any more.
+    fn writing<R>(&self, guard: &Guard, write: impl FnOnce(&dyn Unique) -> R) -> R {
+        let result = write(&*self.index);
+        self.indexes.free_large(guard);
+        result
     }
 }
 
@@ -251,22 +282,51 @@ impl Unique for Indexed<dyn Unique> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
-        let changed = self.index.update(guard, key, &mut |old, scratch| {
-            // The key is locked: readers of it wait until the row is written. Ask the caller first,
-            // since a write that changes no row changes no entry.
-            let change = f(old, scratch).whole(old, scratch);
-            if let Change::Keep = change {
-                return change;
-            }
-            // `change` makes the new entries in all indexes, then removes the old ones (invariant
-            // 3). The row itself is written when this closure returns, still under the lock.
-            self.change(guard, key.bytes, old, change.value(scratch));
-            change
-        });
-        // Large pieces that the changes of entries have retired are freed here, since no lock is
-        // held any more.
-        self.indexes.free_large(guard);
-        changed
+        self.writing(guard, |index| {
+            index.update(guard, key, &mut |old, new| {
+                let change = f(old, new);
+                self.follow(guard, key, (old, change), new)
+            })
+        })
+    }
+
+    fn update_with(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_>,
+    ) -> bool {
+        self.writing(guard, |index| {
+            index.update_with(guard, key, scratch, &mut |old, new| {
+                let change = f(old, new);
+                self.follow(guard, key, (old, change), new)
+            })
+        })
+    }
+
+    fn update_present(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_>,
+    ) -> bool {
+        self.writing(guard, |index| {
+            index.update_present(guard, key, scratch, &mut |old, new| {
+                let change = f(old, new);
+                self.follow(guard, key, (old, change), new)
+            })
+        })
+    }
+
+    fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {
+        self.writing(guard, |index| {
+            index.update_marked(guard, key, &mut |old, new, mark| {
+                let change = f(old, new, mark);
+                self.follow(guard, key, (old, change), new)
+            })
+        })
     }
 
     fn put(
@@ -276,17 +336,25 @@ impl Unique for Indexed<dyn Unique> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let was = self.index.put(guard, key, value, &mut |old| {
-            // As in `update`. The entries must follow the decision, or a refused write would leave
-            // entries of a row that isn't stored.
-            let puts = predicate(old);
-            if puts {
-                self.change(guard, key.bytes, old, Some(value));
-            }
-            puts
-        });
-        self.indexes.free_large(guard);
-        was
+        self.writing(guard, |index| {
+            index.put(guard, key, value, &mut |old| {
+                predicate(old) && self.change(guard, key.bytes, old, Some(value))
+            })
+        })
+    }
+
+    fn put_marked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut MarkedPredicate<'_>,
+    ) -> Previous {
+        self.writing(guard, |index| {
+            index.put_marked(guard, key, value, &mut |old, mark| {
+                predicate(old, mark) && self.change(guard, key.bytes, old, Some(value))
+            })
+        })
     }
 
     fn remove(
@@ -295,17 +363,24 @@ impl Unique for Indexed<dyn Unique> {
         key: Key<'_>,
         predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
-        let was = self.index.remove(guard, key, &mut |old| {
-            // As in `update`: readers that still find an entry wait for the row's lock, and then
-            // find no row.
-            let removes = predicate(old);
-            if removes {
-                self.change(guard, key.bytes, Some(old), None);
-            }
-            removes
-        });
-        self.indexes.free_large(guard);
-        was
+        self.writing(guard, |index| {
+            index.remove(guard, key, &mut |old| {
+                predicate(old) && self.change(guard, key.bytes, Some(old), None)
+            })
+        })
+    }
+
+    fn remove_marked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Previous {
+        self.writing(guard, |index| {
+            index.remove_marked(guard, key, &mut |old, mark| {
+                predicate(old, mark) && self.change(guard, key.bytes, Some(old), None)
+            })
+        })
     }
 
     pass_on_unique!();
