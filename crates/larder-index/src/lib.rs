@@ -109,7 +109,9 @@ pub use hint::Hint;
 pub use memory::bytes_taken;
 #[cfg(larder_model)]
 pub use memory::quarantine::Quarantine;
-pub use memory::{bytes_kept, end_thread, huge_pages, trim, trim_arenas, Allocator};
+#[cfg(feature = "mimalloc")]
+pub use memory::Allocator;
+pub use memory::{bytes_kept, end_thread, huge_pages, trim, trim_arenas};
 pub use outside::retire::{garbage_waits, on_garbage};
 pub use ranked::{Counted, Ranked};
 pub use scratch::with_spare;

@@ -95,4 +95,6 @@ pub use crate::versions::{
     Waker, Wishes,
 };
 
-pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
+#[cfg(feature = "mimalloc")]
+pub use larder_index::Allocator;
+pub use larder_index::{Direction, Guard, TOGETHER};

@@ -28,9 +28,18 @@
 //! | `serde` | `typed`: tables with keys and values of Rust types | serde, and what derives keys |
 //! | `files` | `Table::save`, `Larder::load`, tables in files; and `etf` | sha2, crc32fast |
 //! | `etf` | `terms::etf`: Erlang's external term format | flate2 |
+//! | `mimalloc` | `Allocator`; see [below](#memory) | mimalloc, which needs a C compiler |
 //! | `studies` | `Builder::structure`: studies' structures | larder-studies, hashbrown, triomphe |
 //!
 //! Without a feature, its items are not there: a call of one is an error of the compiler.
+//!
+//! # Memory
+//!
+//! Tables keep leaves, which have nearly all of their objects, in regions of their own, on huge
+//! pages where the system has them. What is smaller or larger than a leaf comes from the program's
+//! global allocator, such as objects of 240 to 1,280 bytes or of more than 16 KiB. With the feature
+//! `mimalloc` it comes from mimalloc, and `Allocator` is mimalloc for the other memory of the
+//! program.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -85,7 +94,10 @@ pub use bounds::advance_clock;
 pub use error::FileError;
 pub use error::{Error, IndexName, Reason};
 pub use indexes::{Explanation, IndexInfo, IndexOn, PlanKind};
-pub use larder_index::{Allocator, Direction};
+#[cfg(feature = "mimalloc")]
+#[cfg_attr(docsrs, doc(cfg(feature = "mimalloc")))]
+pub use larder_index::Allocator;
+pub use larder_index::Direction;
 pub use ops::TimeLeft;
 pub use options::{Access, Bounds, Concurrency, Evict, Limits, TableKind};
 #[cfg(feature = "studies")]

@@ -1,15 +1,15 @@
 //! The allocators of leaves, inner nodes and outside objects.
 //!
 //! Nearly all leaves are blocks of 1.3 to 16 KiB. These are allocated in `memory::regions`, on huge
-//! pages. Smaller and larger blocks are allocated by mimalloc, which is called by name: a program
-//! that uses this crate keeps its global allocator. Huge pages matter: with 80,000 blocks of 2 to 4
-//! KiB, dependent random reads take 534 ns on them, and 664 ns in the C library's memory, since
-//! there are fewer TLB misses.
+//! pages. Smaller and larger blocks are allocated by the general allocator (`memory::general`):
+//! mimalloc with the feature of that name, and otherwise the program's global allocator. Huge pages
+//! matter: with 80,000 blocks of 2 to 4 KiB, dependent random reads take 534 ns on them, and 664 ns
+//! in the C library's memory, since there are fewer TLB misses.
 //!
 //! The sizes of leaves are a quarter of a power of two apart: 2048, 2560, 3072, 3584, 4096.
 //!
 //! ```text
-//!  allocate, allocate_zeroed ─→ HEAP: regions, mimalloc      release
+//!  allocate, allocate_zeroed ─→ HEAP: regions, general       release
 //!  allocate_lazily           ─→ HEAP, or from 256 KiB on     release_lazy
 //!                               the system's allocator
 //! ```
@@ -18,6 +18,8 @@
 //! 1. A block is freed by the function of its kind, with the layout with which it was allocated.
 //! 2. No function here returns null. Without memory the process ends, as with Rust's containers.
 
+#[cfg_attr(larder_model, allow(dead_code, unused_imports))]
+mod general;
 #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
 mod pages;
 #[cfg(larder_model)]
@@ -31,45 +33,23 @@ mod regions;
 #[deny(unsafe_code)]
 mod units;
 
+pub use general::trim;
+#[cfg(feature = "mimalloc")]
+pub use general::Allocator;
 use std::alloc::{handle_alloc_error, GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 
-// Miri knows only Rust's allocator, and detects use after free and double frees with it. So do the
-// sanitizers, in builds with `--cfg larder_sanitize`.
+// Miri knows only Rust's allocators, and detects use after free and double frees with them. So do
+// the sanitizers, in builds with `--cfg larder_sanitize`.
 #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
 static HEAP: regions::Regions = crate::memory::regions::Regions;
-#[cfg(not(any(target_os = "linux", miri, larder_model, larder_sanitize)))]
-static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
-#[cfg(all(any(miri, larder_sanitize), not(larder_model)))]
-static HEAP: System = System;
+#[cfg(not(any(
+    all(target_os = "linux", not(any(miri, larder_sanitize))),
+    larder_model
+)))]
+static HEAP: general::General = crate::memory::general::General;
 #[cfg(larder_model)]
 static HEAP: quarantine::Quarantine = crate::memory::quarantine::Quarantine;
-
-/// An allocator for the other memory of a program. [`trim`] returns its free pages to the system,
-/// whichever thread freed them. The C library's allocator keeps most of the memory that one thread
-/// allocated and another freed.
-#[cfg(not(any(miri, larder_model, larder_sanitize)))]
-pub use mimalloc::MiMalloc as Allocator;
-#[cfg(any(miri, larder_model, larder_sanitize))]
-pub use std::alloc::System as Allocator;
-
-/// Returns free pages to the system. By itself, mimalloc does so only when some thread allocates
-/// again, which may never happen.
-///
-/// # Complexity
-/// Reads a bit for each 64 KiB that the process has ever used, and makes a system call for each run
-/// of pages that were freed since the last time. Other threads can allocate and free meanwhile.
-pub fn trim() {
-    #[cfg(not(any(miri, larder_model, larder_sanitize)))]
-    {
-        unsafe extern "C" {
-            fn mi_collect(force: bool);
-        }
-        // SAFETY: The function may be called by any thread, at any time. It is linked, because
-        // `Allocator` and `HEAP` use mimalloc.
-        unsafe { mi_collect(true) }
-    }
-}
 
 /// Returns the free pages of the C library's arenas to the system. By itself, the C library does so
 /// only at the end of an arena. So one block that stays keeps the free memory before it.
@@ -88,8 +68,8 @@ pub fn trim_arenas() {
 }
 
 /// The number of bytes that are kept for future leaves: those in regions that belong to no block,
-/// unless they were returned to the system. 0 on systems without regions: what mimalloc keeps is
-/// not counted, and is returned when it is next trimmed.
+/// unless they were returned to the system. 0 on systems without regions: what the general
+/// allocator keeps is not counted.
 ///
 /// # Complexity
 /// O(1). Each shard of the regions is locked for a moment.
@@ -156,8 +136,8 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
 const LAZY: usize = 1 << 18;
 
 /// Like [`allocate_zeroed`], for memory that is touched late and in small parts. The system maps a
-/// large block, and clears each page when it is first touched. mimalloc would clear memory that it
-/// has used before, all at once.
+/// large block, and clears each page when it is first touched. Other allocators, such as mimalloc,
+/// would clear memory that they have used before, all at once.
 pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
     if layout.size() < LAZY {
         return allocate_zeroed(layout);

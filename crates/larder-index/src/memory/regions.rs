@@ -12,7 +12,7 @@
 //! size.
 //!
 //! 1. The size of a block determines its allocator. Blocks of `LEAST` to `MOST` units are allocated
-//!    here, all others by mimalloc. So `dealloc` needs no search.
+//!    here, all others by the general allocator. So `dealloc` needs no search.
 //! 2. `find` tries the first region that may have room (invariant 3). If none has, another shard's
 //!    may (`take_elsewhere`). Otherwise a new region is taken.
 //! 3. `give` finds the region by the block's address, because regions are aligned to their size.
@@ -46,10 +46,10 @@
 //! When not to use it: for small blocks, which would waste much of a unit, and for blocks over 16
 //! KiB, of which there are few.
 
+use crate::memory::general::General;
 use crate::memory::pages::{self, REGION};
 use crate::memory::units::{Units, CHUNK, MOST, UNITS};
 use crate::sync::{Mutex, MutexGuard};
-use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::mem::size_of;
@@ -118,20 +118,20 @@ thread_local! {
     static WAITED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Allocates blocks in regions. Smaller and larger ones are allocated by mimalloc.
+/// Allocates blocks in regions. Smaller and larger ones are allocated by the general allocator.
 pub(crate) struct Regions;
 
 // SAFETY:
 // 1. A block of a region consists of units that no other block has (invariant 1). They are as many
 //    as the layout needs, and are aligned to a unit.
-// 2. All other blocks are those of mimalloc.
+// 2. All other blocks are those of the general allocator.
 // 3. The layout alone determines which of the two a block is. So `dealloc` decides as `alloc` did.
 unsafe impl GlobalAlloc for Regions {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
             first_ahead(layout);
             // SAFETY: The caller keeps the contract of `GlobalAlloc`.
-            return unsafe { MiMalloc.alloc(layout) };
+            return unsafe { General.alloc(layout) };
         }
         // (2) The lock covers the search in the bitmap, not the first touch of the memory.
         let (number, mut shard) = lock_mine();
@@ -146,7 +146,7 @@ unsafe impl GlobalAlloc for Regions {
         if !is_ours(layout) {
             first_ahead(layout);
             // SAFETY: The caller keeps the contract of `GlobalAlloc`.
-            return unsafe { MiMalloc.alloc_zeroed(layout) };
+            return unsafe { General.alloc_zeroed(layout) };
         }
         // A block is reused with its old content, so clear it, without the lock.
         // SAFETY: The caller keeps the contract of `GlobalAlloc`. A block that is not null has at
@@ -165,8 +165,8 @@ unsafe impl GlobalAlloc for Regions {
             // SAFETY: The caller owns the block. For such a layout, `alloc` has returned units of a
             // region.
             Some(block) if is_ours(layout) => unsafe { give(block, units(layout)) },
-            // SAFETY: The caller owns the block. For such a layout, it came from mimalloc.
-            _ => unsafe { MiMalloc.dealloc(block, layout) },
+            // SAFETY: The caller owns the block. For such a layout, it came from `General`.
+            _ => unsafe { General.dealloc(block, layout) },
         }
     }
 }
