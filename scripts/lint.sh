@@ -30,7 +30,7 @@ clippy() {
 # The engine without features, and with one each; and the fuzz targets with theirs.
 clippy_features() {
   local feature
-  for feature in '' etf files mimalloc serde studies; do
+  for feature in '' etf files matchspec mimalloc serde studies; do
     cargo clippy --quiet --locked -p larder --features "$feature" --lib --target-dir "$TARGET" \
       -- -D warnings || return
   done

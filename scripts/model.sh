@@ -25,9 +25,9 @@ status=0
 models() { cargo test --quiet --locked --no-fail-fast --target-dir "$target" "$@" || status=$?; }
 # The locks that structures stand on, then the index, the structures and the tables.
 models -p larder-studies --lib -- model "$@"
-models -p larder-index -p larder-studies -p larder --features larder/studies --test interleavings -- "$@"
-models -p larder --features studies --test interleavings_of_transactions --test interleavings_of_bounds -- "$@"
-models -p larder --features studies --test interleavings_of_indexes -- "$@"
+models -p larder-index -p larder-studies -p larder --features larder/matchspec,larder/studies --test interleavings -- "$@"
+models -p larder --features matchspec,studies --test interleavings_of_transactions --test interleavings_of_bounds -- "$@"
+models -p larder --features matchspec,studies --test interleavings_of_indexes -- "$@"
 sed -E 's/^ *[0-9]+ executions of (.*): .*/\1/' "$LARDER_MODEL_LOG" | sort -u | grep -cv '^a planted fault' | {
   read -r programs
   awk -v programs="$programs" -v seconds="$SECONDS" '

@@ -88,6 +88,6 @@ tests structures 1 -p larder-studies --lib --test threads --test linearizability
 # A program may end while its reaper is at work on tables that were dropped, and the leaves of those
 # are led to by words that are more than addresses: to LeakSanitizer they look lost.
 # crates/larder/tests/leaks.rs counts every byte instead.
-tests tables 0 -p larder --features studies --test concurrent --test linearizability --test reaper
+tests tables 0 -p larder --features matchspec,studies --test concurrent --test linearizability --test reaper
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

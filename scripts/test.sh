@@ -122,7 +122,7 @@ rust() {
   local failed=0
   cargo test --quiet --no-fail-fast --locked --workspace --tests --target-dir "$TARGET" || failed=1
   cargo test --quiet --no-fail-fast --locked --workspace --doc --target-dir "$TARGET" || failed=1
-  cargo test --quiet --locked -p larder --test operations --target-dir "$TARGET" &&
+  cargo test --quiet --locked -p larder --lib --test operations --target-dir "$TARGET" &&
     [ "$failed" = 0 ]
 }
 # The library, and all the Erlang that the stages share: none compiles it beside another.

@@ -2,8 +2,8 @@
 //! allocates nothing.
 
 use crate::pairs::Pairs;
+use crate::programs::Scratch;
 use larder_index::{Batch, Values};
-use larder_matchspec::Scratch;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 

@@ -74,9 +74,10 @@ pub use crate::error::{Error, Reason};
 pub use crate::file::{read_header, Header, LoadJob, LoadOptions, SaveJob, SaveOptions};
 pub use crate::fixation::{FixTime, Fixed};
 pub use crate::ids::{ByNumber, OwnerId, TableId, Who};
-pub use crate::indexes::{
-    Explanation, IndexBuild, IndexDefinition, IndexInfo, IndexJob, IndexOn, PlanKind,
-};
+#[cfg(feature = "matchspec")]
+#[cfg_attr(docsrs, doc(cfg(feature = "matchspec")))]
+pub use crate::indexes::{Explanation, PlanKind};
+pub use crate::indexes::{IndexBuild, IndexDefinition, IndexInfo, IndexJob, IndexOn};
 pub use crate::keys::KeyList;
 pub use crate::local::{with_local, Local};
 pub use crate::ops::{
@@ -84,9 +85,11 @@ pub use crate::ops::{
     TimeLeft,
 };
 pub use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
-pub use crate::scan::{
-    CountJob, DeleteJob, FoldChunk, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,
-};
+pub use crate::programs::{Context, Program};
+#[cfg(feature = "matchspec")]
+#[cfg_attr(docsrs, doc(cfg(feature = "matchspec")))]
+pub use crate::scan::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
+pub use crate::scan::{FoldChunk, Output, ScanStep, SelectJob, Show};
 pub use crate::stored::{Stored, StoredKey};
 pub use crate::structures::{structures, Structure, StructureValue};
 pub use crate::table::{Beside, Info, Table};

@@ -2,10 +2,10 @@
 //! pattern.
 //!
 //! The tables are those of Erlang's `ets`: set, ordered_set, bag and duplicate_bag, with access
-//! rights, owners and heirs, atomic counters, atomic list inserts, match specifications and files.
-//! Programs begin with the [`prelude`]. [`Larder`] makes tables, [`Table`] has what is done with
-//! one, and [`terms`] is about what is in them. A host to another language works with [`host`], on
-//! encoded bytes and in slices.
+//! rights, owners and heirs, atomic counters and atomic list inserts. Tables of Rust's own types,
+//! match specifications and files are [features](#features). Programs begin with the [`prelude`].
+//! [`Larder`] makes tables, [`Table`] has what is done with one, and [`terms`] is about what is in
+//! them. A host to another language works with [`host`], on encoded bytes and in slices.
 //!
 //! ```
 //! use larder::prelude::*;
@@ -26,12 +26,14 @@
 //! | feature | what it adds | it brings |
 //! |---|---|---|
 //! | `serde` | `typed`: tables with keys and values of Rust types | serde, and what derives keys |
+//! | `matchspec` | `Table::select` and others, `Spec`, `Index::expression` | larder-matchspec |
 //! | `files` | `Table::save`, `Larder::load`, tables in files; and `etf` | sha2, crc32fast |
 //! | `etf` | `terms::etf`: Erlang's external term format | flate2 |
 //! | `mimalloc` | `Allocator`; see [below](#memory) | mimalloc, which needs a C compiler |
 //! | `studies` | `Builder::structure`: studies' structures | larder-studies, hashbrown, triomphe |
 //!
 //! Without a feature, its items are not there: a call of one is an error of the compiler.
+//! Without `matchspec`, a filter of a feed and an index on an expression in a file are refused.
 //!
 //! # Memory
 //!
@@ -42,6 +44,8 @@
 //! program.
 
 #![deny(unsafe_code)]
+// Without match specifications, nothing calls what only they need.
+#![cfg_attr(not(feature = "matchspec"), allow(dead_code, unused_imports))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod api;
@@ -67,6 +71,7 @@ mod options;
 mod pairs;
 mod pass_on;
 pub mod prelude;
+mod programs;
 #[allow(unsafe_code)]
 mod raw;
 mod read_ahead;
@@ -83,17 +88,24 @@ mod versions;
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 #[doc(inline)]
 pub use api::typed;
+#[cfg(feature = "matchspec")]
+#[cfg_attr(docsrs, doc(cfg(feature = "matchspec")))]
+#[doc(inline)]
+pub use api::{BoundSpec, MatchSpec, Spec};
 #[doc(inline)]
 pub use api::{
-    BoundSpec, Builder, Commit, Event, Feed, FeedOptions, Index, Larder, MatchSpec, Operations,
-    Rows, Snapshot, Spec, Table, Transaction,
+    Builder, Commit, Event, Feed, FeedOptions, Index, Larder, Operations, Rows, Snapshot, Table,
+    Transaction,
 };
 pub use bounds::advance_clock;
 #[cfg(feature = "files")]
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 pub use error::FileError;
 pub use error::{Error, IndexName, Reason};
-pub use indexes::{Explanation, IndexInfo, IndexOn, PlanKind};
+#[cfg(feature = "matchspec")]
+#[cfg_attr(docsrs, doc(cfg(feature = "matchspec")))]
+pub use indexes::{Explanation, PlanKind};
+pub use indexes::{IndexInfo, IndexOn};
 #[cfg(feature = "mimalloc")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mimalloc")))]
 pub use larder_index::Allocator;
@@ -107,7 +119,7 @@ pub use terms::{term, Atom, Term, TryFromTermError};
 pub use versions::Told;
 
 /// The Rust of the pages, so that it compiles and runs.
-#[cfg(all(doctest, feature = "serde"))]
+#[cfg(all(doctest, feature = "matchspec", feature = "serde"))]
 mod pages {
     #[doc = include_str!("../../../README.md")]
     struct Project;

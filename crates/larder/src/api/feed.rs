@@ -1,9 +1,9 @@
 //! Feeds: the changes of a table, as events in the order of commits.
 
-use super::spec::MatchSpec;
 use super::table::tuple;
-use super::{select, Table};
+use super::{rows, Table};
 use crate::error::Error;
+use crate::programs::compile;
 use crate::versions::{FeedEvent, Subscription, Told, Wishes};
 
 use larder_term::object::ObjectView;
@@ -171,7 +171,7 @@ impl Feed {
         }
         let (ready, over) = (&mut self.ready, &mut self.over);
         let row = |object: &ObjectView<'_>| tuple(object);
-        select::with_context(|context| {
+        rows::with_context(|context| {
             self.subscription
                 .next((BATCH, true), context, &mut |seq, event| {
                     let event = match event {
@@ -217,7 +217,7 @@ pub struct FeedOptions {
     /// lost.
     pub limit: usize,
     /// A match specification, written as in Erlang. The feed gets the changes whose old or new
-    /// tuple matches.
+    /// tuple matches. Without the feature `matchspec` a filter is refused.
     pub filter: Option<String>,
 }
 
@@ -236,7 +236,7 @@ impl FeedOptions {
         // waits for it.
         let bell = Arc::new(Bell::default());
         let rings = Arc::clone(&bell);
-        let filter = self.filter.as_ref().map(MatchSpec::program).transpose()?;
+        let filter = self.filter.as_deref().map(compile).transpose()?;
         let wishes = Wishes {
             limit: self.limit,
             filter,

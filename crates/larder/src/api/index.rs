@@ -1,11 +1,10 @@
 //! Secondary indexes.
 
-use super::select::with_context;
-use super::spec::MatchSpec;
-use super::table::{tuple, Table};
+use super::rows::{owned, with_context};
+use super::table::Table;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::indexes::{Explanation, IndexDefinition, IndexInfo, IndexJob, IndexOn};
+use crate::indexes::{IndexDefinition, IndexInfo, IndexJob, IndexOn};
 use crate::scan::{Output, ScanStep};
 use larder_term::{AsTerm, Atom, Term};
 
@@ -27,8 +26,6 @@ use larder_term::{AsTerm, Atom, Term};
 ///
 /// let staff = users.index_lookup("tags", &term!(staff))?;
 /// assert_eq!(staff, [term!({1, "a@b", [admin, staff]})]);
-/// // Match specifications find the index by themselves.
-/// assert_eq!(users.select("[{{'$1',<<\"a@b\">>,'_'},[],['$1']}]")?, [term!(1)]);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
@@ -45,15 +42,7 @@ impl Index {
         Self::of(name, Ok(IndexOn::Element(position)))
     }
 
-    /// An index on the result of an expression of match specifications over the tuple, `'$_'`. The
-    /// expression is written as in Erlang: `{map_get, zip, {element, 5, '$_'}}`. Tuples for which
-    /// it fails are not in the index.
-    pub fn expression(name: &str, expression: &str) -> Self {
-        let on = larder_term::text::parse(expression);
-        Self::of(name, on.map(IndexOn::Expression).map_err(|e| e.to_string()))
-    }
-
-    fn of(name: &str, on: Result<IndexOn, String>) -> Self {
+    pub(super) fn of(name: &str, on: Result<IndexOn, String>) -> Self {
         Index {
             name: name.to_owned(),
             on,
@@ -137,44 +126,13 @@ impl Table {
         self.all_of(job)
     }
 
-    /// Returns the results of a match specification for the tuples of an index. They are in the
-    /// order of their values. Tuples with equal values are in the order of their keys as bytes.
-    ///
-    /// # Errors
-    /// `BadSpec`, `NoIndex`, `NoTable`.
-    ///
-    /// # Consistency
-    /// A tuple that is in the table throughout with the same value is visited once. A tuple whose
-    /// value changes meanwhile may be visited twice or not at all.
-    pub fn index_select(&self, name: &str, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
-        let (name, table) = (Self::index_name(name)?, self.engine_table());
-        let program = spec.program()?;
-        let begin = || table.index_select(self.me(), name, program.clone(), None);
-        let job = self.patiently(begin)?;
-        self.all_of(job)
-    }
-
-    /// Returns how a match specification would be evaluated now: by keys, by an index, or by a
-    /// scan.
-    ///
-    /// # Errors
-    /// `BadSpec`.
-    pub fn explain(&self, spec: impl MatchSpec) -> Result<Explanation, Error> {
-        Ok(self.engine_table().explain(&spec.program()?, None))
-    }
-
-    fn index_name(name: &str) -> Result<Atom, Error> {
+    pub(super) fn index_name(name: &str) -> Result<Atom, Error> {
         Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string().into()))
     }
 
-    fn all_of(&self, mut job: IndexJob) -> Result<Vec<Term>, Error> {
+    pub(super) fn all_of(&self, mut job: IndexJob) -> Result<Vec<Term>, Error> {
         let mut found = Vec::new();
-        let mut sink = |output: Output<'_>| {
-            found.push(match output {
-                Output::Object(object) => tuple(object),
-                Output::Term(term) => Term::from(term),
-            });
-        };
+        let mut sink = |output: Output<'_>| found.push(owned(output));
         with_context(|context| {
             // One slice of unlimited work is the whole job, unless a list batch interrupts it.
             let mut step = || job.step(&mut Budget::unlimited(), context, &mut sink);

@@ -13,10 +13,7 @@
 //! fruit.insert_all(&[term!({plum, 8}), term!({pear, 2})])?;
 //! assert_eq!(fruit.lookup(&term!(plum))?, [term!({plum, 8})]);
 //!
-//! // Match specifications are written as in Erlang.
-//! let few = fruit.select("[{{'$1','$2'},[{'<','$2',5}],['$1']}]")?;
-//! assert_eq!(few, [term!(apple), term!(pear)]);
-//!
+//! assert_eq!(fruit.next(&term!(banana))?, Some(term!(cherry)));
 //! assert_eq!(fruit.add(&term!(apple), 2, 4)?, term!(7));
 //! assert_eq!(fruit.take(&term!(apple))?, [term!({apple, 7})]);
 //! assert_eq!(fruit.len(), 3);
@@ -32,10 +29,11 @@ mod feed;
 #[cfg(feature = "files")]
 mod file;
 mod index;
+#[cfg(feature = "matchspec")]
+mod matching;
 mod operations;
-mod select;
+mod rows;
 mod snapshot;
-mod spec;
 #[cfg(feature = "studies")]
 mod structure;
 mod table;
@@ -57,10 +55,12 @@ use std::time::{Duration, Instant};
 
 pub use feed::{Commit, Event, Feed, FeedOptions};
 pub use index::Index;
+#[cfg(feature = "matchspec")]
+#[cfg_attr(docsrs, doc(cfg(feature = "matchspec")))]
+pub use matching::{BoundSpec, MatchSpec, Spec};
 pub use operations::Operations;
-pub use select::Rows;
+pub use rows::Rows;
 pub use snapshot::Snapshot;
-pub use spec::{BoundSpec, MatchSpec, Spec};
 pub use table::Table;
 pub use transaction::Transaction;
 

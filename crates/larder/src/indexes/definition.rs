@@ -1,8 +1,8 @@
 //! The definition of a secondary index.
 
 use crate::error::Error;
+use crate::programs::Program;
 use crate::structures::DEFAULT;
-use larder_matchspec::Program;
 use larder_term::{Atom, Term};
 
 /// What is indexed of each row.

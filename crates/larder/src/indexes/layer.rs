@@ -9,13 +9,13 @@ use super::{Entries, IndexEntry, Indexes};
 use crate::bounds::{self, object_of, ObjectTimes};
 use crate::index::Index;
 use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_unique};
+use crate::programs::Scratch;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     with_spare, Batch, Change, Container, Guard, Key, Lookup, MarkedPredicate, MarkedUpdater,
     Multi, Objects, Predicate, Previous, Shorts, Unique, Updater, Values, SHORT,
 };
-use larder_matchspec::Scratch;
 use std::cell::Cell;
 use std::sync::Arc;
 

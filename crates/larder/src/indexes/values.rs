@@ -2,8 +2,8 @@
 
 use super::definition::{IndexDefinition, IndexOn};
 use crate::error::Error;
+use crate::programs::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
 use larder_index::Values;
-use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, TermRef};
 use smallvec::SmallVec;

@@ -1,8 +1,8 @@
 //! When free memory is returned to the system.
 //!
 //! mimalloc, if it is used, is trimmed once a second, which costs little if it has no free pages.
-//! The C library is trimmed after some megabytes were freed, because searching its arenas takes time
-//! in proportion to their free blocks.
+//! The C library is trimmed after some megabytes were freed, because searching its arenas takes
+//! time in proportion to their free blocks.
 
 use larder_term::blob::live_bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};

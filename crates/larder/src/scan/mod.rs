@@ -10,16 +10,16 @@
 //! or everywhere (see `cursor`). A specification whose only clause binds the key is a lookup
 //! instead (see `point`). A fold is no scan: it reads chunks (see `fold`).
 
-mod change;
 mod cursor;
 mod fold;
+#[cfg(feature = "matchspec")]
+mod matching;
 mod output;
-mod point;
 mod select;
 
-pub use change::{DeleteJob, ReplaceJob, TakeJob};
 pub(crate) use cursor::{Cursor, KeyBounds};
 pub use fold::{FoldChunk, Show};
+#[cfg(feature = "matchspec")]
+pub use matching::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
 pub use output::{Output, ScanStep};
-pub use point::Point;
-pub use select::{CountJob, SelectJob};
+pub use select::SelectJob;

@@ -12,10 +12,10 @@ use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::stored::Stored;
 use crate::table::Table;
 use larder_index::Direction;
-use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::ObjectView;
 use std::sync::Arc;
 
@@ -156,45 +156,6 @@ pub(super) fn cost(weight: u32, value: &[u8]) -> u32 {
 }
 
 impl Table {
-    /// Begins a select. It yields the results of `program` for the objects that it matches; for an
-    /// ordered_set, in the order of the table. With a limit, the job pauses after that number of
-    /// results.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`.
-    ///
-    /// # Consistency
-    /// A select is no snapshot. An object that is present throughout is found exactly once.
-    pub fn select(
-        self: &Arc<Self>,
-        who: OwnerId,
-        program: Program,
-        direction: Direction,
-        limit: Option<usize>,
-    ) -> Result<SelectJob, Error> {
-        self.check_read(who)?;
-        Ok(SelectJob::new(self, Some(program), direction, limit))
-    }
-
-    /// Resumes a select at the `continuation` of another one. Program, table and direction must be
-    /// the same.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`, `BadContinuation`.
-    pub fn select_resume(
-        self: &Arc<Self>,
-        who: OwnerId,
-        program: Program,
-        direction: Direction,
-        limit: Option<usize>,
-        continuation: &[u8],
-    ) -> Result<SelectJob, Error> {
-        // A new job, moved to the place where the other one paused.
-        let mut job = self.select(who, program, direction, limit)?;
-        job.scan.cursor.go_to(continuation)?;
-        Ok(job)
-    }
-
     /// Begins a scan that yields every object.
     ///
     /// # Errors
@@ -223,33 +184,16 @@ impl Table {
         job.scan.cursor.confine(low, high);
         Ok(job)
     }
-
-    /// Begins to count the objects for which the result of `program` is `true`.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`.
-    pub fn select_count(
-        self: &Arc<Self>,
-        who: OwnerId,
-        program: Program,
-    ) -> Result<CountJob, Error> {
-        self.check_read(who)?;
-        Ok(CountJob {
-            // No order is needed to count.
-            scan: Scan::new(self, Some(program), Direction::Forward, None),
-            count: 0,
-        })
-    }
 }
 
 /// A select under way.
 pub struct SelectJob {
-    scan: Box<Scan>,
+    pub(super) scan: Box<Scan>,
     limit: Option<usize>,
 }
 
 impl SelectJob {
-    fn new(
+    pub(super) fn new(
         table: &Arc<Table>,
         program: Option<Program>,
         direction: Direction,
@@ -419,32 +363,4 @@ fn use_one(limit: &mut Option<usize>) -> bool {
 pub(crate) fn weight(program: Option<&Program>) -> u32 {
     let cost = program.map_or(0, Program::cost) / 16;
     1 + u32::try_from(cost).unwrap_or(u32::MAX - 1)
-}
-
-/// A count under way.
-pub struct CountJob {
-    scan: Box<Scan>,
-    count: u64,
-}
-
-impl CountJob {
-    /// Runs one slice.
-    ///
-    /// # Errors
-    /// `NoTable`, `Busy`.
-    pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
-        let count = &mut self.count;
-        self.scan
-            .rows(budget, (0, true), |program, stored, scratch| {
-                let is_true =
-                    program.is_none_or(|program| program.is_true(&stored.view(), context, scratch));
-                *count += u64::from(is_true);
-                Go::On
-            })
-    }
-
-    /// The objects counted so far.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
 }

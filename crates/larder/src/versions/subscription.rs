@@ -16,9 +16,9 @@ use crate::buffers::Lent;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::programs::{Context, Program};
 use crate::store::Store;
 use crate::table::Table;
-use larder_matchspec::{Context, Program};
 use larder_term::object::ObjectView;
 use std::sync::Arc;
 

@@ -197,8 +197,7 @@ impl<K, V, O> Typed<K, V, O> {
     /// let stock = Larder::new().typed::<String, u32>("stock")?;
     /// stock.insert("pear".into(), 3)?;
     /// stock.insert("plum".into(), 20)?;
-    /// let few = stock.table().select("[{{'$1','$2'},[{'<','$2',5}],['$1']}]")?;
-    /// assert_eq!(few, [term!("pear")]);
+    /// assert_eq!(stock.table().take(&term!("pear"))?, [term!({"pear", 3})]);
     /// # Ok(()) }
     /// ```
     pub fn table(&self) -> &Table {

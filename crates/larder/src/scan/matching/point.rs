@@ -4,15 +4,15 @@
 //! The program may still not match such an object: in an ordered_set the key 1 finds 1.0. So the
 //! whole program is run, including its test of the key.
 
-use super::output::{Output, Sink};
-use super::select::result_of;
 use crate::buffers::Lent;
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::local::Local;
+use crate::programs::{Context, Program};
 use crate::raw;
+use crate::scan::output::{Output, Sink};
+use crate::scan::select::result_of;
 use crate::table::Table;
-use larder_matchspec::{Context, Program};
 use larder_term::TermRef;
 
 /// A program, its context, and the key that it binds (`Program::bound_key`).

@@ -1,12 +1,11 @@
-//! Match specifications, ranges and scans.
+//! Scans of all rows, of ranges and of ranks.
 
-use super::spec::MatchSpec;
 use super::table::{tuple, Table};
-use crate::budget::{Budget, Step};
+use crate::budget::Budget;
 use crate::error::Error;
+use crate::programs::Context;
 use crate::scan::{Output, ScanStep, SelectJob};
 use larder_index::Direction;
-use larder_matchspec::Context;
 use larder_term::{atoms, Term, TermRef};
 use std::ops::Bound;
 
@@ -20,39 +19,10 @@ impl Table {
         self.all_rows(Direction::Forward)?.rest()
     }
 
-    /// Returns the results of a match specification for the tuples that it matches. The
-    /// specification is written as in Erlang, or is a [`Spec`](super::Spec) with the values of its
-    /// parameters.
-    ///
-    /// # Errors
-    /// `BadSpec` with the reason, `NoTable`.
-    pub fn select(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
-        self.rows(spec, Direction::Forward)?.rest()
-    }
-
-    /// Like `select`, but in descending key order for an ordered_set.
-    ///
-    /// # Errors
-    /// As `select`.
-    pub fn select_reverse(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
-        self.rows(spec, Direction::Backward)?.rest()
-    }
-
-    /// Like `select` and `select_reverse`, but returns the results in pieces. The scan advances
-    /// only as results are asked for. It holds no lock in between, so other threads can write. A
+    /// Returns all tuples in pieces, in the order of keys for an ordered_set. The scan advances
+    /// only as tuples are asked for. It holds no lock in between, so other threads can write. A
     /// tuple that is in the table throughout is visited once. `Backward` is for an ordered_set;
     /// other tables have only one direction.
-    ///
-    /// # Errors
-    /// As `select`.
-    pub fn rows(&self, spec: impl MatchSpec, direction: Direction) -> Result<Rows, Error> {
-        let job = self
-            .engine_table()
-            .select(self.me(), spec.program()?, direction, None)?;
-        Ok(Rows::new(self, job))
-    }
-
-    /// Like `rows`, for all tuples.
     ///
     /// # Errors
     /// `NoTable`.
@@ -61,8 +31,8 @@ impl Table {
         Ok(Rows::new(self, job))
     }
 
-    /// Like `rows`, for the tuples of an ordered_set whose keys are between two bounds, in order.
-    /// There are none if the low bound is above the high one.
+    /// Like `all_rows`, for the tuples of an ordered_set whose keys are between two bounds, in
+    /// order. There are none if the low bound is above the high one.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -102,90 +72,6 @@ impl Table {
         Ok(Rows::new(self, job))
     }
 
-    /// Counts the tuples for which the match specification returns `true`.
-    ///
-    /// # Errors
-    /// As `select`.
-    pub fn select_count(&self, spec: impl MatchSpec) -> Result<u64, Error> {
-        let mut job = self
-            .engine_table()
-            .select_count(self.me(), spec.program()?)?;
-        self.until_done(|budget, context| job.step(budget, context))?;
-        Ok(job.count())
-    }
-
-    /// Deletes the tuples for which the match specification returns `true`. Returns their number.
-    ///
-    /// # Errors
-    /// As `select`.
-    pub fn select_delete(&self, spec: impl MatchSpec) -> Result<u64, Error> {
-        let mut job = self
-            .engine_table()
-            .select_delete(self.me(), spec.program()?)?;
-        self.until_done(|budget, context| job.step(budget, context))?;
-        Ok(job.count())
-    }
-
-    /// Deletes the tuples that the match specification matches, and returns its results for them,
-    /// as `select` would. They are in key order for an ordered_set.
-    ///
-    /// ```
-    /// use larder::api::Larder;
-    /// use larder::{term, Term};
-    ///
-    /// # fn main() -> Result<(), larder::Error> {
-    /// let jobs = Larder::new().table("jobs").ordered_set().create()?;
-    /// jobs.insert_all(&[term!({1, done}), term!({2, open}), term!({3, done})])?;
-    /// let done = jobs.select_take("[{{'$1',done},[],['$1']}]")?;
-    /// assert_eq!(done, [Term::from(1), Term::from(3)]);
-    /// assert_eq!(jobs.len(), 1);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of `select`. If the table is dropped meanwhile, the tuples that were taken before are
-    /// lost.
-    ///
-    /// # Consistency
-    /// Each tuple (in a bag, all tuples of a key) is deleted and returned atomically: of several
-    /// takers, only one gets it. The operation as a whole isn't atomic.
-    pub fn select_take(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
-        let mut job = self
-            .engine_table()
-            .select_take(self.me(), spec.program()?)?;
-        let mut taken = Vec::new();
-        // Results are copied, since the next step uses the job's memory again.
-        self.until_done(|budget, context| {
-            job.step(budget, context, &mut |out| taken.push(owned(out)))
-        })?;
-        Ok(taken)
-    }
-
-    /// Replaces the tuples that the match specification matches by its results, which must have the
-    /// same keys. Returns their number.
-    ///
-    /// # Errors
-    /// Those of `select`; `KeyChanged` if the specification might change a key, `TableType` for a
-    /// bag.
-    pub fn select_replace(&self, spec: impl MatchSpec) -> Result<u64, Error> {
-        let mut job = self
-            .engine_table()
-            .select_replace(self.me(), spec.program()?)?;
-        self.until_done(|budget, context| job.step(budget, context))?;
-        Ok(job.count())
-    }
-
-    fn until_done(
-        &self,
-        mut step: impl FnMut(&mut Budget, &Context<'_>) -> Result<Step, Error>,
-    ) -> Result<(), Error> {
-        with_context(|context| {
-            // A list that is being inserted is helped with, and then the job continues.
-            while self.patiently(|| step(&mut Budget::unlimited(), context))? == Step::More {}
-            Ok(())
-        })
-    }
-
     /// Returns up to `most` tuples of an ordered_set, in order, from the n-th one. `n` counts as in
     /// `nth`.
     ///
@@ -197,7 +83,7 @@ impl Table {
     }
 }
 
-/// The results of a scan, in pieces; see [`Table::rows`].
+/// The results of a scan, in pieces; see [`Table::all_rows`].
 pub struct Rows {
     table: Table,
     job: SelectJob,
@@ -205,7 +91,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(table: &Table, job: SelectJob) -> Self {
+    pub(in crate::api) fn new(table: &Table, job: SelectJob) -> Self {
         Rows {
             table: table.clone(),
             job,
@@ -267,7 +153,7 @@ impl Rows {
 }
 
 /// Copies a result to a term of its own.
-fn owned(output: Output<'_>) -> Term {
+pub(super) fn owned(output: Output<'_>) -> Term {
     match output {
         Output::Object(object) => tuple(object),
         Output::Term(term) => Term::from(term),

@@ -1,7 +1,8 @@
 //! Match specifications as arguments: as text, or prepared.
 
 use crate::error::Error;
-use larder_matchspec::{Prepared, Program, Unbound};
+use crate::programs::{bad, compile, Program};
+use larder_matchspec::{Prepared, Unbound};
 use larder_term::{text, Term};
 use std::fmt;
 
@@ -9,7 +10,7 @@ use std::fmt;
 /// values.
 ///
 /// `{bind, N}` stands for the Nth value, from 1, in a head, a guard or a body. [`Spec::bind`]
-/// returns a specification that all functions of [`Table`](super::Table) accept. It compiles
+/// returns a specification that all functions of [`Table`](crate::Table) accept. It compiles
 /// nothing. A `Spec` doesn't belong to a table, and can be used with all of them.
 ///
 /// A value is a constant. In a head it matches terms that are identical to it, as a literal does;
@@ -91,11 +92,7 @@ impl fmt::Debug for BoundSpec {
     }
 }
 
-fn bad(what: &impl fmt::Display) -> Error {
-    Error::BadSpec(what.to_string().into())
-}
-
-/// The types that the functions of [`Table`](super::Table) accept as a match specification: text as
+/// The types that the functions of [`Table`](crate::Table) accept as a match specification: text as
 /// in Erlang, which is compiled at each call, a [`BoundSpec`], or a [`Spec`] without parameters.
 pub trait MatchSpec {
     /// Returns the compiled specification.
@@ -107,8 +104,7 @@ pub trait MatchSpec {
 
 impl MatchSpec for str {
     fn program(&self) -> Result<Program, Error> {
-        let spec = text::parse(self).map_err(|e| bad(&e))?;
-        Program::compile(spec.as_ref()).map_err(|e| bad(&e))
+        compile(self)
     }
 }
 

@@ -17,10 +17,7 @@
 //! the removed object. The counts of the handles in it are released after the epoch is unpinned. A
 //! change that is restarted has removed nothing and yielded nothing.
 
-use super::output::{Output, Sink};
 use super::point::Point;
-use super::select::{cost, result_of, weight, Scan};
-use super::Cursor;
 use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -29,10 +26,13 @@ use crate::index::Index;
 use crate::local::Local;
 use crate::ops::{EditBuffer, Operation, ValueList, Written};
 use crate::options::TableKind;
+use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
+use crate::scan::output::{Output, Sink};
+use crate::scan::select::{cost, result_of, weight, Scan};
+use crate::scan::Cursor;
 use crate::table::Table;
 use larder_index::{Batch, Change, Direction, Previous, Values};
-use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::{ObjectBuf, ObjectView};
 use std::sync::Arc;
 

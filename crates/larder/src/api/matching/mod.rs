@@ -1,0 +1,7 @@
+//! Match specifications, with the feature `matchspec`.
+
+mod index;
+mod select;
+mod spec;
+
+pub use spec::{BoundSpec, MatchSpec, Spec};

@@ -1,0 +1,139 @@
+//! What stands for the crate `larder-matchspec` in builds without the feature `matchspec`: its
+//! types, of which the engine is made, and a program that can't exist.
+
+use larder_term::object::ObjectView;
+use larder_term::{atoms, Atom, Term, TermRef};
+use std::fmt;
+use std::ops::Bound;
+use std::sync::LazyLock;
+
+/// A program. There is none.
+#[derive(Clone)]
+pub enum Program {}
+
+/// Why no specification is compiled.
+#[derive(Debug)]
+pub struct NoPrograms;
+
+impl fmt::Display for NoPrograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("match specifications are not in this build, which lacks the feature matchspec")
+    }
+}
+
+impl Program {
+    pub(crate) fn compile(_: TermRef<'_>) -> Result<Program, NoPrograms> {
+        Err(NoPrograms)
+    }
+
+    pub(crate) fn run<'s>(
+        &'s self,
+        _: &'s ObjectView<'s>,
+        _: &'s Context<'s>,
+        _: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        match *self {}
+    }
+
+    pub(crate) fn plan(&self, _: usize, _: KeyOrder) -> Plan {
+        match *self {}
+    }
+
+    pub(crate) fn plan_of_element(&self, _: usize, _: KeyOrder) -> Plan {
+        match *self {}
+    }
+
+    pub(crate) fn plan_of_expression(&self, _: &Program, _: KeyOrder) -> Plan {
+        match *self {}
+    }
+
+    pub(crate) fn asks_context(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn cost(&self) -> usize {
+        match *self {}
+    }
+}
+
+/// What a program may ask about its host.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The process that runs it.
+    pub self_pid: TermRef<'a>,
+    /// The node that it runs on.
+    pub node: Atom,
+}
+
+impl Context<'_> {
+    pub(crate) fn none() -> Context<'static> {
+        static NIL: LazyLock<Term> = LazyLock::new(Term::nil);
+        Context {
+            self_pid: NIL.as_ref(),
+            node: atoms::NONODE,
+        }
+    }
+}
+
+/// The result for a row.
+pub enum Outcome<'s> {
+    Object,
+    Term(TermRef<'s>),
+}
+
+/// Where a program can find objects.
+pub enum Plan {
+    Nothing,
+    Keys(Vec<Term>),
+    Range {
+        low: Bound<Vec<u8>>,
+        high: Bound<Vec<u8>>,
+    },
+    Full,
+}
+
+/// The order of a table's keys.
+#[derive(Clone, Copy)]
+pub enum KeyOrder {
+    Ordered,
+    Hash,
+}
+
+/// The memory of programs.
+#[derive(Default)]
+pub struct Scratch;
+
+impl Scratch {
+    pub(crate) fn memory(&self) -> usize {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::host::{IndexDefinition, IndexOn};
+    use crate::{Error, FeedOptions, Larder};
+    use larder_term::{Atom, Term};
+
+    #[test]
+    fn filters_and_indexes_on_expressions_are_refused() {
+        let says_why = |text: &str| assert!(text.contains("lacks the feature matchspec"), "{text}");
+        let table = Larder::new().table("t").create().unwrap();
+        let options = FeedOptions {
+            filter: Some("[{'_',[],['$_']}]".into()),
+            ..FeedOptions::default()
+        };
+        match table.subscribe_with(&options) {
+            Err(Error::BadSpec(why)) => says_why(&why.to_string()),
+            other => panic!("{:?}", other.map(drop)),
+        }
+        let name = Atom::try_new("first").unwrap();
+        let definition = IndexDefinition::new(name, IndexOn::Expression(Term::from(1)));
+        let engine_table = table.engine_table();
+        match engine_table.add_index(engine_table.owner(), definition) {
+            Err(Error::BadOption(why)) => says_why(&why.to_string()),
+            other => panic!("{:?}", other.map(drop)),
+        }
+        assert!(table.indexes().is_empty());
+    }
+}
