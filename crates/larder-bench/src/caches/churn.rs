@@ -4,7 +4,7 @@
 
 use crate::result::Failure;
 use crate::table::{verdict, Report};
-use crate::time::memory::resident;
+use crate::time::memory;
 use crate::time::workers::work;
 use crate::workload::Random;
 use larder::prelude::*;
@@ -35,7 +35,7 @@ pub fn run(minutes: f64) -> Result<Report, Failure> {
     let builder = builder.evict(Evict::TinyLfu);
     let table: Typed<u64, Vec<u8>> = builder.typed().expect("a typed table takes a limit");
     // What the process holds before the first entry isn't the cache's.
-    let before = held();
+    let before = memory::own();
     let time = Duration::from_secs_f64(60.0 * minutes);
     // Two threads work, and the last one looks.
     let done = work(3, Some(time), |worker| {
@@ -47,7 +47,7 @@ pub fn run(minutes: f64) -> Result<Report, Failure> {
                 // of the process.
                 let weight = table.table().engine_table().weight().unwrap_or(0);
                 let memory = table.table().memory();
-                most.see([weight, memory, held().saturating_sub(before)]);
+                most.see([weight, memory, memory::own().saturating_sub(before)]);
                 continue;
             }
             // Many requests between two looks at the clock.
@@ -121,11 +121,6 @@ fn use_once(
 
 fn failed(why: &larder::Error) -> Failure {
     Failure::wrong("tinylfu", why.to_string())
-}
-
-/// Resident bytes of this process.
-fn held() -> usize {
-    resident(std::process::id()).unwrap_or(0)
 }
 
 /// What was seen at most, and what was done.

@@ -10,7 +10,7 @@ use crate::maps::resident;
 use crate::table::{verdict, Report};
 use crate::time::counting::counted;
 use crate::time::progress::Progress;
-use crate::time::timed;
+use crate::time::timed_each;
 use crate::workload::{value_of, Keys};
 
 /// What is measured.
@@ -113,7 +113,7 @@ fn round<M: Map>(map: &mut M, data: &Keys) -> [f64; STEPS.len()] {
 }
 
 fn nanoseconds(work: impl FnOnce()) -> f64 {
-    timed(work).1 * 1e9
+    timed_each(1, work).1
 }
 
 /// Every answer is compared, and the difference kept, so that no branch waits for memory.

@@ -95,13 +95,8 @@ const CLOCK: &str = "(the clock alone)";
 /// Lets a map grow, if there is memory for it.
 fn grow<M: Map>(options: &GrowthOptions, progress: &Progress) -> Option<Grown> {
     // A structure that doesn't fit would be measured while the machine swaps.
-    let (needed, free) = (options.entries() as f64 * BYTES, memory::free());
-    if needed > free {
-        let [needed, free] = [needed, free].map(|bytes| bytes / 1e9);
-        progress.say(&format!(
-            "{} is left out: it may take {needed:.1} GB of memory, {free:.1} GB may be used",
-            M::NAME
-        ));
+    if let Some(lack) = memory::lack(options.entries() as f64 * BYTES) {
+        progress.say(&format!("skipped: {}: {lack}", M::NAME));
         return None;
     }
     let mut map = M::empty();

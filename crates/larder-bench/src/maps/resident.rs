@@ -32,11 +32,11 @@ fn fill<M: Map>(options: &ResidentOptions) {
     };
     // What the first one brings with it is not the entries'.
     let first = fill(1);
-    let before = resident();
+    let before = memory::own();
     // Several maps, if one is small, so that the pages which the process takes say something about
     // the entries.
     let maps: Vec<M> = (0..options.count).map(|_| fill(options.entries)).collect();
-    println!("{}", resident().saturating_sub(before));
+    println!("{}", memory::own().saturating_sub(before));
     // Keep the maps until the memory was read.
     black_box((first, maps));
 }
@@ -60,9 +60,4 @@ pub fn of(name: &str, entries: usize) -> f64 {
         .parse()
         .unwrap_or_else(|_| panic!("resident {name}: {output:?}"));
     bytes / (count * entries) as f64
-}
-
-/// Bytes of this process that are in memory now.
-fn resident() -> usize {
-    memory::resident(std::process::id()).expect("Linux tells of processes in /proc")
 }

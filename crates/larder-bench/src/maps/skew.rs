@@ -7,7 +7,7 @@ use crate::maps::peers::larder::{index, key};
 use crate::maps::peers::Only;
 use crate::table::{verdict, Report};
 use crate::time::progress::Progress;
-use crate::time::timed;
+use crate::time::timed_each;
 use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use larder_index::{pin, Change};
 use larder_term::hash::Seed;
@@ -131,7 +131,7 @@ fn visits(case: &Case, n: usize) -> Vec<u32> {
 }
 
 fn each(n: usize, work: impl FnMut(usize)) -> f64 {
-    timed(|| (0..n).for_each(work)).1 * 1e9 / n as f64
+    timed_each(n, || (0..n).for_each(work)).1
 }
 
 /// Measures, and compares with random keys.

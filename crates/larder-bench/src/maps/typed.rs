@@ -17,7 +17,7 @@ use crate::maps::peers::Only;
 use crate::result::{ensure, Outcome};
 use crate::table::Report;
 use crate::time::progress::Progress;
-use crate::time::timed;
+use crate::time::timed_each;
 use crate::time::workers::work;
 use crate::workload::{random_key, shuffled, value_of};
 use larder::typed::{Hashed, Ordered, OrderedKey, Typed};
@@ -342,7 +342,7 @@ impl TypedBench<'_> {
 impl<K: TypedKey> Prepared<K> {
     /// Nanoseconds of a row, going over all.
     fn all<V: TypedValue, C: TypedMap<K, V>>(&self, rounds: usize, map: &C) -> Outcome<f64> {
-        let (sum, seconds) = timed(|| {
+        let (sum, each) = timed_each(rounds * self.keys.len(), || {
             let mut sum = 0u64;
             for _ in 0..rounds {
                 map.each(|_, value| sum = sum.wrapping_add(value.number()));
@@ -351,7 +351,7 @@ impl<K: TypedKey> Prepared<K> {
         });
         let right = sum == self.sum.wrapping_mul(rounds as u64);
         ensure!(right, C::NAME, "a walk has other rows");
-        Ok(seconds * 1e9 / (rounds * self.keys.len()) as f64)
+        Ok(each)
     }
 }
 

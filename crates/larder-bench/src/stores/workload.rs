@@ -12,7 +12,7 @@
 
 use crate::stores::peer::{Peer, Trouble};
 use crate::time::memory::resident;
-use crate::time::timed;
+use crate::time::timed_each;
 use crate::workload::{random_key, value_of, Keys, Random};
 use std::collections::HashMap;
 
@@ -64,8 +64,8 @@ pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> Result<Vec<Fi
 
 /// Nanoseconds of the work, by so many.
 fn per(count: usize, work: impl FnOnce() -> Result<(), Trouble>) -> Result<f64, Trouble> {
-    let (done, seconds) = timed(work);
-    done.map(|()| seconds * 1e9 / count as f64)
+    let (done, each) = timed_each(count, work);
+    done.map(|()| each)
 }
 
 fn insert(peer: &mut dyn Peer, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {

@@ -11,7 +11,7 @@ pub(super) use workloads::WORKLOADS;
 
 use super::contender::Contender;
 use super::rows::Rows;
-use super::run::{rotated, Run};
+use super::run::Run;
 use super::{Extent, Plan};
 use crate::result::{Failure, Outcome};
 use crate::table::grouped;
@@ -176,42 +176,46 @@ fn size(
         return Ok(());
     }
     let data = KeyOrders::new(n, run.options.seed);
-    // More turns for small sizes, whose times vary more.
-    let mut turns = run.clock.turns(turns_of(runs, n), share);
     // Small tables go through the course often: a clock is no good at microseconds.
     let rounds = (run.scale.pick(1_000, 50_000, ROUNDS_FULL) / n).max(1);
-    while let Some(turn) = run.turn(&part, &mut turns)? {
-        run.begin_turn(&part, turn, fit.len());
-        // The times of `set` in this turn, which the others are divided by.
-        let mut of_set = None;
-        // `set` first, which the others are divided by; the rest begin one place on in each turn.
-        for contender in fit[..1].iter().chain(rotated(&fit[1..], turn)) {
-            run.progress.at(&contender.name);
-            let seconds = taken.seconds(&contender.name, n);
-            if !run.is_over(&format!("{part}, {}", contender.name), (1.0, seconds)) {
-                let times = course(contender, &data, rounds, taken)?;
-                if contender.name == SET {
-                    of_set = Some(times);
-                }
-                report(run, contender, n, times, of_set);
-                // Memory doesn't vary, so it is noted once.
-                if turn == 0 {
-                    weigh(run, &contender.name, n, taken.bytes(&contender.name));
-                }
-                if n >= 7_000_000 {
-                    run.save()?;
-                }
+    let fit: Vec<_> = fit.into_iter().map(|one| (one.name(), one)).collect();
+    let mut measured: Vec<(u64, &str, Times)> = Vec::new();
+    // More turns for small sizes, whose times vary more.
+    run.in_turns(&part, (turns_of(runs, n), share), &fit, |run, turn, one| {
+        let name = &one.name;
+        let seconds = taken.seconds(name, n);
+        if run.is_over(&format!("{part}, {name}"), (1.0, seconds)) {
+            return Ok(());
+        }
+        let times = course(one, &data, rounds, taken)?;
+        for (w, time) in WORKLOADS.iter().zip(times) {
+            run.figure(w.id(), name, n, time * 1e6 / (n as f64 / 1e3));
+        }
+        // What its table takes doesn't vary, so it is noted once.
+        if run.median("bytes", name, n).is_none() {
+            let bytes = taken.bytes(name);
+            run.figure("memory", name, n, bytes * n as f64 / 1e6);
+            run.figure("bytes", name, n, bytes);
+        }
+        measured.push((turn, name, times));
+        if n >= 7_000_000 {
+            run.save()?;
+        }
+        Ok(())
+    })?;
+    // The times of each turn by those of `set` in the same turn.
+    for (turn, name, times) in &measured {
+        let set = measured
+            .iter()
+            .find(|(of, who, _)| of == turn && *who == SET);
+        for (i, w) in WORKLOADS.iter().enumerate() {
+            if let Some((.., set)) = set {
+                let percent = 100.0 * times[i] / set[i];
+                run.figure(&relative(w.id()), name, n, percent);
             }
-            run.progress.step();
         }
     }
     Ok(())
-}
-
-/// What its table takes.
-fn weigh(run: &mut Run, name: &str, n: usize, bytes: f64) {
-    run.figure("memory", name, n, bytes * n as f64 / 1e6);
-    run.figure("bytes", name, n, bytes);
 }
 
 /// Seconds of each workload, of all rounds together.
@@ -261,16 +265,6 @@ fn counted(rows: &dyn Rows, right: usize) -> Answer {
     match rows.counted() {
         Some(n) if n != right => Err(format!("{n} rows, not {right}")),
         _ => Ok(()),
-    }
-}
-
-fn report(run: &mut Run, contender: &Contender, n: usize, times: Times, of_set: Option<Times>) {
-    let name = &contender.name;
-    for (i, w) in WORKLOADS.iter().enumerate() {
-        run.figure(w.id(), name, n, times[i] * 1e6 / (n as f64 / 1e3));
-        if let Some(set) = of_set {
-            run.figure(&relative(w.id()), name, n, 100.0 * times[i] / set[i]);
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::maps::peers::Only;
 use crate::result::{self, Better, Failure, Outcome, Plot, Point, Published, X};
 use crate::stats::{ends, median, Samples};
 use crate::table::facts;
-use crate::time::clock::{self, Clock, Turns};
+use crate::time::clock::{self, Clock};
 use crate::time::memory;
 use crate::time::progress::Progress;
 use std::collections::BTreeMap;
@@ -109,21 +109,10 @@ impl Run {
         ));
     }
 
-    /// The number of the next turn of a part, if there is time for one. What was found so far is
-    /// written before it begins; a part for which there is no time at all is said to be left out.
-    pub fn turn(&mut self, part: &str, turns: &mut Turns) -> Outcome<Option<usize>> {
-        self.save()?;
-        let turn = self.clock.turn(turns);
-        // No turn of this part was done, so nothing of it is measured.
-        if turns.done().0 == 0 {
-            self.skip(format!("{part}: {NO_TIME}"));
-        }
-        Ok(turn)
-    }
-
     /// Measures the items, which have names for those who wait, in turns, each time beginning with
-    /// another one, as long as there is time for another turn (see [`Run::turn`]). `each` is given
-    /// the turn's seed.
+    /// another one, as long as there is time for another turn. `each` is given the turn's seed. What
+    /// was found so far is written before each turn; a part for which there is no time at all is
+    /// said to be left out.
     pub fn in_turns<T>(
         &mut self,
         part: &str,
@@ -133,8 +122,18 @@ impl Run {
     ) -> Outcome {
         let mut turns = self.clock.turns(runs, share);
         // Turns are outside: what disturbs the machine for a while disturbs all items and not one.
-        while let Some(turn) = self.turn(part, &mut turns)? {
-            self.begin_turn(part, turn, items.len());
+        loop {
+            self.save()?;
+            let turn = self.clock.turn(&mut turns);
+            // No turn of this part was done, so nothing of it is measured.
+            if turns.done().0 == 0 {
+                self.skip(format!("{part}: {NO_TIME}"));
+            }
+            let Some(turn) = turn else {
+                return Ok(());
+            };
+            let what = format!("{}, {part}, run {}", self.result.study, turn + 1);
+            self.progress.part(&what, items.len());
             // Each turn begins with another item, since the first one of a turn may be colder than
             // the others.
             for (name, item) in rotated(items, turn) {
@@ -146,13 +145,6 @@ impl Run {
                 self.progress.step();
             }
         }
-        Ok(())
-    }
-
-    /// Shows that a turn begins, with its number of steps.
-    pub fn begin_turn(&self, part: &str, turn: usize, steps: usize) {
-        let what = format!("{}, {part}, run {}", self.result.study, turn + 1);
-        self.progress.part(&what, steps);
     }
 
     /// Whether there is no time any more, in a part with this share, for something that takes so
@@ -318,22 +310,20 @@ impl Run {
 
     /// Whether there is memory for `bytes`. If not, says so of `what`, once.
     pub fn fits(&mut self, what: &str, bytes: f64) -> bool {
-        let free = memory::free();
-        // Say it once for each thing that doesn't fit.
-        let begin = format!("{what}: would take about ");
-        if bytes > free
-            && !self
-                .result
-                .skipped
-                .iter()
-                .any(|text| text.starts_with(&begin))
+        let Some(lack) = memory::lack(bytes) else {
+            return true;
+        };
+        // Say it once for each thing that doesn't fit, whatever is free at the time.
+        let begin = format!("{what}: {}", memory::WOULD_TAKE);
+        if !self
+            .result
+            .skipped
+            .iter()
+            .any(|text| text.starts_with(&begin))
         {
-            let [bytes, free] = [bytes, free.max(0.0)].map(|bytes| bytes / 1e9);
-            self.skip(format!(
-                "{begin}{bytes:.1} GB of memory, {free:.1} GB may be used"
-            ));
+            self.skip(format!("{what}: {lack}"));
         }
-        bytes <= free
+        false
     }
 
     /// Says what was asserted; once.
@@ -418,7 +408,7 @@ pub fn with_threads<T: Copy>(
 }
 
 /// The items, beginning with another one in each turn.
-pub fn rotated<T>(items: &[T], turn: usize) -> impl Iterator<Item = &T> {
+fn rotated<T>(items: &[T], turn: usize) -> impl Iterator<Item = &T> {
     let (last, first) = items.split_at(turn % items.len().max(1));
     first.iter().chain(last)
 }

@@ -10,7 +10,7 @@ use crate::maps::peers::Hand;
 use crate::result::{ensure, Failure, Outcome};
 use crate::stats::{ends, quantile, sorted};
 use crate::table::grouped;
-use crate::time::{timed, workers};
+use crate::time::{timed_each, workers};
 use crate::workload::{shuffled, Random};
 use larder::api::Snapshot;
 use larder::TableKind;
@@ -164,7 +164,7 @@ impl Filled {
     fn write(&self, keys: &[u32], value: u64) -> f64 {
         let mut hand = self.made.engine_hand();
         let all = || keys.iter().for_each(|&key| hand.put(u64::from(key), value));
-        timed(all).1 * 1e9 / keys.len() as f64
+        timed_each(keys.len(), all).1
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -218,12 +218,12 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
                 ("snapshot", planted.unwrap_or(&snapshot), 0),
             ] {
                 let mut hand = t.made.hand_of(table);
-                let (found, lookup) = timed(|| -> u64 {
+                let (found, lookup) = timed_each(lookups.len(), || -> u64 {
                     let values = lookups.iter().map(|&key| hand.get(u64::from(key)));
                     values.map(|value| value.unwrap_or(NOTHING)).sum()
                 });
-                let (scanned, scan) = timed(|| hand.count(1));
-                let ((sum, rows), fold) = timed(|| hand.fold());
+                let (scanned, scan) = timed_each(t.rows, || hand.count(1));
+                let ((sum, rows), fold) = timed_each(t.rows, || hand.fold());
                 // Lookups are random, so of these it is only known whether any changed key was
                 // seen. Scans and folds must see exactly the changed ones.
                 let right = (found == 0) == (expected == 0)
@@ -237,12 +237,7 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
                     "{found}, {scanned} and {sum} of {rows} instead of {expected}"
                 );
                 if round == 1 {
-                    for (what, seconds, of) in [
-                        ("lookup", lookup, lookups.len()),
-                        ("scan", scan, t.rows),
-                        ("fold", fold, t.rows),
-                    ] {
-                        let ns = seconds * 1e9 / of as f64;
+                    for (what, ns) in [("lookup", lookup), ("scan", scan), ("fold", fold)] {
                         run.figure(&format!("{what}-{kind}"), series, &*x, ns);
                     }
                 }

@@ -13,10 +13,26 @@ pub fn free() -> f64 {
     available().min(allowed()) - RESERVE
 }
 
+/// What begins the text of [`lack`].
+pub const WOULD_TAKE: &str = "would take about ";
+
+/// Says that there is no memory for so many bytes; nothing if there is.
+pub fn lack(bytes: f64) -> Option<String> {
+    let free = free();
+    let [needed, most] = [bytes, free.max(0.0)].map(|bytes| bytes / 1e9);
+    let text = format!("{WOULD_TAKE}{needed:.1} GB of memory, {most:.1} GB may be used");
+    (bytes > free).then_some(text)
+}
+
 /// What the system can give without swapping.
 fn available() -> f64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     kib(&text, "MemAvailable:").map_or(0.0, |kib| kib * 1024.0)
+}
+
+/// Resident bytes of this process.
+pub fn own() -> usize {
+    resident(std::process::id()).expect("Linux tells of processes in /proc")
 }
 
 /// Resident bytes of a process, as Linux tells.

@@ -15,6 +15,12 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (done, begin.elapsed().as_secs_f64())
 }
 
+/// What the work gives, and the nanoseconds of each of so many operations in it.
+pub fn timed_each<T>(operations: usize, work: impl FnOnce() -> T) -> (T, f64) {
+    let (done, seconds) = timed(work);
+    (done, seconds * 1e9 / operations as f64)
+}
+
 /// Calls `work` for each of `entries` numbers; the seconds of each part of so many of them. Ends
 /// early after a part if the time is over that it may take.
 pub fn timed_parts(
