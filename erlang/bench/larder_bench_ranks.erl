@@ -170,6 +170,15 @@ csv({Name, Size, Ets, Larder, Spread}) ->
 
 %%% The operations
 
+%% Two elements of a player's row, by one call of either side or by two.
+-define(LOOKUP(M), fun(T, {Player, _, _}) ->
+    [Row] = M:lookup(T, Player),
+    element(2, Row) + element(17, Row)
+end).
+-define(ELEMENTS(M), fun(T, {Player, _, _}) ->
+    M:lookup_element(T, Player, 2) + M:lookup_element(T, Player, 17)
+end).
+
 -spec operations() -> [operation()].
 operations() ->
     [{"rank of a key", board, linear, fun ets_rank/2,
@@ -187,31 +196,14 @@ operations() ->
       fun(T, {Player, Score, _} = Row) ->
           moved(larder, T, Row) + larder:rank(T, {-Score, Player})
       end},
-     {"2 of 20 elements: lookup; lookup_elements", players, short,
-      fun(T, {Player, _, _}) ->
-          [Row] = ets:lookup(T, Player),
-          element(2, Row) + element(17, Row)
-      end,
+     {"2 of 20 elements: lookup; lookup_elements", players, short, ?LOOKUP(ets),
       fun(T, {Player, _, _}) ->
           [Score, Large] = larder:lookup_elements(T, Player, [2, 17]),
           Score + Large
       end},
-     {"2 of 20 elements: lookup on both", players, short,
-      fun(T, {Player, _, _}) ->
-          [Row] = ets:lookup(T, Player),
-          element(2, Row) + element(17, Row)
-      end,
-      fun(T, {Player, _, _}) ->
-          [Row] = larder:lookup(T, Player),
-          element(2, Row) + element(17, Row)
-      end},
-     {"2 of 20 elements: lookup_element twice on both", players, short,
-      fun(T, {Player, _, _}) ->
-          ets:lookup_element(T, Player, 2) + ets:lookup_element(T, Player, 17)
-      end,
-      fun(T, {Player, _, _}) ->
-          larder:lookup_element(T, Player, 2) + larder:lookup_element(T, Player, 17)
-      end},
+     {"2 of 20 elements: lookup on both", players, short, ?LOOKUP(ets), ?LOOKUP(larder)},
+     {"2 of 20 elements: lookup_element twice on both", players, short, ?ELEMENTS(ets),
+      ?ELEMENTS(larder)},
      {"10 rows by a field: by hand; by an index", sessions, short,
       fun({Ids, Users}, {Id, _, _}) ->
           visits([Session || {_, Own} <- ets:lookup(Users, user(Id)),

@@ -14,11 +14,11 @@
 //!  stores      stores from elsewhere: C++, servers, the JVM (make bench-peers)
 //!  report      what was found, as a page, as plots and as tables of Markdown pages
 //!
-//!  workload    keys, orders, mixes: the same for everybody
-//!  time        clocks, threads, memory, bars
+//!  workload    keys, orders, mixes, the loop over operations of a mix: the same for everybody
+//!  time        clocks, nanoseconds of an operation, threads, memory, bars
 //!  result      what a study leaves behind: types, JSON, CSV
 //!  table       what the maps leave behind: a table on the terminal, CSV, the facts of the machine
-//!  stats       medians, quantiles
+//!  stats       medians, quantiles, the runs of each figure
 //! ```
 //!
 //! Every measurement checks its answers. Dependencies that nothing else in the workspace needs are

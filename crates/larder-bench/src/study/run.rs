@@ -110,9 +110,9 @@ impl Run {
     }
 
     /// Measures the items, which have names for those who wait, in turns, each time beginning with
-    /// another one, as long as there is time for another turn. `each` is given the turn's seed. What
-    /// was found so far is written before each turn; a part for which there is no time at all is
-    /// said to be left out.
+    /// another one, as long as there is time for another turn. `each` is given the turn's seed.
+    /// What was found so far is written before each turn. A part for which there is no time at all
+    /// is said to be left out.
     pub fn in_turns<T>(
         &mut self,
         part: &str,
