@@ -48,17 +48,19 @@
 -export_type([alias/0, tab/0]).
 
 -type alias() :: atom().
-%% What the storage type is called in the schema: `larder_copies'.
+%% The name of the storage type in the schema: `larder_copies'.
 -type tab() :: Table :: atom()
              | {Table :: atom(), index, {Position :: term(), ordered | bag}}
              | {Table :: atom(), retainer, Checkpoint :: term()}.
-%% What Mnesia calls a table: one of the user's, an index of Mnesia's, or what a checkpoint keeps.
+%% Mnesia's name of a table: one of the user's, an index of Mnesia's, or the retainer of a
+%% checkpoint.
 
 -define(ALIAS, larder_copies).
-%% Where Mnesia keeps variables, the id and the cookie of each table are kept: they end with Mnesia.
+%% Names of variables of Mnesia, which end with Mnesia: the id and the cookie of a table, and the
+%% indexes of a table.
 -define(TABLE(Tab), {?MODULE, table, Tab}).
 -define(INDEXES(Table), {?MODULE, indexes, Table}).
-%% Bytes of rows in a message while a table is loaded by another node; as Mnesia has it.
+%% The bytes of rows in a message while another node loads a table; the same as Mnesia's.
 -define(MESSAGE, 64_000).
 -define(ALL, [{'_', [], ['$_']}]).
 -define(ROWS, 1000).
@@ -76,12 +78,12 @@ register() ->
 register(Alias) ->
     case mnesia:add_backend_type(Alias, ?MODULE) of
         {atomic, ok} -> {ok, Alias};
-        {aborted, {backend_type_already_exists, Alias} = Reason} -> known(Alias, Reason);
+        {aborted, {backend_type_already_exists, Alias} = Reason} -> taken(Alias, Reason);
         {aborted, Reason} -> {error, Reason}
     end.
 
-%% Whether the name is that of this backend, not of another one.
-known(Alias, Reason) ->
+%% The name is taken: by this backend, or by another one.
+taken(Alias, Reason) ->
     {_, Types} = mnesia:read_table_property(schema, mnesia_backend_types),
     case lists:member({Alias, ?MODULE}, Types) of
         true -> {ok, Alias};
@@ -101,7 +103,7 @@ add_aliases(_) -> ok.
 remove_aliases(_) -> ok.
 
 %% @private
-%% The index type that comes first is what Mnesia takes unless the user says another.
+%% The first index type is Mnesia's default.
 -spec semantics(alias(), atom()) -> term().
 semantics(_, storage) -> ram_copies;
 semantics(_, types) -> [set, ordered_set, bag];
@@ -118,7 +120,7 @@ real_suffixes() -> [].
 tmp_suffixes() -> [].
 
 %% @private
-%% What a table is to be, before any node makes it.
+%% Checks the properties of a table before any node creates it.
 -spec check_definition(alias(), atom(), [node()], [{atom(), term()}]) -> ok | {error, term()}.
 check_definition(Alias, Table, Nodes, Properties) ->
     case {proplists:get_value(snmp, Properties, []),
@@ -128,8 +130,8 @@ check_definition(Alias, Table, Nodes, Properties) ->
         _ -> {error, {not_supported, snmp}}
     end.
 
-%% The nodes on which the storage type of the table changes while their schema is in memory. Mnesia
-%% would write the rows to a file for it, in a folder that is not there, and end.
+%% The nodes on which the storage type of the table changes while their schema is in memory. For
+%% such a change Mnesia writes the rows to a file. Without a folder it would crash.
 changed_in_memory(Alias, Table, Nodes, Properties) ->
     Ours = {ext, Alias, ?MODULE},
     Rams = proplists:get_value(ram_copies, Properties, []),
@@ -145,7 +147,7 @@ check_options(Properties) ->
     case larder_options(Properties) of
         Options when is_list(Options) ->
             Attributes = proplists:get_value(attributes, Properties, []),
-            case [Option || Option <- Options, not may_be_said(Option, Attributes)] of
+            case [Option || Option <- Options, not is_allowed(Option, Attributes)] of
                 [] -> try_options(Properties);
                 [Bad | _] -> {error, {bad_option, Bad}}
             end;
@@ -153,21 +155,21 @@ check_options(Properties) ->
             {error, {bad_option, {larder, Other}}}
     end.
 
-%% What is not here belongs to Mnesia (the type, the key), or would have the copies of a table
-%% differ (bounds, unique indexes).
-may_be_said(compressed, _) -> true;
-may_be_said({Concurrency, _}, _) when Concurrency =:= read_concurrency;
+%% Whether storage_properties may have an option. All others are set by Mnesia (the type, the key
+%% position), or would make the copies of a table differ (bounds, unique indexes).
+is_allowed(compressed, _) -> true;
+is_allowed({Concurrency, _}, _) when Concurrency =:= read_concurrency;
                                       Concurrency =:= write_concurrency;
                                       Concurrency =:= decentralized_counters -> true;
-may_be_said({index, Indexes}, Attributes) when is_list(Indexes) ->
+is_allowed({index, Indexes}, Attributes) when is_list(Indexes) ->
     lists:all(fun({_, What, Options}) when is_list(Options) ->
                       (not is_atom(What) orelse lists:member(What, Attributes))
                           andalso not lists:member(unique, Options);
                  (_) -> false
               end, Indexes);
-may_be_said(_, _) -> false.
+is_allowed(_, _) -> false.
 
-%% A table with these options, for a moment: Larder itself says whether they are right.
+%% Creates a table with these options, and deletes it: Larder itself checks the options.
 try_options(Properties) ->
     try larder:new(?MODULE, options(set, Properties)) of
         Table -> true = larder:delete(Table), ok
@@ -188,7 +190,7 @@ option({index, Indexes}, Attributes) ->
 option(Option, _) ->
     Option.
 
-%% The position of an attribute in the record; other places are Larder's to judge.
+%% The position of an attribute in the record. Larder checks other places.
 place(What, [What | _], Position) -> Position;
 place(What, [_ | Attributes], Position) -> place(What, Attributes, Position + 1);
 place(What, [], _) -> What.
@@ -196,8 +198,8 @@ place(What, [], _) -> What.
 %% ---- tables ----
 
 %% @private
-%% The table belongs to the caller: Mnesia's monitor, or for a checkpoint the process that retains.
-%% It takes the same short time always. Mnesia calls it twice when a table is created.
+%% The owner of the table is the caller: Mnesia's monitor, or the retainer of a checkpoint. O(1).
+%% Mnesia calls it twice when a table is created.
 -spec create_table(alias(), tab(), [{atom(), term()}]) -> ok | {error, Reason :: term()}.
 create_table(Alias, Tab, Properties) ->
     Cookie = proplists:get_value(cookie, Properties),
@@ -209,7 +211,7 @@ create_table(Alias, Tab, Properties) ->
             end;
         none ->
             make(Tab, Properties, Cookie);
-        %% What was left by a table of this name that is none of Mnesia's any more.
+        %% A table of this name that Mnesia doesn't have any more was left behind.
         _ ->
             ok = delete_table(Alias, Tab),
             make(Tab, Properties, Cookie)
@@ -242,7 +244,7 @@ drop_namesake(Table) ->
     end.
 
 %% @private
-%% A table that another node sends starts empty, whatever an earlier try has left in it.
+%% A table that another node sends starts empty. An earlier attempt may have left rows in it.
 -spec load_table(alias(), tab(), Reason :: term(), [{atom(), term()}]) -> ok.
 load_table(_, Table, {net_load, _}, _) ->
     true = larder:delete_all_objects(Table),
@@ -284,7 +286,7 @@ move(Table, {Rows, Continuation}) ->
     ok = fill(Table, Rows),
     move(Table, ets:select(Continuation)).
 
-%% One by one: nobody reads yet, and a list that is inserted as a whole costs memory.
+%% One by one: nobody reads the table yet, and a list that is inserted as a whole takes memory.
 fill(Table, Rows) ->
     lists:foreach(fun(Row) -> true = larder:insert(Table, Row) end, Rows).
 
@@ -297,7 +299,8 @@ close_table(_, _) -> ok.
 sync_close_table(_, _) -> ok.
 
 %% @private
-%% Its indexes go with it: Mnesia drops those of its own tables alone. It may be gone already.
+%% Deletes the table's indexes, too. Mnesia only does that for its own tables. The table may be
+%% gone already.
 -spec delete_table(alias(), tab()) -> ok.
 delete_table(_, Table) when is_atom(Table) ->
     lists:foreach(fun drop/1, [Table | indexes(Table)]),
@@ -310,7 +313,7 @@ drop(Tab) ->
     case registered(Tab) of
         {Id, _} ->
             true = mnesia_lib:unset(?TABLE(Tab)),
-            %% It may have ended with its owner.
+            %% The table may have ended with its owner.
             try larder:delete(Id) of true -> ok catch error:badarg -> ok end;
         none ->
             ok
@@ -323,7 +326,7 @@ indexes(Table) -> variable(?INDEXES(Table), []).
 variable(Variable, Default) ->
     try mnesia_lib:val(Variable) catch _:_ -> Default end.
 
-%% The users' tables have their names in Larder, too.
+%% Tables of the user have the same names in Larder.
 id(Table) when is_atom(Table) -> Table;
 id(Tag) -> element(1, mnesia_lib:val(?TABLE(Tag))).
 
@@ -337,7 +340,7 @@ info(_, Tab, Item) ->
         error:badarg -> {error, {badarg, Item}}
     end.
 
-%% ---- indexes of Mnesia's ----
+%% ---- Mnesia's indexes ----
 
 %% @private
 %% Mnesia fills an index anew when its table is loaded.
@@ -365,8 +368,8 @@ validate_record(_, _, RecordName, Arity, Type, _) -> {RecordName, Arity, Type}.
 insert(_, Tab, Object) ->
     write(Tab, fun(Id) -> larder:insert(Id, Object) end).
 
-%% Mnesia goes on writing to the indexes of a table that has left Larder for another storage type.
-%% If those writes failed, it would not write to the table either.
+%% When a table has changed to another storage type, Mnesia still writes to the indexes that it had
+%% in Larder. If those writes failed, Mnesia wouldn't write to the table either.
 write(Table, Write) when is_atom(Table) ->
     true = Write(Table),
     ok;
@@ -386,12 +389,12 @@ delete(_, Tab, Key) ->
     write(Tab, fun(Id) -> larder:delete(Id, Key) end).
 
 %% @private
-%% `badarg' if there is no such object: Mnesia makes one then.
+%% Fails with `badarg' if there is no such object. Mnesia then writes one.
 -spec update_counter(alias(), tab(), Key :: term(), integer()) -> integer().
 update_counter(_, Tab, Key, Increment) -> larder:update_counter(id(Tab), Key, Increment).
 
 %% @private
-%% `mnesia:clear_table/1' is a pattern that all objects match, and takes the same short time always.
+%% `mnesia:clear_table/1' passes the pattern that all objects match. O(1).
 -spec match_delete(alias(), tab(), larder:match_pattern()) -> ok.
 match_delete(_, Tab, '_') ->
     write(Tab, fun larder:delete_all_objects/1);
@@ -405,8 +408,8 @@ match_delete(_, Tab, Pattern) ->
 fixtable(_, Tab, true) ->
     larder:safe_fixtable(id(Tab), true);
 fixtable(_, Tab, false) ->
-    %% Mnesia ends the fixations of a transaction by a message that nobody waits for. It may come
-    %% when the table is just being deleted. An error here would end Mnesia's transaction manager.
+    %% Mnesia ends the fixations of a transaction by an asynchronous message, which may arrive while
+    %% the table is being deleted. An error here would end Mnesia's transaction manager.
     try
         larder:safe_fixtable(id(Tab), false)
     catch
@@ -467,17 +470,17 @@ select_reverse(Continuation) -> larder:select_reverse(Continuation).
 -spec repair_continuation(larder:continuation(), larder:match_spec()) -> larder:continuation().
 repair_continuation(Continuation, Spec) -> larder:repair_continuation(Continuation, Spec).
 
-%% ---- a table goes from one node to another ----
+%% ---- loading a table from another node ----
 %%
 %% The sender is a process that Mnesia starts for the purpose.
 %%
 %%   1. Mnesia lets the receiver subscribe to what is written from now on, under a lock.
-%%   2. Then the sender takes a snapshot, and sends it in chunks. Whoever writes doesn't wait.
-%%   3. The receiver inserts the chunks, and does what it was told of meanwhile, in that order.
+%%   2. Then the sender takes a snapshot, and sends it in chunks. Writers don't wait.
+%%   3. The receiver inserts the chunks, and then applies the events that came meanwhile.
 %%
-%% A dirty write between 1 and 2 is in the snapshot and among the events. To do it again gives the
-%% same object, as events have objects, not increments. Either end may have `ram_copies' in place
-%% of Larder: the messages are those of Mnesia.
+%% A dirty write between 1 and 2 is in the snapshot and among the events. Applying it twice gives
+%% the same object, since events have objects, not increments. Either end may have `ram_copies'
+%% instead of Larder: the messages are those of Mnesia.
 %%
 %% A dirty write first reads which nodes have copies. If 1 and 2 come between that and the write,
 %% the receiver misses it, as with `ram_copies'. A transaction is never missed: 1 waits for its
@@ -495,7 +498,7 @@ first_chunk(Table) ->
 
 next_chunk({Snapshot, Continuation}) -> chunk(Snapshot, larder:select(Continuation)).
 
-%% Of a sender that fails the snapshot ends with the process.
+%% If a sender fails, its snapshot ends with the process.
 chunk(Snapshot, '$end_of_table') ->
     true = larder:release(Snapshot),
     '$end_of_table';
@@ -507,7 +510,7 @@ rows_in_message(Table) ->
     1 + ?MESSAGE * larder:info(Table, size) div max(Bytes, 1).
 
 %% @private
-%% What a receiver says to the sender beside asking for more: ours says nothing.
+%% Other messages of a receiver than requests for more rows. Our receiver sends none.
 -spec sender_handle_info(term(), alias(), tab(), Receiver :: pid(), State :: term()) ->
           {fun((term()) -> term()), term()}.
 sender_handle_info(_, _, _, _, State) -> {fun next_chunk/1, State}.

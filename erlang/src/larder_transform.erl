@@ -94,7 +94,7 @@
 
 -type name() :: {atom, atom()} | {field, atom(), atom()}.
 
-%% A state of the walk over the forms.
+%% The state of the walk over the forms.
 -record(walk, {
     file = "nofile" :: string(),
     module :: module() | undefined,
@@ -104,21 +104,22 @@
     %% Which parameters of this module's functions are used as a module.
     module_parameters = #{} :: #{{atom(), arity()} => [pos_integer()]},
     %% Kinds of warnings, and functions, that are silenced.
-    quiet = [] :: [atom() | {atom(), arity()}],
+    silenced = [] :: [atom() | {atom(), arity()}],
     %% Atoms and record fields that the module uses as tables.
     names = #{} :: #{name() => []},
-    %% If the command gives the transform: where the modules are that it compiles, which move, too.
+    %% The folder of the modules that the same command compiles with this transform, if the
+    %% transform is an option of the command. These modules move as well.
     folder = none :: none | file:filename(),
-    %% What is known of other modules.
+    %% Which parameters other modules give to ets.
     parameters = #{} :: #{module() => larder_transform_handed:parameters()},
-    %% Of the function at hand: its name; the variables that it uses as a module; those that it
-    %% binds to a table; those that it gives to ets as a table.
+    %% The current function: its name; its variables that are used as a module; those that are bound
+    %% to a new table; those that are given to ets as a table.
     function :: {atom(), arity()} | undefined,
     modules = [] :: [atom()],
     tables = [] :: [atom()],
     used = [] :: [atom()],
-    %% Annotations of tuples that a warning has been about.
-    told = [] :: [erl_anno:anno()],
+    %% Annotations of tuples for which there is a warning already.
+    warned = [] :: [erl_anno:anno()],
     warnings = [] :: [{string(), [{term(), module(), term()}]}]
 }).
 
@@ -134,7 +135,7 @@ parse_transform(Forms, Options) ->
         {{ok, Given}, {Forms1, Warnings}} ->
             case lists:member(keep_ets, Given) of
                 true -> result(Forms1, Warnings);
-                false -> rewrite_forms(Forms1, quiet(Given), folder(Options), Warnings)
+                false -> rewrite_forms(Forms1, silenced(Given), folder(Options), Warnings)
             end
     end.
 
@@ -165,7 +166,7 @@ format_error({handed, Module, Function, Arity}) ->
     io_lib:format("a table of larder goes to ~tw:~tw/~w, which may give it to ets",
                   [Module, Function, Arity]);
 format_error({traced, Module, Function}) ->
-    io_lib:format("~tw:~tw is told of ets, but this module's calls are now of larder",
+    io_lib:format("~tw:~tw has ets as an argument, but this module's calls are now of larder",
                   [Module, Function]);
 format_error({otp_table, Table}) ->
     io_lib:format("the table ~tw is one of OTP or Elixir, this stays a call of ets", [Table]);
@@ -179,8 +180,8 @@ result(Forms, Warnings) -> {warning, Forms, Warnings}.
 
 %% ---- options ----
 
-%% What {larder_transform, Options} gives, in the compiler's options and in the
-%% source; or the errors, where they are.
+%% The options of the transform, {larder_transform, Options}, from the compiler's options and from
+%% the source; or errors with their places.
 options(Forms, Options) ->
     Given = [{none, Option} || {larder_transform, Option} <- Options] ++
             [{erl_anno:location(A), Option}
@@ -203,7 +204,7 @@ is_option({nowarn, What}) ->
                   end, What);
 is_option(_) -> false.
 
-quiet(Given) ->
+silenced(Given) ->
     lists:append([case Option of
                       nowarn -> ?KINDS;
                       {nowarn, What} -> What;
@@ -250,7 +251,7 @@ imports_fun2ms(Forms) ->
         end,
         Forms).
 
-%% The accumulator tells whether there is any.
+%% The accumulator says whether a fun2ms was found.
 spell_fun2ms(Imported) ->
     fun({function, A, Name, Arity, Clauses}, Any) ->
             {Clauses1, Any1} = walk(fun(Node, Acc) -> fun2ms_node(Node, Imported, Acc) end, Clauses,
@@ -270,9 +271,9 @@ fun2ms_node(Node, _Imported, Any) ->
 
 %% ---- 3.: ets becomes larder ----
 
-rewrite_forms(Forms, Quiet, Folder, Warnings0) ->
+rewrite_forms(Forms, Silenced, Folder, Warnings0) ->
     {_, Names} = walk(fun names/2, [Form || {function, _, _, _, _} = Form <- Forms], #{}),
-    Start = #walk{own = own_functions(Forms), quiet = Quiet, names = Names, folder = Folder,
+    Start = #walk{own = own_functions(Forms), silenced = Silenced, names = Names, folder = Folder,
                   module_parameters = module_parameters(Forms)},
     {Rewritten, #walk{warnings = Warnings}} = lists:mapfoldl(fun form/2, Start, Forms),
     result(lists:append(Rewritten), Warnings0 ++ lists:reverse(Warnings)).
@@ -283,15 +284,15 @@ own_functions(Forms) ->
         [{Function, []} || {attribute, _, import, {Module, Functions}} <- Forms,
                            Module =/= erlang, Function <- Functions]).
 
-%% One form becomes a list of forms: an import may have to be parted.
+%% Rewrites a form to a list of forms. An import may become two: functions that move, and others.
 form({attribute, _, file, {File, _}} = Form, Walk) ->
     {[Form], Walk#walk{file = File}};
 form({attribute, _, module, Module} = Form, Walk) ->
     {[Form], Walk#walk{module = Module}};
 form({attribute, A, import, {Module, Functions}}, Walk) when Module =:= ets; Module =:= dets ->
     import(A, Module, Functions, Walk#walk{function = undefined});
-%% A type, a record or a function may have any name: only what is below the
-%% name is walked.
+%% A type, a record or a function may have the name of a function of ets. So the walk begins below
+%% the name.
 form({attribute, A, Kind, {Name, Body, Params}}, Walk)
   when Kind =:= type; Kind =:= opaque; Kind =:= nominal ->
     {Body1, Walk1} = walk(fun ets_node/2, Body, Walk),
@@ -316,7 +317,7 @@ import(A, Module, Functions, Walk) ->
      lists:foldl(fun({Name, Arity}, Walk1) -> warn(A, {missing, Name, Arity}, Walk1) end, Walk,
                  Part(fun(T) -> T =:= missing end))}.
 
-%% Variables live for a clause.
+%% The scope of a variable is a clause.
 clause(Clause, Walk) ->
     {_, {Modules, Tables, Used}} = walk(fun variables/2, Clause, {[], [], []}),
     walk(fun ets_node/2, Clause, Walk#walk{modules = Modules, tables = Tables, used = Used}).
@@ -400,13 +401,14 @@ ets_node({remote_type, A, [{atom, A1, ets}, {atom, A2, Type}, Params]} = Node, W
         #{Type := Ours} -> {{remote_type, A, [{atom, A1, larder}, {atom, A2, Ours}, Params]}, Walk};
         #{} -> {Node, Walk}
     end;
-ets_node({tuple, A, [{atom, _, ets}, {atom, _, Name}, _ | Rest]} = Node, #walk{told = Told} = Walk)
+ets_node({tuple, A, [{atom, _, ets}, {atom, _, Name}, _ | Rest]} = Node, #walk{warned = Warned} = Walk)
   when length(Rest) < 2 ->
-    case larder_transform_known:is_ets_function(Name) andalso not lists:member(A, Told) of
+    case larder_transform_known:is_ets_function(Name) andalso not lists:member(A, Warned) of
         true -> {Node, warn(A, {tuple, Name}, Walk)};
         false -> {Node, Walk}
     end;
-%% What may be applied by another function: in the specification of a child, for example.
+%% A module, function and arguments that another function may apply, such as in a child
+%% specification.
 ets_node({tuple, A, [{atom, _, Module}, {atom, _, Name}, Args]} = Node, Walk) ->
     {Node, handed_in_list(A, Module, Name, Args, Walk)};
 ets_node({match, A, {var, _, Variable}, {atom, _, ets}} = Node, #walk{modules = Modules} = Walk) ->
@@ -417,7 +419,7 @@ ets_node({match, A, {var, _, Variable}, {atom, _, ets}} = Node, #walk{modules = 
 ets_node(Node, Walk) ->
     {Node, Walk}.
 
-%% An atom in the source, if it is there. Older tools write fun ets:F/A with bare atoms.
+%% The atom of a node, if it is one. Older tools write fun ets:F/A with bare atoms.
 word({atom, _, Word}) -> Word;
 word(Word) when is_atom(Word) -> Word;
 word(_) -> unknown.
@@ -425,12 +427,12 @@ word(_) -> unknown.
 spelled({atom, A, _}, To) -> {atom, A, To};
 spelled(_, To) -> To.
 
-%% An arity in the source, if it is there.
+%% The arity of a node, if it is one.
 number({integer, _, Arity}) -> Arity;
 number(Arity) when is_integer(Arity) -> Arity;
 number(_) -> unknown.
 
-%% A call of ets that larder has: it moves, unless it is for a table that is one of ets.
+%% A call of ets that Larder has. It moves, unless its table always stays in ets.
 ets_call({call, A, {remote, A1, {atom, A2, ets}, Name}, Args} = Node, _Walk) ->
     case otp_table(Name, Args) of
         none -> {call, A, {remote, A1, {atom, A2, larder}, Name}, Args};
@@ -451,7 +453,8 @@ otp_table(Name, [{atom, _, Table} | _]) ->
 otp_table(_Name, _Args) ->
     none.
 
-%% A call that is none of ets: what it applies, or what it does with ets or a table.
+%% A call of another function: rewrites calls of ets that it applies, and warns if it uses ets or a
+%% table in another way.
 other_call(A, Callee, Args, Walk) ->
     {Module, Name} = called(Callee, length(Args), Walk),
     Places = larder_transform_known:places(Module, Name, length(Args)),
@@ -462,14 +465,15 @@ other_call(A, Callee, Args, Walk) ->
                          fun(W) -> started(A, Module, Name, Args2, W) end,
                          fun(W) -> applied_table(A, Places, Args2, W) end,
                          fun(W) -> traced(A, Module, Name, Args2, W) end]),
-    %% One warning is enough for a call.
+    %% A call gets one warning.
     Walk3 = case Walk2#walk{parameters = Walk#walk.parameters} of
                 Walk -> pairs(Args2, Walk2);
                 _ -> Walk2
             end,
     {{call, A, Callee, Args2}, Walk3}.
 
-%% Module and function, as far as they are known. A function of this module has none.
+%% The module and the function of a call, as far as they are known. For a function of this module
+%% the module is unknown.
 called({remote, _, Module, Name}, _Arity, _Walk) ->
     {word(Module), word(Name)};
 called({atom, _, Name}, Arity, #walk{own = Own}) ->
@@ -482,7 +486,7 @@ called(_, _, _) ->
 
 %% ---- calls by module, function and arguments ----
 
-%% Tries the places in turn; the first that holds a module that moves counts.
+%% Rewrites the module at the first of the places that has ets or dets.
 arguments([], Args, Walk) ->
     {Args, Walk};
 arguments([Place | Places], Args, Walk) ->
@@ -490,7 +494,7 @@ arguments([Place | Places], Args, Walk) ->
         {Before, [{atom, A, Module}, Name, Last | After]} when Module =:= ets; Module =:= dets ->
             case {is_list_form(Name), target(Module, word(Name), applied_arity(Last))} of
                 {true, _} ->
-                    %% ets is the function, what follow are its arguments.
+                    %% This ets is a function's name, and its arguments follow.
                     {Args, Walk};
                 {false, {moved, To}} ->
                     {Before ++ [{atom, A, To}, Name, Last | After], Walk};
@@ -507,8 +511,8 @@ is_list_form({nil, _}) -> true;
 is_list_form({cons, _, _, _}) -> true;
 is_list_form(_) -> false.
 
-%% The third of module, function, arguments: a list, or for make_fun and
-%% function_exported an arity.
+%% The arity, from the third of module, function, arguments: a list, or an arity for make_fun and
+%% function_exported.
 applied_arity(Last) ->
     case number(Last) of
         unknown -> list_length(Last, 0);
@@ -535,9 +539,9 @@ applied({tuple, A, [{atom, A1, ets}, Word | Rest]} = Tuple) ->
 applied({cons, A, Head, Tail}) -> {cons, A, applied(Head), applied(Tail)};
 applied(Other) -> Other.
 
-%% ---- what is left ----
+%% ---- warnings ----
 
-%% ets as an argument of this module's own function that takes a module there.
+%% ets is an argument of a function of this module that uses the parameter as a module.
 parameters(A, {atom, _, Name}, Args, #walk{module_parameters = Parameters} = Walk) ->
     Places = maps:get({Name, length(Args)}, Parameters, []),
     case [Place || {Place, {atom, _, ets}} <- numbered(Args), lists:member(Place, Places)] of
@@ -547,7 +551,7 @@ parameters(A, {atom, _, Name}, Args, #walk{module_parameters = Parameters} = Wal
 parameters(_A, _Callee, _Args, Walk) ->
     Walk.
 
-%% ets before the name of one of its functions, where nothing is known of the call.
+%% ets comes before the name of one of its functions, in a call that isn't known.
 pairs([{atom, A, ets}, {atom, _, Name} | Rest], Walk) ->
     case larder_transform_known:is_ets_function(Name) of
         true -> pairs(Rest, warn(A, {module, {argument, Name}}, Walk));
@@ -559,20 +563,19 @@ pairs([], Walk) ->
     Walk.
 
 traced(A, Module, Name, [First | _], Walk) ->
-    Said = case First of
-               {atom, _, ets} -> [A];
-               {tuple, A1, [{atom, _, ets} | _]} -> [A1];
-               _ -> []
-           end,
-    case Said =/= [] andalso larder_transform_known:traces(Module, Name) of
-        true -> warn(A, {traced, Module, Name}, Walk#walk{told = Said ++ Walk#walk.told});
+    Of = case First of
+             {atom, _, ets} -> [A];
+             {tuple, A1, [{atom, _, ets} | _]} -> [A1];
+             _ -> []
+         end,
+    case Of =/= [] andalso larder_transform_known:traces(Module, Name) of
+        true -> warn(A, {traced, Module, Name}, Walk#walk{warned = Of ++ Walk#walk.warned});
         false -> Walk
     end;
 traced(_A, _Module, _Name, [], Walk) ->
     Walk.
 
-%% A table that goes to a function of another module, which gives it to ets. One warning is enough
-%% for a call.
+%% A table is passed to a function of another module that gives it to ets. A call gets one warning.
 handed(A, Module, Name, Args, Walk) ->
     Function = {Name, length(Args)},
     Tables = [{Place, Sure} || {Place, Arg} <- numbered(Args),
@@ -629,7 +632,7 @@ handed_in_list(A, Module, Name, List, Walk) ->
 elements({cons, _, Head, Tail}) -> [Head | elements(Tail)];
 elements({nil, _}) -> [].
 
-%% A process of a behaviour that is started with a table in its argument.
+%% A process of a behaviour is started with a table in its argument.
 started(A, Behaviour, Name, Args, Walk) ->
     case larder_transform_known:start_place(Behaviour, Name, length(Args)) of
         none ->
@@ -647,7 +650,8 @@ has_table(Term, #walk{tables = Tables}) ->
     lists:any(fun(Variable) -> lists:member(Variable, Tables) end,
               larder_transform_handed:variables(Term)).
 
-%% Whether a term is a table: surely, or because it is used as one elsewhere.
+%% Whether a term is a table: `table' if it is bound to a new one, `likely' if it is used as one
+%% elsewhere.
 is_table({var, _, Variable}, #walk{tables = Tables, used = Used}) ->
     case {lists:member(Variable, Tables), lists:member(Variable, Used)} of
         {true, _} -> table;
@@ -669,19 +673,19 @@ likely(Name, Names) ->
         #{} -> no
     end.
 
-warn(Anno, Warning, #walk{file = File, quiet = Quiet, function = Function} = Walk) ->
-    case lists:member(element(1, Warning), Quiet) orelse lists:member(Function, Quiet) of
+warn(Anno, Warning, #walk{file = File, silenced = Silenced, function = Function} = Walk) ->
+    case lists:member(element(1, Warning), Silenced) orelse lists:member(Function, Silenced) of
         true ->
             Walk;
         false ->
-            Told = {File, [{erl_anno:location(Anno), ?MODULE, Warning}]},
-            Walk#walk{warnings = [Told | Walk#walk.warnings]}
+            Located = {File, [{erl_anno:location(Anno), ?MODULE, Warning}]},
+            Walk#walk{warnings = [Located | Walk#walk.warnings]}
     end.
 
 %% ---- the walk ----
 
-%% Calls Visit with each node, from the outside in, and goes on with what it
-%% gives back. Constants are left out: a string is a list of integers.
+%% Calls Visit with each node, parents first, and continues with the children of the result. Visit
+%% isn't called with constants, since a string is a list of integers.
 walk(_Visit, {Kind, _, _} = Constant, Acc)
   when Kind =:= string; Kind =:= atom; Kind =:= integer; Kind =:= char; Kind =:= float;
   Kind =:= var ->

@@ -11,7 +11,7 @@
 %%     another module. Whether it reaches `ets' isn't known then.</li>
 %% </ol>
 %%
-%% Variables aren't told apart by scope, and only plain renaming (`X = T') is followed.
+%% Scopes of variables aren't distinguished, and only plain renaming (`X = T') is followed.
 -module(larder_transform_handed).
 
 -export([table_place/2, parameters/1, takes/4, variables/1, forms/2]).

@@ -334,10 +334,10 @@ left() ->
       {2, "a table of larder goes to observer_backend:get_table/3"}},
      {handed, "a(T, P) -> ets:info(T), ssl_pkix_db:clear(T, P), pg:which_groups(T).\n",
       {2, "a table of larder goes to pg:which_groups/1"}},
-     {traced, "a() -> dbg:tp(ets, insert, 2, []).\n", {2, "dbg:tp is told of ets"}},
+     {traced, "a() -> dbg:tp(ets, insert, 2, []).\n", {2, "dbg:tp has ets as an argument"}},
      {traced, "a() -> erlang:trace_pattern({ets, insert, 2}, true, []).\n",
-      {2, "erlang:trace_pattern is told of ets"}},
-     {traced, "a() -> meck:new(ets, [unstick]).\n", {2, "meck:new is told of ets"}},
+      {2, "erlang:trace_pattern has ets as an argument"}},
+     {traced, "a() -> meck:new(ets, [unstick]).\n", {2, "meck:new has ets as an argument"}},
      {otp_table, "a() -> ets:lookup(ac_tab, x).\n", {2, "the table ac_tab is one of OTP"}}].
 
 left_warns_test_() ->
