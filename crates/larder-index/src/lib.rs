@@ -131,11 +131,20 @@ pub enum UniqueKind {
 }
 
 /// An empty index with at most one value per key.
+// Inlined, as is `unique_with`, so that the hash order for a `Rule` is compiled only for programs
+// that use it.
+#[inline]
 pub fn unique(kind: UniqueKind) -> Box<dyn Unique> {
     unique_with(kind, LeafConfig::default())
 }
 
+/// Like [`unique`], by the bytes of the key.
+pub fn unique_ordered() -> Box<dyn Unique> {
+    Box::new(KeyOrder::new(LeafConfig::default()))
+}
+
 /// Like [`unique`], with other sizes of leaves. For tests and measurements.
+#[inline]
 pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
     match kind {
         UniqueKind::Hash(rule) => Box::new(HashOrder::new(rule, config)),

@@ -12,8 +12,7 @@ use crate::options::{Options, TableKind};
 use crate::raw;
 use crate::structures::{self, DEFAULT};
 use larder_index::{
-    Batch, Direction, Guard, Key, KeyRule, LeafConfig, Multi, Seen, Start, Stats, Unique,
-    UniqueKind, Values,
+    Batch, Direction, Guard, Key, KeyRule, LeafConfig, Multi, Seen, Start, Stats, Unique, Values,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -89,7 +88,7 @@ impl Index {
     /// this seed.
     pub(crate) fn keyed(ordered: bool, seed: &Seed) -> Arc<dyn Unique> {
         if ordered {
-            larder_index::unique(UniqueKind::Ordered).into()
+            larder_index::unique_ordered().into()
         } else {
             larder_index::unique_hashed(Terms(seed.clone())).into()
         }
