@@ -38,13 +38,13 @@ impl BPlusTree {
         within: &[u8],
         mut f: Option<Visit<'_>>,
     ) -> usize {
-        let (mut cursor, mut gone) = (within.to_vec(), 0);
+        let (mut cursor, mut gone) = (within, 0);
         loop {
             // (1) The leaf and its upper fence, by one descent. If the leaf is obsolete by the time
             // it is locked, descend again.
             let found = self
                 .inner
-                .find_fenced(Seek::At(&cursor), RangeEnd::High, guard);
+                .find_fenced(Seek::At(cursor), RangeEnd::High, guard);
             let FencedLeaf { leaf, fence } = found;
             let Ok((mut locked, _)) = leaf.lock() else {
                 continue;
@@ -61,10 +61,10 @@ impl BPlusTree {
             // The number of entries has changed, so invalidate the counts above, still under the
             // lock.
             if !own_is_empty {
-                self.uncount(guard, &locked, SearchKey::new(&cursor));
+                self.uncount(guard, &locked, SearchKey::new(cursor));
             }
             // (3) This releases the lock. Then retire the handles (invariant 3).
-            self.give_room_back(guard, SearchKey::new(&cursor), locked);
+            self.give_room_back(guard, SearchKey::new(cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
@@ -118,7 +118,7 @@ impl BPlusTree {
             // Continue at the upper fence. After the last leaf the next call starts again, and
             // finds entries that were inserted meanwhile.
             match fence {
-                Some(high) => *cursor = high,
+                Some(high) => *cursor = high.to_vec(),
                 None => {
                     cursor.clear();
                     return true;

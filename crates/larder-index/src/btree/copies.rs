@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  bytes      position 0 | value 0 | position 1 | value 1 | …
-//!  entries    from, middle, end, handle of each
+//!  entries    from, middle, end of each
+//!  handles    number, handle of each entry that has a handle
 //! ```
 //!
 //! Invariant: an entry has a handle or a value, not both. The value of one with a handle is empty.
@@ -13,21 +14,14 @@ use crate::outside::Handle;
 use crate::scratch::{with_spare, KEEP};
 use std::cell::Cell;
 
-/// The place of an entry in `EntryCopies::bytes`: its position begins at `from`, its value at
-/// `middle`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryCopy {
-    pub(crate) from: usize,
-    pub(crate) middle: usize,
-    pub(crate) end: usize,
-    handle: Option<Handle>,
-}
-
 /// Entries in order, with their whole positions.
 #[derive(Default, Debug)]
 pub(crate) struct EntryCopies {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) entries: Vec<EntryCopy>,
+    /// Where the position of each begins, where its value begins, and where that ends, as in
+    /// [`Batch::entries`](crate::Batch::entries).
+    pub(crate) entries: Vec<(usize, usize, usize)>,
+    handles: Vec<(usize, Handle)>,
 }
 
 impl EntryCopies {
@@ -40,6 +34,8 @@ impl EntryCopies {
     pub(crate) fn truncate(&mut self, entries: usize, bytes: usize) {
         self.entries.truncate(entries);
         self.bytes.truncate(bytes);
+        let kept = self.handles.partition_point(|&(i, _)| i < entries);
+        self.handles.truncate(kept);
     }
 
     /// The number of entries.
@@ -49,14 +45,12 @@ impl EntryCopies {
 
     /// Appends an entry whose bytes have already been appended. Its position begins at `from`, and
     /// its value, which ends at the end of the bytes, at `middle`.
+    #[inline]
     pub(crate) fn end_entry(&mut self, from: usize, middle: usize, handle: Option<Handle>) {
-        let end = self.bytes.len();
-        self.entries.push(EntryCopy {
-            from,
-            middle,
-            end,
-            handle,
-        });
+        if let Some(handle) = handle {
+            self.handles.push((self.entries.len(), handle));
+        }
+        self.entries.push((from, middle, self.bytes.len()));
     }
 
     /// Appends an entry.
@@ -76,22 +70,22 @@ impl EntryCopies {
 
     /// Removes the last entry.
     pub(crate) fn pop(&mut self) {
-        if let Some(entry) = self.entries.pop() {
-            self.bytes.truncate(entry.from);
+        if let Some(&(from, _, _)) = self.entries.last() {
+            self.truncate(self.entries.len() - 1, from);
         }
     }
 
     /// The position of entry `i`.
     pub(crate) fn position(&self, i: usize) -> &[u8] {
-        let entry = &self.entries[i];
-        &self.bytes[entry.from..entry.middle]
+        let (from, middle, _) = self.entries[i];
+        &self.bytes[from..middle]
     }
 
     /// Whether the position of the last entry begins with `within`. `true` if there is no entry.
     #[inline]
     pub(crate) fn last_begins_with(&self, within: &[u8]) -> bool {
         let last = self.entries.last();
-        last.is_none_or(|e| self.bytes[e.from..e.middle].starts_with(within))
+        last.is_none_or(|&(from, middle, _)| self.bytes[from..middle].starts_with(within))
     }
 
     /// Reserves memory for this number of further entries.
@@ -101,15 +95,15 @@ impl EntryCopies {
 
     /// The value of entry `i`, which has no handle.
     pub(crate) fn value(&self, i: usize) -> &[u8] {
-        let entry = &self.entries[i];
-        &self.bytes[entry.middle..entry.end]
+        let (_, middle, end) = self.entries[i];
+        &self.bytes[middle..end]
     }
 
     /// What the record of entry `i` contains.
     pub(crate) fn stored(&self, i: usize) -> Stored<'_> {
-        match self.entries[i].handle {
-            Some(handle) => Stored::Outside(handle),
-            None => Stored::Inline(self.value(i)),
+        match self.handles.binary_search_by_key(&i, |&(i, _)| i) {
+            Ok(at) => Stored::Outside(self.handles[at].1),
+            Err(_) => Stored::Inline(self.value(i)),
         }
     }
 
@@ -133,7 +127,7 @@ pub(crate) fn with_copies<T>(f: impl FnOnce(&mut EntryCopies) -> T) -> T {
     // Don't keep the memory of unusually many copies.
     let small = |copies: &EntryCopies| {
         copies.bytes.capacity() <= KEEP
-            && copies.entries.capacity() * size_of::<EntryCopy>() <= KEEP
+            && copies.entries.capacity() * size_of::<(usize, usize, usize)>() <= KEEP
     };
     with_spare(&SPARE, small, |copies| {
         copies.clear();

@@ -71,7 +71,7 @@ pub(super) enum RangeEnd {
 /// A leaf and the fence at one end of its range; `None` if the range is unbounded there.
 pub(super) struct FencedLeaf<'g> {
     pub(super) leaf: TreeLeaf<'g>,
-    pub(super) fence: Option<Vec<u8>>,
+    pub(super) fence: Option<&'g [u8]>,
 }
 
 /// A node on the path from the root to a leaf, and the number of the child on the path.
@@ -88,11 +88,7 @@ pub(super) type TreePath<'g> = SmallVec<[TreeStep<'g>; 8]>;
 pub(super) fn fences<'g>(path: &[TreeStep<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
     // The lower fence is the separator before the child, on the lowest level where the path doesn't
     // go to a first child. The upper one is the mirror image.
-    let low = path
-        .iter()
-        .rev()
-        .find(|s| s.child > 0)
-        .map(|s| s.node.separators().get(s.child - 1));
+    let low = path.iter().rev().find_map(|s| s.node.low(s.child));
     let high = path.iter().rev().find_map(|s| s.node.high(s.child));
     (low, high)
 }
@@ -203,21 +199,27 @@ impl InnerLevels {
         end: RangeEnd,
         guard: &'g Guard,
     ) -> FencedLeaf<'g> {
-        let (path, leaf) = self.path(guard, |node| match seek {
-            // `separators` has one entry less than there are children, so its length is the number
-            // of the last child.
-            Seek::First => 0,
-            Seek::Last => node.separators().len(),
-            Seek::At(p) => node.child_of(SearchKey::new(p), false),
-            Seek::Before(p) => node.child_of(SearchKey::new(p), true),
-        });
-        // The fences are on the path: a separator beside the child that was chosen, as far down as
-        // there is one.
-        let (low, high) = fences(&path);
-        let fence = if end == RangeEnd::Low { low } else { high };
-        FencedLeaf {
-            leaf,
-            fence: fence.map(<[u8]>::to_vec),
+        let (mut slot, mut fence) = (&self.root, None);
+        loop {
+            let node = match slot.load(guard) {
+                TreeChild::Leaf(leaf) => return FencedLeaf { leaf, fence },
+                TreeChild::Node(node) => node,
+            };
+            node.prefetch();
+            let child = match seek {
+                // `separators` has one entry less than there are children, so its length is the
+                // number of the last child.
+                Seek::First => 0,
+                Seek::Last => node.separators().len(),
+                Seek::At(p) => node.child_of(SearchKey::new(p), false),
+                Seek::Before(p) => node.child_of(SearchKey::new(p), true),
+            };
+            // The fence is a separator beside the child, as far down as there is one.
+            let own = match end {
+                RangeEnd::Low => node.low(child),
+                RangeEnd::High => node.high(child),
+            };
+            (slot, fence) = (&node.children[child], own.or(fence));
         }
     }
 

@@ -164,12 +164,9 @@ impl Unique for KeyOrder {
                 value_limit: batch.value_limit(),
             };
             batch.done = self.0.scan(guard, &request, copies, &mut batch.resume);
-            // The batch takes the bytes of the copies as they are.
+            // The batch takes the copies as they are.
             std::mem::swap(&mut copies.bytes, &mut batch.bytes);
-            let entries = copies.entries.iter();
-            batch
-                .entries
-                .extend(entries.map(|e| (e.from, e.middle, e.end)));
+            std::mem::swap(&mut copies.entries, &mut batch.entries);
         });
     }
 

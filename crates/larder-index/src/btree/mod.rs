@@ -132,11 +132,11 @@ impl BPlusTree {
     /// may be counted or not.
     pub(crate) fn len(&self) -> usize {
         let (guard, backoff) = (crate::pin(), Backoff::new());
-        let (mut len, mut cursor) = (0, Vec::new());
+        let (mut len, mut cursor): (_, &[u8]) = (0, &[]);
         loop {
             let found = self
                 .inner
-                .find_fenced(Seek::At(&cursor), RangeEnd::High, &guard);
+                .find_fenced(Seek::At(cursor), RangeEnd::High, &guard);
             let FencedLeaf { leaf, fence } = found;
             // If the leaf is obsolete, descend to the same position again, to its successor.
             let Ok(view) = leaf.read() else {

@@ -152,6 +152,12 @@ impl InnerNode {
         &self.separators
     }
 
+    /// The separator before a child, if there is one.
+    #[inline]
+    pub(super) fn low(&self, child: usize) -> Option<&[u8]> {
+        Some(self.separators.get(child.checked_sub(1)?))
+    }
+
     /// The separator before which the positions of a child end, if there is one.
     pub(super) fn high(&self, child: usize) -> Option<&[u8]> {
         (child < self.separators.len()).then(|| self.separators.get(child))

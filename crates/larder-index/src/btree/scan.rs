@@ -182,7 +182,8 @@ impl BPlusTree {
                 }
                 // The whole leaf was returned: everything before the fence.
                 (None, Some(fence)) if copies.len() > 0 => {
-                    *resume = fence;
+                    resume.clear();
+                    resume.extend_from_slice(fence);
                     return false;
                 }
                 // The leaf has no entry for the scan. Continue, since no copies would mean the
@@ -214,7 +215,7 @@ struct Cursor<'a> {
     start: Start<'a>,
     forward: bool,
     /// The fence at which it continues, once it has left the first leaf.
-    fence: Option<Vec<u8>>,
+    fence: Option<&'a [u8]>,
 }
 
 impl<'a> Cursor<'a> {
@@ -226,15 +227,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn go_on(&mut self, fence: Vec<u8>) {
+    fn go_on(&mut self, fence: &'a [u8]) {
         self.fence = Some(fence);
     }
 
     /// The next leaf.
-    fn seek(&self) -> Seek<'_> {
+    fn seek(&self) -> Seek<'a> {
         // After the first leaf, the fence says where the next one begins. Before it, the start
         // does.
-        match (&self.fence, self.start, self.forward) {
+        match (self.fence, self.start, self.forward) {
             (Some(fence), _, true) => Seek::At(fence),
             (Some(fence), _, false) => Seek::Before(fence),
             (None, Start::Edge, true) => Seek::First,
@@ -259,13 +260,14 @@ impl<'a> Cursor<'a> {
                 });
             }
         };
-        // The place where `until` is or would be among the leaf's entries.
-        let (i, found) = view.search_any(position)?;
-        // `until` only shortens the span, and never below zero.
+        // The place where `until` is or would be among the leaf's entries. Forward, it is mostly
+        // near `from`. `until` only shortens the span, and never below zero.
         let whole = (from, to);
         if self.forward {
+            let (i, found) = view.search_from(from, position)?;
             to = to.min(i + usize::from(found && included)).max(from);
         } else {
+            let (i, found) = view.search_any(position)?;
             from = from.max(i + usize::from(found && !included)).min(to);
         }
         Ok(Span {
@@ -277,7 +279,7 @@ impl<'a> Cursor<'a> {
     /// Like `span`, without a bound: the first entry, and the one behind the last.
     fn range(&self, view: &TreeView<'_>) -> Result<(usize, usize), Torn> {
         let n = view.len();
-        let start = match &self.fence {
+        let start = match self.fence {
             // A leaf that begins at the fence has only entries that were not returned. A leaf that
             // has replaced it since may begin before the fence, and have entries that were
             // returned.
@@ -307,37 +309,32 @@ fn collect(
     copies: &mut EntryCopies,
 ) -> Result<Option<Stop>, Torn> {
     let Span { entries, cut } = cursor.span(view, request.until)?;
-    copies.reserve(entries.len().min(request.limit));
-    // Copy one more entry, or return why the scan stops before it. A full batch stops before it is
-    // known whether entry `i` is requested. If it isn't, the next batch is empty and ends the scan.
-    let mut one = |i: usize| {
-        if copies.len() >= request.limit || copies.bytes.len() > BATCH_BYTES {
+    let wanted = entries.len().min(request.limit);
+    copies.reserve(wanted);
+    let front = view.front();
+    // In the scan's direction.
+    let (mut i, step) = match cursor.forward {
+        true => (entries.start, 1),
+        false => (entries.end.wrapping_sub(1), usize::MAX),
+    };
+    for _ in 0..wanted {
+        if copies.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
         }
-        view.collect_copied(i, request.value_limit, copies)?;
-        // Only the copy has the whole position, because the leaf stores the prefix separately.
-        let within = request.within.is_empty() || copies.last_begins_with(request.within);
-        if !within {
+        view.collect_copied(i, &front, request.value_limit, copies)?;
+        // Only the copy has the whole position, because the leaf stores the prefix separately. The
+        // first entry that is not within the prefix ends the scan, because positions are ordered.
+        if !request.within.is_empty() && !copies.last_begins_with(request.within) {
             copies.pop();
             return Ok(Some(Stop::Outside));
         }
-        Ok(None)
-    };
-    // In the scan's direction, the first entry that is not within the prefix ends the scan, because
-    // positions are ordered.
-    let mut in_order = entries;
-    loop {
-        let next = if cursor.forward {
-            in_order.next()
-        } else {
-            in_order.next_back()
-        };
-        let Some(i) = next else {
-            // Entries behind `until` mean that there are none for the scan in later leaves either.
-            return Ok(cut.then_some(Stop::Outside));
-        };
-        if let Some(stop) = one(i)? {
-            return Ok(Some(stop));
-        }
+        i = i.wrapping_add(step);
     }
+    // It isn't known whether the next entry is requested. If it isn't, the next batch is empty and
+    // ends the scan.
+    if wanted < entries.len() {
+        return Ok(Some(Stop::Full));
+    }
+    // Entries behind `until` mean that there are none for the scan in later leaves either.
+    Ok(cut.then_some(Stop::Outside))
 }

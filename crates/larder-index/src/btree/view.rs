@@ -407,19 +407,51 @@ impl<'g> TreeView<'g> {
     /// Searches for any position, also one that doesn't begin with the leaf's prefix. Returns the
     /// number of the first entry that isn't below it, and whether that entry's position is equal.
     pub(crate) fn search_any(&self, position: &[u8]) -> Result<(usize, bool), Torn> {
+        let suffix = match self.suffix_of(position) {
+            Ok(suffix) => suffix,
+            Err(i) => return Ok((i, false)),
+        };
+        let spot = self.search(head_of(suffix), suffix)?;
+        Ok((spot.i, spot.record.is_some()))
+    }
+
+    /// Like `search_any`, for a position that is expected not far behind entry `from`, and isn't
+    /// below it. The distance is doubled until an entry isn't below the position.
+    pub(crate) fn search_from(&self, from: usize, position: &[u8]) -> Result<(usize, bool), Torn> {
+        let suffix = match self.suffix_of(position) {
+            Ok(suffix) => suffix,
+            Err(i) => return Ok((i, false)),
+        };
+        let head = head_of(suffix);
+        // Entries before `low` are below the position, and `high` isn't, if there is such an entry.
+        let (mut low, mut high, mut step) = (from, self.count, 1);
+        let mut is_near = false;
+        while low < high {
+            let i = if is_near {
+                (low + high) / 2
+            } else {
+                (low + step).min(high) - 1
+            };
+            match self.compare_at(i, head, suffix)? {
+                Ordering::Equal => return Ok((i, true)),
+                Ordering::Less => (low, step) = (i + 1, 2 * step),
+                Ordering::Greater => (high, is_near) = (i, true),
+            }
+        }
+        Ok((low, false))
+    }
+
+    /// The part of a position behind the leaf's prefix. If the position doesn't begin with the
+    /// prefix, it isn't in the leaf: the error is the number of the first entry that isn't below.
+    fn suffix_of<'p>(&self, position: &'p [u8]) -> Result<&'p [u8], usize> {
         let prefix = self.leaf.prefix();
         // Compare as much as both have. If the prefix is longer, a position that ends in it
         // precedes all entries.
         let common = position.len().min(prefix.len());
         match position[..common].cmp(&prefix[..common]) {
-            Ordering::Less => Ok((0, false)),
-            Ordering::Greater => Ok((self.count, false)),
-            Ordering::Equal if common < prefix.len() => Ok((0, false)),
-            Ordering::Equal => {
-                let suffix = &position[common..];
-                let spot = self.search(head_of(suffix), suffix)?;
-                Ok((spot.i, spot.record.is_some()))
-            }
+            Ordering::Greater => Err(self.count),
+            Ordering::Equal if common == prefix.len() => Ok(&position[common..]),
+            Ordering::Equal | Ordering::Less => Err(0),
         }
     }
 
@@ -474,9 +506,15 @@ impl<'g> TreeView<'g> {
     #[inline]
     pub(crate) fn collect(&self, i: usize, copies: &mut EntryCopies) -> Result<(), Torn> {
         let from = copies.bytes.len();
-        let (middle, handle) = self.copy_entry(i, usize::MAX, &mut copies.bytes)?;
+        let (middle, handle) = self.copy_entry(i, &self.front(), usize::MAX, &mut copies.bytes)?;
         copies.end_entry(from, middle, handle);
         Ok(())
+    }
+
+    /// The beginning of all positions of the leaf.
+    #[inline]
+    pub(crate) fn front(&self) -> words::Front<'g> {
+        words::Front::new(self.leaf.prefix())
     }
 
     /// Appends the position and the first `limit` bytes of the value of entry `i`. Returns where
@@ -486,6 +524,7 @@ impl<'g> TreeView<'g> {
     fn copy_entry(
         &self,
         i: usize,
+        front: &words::Front<'_>,
         limit: usize,
         bytes: &mut Vec<u8>,
     ) -> Result<(usize, Option<Handle>), Torn> {
@@ -496,15 +535,11 @@ impl<'g> TreeView<'g> {
         }
         // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
         // slot, and the rest in the record.
-        let front = words::Front {
-            first: self.leaf.prefix(),
-            more: slot.to_be_bytes(),
-            count: record.suffix().min(5),
-        };
+        let more = (slot.to_be_bytes(), record.suffix().min(5));
         // The value follows the rest of the position, so one copy gets both.
         let value = record.value().min(limit);
         let (at, len) = (record.rest_at(), record.rest() + value);
-        words::copy_out_behind(front, self.words, at, len, bytes)?;
+        words::copy_out_behind(front, more, self.words, at, len, bytes)?;
         Ok((bytes.len() - value, None))
     }
 
@@ -525,7 +560,7 @@ impl<'g> TreeView<'g> {
     pub(crate) fn copy_next(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
         let from = batch.bytes.len();
         let limit = batch.value_limit();
-        let (middle, handle) = self.copy_entry(i, limit, &mut batch.bytes)?;
+        let (middle, handle) = self.copy_entry(i, &self.front(), limit, &mut batch.bytes)?;
         if let Some(handle) = handle {
             let value = self.object(handle)?.value_head(limit);
             batch.bytes.extend_from_slice(value);
@@ -535,15 +570,17 @@ impl<'g> TreeView<'g> {
     }
 
     /// Appends entry `i` to the copies, with the first `limit` bytes of its value. The value of an
-    /// outside object is copied.
+    /// outside object is copied. `front` is that of the view.
+    #[inline(always)]
     pub(crate) fn collect_copied(
         &self,
         i: usize,
+        front: &words::Front<'_>,
         limit: usize,
         copies: &mut EntryCopies,
     ) -> Result<(), Torn> {
         let from = copies.bytes.len();
-        let (middle, handle) = self.copy_entry(i, limit, &mut copies.bytes)?;
+        let (middle, handle) = self.copy_entry(i, front, limit, &mut copies.bytes)?;
         if let Some(handle) = handle {
             let value = self.object(handle)?.value_head(limit);
             copies.bytes.extend_from_slice(value);

@@ -37,26 +37,32 @@ pub(crate) fn copy_out(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
-    let nothing = Front {
-        first: &[],
-        more: [0; 8],
-        count: 0,
-    };
-    copy_out_behind(nothing, words, at, len, out)
+    copy_out_behind(&Front::new(&[]), ([0; 8], 0), words, at, len, out)
 }
 
-/// Bytes that are put in front of a copy: the `first` ones, and `count` of `more`, at most eight.
+/// Bytes that are put in front of copies.
 pub(crate) struct Front<'f> {
-    pub(crate) first: &'f [u8],
-    pub(crate) more: [u8; 8],
-    pub(crate) count: usize,
+    bytes: &'f [u8],
+    /// The same as a word, if they are at most eight, which is mostly so.
+    word: u64,
 }
 
-/// Appends the bytes of `front`, and behind them `len` bytes from byte `at`, to `out`. Makes room
-/// for all of them once.
+impl<'f> Front<'f> {
+    #[inline]
+    pub(crate) fn new(bytes: &'f [u8]) -> Self {
+        Front {
+            bytes,
+            word: little(bytes),
+        }
+    }
+}
+
+/// Appends the bytes of `front`, behind them `count` of `more`, at most eight, and behind these
+/// `len` bytes from byte `at`, to `out`. Makes room for all of them once.
 #[inline]
 pub(crate) fn copy_out_behind(
-    front: Front<'_>,
+    front: &Front<'_>,
+    (more, count): ([u8; 8], usize),
     words: &[AtomicU64],
     at: usize,
     len: usize,
@@ -66,16 +72,21 @@ pub(crate) fn copy_out_behind(
         return Err(Torn);
     }
     let (words, shift) = (&words[at / 8..], (at % 8) as u32 * 8);
-    let Front { first, more, count } = front;
+    let first = front.bytes;
     let (from, count) = (out.len(), count.min(8));
     // Whole words are written: `more`, and the last of the copied ones, beyond the end.
     out.reserve(first.len() + len + 16);
     // SAFETY: all places that are written lie behind the vector's contents, in the room that was
-    // made: `first` at the front, eight bytes behind it, and at most `len + 7` bytes from `to`,
-    // which is at most eight bytes further.
+    // made: `first` at the front, or eight bytes; eight bytes behind `first`; and at most `len + 7`
+    // bytes from `to`, which is at most eight bytes further.
     let to = unsafe {
         let to = out.as_mut_ptr().add(from);
-        std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
+        // What follows `first` overwrites the rest of the word.
+        if first.len() <= 8 {
+            to.cast::<u64>().write_unaligned(front.word.to_le());
+        } else {
+            std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
+        }
         let to = to.add(first.len());
         to.cast::<[u8; 8]>().write_unaligned(more);
         to.add(count)
@@ -333,10 +344,10 @@ mod tests {
                 assert_eq!(&out[1..], &bytes[at..at + len]);
                 // The same behind other bytes, into a vector that has no room.
                 for count in 0..=8 {
-                    let (first, more) = (&[8, 7, 6][..count % 4], [1, 2, 3, 4, 5, 6, 7, 8]);
-                    let front = Front { first, more, count };
-                    let mut out = Vec::new();
-                    copy_out_behind(front, &words, at, len, &mut out).unwrap();
+                    let first = &[8, 7, 6, 5, 4, 3, 2, 1, 0, 9][..(count * 3) % 11];
+                    let more = [1, 2, 3, 4, 5, 6, 7, 8];
+                    let (front, mut out) = (Front::new(first), Vec::new());
+                    copy_out_behind(&front, (more, count), &words, at, len, &mut out).unwrap();
                     let expected = [first, &more[..count], &bytes[at..at + len]].concat();
                     assert_eq!(out, expected);
                 }

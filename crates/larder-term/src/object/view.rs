@@ -156,6 +156,24 @@ impl<'a> ObjectView<'a> {
         Terms::new(self.others, self.arity - 1).nth(skipped)
     }
 
+    /// Whether the element at `position`, from 1, is stored as these bytes, which are those of a
+    /// stored term. Like `element`, but doesn't look for the end of the element.
+    #[inline]
+    pub fn element_is(&self, position: usize, stored: &[u8]) -> bool {
+        if position == self.keypos {
+            return self.key.bytes() == stored;
+        }
+        if position == 0 || position > self.arity {
+            return false;
+        }
+        let mut others = self.others;
+        for _ in 0..position - 1 - usize::from(position > self.keypos) {
+            others = &others[end_of(others, 0)..];
+        }
+        // No stored term is the beginning of another one.
+        others.starts_with(stored)
+    }
+
     /// The elements in tuple order.
     #[inline]
     pub fn iter(&self) -> ObjectElements<'a> {

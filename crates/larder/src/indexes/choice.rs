@@ -28,6 +28,7 @@ use crate::table::Table;
 use larder_index::{Batch, Direction, Guard, Start};
 use larder_term::object::KeyForm;
 use larder_term::Atom;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The number of entries that are counted one by one.
@@ -139,7 +140,7 @@ fn rank<'i>(
         // ranges of entries.
         let ranges = ranges(program, entries);
         // One unlimited range: the index doesn't restrict the program.
-        if ranges.contains(&EntryRange::default()) {
+        if ranges.contains(&EntryRange::ALL) {
             continue;
         }
         let count = count(entries, &ranges, guard);
@@ -176,13 +177,10 @@ fn count(entries: &Entries, ranges: &[EntryRange], guard: &Guard) -> u64 {
     let mut batch = Batch::default();
     let mut sum = 0;
     for range in ranges {
-        let start = match &range.low {
-            Some(low) => Start::At(low),
-            None => Start::Edge,
-        };
+        let start = range.low().map_or(Start::Edge, Start::At);
         // First read a few entries. That is the cheapest way if there are no more.
         batch.want = FEW as usize + 1;
-        batch.until = range.until();
+        batch.until = range.until(Vec::new());
         entries
             .tree
             .scan(guard, start, Direction::Forward, &mut batch);
@@ -195,8 +193,12 @@ fn count(entries: &Entries, ranges: &[EntryRange], guard: &Guard) -> u64 {
         sum += match entries.tree.ranked().filter(|_| !is_all) {
             None => here as u64,
             Some(ranked) => {
-                let (low, high) = (range.low.as_deref(), range.high.as_deref());
-                let counted = ranked.count_between(guard, low, high, &mut usize::MAX.clone());
+                let high = match &batch.until {
+                    Bound::Excluded(high) => Some(&high[..]),
+                    _ => None,
+                };
+                let limit = &mut usize::MAX.clone();
+                let counted = ranked.count_between(guard, range.low(), high, limit);
                 counted.map_or(u64::MAX, |counted| counted.entries)
             }
         };
@@ -236,9 +238,9 @@ impl CandidateKeys {
             let (moves, leaves) = self.began.unwrap_or_else(|| (own.moves(), 0));
             self.began = Some((moves, leaves + 1));
             // Continue where the last leaf ended, or at the beginning of the range.
-            let from = self.from.as_ref().or(range.low.as_ref());
-            let start = from.map_or(Start::Edge, |from| Start::At(from));
-            batch.until = range.until();
+            let from = self.from.as_deref().or(range.low());
+            let start = from.map_or(Start::Edge, Start::At);
+            batch.until = range.until(Vec::new());
             own.tree
                 .scan(op.guard, start, Direction::Forward, &mut batch);
             let mut is_beyond = false;

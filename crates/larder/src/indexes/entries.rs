@@ -326,6 +326,21 @@ impl Entries {
         IndexEntry { value, key }
     }
 
+    /// The same of an entry of this value.
+    #[inline]
+    pub(super) fn entry_of<'a>(
+        &self,
+        value: &'a [u8],
+        position: &'a [u8],
+        record: &'a [u8],
+    ) -> IndexEntry<'a> {
+        let key = match self.definition.unique {
+            true => record,
+            false => &position[value.len()..],
+        };
+        IndexEntry { value, key }
+    }
+
     /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.count.get()

@@ -19,18 +19,19 @@ use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::index::Index;
 use crate::keys::{KeyBatch, MANY_TO_READ};
-use crate::ops::Operation;
+use crate::ops::{copy_of, Operation};
+use crate::pairs::Pairs;
 use crate::programs::{Context, Outcome, Plan, Program, Scratch};
 use crate::raw;
 use crate::scan::{Output, ScanStep};
 use crate::table::Table;
-use larder_index::{Direction, Hint, Start, TOGETHER};
+use larder_index::{Batch, Direction, Hint, Start, Values, SHORT, TOGETHER};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, Atom, TermRef};
 use smallvec::{smallvec, SmallVec};
-use std::borrow::Cow;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// The number of entries of a view that are read together.
@@ -40,67 +41,96 @@ const CHUNK: usize = 1024;
 /// and back.
 const TRIES: u32 = 16;
 
-/// A range of positions of entries: at or above `low`, and below `high`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct EntryRange {
-    pub(super) low: Option<Vec<u8>>,
-    pub(super) high: Option<Vec<u8>>,
-    /// Whether these are the entries of one value, which is `low`.
-    is_one_value: bool,
+/// A range of positions of entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum EntryRange {
+    /// The entries of this value: the positions that begin with it.
+    Value(Vec<u8>),
+    /// The positions at or above `low`, and below `high`.
+    Between {
+        low: Option<Vec<u8>>,
+        high: Option<Vec<u8>>,
+    },
 }
 
 impl EntryRange {
+    /// All entries.
+    pub(super) const ALL: Self = EntryRange::Between {
+        low: None,
+        high: None,
+    };
+
     /// The entries of a value.
     pub(super) fn of_value(term: TermRef<'_>) -> Self {
-        let mut value = Vec::new();
+        // Most values are short, and take one allocation.
+        let mut value = Vec::with_capacity(32);
         order_key::encode(term, &mut value);
-        EntryRange {
-            high: behind(&value),
-            low: Some(value),
-            is_one_value: true,
-        }
+        EntryRange::Value(value)
     }
 
     /// The entries of the values in a range.
     fn of_values(low: Bound<Vec<u8>>, high: Bound<Vec<u8>>) -> Self {
-        EntryRange {
+        EntryRange::Between {
             low: match low {
                 Bound::Included(value) => Some(value),
                 // If there is no position behind it, the range is empty.
-                Bound::Excluded(value) => Some(behind(&value).unwrap_or(vec![u8::MAX])),
+                Bound::Excluded(value) => Some(behind(value).unwrap_or(vec![u8::MAX])),
                 Bound::Unbounded => None,
             },
             high: match high {
-                Bound::Included(value) => behind(&value),
+                Bound::Included(value) => behind(value),
                 Bound::Excluded(value) => Some(value),
                 Bound::Unbounded => None,
             },
-            is_one_value: false,
         }
     }
 
     /// The value, if these are the entries of one value.
     fn value(&self) -> Option<&[u8]> {
-        self.low.as_deref().filter(|_| self.is_one_value)
+        match self {
+            EntryRange::Value(value) => Some(value),
+            EntryRange::Between { .. } => None,
+        }
+    }
+
+    /// The first position.
+    pub(super) fn low(&self) -> Option<&[u8]> {
+        match self {
+            EntryRange::Value(value) => Some(value),
+            EntryRange::Between { low, .. } => low.as_deref(),
+        }
     }
 
     pub(super) fn has(&self, position: &[u8]) -> bool {
-        self.low.as_ref().is_none_or(|low| position >= &low[..])
-            && self.high.as_ref().is_none_or(|high| position < &high[..])
+        match self {
+            EntryRange::Value(value) => position.starts_with(value),
+            EntryRange::Between { low, high } => {
+                low.as_ref().is_none_or(|low| position >= &low[..])
+                    && high.as_ref().is_none_or(|high| position < &high[..])
+            }
+        }
     }
 
-    pub(super) fn until(&self) -> Bound<Vec<u8>> {
-        match &self.high {
-            Some(high) => Bound::Excluded(high.clone()),
-            None => Bound::Unbounded,
-        }
+    /// The end of the range, in the memory of `buffer`.
+    pub(super) fn until(&self, mut buffer: Vec<u8>) -> Bound<Vec<u8>> {
+        buffer.clear();
+        let high = match self {
+            EntryRange::Value(value) => {
+                buffer.extend_from_slice(value);
+                behind(buffer)
+            }
+            EntryRange::Between { high, .. } => high.as_ref().map(|high| {
+                buffer.extend_from_slice(high);
+                buffer
+            }),
+        };
+        high.map_or(Bound::Unbounded, Bound::Excluded)
     }
 }
 
 /// The first position behind all that begin with `value`.
-fn behind(value: &[u8]) -> Option<Vec<u8>> {
-    let mut end = value.to_vec();
-    order_key::successor(&mut end).then_some(end)
+fn behind(mut value: Vec<u8>) -> Option<Vec<u8>> {
+    order_key::successor(&mut value).then_some(value)
 }
 
 /// Ranges of positions, in order. Mostly there is one.
@@ -110,7 +140,7 @@ pub(super) type EntryRanges = SmallVec<[EntryRange; 1]>;
 pub(super) fn ranges(program: &Program, entries: &Entries) -> EntryRanges {
     match entries.extractor.plan(program) {
         Plan::Nothing => SmallVec::new(),
-        Plan::Full => smallvec![EntryRange::default()],
+        Plan::Full => smallvec![EntryRange::ALL],
         Plan::Keys(terms) => {
             let each = terms.iter().map(|term| EntryRange::of_value(term.as_ref()));
             each.collect()
@@ -315,23 +345,27 @@ impl IndexJob {
 
     /// (1) Reads the next entries of the range. Returns where to continue, if it has more.
     fn read_entries(&mut self, op: &Operation<'_>, own: &Entries) -> Option<Vec<u8>> {
-        let range = &mut self.ranges[self.place.range];
-        let first = self.place.from.as_ref().or(range.low.as_ref());
+        let range = &self.ranges[self.place.range];
+        let first = self.place.from.as_deref().or(range.low());
         let views = op.store.views();
         for view in views {
             view.note_entries(EntriesRead::begin(&own.changes, range.value()));
         }
-        let Buffers { batch, pairs, .. } = &mut *self.lent;
+        let Buffers {
+            batch,
+            pairs,
+            position,
+            ..
+        } = &mut *self.lent;
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
         pairs.clear();
-        // The batch borrows the end of the range. If the scan panics, the job isn't continued.
-        batch.until = range.high.take().map_or(Bound::Unbounded, Bound::Excluded);
+        batch.until = range.until(std::mem::take(position));
         let mut resume: Option<Vec<u8>> = None;
         let next = loop {
             batch.clear();
-            let from = resume.as_ref().or(first);
-            let start = from.map_or(Start::Edge, |from| Start::At(from));
+            let from = resume.as_deref().or(first);
+            let start = from.map_or(Start::Edge, Start::At);
             own.tree.scan(op.guard, start, Direction::Forward, batch);
             // They are in order, so those beyond the range are at the end.
             let is_within = |i: &usize| match &batch.until {
@@ -357,16 +391,20 @@ impl IndexJob {
             }
             resume = next;
         };
-        if let Bound::Excluded(high) = std::mem::replace(&mut batch.until, Bound::Unbounded) {
-            range.high = Some(high);
-        }
+        let until = std::mem::replace(&mut batch.until, Bound::Unbounded);
         if !views.is_empty() {
-            let part = EntryRange {
-                low: first.cloned(),
-                high: next.clone().or(range.high.clone()),
-                is_one_value: false,
+            let high = match &until {
+                Bound::Excluded(high) => Some(high),
+                _ => None,
+            };
+            let part = EntryRange::Between {
+                low: first.map(<[u8]>::to_vec),
+                high: next.as_ref().or(high).cloned(),
             };
             self.read_differing(op, own, &part);
+        }
+        if let Bound::Excluded(high) = until {
+            self.lent.position = high;
         }
         next
     }
@@ -381,6 +419,7 @@ impl IndexJob {
             indexed,
             pairs,
             position,
+            ..
         } = &mut *self.lent;
         // Most of these rows have no value in the part, so reading them here isn't added to the
         // read set. Those that have one are read again in (2), by the entries that are made of
@@ -439,106 +478,74 @@ impl IndexJob {
             pairs,
             position,
         } = &mut *self.lent;
+        let (table, place) = (&*self.table, &mut self.place);
+        let one_value = self.ranges[place.range].value();
         let has_views = !op.store.views().is_empty();
         // The entries that (1) has read: those of a table are in the batch, those of a view in
         // pairs.
         let count = if has_views { pairs.len() } else { batch.len() };
-        let entry_at = |i: usize| {
-            if has_views {
-                let (value, key) = pairs.get(i);
-                return IndexEntry { value, key };
-            }
-            own.entry(batch.key(i), batch.value(i))
+        let list = EntryList {
+            own,
+            batch,
+            pairs: has_views.then_some(pairs),
+            one_value,
         };
-        let mut check = ValueCheck::new(&own.extractor, scratch, indexed);
-        let (keypos, is_far) = (self.table.keypos(), op.store.is_far(MANY_TO_READ));
-        let mut next_keys = KeyBatch::new();
-        let resumed = self.place.from.take().filter(|_| self.place.rows > 0);
-        // The previous entry, and the number of rows that were found at its position so far.
-        let (mut previous, mut rows) = (None, 0);
+        let is_far = op.store.is_far(MANY_TO_READ);
+        let resumed = place.from.take().filter(|_| place.rows > 0);
+        let mut previous: Option<IndexEntry<'_>> = None;
+        let mut giving = Giving {
+            program: self.program.as_ref(),
+            limit: &mut self.limit,
+            check: ValueCheck::new(&own.extractor, one_value, scratch, indexed),
+            keypos: table.keypos(),
+            plain,
+            rows: 0,
+            rows_to_skip: 0,
+            budget,
+            context,
+            sink,
+        };
+        let mut short = [0; SHORT];
         for i in 0..count {
-            let entry = entry_at(i);
-            let IndexEntry { value, key } = entry;
+            let entry = list.get(i);
             if is_far && i % TOGETHER == 0 {
-                // The rows of neighbouring entries are in unrelated places. Prefetch them, so that
-                // their cache misses overlap.
-                next_keys.fill(count - i, |next| self.table.key(entry_at(i + next).key));
-                op.store.index.prefetch(op.guard, next_keys.keys());
+                list.prefetch(table, op, i..count);
             }
             // In a transaction's view two keys may have the same value of a unique index. Their
             // entries are neighbours, and have the same position.
-            let is_beside = |previous| has_views && own.are_at_one_position(previous, entry);
-            if !previous.is_some_and(is_beside) {
-                (previous, rows) = (Some(entry), 0);
+            let is_beside = |previous| own.are_at_one_position(previous, entry);
+            if !(has_views && previous.replace(entry).is_some_and(is_beside)) {
+                giving.rows = 0;
             }
             // The last slice may have stopped at this position, after some of its rows.
-            let is_resumed = resumed.as_ref().is_some_and(|resumed| {
-                own.position(value, key, position);
-                resumed == position
-            });
-            let rows_to_skip = if is_resumed { self.place.rows } else { 0 };
-            let (mut key, mut seen, mut tries) = (Cow::Borrowed(key), Hint::default(), 0);
-            loop {
-                // (2) Copy all rows under the key, as of one instant.
-                let mut is_found = false;
-                op.store.index.copy(op.guard, self.table.key(&key), values);
-                for row in values.iter() {
-                    let row = raw::view(&key, row, keypos, plain);
-                    if !check.has(&row, value) {
-                        continue;
-                    }
-                    (is_found, rows) = (true, rows + 1);
-                    if rows <= rows_to_skip {
-                        continue;
-                    }
-                    // (3)
-                    let is_result = match &self.program {
-                        None => {
-                            sink(Output::Object(&row));
-                            true
-                        }
-                        Some(program) => give_result(program, &row, context, check.scratch(), sink),
-                    };
-                    let mut stop = (!budget.spend(2)).then_some(ScanStep::More);
-                    if let (Some(limit), true) = (&mut self.limit, is_result) {
-                        *limit -= 1;
-                        if *limit == 0 {
-                            stop = Some(ScanStep::Limit);
-                        }
-                    }
-                    if stop.is_some() {
-                        own.position(entry.value, entry.key, position);
-                        self.place.from = Some(position.clone());
-                        self.place.rows = rows;
-                        return stop;
+            if let Some(resumed) = &resumed {
+                own.position(entry.value, entry.key, position);
+                giving.rows_to_skip = if resumed == position { place.rows } else { 0 };
+            }
+            // (2) Copy all rows under the key, as of one instant.
+            let key = table.key(entry.key);
+            let mut given = match &op.store.index {
+                Index::Unique(ix) => {
+                    match copy_of(&**ix, op.guard, key, &mut short, &mut values.bytes) {
+                        Some((row, len)) => giving.row(entry.value, key.bytes, &row[..len]),
+                        None => Given::Nothing,
                     }
                 }
-                // A view has the entries of all its rows, so none is missed here.
-                if is_found || has_views {
-                    break;
+                Index::Multi(ix) => {
+                    values.clear();
+                    ix.read(op.guard, key, values);
+                    giving.rows(entry.value, key.bytes, values)
                 }
-                // A commit may have moved a value of a unique index from this row to another. The
-                // entry led here, the copy waited for the commit, and the row doesn't have the
-                // value any more. Return the row that has it now.
-                let mut now = Hint::default();
-                match own.holder_at(op.guard, value, &mut now) {
-                    Some(holder) if *holder != *key => key = Cow::Owned(holder),
-                    // Its leaf has changed: commits may have moved the value away and back since
-                    // the entry was read. Mostly another write has claimed it, or other entries
-                    // have changed, so this is tried a few times only.
-                    Some(_) if !now.is_same(&seen) && tries < TRIES => tries += 1,
-                    // No row had the value at the instant of the copy.
-                    _ if self.table.state.holds(op.state, op.guard) => break,
-                    // The table's first transaction has begun since this operation did, whose store
-                    // doesn't wait for commits. Read the entry again with the new store.
-                    _ => {
-                        own.position(entry.value, entry.key, position);
-                        self.place.from = Some(position.clone());
-                        self.place.rows = rows;
-                        return Some(ScanStep::More);
-                    }
-                }
-                seen = now;
+            };
+            // A view has the entries of all its rows, so none is missed there.
+            if given == Given::Nothing && !has_views {
+                given = giving.follow(table, op, own, entry, values);
+            }
+            if let Given::Stop(step) = given {
+                own.position(entry.value, entry.key, position);
+                place.from = Some(position.clone());
+                place.rows = giving.rows;
+                return Some(step);
             }
         }
         None
@@ -552,6 +559,155 @@ impl IndexJob {
     /// Sets how many more results are wanted; `None` for all.
     pub fn set_limit(&mut self, limit: Option<usize>) {
         self.limit = limit;
+    }
+}
+
+/// The entries that (1) has read: those of a table, or those of a view.
+struct EntryList<'b> {
+    own: &'b Entries,
+    batch: &'b Batch,
+    pairs: Option<&'b Pairs>,
+    /// The value, if all are entries of the same one.
+    one_value: Option<&'b [u8]>,
+}
+
+impl<'b> EntryList<'b> {
+    #[inline(always)]
+    fn get(&self, i: usize) -> IndexEntry<'b> {
+        if let Some(pairs) = self.pairs {
+            let (value, key) = pairs.get(i);
+            return IndexEntry { value, key };
+        }
+        let (position, record) = self.batch.entry(i);
+        match self.one_value {
+            Some(value) => self.own.entry_of(value, position, record),
+            None => self.own.entry(position, record),
+        }
+    }
+
+    /// Prefetches the rows of some of these entries. The rows of neighbouring entries are in
+    /// unrelated places, so that their cache misses then overlap.
+    #[inline(never)]
+    fn prefetch(&self, table: &Table, op: &Operation<'_>, entries: Range<usize>) {
+        let mut keys = KeyBatch::new();
+        keys.fill(entries.len(), |i| {
+            table.key(self.get(entries.start + i).key)
+        });
+        op.store.index.prefetch(op.guard, keys.keys());
+    }
+}
+
+/// The outcome for the rows under a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    /// No row has the value.
+    Nothing,
+    /// There are such rows, and the lookup goes on.
+    Some,
+    /// The slice ends behind a row.
+    Stop(ScanStep),
+}
+
+/// (3) Gives the rows that have their entry's value.
+struct Giving<'a> {
+    program: Option<&'a Program>,
+    limit: &'a mut Option<usize>,
+    check: ValueCheck<'a>,
+    keypos: usize,
+    plain: &'a mut Vec<u8>,
+    /// The number of rows that were found at the position of the entry, and how many of them were
+    /// given by an earlier slice.
+    rows: usize,
+    rows_to_skip: usize,
+    budget: &'a mut Budget,
+    context: &'a Context<'a>,
+    sink: &'a mut dyn FnMut(Output<'_>),
+}
+
+impl Giving<'_> {
+    /// Gives a row under a key, if it has the value.
+    #[inline(always)]
+    fn row(&mut self, value: &[u8], key: &[u8], row: &[u8]) -> Given {
+        let row = raw::view(key, row, self.keypos, self.plain);
+        if !self.check.has(&row, value) {
+            return Given::Nothing;
+        }
+        self.rows += 1;
+        if self.rows <= self.rows_to_skip {
+            return Given::Some;
+        }
+        let is_result = match self.program {
+            None => {
+                (self.sink)(Output::Object(&row));
+                true
+            }
+            Some(program) => {
+                let scratch = self.check.scratch();
+                give_result(program, &row, self.context, scratch, self.sink)
+            }
+        };
+        let has_time = self.budget.spend(2);
+        if let (Some(limit), true) = (&mut *self.limit, is_result) {
+            *limit -= 1;
+            if *limit == 0 {
+                return Given::Stop(ScanStep::Limit);
+            }
+        }
+        match has_time {
+            true => Given::Some,
+            false => Given::Stop(ScanStep::More),
+        }
+    }
+
+    /// Gives the rows under a key that have the value.
+    #[inline(never)]
+    fn rows(&mut self, value: &[u8], key: &[u8], rows: &Values) -> Given {
+        let mut given = Given::Nothing;
+        for row in rows.iter() {
+            match self.row(value, key, row) {
+                Given::Nothing => {}
+                Given::Some => given = Given::Some,
+                stop => return stop,
+            }
+        }
+        given
+    }
+
+    /// Gives the row that has the value of an entry whose key has no such row any more.
+    ///
+    /// A commit may have moved a value of a unique index from one row to another. The entry led to
+    /// the first one, the copy of it waited for the commit, and it doesn't have the value any more.
+    #[cold]
+    fn follow(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        own: &Entries,
+        entry: IndexEntry<'_>,
+        values: &mut Values,
+    ) -> Given {
+        let (mut key, mut seen, mut tries) = (entry.key.to_vec(), Hint::default(), 0);
+        loop {
+            let mut now = Hint::default();
+            match own.holder_at(op.guard, entry.value, &mut now) {
+                Some(holder) if holder != key => key = holder,
+                // Its leaf has changed: commits may have moved the value away and back since the
+                // entry was read. Mostly another write has claimed it, or other entries have
+                // changed, so this is tried a few times only.
+                Some(_) if !now.is_same(&seen) && tries < TRIES => tries += 1,
+                // No row had the value at the instant of the copy.
+                _ if table.state.holds(op.state, op.guard) => return Given::Nothing,
+                // The table's first transaction has begun since this operation did, whose store
+                // doesn't wait for commits. Read the entry again with the new store.
+                _ => return Given::Stop(ScanStep::More),
+            }
+            seen = now;
+            op.store.index.copy(op.guard, table.key(&key), values);
+            match self.rows(entry.value, &key, values) {
+                Given::Nothing => {}
+                given => return given,
+            }
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) fn has(values: &Values, value: &[u8]) -> bool {
 /// encoding. So the element in which a value was found last is remembered, and compared as bytes.
 pub(super) struct ValueCheck<'a> {
     extractor: &'a Extractor,
+    /// The value, if all checks are for the same one.
+    one_value: Option<&'a [u8]>,
     scratch: &'a mut Scratch,
     /// The values of the last row that was examined.
     indexed: &'a mut Values,
@@ -50,37 +52,57 @@ pub(super) struct ValueCheck<'a> {
     /// in it aren't counted: they are compared, not followed, and name the same memory as long as
     /// the caller's epoch is pinned.
     element: SmallVec<[u8; 32]>,
+    /// The position of that element; 0 if there is none.
+    position: usize,
+    /// Whether `indexed` has `one_value`.
+    has_one: bool,
 }
 
 impl<'a> ValueCheck<'a> {
     pub(super) fn new(
         extractor: &'a Extractor,
+        one_value: Option<&'a [u8]>,
         scratch: &'a mut Scratch,
         indexed: &'a mut Values,
     ) -> Self {
         indexed.clear();
         ValueCheck {
             extractor,
+            one_value,
             scratch,
             indexed,
             element: SmallVec::new(),
+            position: 0,
+            has_one: false,
         }
     }
 
-    /// Whether a row has a value.
-    #[inline]
+    /// Whether a row has a value, which is `one_value` if there is one.
+    #[inline(always)]
     pub(super) fn has(&mut self, row: &ObjectView<'_>, value: &[u8]) -> bool {
-        let element = self.extractor.element_of(row);
         // The extractor's last row had the same element. Its values are still here.
-        let is_known = element.is_some_and(|term| term.bytes() == &self.element[..]);
-        if !is_known {
-            self.extractor.values(row, self.scratch, self.indexed);
-            self.element.clear();
-            if let Some(term) = element {
-                self.element.extend_from_slice(term.bytes());
-            }
+        if !row.element_is(self.position, &self.element) {
+            self.examine(row);
         }
-        has(self.indexed, value)
+        match self.one_value {
+            Some(_) => self.has_one,
+            None => has(self.indexed, value),
+        }
+    }
+
+    /// Reads the values of a row.
+    #[inline(never)]
+    fn examine(&mut self, row: &ObjectView<'_>) {
+        self.extractor.values(row, self.scratch, self.indexed);
+        self.element.clear();
+        self.position = match self.extractor.element_of(row) {
+            Some((position, term)) => {
+                self.element.extend_from_slice(term.bytes());
+                position
+            }
+            None => 0,
+        };
+        self.has_one = self.one_value.is_some_and(|one| has(self.indexed, one));
     }
 
     /// The memory for programs, between two checks.
@@ -90,11 +112,10 @@ impl<'a> ValueCheck<'a> {
 }
 
 impl Extractor {
-    /// The element of a row that is its value, if the index is on an element.
-    #[inline]
-    fn element_of<'r>(&self, row: &ObjectView<'r>) -> Option<TermRef<'r>> {
+    /// The element of a row that is its value, if the index is on an element, and its position.
+    fn element_of<'r>(&self, row: &ObjectView<'r>) -> Option<(usize, TermRef<'r>)> {
         match self.on {
-            On::Element(position) if !self.each => row.element(position),
+            On::Element(position) if !self.each => Some((position, row.element(position)?)),
             _ => None,
         }
     }

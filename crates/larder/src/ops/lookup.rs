@@ -317,7 +317,7 @@ fn visit_several(
 /// Copies the value under a key: to `short` if it fits, otherwise to `long`. Returns the buffer and
 /// the length of the value in it. The buffer may have other bytes behind the value.
 #[inline]
-pub(super) fn copy_of<'v>(
+pub(crate) fn copy_of<'v>(
     ix: &dyn Unique,
     guard: &Guard,
     key: Key<'_>,

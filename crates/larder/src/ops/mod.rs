@@ -36,5 +36,6 @@ pub(crate) use begin::{Admission, Intent, Operation};
 pub(crate) use commit::{EditBuffer, ValueList, Written};
 pub use exchange::Decision;
 pub use expire::TimeLeft;
+pub(crate) use lookup::copy_of;
 pub use slot::Slot;
 pub use update::{CounterOp, CounterOps, MapChange, MapHost, MapOp, NewRow, Sorted, Sums};
