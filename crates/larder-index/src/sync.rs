@@ -85,6 +85,8 @@ pub enum Fault {
     LeftEntry,
     /// The move of a value in a secondary index isn't counted.
     UncountedMove,
+    /// A reader of a view by a secondary index doesn't look at the keys that have changed since.
+    MissedDifference,
     /// A change of an entry of a secondary index isn't counted.
     UncountedEntry,
     /// A commit validates the counts of entries while writes of rows are under way.

@@ -349,6 +349,13 @@ impl Store {
         }
     }
 
+    /// The number of objects; of a view, that of its table. O(1).
+    pub(crate) fn about(&self) -> usize {
+        self.views()
+            .first()
+            .map_or_else(|| self.count.get(), |view| view.table_size())
+    }
+
     /// Whether no other store has the same objects.
     pub(crate) fn is_last(&self) -> bool {
         let count = |contents| Arc::strong_count(contents) == 1;

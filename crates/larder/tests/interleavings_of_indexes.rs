@@ -1,6 +1,7 @@
 //! Interleavings of tables with secondary indexes that a model checker chooses. Faults that are
 //! planted must be found: an entry that is left behind, a change of a value that is not counted, a
-//! refusal for a claim that is given back.
+//! row of a view that differs from the entries and is missed, a refusal for a claim that is given
+//! back.
 //!
 //! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see
 //! `larder_testing::model_checker`.
@@ -210,6 +211,47 @@ fn one_in_snapshots(kind: &'static str) {
     is_whole(&t, kind);
 }
 
+/// A select by the index of a snapshot or of a transaction's view has the rows that lookups by their
+/// keys have there.
+fn selected_in_views(kind: &'static str) {
+    let t = table(kind, &[Index::element("v", 2)]);
+    for row in [term!({a, 1}), term!({b, 2})] {
+        t.insert(&row).expect("a table");
+    }
+    let writer = beside(&t, |t| {
+        t.insert(&term!({a, 3})).expect("a table");
+        let pass = |views: &[Table]| {
+            views[0].delete(&term!(b))?;
+            views[0].insert(&term!({c, 2}))
+        };
+        t.larder().transaction(&[t], pass).expect("a table");
+    });
+    let agrees = |view: &Table| {
+        let spec = "[{{'_','$2'},[{'>=','$2',1},{'<','$2',4}],['$_']}]";
+        let plan = view.explain(spec)?.plan;
+        assert!(matches!(plan, PlanKind::Index(_)), "{plan:?}");
+        let mut by_index = view.select(spec)?;
+        let mut by_key = Vec::new();
+        for key in [term!(a), term!(b), term!(c), term!(d)] {
+            by_key.extend(view.lookup(&key)?);
+        }
+        by_index.sort();
+        by_key.sort();
+        assert_eq!(by_index, by_key, "{kind}");
+        Ok(())
+    };
+    for _ in 0..2 {
+        agrees(&t.snapshot().expect("a table")).expect("a snapshot");
+    }
+    let read = |views: &[Table]| {
+        views[0].insert(&term!({d, 1}))?;
+        agrees(&views[0])
+    };
+    t.larder().transaction(&[&*t], read).expect("a table");
+    writer.join().expect("no panic");
+    is_whole(&t, kind);
+}
+
 /// A commit passes a value from one row to another: somebody has it all the time.
 fn passed_on(kind: &'static str) {
     let t = filled(kind, &[Index::element("v", 2).unique()]);
@@ -251,6 +293,9 @@ fn rows_and_entries_agree() {
     for kind in KINDS {
         check(&format!("a row of an indexed {kind}"), &SEARCH, move || {
             one_instant(kind)
+        });
+        check(&format!("views of an indexed {kind}"), &SEARCH, move || {
+            selected_in_views(kind)
         });
         for unique in [false, true] {
             let name = format!("an index added to a {kind}, unique: {unique}");
@@ -300,5 +345,6 @@ fn faults_are_found() {
     };
     fault(Fault::LeftEntry, || one_instant("set"));
     fault(Fault::UncountedMove, || one_of_two("ordered_set"));
+    fault(Fault::MissedDifference, || selected_in_views("set"));
     fault(Fault::UnsettledClaim, || given_back("ordered_set", false));
 }

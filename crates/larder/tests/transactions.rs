@@ -4,9 +4,10 @@ mod kinds;
 
 use kinds::{table, KINDS};
 use larder::api::{Index, Larder, Table};
-use larder::{Direction, Error};
+use larder::{Direction, Error, PlanKind};
 use larder_term::{term, Term};
 use larder_testing::random::{Random, Stop};
+use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -361,14 +362,19 @@ fn there_is_no_write_skew() {
 /// between.
 #[test]
 fn there_are_no_phantoms() {
-    for kind in KINDS {
+    for (kind, by_index) in KINDS.iter().flat_map(|&kind| [(kind, false), (kind, true)]) {
         let larder = Larder::new();
         let t = table(&larder, kind);
+        if by_index {
+            t.add_index(&Index::element("by_value", 2)).unwrap();
+        }
         for round in 0..500i64 {
             let insert = |own: i64| {
                 larder
                     .transaction(&[&t], |views| {
                         let spec = format!("[{{{{'_',{round}}},[],[true]}}]");
+                        let plan = views[0].explain(&spec)?.plan;
+                        assert_eq!(matches!(plan, PlanKind::Index(_)), by_index, "{plan:?}");
                         if views[0].select_count(&spec)? == 0 {
                             views[0].insert(&Term::tuple([
                                 Term::from(2 * round + own),
@@ -413,6 +419,57 @@ fn runs_beside(read: &dyn Fn(&Table), key: i64) -> i64 {
         })
         .expect("a transaction");
     runs
+}
+
+/// A select by an index reads its entries and their rows: a transaction is lost if others change
+/// these, and not if they change other values.
+#[test]
+fn a_select_by_an_index_reads_its_entries() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        t.add_index(&Index::element("by_value", 2)).unwrap();
+        for key in 0..2000i64 {
+            t.insert(&term!({(key), (key % 500)})).unwrap();
+        }
+        let written = Cell::new(0i64);
+        // How often a transaction runs that reads the rows of 7, if another thread does this.
+        let runs = |change: &(dyn Fn() -> Result<(), Error> + Sync)| {
+            let mut runs = 0;
+            larder
+                .transaction(&[&t], |views| {
+                    let found = views[0].select("[{{'_',7},[],['$_']}]")?;
+                    assert!((4..6).contains(&found.len()), "{kind}: {found:?}");
+                    runs += 1;
+                    if runs == 1 {
+                        std::thread::scope(|scope| scope.spawn(change).join().unwrap())?;
+                    }
+                    // A bag that has the object already would have nothing to write.
+                    written.set(written.get() - 1);
+                    views[0].insert(&term!({(-5), (written.get())}))
+                })
+                .unwrap();
+            runs
+        };
+        // Values share counters, so a few of these changes may be taken for changes of 7.
+        let others: Vec<i32> = (20..40i64)
+            .map(|n| runs(&|| t.insert(&term!({(3000 + n), (n)}))))
+            .collect();
+        assert!(
+            others.iter().filter(|&&runs| runs == 1).count() > 10,
+            "{kind}: {others:?}"
+        );
+        assert_eq!(
+            runs(&|| t.insert(&term!({4000, 7}))),
+            2,
+            "{kind}: one more row"
+        );
+        assert_eq!(
+            runs(&|| t.delete(&term!(4000)).map(drop)),
+            2,
+            "{kind}: one row less"
+        );
+    }
 }
 
 /// Reads the rows of the keys from `low`, included, to `high`, excluded. Returns their number.

@@ -17,10 +17,21 @@
 //! that matches to another. Writes count such moves (`Entries::note_move`). If the count has
 //! changed while more than one leaf of entries was read, the candidates are gathered again. After
 //! `TRIES` attempts the table is scanned instead.
+//!
+//! # Views
+//!
+//! In a snapshot or a transaction's view the keys of the rows that may differ from the entries are
+//! candidates, too, if a row has a value in the ranges (`differing`). They are read after the
+//! entries, so no row is missed, and moves don't matter: a row that has moved since is among them.
+//! In a transaction's view the entries are added to the read set (`changes`), and the keys are added
+//! when their rows are read.
 
+use super::changes::EntriesRead;
+use super::differing::Differing;
 use super::lookup::{ranges, EntryRange, EntryRanges};
 use super::{Entries, Indexes};
 use crate::budget::Budget;
+use crate::buffers::Lent;
 use crate::ops::Operation;
 use crate::programs::{KeyOrder, Plan, Program};
 use crate::store::Store;
@@ -77,6 +88,8 @@ pub(crate) struct CandidateKeys {
     /// since.
     began: Option<(u64, u32)>,
     tries: u32,
+    /// In a view: the walk over the keys that may differ, once all entries are read.
+    differing: Differing,
     keys: Vec<Vec<u8>>,
 }
 
@@ -102,9 +115,9 @@ pub(crate) fn candidates(
     let guard = larder_index::pin();
     let store = table.store(&guard)?;
     // No index, or none that is ready: the table is scanned.
-    let indexes = usable(store)?;
+    let indexes = usable(table, store)?;
     // The index with the fewest entries.
-    let (_, best) = rank(indexes, program, &guard);
+    let (_, best) = rank(store, indexes, program, &guard);
     let (entries, ranges, count) = best?;
     is_better(store, count, limit, by_key).then(|| CandidateKeys {
         entries: Arc::clone(entries),
@@ -113,28 +126,33 @@ pub(crate) fn candidates(
         from: None,
         began: None,
         tries: 0,
+        differing: Differing::default(),
         keys: Vec::new(),
     })
 }
 
-/// The indexes that scans of a store may use. Those of views can't be used, because their rows may
-/// differ.
-fn usable(store: &Store) -> Option<&Arc<Indexes>> {
+/// The indexes that scans of a store may use. An index of a bounded table may lack an object that
+/// had expired when the index was built, but not yet at the instant of a view.
+fn usable<'s>(table: &Table, store: &'s Store) -> Option<&'s Arc<Indexes>> {
     let indexes = store.layers().indexes.as_ref()?;
-    store.views().is_empty().then_some(indexes)
+    let may_lack = !store.views().is_empty() && table.options().bounds.is_some();
+    (!may_lack).then_some(indexes)
 }
 
-/// An index, the ranges of its entries, and the number of entries in them.
+/// An index, the ranges of its entries, and the number of entries in them. In a view that includes
+/// the keys that may differ.
 type Ranked<'i> = (&'i Arc<Entries>, EntryRanges, u64);
 
 /// Returns the indexes that limit the rows of the program, each with its number of entries, and the
 /// one with the fewest entries.
 fn rank<'i>(
+    store: &Store,
     indexes: &'i Indexes,
     program: &Program,
     guard: &Guard,
 ) -> (Vec<(Atom, u64)>, Option<Ranked<'i>>) {
     let (mut all, mut best) = (Vec::new(), None::<Ranked<'i>>);
+    let differing = store.views().iter().map(|view| view.about() as u64).sum();
     for entries in indexes.each.iter().filter(|entries| entries.is_ready()) {
         // The entries are in the order of values. So what the program says of a value becomes
         // ranges of entries.
@@ -143,7 +161,7 @@ fn rank<'i>(
         if ranges.contains(&EntryRange::ALL) {
             continue;
         }
-        let count = count(entries, &ranges, guard);
+        let count = count(entries, &ranges, guard).saturating_add(differing);
         all.push((entries.definition.name, count));
         if best.as_ref().is_none_or(|(_, _, least)| count < *least) {
             best = Some((entries, ranges, count));
@@ -161,7 +179,7 @@ fn is_better(store: &Store, count: u64, limit: Option<usize>, by_key: bool) -> b
     if by_key {
         return false;
     }
-    let rows = store.size() as u64;
+    let rows = store.about() as u64;
     // A scan with a limit ends when it has found this number of results. They are assumed to be
     // spread evenly: one among `rows / count` rows.
     let scanned = match limit {
@@ -208,23 +226,30 @@ fn count(entries: &Entries, ranges: &[EntryRange], guard: &Guard) -> u64 {
 
 impl CandidateKeys {
     /// Gathers keys until there are no more, or until the budget is exhausted.
-    pub(crate) fn gather(&mut self, op: &Operation<'_>, budget: &mut Budget) -> Gathered {
+    pub(crate) fn gather(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        budget: &mut Budget,
+    ) -> Gathered {
         // The index may have been dropped, or the table emptied, since the last slice.
         let own = &self.entries;
         let is_own = |other: &Arc<Entries>| Arc::ptr_eq(other, own);
-        if !usable(op.store).is_some_and(|indexes| indexes.each.iter().any(is_own)) {
+        if !usable(table, op.store).is_some_and(|indexes| indexes.each.iter().any(is_own)) {
             return Gathered::Scan;
         }
+        let views = op.store.views();
         let mut batch = Batch::default();
         loop {
             // All ranges were read. The keys are complete if no value has moved since the first
             // entry was read, or if there was only one leaf, which was read at one instant.
             let Some(range) = self.ranges.get(self.range) else {
                 let (before, leaves) = self.began.unwrap_or_default();
+                if !views.is_empty() {
+                    return self.gather_differing(table, op, budget);
+                }
                 if leaves <= 1 || own.moves() == before {
-                    self.keys.sort_unstable();
-                    self.keys.dedup();
-                    return Gathered::Keys(std::mem::take(&mut self.keys));
+                    return self.gathered();
                 }
                 self.tries += 1;
                 if self.tries == TRIES {
@@ -237,6 +262,11 @@ impl CandidateKeys {
             // Read the count of moves before the first entry.
             let (moves, leaves) = self.began.unwrap_or_else(|| (own.moves(), 0));
             self.began = Some((moves, leaves + 1));
+            if self.from.is_none() {
+                for view in views {
+                    view.note_entries(EntriesRead::begin(&own.changes, range.value()));
+                }
+            }
             // Continue where the last leaf ended, or at the beginning of the range.
             let from = self.from.as_deref().or(range.low());
             let start = from.map_or(Start::Edge, Start::At);
@@ -261,6 +291,42 @@ impl CandidateKeys {
                 return Gathered::More;
             }
         }
+    }
+
+    /// Gathers the keys of a view that may differ, if a row has a value in the ranges. All entries
+    /// were read before.
+    fn gather_differing(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        budget: &mut Budget,
+    ) -> Gathered {
+        let own = &self.entries;
+        let (mut lent, mut position) = (Lent::new(), Vec::new());
+        loop {
+            let read = self
+                .differing
+                .next(table, (op, own), &mut lent, |value, key| {
+                    own.position(value, key, &mut position);
+                    if self.ranges.iter().any(|range| range.has(&position)) {
+                        self.keys.push(key.to_vec());
+                    }
+                });
+            let Some(read) = read else {
+                return self.gathered();
+            };
+            // Each key is read in the view, which costs more than an entry.
+            if !budget.spend(1 + 4 * read as u32) {
+                return Gathered::More;
+            }
+        }
+    }
+
+    /// The keys, each once.
+    fn gathered(&mut self) -> Gathered {
+        self.keys.sort_unstable();
+        self.keys.dedup();
+        Gathered::Keys(std::mem::take(&mut self.keys))
     }
 }
 
@@ -301,12 +367,12 @@ impl Table {
             true => (PlanKind::Range, None),
             false => (PlanKind::Scan, Some(store.size() as u64)),
         };
-        let Some(indexes) = usable(store) else {
+        let Some(indexes) = usable(self, store) else {
             return none(scan.0, scan.1);
         };
         // Count the entries that each index would read. The best one is used if it is better than
         // the scan.
-        let (all, best) = rank(indexes, program, &guard);
+        let (all, best) = rank(store, indexes, program, &guard);
         let best = best.filter(|(_, _, count)| is_better(store, *count, limit, is_range));
         let (plan, rows) = match best {
             Some((entries, _, count)) => (PlanKind::Index(entries.definition.name), Some(count)),

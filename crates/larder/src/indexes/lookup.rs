@@ -6,13 +6,12 @@
 //! 2. For each entry read the rows of its key, and select those that have the value.
 //! 3. Return each selected row, or the result of the program if it matches the row.
 //!
-//! In a snapshot or a transaction's view, the rows may differ from what the entries say. Rows can
-//! only differ under keys that were changed since, or written by the transaction. So (1) also makes
-//! entries for the rows of all such keys, after it has read the others. None is missed, since a
-//! write keeps a version before it changes entries. In a transaction's view, (1) adds the entries
-//! to the read set (`changes`), and (2) adds the keys.
+//! In a snapshot or a transaction's view, the rows may differ from what the entries say. So (1) also
+//! makes entries for the rows that may differ, after it has read the others (`differing`). In a
+//! transaction's view, (1) adds the entries to the read set (`changes`), and (2) adds the keys.
 
 use super::changes::EntriesRead;
+use super::differing::Differing;
 use super::values::{run, ValueCheck};
 use super::{Entries, IndexDefinition, IndexEntry, Indexes};
 use crate::budget::Budget;
@@ -86,7 +85,7 @@ impl EntryRange {
     }
 
     /// The value, if these are the entries of one value.
-    fn value(&self) -> Option<&[u8]> {
+    pub(super) fn value(&self) -> Option<&[u8]> {
         match self {
             EntryRange::Value(value) => Some(value),
             EntryRange::Between { .. } => None,
@@ -411,53 +410,24 @@ impl IndexJob {
 
     /// Makes entries of the rows of all keys that differ in a view, and sorts all entries.
     fn read_differing(&mut self, op: &Operation<'_>, own: &Entries, part: &EntryRange) {
-        let Buffers {
-            batch,
-            plain,
-            scratch,
-            values,
-            indexed,
-            pairs,
-            position,
-            ..
-        } = &mut *self.lent;
-        // Most of these rows have no value in the part, so reading them here isn't added to the
-        // read set. Those that have one are read again in (2), by the entries that are made of
-        // them.
-        let unnoted = op.store.views().iter().find_map(|view| view.unnoted());
-        let objects = unnoted.unwrap_or(&op.store.index);
-        for view in op.store.views() {
-            let Some(index) = view.changed() else {
-                continue;
-            };
-            batch.want = 0;
-            let mut start: Option<Vec<u8>> = None;
-            loop {
-                let from = start.as_ref().map_or(Start::Edge, |from| Start::At(from));
-                index.scan(op.guard, from, Direction::Forward, batch);
-                // The scan yields keys that differ. Read the rows of each in the view.
-                for i in 0..batch.len() {
-                    let key = batch.key(i);
-                    objects.copy(op.guard, self.table.key(key), values);
-                    for row in values.iter() {
-                        let row = raw::view(key, row, self.table.keypos(), plain);
-                        own.extractor.values(&row, scratch, indexed);
-                        for value in indexed.iter() {
-                            own.position(value, key, position);
-                            // Only values in the part that is looked at.
-                            if part.has(position) {
-                                pairs.push((value, key));
-                            }
-                        }
-                    }
-                }
-                if batch.done {
-                    break;
-                }
-                start = Some(std::mem::take(&mut batch.resume));
+        let buffers = &mut *self.lent;
+        let mut pairs = std::mem::take(&mut buffers.pairs);
+        let mut position = std::mem::take(&mut buffers.position);
+        buffers.batch.want = 0;
+        let mut differing = Differing::default();
+        let mut see = |value: &[u8], key: &[u8]| {
+            // Only values in the part that is looked at.
+            own.position(value, key, &mut position);
+            if part.has(&position) {
+                pairs.push((value, key));
             }
-        }
+        };
+        while differing
+            .next(&self.table, (op, own), buffers, &mut see)
+            .is_some()
+        {}
         pairs.sort();
+        (buffers.pairs, buffers.position) = (pairs, position);
     }
 
     /// (2), (3) Returns the results for the rows of the entries. `None` if all were processed.

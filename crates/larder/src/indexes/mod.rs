@@ -11,6 +11,7 @@
 //! | `refusal` | why a write was refused |
 //! | `build` | adding an index while other threads write, and dropping one |
 //! | `lookup` | finding rows by their values |
+//! | `differing` | rows of a view that differ from what the entries say |
 //! | `choice` | whether a match specification uses an index |
 //!
 //! # Definitions
@@ -59,6 +60,7 @@ mod changes;
 mod choice;
 mod claims;
 pub(crate) mod definition;
+mod differing;
 mod entries;
 mod layer;
 mod lookup;

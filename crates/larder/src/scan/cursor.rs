@@ -179,7 +179,7 @@ impl Cursor {
         match &mut self.path {
             Path::Gathering(candidates) => {
                 // A slice of gathering. When it is over, the path has the keys.
-                let gathered = candidates.gather(op, budget);
+                let gathered = candidates.gather(table, op, budget);
                 self.use_gathered(gathered, table, op)
             }
             _ => true,

@@ -10,6 +10,12 @@ pub(crate) trait Differences: Send + Sync {
     /// An index of these keys, and possibly of others; `None` if there is no such key.
     fn changed(&self) -> Option<&dyn Unique>;
 
+    /// About how many keys there are. O(1).
+    fn about(&self) -> usize;
+
+    /// The number of objects of the table. O(1).
+    fn table_size(&self) -> usize;
+
     /// The objects that the view shows, in an index whose reads aren't added to the read set.
     /// `None` if no reads of the view are.
     fn unnoted(&self) -> Option<&Index> {
@@ -24,5 +30,21 @@ pub(crate) trait Differences: Send + Sync {
 impl Differences for History {
     fn changed(&self) -> Option<&dyn Unique> {
         self.undo()
+    }
+
+    fn about(&self) -> usize {
+        /// Keys are counted in an undo index of at most this many bytes.
+        const SMALL: usize = 1 << 16;
+        /// The least size of a key with its version.
+        const LEAST: usize = 32;
+        match self.undo() {
+            None => 0,
+            Some(undo) if undo.memory() <= SMALL => undo.len(),
+            Some(undo) => undo.memory() / LEAST,
+        }
+    }
+
+    fn table_size(&self) -> usize {
+        self.store().size()
     }
 }

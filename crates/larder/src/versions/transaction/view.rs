@@ -66,6 +66,14 @@ impl Differences for WorkingSet {
         Some(&*self.writes)
     }
 
+    fn about(&self) -> usize {
+        self.writes.len()
+    }
+
+    fn table_size(&self) -> usize {
+        self.history.store().size()
+    }
+
     fn unnoted(&self) -> Option<&Index> {
         Some(&self.seen)
     }
