@@ -297,7 +297,11 @@ fn snapshots_and_transactions_see_their_own_instant() -> Result<(), Error> {
             }
             Ok(())
         })?;
-        assert!(by_index > 10, "{kind}: {by_index} by an index");
+        assert_eq!(
+            by_index > 10,
+            !kind.ends_with("bag"),
+            "{kind}: {by_index} by an index"
+        );
         assert_eq!(sorted(with.to_vec()?), sorted(without.to_vec()?));
         for chance in 0..60 {
             compare(&with, &without, mix(chance))?;

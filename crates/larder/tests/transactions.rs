@@ -7,7 +7,6 @@ use larder::api::{Index, Larder, Table};
 use larder::{Direction, Error, PlanKind};
 use larder_term::{term, Term};
 use larder_testing::random::{Random, Stop};
-use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -362,7 +361,9 @@ fn there_is_no_write_skew() {
 /// between.
 #[test]
 fn there_are_no_phantoms() {
-    for (kind, by_index) in KINDS.iter().flat_map(|&kind| [(kind, false), (kind, true)]) {
+    let by_scan = KINDS.map(|kind| (kind, false));
+    let by_index = [("set", true), ("ordered_set", true)];
+    for (kind, by_index) in by_scan.into_iter().chain(by_index) {
         let larder = Larder::new();
         let t = table(&larder, kind);
         if by_index {
@@ -425,14 +426,13 @@ fn runs_beside(read: &dyn Fn(&Table), key: i64) -> i64 {
 /// these, and not if they change other values.
 #[test]
 fn a_select_by_an_index_reads_its_entries() {
-    for kind in KINDS {
+    for kind in ["set", "ordered_set"] {
         let larder = Larder::new();
         let t = table(&larder, kind);
         t.add_index(&Index::element("by_value", 2)).unwrap();
         for key in 0..2000i64 {
             t.insert(&term!({(key), (key % 500)})).unwrap();
         }
-        let written = Cell::new(0i64);
         // How often a transaction runs that reads the rows of 7, if another thread does this.
         let runs = |change: &(dyn Fn() -> Result<(), Error> + Sync)| {
             let mut runs = 0;
@@ -444,9 +444,7 @@ fn a_select_by_an_index_reads_its_entries() {
                     if runs == 1 {
                         std::thread::scope(|scope| scope.spawn(change).join().unwrap())?;
                     }
-                    // A bag that has the object already would have nothing to write.
-                    written.set(written.get() - 1);
-                    views[0].insert(&term!({(-5), (written.get())}))
+                    views[0].insert(&term!({(-5), (-5)}))
                 })
                 .unwrap();
             runs

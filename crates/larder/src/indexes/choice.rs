@@ -23,8 +23,8 @@
 //! In a snapshot or a transaction's view the keys of the rows that may differ from the entries are
 //! candidates, too, if a row has a value in the ranges (`differing`). They are read after the
 //! entries, so no row is missed, and moves don't matter: a row that has moved since is among them.
-//! In a transaction's view the entries are added to the read set (`changes`), and the keys are added
-//! when their rows are read.
+//! In a transaction's view the entries are added to the read set (`changes`), and the keys are
+//! added when their rows are read.
 
 use super::changes::EntriesRead;
 use super::differing::Differing;
@@ -131,12 +131,15 @@ pub(crate) fn candidates(
     })
 }
 
-/// The indexes that scans of a store may use. An index of a bounded table may lack an object that
-/// had expired when the index was built, but not yet at the instant of a view.
+/// The indexes that scans of a store may use. Those of views are used if a key has at most one
+/// object: a transaction's view of a bag doesn't tell the part of a position that is the key's. An
+/// index of a bounded table may lack an object that had expired when the index was built, but not
+/// yet at the instant of a view.
 fn usable<'s>(table: &Table, store: &'s Store) -> Option<&'s Arc<Indexes>> {
     let indexes = store.layers().indexes.as_ref()?;
-    let may_lack = !store.views().is_empty() && table.options().bounds.is_some();
-    (!may_lack).then_some(indexes)
+    let is_of_table = store.views().is_empty();
+    let is_simple = store.index.is_unique() && table.options().bounds.is_none();
+    (is_of_table || is_simple).then_some(indexes)
 }
 
 /// An index, the ranges of its entries, and the number of entries in them. In a view that includes

@@ -6,9 +6,9 @@
 //! 2. For each entry read the rows of its key, and select those that have the value.
 //! 3. Return each selected row, or the result of the program if it matches the row.
 //!
-//! In a snapshot or a transaction's view, the rows may differ from what the entries say. So (1) also
-//! makes entries for the rows that may differ, after it has read the others (`differing`). In a
-//! transaction's view, (1) adds the entries to the read set (`changes`), and (2) adds the keys.
+//! In a snapshot or a transaction's view, the rows may differ from what the entries say. So (1)
+//! also makes entries for the rows that may differ, after it has read the others (`differing`). In
+//! a transaction's view, (1) adds the entries to the read set (`changes`), and (2) adds the keys.
 
 use super::changes::EntriesRead;
 use super::differing::Differing;
