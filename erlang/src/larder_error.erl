@@ -346,6 +346,15 @@ amend(release, [_], not_owner, _Words) ->
     #{1 => <<"the calling process is not the owner of the snapshot">>};
 amend(diff, [Old, New], Cause, _Words) ->
     diff_words(Old, New, Cause);
+%% Transactions.
+amend(transaction, [_, _, _], structure, _Words) ->
+    #{1 => <<"a table is named twice, or is on a structure that has no transactions">>};
+amend(transaction, [Tables, Fun, Options], none, _Words) ->
+    maps:from_list([{1, <<"not a list of tables">>} || not is_list(Tables)]
+                   ++ [{2, <<"not a fun with one argument">>} || not is_function(Fun, 1)]
+                   ++ [{3, <<"not a map of the options retries and timeout, each a non-negative"
+                             " integer or infinity">>}
+                       || not (is_map(Options) andalso larder_transaction:are_options(Options))]);
 %% Feeds.
 amend(Function, [_, _, _], is_snapshot, _Words) when ?SUBSCRIBES(Function) ->
     #{1 => <<"a snapshot doesn't change">>};

@@ -13,7 +13,7 @@
 %% attempts, the next one is urgent: other transactions don't begin until it has ended.
 -module(larder_transaction).
 
--export([run/3, abort/1, commit/1]).
+-export([run/3, are_options/1, abort/1, commit/1]).
 
 -export_type([options/0, operation/0]).
 
@@ -37,6 +37,7 @@
 -spec run([larder:table()], fun(([larder:table()]) -> Result), options()) ->
           {atomic, Result} | {aborted, term()}.
 run(Tables, Fun, Options) ->
+    are_options(Options) orelse error({larder, none}),
     case get(?VIEWS) of
         undefined ->
             Retries = maps:get(retries, Options, infinity),
@@ -45,12 +46,28 @@ run(Tables, Fun, Options) ->
             {atomic, Fun([view(Table, Outer) || Table <- Tables])}
     end.
 
-%% A nested transaction is part of the outer one.
+%% @doc Whether a map has options of a transaction alone.
+-spec are_options(map()) -> boolean().
+are_options(Options) ->
+    IsTime = fun(T) -> T =:= infinity orelse is_integer(T) andalso T >= 0 end,
+    maps:keys(Options) -- [retries, timeout] =:= []
+        andalso lists:all(IsTime, maps:values(Options)).
+
+%% A nested transaction is part of the outer one. Each of the two may name a table by its name or
+%% by its id.
 view(Table, Outer) ->
-    case [View || {Own, View} <- Outer, Own =:= Table orelse View =:= Table] of
+    Id = id(Table),
+    case [View || {Own, View} <- Outer, Own =:= Table orelse View =:= Table orelse id(Own) =:= Id] of
         [View | _] -> View;
         [] -> error({larder, not_in_transaction})
     end.
+
+id(Name) when is_atom(Name) ->
+    case larder:whereis(Name) of
+        undefined -> Name;
+        Id -> Id
+    end;
+id(Id) -> Id.
 
 until(infinity) -> infinity;
 until(Ms) -> erlang:monotonic_time(millisecond) + Ms.

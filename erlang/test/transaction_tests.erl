@@ -148,6 +148,32 @@ nested_test() ->
     ?assertMatch({aborted, {badarg, _}},
                  larder:transaction([A], fun(_) -> larder:transaction([B], fun(_) -> ok end) end)).
 
+%% The inner one may name a table by its name and the outer one by its id, or the other way round.
+nested_by_name_test() ->
+    Name = larder:new(nested_by_name, [named_table]),
+    Id = larder:whereis(Name),
+    Inner = fun(Table) -> fun([X]) -> larder:transaction([Table], fun([Y]) -> X =:= Y end) end end,
+    [?assertEqual({atomic, {atomic, true}}, larder:transaction([Outer], Inner(Table)))
+     || Outer <- [Name, Id], Table <- [Name, Id]],
+    ?assertMatch({aborted, {badarg, _}}, larder:transaction([Id], Inner(no_such_table))),
+    larder:delete(Name).
+
+wrong_options_test() ->
+    T = table(set),
+    Words = fun(Args) ->
+        try apply(larder, transaction, Args) of Result -> Result
+        catch error:badarg:Stack -> larder:format_error(badarg, Stack)
+        end
+    end,
+    Fun = fun(_) -> ok end,
+    [?assertMatch(#{3 := <<"not a map of the options", _/binary>>}, Words([[T], Fun, Options]))
+     || Options <- [#{retries => -1}, #{retries => many}, #{timeout => -1}, #{timeout => 1.0},
+                    #{retry => 1}, [], 1]],
+    ?assertMatch(#{1 := <<"not a list", _/binary>>, 2 := <<"not a fun", _/binary>>},
+                 Words([T, ok, #{}])),
+    ?assertMatch(#{1 := <<"a table is named twice", _/binary>>}, Words([[T, T], Fun, #{}])),
+    ?assertEqual({atomic, ok}, Words([[T], Fun, #{retries => infinity, timeout => infinity}])).
+
 %% A fun that loses is called again, as often as the options allow.
 retries_test() ->
     T = table(set),

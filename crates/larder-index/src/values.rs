@@ -50,6 +50,13 @@ impl Values {
         self.spans.is_empty()
     }
 
+    /// Whether a value is among these, which are sorted.
+    #[inline]
+    pub fn has_sorted(&self, value: &[u8]) -> bool {
+        let compare = |&(from, end): &(usize, usize)| self.bytes[from..end].cmp(value);
+        self.spans.binary_search_by(compare).is_ok()
+    }
+
     /// The values, in order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {

@@ -394,16 +394,16 @@ impl Store {
     pub(crate) fn refuses(&self, need: Need) -> bool {
         match self.quota() {
             Some(quota) => quota.refuses(self.count.get(), need),
-            None => need.objects > 0 && !self.takes(need.objects),
+            None => usize::try_from(need.objects).is_ok_and(|more| more > 0 && !self.takes(more)),
         }
     }
 
-    /// What a write of `new` under a key with the value `old` needs.
-    pub(crate) fn need(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> Need {
+    /// What a write of `new` under a key with the value `old` needs, or the deletion of `old`.
+    pub(crate) fn need(&self, key: Key<'_>, old: Option<&[u8]>, new: Option<&[u8]>) -> Need {
         let weight = |value| self.quota().map_or(0, |_| weight(key.bytes, value));
         Need {
-            objects: usize::from(old.is_none()),
-            weight: weight(new) - old.map_or(0, weight),
+            objects: i64::from(new.is_some()) - i64::from(old.is_some()),
+            weight: new.map_or(0, weight) - old.map_or(0, weight),
         }
     }
 

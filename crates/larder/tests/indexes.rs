@@ -8,7 +8,7 @@ use larder_testing::environment::{seed, times};
 use larder_testing::mix;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const TYPES: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
 
@@ -529,4 +529,33 @@ fn what_is_wrong_is_said() {
         Err(Error::NoIndex(_))
     ));
     assert!(matches!(t.drop_index("x"), Err(Error::NoIndex(_))));
+}
+
+/// A change of a list of many values takes time in proportion to it. What is compared in pairs
+/// takes minutes.
+#[test]
+fn lists_of_many_values_are_changed_in_time() {
+    let begun = Instant::now();
+    let row = |from: i64| {
+        let tags = Term::list((from..from + 50_000).map(Term::from).collect::<Vec<_>>());
+        term!({1, (tags)})
+    };
+    for index in [
+        Index::element("tags", 2).each(),
+        Index::element("tags", 2).each().unique(),
+    ] {
+        for kind in TYPES {
+            let t = table(kind, &[index.clone()]);
+            t.insert(&row(0)).unwrap();
+            t.delete(&Term::from(1)).unwrap();
+            t.insert(&row(0)).unwrap();
+            if kind.ends_with("set") {
+                t.insert(&row(1)).unwrap();
+                assert!(t.index_lookup("tags", &Term::from(0)).unwrap().is_empty());
+                let last = t.index_lookup("tags", &Term::from(50_000)).unwrap();
+                assert_eq!(last, [row(1)]);
+            }
+        }
+    }
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }

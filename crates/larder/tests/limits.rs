@@ -158,6 +158,76 @@ fn what_is_expired_makes_room() {
 }
 
 #[test]
+fn what_is_expired_makes_room_for_lists_and_commits() {
+    let larder = Larder::new();
+    let full_of_expired = || {
+        let t = larder.table("t").max_size(10).create().unwrap();
+        let long = Duration::from_millis(1 << 30);
+        (0..10).for_each(|k| t.insert_with(&pair(k, 0), Some(long)).unwrap());
+        advance_clock(1 << 30);
+        t
+    };
+    let rows: Vec<Term> = (10..20).map(|k| pair(k, 0)).collect();
+    let t = full_of_expired();
+    t.insert_all(&rows).unwrap();
+    assert_eq!(t.len(), 10);
+    let t = full_of_expired();
+    assert!(t.insert_all_new(&rows).unwrap());
+    assert_eq!(t.len(), 10);
+    let t = full_of_expired();
+    let insert = |t: &Table| rows.iter().try_for_each(|row| t.insert(row));
+    larder
+        .transaction(&[&t], |views| insert(&views[0]))
+        .unwrap();
+    assert_eq!(t.len(), 10);
+    is_full(t.insert(&pair(20, 0)), "max_size");
+    let t = full_of_expired();
+    let commit = |keys: std::ops::Range<i64>| {
+        let none = larder.operations();
+        keys.fold(none, |all, k| all.insert(&t, &pair(k, 1)))
+            .commit()
+    };
+    assert_eq!(commit(10..20), Ok(None));
+    assert_eq!(t.len(), 10);
+    is_full(commit(19..21), "max_size");
+}
+
+#[test]
+fn what_a_transaction_deletes_makes_room() {
+    for ordered in [false, true] {
+        let larder = Larder::new();
+        let t = builder(&larder, ordered).max_size(10).create().unwrap();
+        (0..10).for_each(|k| t.insert(&pair(k, 0)).unwrap());
+        let done = larder.transaction(&[&t], |views| {
+            views[0].insert(&pair(20, 0))?;
+            views[0].delete(&key(0)).map(drop)
+        });
+        done.unwrap();
+        // One more than goes, and one that isn't there.
+        let refused = larder.transaction(&[&t], |views| {
+            views[0].delete(&key(1))?;
+            views[0].delete(&key(30))?;
+            (30..32).try_for_each(|k| views[0].insert(&pair(k, 0)))
+        });
+        is_full(refused, "max_size is 10");
+        assert_eq!((t.len(), t.delete(&key(20)).unwrap()), (10, 1));
+        // Bytes are counted like objects.
+        let t = builder(&larder, ordered).max_memory(2_000);
+        let t = t.create().unwrap();
+        t.insert(&large(1, 1_500)).unwrap();
+        let exchange = |bytes| {
+            larder.transaction(&[&t], |views| {
+                views[0].insert(&large(2, bytes))?;
+                views[0].delete(&key(1)).map(drop)
+            })
+        };
+        is_full(exchange(2_000), "max_memory is 2000");
+        exchange(1_800).unwrap();
+        assert_eq!(t.len(), 1);
+    }
+}
+
+#[test]
 fn limits_of_nothing_and_limits_of_other_tables_are_refused() {
     let larder = Larder::new();
     for builder in [

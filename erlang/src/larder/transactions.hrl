@@ -30,7 +30,8 @@ transaction(Tables, Fun) ->
 %%
 %% Options: `retries' is how often the fun is called again at most (default: no limit); after
 %% that the result is `{aborted, nomore}'. `timeout' is the time in milliseconds after
-%% which it isn't called again; then the result is `{aborted, timeout}'.
+%% which it isn't called again; then the result is `{aborted, timeout}'. Both may be `infinity'.
+%% Fails with `badarg' for other options.
 -spec transaction([table()], fun(([table()]) -> Result), larder_transaction:options()) ->
           {atomic, Result} | {aborted, term()}.
 transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_map(Options) ->

@@ -232,7 +232,7 @@ impl ListBatch {
             Index::Multi(_) => false,
         };
         let mut need = so_far;
-        need += op.store.need(key, replaces.then_some(&old), new);
+        need += op.store.need(key, replaces.then_some(&old), Some(new));
         need
     }
 

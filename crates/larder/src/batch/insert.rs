@@ -69,7 +69,13 @@ impl ListJob {
             return Ok(self.evict(budget));
         }
         // Pin for the whole slice, so that each pin within only increments a counter.
-        let _guard = larder_index::pin();
+        let guard = larder_index::pin();
+        // Expired objects make room. While the batch has the latch, nothing is removed.
+        while !self.begun && self.table.removes_for(&guard, self.batch.list.len()) {
+            if !budget.spend(1) {
+                return Ok(Step::More);
+            }
+        }
         while !self.begun {
             // Once the batch has the latch, any thread may finish it, even if this job is dropped.
             match self.table.acquire_latch(&self.batch) {

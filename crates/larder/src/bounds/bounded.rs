@@ -81,6 +81,12 @@ impl Bounded {
         &self.below
     }
 
+    /// Appends the value under a key to `out`, with its stamp, also if it is expired. Returns
+    /// whether there is one. It waits for no lock of a key.
+    pub(crate) fn stored(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        self.plain.get(guard, key, out)
+    }
+
     /// The shared state of all indexes of these objects.
     pub(crate) fn layer(&self) -> &Arc<Layer> {
         &self.layer

@@ -31,7 +31,7 @@ const OVERHEAD: usize = stamp::LEN + 15;
 /// What a write adds to a table, less what it replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Need {
-    pub(crate) objects: usize,
+    pub(crate) objects: i64,
     pub(crate) weight: i64,
 }
 
@@ -245,14 +245,12 @@ impl Quota {
     /// Whether a table with this number of objects has no room for what is needed, and refuses it.
     pub(crate) fn refuses(&self, objects: usize, need: Need) -> bool {
         // What isn't needed can't exceed a limit, even if the table is over it.
-        let is_over = |has: usize, more: usize, most: usize| more > 0 && has + more > most;
+        let is_over = |has: usize, more: i64, most: usize| {
+            usize::try_from(more).is_ok_and(|more| more > 0 && has + more > most)
+        };
         self.evict() == Evict::None
             && (is_over(objects, need.objects, self.max_size())
-                || is_over(
-                    self.weight(),
-                    usize::try_from(need.weight).unwrap_or(0),
-                    self.max_memory(),
-                ))
+                || is_over(self.weight(), need.weight, self.max_memory()))
     }
 
     /// The data of the policy, if they are recorded.

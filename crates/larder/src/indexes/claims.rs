@@ -153,6 +153,9 @@ impl Indexes {
         new: &[u8],
         (made, begun): (&mut Vec<ClaimedEntry>, usize),
     ) -> Result<(), Refused> {
+        // An earlier attempt for the same row may have claimed some. Those that follow are of
+        // different values, or of different indexes.
+        let earlier = begun..made.len();
         with_working(|working| {
             let Working {
                 row,
@@ -169,7 +172,8 @@ impl Indexes {
                 // The key already has the values that the old row has.
                 for value in after.iter().filter(|value| !has(before, value)) {
                     let entry = IndexEntry { value, key };
-                    if !made[begun..].iter().any(|own| own.is_for(index, entry)) {
+                    let is_own = |own: &ClaimedEntry| own.is_for(index, entry);
+                    if !made[earlier.clone()].iter().any(is_own) {
                         self.claim_value(index, entries, guard, entry, made)?;
                     }
                 }

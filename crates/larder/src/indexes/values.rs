@@ -32,9 +32,10 @@ pub(super) fn run<'a>(
     program.run(row, context, scratch)
 }
 
-/// Whether a value is among others, which are usually few.
+/// Whether a value is among those of a row, which `Extractor::values` has sorted. A list that is
+/// indexed with `each` may have many.
 pub(super) fn has(values: &Values, value: &[u8]) -> bool {
-    values.iter().any(|other| other == value)
+    values.has_sorted(value)
 }
 
 /// Checks rows for values of an index.
@@ -156,7 +157,7 @@ impl Extractor {
         }
     }
 
-    /// Writes the values of a row to `out`, each once.
+    /// Writes the values of a row to `out`, each once and in order.
     pub(crate) fn values(&self, row: &ObjectView<'_>, scratch: &mut Scratch, out: &mut Values) {
         out.clear();
         match &self.on {

@@ -58,7 +58,7 @@ impl Operation<'_> {
     pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
         let was_checked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
         !(was_checked && self.store.quota().is_some())
-            && self.store.refuses(self.store.need(key, old, new))
+            && self.store.refuses(self.store.need(key, old, Some(new)))
     }
 
     /// Gives up the unique index of this name if it is being built. Returns whether it refuses the

@@ -24,9 +24,10 @@
 
 use super::begin::{Intent, Operation};
 use super::commit::Written;
-use crate::bounds::{weight_of_stamped, Bounded, Gone, Need, ObjectTimes, Quota, Victim};
+use crate::bounds::{
+    object_of, weight_of_stamped, Bounded, Gone, Need, ObjectTimes, Quota, Victim,
+};
 use crate::error::Error;
-use crate::index::Index;
 use crate::store::Store;
 use crate::table::Table;
 use larder_index::{Guard, Previous};
@@ -164,38 +165,51 @@ impl Table {
         }
     }
 
-    /// Checks whether there is room for the new objects of some keys, which one commit writes.
+    /// Whether there is room for what one commit writes: keys, each with its new object, or `None`
+    /// for one that is deleted. Always true if the table evicts.
     ///
     /// # Errors
-    /// `NoTable`, `Busy`; `Full` if there is no room, and the table doesn't evict.
-    pub(crate) fn ask_for_room<'k>(
+    /// `NoTable`, `Busy`.
+    pub(crate) fn has_room<'k>(
         &self,
         guard: &Guard,
-        objects: impl Iterator<Item = (&'k [u8], &'k [u8])>,
-    ) -> Result<(), Error> {
-        let op = self.begin(guard)?;
-        let store = op.store;
-        // Read below the locks of keys, which the commit may hold.
-        let below = store.history().map_or(store, |history| history.store());
-        let Index::Unique(index) = &below.index else {
-            return Ok(());
-        };
+        rows: impl Iterator<Item = (&'k [u8], Option<&'k [u8]>)>,
+    ) -> Result<bool, Error> {
+        let store = self.begin(guard)?.store;
         // Most tables refuse nothing, and need no sum.
-        if !store.quota().is_some_and(Quota::refuses_some) {
-            return Ok(());
-        }
-        // Sum what all new objects need, less what the objects have that they replace.
+        let limits = limited(store).filter(|(_, quota)| quota.refuses_some());
+        let Some((bounded, _)) = limits else {
+            return Ok(true);
+        };
+        // Sum what all new objects need, less what goes for them. An expired object still takes its
+        // room, so it is read, too.
         let (mut need, mut old) = (Need::default(), Vec::new());
-        for (key, value) in objects {
+        for (key, new) in rows {
             old.clear();
             let key = self.key(key);
-            let there = index.get(guard, key, &mut old);
-            need += store.need(key, there.then_some(&old), value);
+            let is_there = bounded.stored(guard, key, &mut old);
+            need += store.need(key, is_there.then(|| object_of(&old)), new);
         }
-        match store.refuses(need) {
-            true => Err(self.full(&op)),
-            false => Ok(()),
-        }
+        Ok(!store.refuses(need))
+    }
+
+    /// Removes expired objects, if the table was found full. See `make_room`.
+    ///
+    /// # Errors
+    /// `NoTable`, `Busy`; `Full` if no object is expired.
+    #[cold]
+    pub(crate) fn remove_for_room(&self, guard: &Guard) -> Result<(), Error> {
+        self.make_room(&self.begin(guard)?)
+    }
+
+    /// Removes some of the expired objects, if the table has no room for `more` objects and evicts
+    /// nothing. Returns whether it has removed some: there may be further ones then. While a list
+    /// is being inserted, it removes nothing.
+    pub(crate) fn removes_for(&self, guard: &Guard, more: usize) -> bool {
+        self.store(guard).is_some_and(|store| {
+            limited(store).is_some_and(|(bounded, _)| !store.takes(more) && bounded.has_due())
+                && self.remove_expired().is_ok_and(|(gone, _)| gone > 0)
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use crate::index::Index;
 use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
 use crate::ops::{Admission, Operation};
 use crate::store::Store;
+use crate::table::Table;
 use larder_index::sync::{planted, Fault};
 use larder_index::{Guard, Previous, Values};
 use std::sync::atomic::{fence, Ordering};
@@ -76,23 +77,28 @@ impl Transaction {
         written
     }
 
-    /// Checks that the tables have room for the new objects, before any lock is taken.
+    /// The first of the tables that has no room for what is written, if there is one. Checked
+    /// before the transaction claims or changes anything.
     ///
     /// # Errors
-    /// `Full` if one has none.
-    pub(super) fn ask_for_room(&self, written: &[WrittenKey], guard: &Guard) -> Result<(), Error> {
+    /// `NoTable`, `Busy`.
+    pub(super) fn without_room(
+        &self,
+        written: &[WrittenKey],
+        guard: &Guard,
+    ) -> Result<Option<&Arc<Table>>, Error> {
         for (i, TablePart { table, .. }) in self.parts.iter().enumerate() {
-            // Deletes need no room.
-            let objects = written
-                .iter()
-                .filter(|key| key.part == i)
-                .filter_map(|key| match key.value() {
-                    Override::Value(value) => Some((&key.key[..], value)),
-                    Override::Absent => None,
-                });
-            table.ask_for_room(guard, objects)?;
+            let own = written.iter().filter(|key| key.part == i);
+            let rows = own.map(|key| match key.value() {
+                Override::Value(value) => (&key.key[..], Some(value)),
+                // A deletion makes room.
+                Override::Absent => (&key.key[..], None),
+            });
+            if !table.has_room(guard, rows)? {
+                return Ok(Some(table));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// (4) Whether nobody has changed what the transaction has read or written, since its snapshot

@@ -81,7 +81,12 @@ impl Engine {
         }
         let is_locked = || written.iter().all(|key| locks.has(key.lock));
         debug_assert!(planted(Fault::KeysUnlocked) || is_locked());
-        transaction.ask_for_room(&written, &guard)?;
+        if let Some(table) = transaction.without_room(&written, &guard)? {
+            // Expired objects make room. Their removal takes the locks of their keys.
+            drop(locks);
+            table.remove_for_room(&guard)?;
+            return Ok(Outcome::Lost);
+        }
         // (4), (5) Claim, draw the number, apply, and unlock.
         transaction.commit_under(locks, &written, &guard)
     }

@@ -224,7 +224,10 @@ impl Transaction {
             self.end_under(&guard);
             return Ok(Outcome::Committed);
         }
-        self.ask_for_room(&written, &guard)?;
+        // Expired objects make room.
+        while let Some(table) = self.without_room(&written, &guard)? {
+            table.remove_for_room(&guard)?;
+        }
         // (3) Lock the written keys. This waits for writes of single keys and for other commits.
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
         self.commit_under(locks, &written, &guard)
