@@ -33,7 +33,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full bench-caches bench-caches-erlang \
+.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif nif-profile beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full bench-caches bench-caches-erlang \
         bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-jvm setup-mnesia setup-ra demo-beams test-beams bench-beams
 
@@ -105,10 +105,15 @@ build: setup nif beams
 # (scripts/native.escript). cargo decides what is to be done; the library is moved into
 # its place in one step, so that a running node that has the old one mapped is not disturbed.
 nif: setup-rust
-	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-nif --target-dir '$(TARGET)' 1>&2
-	@mkdir -p priv
-	@so='$(BUILT)/liblarder_nif.so'; [ -f "$$so" ] || so='$(BUILT)/liblarder_nif.dylib'; \
+	@mkdir -p '$(dir $(NIF))'
+	@built=$$(CARGO='$(CARGO)' scripts/nif.sh build '$(TARGET)' $(QUIET) $(LOCKED) --profile $(PROFILE)) || exit 1; \
+	 so=$$built/liblarder_nif.so; [ -f "$$so" ] || so=$$built/liblarder_nif.dylib; \
 	 new=$(NIF).$$$$; cmp -s "$$so" $(NIF) || { cp "$$so" "$$new" && mv -f "$$new" $(NIF); }
+
+# The profile by which the compiler lays out the library's code; to be recorded when much of it has
+# changed, when Cargo.lock has, and for another compiler.
+nif-profile: build demo-beams bench-beams
+	@CARGO='$(CARGO)' scripts/nif.sh record
 
 beams: $(EBIN)/larder.app
 

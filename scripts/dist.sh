@@ -25,7 +25,7 @@ readonly MACOS='x86_64-apple-darwin aarch64-apple-darwin'
 readonly PACKAGE_LIMIT=3000000 ARCHIVE_LIMIT=4000000
 # The crates that the native library is made of, those first that others name.
 readonly CRATES='larder-term larder-index larder-judy larder-studies larder-matchspec larder-derive larder larder-nif'
-readonly SCRIPTS='app_file.escript common.sh documentation.escript erlc.sh larder_move msrv.sh native.escript setup.sh'
+readonly SCRIPTS='app_file.escript common.sh documentation.escript erlc.sh larder_move msrv.sh native.escript nif.sh setup.sh'
 
 readonly VERSION=$(sed -n 's/.*{vsn, *"\([^"]*\)".*/\1/p' erlang/src/larder.app.src)
 # The version of the native interface that the library asks for.

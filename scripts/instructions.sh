@@ -28,10 +28,13 @@ NOW=$PLACE/counted.csv
 readonly ALLOWED=5
 have valgrind || die "valgrind is needed (apt-get install valgrind)"
 
+# The library is built without its profile: with one, each change of a function that the profile
+# has would show as a rise until it is recorded again.
 build() {
-  "$MAKE" --no-print-directory -s nif bench-beams QUIET=--quiet &&
+  rm -rf "$PLACE" && mkdir -p "$PLACE/larder" &&
+    LARDER_PROFILE=off "$MAKE" --no-print-directory -s nif bench-beams QUIET=--quiet NIF="$PLACE/larder/priv/larder_nif.so" &&
+    cp -r _build/larder/ebin "$PLACE/larder/" &&
     "$CARGO" build --quiet --locked --release -p larder-instructions --target-dir "$TARGET" &&
-    rm -rf "$PLACE" && mkdir -p "$PLACE" &&
     shared callgrind_marks -I"$(otp 'code:root_dir()')/usr/include" && shared steady
 }
 
@@ -65,7 +68,7 @@ from_erlang() {
   local root bin arguments
   root=$(otp 'code:root_dir()')
   mapfile -t arguments < <(erl -emu_args_exit +S 1:1 +SDcpu 1:1 +SDio 1 +A 1 +sbwt none +sbwtdcpu none +sbwtdio none \
-    -noinput -pa _build/larder/ebin _build/bench -s larder_bench_instructions main)
+    -noinput -pa "$PLACE/larder/ebin" _build/bench -s larder_bench_instructions main)
   bin=$(dirname "$(find "$root"/erts-*/bin -name beam.smp | sort | tail -n 1)")
   # The emulator writes code as it goes.
   callgrind ROOTDIR="$root" BINDIR="$bin" EMU=beam PROGNAME=erl HOME="$HOME" \

@@ -10,7 +10,7 @@ use crate::handles::{self, with_other, Handle};
 use crate::item::Item;
 use crate::wire::Reply;
 use larder::api::{Larder, MatchSpec, Snapshot};
-use larder::host::{Error, FeedEvent, Subscription, Told, Wishes};
+use larder::host::{Error, FeedEvent, FeedRead, Subscription, SubscriptionOptions};
 use larder_matchspec::Context;
 use larder_term::{atoms, Term};
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ impl Handle {
         with_snapshot: bool,
     ) -> Result<(i64, Option<i64>), Failure> {
         let wishes = || {
-            Ok::<_, Error>(Wishes {
+            Ok::<_, Error>(SubscriptionOptions {
                 limit,
                 filter: filter.map(MatchSpec::program).transpose()?,
                 waker: Arc::new(move || ring(token)),
@@ -298,7 +298,7 @@ impl Replies {
     }
 
     /// Ends the last reply. Returns all of them, and how many bytes they have.
-    fn finish(mut self, told: Told) -> Result<(VecDeque<Reply>, usize), Failure> {
+    fn finish(mut self, told: FeedRead) -> Result<(VecDeque<Reply>, usize), Failure> {
         self.end_commit();
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -306,10 +306,10 @@ impl Replies {
         let state = match told {
             // Whoever has got something asks again anyway.
             _ if self.count > 0 => SOME,
-            Told::Some => SOME,
-            Told::Nothing => NOTHING,
-            Told::Waits => WAITS,
-            Told::Over => OVER,
+            FeedRead::Some => SOME,
+            FeedRead::Nothing => NOTHING,
+            FeedRead::Waits => WAITS,
+            FeedRead::Over => OVER,
         };
         self.seal(state);
         Ok((self.full, self.bytes_of_full))

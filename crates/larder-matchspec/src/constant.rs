@@ -70,12 +70,12 @@ pub struct Arguments {
     bytes: SmallVec<[u8; 32]>,
     list: SmallVec<[Argument; 3]>,
     /// Owns the counts of the handles in `bytes`, if there are any.
-    held: Option<Box<Held>>,
+    held: Option<Box<KeptTerms>>,
 }
 
 /// Terms that are kept because they own the counts of handles.
 #[derive(Debug, Clone, Default)]
-struct Held(Vec<Term>);
+struct KeptTerms(Vec<Term>);
 
 impl Arguments {
     /// No arguments.

@@ -58,7 +58,7 @@ enum LowerTask {
 }
 
 type LowerTasks = SmallVec<[LowerTask; 4]>;
-type Done = SmallVec<[NodeId; 8]>;
+type DoneNodes = SmallVec<[NodeId; 8]>;
 
 /// The variables that a clause's expressions may use.
 pub(crate) struct Scope<'s> {
@@ -85,7 +85,7 @@ impl Lowering<'_, '_> {
     pub(crate) fn expression(&mut self, at: usize) -> Result<NodeId, Fault> {
         // The cost is that of the levels above, so it grows with the nesting.
         let mut tasks: LowerTasks = smallvec![LowerTask::Visit { at, cost: 0 }];
-        let mut done = Done::new();
+        let mut done = DoneNodes::new();
         while let Some(task) = tasks.pop() {
             match task {
                 LowerTask::Visit { at, cost } => {
@@ -116,7 +116,7 @@ impl Lowering<'_, '_> {
         at: usize,
         cost: u32,
         tasks: &mut LowerTasks,
-        done: &mut Done,
+        done: &mut DoneNodes,
     ) -> Result<(), Fault> {
         // What the term is, its parts, and what its level costs.
         let (form, parts, cost) = match self.source.head(at) {

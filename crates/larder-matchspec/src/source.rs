@@ -164,9 +164,9 @@ impl<'a> Source<'a> {
 
     /// As `parts`, as an iterator.
     #[inline]
-    pub(crate) fn each(self, at: usize) -> Each<'a> {
+    pub(crate) fn each(self, at: usize) -> PartPlaces<'a> {
         let (head, body) = wire::open(&self.bytes[at..]);
-        Each {
+        PartPlaces {
             source: self,
             next: at + body,
             left: part_count(head),
@@ -247,13 +247,13 @@ impl<'a> Source<'a> {
 
 /// The places of the parts of a term.
 #[derive(Clone)]
-pub(crate) struct Each<'a> {
+pub(crate) struct PartPlaces<'a> {
     source: Source<'a>,
     next: usize,
     left: usize,
 }
 
-impl Iterator for Each<'_> {
+impl Iterator for PartPlaces<'_> {
     type Item = usize;
 
     #[inline]

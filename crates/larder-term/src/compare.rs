@@ -64,10 +64,10 @@ impl TermRef<'_> {
 struct OpenPair {
     left: u64,
     exact: bool,
-    then: Then,
+    then: NextStep,
 }
 
-enum Then {
+enum NextStep {
     Nothing,
     /// The rest of the first list, and of the second.
     Tails(Rest, Rest),
@@ -84,7 +84,7 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
     let (mut i, mut j) = (0, 0);
     let mut open: SmallVec<[OpenPair; 8]> = SmallVec::new();
     // The outermost terms are the only children of a container that has no head.
-    let then = Then::Nothing;
+    let then = NextStep::Nothing;
     open.push(OpenPair {
         left: 1,
         exact,
@@ -94,16 +94,16 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
         if top.left == 0 {
             // 4. The common children are equal. What follows them decides.
             let tails = match top.then {
-                Then::Nothing => Ordering::Equal,
-                Then::Tails(Rest::Nil, Rest::Nil) => Ordering::Equal,
+                NextStep::Nothing => Ordering::Equal,
+                NextStep::Tails(Rest::Nil, Rest::Nil) => Ordering::Equal,
                 // Both have a tail. Compare the tails like one more child.
-                Then::Tails(Rest::Tail, Rest::Tail) => {
+                NextStep::Tails(Rest::Tail, Rest::Tail) => {
                     top.left = 1;
-                    top.then = Then::Nothing;
+                    top.then = NextStep::Nothing;
                     continue;
                 }
                 // The rests are of different kinds, and never equal, since a tail isn't a list.
-                Then::Tails(x, y) => rest_rank(x, a, i).cmp(&rest_rank(y, b, j)),
+                NextStep::Tails(x, y) => rest_rank(x, a, i).cmp(&rest_rank(y, b, j)),
             };
             if tails.is_ne() {
                 return tails;
@@ -172,7 +172,7 @@ fn open_tuples(
     let (n, m) = (count(a, i), count(b, j));
     // The children are on the stack even if the sizes differ. That is harmless: the caller returns
     // at the first inequality.
-    let then = Then::Nothing;
+    let then = NextStep::Nothing;
     open.push(OpenPair {
         left: n,
         exact,
@@ -195,9 +195,9 @@ fn open_lists(
     let (n, m) = (count(a, i), count(b, j));
     // The longer list continues with elements where the shorter one has its end.
     let then = match n.cmp(&m) {
-        Ordering::Less => Then::Tails(a_end, Rest::Elements),
-        Ordering::Equal => Then::Tails(a_end, b_end),
-        Ordering::Greater => Then::Tails(Rest::Elements, b_end),
+        Ordering::Less => NextStep::Tails(a_end, Rest::Elements),
+        Ordering::Equal => NextStep::Tails(a_end, b_end),
+        Ordering::Greater => NextStep::Tails(Rest::Elements, b_end),
     };
     // Only the common elements are compared one by one.
     let left = n.min(m);
@@ -225,7 +225,7 @@ fn open_maps(
         open.extend([exact, true].map(|exact| OpenPair {
             left: 1,
             exact,
-            then: Then::Nothing,
+            then: NextStep::Nothing,
         }));
         return Ordering::Equal;
     }
@@ -290,7 +290,7 @@ fn open_funs(
         (View::Fun(_), _) => Ordering::Less,
         _ => Ordering::Greater,
     };
-    let then = Then::Nothing;
+    let then = NextStep::Nothing;
     open.push(OpenPair {
         // `n` is the common number of free variables. If the numbers differ, so does the order.
         left: n,

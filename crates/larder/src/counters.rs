@@ -21,12 +21,12 @@ const CELLS: usize = 32;
 /// A number on its own cache line.
 #[derive(Default)]
 #[repr(align(64))]
-struct Alone(AtomicI64);
+struct PaddedCounter(AtomicI64);
 
 /// A number to which many threads add.
 pub(crate) struct Counter {
     /// The number, unless it is spread.
-    one: Alone,
+    one: PaddedCounter,
     spread: Option<Box<[CachePadded<AtomicI64>; CELLS]>>,
 }
 
@@ -35,7 +35,7 @@ impl Counter {
     pub(crate) fn new(spread: bool) -> Self {
         let cells = || Box::new(std::array::from_fn(|_| CachePadded::default()));
         Counter {
-            one: Alone::default(),
+            one: PaddedCounter::default(),
             spread: spread.then(cells),
         }
     }

@@ -89,13 +89,13 @@ pub use crate::programs::{Context, Program};
 #[cfg(feature = "matchspec")]
 #[cfg_attr(docsrs, doc(cfg(feature = "matchspec")))]
 pub use crate::scan::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
-pub use crate::scan::{FoldChunk, Output, ScanStep, SelectJob, Show};
+pub use crate::scan::{FoldChunk, Output, ScanStep, SelectJob, VisitObject};
 pub use crate::stored::{Stored, StoredKey};
 pub use crate::structures::{structures, Structure, StructureValue};
-pub use crate::table::{Beside, Info, Table};
+pub use crate::table::{HostData, Info, Table};
 pub use crate::versions::{
-    DiffJob, Difference, FeedEvent, Outcome, SnapshotInfo, Subscription, Told, Transaction, Turn,
-    Waker, Wishes,
+    DiffJob, Difference, FeedEvent, FeedRead, Outcome, SnapshotInfo, Subscription,
+    SubscriptionOptions, Transaction, Turn, Waker,
 };
 
 #[cfg(feature = "mimalloc")]

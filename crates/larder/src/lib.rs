@@ -116,7 +116,7 @@ pub use options::{Access, Bounds, Concurrency, Evict, Limits, TableKind};
 #[cfg_attr(docsrs, doc(cfg(feature = "studies")))]
 pub use structures::{structures, Structure, StructureValue};
 pub use terms::{term, Atom, Term, TryFromTermError};
-pub use versions::Told;
+pub use versions::FeedRead;
 
 /// The Rust of the pages, so that it compiles and runs.
 #[cfg(all(doctest, feature = "matchspec", feature = "serde"))]

@@ -17,7 +17,7 @@
 //! Several stores may share the same objects. Each of them holds a reference to one `Contents`. The
 //! one that drops the last reference frees the objects.
 
-use crate::bounds::{self, weight, Bounded, Layer, Need, Quota};
+use crate::bounds::{self, weight, Bounded, Layer, Quota, SpaceNeeded};
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::index::Index;
@@ -391,7 +391,7 @@ impl Store {
     }
 
     /// Whether there is no room for what is needed.
-    pub(crate) fn refuses(&self, need: Need) -> bool {
+    pub(crate) fn refuses(&self, need: SpaceNeeded) -> bool {
         match self.quota() {
             Some(quota) => quota.refuses(self.count.get(), need),
             None => usize::try_from(need.objects).is_ok_and(|more| more > 0 && !self.takes(more)),
@@ -399,9 +399,9 @@ impl Store {
     }
 
     /// What a write of `new` under a key with the value `old` needs, or the deletion of `old`.
-    pub(crate) fn need(&self, key: Key<'_>, old: Option<&[u8]>, new: Option<&[u8]>) -> Need {
+    pub(crate) fn need(&self, key: Key<'_>, old: Option<&[u8]>, new: Option<&[u8]>) -> SpaceNeeded {
         let weight = |value| self.quota().map_or(0, |_| weight(key.bytes, value));
-        Need {
+        SpaceNeeded {
             objects: i64::from(new.is_some()) - i64::from(old.is_some()),
             weight: new.map_or(0, weight) - old.map_or(0, weight),
         }

@@ -46,12 +46,12 @@ struct ScanStart {
     /// The hash and the key; empty at the edge.
     prefix: Vec<u8>,
     /// Which objects of the key belong to the scan.
-    within: Within,
+    within: StartFilter,
 }
 
 /// Which objects of the key at which a scan begins belong to the scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum StartFilter {
     /// The scan begins at the edge.
     Edge,
     /// All.
@@ -71,7 +71,7 @@ impl ScanStart {
             Start::Edge => {
                 return ScanStart {
                     prefix: Vec::new(),
-                    within: Within::Edge,
+                    within: StartFilter::Edge,
                 }
             }
             Start::At(position) => (position, false),
@@ -80,16 +80,18 @@ impl ScanStart {
         // A position names a key, and one of its objects or a side of all of them.
         let (prefix, spot) = parse(position);
         let within = match spot {
-            NumberBound::Before if forward => Within::All,
-            NumberBound::Before => Within::None,
-            NumberBound::Behind if forward => Within::None,
-            NumberBound::Behind => Within::All,
+            NumberBound::Before if forward => StartFilter::All,
+            NumberBound::Before => StartFilter::None,
+            NumberBound::Behind if forward => StartFilter::None,
+            NumberBound::Behind => StartFilter::All,
             // Numbers are whole: strictly behind one is at the next. There is none behind the last.
-            NumberBound::Number(n) if !past => Within::From(n),
-            NumberBound::Number(n) if forward => {
-                n.checked_add(1).map_or(Within::None, Within::From)
-            }
-            NumberBound::Number(n) => n.checked_sub(1).map_or(Within::None, Within::From),
+            NumberBound::Number(n) if !past => StartFilter::From(n),
+            NumberBound::Number(n) if forward => n
+                .checked_add(1)
+                .map_or(StartFilter::None, StartFilter::From),
+            NumberBound::Number(n) => n
+                .checked_sub(1)
+                .map_or(StartFilter::None, StartFilter::From),
         };
         ScanStart {
             prefix: prefix.to_vec(),
@@ -100,16 +102,16 @@ impl ScanStart {
     /// Where the scan of the entries begins.
     fn start(&self) -> Start<'_> {
         match self.within {
-            Within::Edge => Start::Edge,
-            Within::None => Start::Past(&self.prefix),
-            Within::All | Within::From(_) => Start::At(&self.prefix),
+            StartFilter::Edge => Start::Edge,
+            StartFilter::None => Start::Past(&self.prefix),
+            StartFilter::All | StartFilter::From(_) => Start::At(&self.prefix),
         }
     }
 
     /// Continues behind all objects of a key.
     fn go_behind(&mut self, prefix: &[u8]) {
         prefix.clone_into(&mut self.prefix);
-        self.within = Within::None;
+        self.within = StartFilter::None;
     }
 
     /// If only some objects of this key belong to the scan: the number of the first of them, in the
@@ -117,7 +119,7 @@ impl ScanStart {
     #[inline]
     fn bound(&self, key: &[u8]) -> Option<u64> {
         match self.within {
-            Within::From(n) if self.prefix.get(HASH..) == Some(key) => Some(n),
+            StartFilter::From(n) if self.prefix.get(HASH..) == Some(key) => Some(n),
             _ => None,
         }
     }
@@ -492,7 +494,7 @@ pub(super) fn step<R: KeyRule>(
 fn first_in_tree<R: KeyRule>(bag: &Bag<R>, guard: &Guard, key: &[u8], batch: &mut Batch) {
     let mut from = ScanStart {
         prefix: Vec::new(),
-        within: Within::Edge,
+        within: StartFilter::Edge,
     };
     // Request a single object.
     let want = std::mem::replace(&mut batch.want, 1);

@@ -34,7 +34,7 @@ pub(super) use crate::btree::search_key::head_of;
 use crate::btree::search_key::{SearchKey, PLACE_BITS};
 use crate::memory::{self as allocator, prefetch};
 pub(crate) use crate::seqlock::version::Obsolete;
-use crate::seqlock::version::{Held, Version};
+use crate::seqlock::version::{HeldVersion, Version};
 use crate::seqlock::words;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
@@ -95,7 +95,7 @@ pub(crate) struct NewTreeLeaf(TreeLeaf<'static>);
 /// validate.
 pub(crate) struct LockedTreeLeaf<'g> {
     pub(super) leaf: TreeLeaf<'g>,
-    held: Held,
+    held: HeldVersion,
 }
 
 impl<'g> TreeLeaf<'g> {
@@ -292,7 +292,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// The guard of the lock, which the caller has just taken.
     #[inline]
     fn new(leaf: TreeLeaf<'g>, before: u64) -> Self {
-        let held = Held::at(before);
+        let held = HeldVersion::at(before);
         LockedTreeLeaf { leaf, held }
     }
 

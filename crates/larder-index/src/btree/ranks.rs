@@ -71,7 +71,7 @@ struct Between<'p> {
 
 /// A sum of counts, and the leaves of which only a part is to be counted.
 #[derive(Default)]
-struct Tally<'g, 'p> {
+struct PartialCount<'g, 'p> {
     sum: u64,
     edges: SmallVec<[(TreeLeaf<'g>, Between<'p>); 2]>,
 }
@@ -90,11 +90,11 @@ impl Ranked for BPlusTree {
         };
         let (levels, backoff) = (&self.inner, Backoff::new());
         'again: loop {
-            let mut tally = Tally::default();
+            let mut tally = PartialCount::default();
             // (1), (2)
             self.counted(work, |mode| {
                 // The attempt may be repeated, so each one begins with an empty tally.
-                tally = Tally::default();
+                tally = PartialCount::default();
                 levels.tally(&self.shared, &levels.root, between, mode, &mut tally, guard)
             })?;
             // (3)
@@ -238,7 +238,7 @@ impl InnerLevels {
         slot: &'g ChildSlot<InnerNode>,
         between: Between<'p>,
         mode: &mut Mode<'_>,
-        tally: &mut Tally<'g, 'p>,
+        tally: &mut PartialCount<'g, 'p>,
         guard: &'g Guard,
     ) -> Result<(), AttemptError> {
         let (mut slot, Between { low, high }) = (slot, between);

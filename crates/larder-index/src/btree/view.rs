@@ -513,8 +513,8 @@ impl<'g> TreeView<'g> {
 
     /// The beginning of all positions of the leaf.
     #[inline]
-    pub(crate) fn front(&self) -> words::Front<'g> {
-        words::Front::new(self.leaf.prefix())
+    pub(crate) fn front(&self) -> words::CopyPrefix<'g> {
+        words::CopyPrefix::new(self.leaf.prefix())
     }
 
     /// Appends the position and the first `limit` bytes of the value of entry `i`. Returns where
@@ -524,7 +524,7 @@ impl<'g> TreeView<'g> {
     fn copy_entry(
         &self,
         i: usize,
-        front: &words::Front<'_>,
+        front: &words::CopyPrefix<'_>,
         limit: usize,
         bytes: &mut Vec<u8>,
     ) -> Result<(usize, Option<Handle>), Torn> {
@@ -575,7 +575,7 @@ impl<'g> TreeView<'g> {
     pub(crate) fn collect_copied(
         &self,
         i: usize,
-        front: &words::Front<'_>,
+        front: &words::CopyPrefix<'_>,
         limit: usize,
         copies: &mut EntryCopies,
     ) -> Result<(), Torn> {

@@ -11,7 +11,7 @@ use crate::hash::shape::{Shape, SMALLEST};
 use crate::memory::{self, prefetch};
 use crate::outside::{Handle, Outside};
 pub(crate) use crate::seqlock::version::Obsolete;
-use crate::seqlock::version::{Held, Version};
+use crate::seqlock::version::{HeldVersion, Version};
 use crate::seqlock::words;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
@@ -104,7 +104,7 @@ pub(crate) struct NewHashLeaf(HashLeaf<'static>);
 /// validation succeeds. It is released when this value is dropped.
 pub(crate) struct LockedHashLeaf<'g> {
     pub(super) leaf: HashLeaf<'g>,
-    held: Held,
+    held: HeldVersion,
 }
 
 /// A view of a leaf: of a reader, who validates the version afterwards, or of the holder of the
@@ -476,7 +476,7 @@ impl<'g> LockedHashLeaf<'g> {
     /// The lock of a leaf that was just taken. `before` is the version before that.
     #[inline]
     fn new(leaf: HashLeaf<'g>, before: u64) -> Self {
-        let held = Held::at(before);
+        let held = HeldVersion::at(before);
         LockedHashLeaf { leaf, held }
     }
 

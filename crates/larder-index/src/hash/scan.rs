@@ -69,7 +69,7 @@ struct ScanBound<'a> {
 
 /// Why reading a leaf has ended.
 #[derive(PartialEq)]
-enum Ended {
+enum LeafEnd {
     /// The leaf has no more entries.
     Leaf,
     /// The batch is full.
@@ -148,7 +148,7 @@ pub(crate) fn scan<R: KeyRule>(
             continue;
         };
         // (5) The batch is full: the scan resumes behind its last entry.
-        if ended == Ended::Batch {
+        if ended == LeafEnd::Batch {
             resume_after_last(&index.keys, forward, batch);
             return;
         }
@@ -212,7 +212,7 @@ struct Copied {
 impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Reads the entries behind the bound from the leaf, a leaf of the index with this number.
     #[inline]
-    fn read(mut self, index: u64, batch: &mut Batch) -> Result<Ended, Torn> {
+    fn read(mut self, index: u64, batch: &mut Batch) -> Result<LeafEnd, Torn> {
         // Record the version in the batch. A later removal or step may rely on it (`remove_read`,
         // `unchanged`).
         batch.seen = Some(Seen {
@@ -220,7 +220,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             version: self.view.version(),
         });
         if batch.any_order && self.is_whole() && self.read_unordered(batch)? {
-            return Ok(Ended::Leaf);
+            return Ok(LeafEnd::Leaf);
         }
         // A leaf of one or two buckets is copied at once.
         self.few &= self.shape.buckets > 2;
@@ -236,7 +236,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     /// Reads the entries behind the bound, in order.
-    fn read_ordered(&self, batch: &mut Batch) -> Result<Ended, Torn> {
+    fn read_ordered(&self, batch: &mut Batch) -> Result<LeafEnd, Torn> {
         // Borrow the words of the batch, so that a scan of many leaves allocates them once.
         let mut group = Group::new(std::mem::take(&mut batch.order));
         let ended = self.read_by(batch, &mut group);
@@ -303,7 +303,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     /// Steps 2 to 4. `group` is a buffer for the entries of one home.
-    fn read_by(&self, batch: &mut Batch, group: &mut Group) -> Result<Ended, Torn> {
+    fn read_by(&self, batch: &mut Batch, group: &mut Group) -> Result<LeafEnd, Torn> {
         let (home, tag) = self.shape.place(self.bound.hash);
         // (2) Copy the bound's home bucket, or all buckets, and validate.
         let mut copied = self.copy_first(home, batch)?;
@@ -311,7 +311,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // Walk over the homes, starting at the bound's. All entries of later homes are behind the
         // bound, so they needn't be compared with it.
         let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
-        let mut ended = Ended::Leaf;
+        let mut ended = LeafEnd::Leaf;
         batch.entries.reserve(self.view.count().min(limit));
         // If the whole leaf was copied, assign all displaced entries to their homes in one pass.
         let displaced = self.displaced(batch, group)?;
@@ -333,7 +333,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             // (4) Append them to the batch.
             for found in group() {
                 if batch.entries.len() >= limit {
-                    ended = Ended::Batch;
+                    ended = LeafEnd::Batch;
                     break 'homes;
                 }
                 if found.outside() {

@@ -71,7 +71,7 @@ struct TaggedBound<'a> {
 
 /// Which entries of a home a search considers.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct SearchFilter<'a> {
     /// The least tag.
     from: u8,
     /// Only entries behind this bound; `None`: all entries.
@@ -259,7 +259,7 @@ impl<'g> HashView<'g> {
             best = self.with_same_tag(bucket, number, bound, best, keys, batch)?;
         }
         // (3) A displaced entry of this home may precede `best`.
-        let wanted = Wanted {
+        let wanted = SearchFilter {
             from: tag,
             bound: Some(bound.bound),
         };
@@ -277,7 +277,7 @@ impl<'g> HashView<'g> {
     ) -> Result<Option<Candidate<'g>>, Torn> {
         // Every tag is at least 0, so this is the least tag of the bucket.
         let best = self.least_of(bucket, number, 0, keys, batch)?;
-        let all = Wanted {
+        let all = SearchFilter {
             from: 0,
             bound: None,
         };
@@ -341,7 +341,7 @@ impl<'g> HashView<'g> {
         &self,
         bucket: Bucket<'g>,
         number: usize,
-        wanted: Wanted<'_>,
+        wanted: SearchFilter<'_>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
@@ -360,12 +360,12 @@ impl<'g> HashView<'g> {
     fn among_displaced<R: KeyRule>(
         &self,
         home: usize,
-        wanted: Wanted<'_>,
+        wanted: SearchFilter<'_>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
-        let Wanted { from, bound } = wanted;
+        let SearchFilter { from, bound } = wanted;
         let shape = self.leaf.shape();
         let mut best = Ok(best);
         // The eighths that all buckets from the home up to the one before `at` have passed on.

@@ -34,16 +34,16 @@ pub(crate) struct Version(AtomicU64);
 /// whether anything has been changed since. That bit is clear in the version of an unlocked leaf.
 /// It is one word, so that it is copied as one.
 #[derive(Clone, Copy)]
-pub(crate) struct Held(u64);
+pub(crate) struct HeldVersion(u64);
 
-/// The flag in `Held`.
+/// The flag in `HeldVersion`.
 const CHANGED: u64 = 1;
 
-impl Held {
+impl HeldVersion {
     /// Nothing has been changed yet. `before` is the version before the lock was taken.
     #[inline(always)]
-    pub(crate) fn at(before: u64) -> Held {
-        Held(before)
+    pub(crate) fn at(before: u64) -> HeldVersion {
+        HeldVersion(before)
     }
 
     /// The version before the lock was taken.
@@ -178,7 +178,7 @@ impl Version {
     /// Unlocks. If nothing was changed, restores the version from before, so that no reader has to
     /// retry.
     #[inline]
-    pub(crate) fn unlock(&self, held: Held) {
+    pub(crate) fn unlock(&self, held: HeldVersion) {
         let version = held.before() + (held.0 & CHANGED) * COUNT;
         // Ordering: Release (L2), pairs with R1 and with the next lock.
         self.0.store(version, Release);

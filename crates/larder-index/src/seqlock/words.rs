@@ -37,20 +37,20 @@ pub(crate) fn copy_out(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
-    copy_out_behind(&Front::new(&[]), ([0; 8], 0), words, at, len, out)
+    copy_out_behind(&CopyPrefix::new(&[]), ([0; 8], 0), words, at, len, out)
 }
 
 /// Bytes that are put in front of copies.
-pub(crate) struct Front<'f> {
+pub(crate) struct CopyPrefix<'f> {
     bytes: &'f [u8],
     /// The same as a word, if they are at most eight, which is mostly so.
     word: u64,
 }
 
-impl<'f> Front<'f> {
+impl<'f> CopyPrefix<'f> {
     #[inline]
     pub(crate) fn new(bytes: &'f [u8]) -> Self {
-        Front {
+        CopyPrefix {
             bytes,
             word: little(bytes),
         }
@@ -61,7 +61,7 @@ impl<'f> Front<'f> {
 /// `len` bytes from byte `at`, to `out`. Makes room for all of them once.
 #[inline]
 pub(crate) fn copy_out_behind(
-    front: &Front<'_>,
+    front: &CopyPrefix<'_>,
     (more, count): ([u8; 8], usize),
     words: &[AtomicU64],
     at: usize,
@@ -346,7 +346,7 @@ mod tests {
                 for count in 0..=8 {
                     let first = &[8, 7, 6, 5, 4, 3, 2, 1, 0, 9][..(count * 3) % 11];
                     let more = [1, 2, 3, 4, 5, 6, 7, 8];
-                    let (front, mut out) = (Front::new(first), Vec::new());
+                    let (front, mut out) = (CopyPrefix::new(first), Vec::new());
                     copy_out_behind(&front, (more, count), &words, at, len, &mut out).unwrap();
                     let expected = [first, &more[..count], &bytes[at..at + len]].concat();
                     assert_eq!(out, expected);

@@ -13,16 +13,16 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 
 /// The name of this node, also as an atom in the external format.
-pub struct Here {
+pub struct LocalNode {
     /// Name and creation.
     pub name: NodeName,
     etf: Vec<u8>,
 }
 
-static HERE: RwLock<Option<Arc<Here>>> = RwLock::new(None);
+static HERE: RwLock<Option<Arc<LocalNode>>> = RwLock::new(None);
 
 /// The last known name of this node.
-pub fn here(env: *mut Env) -> Arc<Here> {
+pub fn here(env: *mut Env) -> Arc<LocalNode> {
     if let Some(here) = HERE.read().as_ref() {
         return Arc::clone(here);
     }
@@ -31,7 +31,7 @@ pub fn here(env: *mut Env) -> Arc<Here> {
 
 /// Asks for the name of this node, and remembers it.
 #[cold]
-pub fn look_here(env: *mut Env) -> Arc<Here> {
+pub fn look_here(env: *mut Env) -> Arc<LocalNode> {
     // SAFETY: `env` is the running call's.
     // A reference contains the node's name in any case, also while the node isn't distributed.
     let reference = unsafe { enif_make_ref(env) };
@@ -44,13 +44,13 @@ pub fn look_here(env: *mut Env) -> Arc<Here> {
             name: Atom::try_new(&text).ok()?,
             creation,
         };
-        Some(Here {
+        Some(LocalNode {
             name,
             etf: etf[4..end].to_vec(),
         })
     });
     // Without a readable reference, the name is that of a node that isn't distributed.
-    let here = here.unwrap_or(Here {
+    let here = here.unwrap_or(LocalNode {
         name: NodeName::NONE,
         etf: b"\x64\x00\x0dnonode@nohost".to_vec(),
     });
@@ -66,7 +66,7 @@ pub fn look_here(env: *mut Env) -> Arc<Here> {
 
 /// The node of an identifier, given the node name in its external format.
 pub fn node_of(env: *mut Env, text: &str, creation: u32) -> Node {
-    let is = |here: &Here| here.name.creation == creation && here.name.name.text() == text;
+    let is = |here: &LocalNode| here.name.creation == creation && here.name.name.text() == text;
     if is(&here(env)) || is(&look_here(env)) {
         return Node::Local;
     }
@@ -83,7 +83,7 @@ pub fn make_local_pid(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
     })
 }
 
-fn push_local_pid(etf: &mut Vec<u8>, here: &Here, id: u32, serial: u32) {
+fn push_local_pid(etf: &mut Vec<u8>, here: &LocalNode, id: u32, serial: u32) {
     etf.push(88);
     etf.extend_from_slice(&here.etf);
     for number in [id, serial, here.name.creation] {
@@ -107,7 +107,7 @@ pub fn make_local_port(env: *mut Env, number: u32) -> Option<Word> {
 
 /// Makes a term of this node of the external format that `write` writes with the node's name. If
 /// the name has changed, tries again with the new one.
-pub fn of_this_node(env: *mut Env, write: &dyn Fn(&Here, &mut Vec<u8>)) -> Option<Word> {
+pub fn of_this_node(env: *mut Env, write: &dyn Fn(&LocalNode, &mut Vec<u8>)) -> Option<Word> {
     let mut here = here(env);
     for _ in 0..3 {
         // {Canary, Term}

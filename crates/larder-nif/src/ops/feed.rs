@@ -20,7 +20,7 @@ use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, answer, natural, who};
 use crate::terms::{atoms, decode};
-use larder::host::{Error, FeedEvent, Subscription, Table, Told, Waker, Wishes};
+use larder::host::{Error, FeedEvent, FeedRead, Subscription, SubscriptionOptions, Table, Waker};
 use larder_matchspec::Program;
 use larder_term::object::ObjectView;
 use parking_lot::{Condvar, Mutex};
@@ -142,7 +142,7 @@ pub fn snapshot_and_subscribe(call: &Call<'_>) -> Reply {
 
 fn open(
     call: &Call<'_>,
-    subscribe: impl FnOnce(&Arc<Table>, Wishes) -> Result<Subscription, Error>,
+    subscribe: impl FnOnce(&Arc<Table>, SubscriptionOptions) -> Result<Subscription, Error>,
 ) -> Result<ResourceRef<Feed>, Raise> {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_read(who(call)))?;
@@ -157,7 +157,7 @@ fn open(
         None => Surroundings::none(),
     };
     let waker: Waker = Arc::new(move || notifier.wake(relay));
-    let wishes = Wishes {
+    let wishes = SubscriptionOptions {
         limit,
         filter,
         waker,
@@ -214,7 +214,7 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
         count: 0,
     };
     let told = match &mut *feed.subscription.lock() {
-        None => Told::Over,
+        None => FeedRead::Over,
         Some(subscription) => {
             let visit = &mut |seq, event: FeedEvent<'_>| events.add(seq, &event);
             subscription.next((most, sleeps), &feed.around.context(), visit)
@@ -224,10 +224,10 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
     // Events take as long to make as rows. The scheduler is told.
     call.spent(2 * events.count);
     let told = match told {
-        Told::Some => atoms::SOME,
-        Told::Nothing => atoms::NOTHING,
-        Told::Waits => atoms::WAITS,
-        Told::Over => atoms::OVER,
+        FeedRead::Some => atoms::SOME,
+        FeedRead::Nothing => atoms::NOTHING,
+        FeedRead::Waits => atoms::WAITS,
+        FeedRead::Over => atoms::OVER,
     };
     Ok(call.tuple(&[told.word(), events.done]))
 }

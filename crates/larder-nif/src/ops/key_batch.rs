@@ -129,7 +129,7 @@ pub fn take_more(call: &Call<'_>) -> Reply {
 
 /// The function that a slice calls with the number of a key and each of its objects, and with
 /// `None` at the end of each key. It returns whether to continue.
-type See<'s> = dyn FnMut(usize, Option<Stored<'_>>) -> bool + 's;
+type VisitKeyObject<'s> = dyn FnMut(usize, Option<Stored<'_>>) -> bool + 's;
 
 /// Runs a slice. It is followed by a slice of `again` if nothing was found yet, and of `more`
 /// otherwise.
@@ -137,7 +137,7 @@ fn slice(
     call: &Call<'_>,
     again: Native,
     more: Native,
-    go: impl Fn(&Arc<Table>, &mut Local, &KeyList, &mut See<'_>) -> Result<(), larder::Error>,
+    go: impl Fn(&Arc<Table>, &mut Local, &KeyList, &mut VisitKeyObject<'_>) -> Result<(), larder::Error>,
 ) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let mut found = FoundLists::new(call);

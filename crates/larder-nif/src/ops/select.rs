@@ -17,7 +17,7 @@
 //!   key must stay in order of arrival.
 
 use super::rank::place;
-use super::spec::{self, Surroundings, What, PROGRAMS};
+use super::spec::{self, ProgramSource, Surroundings, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout;
@@ -124,7 +124,7 @@ pub struct Again {
 pub static SCANS: Registered<PausedScan> = Registered::new();
 
 /// What the kind of a select is compiled from: a specification or a pattern.
-fn what(kind: Word) -> What {
+fn what(kind: Word) -> ProgramSource {
     if kind == atoms::MATCH.word() {
         Some(Pattern::Bindings)
     } else if kind == atoms::MATCH_OBJECT.word() {
@@ -135,7 +135,7 @@ fn what(kind: Word) -> What {
 }
 
 /// The program of a specification or pattern.
-fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Program, Raise> {
+fn compile(call: &Call<'_>, what: ProgramSource, spec: Word) -> Result<Program, Raise> {
     // The compiler demands a clause. A specification without one matches nothing.
     if what.is_none() && spec == layout::NIL {
         return spec::nothing();
@@ -346,7 +346,7 @@ pub fn match_delete(call: &Call<'_>) -> Reply {
     delete(call, Some(Pattern::True))
 }
 
-fn delete(call: &Call<'_>, what: What) -> Reply {
+fn delete(call: &Call<'_>, what: ProgramSource) -> Reply {
     counted(
         call,
         (Table::check_write, what),
@@ -360,7 +360,10 @@ fn delete(call: &Call<'_>, what: What) -> Reply {
 #[inline]
 fn counted(
     call: &Call<'_>,
-    (check, what): (impl Fn(&Table, OwnerId) -> Result<(), larder::Error>, What),
+    (check, what): (
+        impl Fn(&Table, OwnerId) -> Result<(), larder::Error>,
+        ProgramSource,
+    ),
     at: impl Fn(&Table, &mut Local, Point<'_>) -> Result<u64, larder::Error>,
     job: impl Fn(&Arc<Table>, Program) -> Result<Job, larder::Error>,
 ) -> Reply {
@@ -423,8 +426,8 @@ pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, mut job: 
     let scan = Scan { table, around };
     // Most scans end in their first slice, and never become a resource.
     match slice(call, &scan, &mut job, layout::NIL)? {
-        Ended::Result(word) => Ok(word),
-        Ended::More(found) => {
+        SliceOutcome::Result(word) => Ok(word),
+        SliceOutcome::More(found) => {
             let job = Mutex::new(job);
             let resource = SCANS.make(PausedScan { scan, job });
             Ok(call.later(entry::scan_more, &[resource.term(call.env), found]))
@@ -437,17 +440,17 @@ pub fn scan_more(call: &Call<'_>) -> Reply {
     let PausedScan { scan, job } = SCANS.get(call.env, call.args[0]).ok_or(BADARG)?;
     let job = &mut *job.lock();
     match slice(call, scan, job, call.args[1])? {
-        Ended::Result(word) => {
+        SliceOutcome::Result(word) => {
             // Release what the job holds now, not when the resource is collected.
             *job = Job::Over;
             Ok(word)
         }
-        Ended::More(found) => Ok(call.later(entry::scan_more, &[call.args[0], found])),
+        SliceOutcome::More(found) => Ok(call.later(entry::scan_more, &[call.args[0], found])),
     }
 }
 
 /// The outcome of a slice: the call's result, or the results so far.
-enum Ended {
+enum SliceOutcome {
     Result(Word),
     More(Word),
 }
@@ -460,18 +463,18 @@ const ROWS_A_UNIT: u64 = 10;
 const BUILD_SLICE: Duration = Duration::from_micros(200);
 
 /// Runs one slice of a scan within a new budget.
-fn slice(call: &Call<'_>, scan: &Scan, job: &mut Job, found: Word) -> Result<Ended, Raise> {
+fn slice(call: &Call<'_>, scan: &Scan, job: &mut Job, found: Word) -> Result<SliceOutcome, Raise> {
     let mut budget = Budget::scan();
     let ended = run(call, scan, job, found, &mut budget);
     let ended = match ended {
         // A list batch is under way. Help with it; the next slice continues at the same place.
         Err(larder::Error::Busy) => {
             scan.table.help_batch(&mut budget);
-            Ok(Ended::More(found))
+            Ok(SliceOutcome::More(found))
         }
         other => answer(call, &scan.table, other),
     };
-    if matches!(ended, Ok(Ended::Result(_))) {
+    if matches!(ended, Ok(SliceOutcome::Result(_))) {
         call.spent(budget.spent() / ROWS_A_UNIT);
     }
     ended
@@ -484,7 +487,7 @@ fn run(
     job: &mut Job,
     found: Word,
     budget: &mut Budget,
-) -> Result<Ended, larder::Error> {
+) -> Result<SliceOutcome, larder::Error> {
     // The surroundings, such as `self()`, were read by the first slice.
     let context = scan.around.context();
     let (step, count) = match job {
@@ -518,8 +521,8 @@ fn run(
         }
         Job::Build(job) => {
             return Ok(match job.step(budget.within(BUILD_SLICE))? {
-                Step::More => Ended::More(found),
-                Step::Done => Ended::Result(atoms::TRUE.word()),
+                Step::More => SliceOutcome::More(found),
+                Step::Done => SliceOutcome::Result(atoms::TRUE.word()),
             });
         }
         Job::Count(job) => (job.step(budget, &context)?, job.count()),
@@ -529,8 +532,8 @@ fn run(
         Job::Over => return Err(larder::Error::NoTable),
     };
     Ok(match step {
-        Step::More => Ended::More(found),
-        Step::Done => Ended::Result(call.int(count as i64)),
+        Step::More => SliceOutcome::More(found),
+        Step::Done => SliceOutcome::Result(call.int(count as i64)),
     })
 }
 
@@ -542,14 +545,14 @@ fn all(
     job: &mut SelectJob,
     mut found: Word,
     budget: &mut Budget,
-) -> Result<Ended, larder::Error> {
+) -> Result<SliceOutcome, larder::Error> {
     let step = stepped(scan, job, budget, &mut |output| {
         // The row's term is made on the heap of this call, in front of those of earlier slices.
         found = cons(call, word(call, &output), found);
     })?;
     Ok(match step {
-        ScanStep::More => Ended::More(found),
-        _ => Ended::Result(found),
+        ScanStep::More => SliceOutcome::More(found),
+        _ => SliceOutcome::Result(found),
     })
 }
 
@@ -587,20 +590,20 @@ fn all_in_order(
     call: &Call<'_>,
     found: Word,
     step: impl FnOnce(&mut dyn FnMut(Output<'_>)) -> Result<ScanStep, larder::Error>,
-) -> Result<Ended, larder::Error> {
+) -> Result<SliceOutcome, larder::Error> {
     // Few results take no memory.
     let mut words = SmallVec::<[Word; 32]>::new();
     let step = step(&mut |output| words.push(word(call, &output)))?;
     // The first slice was the last one. No reversal is needed.
     let over = !matches!(step, ScanStep::More);
     if over && found == layout::NIL {
-        return Ok(Ended::Result(call.list(&words)));
+        return Ok(SliceOutcome::Result(call.list(&words)));
     }
     let reversed = reversed(call, &words, found);
     Ok(if over {
-        Ended::Result(call.tuple(&[atoms::MORE.word(), reversed]))
+        SliceOutcome::Result(call.tuple(&[atoms::MORE.word(), reversed]))
     } else {
-        Ended::More(reversed)
+        SliceOutcome::More(reversed)
     })
 }
 
@@ -633,25 +636,25 @@ fn some<J: ResultJob>(
     next: impl FnOnce(&J) -> Option<Word>,
     found: Word,
     budget: &mut Budget,
-) -> Result<Ended, larder::Error> {
+) -> Result<SliceOutcome, larder::Error> {
     let mut words = Vec::new();
     let step = stepped(scan, job, budget, &mut |output| {
         words.push(word(call, &output))
     })?;
     let next = match step {
         // The limit isn't reached, and the table not finished. Another slice goes on.
-        ScanStep::More => return Ok(Ended::More(reversed(call, &words, found))),
+        ScanStep::More => return Ok(SliceOutcome::More(reversed(call, &words, found))),
         ScanStep::Limit => next(job).unwrap_or(atoms::END_OF_TABLE.word()),
         ScanStep::Done => atoms::END_OF_TABLE.word(),
     };
     // All in one slice: the list is in order.
     if found == layout::NIL {
         if words.is_empty() && next == atoms::END_OF_TABLE.word() {
-            return Ok(Ended::Result(next));
+            return Ok(SliceOutcome::Result(next));
         }
-        return Ok(Ended::Result(call.tuple(&[call.list(&words), next])));
+        return Ok(SliceOutcome::Result(call.tuple(&[call.list(&words), next])));
     }
-    Ok(Ended::Result(call.tuple(&[
+    Ok(SliceOutcome::Result(call.tuple(&[
         atoms::MORE.word(),
         reversed(call, &words, found),
         next,

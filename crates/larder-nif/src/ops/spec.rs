@@ -79,7 +79,7 @@ fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
 
 /// What a program is compiled from: a match specification (`None`), or a pattern, with the result
 /// for a row that matches it.
-pub type What = Option<Pattern>;
+pub type ProgramSource = Option<Pattern>;
 
 /// The number of templates whose code a thread keeps.
 const KEPT: usize = 64;
@@ -171,7 +171,7 @@ impl Words {
 }
 
 /// The program for a specification: a list of clauses, or {Prepared, Values}.
-pub fn program(call: &Call<'_>, word: Word, what: What) -> Result<Program, Raise> {
+pub fn program(call: &Call<'_>, word: Word, what: ProgramSource) -> Result<Program, Raise> {
     match (what, layout::tuple(word)) {
         (None, Some(&[prepared, values])) => bound(call, prepared, values),
         _ => THREAD.with_borrow_mut(|thread| thread.program(call.env, word, what)),
@@ -196,7 +196,7 @@ fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise
     THREAD.with_borrow_mut(|thread| {
         // The thread's buffers are borrowed for as long as values are encoded.
         let (env, words) = (call.env, &words[..]);
-        let mut given = Given { thread, env, words };
+        let mut given = ParameterValues { thread, env, words };
         let program = prepared.bind(words.len(), &mut given);
         thread.buffer.clear();
         thread.tidy();
@@ -205,13 +205,13 @@ fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise
 }
 
 /// The values of parameters, as terms of the emulator.
-struct Given<'a> {
+struct ParameterValues<'a> {
     thread: &'a mut Thread,
     env: *mut Env,
     words: &'a [Word],
 }
 
-impl Values for Given<'_> {
+impl Values for ParameterValues<'_> {
     type Error = Raise;
 
     #[inline]
@@ -226,7 +226,12 @@ impl Values for Given<'_> {
 
 impl Thread {
     /// The program for a specification or a pattern; see the module's steps.
-    fn program(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
+    fn program(
+        &mut self,
+        env: *mut Env,
+        word: Word,
+        what: ProgramSource,
+    ) -> Result<Program, Raise> {
         // 1. Read the template, and collect the arguments.
         let (words, mut found) = (Words(env), Found::new());
         let is_read = match what {
@@ -301,7 +306,7 @@ impl Thread {
 
     /// Compiles a specification as a whole, with its constants.
     #[cold]
-    fn whole(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
+    fn whole(&mut self, env: *mut Env, word: Word, what: ProgramSource) -> Result<Program, Raise> {
         // The term is only needed while it is compiled.
         let mut buffer = TermBuf::default();
         buffer
@@ -318,7 +323,7 @@ impl Thread {
 
 /// The error for a specification that doesn't compile.
 #[cold]
-fn refusal(what: What, error: &CompileError) -> Raise {
+fn refusal(what: ProgramSource, error: &CompileError) -> Raise {
     match (what, &error.what) {
         (None, Fault::TooDeep) => Raise::Cause(atoms::SYSTEM_LIMIT),
         _ => BADARG,

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The callback for the end of monitored processes, which `Registered::open` registers.
-pub type Down = unsafe extern "C" fn(*mut Env, *mut c_void, *mut Pid, *mut Monitor);
+pub type DownCallback = unsafe extern "C" fn(*mut Env, *mut c_void, *mut Pid, *mut Monitor);
 
 /// A registered resource type whose values are `T`s.
 pub struct Registered<T> {
@@ -42,7 +42,7 @@ impl<T: Send + Sync + 'static> Registered<T> {
 
     /// Registers the type, or takes it over from old code of the module. Must be called when the
     /// library is loaded.
-    pub fn open(&self, env: *mut Env, name: &CStr, down: Option<Down>) -> bool {
+    pub fn open(&self, env: *mut Env, name: &CStr, down: Option<DownCallback>) -> bool {
         const { assert!(std::mem::align_of::<T>() <= 8) };
         let init = ResourceTypeInit {
             dtor: Some(destroy::<T>),

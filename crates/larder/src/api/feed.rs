@@ -4,7 +4,7 @@ use super::table::tuple;
 use super::{rows, Table};
 use crate::error::Error;
 use crate::programs::compile;
-use crate::versions::{FeedEvent, Subscription, Told, Wishes};
+use crate::versions::{FeedEvent, FeedRead, Subscription, SubscriptionOptions};
 
 use larder_term::object::ObjectView;
 use larder_term::Term;
@@ -58,7 +58,7 @@ pub struct Commit {
 
 /// The condition that a feed waits for.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct FeedSignal {
     rang: Mutex<bool>,
     signal: Condvar,
 }
@@ -87,7 +87,7 @@ pub(super) struct Bell {
 /// ```
 pub struct Feed {
     subscription: Subscription,
-    bell: Arc<Bell>,
+    bell: Arc<FeedSignal>,
     ready: VecDeque<Commit>,
     over: bool,
     /// Keeps the table alive.
@@ -106,7 +106,7 @@ impl Feed {
     /// # Complexity
     /// Linear in the number of events that are read until one passes the filter.
     pub fn try_recv(&mut self) -> Option<Commit> {
-        while self.ready.is_empty() && self.fill() == Told::Some {}
+        while self.ready.is_empty() && self.fill() == FeedRead::Some {}
         self.ready.pop_front()
     }
 
@@ -136,10 +136,10 @@ impl Feed {
             // the latest.
             let told = self.fill();
             let patience = match told {
-                Told::Some => continue,
-                Told::Over => return None,
-                Told::Waits => Some(Instant::now() + PATIENCE),
-                Told::Nothing => None,
+                FeedRead::Some => continue,
+                FeedRead::Over => return None,
+                FeedRead::Waits => Some(Instant::now() + PATIENCE),
+                FeedRead::Nothing => None,
             };
             // The bell may have rung between `fill` and this lock. The flag remembers it.
             let mut rang = self.bell.rang.lock();
@@ -164,10 +164,10 @@ impl Feed {
     }
 
     /// Fetches the next events.
-    fn fill(&mut self) -> Told {
+    fn fill(&mut self) -> FeedRead {
         // A feed that has said `Gone` says nothing more.
         if self.over {
-            return Told::Over;
+            return FeedRead::Over;
         }
         let (ready, over) = (&mut self.ready, &mut self.over);
         let row = |object: &ObjectView<'_>| tuple(object);
@@ -231,13 +231,13 @@ impl Default for FeedOptions {
 }
 
 impl FeedOptions {
-    pub(super) fn wishes(&self) -> Result<(Wishes, Arc<Bell>), Error> {
+    pub(super) fn wishes(&self) -> Result<(SubscriptionOptions, Arc<FeedSignal>), Error> {
         // The bell outlives each call: the engine rings it from a writer's thread, and a reader
         // waits for it.
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(FeedSignal::default());
         let rings = Arc::clone(&bell);
         let filter = self.filter.as_deref().map(compile).transpose()?;
-        let wishes = Wishes {
+        let wishes = SubscriptionOptions {
             limit: self.limit,
             filter,
             waker: Arc::new(move || {
@@ -271,7 +271,7 @@ impl Table {
         Ok(self.feed(subscription, bell))
     }
 
-    pub(super) fn feed(&self, subscription: Subscription, bell: Arc<Bell>) -> Feed {
+    pub(super) fn feed(&self, subscription: Subscription, bell: Arc<FeedSignal>) -> Feed {
         Feed {
             subscription,
             bell,

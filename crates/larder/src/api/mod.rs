@@ -68,12 +68,12 @@ pub use transaction::Transaction;
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// The owner of a program's tables. It ends when the last handle is dropped.
-struct Home {
+struct ProgramOwner {
     engine: Engine,
     owner: OwnerId,
 }
 
-impl Drop for Home {
+impl Drop for ProgramOwner {
     fn drop(&mut self) {
         self.engine.down(self.owner);
     }
@@ -116,7 +116,7 @@ fn retry<R>(
 /// needs may be destroyed by then, and the drop panics. Keep it in a static, or in a value that
 /// `main` owns.
 #[derive(Clone)]
-pub struct Larder(Arc<Home>);
+pub struct Larder(Arc<ProgramOwner>);
 
 impl fmt::Debug for Larder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,7 +136,7 @@ impl Larder {
     pub fn new() -> Self {
         let engine = Engine::new(Arc::new(NoHost));
         let owner = engine.register();
-        Larder(Arc::new(Home { engine, owner }))
+        Larder(Arc::new(ProgramOwner { engine, owner }))
     }
 
     /// Starts to build a table of this name. By default it is a set, and its key is the first
@@ -216,7 +216,7 @@ impl Larder {
 
 /// Builds a table.
 pub struct Builder {
-    home: Arc<Home>,
+    home: Arc<ProgramOwner>,
     name: Result<Atom, Error>,
     options: Options,
     indexes: Vec<Index>,

@@ -1,6 +1,6 @@
 //! Operations on keys, and on whole tables.
 
-use super::{patiently, Home, Larder};
+use super::{patiently, Larder, ProgramOwner};
 use crate::batch::ObjectList;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Table {
     table: Arc<EngineTable>,
-    home: Arc<Home>,
+    home: Arc<ProgramOwner>,
 }
 
 impl fmt::Debug for Table {
@@ -28,7 +28,7 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    pub(super) fn new(table: Arc<EngineTable>, home: &Arc<Home>) -> Self {
+    pub(super) fn new(table: Arc<EngineTable>, home: &Arc<ProgramOwner>) -> Self {
         let home = Arc::clone(home);
         Table { table, home }
     }

@@ -3,7 +3,7 @@
 //! [`batch`](super).
 
 use super::{BatchProgress, ListBatch, Phase};
-use crate::bounds::Need;
+use crate::bounds::SpaceNeeded;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::index::Index;
@@ -110,7 +110,7 @@ impl ListBatch {
             Phase::Refused => return Err(table.full(op)),
             Phase::Taken(index) => return Err(Error::NotUnique(index.into())),
             // Nearly always there is room for the whole list, and nothing has to be measured.
-            Phase::Measuring(so_far) if so_far == Need::default() && op.store.takes(len) => {
+            Phase::Measuring(so_far) if so_far == SpaceNeeded::default() && op.store.takes(len) => {
                 // `next` may be greater than 0: there may be room now that was missing when the
                 // first objects were measured. So the next phase starts with the first object.
                 progress.enter(once_measured(op));
@@ -120,7 +120,7 @@ impl ListBatch {
             // key, this is the linearisation point, when `Checking` ends.
             phase if progress.next == len && progress.again.is_empty() => {
                 let next = match phase {
-                    Phase::Checking => Phase::Measuring(Need::default()),
+                    Phase::Checking => Phase::Measuring(SpaceNeeded::default()),
                     Phase::Measuring(need) if op.store.refuses(need) => Phase::Refused,
                     Phase::Measuring(_) => once_measured(op),
                     Phase::Claiming => Phase::Applying,
@@ -222,7 +222,13 @@ impl ListBatch {
     }
 
     /// `Measuring`: what the objects up to `next` need, given what those before it need.
-    fn measured(&self, table: &Table, op: &Operation<'_>, next: usize, so_far: Need) -> Need {
+    fn measured(
+        &self,
+        table: &Table,
+        op: &Operation<'_>,
+        next: usize,
+        so_far: SpaceNeeded,
+    ) -> SpaceNeeded {
         // An object that replaces another one needs less room, or none. The room can't shrink
         // meanwhile: in a table with a limit no other write inserts beside a batch.
         let (key, new) = self.object(table, next);
@@ -313,7 +319,9 @@ impl ListBatch {
         let mut progress = self.progress.lock();
         // A store without a limit has room for any list. This is the step that `advance` would
         // take.
-        if progress.phase == Phase::Measuring(Need::default()) && !op.store.holds_lists_back() {
+        if progress.phase == Phase::Measuring(SpaceNeeded::default())
+            && !op.store.holds_lists_back()
+        {
             progress.enter(Phase::Applying);
         }
         match progress.phase {

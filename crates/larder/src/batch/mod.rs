@@ -95,7 +95,7 @@ mod insert;
 mod latch;
 mod object_list;
 
-use crate::bounds::Need;
+use crate::bounds::SpaceNeeded;
 use crate::indexes::Claimed;
 use crate::versions::CommitNumber;
 use larder_index::sync::atomic::{AtomicU64, Ordering};
@@ -110,7 +110,7 @@ pub use object_list::ObjectList;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Computing the room that the list needs: what the objects so far need.
-    Measuring(Need),
+    Measuring(SpaceNeeded),
     /// There is no room.
     Refused,
     /// Looking for keys in the table. `next` is the first object whose key hasn't been looked for.
@@ -188,7 +188,7 @@ impl ListBatch {
         let phase = if new {
             Phase::Checking
         } else {
-            Phase::Measuring(Need::default())
+            Phase::Measuring(SpaceNeeded::default())
         };
         ListBatch {
             list,

@@ -41,15 +41,15 @@ struct KeyFilter(Box<[[u64; KeyFilter::WORDS]]>);
 
 /// The hash of a key, which determines its bits.
 #[derive(Clone, Copy)]
-struct Mark(u64);
+struct HashBits(u64);
 
-impl Mark {
-    fn of(key: &[u8]) -> Mark {
+impl HashBits {
+    fn of(key: &[u8]) -> HashBits {
         static SEED: LazyLock<Seed> = LazyLock::new(|| match cfg!(larder_model) {
             true => Seed::from_number(0),
             false => Seed::random(),
         });
-        Mark(SEED.hash(key))
+        HashBits(SEED.hash(key))
     }
 
     /// The two bits, each in a word of the line.
@@ -67,19 +67,19 @@ impl KeyFilter {
         KeyFilter(vec![[0; Self::WORDS]; keys.div_ceil(32)].into_boxed_slice())
     }
 
-    fn line(&self, mark: Mark) -> usize {
+    fn line(&self, mark: HashBits) -> usize {
         // The number of lines is a power of two.
         (mark.0 >> 32) as usize & (self.0.len() - 1)
     }
 
-    fn add(&mut self, mark: Mark) {
+    fn add(&mut self, mark: HashBits) {
         let line = self.line(mark);
         for (word, bit) in mark.bits() {
             self.0[line][word] |= bit;
         }
     }
 
-    fn may_have(&self, mark: Mark) -> bool {
+    fn may_have(&self, mark: HashBits) -> bool {
         let line = &self.0[self.line(mark)];
         mark.bits().iter().all(|&(word, bit)| line[word] & bit != 0)
     }
@@ -112,7 +112,7 @@ impl ListChunk {
         // neither.
         let mut filter = KeyFilter::new(CHUNK);
         for i in 0..self.ends.len() {
-            let mark = Mark::of(self.get(i).0);
+            let mark = HashBits::of(self.get(i).0);
             filter.add(mark);
             group.add(mark);
         }
@@ -224,7 +224,7 @@ impl ObjectList {
     /// One cache line for each group, one for each chunk of the groups that may have the key, and
     /// all keys of the chunks that may have it.
     pub(crate) fn under(&self, key: &[u8], most: usize) -> SmallVec<[usize; 8]> {
-        let mark = Mark::of(key);
+        let mark = HashBits::of(key);
         // A list of one chunk has no filter, so each key is compared.
         let may_have = |filter: Option<&KeyFilter>| filter.is_none_or(|f| f.may_have(mark));
         // The filter of a group excludes 64 chunks, that of a chunk 512 objects.
@@ -294,7 +294,7 @@ mod tests {
     fn most_chunks_and_groups_are_known_not_to_have_a_key() {
         for keys in [CHUNK, GROUP * CHUNK] {
             let mut filter = KeyFilter::new(keys);
-            let mark = |n: usize| Mark::of(&n.to_be_bytes());
+            let mark = |n: usize| HashBits::of(&n.to_be_bytes());
             (0..keys).for_each(|n| filter.add(mark(n)));
             assert!((0..keys).all(|n| filter.may_have(mark(n))));
             let others = keys..keys + 100_000;

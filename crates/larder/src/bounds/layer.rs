@@ -3,7 +3,7 @@
 use super::clock;
 use super::quota::Quota;
 use super::stamp::{later, ObjectTimes, FAR};
-use super::wheel::{Turned, Wheel};
+use super::wheel::{TurnResult, Wheel};
 use crate::options::Bounds;
 use larder_index::sync::{planted, Fault, Mutex};
 use larder_index::Key;
@@ -211,7 +211,7 @@ impl Layer {
     }
 
     /// Turns the wheel: see [`Wheel::turn`].
-    pub(crate) fn turn(&self, until: u64) -> Turned {
+    pub(crate) fn turn(&self, until: u64) -> TurnResult {
         self.wheel.lock().turn(until)
     }
 

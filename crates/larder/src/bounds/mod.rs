@@ -70,6 +70,6 @@ pub use clock::advance as advance_clock;
 pub(crate) use clock::now;
 pub(crate) use gone::{take as take_gone, Gone};
 pub(crate) use layer::{Due, Layer};
-pub(crate) use quota::{weight, weight_of_stamped, Need, Quota};
+pub(crate) use quota::{weight, weight_of_stamped, Quota, SpaceNeeded};
 pub(crate) use stamp::{object_of, ObjectTimes, FAR};
-pub(crate) use wheel::{timers, Turned};
+pub(crate) use wheel::{timers, TurnResult};

@@ -30,13 +30,13 @@ const OVERHEAD: usize = stamp::LEN + 15;
 
 /// What a write adds to a table, less what it replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Need {
+pub(crate) struct SpaceNeeded {
     pub(crate) objects: i64,
     pub(crate) weight: i64,
 }
 
-impl std::ops::AddAssign for Need {
-    fn add_assign(&mut self, other: Need) {
+impl std::ops::AddAssign for SpaceNeeded {
+    fn add_assign(&mut self, other: SpaceNeeded) {
         self.objects += other.objects;
         self.weight += other.weight;
     }
@@ -243,7 +243,7 @@ impl Quota {
     }
 
     /// Whether a table with this number of objects has no room for what is needed, and refuses it.
-    pub(crate) fn refuses(&self, objects: usize, need: Need) -> bool {
+    pub(crate) fn refuses(&self, objects: usize, need: SpaceNeeded) -> bool {
         // What isn't needed can't exceed a limit, even if the table is over it.
         let is_over = |has: usize, more: i64, most: usize| {
             usize::try_from(more).is_ok_and(|more| more > 0 && has + more > most)

@@ -62,7 +62,7 @@ pub(crate) struct Wheel {
 
 /// The result of [`Wheel::turn`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Turned {
+pub(crate) enum TurnResult {
     /// A chunk of timers that are due. There may be more.
     Due(TimerChunk),
     /// No further timer is due.
@@ -180,13 +180,13 @@ impl Wheel {
     }
 
     /// Turns the wheel up to this time, or until there are timers that are due.
-    pub(crate) fn turn(&mut self, until: u64) -> Turned {
+    pub(crate) fn turn(&mut self, until: u64) -> TurnResult {
         // Writers wait meanwhile, so redistribute only this number of chunks at a time.
         for _ in 0..8 {
             if let Some(chunk) = self.ready.pop_front() {
                 self.bytes -= chunk.capacity();
                 self.len -= timers(&chunk).count();
-                return Turned::Due(chunk);
+                return TurnResult::Due(chunk);
             }
             // (2)
             if let Some(chunk) = self.dealt.0.pop() {
@@ -218,11 +218,11 @@ impl Wheel {
                     // No timer is due until then. The wheel may jump, since all its slots begin
                     // later.
                     self.now = self.now.max(until);
-                    return Turned::Done;
+                    return TurnResult::Done;
                 }
             }
         }
-        Turned::Stopped
+        TurnResult::Stopped
     }
 
     /// The first slot that is not empty, and the time at which it begins.
@@ -274,11 +274,11 @@ mod tests {
         let mut all = Vec::new();
         loop {
             match wheel.turn(until) {
-                Turned::Due(chunk) => {
+                TurnResult::Due(chunk) => {
                     all.extend(timers(&chunk).map(|(time, key)| (time, key.to_vec())));
                 }
-                Turned::Done => return all,
-                Turned::Stopped => {}
+                TurnResult::Done => return all,
+                TurnResult::Stopped => {}
             }
         }
     }
@@ -334,16 +334,16 @@ mod tests {
         let (begins, time) = (1 << 20, (1 << 20) + 100);
         (0..100_000u32).for_each(|n| wheel.push(time, &n.to_le_bytes()));
         let mut turns = 0;
-        while wheel.turn(begins) != Turned::Done {
+        while wheel.turn(begins) != TurnResult::Done {
             turns += 1;
         }
         assert_eq!(wheel.len(), 100_000);
         let mut found = 0;
         loop {
             match wheel.turn(time) {
-                Turned::Due(chunk) => found += timers(&chunk).count(),
-                Turned::Done => break,
-                Turned::Stopped => turns += 1,
+                TurnResult::Due(chunk) => found += timers(&chunk).count(),
+                TurnResult::Done => break,
+                TurnResult::Stopped => turns += 1,
             }
         }
         assert_eq!(found, 100_000);

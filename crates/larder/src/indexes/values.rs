@@ -10,12 +10,12 @@ use smallvec::SmallVec;
 
 /// Extracts the values of an index from a row.
 pub(crate) struct Extractor {
-    on: On,
+    on: IndexedPart,
     /// Whether the elements of the value, a list, are the values.
     each: bool,
 }
 
-enum On {
+enum IndexedPart {
     Element(usize),
     Expression(Program),
 }
@@ -116,7 +116,9 @@ impl Extractor {
     /// The element of a row that is its value, if the index is on an element, and its position.
     fn element_of<'r>(&self, row: &ObjectView<'r>) -> Option<(usize, TermRef<'r>)> {
         match self.on {
-            On::Element(position) if !self.each => Some((position, row.element(position)?)),
+            IndexedPart::Element(position) if !self.each => {
+                Some((position, row.element(position)?))
+            }
             _ => None,
         }
     }
@@ -125,7 +127,7 @@ impl Extractor {
     /// values. `false` if the index is on an expression.
     #[inline]
     pub(super) fn is_same_element(&self, one: &ObjectView<'_>, other: &ObjectView<'_>) -> bool {
-        let On::Element(position) = self.on else {
+        let IndexedPart::Element(position) = self.on else {
             return false;
         };
         match (one.element(position), other.element(position)) {
@@ -136,8 +138,8 @@ impl Extractor {
 
     pub(super) fn of(definition: &IndexDefinition) -> Result<Self, Error> {
         let on = match (definition.program()?, &definition.on) {
-            (Some(program), _) => On::Expression(program),
-            (None, IndexOn::Element(position)) => On::Element(*position),
+            (Some(program), _) => IndexedPart::Expression(program),
+            (None, IndexOn::Element(position)) => IndexedPart::Element(*position),
             (None, IndexOn::Expression(_)) => unreachable!("an expression has a program"),
         };
         Ok(Extractor {
@@ -151,9 +153,9 @@ impl Extractor {
     pub(super) fn plan(&self, program: &Program) -> Plan {
         match &self.on {
             _ if self.each => Plan::Full,
-            On::Element(position) => program.plan_of_element(*position, KeyOrder::Ordered),
+            IndexedPart::Element(position) => program.plan_of_element(*position, KeyOrder::Ordered),
             // Guards of the program that compare this index's expression limit its values.
-            On::Expression(own) => program.plan_of_expression(own, KeyOrder::Ordered),
+            IndexedPart::Expression(own) => program.plan_of_expression(own, KeyOrder::Ordered),
         }
     }
 
@@ -161,20 +163,22 @@ impl Extractor {
     pub(crate) fn values(&self, row: &ObjectView<'_>, scratch: &mut Scratch, out: &mut Values) {
         out.clear();
         match &self.on {
-            On::Element(position) => {
+            IndexedPart::Element(position) => {
                 if let Some(term) = row.element(*position) {
                     self.put(term, out);
                 }
             }
-            On::Expression(program) => match run(program, row, &Context::none(), scratch) {
-                Some(Outcome::Term(term)) => self.put(term, out),
-                Some(Outcome::Object) => {
-                    let mut tuple = Vec::new();
-                    row.to_tuple(&mut tuple);
-                    self.put(crate::raw::stored(&tuple), out);
+            IndexedPart::Expression(program) => {
+                match run(program, row, &Context::none(), scratch) {
+                    Some(Outcome::Term(term)) => self.put(term, out),
+                    Some(Outcome::Object) => {
+                        let mut tuple = Vec::new();
+                        row.to_tuple(&mut tuple);
+                        self.put(crate::raw::stored(&tuple), out);
+                    }
+                    None => {}
                 }
-                None => {}
-            },
+            }
         }
     }
 

@@ -64,7 +64,7 @@ pub(crate) struct Edit {
     pub(crate) same_handles: bool,
 }
 
-impl<'v> From<Change> for Edit {
+impl From<Change> for Edit {
     #[inline]
     fn from(change: Change) -> Self {
         Edit {

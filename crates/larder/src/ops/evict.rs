@@ -25,7 +25,7 @@
 use super::begin::{Intent, Operation};
 use super::commit::Written;
 use crate::bounds::{
-    object_of, weight_of_stamped, Bounded, Gone, Need, ObjectTimes, Quota, Victim,
+    object_of, weight_of_stamped, Bounded, Gone, ObjectTimes, Quota, SpaceNeeded, Victim,
 };
 use crate::error::Error;
 use crate::store::Store;
@@ -183,7 +183,7 @@ impl Table {
         };
         // Sum what all new objects need, less what goes for them. An expired object still takes its
         // room, so it is read, too.
-        let (mut need, mut old) = (Need::default(), Vec::new());
+        let (mut need, mut old) = (SpaceNeeded::default(), Vec::new());
         for (key, new) in rows {
             old.clear();
             let key = self.key(key);

@@ -7,7 +7,7 @@
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, EditBuffer, Written};
 use crate::bounds::{
-    take_gone, timers, weight_of_stamped, Bounded, Due, Gone, ObjectTimes, Quota, Turned, FAR,
+    take_gone, timers, weight_of_stamped, Bounded, Due, Gone, ObjectTimes, Quota, TurnResult, FAR,
 };
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
@@ -249,9 +249,9 @@ impl Table {
         };
         // One chunk of timers. The caller repeats, and rests in between.
         let chunk = match layer.turn(layer.now()) {
-            Turned::Due(chunk) => chunk,
-            Turned::Done => return Ok((0, false)),
-            Turned::Stopped => return Ok((0, true)),
+            TurnResult::Due(chunk) => chunk,
+            TurnResult::Done => return Ok((0, false)),
+            TurnResult::Stopped => return Ok((0, true)),
         };
         let (mut looked, mut result) = (0, Ok(()));
         for (time, key) in timers(&chunk) {

@@ -26,7 +26,7 @@ const CHUNK_BYTES: usize = 16 << 10;
 const CHUNK_OBJECTS: usize = 256;
 
 /// Called with each object of a chunk, and whether it is the first of its key.
-pub type Show<'f> = dyn FnMut(&ObjectView<'_>, bool) + 'f;
+pub type VisitObject<'f> = dyn FnMut(&ObjectView<'_>, bool) + 'f;
 
 /// What [`Table::fold`] returns about a chunk that it has shown.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ impl Table {
         from: Option<&[u8]>,
         direction: Direction,
         count: usize,
-        show: &mut Show<'_>,
+        show: &mut VisitObject<'_>,
     ) -> Result<FoldChunk, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
@@ -132,7 +132,7 @@ impl Table {
         s: &mut Buffers,
         way: Direction,
         wanted: &mut ChunkBudget,
-        show: &mut Show<'_>,
+        show: &mut VisitObject<'_>,
     ) {
         loop {
             for i in 0..s.batch.len() {
@@ -163,7 +163,7 @@ impl Table {
         op: &Operation<'_>,
         s: &mut Buffers,
         wanted: &mut ChunkBudget,
-        show: &mut Show<'_>,
+        show: &mut VisitObject<'_>,
     ) {
         loop {
             let whole = whole_keys(s);

@@ -18,7 +18,7 @@ mod output;
 mod select;
 
 pub(crate) use cursor::{Cursor, KeyBounds};
-pub use fold::{FoldChunk, Show};
+pub use fold::{FoldChunk, VisitObject};
 #[cfg(feature = "matchspec")]
 pub use matching::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
 pub use output::{Output, ScanStep};

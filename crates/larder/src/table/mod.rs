@@ -68,7 +68,7 @@ pub struct Table {
     owner: AtomicU64,
     access: AtomicU8,
     pub(crate) admin: Mutex<Admin>,
-    pub(crate) beside: Mutex<Option<Beside>>,
+    pub(crate) beside: Mutex<Option<HostData>>,
     /// The lists that contain the table. They are dropped with the engine.
     catalog: Weak<Catalog>,
     /// The description of the view, if the table shows another one.
@@ -81,7 +81,7 @@ pub struct Table {
 const READ_ONLY: u8 = 4;
 
 /// Data of the host that belong to a table.
-pub type Beside = Box<dyn Any + Send + Sync>;
+pub type HostData = Box<dyn Any + Send + Sync>;
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -252,7 +252,7 @@ impl Table {
     /// Calls `f` with the place for data of the host, which is empty at first. The data are dropped
     /// when the table is dropped. A lock is held, so `f` must be short. Data that are stored after
     /// the table was dropped stay, so `f` must check whether it lives.
-    pub fn with_beside<R>(&self, f: impl FnOnce(&mut Option<Beside>) -> R) -> R {
+    pub fn with_beside<R>(&self, f: impl FnOnce(&mut Option<HostData>) -> R) -> R {
         f(&mut self.beside.lock())
     }
 

@@ -175,7 +175,7 @@ struct FeedSlot {
 
 /// Work that is deferred until the locks are released: see [`TableFeed::settle`].
 #[derive(Default)]
-pub(crate) struct Aftermath {
+pub(crate) struct DeferredWork {
     /// Whether a follower may have to be woken.
     wakes: bool,
     /// Events to free.
@@ -238,7 +238,7 @@ pub(crate) struct TableFeed {
 }
 
 /// The result of a follower's read.
-pub(super) struct Found {
+pub(super) struct FollowerRead {
     /// The events of whole groups in order, each with its Seq.
     pub(super) events: Vec<(u64, QueuedEvent)>,
     /// The number of events that were lost before the first one, and the Seq of the last of them.
@@ -250,7 +250,7 @@ pub(super) struct Found {
 }
 
 /// The changes of one write of a commit, held back until all of its writes are made.
-struct Kept {
+struct HeldBack {
     feed: Arc<TableFeed>,
     store: u64,
     number: u64,
@@ -259,7 +259,7 @@ struct Kept {
 
 each_thread! {
     /// The changes of the commit that this thread is making, if it is making one.
-    static KEPT: RefCell<Option<Vec<Kept>>> = const { RefCell::new(None) };
+    static KEPT: RefCell<Option<Vec<HeldBack>>> = const { RefCell::new(None) };
 }
 
 impl TableFeed {
@@ -296,7 +296,7 @@ impl TableFeed {
         self: &Arc<Self>,
         (store, number): (u64, u64),
         changes: SmallVec<[Change; 1]>,
-        aftermath: &mut Aftermath,
+        aftermath: &mut DeferredWork,
     ) {
         // A write that has changed nothing has no event.
         if changes.is_empty() {
@@ -306,7 +306,7 @@ impl TableFeed {
         let changes = KEPT.with(|kept| match &mut *kept.borrow_mut() {
             None => Some(changes),
             Some(kept) => {
-                kept.push(Kept {
+                kept.push(HeldBack {
                     feed: Arc::clone(self),
                     store,
                     number,
@@ -329,7 +329,7 @@ impl TableFeed {
     /// Called after a write or a commit, without any lock: wakes the followers that have something
     /// to read now, and frees the events that were dropped.
     #[inline]
-    pub(crate) fn settle(&self, aftermath: Aftermath) {
+    pub(crate) fn settle(&self, aftermath: DeferredWork) {
         if aftermath.wakes {
             self.wake();
         }
@@ -369,12 +369,12 @@ impl TableFeed {
     }
 
     /// Called when the whole list is in the table.
-    pub(crate) fn end_list(&self) -> Aftermath {
+    pub(crate) fn end_list(&self) -> DeferredWork {
         let mut queue = self.queue.lock();
         queue.close();
-        Aftermath {
+        DeferredWork {
             wakes: queue.asleep > 0,
-            ..Aftermath::default()
+            ..DeferredWork::default()
         }
     }
 
@@ -385,7 +385,7 @@ impl TableFeed {
         &self,
         swap: impl FnOnce(u64, bool) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut aftermath = Aftermath::default();
+        let mut aftermath = DeferredWork::default();
         // The queue's lock is held during the exchange. So no write pushes between the exchange and
         // the event.
         let mut queue = self.queue.lock();
@@ -408,7 +408,7 @@ impl TableFeed {
 
     /// Called when the table is deleted.
     pub(crate) fn end(&self) {
-        let mut aftermath = Aftermath::default();
+        let mut aftermath = DeferredWork::default();
         let mut queue = self.queue.lock();
         // An open group ends here, as the list can't be completed.
         queue.close();
@@ -495,8 +495,8 @@ impl TableFeed {
 
     /// Reads the next events of a follower: whole groups of about `most` events in total. If there
     /// are none and `sleeps` is true, the follower is woken when there are some.
-    pub(super) fn next(&self, id: u64, (most, sleeps): (usize, bool)) -> Found {
-        let mut found = Found {
+    pub(super) fn next(&self, id: u64, (most, sleeps): (usize, bool)) -> FollowerRead {
+        let mut found = FollowerRead {
             events: Vec::new(),
             lost: None,
             is_nothing: false,
@@ -543,7 +543,7 @@ impl EventQueue {
         seq: u64,
         number: u64,
         changes: SmallVec<[Change; 1]>,
-        aftermath: &mut Aftermath,
+        aftermath: &mut DeferredWork,
     ) {
         // Unless a group is open, the last change ends this one.
         let last = changes.len() - 1;
@@ -572,7 +572,7 @@ impl EventQueue {
     }
 
     /// Adds an event that is a group of its own.
-    fn push(&mut self, seq: u64, number: u64, event: QueuedEvent, aftermath: &mut Aftermath) {
+    fn push(&mut self, seq: u64, number: u64, event: QueuedEvent, aftermath: &mut DeferredWork) {
         let ends = true;
         self.push_slot(
             FeedSlot {
@@ -587,7 +587,7 @@ impl EventQueue {
     }
 
     /// Adds an event, and drops the oldest ones if there are too many (invariant 4).
-    fn push_slot(&mut self, slot: FeedSlot, aftermath: &mut Aftermath) {
+    fn push_slot(&mut self, slot: FeedSlot, aftermath: &mut DeferredWork) {
         self.slots.push_back(slot);
         while self.slots.len() > self.limit {
             aftermath.dropped.extend(self.drop_first());
@@ -642,7 +642,7 @@ impl EventQueue {
         &mut self,
         id: u64,
         (most, sleeps): (usize, bool),
-        found: &mut Found,
+        found: &mut FollowerRead,
     ) -> VecDeque<FeedSlot> {
         // Only whole groups are readable. An open group isn't.
         let (end, first) = (self.readable_end(), self.first);
@@ -728,12 +728,12 @@ pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
 
 /// Tells the events of a commit: the queues of all its tables are locked, in the order of their
 /// numbers, before the Seq is drawn.
-fn tell(kept: Vec<Kept>) {
+fn tell(kept: Vec<HeldBack>) {
     // 1. Lock the queues of all feeds, in one order, so that two commits never wait for each other.
     let mut feeds: Vec<Arc<TableFeed>> = kept.iter().map(|kept| Arc::clone(&kept.feed)).collect();
     feeds.sort_by_key(|feed| feed.table);
     feeds.dedup_by_key(|feed| feed.table);
-    let mut aftermaths: Vec<Aftermath> = feeds.iter().map(|_| Aftermath::default()).collect();
+    let mut aftermaths: Vec<DeferredWork> = feeds.iter().map(|_| DeferredWork::default()).collect();
     let mut queues: Vec<_> = feeds.iter().map(|feed| feed.queue.lock()).collect();
     let seq = clock::draw();
     // 2. Sort the changes by feed. A store that was replaced meanwhile hears nothing more.
@@ -741,7 +741,7 @@ fn tell(kept: Vec<Kept>) {
     groups.resize_with(feeds.len(), Default::default);
     // Freed when the queues are unlocked.
     let mut unheard = Vec::new();
-    for Kept {
+    for HeldBack {
         feed,
         store,
         number,

@@ -47,7 +47,7 @@
 //! a pin may run deferred calls, and one of those may release a snapshot.
 
 use super::clock;
-use super::feed::{self, Aftermath, TableFeed};
+use super::feed::{self, DeferredWork, TableFeed};
 use super::filter::Filter;
 use super::key_locks::KeyLock;
 use super::undo::{self, Listed, Override, Versions};
@@ -235,7 +235,7 @@ impl History {
         &self,
         number: u64,
         changes: SmallVec<[feed::Change; 1]>,
-        aftermath: &mut Aftermath,
+        aftermath: &mut DeferredWork,
     ) {
         self.feed.push((self.nth, number), changes, aftermath);
     }

@@ -86,7 +86,7 @@ pub(crate) use feed::TableFeed;
 pub use feed::Waker;
 pub(crate) use history::History;
 pub use snapshot::SnapshotInfo;
-pub use subscription::{FeedEvent, Subscription, Told, Wishes};
+pub use subscription::{FeedEvent, FeedRead, Subscription, SubscriptionOptions};
 pub use transaction::{Outcome, Transaction, Turn};
 pub(crate) use view_of::ViewOf;
 pub(crate) use watched::watch;

@@ -62,7 +62,7 @@ impl ViewRange<'_> {
 /// A place in a buffer.
 type Span = std::ops::Range<usize>;
 
-/// An overridden key: spans of `Spare::bytes`.
+/// An overridden key: spans of `MergeBuffers::bytes`.
 struct OverriddenKey {
     /// The common prefix of the positions of its entries.
     position: Span,
@@ -74,14 +74,14 @@ struct OverriddenKey {
 
 /// The buffers of a merge. Each thread keeps one set.
 #[derive(Default)]
-struct Spare {
+struct MergeBuffers {
     /// The overrides that were read.
     read: Batch,
     /// The overridden keys, in the order of the scan.
     found: Vec<OverriddenKey>,
     /// Their bytes.
     bytes: Vec<u8>,
-    /// A hash table with numbers of `found`, from 1, by `Spare::slot` of the key; 0 in a free
+    /// A hash table with numbers of `found`, from 1, by `MergeBuffers::slot` of the key; 0 in a free
     /// place. Its size is a power of two.
     slots: Vec<u16>,
     /// The entries of the base's batch.
@@ -92,7 +92,7 @@ struct Spare {
 
 /// The thread's buffers are moved out while they are used.
 #[derive(Default)]
-struct BoxedSpare(Box<Spare>);
+struct BoxedSpare(Box<MergeBuffers>);
 
 /// A thread keeps buffers of at most this many bytes.
 const KEEP: usize = 256 << 10;
@@ -101,7 +101,7 @@ thread_local! {
     static SPARE: Cell<Option<BoxedSpare>> = const { Cell::new(None) };
 }
 
-impl Spare {
+impl MergeBuffers {
     fn is_small(&self) -> bool {
         self.read.bytes.capacity() + self.bytes.capacity() <= KEEP
     }
@@ -207,7 +207,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         index: &dyn Unique,
         (start, direction): (Start<'_>, Direction),
         batch: &mut Batch,
-        spare: &mut Spare,
+        spare: &mut MergeBuffers,
     ) -> bool {
         let cut = self.find_overridden(guard, index, (start, direction), batch, spare);
         if spare.found.is_empty() {
@@ -284,9 +284,9 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         index: &dyn Unique,
         (start, direction): (Start<'_>, Direction),
         batch: &Batch,
-        spare: &mut Spare,
+        spare: &mut MergeBuffers,
     ) -> Option<Vec<u8>> {
-        let Spare {
+        let MergeBuffers {
             read,
             found,
             bytes,
@@ -380,7 +380,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
 
     /// Finds the entries of each overridden key in an ordered batch, or the place where they would
     /// be.
-    fn place_overridden(&self, direction: Direction, batch: &Batch, spare: &mut Spare) {
+    fn place_overridden(&self, direction: Direction, batch: &Batch, spare: &mut MergeBuffers) {
         // Most overridden keys have entries in the batch. They are found by one pass over it.
         for i in 0..batch.len() {
             if let Some(own) = spare.find(batch.key(i), &self.overrides) {

@@ -23,13 +23,13 @@ use larder_term::object::ObjectView;
 use std::sync::Arc;
 
 /// The options of a subscription.
-pub struct Wishes {
+pub struct SubscriptionOptions {
     /// How many events it may fall behind, at least 1. Beyond that, the oldest events are lost.
     pub limit: usize,
     /// A filter: only changes whose old or new object matches. `None` for all changes.
     pub filter: Option<Program>,
-    /// Called once, by a writing thread, when a subscriber that got [`Told::Nothing`] or
-    /// [`Told::Waits`] may ask again.
+    /// Called once, by a writing thread, when a subscriber that got [`FeedRead::Nothing`] or
+    /// [`FeedRead::Waits`] may ask again.
     pub waker: Waker,
 }
 
@@ -55,7 +55,7 @@ pub enum FeedEvent<'a> {
 
 /// The result of reading a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum FeedRead {
     /// There may be more.
     Some,
     /// There was no event. The waker is called when there is one.
@@ -80,7 +80,7 @@ pub struct Subscription {
 
 impl Subscription {
     /// Step 2.
-    fn follow(table: &Arc<Table>, wishes: Wishes) -> Self {
+    fn follow(table: &Arc<Table>, wishes: SubscriptionOptions) -> Self {
         let feed = Arc::clone(table.feed());
         Subscription {
             // A limit of 0 could never be kept.
@@ -116,9 +116,9 @@ impl Subscription {
         (most, sleeps): (usize, bool),
         context: &Context<'_>,
         visit: &mut dyn FnMut(u64, FeedEvent<'_>),
-    ) -> Told {
+    ) -> FeedRead {
         if self.over {
-            return Told::Over;
+            return FeedRead::Over;
         }
         // Copy the next events from the feed. Its lock isn't held while they are visited.
         let found = self.feed.next(self.id, (most.max(1), sleeps));
@@ -170,13 +170,13 @@ impl Subscription {
         }
         // Events were read, even if none of them fits the filter.
         if !found.is_nothing {
-            Told::Some
+            FeedRead::Some
         } else if found.waits {
             // A list is being inserted, and its events follow when it is done. Help it.
             self.table.help_batch(&mut Budget::slice());
-            Told::Waits
+            FeedRead::Waits
         } else {
-            Told::Nothing
+            FeedRead::Nothing
         }
     }
 }
@@ -210,7 +210,7 @@ impl Table {
     pub fn subscribe(
         self: &Arc<Self>,
         who: OwnerId,
-        wishes: Wishes,
+        wishes: SubscriptionOptions,
     ) -> Result<Subscription, Error> {
         self.check_read(who)?;
         let guard = larder_index::pin();
@@ -241,7 +241,7 @@ impl Engine {
         &self,
         table: &Arc<Table>,
         who: OwnerId,
-        wishes: Wishes,
+        wishes: SubscriptionOptions,
     ) -> Result<(Arc<Table>, Subscription), Error> {
         table.check_read(who)?;
         table.check_watchable()?;

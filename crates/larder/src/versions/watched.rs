@@ -22,7 +22,7 @@
 //! leaf, and is part of every snapshot that is taken after the exchange (see `history`).
 
 use super::clock;
-use super::feed::{Aftermath, Cause, Change};
+use super::feed::{Cause, Change, DeferredWork};
 use super::history::{Garbage, History, WriteNumbers};
 use super::key_locks::WriteLock;
 use super::undo::{self, Override};
@@ -105,7 +105,7 @@ struct After {
     /// What is freed then.
     garbage: Option<Garbage>,
     /// Followers to be woken up, and events that were dropped.
-    feed: Option<Aftermath>,
+    feed: Option<DeferredWork>,
 }
 
 impl After {
@@ -220,7 +220,7 @@ impl WatchedIndex<dyn Unique> {
         key: Key<'_>,
         values: (Option<&[u8]>, Option<&[u8]>),
         gone: Gone,
-        feed: &mut Option<Aftermath>,
+        feed: &mut Option<DeferredWork>,
     ) {
         let changes = self.told(key, values, gone);
         self.history
@@ -441,7 +441,7 @@ impl WatchedObjects<'_> {
     }
 
     /// Tells the followers about the changes. Called under the lock of the key.
-    fn tell(self, aftermath: &mut Option<Aftermath>) {
+    fn tell(self, aftermath: &mut Option<DeferredWork>) {
         if let (Some(number), Some(changes)) = (self.number, self.changes) {
             let aftermath = aftermath.get_or_insert_default();
             self.history.tell(number, changes, aftermath);

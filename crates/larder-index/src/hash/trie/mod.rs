@@ -30,7 +30,7 @@ use crate::config::LeafConfig;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf, NewHashLeaf};
 use crate::hash::shape::prefix;
 use crate::hash::slot::{TrieAddress, TrieChild, TrieNode, TrieSlot};
-use crate::hash::trie::root::{parts, Moving};
+use crate::hash::trie::root::{parts, RootMove};
 use crate::shared::Shared;
 use crate::sync::Mutex;
 use crossbeam_epoch::Guard;
@@ -42,7 +42,7 @@ pub(crate) struct Trie {
     pub(super) root: TrieSlot,
     /// The previous root, while its slots are being moved to the new one.
     pub(super) old: TrieSlot,
-    moving: Mutex<Moving>,
+    moving: Mutex<RootMove>,
     /// The least number of bits that the root branches on.
     pub(super) first_bits: u32,
 }

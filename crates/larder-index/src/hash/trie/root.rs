@@ -46,7 +46,7 @@ const MOST_BITS: u32 = 26;
 /// The progress of a resize: the next slot of the old root if the new is wider, of
 /// the new if it is narrower.
 #[derive(Debug, Default)]
-pub(super) struct Moving {
+pub(super) struct RootMove {
     next: usize,
 }
 
@@ -127,7 +127,7 @@ impl Trie {
     }
 
     /// Step 1. Returns whether a resize has begun.
-    fn begin(&self, moving: &mut Moving, shared: &Shared, guard: &Guard) -> bool {
+    fn begin(&self, moving: &mut RootMove, shared: &Shared, guard: &Guard) -> bool {
         let mut held = LockedLeaves::new();
         let address = self.root.address();
         // Lock a leaf. To turn the trie into a single leaf, another thread would need this lock,
@@ -152,7 +152,7 @@ impl Trie {
     }
 
     /// Steps 2 and 3.
-    fn go_on(&self, moving: &mut Moving, shared: &Shared, guard: &Guard) {
+    fn go_on(&self, moving: &mut RootMove, shared: &Shared, guard: &Guard) {
         let (TrieChild::Node(old), TrieChild::Node(new)) =
             (self.old.load(guard), self.root.load(guard))
         else {

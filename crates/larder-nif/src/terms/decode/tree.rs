@@ -21,7 +21,7 @@ pub fn make<'b>(
     if headers[0] == 0 {
         return None;
     }
-    let mut maker = Maker {
+    let mut maker = TreeBuilder {
         heap,
         shape,
         input,
@@ -39,7 +39,7 @@ pub fn make<'b>(
     Some(maker.input)
 }
 
-struct Maker<'m, 'b> {
+struct TreeBuilder<'m, 'b> {
     heap: &'m Heap,
     /// The rest of the shape.
     shape: &'m [u8],
@@ -51,7 +51,7 @@ struct Maker<'m, 'b> {
     depth: u32,
 }
 
-impl Maker<'_, '_> {
+impl TreeBuilder<'_, '_> {
     /// Reads two bitmaps of a node from the shape: which children it has, and which of them are
     /// nodes.
     fn numbers(&mut self) -> Option<(Word, Word)> {

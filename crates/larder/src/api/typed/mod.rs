@@ -160,11 +160,11 @@ pub use larder_term::{Encoder, TermRef};
 /// are handles of the same table. Any number of threads may use them. See the [module](self).
 pub struct Typed<K, V, O = Ordered> {
     table: Table,
-    types: PhantomData<Makes<(K, V, O)>>,
+    types: PhantomData<Produces<(K, V, O)>>,
 }
 
 /// A handle makes keys and values, and holds none. So it is `Send` and `Sync` whatever they are.
-type Makes<T> = fn() -> T;
+type Produces<T> = fn() -> T;
 
 /// A typed table by hash. It has the operations of [`Typed`] that need no order.
 pub type TypedHash<K, V> = Typed<K, V, Hashed>;

@@ -184,9 +184,9 @@ impl ScanWork for Deleting {
 }
 
 /// A delete of the objects that match. Their results are passed to the sink.
-struct Taking<'s, 'o>(&'s mut Sink<'o>);
+struct TakeMatched<'s, 'o>(&'s mut Sink<'o>);
 
-impl ScanWork for Taking<'_, '_> {
+impl ScanWork for TakeMatched<'_, '_> {
     const REMOVES: bool = true;
     const SEES: bool = true;
 
@@ -731,7 +731,7 @@ impl TakeJob {
         context: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<Step, Error> {
-        self.0.work.step(budget, context, &mut Taking(sink))
+        self.0.work.step(budget, context, &mut TakeMatched(sink))
     }
 }
 

@@ -1,0 +1,81 @@
+#!/bin/bash
+# The native library of the emulator: `make nif` builds it, `make nif-profile` records its profile.
+#
+#   scripts/nif.sh build TARGET CARGO-OPTION...   builds it, and prints the folder that has it
+#   scripts/nif.sh record                         records the profile anew
+#
+# The compiler lays out and inlines code by a *profile*: how often each branch of the library was
+# taken while a part of `make bench-wide` ran (profile-guided optimisation). Calls take 7 to 25 %
+# less time by it. Names in a profile depend on the compiler and on Cargo.lock, so it serves the
+# compiler that recorded it. With another one the library is built without, as it is in debug builds
+# and with LARDER_PROFILE=off. Functions that have changed since the recording are compiled without,
+# until the profile is recorded again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+CARGO=${CARGO:-cargo}
+readonly RECORDED=crates/larder-nif/profile
+# What the recording runs: cells of the wide bench, of another seed than the published ones.
+readonly CELLS='LARDER_BENCH_SHARE=0.1 LARDER_BENCH_SEED=777 LARDER_BENCH_SIZES=10,1000,65536 LARDER_BENCH_RUNS=1'
+
+compiler() { rustc -vV | sed -n 's/^\(rustc\|host\)[: ] *//p' | paste -sd ' '; }
+
+# The profile as a file, named by its checksum, so that cargo sees when it is another one; or
+# nothing, if it isn't this compiler's.
+profile() {
+  local packed=$RECORDED/larder_nif.profdata.gz file
+  [ "${LARDER_PROFILE:-on}" != off ] && [ -f "$packed" ] && have gzip &&
+    [ "$(compiler)" = "$(cat "$RECORDED/compiler")" ] || return 0
+  file=$PWD/_build/profile/$(cksum <"$packed" | cut -d' ' -f1).profdata
+  [ -f "$file" ] || { mkdir -p "${file%/*}"; gzip -dc "$packed" >"$file.new" && mv -f "$file.new" "$file"; }
+  echo "$file"
+}
+
+# built TARGET FLAGS CARGO-OPTION...: builds for this machine. With a --target, the flags are not
+# those of programs that run during the build.
+built() {
+  local target=$1 flags=$2 host; shift 2
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  RUSTFLAGS="${RUSTFLAGS:-} $flags" "$CARGO" build "$@" -p larder-nif --target "$host" --target-dir "$target" >&2
+  echo "$target/$host"
+}
+
+build() {
+  local target=$1 file folder=release; shift
+  case " $* " in *" dev "*) folder=debug ;; esac
+  file=$([ $folder = debug ] || profile)
+  if [ -n "$file" ]; then
+    # Apart from what is built without: the last steps of both write the same files.
+    echo "$(built "$target/profiled" "-Cprofile-use=$file -Cllvm-args=-no-pgo-warn-mismatch" "$@")/$folder"
+  else
+    "$CARGO" build "$@" -p larder-nif --target-dir "$target" >&2
+    echo "$target/$folder"
+  fi
+}
+
+record() {
+  local place=$PWD/_build/profile tools started=$SECONDS
+  tools=$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin
+  [ -x "$tools/llvm-profdata" ] || die "llvm-profdata is not here: rustup component add llvm-tools"
+  rm -rf "$place" && mkdir -p "$place/larder/priv" "$RECORDED"
+  say "larder: building a library that counts (some minutes)"
+  local library
+  library=$(built "${CARGO_TARGET_DIR:-$PWD/target}/profiling" "-Cprofile-generate=$place/counts" --quiet --locked --release)/release
+  cp -r _build/larder/ebin "$place/larder/"
+  cp "$library/liblarder_nif.so" "$place/larder/priv/larder_nif.so"
+  rm -rf "$place/counts"
+  say "larder: running cells of the wide bench"
+  env $CELLS LARDER_BENCH_OUT="$place/cells" erl -noinput +MIscs 4096 -pa "$place/larder/ebin" _build/demo _build/bench \
+    -s larder_bench_wide main >"$place/cells.txt" || die "the bench failed: $place/cells.txt"
+  "$tools/llvm-profdata" merge --sparse -o "$place/larder_nif.profdata" "$place"/counts/*.profraw
+  gzip -9nc "$place/larder_nif.profdata" >"$RECORDED/larder_nif.profdata.gz"
+  compiler >"$RECORDED/compiler"
+  say "larder: recorded in $((SECONDS - started)) s: $RECORDED ($(stat -c %s "$RECORDED/larder_nif.profdata.gz") bytes), for $(compiler)"
+}
+
+case ${1:-} in
+  build) shift; build "$@" ;;
+  record) record ;;
+  *) die "nif.sh: build TARGET CARGO-OPTION..., or record" ;;
+esac
