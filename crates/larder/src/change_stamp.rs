@@ -23,8 +23,8 @@
 //!    which then waited for the change and saw it, or the writer sees the word armed.
 //! 2. *Readers share the word.* A change disarms it and changes the count for all of them. A reader
 //!    that arms it again keeps the new count.
-//! 3. Scans of a bag don't wait for the lock of a key. So writers of a bag note a second time after
-//!    the change. Entries that were read in between are invalidated by that.
+//! 3. Scans of a bag don't wait for the lock of a stripe. So writers of a bag note a second time
+//!    after the change. Entries that were read in between are invalidated by that.
 //! 4. A stamp that was taken after a table's store was replaced is not kept by a reader of the old
 //!    store (`Table::look` in `ops/step.rs`).
 

@@ -169,7 +169,7 @@ impl Index {
             // A read waits while the leaf is locked, so it waits for a writer.
             Index::Unique(ix) => ix.contains(guard, key),
             // A reader of a bag only waits once a writer has begun to change objects. So take the
-            // key's lock: any writer that held it has finished then.
+            // entry's lock: any writer that held it has finished then.
             Index::Multi(ix) => {
                 let mut there = false;
                 ix.update(guard, key, &mut |objects| there = !objects.is_empty());

@@ -9,7 +9,7 @@
 %% atomicity: a traversal in progress may see a part of the list.
 %%
 %% Inserting an object takes O(log n) in an ordered_set with n objects, and expected O(1)
-%% in other tables. Readers don't wait for it.
+%% in other tables. Readers wait at most for the change of one leaf.
 -spec insert(table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) when is_list(Objects) ->
     ?TRY(larder_nif:insert_list(Table, Objects), [Table, Objects]);
@@ -31,8 +31,9 @@ insert_new(Table, Object) ->
 %% @doc Returns the objects with a key, in the order in which they were inserted, or `[]' if
 %% there are none. A set or ordered_set has at most one.
 %%
-%% An ordered_set compares keys by `==', all other tables by `=:='. The call never waits for
-%% other processes. All objects of the key are read at one instant. The cost is that of insert/2.
+%% An ordered_set compares keys by `==', all other tables by `=:='. The call takes no lock. It
+%% waits at most while a leaf is changed, or while a transaction commits a write of this key.
+%% All objects of the key are read at one instant. The cost is that of insert/2.
 -spec lookup(table(), term()) -> [tuple()].
 lookup(Table, Key) ->
     ?TRY(larder_nif:lookup(Table, Key), [Table, Key]).

@@ -186,7 +186,7 @@ fn delete_compared(
         });
         answer(call, table, done)
     })?;
-    // Comparing a large row takes time, which is told to the scheduler.
+    // Comparing a large row takes time, so it is reported to the scheduler.
     spend_bytes(call, local, bytes);
     Ok(atoms::TRUE.word())
 }
@@ -300,7 +300,7 @@ fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
 /// An object of up to this number of bytes costs no more than the call itself.
 const SMALL_OBJECT: usize = 128;
 /// The number of bytes that are encoded or decoded in half a microsecond.
-const BYTES_A_UNIT: usize = 128;
+const BYTES_PER_TIMESLICE_UNIT: usize = 128;
 /// The fewest units that can be reported.
 const LEAST: u32 = 20;
 
@@ -313,7 +313,7 @@ pub(super) fn weight(bytes: usize, copied: usize) -> usize {
 
 #[inline(never)]
 fn spend_many_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
-    let units = u32::try_from(bytes / BYTES_A_UNIT).unwrap_or(u32::MAX);
+    let units = u32::try_from(bytes / BYTES_PER_TIMESLICE_UNIT).unwrap_or(u32::MAX);
     let unreported = local.unreported.get().saturating_add(units);
     local.unreported.set(unreported);
     report(call, local);

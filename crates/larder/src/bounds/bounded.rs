@@ -258,7 +258,7 @@ impl Unique for Bounded {
     }
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
-        // The time comes first. An object that expires while it is read is in the answer.
+        // Take the time first. An object that expires during the read is still returned.
         let now = self.read_time();
         let from = out.len();
         if !self.below.get(guard, key, out) {
@@ -425,7 +425,8 @@ impl Unique for Bounded {
         let now = self.read_time();
         let here = self.below.step(guard, key, direction, batch);
         while let Some(last) = batch.len().checked_sub(1) {
-            // `seen` would be the value that was compared, which may be an expired one.
+            // `seen` refers to an entry that may be expired and isn't returned, so it proves
+            // nothing to the caller.
             batch.seen = None;
             let live = (0..=last).find(|&i| !ObjectTimes::of(batch.value(i)).is_expired(now));
             if let Some(i) = live {

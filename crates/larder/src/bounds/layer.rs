@@ -34,8 +34,8 @@ pub(crate) struct Layer {
 #[must_use]
 pub(crate) struct Arm(pub(crate) Option<u64>);
 
-/// The deadline that a read sets. A read writes only if the deadline is less than `idle` away, so
-/// at most once in an eighth of `idle` for each object.
+/// The deadline that a read sets: 9/8 of `idle` from now. A read writes only if the deadline is
+/// less than `idle` away, so at most once in an eighth of `idle` for each object.
 fn idle_deadline(now: u64, idle: u64) -> u64 {
     if idle == FAR {
         return FAR;

@@ -281,8 +281,8 @@ impl Table {
                 }
             }
         };
-        // Collect and set under the key's lock, so that the entries are those of the current rows.
-        // The rows themselves aren't changed.
+        // Collect and set under the entry's lock, so that the entries are those of the current
+        // rows. The rows themselves aren't changed.
         match &op.store.index {
             Index::Unique(index) => {
                 index.update(op.guard, self.key(key), &mut |row, _| {

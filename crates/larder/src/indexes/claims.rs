@@ -127,8 +127,8 @@ impl Claims {
 
 impl Indexes {
     /// Claims the values of a row that replaces another one, or that is added to those of a bag's
-    /// key. Called under the key's lock. If the row is refused, or if `revalidate` returns `false`
-    /// after the claims, all claims are given back.
+    /// key. Called under the entry's lock. If the row is refused, or if `revalidate` returns
+    /// `false` after the claims, all claims are given back.
     pub(crate) fn claim(
         self: &Arc<Self>,
         guard: &Guard,
@@ -207,7 +207,7 @@ impl Indexes {
     }
 
     /// Makes the entry of a value that `rows` rows of a key have, in a unique index that is being
-    /// built. Called under the key's lock.
+    /// built. Called under the entry's lock.
     ///
     /// # Errors
     /// Those of `claim`. If several rows of the key have the value, the index is broken.

@@ -1,7 +1,7 @@
 //! The layer of a store that maintains the secondary indexes: it wraps the index of the table's
 //! rows, and changes the entries together with the rows.
 //!
-//! It is the innermost layer. The closure of a write is called first, under the lock of the key. If
+//! It is the innermost layer. The closure of a write is called first, under the entry's lock. If
 //! it changes something, the entries are changed, still under the lock, and then the row.
 
 use super::values::has;
@@ -91,7 +91,7 @@ impl Indexes {
         entries.extractor.values(&row, scratch, out);
     }
 
-    /// Changes the entries of a key when a row of it is replaced. Called under the key's lock,
+    /// Changes the entries of a key when a row of it is replaced. Called under the entry's lock,
     /// before the row is changed. `may_lack` says that the old row may lack entries.
     fn change(&self, guard: &Guard, key: &[u8], change: RowChange<'_>, may_lack: bool) {
         with_working(|working| {
@@ -159,8 +159,9 @@ impl Indexes {
                 index,
                 value: value.to_vec(),
             }));
-            // A select that gathers entries in slices may have read the new place of the value too
-            // early and its old one too late. The counter tells it to start again.
+            // A select that gathers entries in slices may pass the new entry's position before the
+            // entry is there, and reach the old one's after it was removed. It would then miss the
+            // row. The counter makes it start again.
             if is_moved && removals.len() > first && !planted(Fault::UncountedMove) {
                 entries.note_move();
             }
@@ -209,9 +210,9 @@ pub(crate) fn keep(index: Index, indexes: &Arc<Indexes>, has_stamps: bool) -> In
     }
 }
 
-/// All writes ask the caller first, under the key's lock: a write that changes no row changes no
-/// entry. Then the entries are changed, and the row is written as the last. Readers of the key wait
-/// for its lock, and find the row as its entries say.
+/// Each write asks the caller's closure first, under the leaf's lock. If it changes no row, no
+/// entry changes. Otherwise the entries change first, and the row is written last. Readers of the
+/// key wait for the lock, so they find row and entries in agreement.
 impl Indexed<dyn Unique> {
     /// Changes the entries of a key when its row is replaced. Returns `true`.
     ///

@@ -41,7 +41,8 @@
 //! The instant lies in the window: all new entries are there, and no old one is removed yet. That
 //! holds for readers by an index and for readers by the key:
 //!
-//! - A reader that finds an entry during the window waits for the row's lock, and sees the new row.
+//! - A reader that finds an entry during the window waits for the entry's lock, and sees the new
+//!   row.
 //! - A reader that misses a new entry has read the index before the instant, when the row had its
 //!   old value.
 //! - A reader that misses an old entry has read the index after the instant.

@@ -30,7 +30,7 @@ pub(crate) struct Operation<'g> {
     pub(crate) admission: Admission,
 }
 
-/// Why an operation was allowed to begin.
+/// How an operation may begin. One word, so that it is compared in a register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Admission(u64);
 
@@ -52,8 +52,9 @@ impl Admission {
 }
 
 impl Operation<'_> {
-    /// Whether there is no room to replace `old` by `new`. A list and a commit have checked
-    /// beforehand that there is room for everything they write, so nothing is refused here.
+    /// Whether there is no room to replace `old` by `new`. In a table with a quota, lists and
+    /// commits have reserved their room beforehand. A structure's own limit is checked for them,
+    /// too.
     #[cold]
     pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
         let was_checked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
@@ -61,8 +62,8 @@ impl Operation<'_> {
             && self.store.refuses(self.store.need(key, old, Some(new)))
     }
 
-    /// Gives up the unique index of this name if it is being built. Returns whether it refuses the
-    /// write no more.
+    /// Gives up the unique index of this name if it is being built. Returns `true` if the index no
+    /// longer refuses the write.
     pub(crate) fn give_up(&self, index: Atom) -> bool {
         let indexes = self.store.layers().indexes.as_ref();
         indexes.is_some_and(|indexes| indexes.give_up(index))

@@ -1,7 +1,7 @@
 //! Changes of a table: of one entry, or of the objects of one key, under the leaf's lock.
 //!
-//! Every change of a table is a *commit*: a call of one of these functions. They do the bookkeeping
-//! that every change needs.
+//! Every change of a table goes through one of these functions. They do the bookkeeping that every
+//! change needs.
 //!
 //! | function | index | changes |
 //! |---|---|---|
@@ -19,7 +19,7 @@
 //! 3. *Remember* a removed key, if the table is fixed, before anybody can see that it is gone. The
 //!    key of a bag is remembered before its lock is released; a thread that looks for the key waits
 //!    for that lock.
-//! 4. *Settle up*, without the lock: count the objects, and put the handles of the old value on the
+//! 4. *Account*, without the lock: count the objects, and put the handles of the old value on the
 //!    deferred release list, until no reader can be copying them.
 //!
 //! Linearisation point: the store with which the index unlocks the leaf. Steps 1 to 3 come before

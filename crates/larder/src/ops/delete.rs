@@ -164,7 +164,7 @@ impl Table {
                     written
                 }
                 Index::Multi(ix) => self.change_present(op, &**ix, key, &mut |values| {
-                    // The callback runs under the key's lock, so all objects go at one instant.
+                    // The callback runs under the entry's lock, so all objects go at one instant.
                     gone = remove(values, goes);
                     Ok(())
                 })?,

@@ -2,7 +2,7 @@
 //! object, and the removal of expired objects (steps 2 and 3 of `bounds`).
 //!
 //! Linearisation point: the store with which the index unlocks the leaf. The operations work below
-//! the table's bounds, on values with stamps, by way of the table's own commit.
+//! the table's bounds, on values with stamps, by `Table::remove_one` and `Table::change_one`.
 
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, EditBuffer, Written};

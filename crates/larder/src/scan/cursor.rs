@@ -14,8 +14,9 @@
 //! 1. `fill` reads the next batch, starting at the place, and moves the place behind it.
 //! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the place
 //!    back, behind the last processed entry.
-//! 3. Between slices only the place is kept. `to_bytes` writes it into a continuation, and `go_to`
-//!    reads it from there.
+//! 3. Between slices the cursor keeps the place, and the entries to skip. A continuation
+//!    (`to_bytes`) has the place alone, so there is none within an unordered batch. `go_to` reads
+//!    the place from it.
 //!
 //! # Unordered batches
 //!
@@ -217,10 +218,9 @@ impl Cursor {
                 Some(index.key_position(place).to_vec())
             }
         };
-        // The scan may resume at a place. Then only the keys behind it count.
         if let Some(place) = place {
-            // The key at the place itself may have more objects in a bag. Elsewhere its only object
-            // has been processed, unless the place is where a batch begins.
+            // Drop the keys before the place. The place's own key stays if it may have unread
+            // objects: in a bag, or if the place is the start of a batch.
             let stays = !index.is_unique() || matches!(self.place, CursorPlace::Resume(_));
             let is_at_place = |own: &[u8]| index.key_position(own) == place;
             gathered.retain(|(position, _)| match self.direction {
@@ -595,7 +595,7 @@ fn under_key(
             (batch.len(), CursorPlace::Begin)
         }
         Index::Multi(ix) => {
-            // Entries of the keys behind would be copied in vain.
+            // Limit the read: entries of later keys would be copied for nothing.
             if *place == CursorPlace::Begin && batch.want == 0 {
                 batch.want = FEW;
             }

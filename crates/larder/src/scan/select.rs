@@ -1,6 +1,7 @@
 //! Reading scans: select and count.
 //!
-//! 1. Pin the epoch, and load the table's state word.
+//! 1. Pin the epoch, and load the table's state word. If the path comes from a secondary index,
+//!    first gather its keys, in slices (`Cursor::gather`).
 //! 2. Fill a batch with the next entries of the path (`cursor`).
 //! 3. Run the program on each entry, and pass on its results.
 //! 4. If the budget is used up or no more results are wanted, move the cursor back behind the last
@@ -148,11 +149,11 @@ impl Scan {
 }
 
 /// This number of an object's bytes costs as much as the row of a small object.
-const BYTES_A_UNIT: usize = 256;
+const BYTES_PER_BUDGET_UNIT: usize = 256;
 
 /// The cost of an object in units of the budget, if a small object costs `weight`.
 pub(super) fn cost(weight: u32, value: &[u8]) -> u32 {
-    weight.saturating_add((value.len() / BYTES_A_UNIT) as u32)
+    weight.saturating_add((value.len() / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
 impl Table {

@@ -3,10 +3,11 @@
 //! | who | number | when |
 //! |---|---|---|
 //! | a snapshot | s: increments the clock | at its cut, which is its linearisation point |
-//! | a write | c: reads the clock | under the lock of its entry, when its version is kept |
+//! | a write | c: reads the clock | under the lock of its entry, and again if it stores a version |
 //! | the writes of a list | c: reads the clock | when the list has the table's latch |
 //! | the writes of a commit | n − 1, where n increments the clock | when it holds its key locks |
 //!
+//! A write that stores a version reads the clock again afterwards, and the second value counts.
 //! A write with number c is part of the snapshots with s > c, and no part of those with s ≤ c.
 //! The order of writes, commits and snapshots is that of their numbers (`transaction`).
 
@@ -67,7 +68,7 @@ pub(super) fn of_kept_write() -> u64 {
 }
 
 /// The common number of several writes, which several threads may make one after the other. It is
-/// read off the clock before the first of them.
+/// fixed before the first of them.
 #[derive(Default)]
 pub(crate) struct CommitNumber(AtomicU64);
 
@@ -88,7 +89,8 @@ impl CommitNumber {
     }
 
     fn get(&self) -> u64 {
-        // Ordering: SeqCst, both, as in `draw`: of several that come first, all get one number.
+        // Ordering: SeqCst, as in `draw`. Threads that race to set the number all use the one that
+        // was stored first.
         match self.0.load(Ordering::SeqCst) {
             // The list has no number yet. All threads that write for it agree on
             // the first one that is set.

@@ -59,7 +59,7 @@ pub enum Difference<'a> {
 type DifferenceSink<'s> = dyn FnMut(Difference<'_>) + 's;
 
 /// How many bytes of objects cost as much of the budget as one key.
-const BYTES_A_UNIT: usize = 256;
+const BYTES_PER_BUDGET_UNIT: usize = 256;
 
 /// A comparison of two snapshots, which proceeds in slices.
 pub struct DiffJob {
@@ -370,7 +370,8 @@ impl SnapshotPair<'_> {
         self.read(&self.old, key, record, old);
         self.read(&self.new, key, record, new);
         // Comparing costs as much as there is to read.
-        let cost = (old.bytes.len() + new.bytes.len()) / BYTES_A_UNIT + old.len() + new.len();
+        let cost =
+            (old.bytes.len() + new.bytes.len()) / BYTES_PER_BUDGET_UNIT + old.len() + new.len();
         if self.old.table.kind().is_unique() {
             self.compare_one(key, old.iter().next(), new.iter().next(), sink);
         } else {

@@ -63,8 +63,8 @@ const MOST_TOGETHER: u64 = 500;
 /// If more events than this are dropped at once, they are freed by the reaper.
 const FEW: usize = 1_000;
 
-/// Called when there may be events for a follower that has found none. The writing thread calls it
-/// without holding a lock, so it must be short.
+/// Called when there may be events for a follower that has found none. The writing thread may hold
+/// locks of keys. So a waker must neither call the table nor block.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// The old and the new object of a write, as bytes.
@@ -326,8 +326,9 @@ impl TableFeed {
         }
     }
 
-    /// Called after a write or a commit, without any lock: wakes the followers that have something
-    /// to read now, and frees the events that were dropped.
+    /// Called after a write or a commit, when no leaf is locked any more: wakes the followers that
+    /// have something to read now, and frees the events that were dropped. The thread may still
+    /// hold locks of keys.
     #[inline]
     pub(crate) fn settle(&self, aftermath: DeferredWork) {
         if aftermath.wakes {

@@ -595,7 +595,7 @@ pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(
 
 impl Drop for History {
     fn drop(&mut self) {
-        // If the table was emptied or deleted, its objects were kept for the snapshots until now.
+        // If the store was replaced, its objects were kept for the snapshots until now.
         if self.store.is_last() && self.store.memory() > SMALL {
             reaper::free_unread(self.store.plain());
         }

@@ -52,7 +52,7 @@ impl KeyLock {
     }
 
     fn unlock(self) {
-        // Ordering: Release, pairs with `lock`, and with the look of a reader.
+        // Ordering: Release, pairs with `lock`, and with the load in `is_committing`.
         self.word().store(FREE, Ordering::Release);
     }
 

@@ -29,7 +29,8 @@
 //! 3. *Cut*: increment the clock. The new value is the number of the snapshots. This is the
 //!    linearisation point, for all tables of the call.
 //! 4. *Check*: if a table has another store by now, or a list batch holds its latch, or has held it
-//!    since before (1), release the snapshots and take them again, after the batch.
+//!    since before (1), release the snapshots and take them again, after the batch. Then wait until
+//!    the commits with lesser numbers are over.
 //!
 //! # Why a snapshot shows one instant
 //!

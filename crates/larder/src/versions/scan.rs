@@ -81,8 +81,8 @@ struct MergeBuffers {
     found: Vec<OverriddenKey>,
     /// Their bytes.
     bytes: Vec<u8>,
-    /// A hash table with numbers of `found`, from 1, by `MergeBuffers::slot` of the key; 0 in a free
-    /// place. Its size is a power of two.
+    /// A hash table with numbers of `found`, from 1, by `MergeBuffers::slot` of the key; 0 in a
+    /// free place. Its size is a power of two.
     slots: Vec<u16>,
     /// The entries of the base's batch.
     entries: Vec<(usize, usize, usize)>,

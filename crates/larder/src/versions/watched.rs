@@ -10,12 +10,15 @@
 //! Steps of a write:
 //!
 //! 1. Take the key's lock, if commits write to the table.
+//!    If there is a snapshot, read the number of the key's newest version (`History::look_ahead`).
+//!    This fetches the undo record into the cache before the leaf is locked. The number is a lower
+//!    bound from then on.
 //! 2. Lock the entry's leaf, and call the write's own closure. It revalidates the state word and
 //!    decides.
 //! 3. If it makes a change, preserve the old value in the undo index and tell the followers, still
 //!    under the leaf's lock. Then make the change. So a reader of a snapshot that sees the change
 //!    also finds the value from before.
-//! 4. Release both locks. Then release dropped versions, and wake up followers.
+//! 4. The leaf is unlocked. Free dropped versions and wake followers. Then release the key's lock.
 //!
 //! A table becomes watched, and plain again, by an exchange of its state word. A write that began
 //! before and has not revalidated yet restarts. A write that has revalidated holds the lock of its
@@ -96,7 +99,7 @@ impl<I: ?Sized> WatchedIndex<I> {
     }
 }
 
-/// The state of a write, and what it has to do after it has released its locks.
+/// The state of a write, and what it has to do after the leaf is unlocked.
 struct After {
     /// The result of `History::look_ahead`.
     ahead: u64,
@@ -123,7 +126,7 @@ impl After {
         }
     }
 
-    /// Step 4, after the locks have been released.
+    /// Step 4, after the leaf is unlocked. The key's lock is still held.
     #[inline]
     fn settle(&mut self, history: &History, guard: &Guard) {
         if let Some(garbage) = self.garbage.take() {
@@ -403,7 +406,7 @@ impl WatchedObjects<'_> {
         if self.number.is_some() {
             return;
         }
-        // Make the version of the stripe odd before the clock is read. So a reader of a snapshot
+        // Make the stripe's seqlock odd before the clock is read. So a reader of a snapshot
         // with a greater number waits for the change.
         self.objects.begin_change();
         let objects = &*self.objects;
@@ -440,7 +443,7 @@ impl WatchedObjects<'_> {
         }
     }
 
-    /// Tells the followers about the changes. Called under the lock of the key.
+    /// Tells the followers about the changes. Called under the entry's lock.
     fn tell(self, aftermath: &mut Option<DeferredWork>) {
         if let (Some(number), Some(changes)) = (self.number, self.changes) {
             let aftermath = aftermath.get_or_insert_default();
@@ -460,7 +463,7 @@ impl Objects for WatchedObjects<'_> {
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         self.preserve();
-        // Preserved before anything is removed, under the lock of the key.
+        // Preserved before anything is removed, under the entry's lock.
         let (key, changes) = (self.key, &mut self.changes);
         self.objects.remove_if(&mut |value| {
             let goes = f(value);

@@ -1,5 +1,5 @@
 //! The commit of a transaction: collecting the written keys, validating the reads, and applying the
-//! writes. Numbers in brackets are the steps of the parent module.
+//! writes. Numbers in parentheses are the steps of the parent module.
 
 use super::super::clock::{self, UnderWay};
 use super::super::key_locks::{CommitLocks, KeyLock};

@@ -17,8 +17,10 @@
 //!    here until (6) other threads know that the commit is under way.
 //! 4. *Validate*: no key that was read or written has a version with a number of s or more, and no
 //!    other commit holds the lock of such a key. If a range was read, wait until all commits with
-//!    lesser numbers than n are over; then no key in the range has such a version. The tables still
-//!    have the unique indexes of (3).
+//!    lesser numbers than n are over; then no key in the range has such a version. If entries of an
+//!    index were read, wait likewise, and for the writers of changed keys. Then either no key has
+//!    such a version, or the counts of changes are the same (`reads::entries_hold`). The tables
+//!    still have the stores of (1) and the unique indexes of (3).
 //! 5. *Apply* the writes, with number n − 1.
 //! 6. *Unlock*.
 //!
@@ -200,7 +202,8 @@ impl Transaction {
         if self.parts.iter().any(|part| !part.view.is_alive()) {
             return Err(Error::NoTable);
         }
-        // Steps (3), (4) and (6), without (5). The locks and the number are released on return.
+        // Step (3) without the claims, (4) and (6). The locks and the number are released on
+        // return.
         let written = self.written();
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
         let under_way = UnderWay::begin();
