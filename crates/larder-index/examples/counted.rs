@@ -15,7 +15,7 @@
 
 use larder_index::{
     pin, unique, Batch, Change, Direction, Guard, Key, KeyRule, Lookup, Previous, Start, Unique,
-    UniqueKind, SHORT,
+    UniqueKind, SHORT_VALUE,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ struct Counted {
     others: Vec<Row>,
     batch: Batch,
     out: Vec<u8>,
-    short: [u8; SHORT],
+    short: [u8; SHORT_VALUE],
 }
 
 impl Counted {
@@ -134,7 +134,7 @@ impl Counted {
                 .collect(),
             batch: Batch::default(),
             out: Vec::with_capacity(256),
-            short: [0; SHORT],
+            short: [0; SHORT_VALUE],
         };
         for row in &counted.rows {
             counted
@@ -163,7 +163,7 @@ impl Counted {
                 assert!(!index.get(guard, other.key(), &mut self.out));
             }
             "short" => {
-                let got = index.get_short(guard, row.key(), &mut self.short, None);
+                let got = index.get_into(guard, row.key(), &mut self.short, None);
                 assert!(got == Lookup::Short(row.value.len()));
             }
             "contains" => assert!(index.contains(guard, row.key())),

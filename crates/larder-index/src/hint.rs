@@ -16,7 +16,7 @@ use crate::hash::bucket::Home;
 use crate::hash::hit::Hit;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 
-/// Where a lookup has found a value ([`Unique::find_short`](crate::Unique::find_short)), or
+/// Where a lookup has found a value ([`Unique::get_with_hint`](crate::Unique::get_with_hint)), or
 /// nothing. A write to another index ignores it.
 #[derive(Clone, Copy, Default)]
 pub struct Hint<'g>(Spot<'g>);

@@ -319,14 +319,14 @@ fn what_is_unchanged_is_what_a_scan_finds() {
         let batch = scan(&int(mix(i * 3) % KEYS), 1 + (mix(i) % 9) as usize);
         if !batch.is_empty() {
             let seen = batch.seen.expect("this index can tell");
-            assert!(index.unchanged(&pin(), int_key(batch.key(0)), seen));
+            assert!(index.is_unchanged(&pin(), int_key(batch.key(0)), seen));
             kept.push(batch);
         }
         kept.drain(..kept.len().saturating_sub(40));
         kept.retain(|batch| {
             let seen = batch.seen.expect("this index can tell");
             let says =
-                |index: &dyn Unique, at| index.unchanged(&pin(), int_key(batch.key(at)), seen);
+                |index: &dyn Unique, at| index.is_unchanged(&pin(), int_key(batch.key(at)), seen);
             assert!((0..batch.len()).all(|at| !says(&*twin, at)));
             let same = says(&*index, 0);
             assert!((0..batch.len()).all(|at| says(&*index, at) == same));

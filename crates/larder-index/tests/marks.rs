@@ -103,7 +103,7 @@ impl Marks<'_> {
         let bytes = batch.key(first as usize);
         let done =
             self.index
-                .remove_read(&pin(), key(bytes, self.how), (&batch, &chosen), &mut || {
+                .remove_scanned(&pin(), key(bytes, self.how), (&batch, &chosen), &mut || {
                     true
                 });
         if done {

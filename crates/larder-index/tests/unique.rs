@@ -1,7 +1,7 @@
 //! Random sequences of operations on each index with one value under a key, against the oracle.
 
 use larder_index::{
-    pin, Batch, Direction, Hint, LeafConfig, Lookup, Previous, Start, Unique, SHORT,
+    pin, Batch, Direction, Hint, LeafConfig, Lookup, Previous, Start, Unique, SHORT_VALUE,
 };
 use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
@@ -122,10 +122,10 @@ fn hints_are_only_hints() {
                 for index in [&*index, &*other] {
                     (0..10).for_each(|n| with(index, n, 5));
                 }
-                let (own, guard, mut out) = (bytes(5), pin(), [0; SHORT]);
+                let (own, guard, mut out) = (bytes(5), pin(), [0; SHORT_VALUE]);
                 let own = key(&own, Hashes::Good);
                 let mut hint = Hint::default();
-                let found = index.find_short(&guard, own, &mut out, None, &mut hint);
+                let found = index.get_with_hint(&guard, own, &mut out, None, &mut hint);
                 assert_eq!((found, &out[..5]), (Lookup::Short(5), &[5; 5][..]));
                 change(&*index);
                 let new = value(99, len);
@@ -135,12 +135,12 @@ fn hints_are_only_hints() {
                     true
                 };
                 // The other index has the entry at the same place, and the hint isn't of it.
-                other.put_near(&guard, own, &new, &hint, &mut agree);
+                other.put_with_hint(&guard, own, &new, &hint, &mut agree);
                 let mut expected = contents(&*index);
                 expected.retain(|(key, _)| key != own.bytes);
                 expected.push((own.bytes.to_vec(), new.clone()));
                 expected.sort();
-                index.put_near(&guard, own, &new, &hint, &mut agree);
+                index.put_with_hint(&guard, own, &new, &hint, &mut agree);
                 assert_eq!(calls, 2);
                 assert_eq!(contents(&*index), expected, "{kind:?} {name} {len}");
                 let mut others: Vec<_> =
@@ -148,7 +148,7 @@ fn hints_are_only_hints() {
                 others[5].1.clone_from(&new);
                 assert_eq!(contents(&*other), others, "{kind:?} {name} {len}");
                 // A refusal changes nothing.
-                let was = index.put_near(&guard, own, b"no", &hint, &mut |_| false);
+                let was = index.put_with_hint(&guard, own, b"no", &hint, &mut |_| false);
                 assert_eq!(was, Previous::Refused);
                 assert_eq!(contents(&*index), expected);
             }
@@ -196,7 +196,7 @@ fn the_first_entry_is_the_first_while_its_leaf_is_unchanged() {
         };
         change(&known);
         let seen = batch.seen;
-        if seen.is_some_and(|seen| index.unchanged(&pin(), key(&known, Hashes::Good), seen)) {
+        if seen.is_some_and(|seen| index.is_unchanged(&pin(), key(&known, Hashes::Good), seen)) {
             assert_eq!(first(&mut now).as_ref(), Some(&known));
             vouched += 1;
         }

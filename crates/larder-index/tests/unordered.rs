@@ -85,12 +85,12 @@ fn what_a_batch_had_is_removed_at_once() {
                 };
                 let mut asked = 0;
                 let key = key_of(batch.key(first as usize).try_into().unwrap());
-                let refused = index.remove_read(&pin(), key, (batch, &chosen), &mut || {
+                let refused = index.remove_scanned(&pin(), key, (batch, &chosen), &mut || {
                     asked += 1;
                     false
                 });
                 assert!(!refused);
-                let done = index.remove_read(&pin(), key, (batch, &chosen), &mut || {
+                let done = index.remove_scanned(&pin(), key, (batch, &chosen), &mut || {
                     asked += 1;
                     true
                 });
@@ -103,7 +103,7 @@ fn what_a_batch_had_is_removed_at_once() {
                     removed += chosen.len();
                     rounds += 1;
                     // What went is not removed again.
-                    assert!(!index.remove_read(&pin(), key, (batch, &chosen), &mut || true));
+                    assert!(!index.remove_scanned(&pin(), key, (batch, &chosen), &mut || true));
                 }
             });
             check(&*index, &oracle);
@@ -128,7 +128,7 @@ fn nothing_is_removed_from_a_leaf_that_has_changed() {
             oracle.insert(changed, vec![7; 9]);
             let key = key_of(batch.key(other).try_into().unwrap());
             let mut asked = false;
-            let done = index.remove_read(&pin(), key, (batch, &[other as u32]), &mut || {
+            let done = index.remove_scanned(&pin(), key, (batch, &[other as u32]), &mut || {
                 asked = true;
                 true
             });

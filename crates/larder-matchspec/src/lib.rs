@@ -101,5 +101,5 @@ pub use outcome::{Context, Outcome, Pattern};
 pub use parameters::{Prepared, Unbound, Value, Values, WrongCount};
 pub use plan::Plan;
 pub use program::{compile_pattern, Program};
-pub use template::{Found, Look, Template, Terms};
+pub use template::{ArgumentTerms, Template, TermShape, Terms};
 pub use value::Scratch;

@@ -37,7 +37,7 @@ const DEPTH: u32 = 64;
 
 /// The kind of a term, as the reader of templates distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look<T> {
+pub enum TermShape<T> {
     /// An atom.
     Atom(Atom),
     /// `[]`
@@ -58,7 +58,7 @@ pub trait Terms {
     type Term: Copy;
 
     /// The kind of a term.
-    fn look(&self, term: Self::Term) -> Look<Self::Term>;
+    fn shape(&self, term: Self::Term) -> TermShape<Self::Term>;
 
     /// The elements of a tuple.
     fn elements(&self, tuple: Self::Term) -> impl Iterator<Item = Self::Term>;
@@ -85,7 +85,7 @@ pub struct Template {
 }
 
 /// The terms for the holes of a template, in the order of the holes.
-pub type Found<T> = SmallVec<[T; 4]>;
+pub type ArgumentTerms<T> = SmallVec<[T; 4]>;
 
 /// The error that the specification can't be split: it is its own template.
 struct Whole;
@@ -135,7 +135,12 @@ impl Template {
     ///
     /// # Complexity
     /// Linear in the specification. The recursion has a bounded depth.
-    pub fn read<T: Terms>(&mut self, terms: &T, spec: T::Term, found: &mut Found<T::Term>) -> bool {
+    pub fn read<T: Terms>(
+        &mut self,
+        terms: &T,
+        spec: T::Term,
+        found: &mut ArgumentTerms<T::Term>,
+    ) -> bool {
         self.clear();
         let mut reader = TemplateReader {
             terms,
@@ -155,7 +160,7 @@ impl Template {
         terms: &T,
         head: T::Term,
         body: Atom,
-        found: &mut Found<T::Term>,
+        found: &mut ArgumentTerms<T::Term>,
     ) -> bool {
         self.clear();
         // One clause: a list of one tuple of three.
@@ -220,7 +225,7 @@ impl Template {
 
     /// Splits an encoded specification into its template and its arguments.
     pub(crate) fn of(spec: TermRef<'_>) -> (Template, Arguments) {
-        let (mut template, mut found) = (Template::new(), Found::new());
+        let (mut template, mut found) = (Template::new(), ArgumentTerms::new());
         let mut arguments = Arguments::new();
         let terms = Bytes(spec.bytes());
         // Handles must be counted, which templates don't do.
@@ -241,7 +246,7 @@ impl Template {
 struct TemplateReader<'r, T: Terms> {
     terms: &'r T,
     template: &'r mut Template,
-    found: &'r mut Found<T::Term>,
+    found: &'r mut ArgumentTerms<T::Term>,
     /// Where the last list lies whose count doesn't fit in the byte that was reserved for it.
     long: Option<usize>,
 }
@@ -305,9 +310,9 @@ impl<T: Terms> TemplateReader<'_, T> {
         let tail = loop {
             // Walk along the cells: their number isn't known before the end.
             each(self, head)?;
-            match self.terms.look(rest) {
-                Look::Cell(next, tail) => (head, rest) = (next, tail),
-                Look::Nil => break None,
+            match self.terms.shape(rest) {
+                TermShape::Cell(next, tail) => (head, rest) = (next, tail),
+                TermShape::Nil => break None,
                 _ => break Some(rest),
             }
             count += 1;
@@ -330,9 +335,9 @@ impl<T: Terms> TemplateReader<'_, T> {
         each: impl FnMut(&mut Self, T::Term) -> Result<(), Whole>,
     ) -> Result<(), Whole> {
         // Anything but a proper list is left to the compiler, which reports the fault.
-        match self.terms.look(list) {
-            Look::Nil => self.template.bytes.push(tags::NIL),
-            Look::Cell(head, rest) => {
+        match self.terms.shape(list) {
+            TermShape::Nil => self.template.bytes.push(tags::NIL),
+            TermShape::Cell(head, rest) => {
                 if self.list(head, rest, each)?.is_some() {
                     return Err(Whole);
                 }
@@ -347,7 +352,7 @@ impl<T: Terms> TemplateReader<'_, T> {
         self.proper(spec, |reader, clause| {
             // Each clause has three parts. The head is read as a pattern, guards and bodies as
             // expressions.
-            let Look::Tuple(3) = reader.terms.look(clause) else {
+            let TermShape::Tuple(3) = reader.terms.shape(clause) else {
                 return Err(Whole);
             };
             wire::push_head(&mut reader.template.bytes, tags::TUPLE, 3);
@@ -369,9 +374,9 @@ impl<T: Terms> TemplateReader<'_, T> {
 
     /// Reads the head of a clause.
     fn head(&mut self, head: T::Term) -> Result<(), Whole> {
-        match self.terms.look(head) {
-            Look::Atom(atom) => self.atom(atom),
-            Look::Tuple(arity) => {
+        match self.terms.shape(head) {
+            TermShape::Atom(atom) => self.atom(atom),
+            TermShape::Tuple(arity) => {
                 wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
                 for element in self.terms.elements(head) {
                     let mark = self.mark();
@@ -395,26 +400,26 @@ impl<T: Terms> TemplateReader<'_, T> {
         };
         // Remember how far the template has got. A ground container is taken back to here.
         let mark = self.mark();
-        let part = match self.terms.look(term) {
-            Look::Leaf(class) => {
+        let part = match self.terms.shape(term) {
+            TermShape::Leaf(class) => {
                 self.hole(class, term);
                 return Ok(TemplatePart::Ground);
             }
             // A variable or `'_'` makes all containers around it loose.
-            Look::Atom(atom) if wire::is_loose(atom) => {
+            TermShape::Atom(atom) if wire::is_loose(atom) => {
                 self.atom(atom);
                 return Ok(TemplatePart::Loose);
             }
-            Look::Atom(_) => {
+            TermShape::Atom(_) => {
                 self.hole(Class::Plain, term);
                 return Ok(TemplatePart::Ground);
             }
-            Look::Nil => {
+            TermShape::Nil => {
                 self.template.bytes.push(tags::NIL);
                 return Ok(TemplatePart::Ground);
             }
-            Look::Map => return Ok(TemplatePart::Map),
-            Look::Tuple(arity) => {
+            TermShape::Map => return Ok(TemplatePart::Map),
+            TermShape::Tuple(arity) => {
                 // Elements are read in order. Each is written as if it stayed.
                 wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
                 let mut all = TemplatePart::Ground;
@@ -423,7 +428,7 @@ impl<T: Terms> TemplateReader<'_, T> {
                 }
                 all
             }
-            Look::Cell(head, rest) => {
+            TermShape::Cell(head, rest) => {
                 let mut all = TemplatePart::Ground;
                 let tail = self.list(head, rest, |reader, element| {
                     all = all.with(reader.pattern(element, depth)?);
@@ -453,11 +458,11 @@ impl<T: Terms> TemplateReader<'_, T> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Whole);
         };
-        match self.terms.look(term) {
-            Look::Leaf(class) if leaves => self.hole(class, term),
-            Look::Leaf(_) => self.whole(term)?,
-            Look::Nil => self.template.bytes.push(tags::NIL),
-            Look::Atom(atom) => {
+        match self.terms.shape(term) {
+            TermShape::Leaf(class) if leaves => self.hole(class, term),
+            TermShape::Leaf(_) => self.whole(term)?,
+            TermShape::Nil => self.template.bytes.push(tags::NIL),
+            TermShape::Atom(atom) => {
                 self.atom(atom);
                 if is_variable(atom) {
                     return Ok(ExpressionKind::Open);
@@ -465,11 +470,11 @@ impl<T: Terms> TemplateReader<'_, T> {
             }
             // A map is copied whole, and never becomes an argument. Nor does a list that contains
             // it.
-            Look::Map => {
+            TermShape::Map => {
                 self.whole(term)?;
                 return Ok(ExpressionKind::Open);
             }
-            Look::Cell(head, rest) => {
+            TermShape::Cell(head, rest) => {
                 // As in a head: a list of constants is one constant.
                 let mark = self.mark();
                 let mut all = ExpressionKind::Literal;
@@ -486,7 +491,7 @@ impl<T: Terms> TemplateReader<'_, T> {
                 }
                 return Ok(all);
             }
-            Look::Tuple(arity) => return self.tuple(term, arity, depth),
+            TermShape::Tuple(arity) => return self.tuple(term, arity, depth),
         }
         Ok(ExpressionKind::Literal)
     }
@@ -498,12 +503,12 @@ impl<T: Terms> TemplateReader<'_, T> {
         let mut parts = self.terms.elements(term);
         let first = parts.next().ok_or(Whole)?;
         wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
-        let name = match self.terms.look(first) {
-            Look::Tuple(inner) if arity == 1 => {
+        let name = match self.terms.shape(first) {
+            TermShape::Tuple(inner) if arity == 1 => {
                 drop(parts);
                 return self.built(first, inner, depth);
             }
-            Look::Atom(name) => name,
+            TermShape::Atom(name) => name,
             _ => return Err(Whole),
         };
         self.atom(name);
@@ -530,10 +535,10 @@ impl<T: Terms> TemplateReader<'_, T> {
 
     /// Reads the X of `{const,X}`.
     fn constant(&mut self, constant: T::Term) -> Result<ExpressionKind, Whole> {
-        match self.terms.look(constant) {
-            Look::Atom(_) | Look::Nil | Look::Map => self.whole(constant)?,
-            Look::Leaf(class) => self.hole(class, constant),
-            Look::Cell(..) | Look::Tuple(_) => self.hole(Class::Other, constant),
+        match self.terms.shape(constant) {
+            TermShape::Atom(_) | TermShape::Nil | TermShape::Map => self.whole(constant)?,
+            TermShape::Leaf(class) => self.hole(class, constant),
+            TermShape::Cell(..) | TermShape::Tuple(_) => self.hole(Class::Other, constant),
         }
         Ok(ExpressionKind::Constant)
     }
@@ -599,7 +604,7 @@ enum Place {
 
 impl Bytes<'_> {
     /// The list whose first element is at `at`. It has `left` elements.
-    fn cell(&self, at: usize, left: usize, is_proper: bool) -> Look<Place> {
+    fn cell(&self, at: usize, left: usize, is_proper: bool) -> TermShape<Place> {
         // The rest of the list is an element less. Without elements, it is the tail.
         let next = at + larder_term::skip(&self.0[at..]);
         let rest = match (left - 1, is_proper) {
@@ -611,14 +616,14 @@ impl Bytes<'_> {
                 is_proper,
             },
         };
-        Look::Cell(Place::Term(at), rest)
+        TermShape::Cell(Place::Term(at), rest)
     }
 }
 
 impl Terms for Bytes<'_> {
     type Term = Place;
 
-    fn look(&self, place: Place) -> Look<Place> {
+    fn shape(&self, place: Place) -> TermShape<Place> {
         let at = match place {
             Place::Term(at) => at,
             Place::Rest {
@@ -626,23 +631,23 @@ impl Terms for Bytes<'_> {
                 left,
                 is_proper,
             } => return self.cell(at, left, is_proper),
-            Place::End => return Look::Nil,
+            Place::End => return TermShape::Nil,
         };
         let run = &self.0[at..];
         // The head of the encoding says which kind it is.
         match wire::open(run) {
-            (Head::Tuple(arity), _) => Look::Tuple(arity),
+            (Head::Tuple(arity), _) => TermShape::Tuple(arity),
             (Head::List(n), body) => self.cell(at + body, n, true),
             (Head::Improper(n), body) => self.cell(at + body, n, false),
-            (Head::Map(_), _) => Look::Map,
+            (Head::Map(_), _) => TermShape::Map,
             (Head::Leaf, _) => match (run[0], wire::atom(run), wire::int(run)) {
-                (_, Some(atom), _) => Look::Atom(atom),
-                (_, _, Some(_)) => Look::Leaf(Class::Int),
-                (tags::NIL, ..) => Look::Nil,
-                (tags::FLOAT, ..) => Look::Leaf(Class::Float),
+                (_, Some(atom), _) => TermShape::Atom(atom),
+                (_, _, Some(_)) => TermShape::Leaf(Class::Int),
+                (tags::NIL, ..) => TermShape::Nil,
+                (tags::FLOAT, ..) => TermShape::Leaf(Class::Float),
                 _ => match wire::binary(run) {
-                    Some(bytes) if bytes.len() <= LONGEST_PLAIN => Look::Leaf(Class::Plain),
-                    _ => Look::Leaf(Class::Other),
+                    Some(bytes) if bytes.len() <= LONGEST_PLAIN => TermShape::Leaf(Class::Plain),
+                    _ => TermShape::Leaf(Class::Other),
                 },
             },
         }

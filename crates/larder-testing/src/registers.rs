@@ -3,7 +3,8 @@
 use crate::history::{Recorder, Specification, Subject};
 use crate::{key, put, remove, Hashes};
 use larder_index::{
-    pin, Batch, Change, Direction, Hint, Key, Lookup, Previous, Shorts, Start, Unique, SHORT,
+    pin, Batch, Change, Direction, Hint, Key, Lookup, Previous, ShortValues, Start, Unique,
+    SHORT_VALUE,
 };
 
 /// An operation on the value under one key. What it answered is None in the event of its call.
@@ -94,7 +95,7 @@ impl Registers for Box<dyn Unique> {
     fn read(&self, k: u64) -> Option<u64> {
         let (bytes, other, guard) = (k.to_be_bytes(), (k + 1).to_be_bytes(), pin());
         let [key, other] = [&bytes, &other].map(|bytes| key(bytes, Hashes::Good));
-        let short = |got: Lookup, out: &[u8; SHORT]| match got {
+        let short = |got: Lookup, out: &[u8; SHORT_VALUE]| match got {
             Lookup::Absent => None,
             Lookup::Short(len) => Some(number(&out[..len])),
             Lookup::Long => panic!("a value has eight bytes"),
@@ -102,14 +103,14 @@ impl Registers for Box<dyn Unique> {
         // The ways to read must agree, so each key uses another one.
         match k % 4 {
             0 | 2 => {
-                let mut out = [0; SHORT];
-                short(self.get_short(&guard, key, &mut out, None), &out)
+                let mut out = [0; SHORT_VALUE];
+                short(self.get_into(&guard, key, &mut out, None), &out)
             }
             1 => {
                 // Together with another key, as lookups in bulk do.
-                let mut shorts = Shorts::default();
-                self.get_short_many(&guard, &[other, key], true, &mut shorts);
-                let (got, out) = shorts.get(1);
+                let mut short_values = ShortValues::default();
+                self.get_many(&guard, &[other, key], true, &mut short_values);
+                let (got, out) = short_values.get(1);
                 short(got, out)
             }
             _ => {
@@ -207,11 +208,11 @@ impl Registers for Box<dyn Unique> {
 
 /// Adds to a value that is read first, and replaced if it is still the same.
 fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
-    let (guard, mut out) = (pin(), [0; SHORT]);
+    let (guard, mut out) = (pin(), [0; SHORT_VALUE]);
     // Read, compute, and put if the value is still what was read. Otherwise, read again.
     loop {
         let mut hint = Hint::default();
-        let found = index.find_short(&guard, key, &mut out, None, &mut hint);
+        let found = index.get_with_hint(&guard, key, &mut out, None, &mut hint);
         let old = match found {
             Lookup::Absent => None,
             Lookup::Short(len) => Some(&out[..len]),
@@ -219,8 +220,8 @@ fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
         };
         let sum = old.map_or(0, number) + by;
         let new = sum.to_be_bytes();
-        // The hint of the lookup says where the entry is, so that `put_near` needn't search.
-        let was = index.put_near(&guard, key, &new, &hint, &mut |now| now == old);
+        // The hint of the lookup says where the entry is, so that `put_with_hint` needn't search.
+        let was = index.put_with_hint(&guard, key, &new, &hint, &mut |now| now == old);
         if was != Previous::Refused {
             assert_eq!(was == Previous::Present, old.is_some());
             return sum;

@@ -1,4 +1,4 @@
-//! A test of `Unique::unchanged`: batches that an index says are still true, while others write.
+//! A test of `Unique::is_unchanged`: batches that an index says are still true, while others write.
 //!
 //! ```text
 //!   writer   for each n: removes key n, puts another, then says so
@@ -49,7 +49,7 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
         let before = gone.load(SeqCst);
         let first = key(batch.key(0), Hashes::Good);
         // The answer `false` is always allowed. How often it comes is counted.
-        if !index.unchanged(&pin(), first, seen) {
+        if !index.is_unchanged(&pin(), first, seen) {
             found.1 += 1;
             continue;
         }

@@ -3,7 +3,8 @@
 use crate::OracleUnique;
 use crate::*;
 use larder_index::{
-    pin, Batch, Change, Container, Lookup, Previous, Shorts, Start, Stats, Unique, SHORT, TOGETHER,
+    pin, Batch, Change, Container, Lookup, Previous, ShortValues, Start, Stats, Unique,
+    MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
 };
 use proptest::prelude::*;
 
@@ -16,9 +17,9 @@ pub enum UniqueOp {
     Remove(u16),
     Keep(u16),
     Get(u16),
-    GetShort(u16),
-    /// From which key on, how many, and whether they are said to be far.
-    GetShortMany(u16, usize, bool),
+    GetInto(u16),
+    /// From which key on, how many, and whether to prefetch them first.
+    GetMany(u16, usize, bool),
     PutIf(u16, usize, bool),
     RemoveIf(u16, bool),
     UpdateWith(u16, usize),
@@ -42,8 +43,8 @@ pub fn op(keys: u16) -> impl Strategy<Value = UniqueOp> {
         5 => (0..keys).prop_map(UniqueOp::Remove),
         1 => (0..keys).prop_map(UniqueOp::Keep),
         2 => (0..keys).prop_map(UniqueOp::Get),
-        2 => (0..keys).prop_map(UniqueOp::GetShort),
-        1 => (0..keys, 0..=TOGETHER, any::<bool>()).prop_map(|(k, n, far)| UniqueOp::GetShortMany(k, n, far)),
+        2 => (0..keys).prop_map(UniqueOp::GetInto),
+        1 => (0..keys, 0..=MAX_KEYS_PER_LOOKUP, any::<bool>()).prop_map(|(k, n, prefetch_first)| UniqueOp::GetMany(k, n, prefetch_first)),
         6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, holds)| UniqueOp::PutIf(k, n, holds)),
         4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, holds)| UniqueOp::RemoveIf(k, holds)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdateWith(k, n)),
@@ -165,10 +166,11 @@ fn get(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) {
     note(seen, found.then_some(&out[3..]));
 }
 
-fn get_short(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
-    let (bytes, mut out, mut long, mut whole) = (key_bytes(k), [7; SHORT], vec![9], Vec::new());
+fn get_into(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
+    let (bytes, mut out, mut long, mut whole) =
+        (key_bytes(k), [7; SHORT_VALUE], vec![9], Vec::new());
     // Buffers begin with recognisable bytes, to see what is written and what isn't.
-    let got = index.get_short(&pin(), key(&bytes, how), &mut out, Some(&mut long));
+    let got = index.get_into(&pin(), key(&bytes, how), &mut out, Some(&mut long));
     index.get(&pin(), key(&bytes, how), &mut whole);
     // A long value goes to the vector. Otherwise the vector is unchanged.
     assert_eq!(
@@ -183,7 +185,7 @@ fn get_short(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
 }
 
 /// Notes what a short lookup found; whether it was long.
-fn note_short(got: Lookup, out: &[u8; SHORT], seen: &mut Rows) -> bool {
+fn note_short(got: Lookup, out: &[u8; SHORT_VALUE], seen: &mut Rows) -> bool {
     let len = match got {
         Lookup::Short(len) => Some(len),
         Lookup::Long => Some(0),
@@ -193,9 +195,9 @@ fn note_short(got: Lookup, out: &[u8; SHORT], seen: &mut Rows) -> bool {
     got == Lookup::Long
 }
 
-fn get_short_many(
+fn get_many(
     index: &dyn Unique,
-    (k, count, far): (u16, usize, bool),
+    (k, count, prefetch_first): (u16, usize, bool),
     how: Hashes,
     seen: &mut Rows,
 ) -> bool {
@@ -204,10 +206,10 @@ fn get_short_many(
         .map(|i| key_bytes(k.wrapping_add(i)))
         .collect();
     let keys: Vec<_> = bytes.iter().map(|bytes| key(bytes, how)).collect();
-    let mut shorts = Shorts::default();
-    index.get_short_many(&pin(), &keys, far, &mut shorts);
+    let mut short_values = ShortValues::default();
+    index.get_many(&pin(), &keys, prefetch_first, &mut short_values);
     // Compare all of them, and say whether one was long.
-    let found = (0..count).map(|i| shorts.get(i));
+    let found = (0..count).map(|i| short_values.get(i));
     found.fold(false, |long, (got, out)| note_short(got, out, seen) || long)
 }
 
@@ -260,8 +262,10 @@ pub fn apply(index: &dyn Unique, op: &UniqueOp, how: Hashes) -> Rows {
             get(index, k, how, &mut seen);
             false
         }
-        UniqueOp::GetShort(k) => get_short(index, k, how, &mut seen),
-        UniqueOp::GetShortMany(k, n, far) => get_short_many(index, (k, n, far), how, &mut seen),
+        UniqueOp::GetInto(k) => get_into(index, k, how, &mut seen),
+        UniqueOp::GetMany(k, n, prefetch_first) => {
+            get_many(index, (k, n, prefetch_first), how, &mut seen)
+        }
         UniqueOp::PutIf(k, n, holds) => change_if(index, k, how, Some(n), holds, &mut seen),
         UniqueOp::RemoveIf(k, holds) => change_if(index, k, how, None, holds, &mut seen),
         UniqueOp::Step(k, which) => step(index, k, how, which, &mut seen),

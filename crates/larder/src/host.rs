@@ -100,4 +100,4 @@ pub use crate::versions::{
 
 #[cfg(feature = "mimalloc")]
 pub use larder_index::Allocator;
-pub use larder_index::{Direction, Guard, TOGETHER};
+pub use larder_index::{Direction, Guard, MAX_KEYS_PER_LOOKUP};

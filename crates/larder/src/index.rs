@@ -211,9 +211,9 @@ impl Index {
         }
     }
 
-    /// Whether the entries around a key are still those that were read (`Unique::unchanged`).
-    pub(crate) fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
-        either!(self, ix => ix.unchanged(guard, key, seen))
+    /// Whether the entries around a key are still those that were read (`Unique::is_unchanged`).
+    pub(crate) fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        either!(self, ix => ix.is_unchanged(guard, key, seen))
     }
 
     /// Reads a batch of entries, beginning at `start`.

@@ -1,6 +1,6 @@
 //! Index keys: encoding terms as a table's keys, and batches of keys, whose cache misses overlap.
 
-use larder_index::{Key, TOGETHER};
+use larder_index::{Key, MAX_KEYS_PER_LOOKUP};
 use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
 use larder_term::{Encoder, Mode, TermRef};
 use smallvec::SmallVec;
@@ -103,7 +103,7 @@ impl KeyList {
 
 /// A batch of neighbouring keys of a list, with their hashes.
 pub(crate) struct KeyBatch<'k> {
-    keys: SmallVec<[Key<'k>; TOGETHER]>,
+    keys: SmallVec<[Key<'k>; MAX_KEYS_PER_LOOKUP]>,
 }
 
 impl<'k> KeyBatch<'k> {
@@ -113,10 +113,11 @@ impl<'k> KeyBatch<'k> {
         }
     }
 
-    /// Takes `left` keys, at most `TOGETHER`. `key` returns the i-th one, from 0.
+    /// Takes `left` keys, at most `MAX_KEYS_PER_LOOKUP`. `key` returns the i-th one, from 0.
     pub(crate) fn fill(&mut self, left: usize, key: impl FnMut(usize) -> Key<'k>) {
         self.keys.clear();
-        self.keys.extend((0..left.min(TOGETHER)).map(key));
+        self.keys
+            .extend((0..left.min(MAX_KEYS_PER_LOOKUP)).map(key));
     }
 
     /// The keys.

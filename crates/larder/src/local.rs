@@ -22,7 +22,7 @@
 use crate::keys::KeyList;
 use crate::read_ahead::ReadAhead;
 use crossbeam_epoch::{Guard, LocalHandle};
-use larder_index::{Shorts, Values};
+use larder_index::{ShortValues, Values};
 use larder_term::object::ObjectBuf;
 use std::cell::Cell;
 
@@ -37,7 +37,7 @@ pub struct Local {
     /// Several values that are copied from an index.
     pub(crate) values: Values,
     /// Short values of several keys, copied by one lookup of a batch of keys.
-    pub(crate) shorts: Shorts,
+    pub(crate) short_values: ShortValues,
     /// A compressed object, unpacked.
     pub(crate) plain: Vec<u8>,
     /// The object that a caller's function writes. Empty between calls.
@@ -61,7 +61,7 @@ impl Local {
             // A few cache lines, which most values fit into.
             value: Vec::with_capacity(256),
             values: Values::default(),
-            shorts: Shorts::default(),
+            short_values: ShortValues::default(),
             plain: Vec::new(),
             object: ObjectBuf::new(),
             read_ahead: ReadAhead::default(),

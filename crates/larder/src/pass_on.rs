@@ -43,13 +43,13 @@ macro_rules! pass_on_scans {
             self.index.scan(guard, start, direction, batch);
         }
 
-        fn unchanged(
+        fn is_unchanged(
             &self,
             guard: &larder_index::Guard,
             key: larder_index::Key<'_>,
             seen: larder_index::Seen,
         ) -> bool {
-            self.index.unchanged(guard, key, seen)
+            self.index.is_unchanged(guard, key, seen)
         }
     };
 }

@@ -18,7 +18,7 @@
 //!
 //! 1. A step that continues is answered from the batch, if the batch's stamp is still valid.
 //! 2. If the table was changed, ask the index whether the leaf still has the version that was read
-//!    (`Unique::unchanged`). Such a step finds its leaf, but doesn't search it.
+//!    (`Unique::is_unchanged`). Such a step finds its leaf, but doesn't search it.
 //! 3. Otherwise read the index: one entry, and if the step continues, some entries behind it, four
 //!    times as many as the last time.
 //!

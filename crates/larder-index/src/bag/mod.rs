@@ -343,8 +343,8 @@ impl<R: KeyRule> Multi for Bag<R> {
         scan::step(self, guard, key, batch)
     }
 
-    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
-        self.entries.unchanged(guard, key, seen)
+    fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        self.entries.is_unchanged(guard, key, seen)
     }
 
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {

@@ -9,7 +9,7 @@ use crate::scratch::with_scratch;
 use crate::traits::step_by_scan;
 use crate::{
     Batch, Container, Direction, Key, LeafConfig, Lookup, MarkedPredicate, MarkedUpdater,
-    Predicate, Previous, Ranked, Start, Stats, Unique, Updater, SHORT,
+    Predicate, Previous, Ranked, Start, Stats, Unique, Updater, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
 
@@ -49,14 +49,14 @@ impl Unique for KeyOrder {
         self.0.prefetch(guard, keys.iter().map(|key| key.bytes));
     }
 
-    fn get_short(
+    fn get_into(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        self.0.get_short(guard, key.bytes, out, long)
+        self.0.get_into(guard, key.bytes, out, long)
     }
 
     fn put(
@@ -69,18 +69,18 @@ impl Unique for KeyOrder {
         self.0.put(guard, key.bytes, value, predicate)
     }
 
-    fn find_short<'g>(
+    fn get_with_hint<'g>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
         hint: &mut Hint<'g>,
     ) -> Lookup {
-        self.0.find_short(guard, key.bytes, out, long, hint)
+        self.0.get_with_hint(guard, key.bytes, out, long, hint)
     }
 
-    fn put_near(
+    fn put_with_hint(
         &self,
         guard: &Guard,
         key: Key<'_>,
@@ -88,7 +88,8 @@ impl Unique for KeyOrder {
         hint: &Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        self.0.put_near(guard, key.bytes, value, hint, predicate)
+        self.0
+            .put_with_hint(guard, key.bytes, value, hint, predicate)
     }
 
     fn remove(

@@ -231,7 +231,7 @@ impl<'g> TreeLeaf<'g> {
     /// Whether no thread has written since `version` was loaded. If so, everything that was read
     /// since is consistent.
     #[inline]
-    pub(super) fn unchanged(self, version: u64) -> bool {
+    pub(super) fn is_unchanged(self, version: u64) -> bool {
         self.head().version.validate(version)
     }
 

@@ -18,7 +18,7 @@ use crate::btree::view::{SearchResult, TreeView};
 use crate::hint::Hint;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
-use crate::{Lookup, SHORT};
+use crate::{Lookup, SHORT_VALUE};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
@@ -59,13 +59,13 @@ impl BPlusTree {
         })
     }
 
-    /// See [`Unique::get_short`](crate::Unique::get_short).
+    /// See [`Unique::get_into`](crate::Unique::get_into).
     #[inline]
-    pub(crate) fn get_short(
+    pub(crate) fn get_into(
         &self,
         guard: &Guard,
         position: &[u8],
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         self.read(guard, position, |view, spot| {
@@ -73,12 +73,12 @@ impl BPlusTree {
         })
     }
 
-    /// See [`Unique::find_short`](crate::Unique::find_short).
-    pub(crate) fn find_short<'g>(
+    /// See [`Unique::get_with_hint`](crate::Unique::get_with_hint).
+    pub(crate) fn get_with_hint<'g>(
         &self,
         guard: &'g Guard,
         position: &[u8],
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         mut long: Option<&mut Vec<u8>>,
         hint: &mut Hint<'g>,
     ) -> Lookup {
@@ -204,7 +204,7 @@ fn read_leaf<'g, T>(
 fn copy_short(
     view: &TreeView<'_>,
     record: Option<Record>,
-    out: &mut [u8; SHORT],
+    out: &mut [u8; SHORT_VALUE],
     long: &mut Option<&mut Vec<u8>>,
 ) -> Result<Lookup, Torn> {
     // Absent, short or long. A long value is only copied if the caller wants it.

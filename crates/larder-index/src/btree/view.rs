@@ -25,7 +25,7 @@ use crate::memory::prefetch;
 use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{self, Torn};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use crate::{Batch, SHORT};
+use crate::{Batch, SHORT_VALUE};
 use std::cmp::Ordering;
 
 /// A view of a leaf's content.
@@ -107,7 +107,7 @@ impl<'g> TreeView<'g> {
     /// Whether everything that was read so far is correct.
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
-        self.version.is_none_or(|v| self.leaf.unchanged(v))
+        self.version.is_none_or(|v| self.leaf.is_unchanged(v))
     }
 
     #[inline]
@@ -478,7 +478,7 @@ impl<'g> TreeView<'g> {
     pub(crate) fn copy_short(
         &self,
         record: &Record,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
     ) -> Result<Option<usize>, Torn> {
         // An outside value is immutable. It is read after the version was validated (invariant 3).
         if record.is_outside() {
@@ -490,7 +490,7 @@ impl<'g> TreeView<'g> {
             return Ok(Some(value.len()));
         }
         let value = record.value();
-        if value > SHORT {
+        if value > SHORT_VALUE {
             return Ok(None);
         }
         words::copy_short(self.words, record.value_at(), value, out)?;

@@ -362,8 +362,8 @@ impl BPlusTree {
         self.put_found::<false>(guard, found, value, |old, _| predicate(old))
     }
 
-    /// See [`Unique::put_near`](crate::Unique::put_near).
-    pub(crate) fn put_near(
+    /// See [`Unique::put_with_hint`](crate::Unique::put_with_hint).
+    pub(crate) fn put_with_hint(
         &self,
         guard: &Guard,
         position: &[u8],

@@ -8,7 +8,7 @@ use crate::hash::bucket::{copy_out, Bucket};
 use crate::hash::leaf::HashView;
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
-use crate::{Lookup, SHORT};
+use crate::{Lookup, SHORT_VALUE};
 
 /// An entry that was found.
 #[derive(Clone, Copy)]
@@ -39,9 +39,9 @@ impl Hit<'_> {
 
     /// Copies the value, which is in the bucket, to `out`, if it fits.
     #[inline]
-    pub(crate) fn copy_short(&self, out: &mut [u8; SHORT]) -> Lookup {
+    pub(crate) fn copy_short(&self, out: &mut [u8; SHORT_VALUE]) -> Lookup {
         let len = self.value_len();
-        if len > SHORT {
+        if len > SHORT_VALUE {
             return Lookup::Long;
         }
         self.bucket.each_word(self.from, len, |done, word| {
@@ -144,7 +144,11 @@ impl HashView<'_> {
 
     /// Copies the value of a hit to `out`, if it fits.
     #[inline]
-    pub(crate) fn copy_short(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Lookup, Torn> {
+    pub(crate) fn copy_short(
+        &self,
+        hit: &Hit<'_>,
+        out: &mut [u8; SHORT_VALUE],
+    ) -> Result<Lookup, Torn> {
         if hit.outside {
             return self.copy_short_outside(hit, out);
         }
@@ -152,7 +156,11 @@ impl HashView<'_> {
     }
 
     #[cold]
-    fn copy_short_outside(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Lookup, Torn> {
+    fn copy_short_outside(
+        &self,
+        hit: &Hit<'_>,
+        out: &mut [u8; SHORT_VALUE],
+    ) -> Result<Lookup, Torn> {
         let value = self.object(self.handle(hit))?.value();
         let Some(to) = out.get_mut(..value.len()) else {
             return Ok(Lookup::Long);

@@ -85,7 +85,7 @@ use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
     Batch, Container, Direction, Key, Lookup, MarkedPredicate, MarkedUpdater, Predicate, Previous,
-    Seen, Shorts, Start, Stats, Unique, Updater, SHORT, TOGETHER,
+    Seen, ShortValues, Start, Stats, Unique, Updater, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -167,22 +167,29 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         }
     }
 
-    fn get_short(
+    fn get_into(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        self.get_short_at(guard, self.locate(guard, key), key, out, long)
+        self.get_into_at(guard, self.locate(guard, key), key, out, long)
     }
 
-    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], _far: bool, out: &mut Shorts) {
-        // `far` makes no difference: `locate` prefetches all leaves before the first is searched.
+    fn get_many(
+        &self,
+        guard: &Guard,
+        keys: &[Key<'_>],
+        _prefetch_first: bool,
+        out: &mut ShortValues,
+    ) {
+        // `prefetch_first` makes no difference: `locate` prefetches all leaves before the first is
+        // searched.
         let places = keys.iter().map(|&key| (key, self.locate(guard, key)));
-        let places: SmallVec<[_; TOGETHER]> = places.take(TOGETHER).collect();
+        let places: SmallVec<[_; MAX_KEYS_PER_LOOKUP]> = places.take(MAX_KEYS_PER_LOOKUP).collect();
         out.fill(places.iter(), |&(key, place), value| {
-            self.get_short_at(guard, place, key, value, None)
+            self.get_into_at(guard, place, key, value, None)
         });
     }
 
@@ -212,20 +219,20 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         self.put_found::<false>(guard, key, found, value, |old, _| predicate(old))
     }
 
-    fn find_short<'g>(
+    fn get_with_hint<'g>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
         hint: &mut Hint<'g>,
     ) -> Lookup {
-        let (found, near) = self.find_short_at(guard, self.locate(guard, key), key, out, long);
+        let (found, near) = self.get_with_hint_at(guard, self.locate(guard, key), key, out, long);
         *hint = near;
         found
     }
 
-    fn put_near(
+    fn put_with_hint(
         &self,
         guard: &Guard,
         key: Key<'_>,
@@ -252,7 +259,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         self.remove_if(guard, key, |leaf, hit| predicate(leaf.value(hit)))
     }
 
-    fn remove_read(
+    fn remove_scanned(
         &self,
         guard: &Guard,
         key: Key<'_>,
@@ -268,7 +275,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             return false;
         };
         // An unordered batch lists the leaf's entries in the order of their slot entries. If the
-        // version is still the same, they are all in the same places (see `unchanged`).
+        // version is still the same, they are all in the same places (see `is_unchanged`).
         if !batch.unordered || !leaf.was_at(seen.version) || !predicate() {
             return false;
         }
@@ -413,7 +420,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         }
     }
 
-    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+    fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         // The version that is found under a key only grows, also when its leaf is replaced (see
         // `seqlock::version`). So an equal version means the same leaf with the same entries.
         seen.index == self.number

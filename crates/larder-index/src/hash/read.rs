@@ -26,7 +26,7 @@ use crate::hint::Hint;
 use crate::memory::prefetch;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
-use crate::{Batch, Key, Lookup, Seen, SHORT};
+use crate::{Batch, Key, Lookup, Seen, SHORT_VALUE};
 use crossbeam_epoch::Guard;
 
 impl<R: KeyRule> HashOrder<R> {
@@ -138,33 +138,33 @@ impl<R: KeyRule> HashOrder<R> {
         })
     }
 
-    /// [`Unique::get_short`](crate::Unique::get_short) of a key that `locate` has located.
+    /// [`Unique::get_into`](crate::Unique::get_into) of a key that `locate` has located.
     #[inline]
-    pub(super) fn get_short_at(
+    pub(super) fn get_into_at(
         &self,
         guard: &Guard,
         place: (HashLeaf<'_>, Home<'_>),
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        self.find_short_at(guard, place, key, out, long).0
+        self.get_with_hint_at(guard, place, key, out, long).0
     }
 
-    /// [`Unique::find_short`](crate::Unique::find_short) of a key that `locate` has located.
+    /// [`Unique::get_with_hint`](crate::Unique::get_with_hint) of a key that `locate` has located.
     #[inline(always)]
-    pub(super) fn find_short_at<'g>(
+    pub(super) fn get_with_hint_at<'g>(
         &self,
         guard: &Guard,
         (leaf, home): (HashLeaf<'g>, Home<'g>),
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         mut long: Option<&mut Vec<u8>>,
     ) -> (Lookup, Hint<'g>) {
         // The closure sees bytes that aren't validated yet, so it only copies them.
         let found = self.try_read_at((leaf, home), key, |hit| {
             let found = match (hit, &mut long) {
-                (Some(hit), Some(long)) if hit.value_len() > SHORT => {
+                (Some(hit), Some(long)) if hit.value_len() > SHORT_VALUE => {
                     long.clear();
                     hit.copy(long);
                     Lookup::Long
@@ -180,18 +180,18 @@ impl<R: KeyRule> HashOrder<R> {
                 (found, hit.map_or_else(Hint::default, hint))
             }
             Err(Torn) => {
-                let found = self.get_short_general(guard, key, out, long);
+                let found = self.get_into_general(guard, key, out, long);
                 (found, Hint::default())
             }
         }
     }
 
     #[inline(never)]
-    fn get_short_general(
+    fn get_into_general(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         // The closure may run several times. Each attempt overwrites what the one before has

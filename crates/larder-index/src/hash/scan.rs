@@ -213,8 +213,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Reads the entries behind the bound from the leaf, a leaf of the index with this number.
     #[inline]
     fn read(mut self, index: u64, batch: &mut Batch) -> Result<LeafEnd, Torn> {
-        // Record the version in the batch. A later removal or step may rely on it (`remove_read`,
-        // `unchanged`).
+        // Record the version in the batch. A later removal or step may rely on it
+        // (`remove_scanned`, `is_unchanged`).
         batch.seen = Some(Seen {
             index,
             version: self.view.version(),

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-/// Where a batch was read, for [`Unique::unchanged`](super::Unique::unchanged).
+/// Where a batch was read, for [`Unique::is_unchanged`](super::Unique::is_unchanged).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The number of the index, which is unique in this process.

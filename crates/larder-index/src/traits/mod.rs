@@ -38,7 +38,7 @@ pub use batch::{Batch, Seen, HEAD};
 pub use container::Container;
 pub(crate) use key::HASH;
 pub use key::{Direction, Key, Start};
-pub use lookup::{Lookup, Shorts, SHORT, TOGETHER};
+pub use lookup::{Lookup, ShortValues, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 pub use multi::{Multi, ObjectHash, Objects};
 pub use stats::Stats;
 pub(crate) use unique::step_by_scan;

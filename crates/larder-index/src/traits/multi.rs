@@ -127,8 +127,9 @@ pub trait Multi: Container {
         step_keys_by_scan(self, guard, key, batch)
     }
 
-    /// Like `Unique::unchanged`, but only for the keys of a batch: their objects may have changed.
-    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+    /// Like `Unique::is_unchanged`, but only for the keys of a batch: their objects may have
+    /// changed.
+    fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         let _ = (guard, key, seen);
         false
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Batch, Change, Container, Direction, Key, Lookup, MarkedPredicate, MarkedUpdater, Predicate,
-    Previous, Seen, Shorts, Start, Updater, SHORT,
+    Previous, Seen, ShortValues, Start, Updater, SHORT_VALUE,
 };
 use crate::hint::Hint;
 use crate::ranked::Ranked;
@@ -37,14 +37,14 @@ pub trait Unique: Container {
     /// and must not call the index. Returns whether the index was changed.
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool;
 
-    /// Like `get`, for values that are probably short. A value of at most [`SHORT`] bytes is copied
-    /// to the beginning of `out`. The other bytes of `out` are unspecified. A longer value replaces
-    /// the content of `long`, if that is given.
-    fn get_short(
+    /// Like `get`, for values that are probably short. A value of at most [`SHORT_VALUE`] bytes is
+    /// copied to the beginning of `out`. The other bytes of `out` are unspecified. A longer value
+    /// replaces the content of `long`, if that is given.
+    fn get_into(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         // `get` appends to a buffer, so the length of the value is known before any of it is
@@ -62,14 +62,21 @@ pub trait Unique: Container {
         })
     }
 
-    /// Like `get_short` of each of the keys, at most [`TOGETHER`](super::TOGETHER). If `far` is
-    /// set, first prefetches the memory of all of them, so that the cache misses overlap.
-    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
-        if far {
+    /// Like `get_into` of each of the keys, at most
+    /// [`MAX_KEYS_PER_LOOKUP`](super::MAX_KEYS_PER_LOOKUP). If `prefetch_first` is set, first
+    /// prefetches the memory of all of them, so that the cache misses overlap.
+    fn get_many(
+        &self,
+        guard: &Guard,
+        keys: &[Key<'_>],
+        prefetch_first: bool,
+        out: &mut ShortValues,
+    ) {
+        if prefetch_first {
             self.prefetch(guard, keys);
         }
         out.fill(keys.iter(), |&key, value| {
-            self.get_short(guard, key, value, None)
+            self.get_into(guard, key, value, None)
         });
     }
 
@@ -96,23 +103,23 @@ pub trait Unique: Container {
         was
     }
 
-    /// Like `get_short` with a buffer for long values. Writes to `hint`, which is `default`, where
-    /// the value was found, for a `put_near` under the same key.
-    fn find_short<'g>(
+    /// Like `get_into` with a buffer for long values. Writes to `hint`, which is `default`, where
+    /// the value was found, for a `put_with_hint` under the same key.
+    fn get_with_hint<'g>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
         _hint: &mut Hint<'g>,
     ) -> Lookup {
-        self.get_short(guard, key, out, long)
+        self.get_into(guard, key, out, long)
     }
 
-    /// Like `put`. `hint` is that of a `find_short` under the same key, in this index or another
+    /// Like `put`. `hint` is that of a `get_with_hint` under the same key, in this index or another
     /// one, with a guard that is still pinned. If it is of this index, and its leaf hasn't changed
     /// since, this saves the search. Otherwise it has no effect.
-    fn put_near(
+    fn put_with_hint(
         &self,
         guard: &Guard,
         key: Key<'_>,
@@ -185,7 +192,7 @@ pub trait Unique: Container {
     /// `predicate` is called once, under the lock, before anything is changed. Returns `false`, and
     /// changes nothing, if the leaf has changed since the scan, if the index can't tell, or if
     /// `predicate` returns `false`.
-    fn remove_read(
+    fn remove_scanned(
         &self,
         guard: &Guard,
         key: Key<'_>,
@@ -244,7 +251,7 @@ pub trait Unique: Container {
     /// the batch, and `key` is one of its keys. If the result is `true`, there is no other entry
     /// between two neighbouring ones of the batch. Returns `false` if the index can't tell.
     /// Linearisation point: the load of the leaf's version.
-    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+    fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         let _ = (guard, key, seen);
         false
     }
@@ -252,9 +259,9 @@ pub trait Unique: Container {
     /// Fills `batch`, which is cleared first, with the entry next to `key` in a direction. `key`
     /// need not be in the index. Without a `key`, the entry is the first one in the direction. If
     /// there is no such entry, the batch is empty and `done`. Its `resume` must not be used. If
-    /// there is no `key` and the batch has a `seen`, the entry is the first one as long as it is
-    /// `unchanged`. Returns whether there was a value under `key` at some instant during the call.
-    /// O(1) (ordered: O(log n)).
+    /// there is no `key` and the batch has a `seen`, the entry is the first one as long as
+    /// `is_unchanged` says so. Returns whether there was a value under `key` at some instant during
+    /// the call. O(1) (ordered: O(log n)).
     fn step(
         &self,
         guard: &Guard,

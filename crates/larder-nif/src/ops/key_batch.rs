@@ -12,7 +12,7 @@ use crate::layout::{self, NIL};
 use crate::sys::*;
 use crate::tables::{self, answer, asker};
 use crate::terms::{atoms, decode};
-use larder::host::{KeyList, Local, Stored, Table, TOGETHER};
+use larder::host::{KeyList, Local, Stored, Table, MAX_KEYS_PER_LOOKUP};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn gather(
     table: &Table,
     list: Word,
     keys: &mut KeyList,
-    words: &mut SmallVec<[Word; TOGETHER]>,
+    words: &mut SmallVec<[Word; MAX_KEYS_PER_LOOKUP]>,
 ) -> Result<Word, Raise> {
     let mut rest = list;
     // A slice is limited by the number of keys, and by their bytes, as keys may be long.

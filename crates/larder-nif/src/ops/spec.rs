@@ -23,8 +23,8 @@ use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Unreadable, Writer};
 use larder::host::Budget;
 use larder_matchspec::{
-    compile_pattern, Class, Code, CompileError, Context, Fault, Found, Look, Outcome, Pattern,
-    Prepared, Program, Scratch, Template, Terms, Value, Values, LONGEST_PLAIN,
+    compile_pattern, ArgumentTerms, Class, Code, CompileError, Context, Fault, Outcome, Pattern,
+    Prepared, Program, Scratch, Template, TermShape, Terms, Value, Values, LONGEST_PLAIN,
 };
 use larder_term::{Atom, Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
@@ -108,37 +108,37 @@ impl Terms for Words {
     type Term = Word;
 
     #[inline]
-    fn look(&self, word: Word) -> Look<Word> {
+    fn shape(&self, word: Word) -> TermShape<Word> {
         // The most frequent kinds come first.
         if let Some((head, tail)) = layout::cell(word) {
-            return Look::Cell(head, tail);
+            return TermShape::Cell(head, tail);
         }
         if layout::is_atom(word) {
-            return Look::Atom(Atom::trusted(atoms::id_of(self.0, word)));
+            return TermShape::Atom(Atom::trusted(atoms::id_of(self.0, word)));
         }
         if word == layout::NIL {
-            return Look::Nil;
+            return TermShape::Nil;
         }
         if !layout::is_boxed(word) {
             let is_small = layout::small(word).is_some();
-            return Look::Leaf(if is_small { Class::Int } else { Class::Other });
+            return TermShape::Leaf(if is_small { Class::Int } else { Class::Other });
         }
         match layout::kind(word) {
-            Kind::Tuple => Look::Tuple(layout::tuple(word).map_or(0, <[Word]>::len)),
-            Kind::Map => Look::Map,
-            Kind::Float => Look::Leaf(Class::Float),
+            Kind::Tuple => TermShape::Tuple(layout::tuple(word).map_or(0, <[Word]>::len)),
+            Kind::Map => TermShape::Map,
+            Kind::Float => TermShape::Leaf(Class::Float),
             // A short binary on the heap has one form, so it can be compared by its bytes.
             Kind::HeapBinary => {
                 let bytes = layout::heap_binary(word);
-                Look::Leaf(match bytes {
+                TermShape::Leaf(match bytes {
                     Some(bytes) if bytes.len() <= LONGEST_PLAIN => Class::Plain,
                     _ => Class::Other,
                 })
             }
             // These include integers of 64 bits. They are compared correctly as `Other`, too.
-            Kind::Positive | Kind::Negative => Look::Leaf(Class::Other),
-            Kind::Other if self.is_map(word) => Look::Map,
-            _ => Look::Leaf(Class::Other),
+            Kind::Positive | Kind::Negative => TermShape::Leaf(Class::Other),
+            Kind::Other if self.is_map(word) => TermShape::Map,
+            _ => TermShape::Leaf(Class::Other),
         }
     }
 
@@ -233,7 +233,7 @@ impl Thread {
         what: ProgramSource,
     ) -> Result<Program, Raise> {
         // 1. Read the template, and collect the arguments.
-        let (words, mut found) = (Words(env), Found::new());
+        let (words, mut found) = (Words(env), ArgumentTerms::new());
         let is_read = match what {
             None => self.template.read(&words, word, &mut found),
             Some(pattern) => {

@@ -13,7 +13,7 @@ use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
 use crate::table::Table;
 use larder_index::sync::{give_way, planted, Fault, MutexGuard};
-use larder_index::{Guard, Key, Previous, Values, TOGETHER};
+use larder_index::{Guard, Key, Previous, Values, MAX_KEYS_PER_LOOKUP};
 use larder_term::Atom;
 use std::ops::Range;
 
@@ -87,7 +87,7 @@ impl ListBatch {
             true => MANY_TO_WRITE,
             false => MANY_TO_READ,
         };
-        let left = (self.list.len() - from).min(TOGETHER);
+        let left = (self.list.len() - from).min(MAX_KEYS_PER_LOOKUP);
         if op.store.is_far(many) {
             let mut keys = KeyBatch::new();
             keys.fill(left, |i| self.object(table, from + i).0);

@@ -18,7 +18,7 @@ use crate::reclaim::reaper;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     with_spare, Batch, Change, Container, Direction, Guard, Key, Lookup, Start, Stats, Unique,
-    Updater, SHORT,
+    Updater, SHORT_VALUE,
 };
 use larder_term::blob::Handles;
 use larder_term::object;
@@ -278,10 +278,10 @@ impl Unique for Bounded {
     /// This doesn't count as a read: it moves no deadline.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         let now = self.read_time();
-        let mut short = [0; SHORT];
+        let mut short = [0; SHORT_VALUE];
         // Short values are read to the stack, and long ones to a buffer.
         with_value(|long| {
-            let value = match self.below.get_short(guard, key, &mut short, Some(long)) {
+            let value = match self.below.get_into(guard, key, &mut short, Some(long)) {
                 Lookup::Absent => return false,
                 Lookup::Short(len) => &short[..len],
                 Lookup::Long => long,
@@ -294,19 +294,19 @@ impl Unique for Bounded {
         self.below.prefetch(guard, keys);
     }
 
-    fn get_short(
+    fn get_into(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         let Some(long) = long else {
             // Provide a buffer, because the stamp of a long value must be read.
-            return with_value(|value| self.get_short(guard, key, out, Some(value)));
+            return with_value(|value| self.get_into(guard, key, out, Some(value)));
         };
         let now = self.read_time();
-        let found = self.below.get_short(guard, key, out, Some(long));
+        let found = self.below.get_into(guard, key, out, Some(long));
         let value = match found {
             Lookup::Absent => return Lookup::Absent,
             Lookup::Short(len) => &out[..len],

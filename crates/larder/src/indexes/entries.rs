@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::reclaim::reaper;
 use larder_index::sync::atomic::{AtomicU64, AtomicU8, Ordering};
-use larder_index::{Change, Guard, Hint, Key, Lookup, Previous, Unique, SHORT};
+use larder_index::{Change, Guard, Hint, Key, Lookup, Previous, Unique, SHORT_VALUE};
 use larder_term::hash::Seed;
 use larder_term::varint;
 use std::sync::Arc;
@@ -300,10 +300,10 @@ impl Entries {
         if !self.definition.unique {
             return None;
         }
-        let (mut short, mut long) = ([0; SHORT], Vec::new());
+        let (mut short, mut long) = ([0; SHORT_VALUE], Vec::new());
         let found = self
             .tree
-            .find_short(guard, at(value), &mut short, Some(&mut long), hint);
+            .get_with_hint(guard, at(value), &mut short, Some(&mut long), hint);
         match found {
             Lookup::Absent => None,
             Lookup::Short(len) => Some(short[..len].to_vec()),

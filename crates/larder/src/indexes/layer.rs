@@ -14,7 +14,7 @@ use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     with_spare, Batch, Change, Container, Guard, Key, Lookup, MarkedPredicate, MarkedUpdater,
-    Multi, Objects, Predicate, Previous, Shorts, Unique, Updater, Values, SHORT,
+    Multi, Objects, Predicate, Previous, ShortValues, Unique, Updater, Values, SHORT_VALUE,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -268,18 +268,24 @@ impl Unique for Indexed<dyn Unique> {
         self.index.contains(guard, key)
     }
 
-    fn get_short(
+    fn get_into(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        self.index.get_short(guard, key, out, long)
+        self.index.get_into(guard, key, out, long)
     }
 
-    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
-        self.index.get_short_many(guard, keys, far, out);
+    fn get_many(
+        &self,
+        guard: &Guard,
+        keys: &[Key<'_>],
+        prefetch_first: bool,
+        out: &mut ShortValues,
+    ) {
+        self.index.get_many(guard, keys, prefetch_first, out);
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {

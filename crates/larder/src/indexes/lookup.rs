@@ -26,7 +26,7 @@ use crate::programs::{Context, Outcome, Plan, Program, Scratch};
 use crate::raw;
 use crate::scan::{Output, ScanStep};
 use crate::table::Table;
-use larder_index::{Batch, Direction, Hint, Start, Values, SHORT, TOGETHER};
+use larder_index::{Batch, Direction, Hint, Start, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, Atom, TermRef};
 use smallvec::{smallvec, SmallVec};
@@ -475,10 +475,10 @@ impl IndexJob {
             context,
             sink,
         };
-        let mut short = [0; SHORT];
+        let mut short = [0; SHORT_VALUE];
         for i in 0..count {
             let entry = list.get(i);
-            if is_far && i % TOGETHER == 0 {
+            if is_far && i % MAX_KEYS_PER_LOOKUP == 0 {
                 list.prefetch(table, op, i..count);
             }
             // In a transaction's view two keys may have the same value of a unique index. Their

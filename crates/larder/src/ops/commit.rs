@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `put_one`, `remove_one` | set, ordered_set | one entry, in a way that is known beforehand |
 //! | `change_one` | set, ordered_set | one entry, in a way that depends on its value |
-//! | `remove_read` | set | entries that a scan has read, if their leaf hasn't changed since |
+//! | `remove_scanned` | set | entries that a scan has read, if their leaf hasn't changed since |
 //! | `change_many`, `change_present` | bag, duplicate_bag | the objects of one key |
 //!
 //! # Steps
@@ -226,12 +226,12 @@ impl Table {
         value: (&[u8], bool),
         predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
-        self.put_near(op, ix, key, value, None, predicate)
+        self.put_with_hint(op, ix, key, value, None, predicate)
     }
 
     /// Like `put_one`, with a hint where the value under the key was found.
     #[inline(always)]
-    pub(crate) fn put_near(
+    pub(crate) fn put_with_hint(
         &self,
         op: &Operation<'_>,
         ix: &dyn Unique,
@@ -273,7 +273,7 @@ impl Table {
             true
         };
         let was = match hint {
-            Some(hint) => ix.put_near(op.guard, key, value, hint, &mut decide),
+            Some(hint) => ix.put_with_hint(op.guard, key, value, hint, &mut decide),
             None => ix.put(op.guard, key, value, &mut decide),
         };
         // (4) The leaf is unlocked. After `Refused` nothing was changed, and `old_handles` is
@@ -325,7 +325,7 @@ impl Table {
 
     /// Removes the chosen entries of an unordered batch in one change, if the leaf that they were
     /// read from hasn't changed since. Otherwise returns `false`, and changes nothing.
-    pub(crate) fn remove_read(
+    pub(crate) fn remove_scanned(
         &self,
         op: &Operation<'_>,
         ix: &dyn Unique,
@@ -338,7 +338,7 @@ impl Table {
         let key = |i: u32| self.key(batch.key(i as usize));
         let mut old_handles = OldHandles::default();
         // An unordered batch is one leaf, which the first key leads to.
-        let done = ix.remove_read(op.guard, key(first), (batch, chosen), &mut || {
+        let done = ix.remove_scanned(op.guard, key(first), (batch, chosen), &mut || {
             // The leaf is locked, and its version is the one that the scan has read. So its entries
             // are those of the batch.
             // (1) If the state word has changed since the scan began, change nothing.

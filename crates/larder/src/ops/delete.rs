@@ -12,7 +12,7 @@ use crate::local::{with_local, Local};
 use crate::reclaim::reaper;
 use crate::stored::Stored;
 use crate::table::Table;
-use larder_index::{Batch, Direction, Guard, Key, Previous, Start, SHORT};
+use larder_index::{Batch, Direction, Guard, Key, Previous, Start, SHORT_VALUE};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 impl Table {
@@ -84,7 +84,7 @@ impl Table {
             let Index::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
             };
-            let mut short = [0; SHORT];
+            let mut short = [0; SHORT_VALUE];
             let copy = copy_of(&**ix, &guard, hashed, &mut short, &mut local.value);
             let Some((bytes, len)) = copy else {
                 return Ok((Written::Done, false));

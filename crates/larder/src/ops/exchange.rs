@@ -22,7 +22,7 @@ use crate::index::Index;
 use crate::local::Local;
 use crate::stored::Stored;
 use crate::table::Table;
-use larder_index::{Hint, Lookup, Previous, Unique, SHORT};
+use larder_index::{Hint, Lookup, Previous, Unique, SHORT_VALUE};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 /// The change of the object under a key.
@@ -115,9 +115,9 @@ impl Table {
             // (1)
             // A read, though a write may follow: nothing is locked while `f` decides.
             let op = self.begin_on(&guard, key, Intent::Read)?;
-            let mut short = [0; SHORT];
+            let mut short = [0; SHORT_VALUE];
             let (ix, mut hint) = (op.unique()?, Hint::default());
-            let found = ix.find_short(&guard, hashed, &mut short, Some(long), &mut hint);
+            let found = ix.get_with_hint(&guard, hashed, &mut short, Some(long), &mut hint);
             let old = match found {
                 Lookup::Absent => None,
                 Lookup::Short(len) => Some(&short[..len]),
@@ -133,7 +133,7 @@ impl Table {
                 (Decision::Put, _) => {
                     let (ix, value) = (op.unique()?, (object.value(), false));
                     let (written, was) =
-                        self.put_near(op, ix, hashed, value, Some(&hint), |now| now == old);
+                        self.put_with_hint(op, ix, hashed, value, Some(&hint), |now| now == old);
                     Ok((written, was != Previous::Refused))
                 }
                 (Decision::Remove, Some(old)) => {

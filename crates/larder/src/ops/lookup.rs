@@ -20,7 +20,7 @@ use crate::local::{with_local, Local};
 use crate::raw;
 use crate::stored::Stored;
 use crate::table::Table;
-use larder_index::{Guard, Key, Lookup, Unique, SHORT, TOGETHER};
+use larder_index::{Guard, Key, Lookup, Unique, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
 use smallvec::SmallVec;
@@ -86,7 +86,7 @@ impl Table {
         let op = self.begin(&guard)?;
         let mut batch = KeyBatch::new();
         let is_far = op.store.is_far(MANY_TO_READ);
-        for from in (0..keys.len()).step_by(TOGETHER) {
+        for from in (0..keys.len()).step_by(MAX_KEYS_PER_LOOKUP) {
             batch.fill(keys.len() - from, |i| self.key(keys.get(from + i)));
             // Prefetch the leaves of all keys of this group, then copy their values if they are
             // short. The keys of a bag are only prefetched here, and looked up one by one below.
@@ -95,12 +95,16 @@ impl Table {
                 Index::Multi(_) => None,
             };
             match unique {
-                Some(ix) => ix.get_short_many(&guard, batch.keys(), is_far, &mut local.shorts),
+                Some(ix) => ix.get_many(&guard, batch.keys(), is_far, &mut local.short_values),
                 None => op.store.prefetch(&guard, batch.keys(), MANY_TO_READ),
             }
             for (i, &key) in batch.keys().iter().enumerate() {
-                let Local { shorts, plain, .. } = &mut *local;
-                match unique.map(|_| shorts.get(i)) {
+                let Local {
+                    short_values,
+                    plain,
+                    ..
+                } = &mut *local;
+                match unique.map(|_| short_values.get(i)) {
                     Some((Lookup::Absent, _)) => {}
                     // The value was copied, and the copy was validated.
                     Some((Lookup::Short(len), bytes)) => {
@@ -186,7 +190,7 @@ impl Table {
         let Index::Unique(ix) = &op.store.index else {
             return self.elements_of(local, &op, key, positions, &mut visit);
         };
-        let mut short = [0; SHORT];
+        let mut short = [0; SHORT_VALUE];
         let found = copy_of(&**ix, &guard, key, &mut short, &mut local.value);
         let Some((bytes, len)) = found else {
             return Ok(0);
@@ -237,7 +241,7 @@ impl Table {
             return self.visit_all(local, op, key.bytes, key.hash, &mut visit);
         };
         // (5) Copy the value: to the stack if it is short, otherwise to the thread's buffer.
-        let mut short = [0; SHORT];
+        let mut short = [0; SHORT_VALUE];
         let found = copy_of(&**ix, op.guard, key, &mut short, &mut local.value);
         let Some((bytes, len)) = found else {
             return 0;
@@ -321,11 +325,11 @@ pub(crate) fn copy_of<'v>(
     ix: &dyn Unique,
     guard: &Guard,
     key: Key<'_>,
-    short: &'v mut [u8; SHORT],
+    short: &'v mut [u8; SHORT_VALUE],
     long: &'v mut Vec<u8>,
 ) -> Option<(&'v [u8], usize)> {
     // In either case the index has validated the leaf's version after the copy.
-    match ix.get_short(guard, key, short, Some(long)) {
+    match ix.get_into(guard, key, short, Some(long)) {
         Lookup::Absent => None,
         Lookup::Short(len) => Some((short, len)),
         Lookup::Long => Some((&long[..], long.len())),

@@ -249,7 +249,7 @@ impl Table {
         let (mut stamp, mut more) = (None, 0);
         // Entries that are read ahead from a bounded table may have expired when they are needed.
         let lasts = op.store.bounded().is_none();
-        let same = |key: &[u8], seen| op.store.index.unchanged(&guard, self.key(key), seen);
+        let same = |key: &[u8], seen| op.store.index.is_unchanged(&guard, self.key(key), seen);
         if from.is_none() && lasts && self.may_answer(&local.read_ahead, wanted) {
             let first = local.read_ahead.first_unchanged(changes.number(), same);
             if let Some(first) = first {

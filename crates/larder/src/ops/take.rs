@@ -8,7 +8,7 @@ use crate::keys::{KeyBatch, KeyList, MANY_TO_WRITE};
 use crate::local::{with_local, Local};
 use crate::stored::Stored;
 use crate::table::Table;
-use larder_index::{Guard, Key, TOGETHER};
+use larder_index::{Guard, Key, MAX_KEYS_PER_LOOKUP};
 use larder_term::object::ObjectView;
 
 impl Table {
@@ -90,7 +90,7 @@ impl Table {
         let guard = local.pin();
         let mut batch = KeyBatch::new();
         // The keys are taken in groups, so that their cache misses overlap within a group.
-        for from in (0..keys.len()).step_by(TOGETHER) {
+        for from in (0..keys.len()).step_by(MAX_KEYS_PER_LOOKUP) {
             batch.fill(keys.len() - from, |i| self.key(keys.get(from + i)));
             // The prefetch needs any store, even an old one: the write of each key begins by
             // itself.

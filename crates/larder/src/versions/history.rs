@@ -57,7 +57,7 @@ use crate::reclaim::{reaper, Reaped};
 use crate::store::{Layers, Store};
 use crate::table::Table;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
-use larder_index::{with_spare, Change, Guard, Key, Lookup, Unique, SHORT};
+use larder_index::{with_spare, Change, Guard, Key, Lookup, Unique, SHORT_VALUE};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
@@ -420,8 +420,8 @@ impl History {
         if !self.store.index.is_ordered() {
             self.store.index.prefetch(guard, &[key]);
         }
-        let mut short = [0; SHORT];
-        match undo.index.get_short(guard, key, &mut short, None) {
+        let mut short = [0; SHORT_VALUE];
+        match undo.index.get_into(guard, key, &mut short, None) {
             Lookup::Short(len) => undo::newest(&short[..len]),
             // 0 is always a lower bound. A long record is read under the lock.
             Lookup::Absent | Lookup::Long => 0,

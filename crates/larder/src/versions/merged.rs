@@ -18,7 +18,7 @@ use super::undo::{self, Listed, Override};
 use crate::index::Index;
 use larder_index::{
     Batch, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats, Unique,
-    Updater, Values, SHORT,
+    Updater, Values, SHORT_VALUE,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -119,8 +119,8 @@ impl Overrides {
             return f(None);
         };
         // Most records are short, as they have one version of a small object.
-        let mut short = [0; SHORT];
-        match index.get_short(guard, key, &mut short, None) {
+        let mut short = [0; SHORT_VALUE];
+        match index.get_into(guard, key, &mut short, None) {
             Lookup::Absent => f(None),
             Lookup::Short(len) => f(self.read(&short[..len])),
             // Long records are read into a buffer of the thread's.
@@ -307,16 +307,16 @@ impl Unique for Merged<dyn Unique> {
         self.base.prefetch(guard, keys);
     }
 
-    fn get_short(
+    fn get_into(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         // Read the base first, and the overrides last (invariant 4 of snapshots): a write stores
         // its version before it changes the base. So a base value that is too new is overridden.
-        let base = self.base.get_short(guard, key, out, long.as_deref_mut());
+        let base = self.base.get_into(guard, key, out, long.as_deref_mut());
         self.overrides.with(guard, key, |value| match value {
             None => base,
             Some(Override::Absent) => Lookup::Absent,

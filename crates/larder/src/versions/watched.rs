@@ -36,7 +36,7 @@ use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     Batch, Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
-    Shorts, Unique, Updater, Values, SHORT,
+    ShortValues, Unique, Updater, Values, SHORT_VALUE,
 };
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
@@ -274,24 +274,30 @@ impl Unique for WatchedIndex<dyn Unique> {
         self.settled(key, || self.index.contains(guard, key))
     }
 
-    fn get_short(
+    fn get_into(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         // Wait for a commit that is writing the key, if there is one.
         self.settled(key, || {
-            self.index.get_short(guard, key, out, long.as_deref_mut())
+            self.index.get_into(guard, key, out, long.as_deref_mut())
         })
     }
 
-    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
+    fn get_many(
+        &self,
+        guard: &Guard,
+        keys: &[Key<'_>],
+        prefetch_first: bool,
+        out: &mut ShortValues,
+    ) {
         loop {
             // Read first, and check the key locks afterwards. If a commit holds one, it may have
             // written some of the keys and not others. Wait for it, and read all again.
-            self.index.get_short_many(guard, keys, far, out);
+            self.index.get_many(guard, keys, prefetch_first, out);
             if !self.locks {
                 return;
             }

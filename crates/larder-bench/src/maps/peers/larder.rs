@@ -3,7 +3,7 @@
 use super::{Hand, Map, Shared, Store};
 use larder_index::{
     pin, Batch, Change, Direction, Guard, Key, KeyRule, Lookup, Previous, Start, Unique,
-    UniqueKind, SHORT,
+    UniqueKind, SHORT_VALUE,
 };
 use larder_term::hash::Seed;
 use std::borrow::Borrow;
@@ -145,10 +145,10 @@ impl Index {
 
     /// The word under a number.
     pub fn word(&self, guard: &Guard, number: u64) -> Option<u64> {
-        let mut value = [0; SHORT];
+        let mut value = [0; SHORT_VALUE];
         // A value of eight bytes is short, so it is read without an allocation.
         let found = self.at(number, |index, key| {
-            index.get_short(guard, key, &mut value, None)
+            index.get_into(guard, key, &mut value, None)
         });
         match found {
             Lookup::Short(len) => Some(word(&value[..len])),

@@ -487,7 +487,7 @@ impl Table {
     /// if that isn't possible.
     fn remove_chosen(&self, op: &Operation<'_>, batch: &Batch, chosen: &[u32]) -> bool {
         match &op.store.index {
-            Index::Unique(ix) if batch.unordered => self.remove_read(op, &**ix, batch, chosen),
+            Index::Unique(ix) if batch.unordered => self.remove_scanned(op, &**ix, batch, chosen),
             _ => false,
         }
     }

@@ -29,7 +29,7 @@ use crate::raw;
 use larder_index::sync::Mutex;
 use larder_index::{
     Batch, Change, Container, Counted, Direction, Guard, Key, Lookup, Multi, Objects, Ranked,
-    Start, Stats, Unique, Updater, Values, SHORT,
+    Start, Stats, Unique, Updater, Values, SHORT_VALUE,
 };
 use larder_term::hash::Seed;
 use std::ops::Bound;
@@ -227,16 +227,16 @@ impl Unique for ViewIndex<dyn Unique> {
         self.seen.get(guard, key, out)
     }
 
-    fn get_short(
+    fn get_into(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        out: &mut [u8; SHORT],
+        out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         // Recorded before it is read. A key that is recorded and not read does no harm.
         self.set.note_key(key);
-        self.seen.get_short(guard, key, out, long)
+        self.seen.get_into(guard, key, out, long)
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
@@ -247,8 +247,8 @@ impl Unique for ViewIndex<dyn Unique> {
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         let _writing = self.set.writing.lock();
         // Read the key, which also adds it to the read set.
-        let (mut short, mut long, mut scratch) = ([0; SHORT], Vec::new(), Vec::new());
-        let old = match self.get_short(guard, key, &mut short, Some(&mut long)) {
+        let (mut short, mut long, mut scratch) = ([0; SHORT_VALUE], Vec::new(), Vec::new());
+        let old = match self.get_into(guard, key, &mut short, Some(&mut long)) {
             Lookup::Absent => None,
             Lookup::Short(len) => Some(&short[..len]),
             Lookup::Long => Some(&long[..]),
