@@ -94,7 +94,7 @@ pub use crate::stored::{Stored, StoredKey};
 pub use crate::structures::{structures, Structure, StructureValue};
 pub use crate::table::{HostData, Info, Table};
 pub use crate::versions::{
-    DiffJob, Difference, FeedEvent, FeedRead, Outcome, SnapshotInfo, Subscription,
+    CommitOutcome, DiffJob, Difference, FeedEvent, FeedRead, SnapshotInfo, Subscription,
     SubscriptionOptions, Transaction, Turn, Waker,
 };
 

@@ -164,7 +164,7 @@ impl Index {
 
     /// Like `contains`, but first waits for the writers of the key that hold its lock, even if they
     /// haven't changed anything yet.
-    pub(crate) fn contains_settled(&self, guard: &Guard, key: Key<'_>) -> bool {
+    pub(crate) fn contains_after_writer(&self, guard: &Guard, key: Key<'_>) -> bool {
         match self {
             // A read waits while the leaf is locked, so it waits for a writer.
             Index::Unique(ix) => ix.contains(guard, key),

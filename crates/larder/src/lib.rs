@@ -55,6 +55,7 @@ mod budget;
 mod buffers;
 mod change_stamp;
 mod counters;
+mod delegate;
 mod engine;
 mod error;
 #[cfg(feature = "files")]
@@ -69,7 +70,6 @@ mod local;
 mod ops;
 mod options;
 mod pairs;
-mod pass_on;
 pub mod prelude;
 mod programs;
 #[allow(unsafe_code)]

@@ -176,12 +176,12 @@ impl Store {
         // Indexes are innermost: each change of an object changes its entries under the same lock.
         if let Some(indexes) = &layers.indexes {
             self.may_refuse |= indexes.has_unique();
-            self.index = indexes::keep(self.index.share(), indexes, has_stamps);
+            self.index = indexes::wrap_indexed(self.index.share(), indexes, has_stamps);
         }
         if let Some(history) = &layers.history {
             // The history itself has a store of the objects.
             self.contents = None;
-            self.index = versions::watch(self.index.share(), history, layers.locks);
+            self.index = versions::wrap_watched(self.index.share(), history, layers.locks);
         }
         // Only a table with limits refuses a write for want of room.
         let has_quota = |layer: &Arc<Layer>| layer.quota().is_some();

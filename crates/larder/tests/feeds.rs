@@ -6,7 +6,7 @@ mod kinds;
 use changes::change;
 use kinds::{table, KINDS};
 use larder::api::{Commit, Event, Feed, FeedOptions, Larder, Table};
-use larder::host::{Error, Outcome};
+use larder::host::{CommitOutcome, Error};
 use larder_term::{term, Term};
 use larder_testing::random::Random;
 use std::collections::BTreeMap;
@@ -206,7 +206,7 @@ fn a_transaction_is_one_commit_in_all_its_tables() {
         }
     }
     assert!(feeds.iter_mut().all(|feed| feed.try_recv().is_none()));
-    assert_eq!(transaction.commit().unwrap(), Outcome::Committed);
+    assert_eq!(transaction.commit().unwrap(), CommitOutcome::Committed);
     let [first, second] = feeds.each_mut().map(|feed| feed.try_recv().unwrap());
     assert_eq!(first.seq, second.seq);
     assert_eq!(first.events.len(), 2);

@@ -23,7 +23,7 @@ use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, owners::ENGINE, who};
 use crate::terms::atoms;
-use larder::host::{with_local, Local, Outcome, Table, Turn};
+use larder::host::{with_local, CommitOutcome, Local, Table, Turn};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -106,8 +106,8 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
     match (stopped, done) {
         (Some(Ok(n)), Ok(_)) => Ok(call.tuple(&[atoms::FALSE.word(), call.int(n as i64)])),
         (Some(Err(raise)), Ok(_)) => Err(raise),
-        (None, Ok(Outcome::Committed)) => Ok(atoms::TRUE.word()),
-        (_, Ok(Outcome::Lost)) => Ok(atoms::LOST.word()),
+        (None, Ok(CommitOutcome::Committed)) => Ok(atoms::TRUE.word()),
+        (_, Ok(CommitOutcome::Conflict)) => Ok(atoms::LOST.word()),
         (_, Err(error)) => Err(refused(call, &plan.tables, &error)),
     }
 }

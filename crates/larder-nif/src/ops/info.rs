@@ -78,7 +78,7 @@ fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
     let options = table.options();
     Ok(match () {
         // The size may have to wait for a list that is being inserted.
-        _ if is(atoms::SIZE) => int(tables::answer(call, table, table.settled_size())?),
+        _ if is(atoms::SIZE) => int(tables::answer(call, table, table.exact_size())?),
         _ if is(atoms::MEMORY) => int(table.memory().div_ceil(size_of::<Word>())),
         _ if is(atoms::OWNER) => owners::pid(table.owner()).pid,
         _ if is(atoms::TYPE) => kind(table.kind()).word(),

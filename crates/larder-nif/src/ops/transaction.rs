@@ -10,7 +10,7 @@ use crate::resource::Registered;
 use crate::sys::*;
 use crate::tables::{self, owners::ENGINE, who};
 use crate::terms::atoms;
-use larder::host::{Error, Outcome, Table, Transaction, Turn};
+use larder::host::{CommitOutcome, Error, Table, Transaction, Turn};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub fn commit_large(call: &Call<'_>) -> Reply {
     match running.transaction.commit() {
         Ok(outcome) => {
             drop(running.turn.lock().take());
-            Ok(boolean(outcome == Outcome::Committed))
+            Ok(boolean(outcome == CommitOutcome::Committed))
         }
         Err(error) => Err(refused(call, &running.tables, &error)),
     }

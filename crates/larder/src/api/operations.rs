@@ -4,7 +4,7 @@ use super::transaction::turn;
 use super::{patiently, Larder, Table};
 use crate::error::Error;
 use crate::table::Table as EngineTable;
-use crate::versions::Outcome;
+use crate::versions::CommitOutcome;
 use larder_index::sync::give_way;
 use larder_term::{AsTerm, Term};
 use std::sync::Arc;
@@ -200,8 +200,8 @@ impl<'t> Operations<'t> {
             // An attempt that has lost against another commit has changed nothing. Its answer is
             // void.
             match (stopped, done?) {
-                (_, Outcome::Lost) => give_way(),
-                (stopped, Outcome::Committed) => return stopped,
+                (_, CommitOutcome::Conflict) => give_way(),
+                (stopped, CommitOutcome::Committed) => return stopped,
             }
         }
         unreachable!("attempts are not counted so far")

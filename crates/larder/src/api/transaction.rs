@@ -3,7 +3,7 @@
 use super::{patiently, Larder, Table};
 use crate::error::Error;
 use crate::table::Table as EngineTable;
-use crate::versions::{Outcome, Transaction as UnderWay, Turn};
+use crate::versions::{CommitOutcome, Transaction as UnderWay, Turn};
 use larder_index::sync::give_way;
 use std::fmt;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl Transaction {
         // Release what the attempt holds before the next one begins, and let others have the turn.
         drop(under_way);
         self.turn = None;
-        if outcome? == Outcome::Committed {
+        if outcome? == CommitOutcome::Committed {
             return Ok(true);
         }
         // Another thread has written. Let it go on before the next attempt.

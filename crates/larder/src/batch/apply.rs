@@ -146,7 +146,7 @@ impl ListBatch {
                 // A write that revalidated before the latch was acquired may be about to store the
                 // key. This search waits for it.
                 let (index, (key, _)) = (&op.store.index, self.object(table, progress.next));
-                if index.contains_settled(op.guard, key) {
+                if index.contains_after_writer(op.guard, key) {
                     progress.phase = Phase::Over(false);
                     return Ok(false);
                 }

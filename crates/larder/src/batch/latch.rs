@@ -56,7 +56,7 @@ impl Table {
             self.state.clear_tag(LATCHED, &guard);
             drop(slot);
             if let Some((feed, aftermath)) = ended {
-                feed.settle(aftermath);
+                feed.wake_followers(aftermath);
             }
         }
     }

@@ -7,7 +7,7 @@
 //! don't know of the old one. So its count and its handles are corrected here.
 
 use super::candidates::Victim;
-use super::gone::{self, Gone};
+use super::change_cause::{set_cause, ChangeCause};
 use super::layer::{Arm, Due, Layer};
 use super::quota::{weight_of_stamped, Growth, Quota};
 use super::stamp::{self, object_of, ObjectTimes};
@@ -112,11 +112,11 @@ impl Bounded {
         live.then(|| object_of(value))
     }
 
-    /// If the table is watched, records the kind of the next change.
+    /// If the table is watched, records the cause of the next change.
     #[inline]
-    pub(crate) fn tell(&self, kind: Gone) {
+    pub(crate) fn set_cause(&self, cause: ChangeCause) {
         if self.watched {
-            gone::note(kind);
+            set_cause(cause);
         }
     }
 
@@ -363,7 +363,7 @@ impl Unique for Bounded {
             if let (Some(old), None) = (old, live) {
                 replaced = true;
                 object::note_handles(old, &mut garbage);
-                self.tell(Gone::Expired);
+                self.set_cause(ChangeCause::Expired);
             }
             Change::Put
         });

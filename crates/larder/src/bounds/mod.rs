@@ -12,7 +12,7 @@
 //! | `layer` | the shared state of a bounded store: settings, and the wheel |
 //! | `bounded` | the index of a bounded table |
 //! | `wheel` | timers |
-//! | `gone` | the reason why an object is removed, for feeds |
+//! | `change_cause` | why a change is made, for feeds |
 //! | `quota` | the limits of a table, and what it has |
 //! | `heat` | how often, or when, keys were used |
 //! | `candidates` | the choice of objects to evict |
@@ -56,8 +56,8 @@
 
 mod bounded;
 mod candidates;
+mod change_cause;
 mod clock;
-mod gone;
 mod heat;
 mod layer;
 mod quota;
@@ -66,9 +66,9 @@ mod wheel;
 
 pub(crate) use bounded::{bound, Bounded};
 pub(crate) use candidates::Victim;
+pub(crate) use change_cause::{take_cause, ChangeCause};
 pub use clock::advance as advance_clock;
 pub(crate) use clock::now;
-pub(crate) use gone::{take as take_gone, Gone};
 pub(crate) use layer::{Due, Layer};
 pub(crate) use quota::{weight, weight_of_stamped, Quota, SpaceNeeded};
 pub(crate) use stamp::{object_of, ObjectTimes, FAR};

@@ -10,7 +10,7 @@
 //!    entries.
 //! 2. A writer changes an entry, increments the counter of the value, and then unlocks the row.
 //! 3. At the commit, the reader waits until no changed row is locked, and compares the counter
-//!    (`Reads::entries_hold`).
+//!    (`Reads::entries_are_valid`).
 //!
 //! # Invariants
 //!

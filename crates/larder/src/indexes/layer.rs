@@ -7,8 +7,8 @@
 use super::values::has;
 use super::{Entries, IndexEntry, Indexes};
 use crate::bounds::{self, object_of, ObjectTimes};
+use crate::delegate::{delegate_container, delegate_multi, delegate_objects, delegate_unique};
 use crate::index::Index;
-use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_unique};
 use crate::programs::Scratch;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
@@ -194,7 +194,7 @@ struct Indexed<I: ?Sized> {
 
 /// Wraps an index of rows, so that changes of rows change their entries, too. `has_stamps` says
 /// that each row is followed by a stamp (`bounds`).
-pub(crate) fn keep(index: Index, indexes: &Arc<Indexes>, has_stamps: bool) -> Index {
+pub(crate) fn wrap_indexed(index: Index, indexes: &Arc<Indexes>, has_stamps: bool) -> Index {
     let indexes = Arc::clone(indexes);
     match index {
         Index::Unique(index) => Index::Unique(Arc::new(Indexed {
@@ -390,7 +390,7 @@ impl Unique for Indexed<dyn Unique> {
         })
     }
 
-    pass_on_unique!();
+    delegate_unique!();
 }
 
 /// The objects under a key of a bag, with secondary indexes to be maintained.
@@ -429,7 +429,7 @@ impl IndexedObjects<'_> {
 type NoteChange<'f> = dyn FnMut(Option<&[u8]>, Option<&[u8]>) + 'f;
 
 impl Objects for IndexedObjects<'_> {
-    pass_on_objects!();
+    delegate_objects!();
 
     fn push(&mut self, value: &[u8]) {
         self.changing(|objects, note| {
@@ -510,7 +510,7 @@ impl Multi for Indexed<dyn Multi> {
         self.index.scan_key(guard, key, batch)
     }
 
-    pass_on_multi!();
+    delegate_multi!();
 }
 
 impl<I: Container + ?Sized> Container for Indexed<I> {
@@ -522,5 +522,5 @@ impl<I: Container + ?Sized> Container for Indexed<I> {
         size_of::<Self>() + self.index.memory() + self.indexes.memory()
     }
 
-    pass_on_container!();
+    delegate_container!();
 }

@@ -82,7 +82,7 @@ pub use choice::{Explanation, PlanKind};
 pub(crate) use claims::{Claimed, Refused, ReplacedRows};
 pub use definition::{IndexDefinition, IndexOn};
 pub(crate) use entries::{Entries, IndexEntry};
-pub(crate) use layer::keep;
+pub(crate) use layer::wrap_indexed;
 pub use lookup::{IndexInfo, IndexJob};
 pub(crate) use refusal::{note_taken, take_holder, taken, Holder};
 

@@ -195,7 +195,7 @@ impl Table {
     /// # Errors
     /// `NoTable`; `Busy`, also while the objects of a snapshot are being counted: each call does a
     /// slice of that.
-    pub fn settled_size(&self) -> Result<usize, Error> {
+    pub fn exact_size(&self) -> Result<usize, Error> {
         let guard = larder_index::pin();
         // A batch may come and go during the count, and leave the same state word. So compare the
         // number of transitions of the latch, too.

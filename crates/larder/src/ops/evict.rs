@@ -25,7 +25,7 @@
 use super::begin::{Intent, Operation};
 use super::commit::Written;
 use crate::bounds::{
-    object_of, weight_of_stamped, Bounded, Gone, ObjectTimes, Quota, SpaceNeeded, Victim,
+    object_of, weight_of_stamped, Bounded, ChangeCause, ObjectTimes, Quota, SpaceNeeded, Victim,
 };
 use crate::error::Error;
 use crate::store::Store;
@@ -141,10 +141,10 @@ impl Table {
                     return false;
                 }
                 evicted = !expired;
-                bounded.tell(if expired {
-                    Gone::Expired
+                bounded.set_cause(if expired {
+                    ChangeCause::Expired
                 } else {
-                    Gone::Evicted
+                    ChangeCause::Evicted
                 });
                 freed = weight_of_stamped(key.bytes, value);
                 true

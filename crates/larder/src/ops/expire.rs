@@ -7,7 +7,8 @@
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, EditBuffer, Written};
 use crate::bounds::{
-    take_gone, timers, weight_of_stamped, Bounded, Due, Gone, ObjectTimes, Quota, TurnResult, FAR,
+    take_cause, timers, weight_of_stamped, Bounded, ChangeCause, Due, ObjectTimes, Quota,
+    TurnResult, FAR,
 };
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
@@ -96,7 +97,7 @@ impl Table {
                     // Followers get two events then: the old object has expired, and the new one
                     // was inserted.
                     if old.is_some_and(|old| old.is_expired(now)) {
-                        bounded.tell(Gone::Expired);
+                        bounded.set_cause(ChangeCause::Expired);
                     }
                     Ok(Change::Put.into())
                 },
@@ -105,7 +106,7 @@ impl Table {
                 bounded.after_write(key, arm, growth);
             } else {
                 // Nothing was changed, so the recorded kind of change was not read.
-                take_gone();
+                take_cause();
             }
             Ok((written, ()))
         })
@@ -157,7 +158,7 @@ impl Table {
                     (stamp, arm) = bounded.layer().stamp(now, was, ttl);
                     // Only the stamp changes. So no event is pushed, and the object's handles keep
                     // their counts.
-                    bounded.tell(Gone::Kept);
+                    bounded.set_cause(ChangeCause::DeadlineMoved);
                     Ok(Edit {
                         change: stamp.replace(old, scratch),
                         same_handles: true,
@@ -294,7 +295,7 @@ impl Table {
             freed = weight_of_stamped(key, value);
             let is_expired = ObjectTimes::of(value).is_expired(bounded.now());
             if is_expired {
-                bounded.tell(Gone::Expired);
+                bounded.set_cause(ChangeCause::Expired);
             }
             is_expired
         });
@@ -331,7 +332,7 @@ impl Table {
                             false
                         }
                         Due::Remove => {
-                            bounded.tell(Gone::Expired);
+                            bounded.set_cause(ChangeCause::Expired);
                             freed = weight_of_stamped(key.bytes, value);
                             true
                         }

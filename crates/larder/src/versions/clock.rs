@@ -110,37 +110,26 @@ impl CommitNumber {
 }
 
 /// The number of commits that may be under way at once. Others wait.
-const PLACES: usize = 64;
+const MAX_ACTIVE_COMMITS: usize = 64;
 
 /// The place of a commit that is about to draw its number.
 const DRAWING: u64 = u64::MAX;
 
 /// The numbers of the commits under way; 0 in a free place.
-static UNDER_WAY: [CachePadded<AtomicU64>; PLACES] =
-    [const { CachePadded::new(AtomicU64::new(0)) }; PLACES];
+static ACTIVE_COMMITS: [CachePadded<AtomicU64>; MAX_ACTIVE_COMMITS] =
+    [const { CachePadded::new(AtomicU64::new(0)) }; MAX_ACTIVE_COMMITS];
 
 /// How many places have ever been used. All others are 0.
-static USED: AtomicUsize = AtomicUsize::new(0);
-
-/// Raises `USED` to at least this number.
-fn note_used(places: usize) {
-    let mut used = USED.load(Ordering::SeqCst);
-    while used < places {
-        match USED.compare_exchange(used, places, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => return,
-            Err(other) => used = other,
-        }
-    }
-}
+static HIGH_WATER: AtomicUsize = AtomicUsize::new(0);
 
 /// A commit under way. It is over when this value is dropped.
-pub(super) struct UnderWay {
+pub(super) struct ActiveCommit {
     place: usize,
     /// The commit's number. Its writes are part of the snapshots with greater numbers.
     pub(super) number: u64,
 }
 
-impl UnderWay {
+impl ActiveCommit {
     /// Draws the number of a commit, which holds all of its key locks.
     ///
     /// 1. Take a free place, and mark it as drawing.
@@ -150,21 +139,21 @@ impl UnderWay {
     /// Another thread that draws a greater number afterwards finds the place marked, or finds the
     /// number in it, until the commit is over.
     pub(super) fn begin() -> Self {
-        let mut place = thread_number() as usize % PLACES;
+        let mut place = thread_number() as usize % MAX_ACTIVE_COMMITS;
         // Ordering: SeqCst, all of this file: a commit says that it is drawing before it draws, and
         // a snapshot draws before it looks who is under way. So a commit with a lesser number is
         // seen, or over.
-        while UNDER_WAY[place]
+        while ACTIVE_COMMITS[place]
             .compare_exchange(0, DRAWING, Ordering::SeqCst, Ordering::SeqCst)
             .is_err()
         {
-            place = (place + 1) % PLACES;
+            place = (place + 1) % MAX_ACTIVE_COMMITS;
             give_way();
         }
-        note_used(place + 1);
+        HIGH_WATER.fetch_max(place + 1, Ordering::SeqCst);
         let number = draw();
-        UNDER_WAY[place].store(number, Ordering::SeqCst);
-        UnderWay { place, number }
+        ACTIVE_COMMITS[place].store(number, Ordering::SeqCst);
+        ActiveCommit { place, number }
     }
 
     /// Calls `f`. All writes that it makes on this thread are part of the commit.
@@ -173,9 +162,9 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for ActiveCommit {
     fn drop(&mut self) {
-        UNDER_WAY[self.place].store(0, Ordering::SeqCst);
+        ACTIVE_COMMITS[self.place].store(0, Ordering::SeqCst);
     }
 }
 
@@ -183,7 +172,7 @@ impl Drop for UnderWay {
 /// commits under way wait for nothing but each other. From then on, what a snapshot with this
 /// number shows doesn't change any more.
 pub(super) fn wait_for_commits_before(number: u64) {
-    for place in &UNDER_WAY[..USED.load(Ordering::SeqCst)] {
+    for place in &ACTIVE_COMMITS[..HIGH_WATER.load(Ordering::SeqCst)] {
         let backoff = Backoff::new();
         loop {
             match place.load(Ordering::SeqCst) {

@@ -24,7 +24,7 @@
 //! the newer one has. The same is done if step 1 takes very long, for example because the caller
 //! itself is pinned.
 
-use super::undo::{self, Listed, Override, Versions};
+use super::undo::{self, BagObjects, Override, Versions};
 use super::view_of::SnapshotOf;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -398,7 +398,7 @@ impl SnapshotPair<'_> {
                 values.clear();
                 match version {
                     Override::Value(value) if table.kind().is_unique() => values.push(value),
-                    list => Listed::of(list).for_each(|(_, value)| values.push(value)),
+                    list => BagObjects::of(list).for_each(|(_, value)| values.push(value)),
                 }
             }
         }

@@ -319,7 +319,7 @@ impl TableFeed {
         // order of its writes. Nothing is pushed if the table was emptied since the write began.
         if let Some(changes) = changes {
             let mut queue = self.queue.lock();
-            if queue.hears(store) {
+            if queue.accepts(store) {
                 let seq = queue.seq();
                 queue.push_group(seq, number, changes, aftermath);
             }
@@ -330,7 +330,7 @@ impl TableFeed {
     /// have something to read now, and frees the events that were dropped. The thread may still
     /// hold locks of keys.
     #[inline]
-    pub(crate) fn settle(&self, aftermath: DeferredWork) {
+    pub(crate) fn wake_followers(&self, aftermath: DeferredWork) {
         if aftermath.wakes {
             self.wake();
         }
@@ -403,7 +403,7 @@ impl TableFeed {
             queue.push(seq, u64::MAX, QueuedEvent::Clear, &mut aftermath);
         }
         drop(queue);
-        self.settle(aftermath);
+        self.wake_followers(aftermath);
         Ok(swapped)
     }
 
@@ -421,7 +421,7 @@ impl TableFeed {
         queue.gone = true;
         // Wakers are called without the lock.
         drop(queue);
-        self.settle(aftermath);
+        self.wake_followers(aftermath);
     }
 
     /// Calls `f` with whether there are followers, under the lock, so that none is added meanwhile.
@@ -525,7 +525,7 @@ impl EventQueue {
         }
     }
 
-    fn hears(&self, store: u64) -> bool {
+    fn accepts(&self, store: u64) -> bool {
         self.store == store && !self.gone && !self.followers.is_empty()
     }
 
@@ -711,25 +711,25 @@ impl EventQueue {
 /// has returned (invariant 2).
 pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
     /// Pushes the changes when it is dropped, so that they are pushed even if `f` panics.
-    struct Telling;
-    impl Drop for Telling {
+    struct PushOnDrop;
+    impl Drop for PushOnDrop {
         fn drop(&mut self) {
             // KEPT is empty again before anything is pushed. So a nested commit on this thread
             // can't add to it.
             let kept = KEPT.with(RefCell::take).unwrap_or_default();
             if !kept.is_empty() {
-                tell(kept);
+                push_commit(kept);
             }
         }
     }
     KEPT.with(|kept| kept.replace(Some(Vec::new())));
-    let _telling = Telling;
+    let _push = PushOnDrop;
     f()
 }
 
-/// Tells the events of a commit: the queues of all its tables are locked, in the order of their
+/// Pushes the events of a commit: the queues of all its tables are locked, in the order of their
 /// numbers, before the Seq is drawn.
-fn tell(kept: Vec<HeldBack>) {
+fn push_commit(kept: Vec<HeldBack>) {
     // 1. Lock the queues of all feeds, in one order, so that two commits never wait for each other.
     let mut feeds: Vec<Arc<TableFeed>> = kept.iter().map(|kept| Arc::clone(&kept.feed)).collect();
     feeds.sort_by_key(|feed| feed.table);
@@ -737,11 +737,11 @@ fn tell(kept: Vec<HeldBack>) {
     let mut aftermaths: Vec<DeferredWork> = feeds.iter().map(|_| DeferredWork::default()).collect();
     let mut queues: Vec<_> = feeds.iter().map(|feed| feed.queue.lock()).collect();
     let seq = clock::draw();
-    // 2. Sort the changes by feed. A store that was replaced meanwhile hears nothing more.
+    // 2. Sort the changes by feed. Those of a store that was replaced meanwhile are dropped.
     let mut groups: Vec<(u64, SmallVec<[Change; 1]>)> = Vec::new();
     groups.resize_with(feeds.len(), Default::default);
     // Freed when the queues are unlocked.
-    let mut unheard = Vec::new();
+    let mut dropped = Vec::new();
     for HeldBack {
         feed,
         store,
@@ -750,11 +750,11 @@ fn tell(kept: Vec<HeldBack>) {
     } in kept
     {
         let i = feeds.partition_point(|other| other.table < feed.table);
-        if queues[i].hears(store) {
+        if queues[i].accepts(store) {
             groups[i].0 = number;
             groups[i].1.extend(changes);
         } else {
-            unheard.push(changes);
+            dropped.push(changes);
         }
     }
     // 3. Push each table's changes as one group, all with the same Seq.
@@ -770,6 +770,6 @@ fn tell(kept: Vec<HeldBack>) {
     drop(queues);
     // 4. With the queues unlocked, wake the followers.
     for (feed, aftermath) in feeds.iter().zip(aftermaths) {
-        feed.settle(aftermath);
+        feed.wake_followers(aftermath);
     }
 }

@@ -50,7 +50,7 @@ use super::clock;
 use super::feed::{self, DeferredWork, TableFeed};
 use super::filter::Filter;
 use super::key_locks::KeyLock;
-use super::undo::{self, Listed, Override, Versions};
+use super::undo::{self, BagObjects, Override, Versions};
 use crate::index::Index;
 use crate::raw;
 use crate::reclaim::{reaper, Reaped};
@@ -83,7 +83,7 @@ thread_local! {
 each_thread! {
     /// Whether the thread's last write beside a snapshot has found the snapshot's mark. The next
     /// write probably finds it, too. A hint.
-    static MARKED: Cell<bool> = const { Cell::new(false) };
+    static LAST_WRITE_FOUND_MARK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Calls `f` with the thread's buffer, emptied.
@@ -106,7 +106,8 @@ struct Undo {
 pub(crate) struct WriteNumbers {
     /// The write's number, read off the clock under the lock of its entry.
     pub(crate) number: u64,
-    /// A lower bound of the number of the key's newest version: the result of `look_ahead`.
+    /// A lower bound of the number of the key's newest version: the result of
+    /// `read_newest_version`.
     pub(crate) version: u64,
 }
 
@@ -135,7 +136,7 @@ pub(crate) struct History {
     /// The table's feed.
     feed: Arc<TableFeed>,
     /// The number of this history's store in the feed.
-    nth: u64,
+    store_number: u64,
 }
 
 /// A registered snapshot.
@@ -144,7 +145,7 @@ struct Registered {
     /// Its number; `PENDING` while it is being taken.
     number: u64,
     /// A lower bound of its number.
-    at_least: u64,
+    lower_bound: u64,
 }
 
 /// The state under the lock of a history.
@@ -153,7 +154,7 @@ struct Live {
     /// The live and pending snapshots.
     snapshots: Vec<Registered>,
     /// The table has gone back to its plain store, so no further snapshot is taken of this history.
-    over: bool,
+    is_retired: bool,
 }
 
 impl History {
@@ -161,26 +162,26 @@ impl History {
     pub(crate) fn new(store: Store, table: &Arc<Table>) -> Self {
         let feed = Arc::clone(table.feed());
         // If the table has another store by now, the caller discards this history.
-        let nth = feed.store();
+        let store_number = feed.store();
         Self::begin(
             store,
             table.seed.clone(),
             Arc::downgrade(table),
-            (feed, nth),
+            (feed, store_number),
         )
     }
 
     /// A new history of another store of the same table, which has this number in the feed.
-    fn anew(&self, store: Store, nth: u64) -> Self {
+    fn anew(&self, store: Store, store_number: u64) -> Self {
         let (table, feed) = (Weak::clone(&self.table), Arc::clone(&self.feed));
-        Self::begin(store, self.seed.clone(), table, (feed, nth))
+        Self::begin(store, self.seed.clone(), table, (feed, store_number))
     }
 
     fn begin(
         store: Store,
         seed: Seed,
         table: Weak<Table>,
-        (feed, nth): (Arc<TableFeed>, u64),
+        (feed, store_number): (Arc<TableFeed>, u64),
     ) -> Self {
         History {
             store,
@@ -191,13 +192,13 @@ impl History {
             live: Mutex::default(),
             table,
             feed,
-            nth,
+            store_number,
         }
     }
 
     /// A new history of the same objects.
     pub(super) fn begin_anew(&self) -> Self {
-        self.anew(self.store.plain(), self.nth)
+        self.anew(self.store.plain(), self.store_number)
     }
 
     /// Replaces the table's store by an empty one, by calling `put`. If somebody follows the table,
@@ -208,13 +209,13 @@ impl History {
         locks: bool,
         put: impl FnOnce(Store) -> Result<R, ()>,
     ) -> Result<R, ()> {
-        self.feed.swapping(|nth, is_followed| {
+        self.feed.swapping(|store_number, is_followed| {
             // A plain store suffices if nobody needs versions or events.
             if !locks && !is_followed {
                 return put(fresh);
             }
             // The new store has a history of its own, and the same feed.
-            let history = Arc::new(self.anew(fresh.plain(), nth));
+            let history = Arc::new(self.anew(fresh.plain(), store_number));
             put(fresh.through(Layers {
                 history: Some(history),
                 locks,
@@ -231,13 +232,14 @@ impl History {
     /// Pushes the changes of a write with this number to the feed. Called after `preserve`, under
     /// the lock of the entry.
     #[inline]
-    pub(super) fn tell(
+    pub(super) fn push_events(
         &self,
         number: u64,
         changes: SmallVec<[feed::Change; 1]>,
         aftermath: &mut DeferredWork,
     ) {
-        self.feed.push((self.nth, number), changes, aftermath);
+        self.feed
+            .push((self.store_number, number), changes, aftermath);
     }
 
     /// The current objects.
@@ -308,46 +310,50 @@ impl History {
         self.live.lock().snapshots.len()
     }
 
-    /// Registers a pending snapshot. `None` if the history is over.
+    /// Registers a pending snapshot. `None` if the history is retired.
     fn register(&self) -> Option<Registered> {
         let mut live = self.live.lock();
-        if live.over {
+        if live.is_retired {
             return None;
         }
         // The snapshot's number will be drawn later, so it is at least what the clock shows now.
         // From here on no version is dropped that the snapshot may need.
         let pending = Registered {
             number: PENDING,
-            at_least: clock::now(),
+            lower_bound: clock::now(),
         };
         live.snapshots.push(pending);
-        self.note(&live);
+        self.publish_bounds(&live);
         Some(pending)
     }
 
     /// Sets the number of a pending snapshot.
-    fn settle(&self, pending: Registered, number: u64) -> Registered {
-        let settled = Registered {
+    fn assign_number(&self, pending: Registered, number: u64) -> Registered {
+        let registered = Registered {
             number,
-            at_least: number,
+            lower_bound: number,
         };
         let mut live = self.live.lock();
-        if let Some(own) = live.snapshots.iter_mut().find(|own| **own == pending) {
-            *own = settled;
+        if let Some(snapshot) = live
+            .snapshots
+            .iter_mut()
+            .find(|snapshot| **snapshot == pending)
+        {
+            *snapshot = registered;
         }
-        self.note(&live);
-        settled
+        self.publish_bounds(&live);
+        registered
     }
 
     /// Removes a snapshot that is released, or that wasn't taken after all.
     fn release(&self, snapshot: Registered) {
         let guard = larder_index::pin();
         let mut live = self.live.lock();
-        if let Some(i) = live.snapshots.iter().position(|&own| own == snapshot) {
+        if let Some(i) = live.snapshots.iter().position(|&other| other == snapshot) {
             // The order of the list doesn't matter.
             live.snapshots.swap_remove(i);
         }
-        self.note(&live);
+        self.publish_bounds(&live);
         self.unwatch_if_idle(&mut live, &guard);
     }
 
@@ -359,10 +365,10 @@ impl History {
     /// Lets the table go back to its plain store if there are neither snapshots nor followers.
     fn unwatch_if_idle(&self, live: &mut Live, guard: &Guard) {
         // Another snapshot needs the versions.
-        if !live.snapshots.is_empty() || live.over {
+        if !live.snapshots.is_empty() || live.is_retired {
             return;
         }
-        live.over = match self.table.upgrade() {
+        live.is_retired = match self.table.upgrade() {
             Some(table) => self
                 .feed
                 .with_followed(|is_followed| table.unwatch(self, is_followed, guard)),
@@ -371,9 +377,9 @@ impl History {
     }
 
     /// Updates `newest` and `oldest` (invariant 4).
-    fn note(&self, live: &Live) {
-        let numbers = live.snapshots.iter().map(|own| own.number);
-        let bounds = live.snapshots.iter().map(|own| own.at_least);
+    fn publish_bounds(&self, live: &Live) {
+        let numbers = live.snapshots.iter().map(|snapshot| snapshot.number);
+        let bounds = live.snapshots.iter().map(|snapshot| snapshot.lower_bound);
         point();
         // Ordering: SeqCst. `newest` is set before the clock is moved on, and a write reads it
         // under its leaf's lock (see `clock`). `oldest` only lags behind what could be dropped.
@@ -387,22 +393,22 @@ impl History {
     /// locked. This brings the record into the cache, so that the lock is held for a shorter time.
     /// Returns a lower bound of the newest version's number (invariant 5).
     #[inline(always)]
-    pub(crate) fn look_ahead(&self, guard: &Guard, key: Key<'_>) -> u64 {
+    pub(crate) fn read_newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
         // Ordering: Relaxed; whether there is a snapshot is looked at again under the lock.
         if self.newest.load(Ordering::Relaxed) == 0 {
             return 0;
         }
         // 0 is always a lower bound. If the entry isn't marked after all, the record is read under
         // the lock.
-        if self.store.index.is_unique() && MARKED.with(Cell::get) {
+        if self.store.index.is_unique() && LAST_WRITE_FOUND_MARK.with(Cell::get) {
             return 0;
         }
-        self.newest_version(guard, key)
+        self.fetch_newest_version(guard, key)
     }
 
-    /// The slow path of `look_ahead`, while there are snapshots.
+    /// The slow path of `read_newest_version`, while there are snapshots.
     #[inline(never)]
-    fn newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
+    fn fetch_newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
         // No write has kept a version yet.
         let Some(undo) = self.undo.get() else {
             return 0;
@@ -445,9 +451,9 @@ impl History {
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) -> u64 {
         point();
-        // Ordering: SeqCst, as in `note`. If a write sees no snapshot here, it has held its lock
-        // since before a later one was registered. The readers of that snapshot wait for the lock,
-        // and the write is part of the snapshot.
+        // Ordering: SeqCst, as in `publish_bounds`. If a write sees no snapshot here, it has held
+        // its lock since before a later one was registered. The readers of that snapshot wait for
+        // the lock, and the write is part of the snapshot.
         let newest = match self.newest.load(Ordering::SeqCst) {
             PENDING if planted(Fault::LostVersion) => 0,
             newest => newest,
@@ -458,11 +464,11 @@ impl History {
         }
         // An earlier write has put a version for the newest snapshot (invariant 7).
         let is_marked = *mark == newest;
-        MARKED.with(|marked| marked.set(is_marked));
+        LAST_WRITE_FOUND_MARK.with(|marked| marked.set(is_marked));
         if is_marked {
             return numbers.number;
         }
-        let now = self.preserve_for(newest, numbers, guard, key, garbage, write);
+        let now = self.add_version(newest, numbers, guard, key, garbage, write);
         if now.version >= newest {
             *mark = newest;
         }
@@ -486,7 +492,7 @@ impl History {
     /// The slow path of `preserve`: there is a snapshot, and the entry doesn't have its mark.
     /// Returns the numbers of the write and of the newest version from here on.
     #[inline(never)]
-    fn preserve_for(
+    fn add_version(
         &self,
         newest: u64,
         numbers: WriteNumbers,
@@ -508,7 +514,7 @@ impl History {
                 write(number, record);
                 undo.index.put(guard, key, record, &mut |_| true);
             });
-            return Self::look_again(undo, guard, key, number);
+            return Self::renumber_if_clock_advanced(undo, guard, key, number);
         }
         // Otherwise make a new record: the new version, and then those that are still needed.
         let mut version = 0;
@@ -521,12 +527,12 @@ impl History {
             }
             write(number, scratch);
             // Drop the versions that no snapshot can need any more (invariant 2).
-            // Ordering: SeqCst, as in `note`. If the write has read a clock that is past a
-            // snapshot's number, it sees here that the snapshot is registered.
+            // Ordering: SeqCst, as in `publish_bounds`. If the write has read a clock that is past
+            // a snapshot's number, it sees here that the snapshot is registered.
             let oldest = self.oldest.load(Ordering::SeqCst);
-            for (own, value) in Versions::of(record) {
-                if own >= oldest {
-                    undo::push(own, value, scratch);
+            for (version_number, value) in Versions::of(record) {
+                if version_number >= oldest {
+                    undo::push(version_number, value, scratch);
                 } else {
                     self.values(value, &mut |value| {
                         object::note_handles(value, &mut garbage.0);
@@ -536,14 +542,19 @@ impl History {
             Change::Put
         };
         if with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add)) {
-            return Self::look_again(undo, guard, key, number);
+            return Self::renumber_if_clock_advanced(undo, guard, key, number);
         }
         WriteNumbers { number, version }
     }
 
     /// Reads the clock again after a version with this number was put (invariant 6). If the clock
     /// has advanced, gives the version the new number. Returns the numbers of both.
-    fn look_again(undo: &Undo, guard: &Guard, key: Key<'_>, number: u64) -> WriteNumbers {
+    fn renumber_if_clock_advanced(
+        undo: &Undo,
+        guard: &Guard,
+        key: Key<'_>,
+        number: u64,
+    ) -> WriteNumbers {
         let now = clock::of_kept_write();
         // The clock has advanced between the first look and the put. A snapshot in between needs
         // the version under the later number.
@@ -589,7 +600,7 @@ pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(
     match version {
         Override::Absent => {}
         Override::Value(value) if unique => f(value),
-        list @ Override::Value(_) => Listed::of(list).for_each(|(_, value)| f(value)),
+        list @ Override::Value(_) => BagObjects::of(list).for_each(|(_, value)| f(value)),
     }
 }
 
@@ -644,9 +655,9 @@ impl TableSnapshot {
     }
 
     /// Sets the number that was drawn at the cut, and the time of the cut.
-    pub(crate) fn settle(&mut self, number: u64, time: u64) {
+    pub(crate) fn assign_number(&mut self, number: u64, time: u64) {
         self.time = time;
-        self.registered = self.history.settle(self.registered, number);
+        self.registered = self.history.assign_number(self.registered, number);
     }
 
     /// The time at which it was taken.

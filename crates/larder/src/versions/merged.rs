@@ -14,7 +14,7 @@
 
 use super::checkpoints::Checkpoints;
 use super::history::{with_record, History, TableSnapshot};
-use super::undo::{self, Listed, Override};
+use super::undo::{self, BagObjects, Override};
 use crate::index::Index;
 use larder_index::{
     Batch, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats, Unique,
@@ -236,10 +236,10 @@ impl MergeInput for dyn Multi {
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch) {
         let mut push = |(number, value): (u64, &[u8])| self.push_entry(batch, key, value, number);
         match direction {
-            Direction::Forward => Listed::of(value).for_each(push),
+            Direction::Forward => BagObjects::of(value).for_each(push),
             // The list of an override is in order of arrival, which a scan backward reverses.
             Direction::Backward => {
-                let mut objects: Vec<_> = Listed::of(value).collect();
+                let mut objects: Vec<_> = BagObjects::of(value).collect();
                 objects.reverse();
                 objects.into_iter().for_each(&mut push);
             }
@@ -365,7 +365,7 @@ impl Multi for Merged<dyn Multi> {
             // The override lists all objects of the key, and replaces those of the base.
             if let Some(list) = value {
                 values.truncate(before);
-                Listed::of(list).for_each(|(_, value)| values.push(value));
+                BagObjects::of(list).for_each(|(_, value)| values.push(value));
             }
             values.len() - before
         })

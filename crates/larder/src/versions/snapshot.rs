@@ -155,7 +155,7 @@ fn cut_after(
             false => (clock::draw(), 0),
         };
         for snapshot in &mut snapshots {
-            snapshot.settle(number, time);
+            snapshot.assign_number(number, time);
         }
         // (4)
         let mut as_before = true;

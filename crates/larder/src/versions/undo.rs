@@ -93,18 +93,18 @@ pub(crate) fn push_object(number: u64, value: &[u8], list: &mut Vec<u8>) {
 }
 
 /// The objects in the value of a bag's key, with their numbers, in the order of insertion.
-pub(crate) struct Listed<'r>(&'r [u8]);
+pub(crate) struct BagObjects<'r>(&'r [u8]);
 
-impl<'r> Listed<'r> {
+impl<'r> BagObjects<'r> {
     pub(crate) fn of(value: Override<'r>) -> Self {
         match value {
-            Override::Absent => Listed(&[]),
-            Override::Value(list) => Listed(list),
+            Override::Absent => BagObjects(&[]),
+            Override::Value(list) => BagObjects(list),
         }
     }
 }
 
-impl<'r> Iterator for Listed<'r> {
+impl<'r> Iterator for BagObjects<'r> {
     type Item = (u64, &'r [u8]);
 
     fn next(&mut self) -> Option<(u64, &'r [u8])> {
@@ -150,8 +150,8 @@ mod tests {
         let mut list = Vec::new();
         push_object(0, b"a", &mut list);
         push_object(300, b"", &mut list);
-        let objects: Vec<_> = Listed::of(Override::Value(&list)).collect();
+        let objects: Vec<_> = BagObjects::of(Override::Value(&list)).collect();
         assert_eq!(objects, [(0, &b"a"[..]), (300, b"")]);
-        assert_eq!(Listed::of(Override::Absent).count(), 0);
+        assert_eq!(BagObjects::of(Override::Absent).count(), 0);
     }
 }

@@ -10,9 +10,9 @@
 //! Steps of a write:
 //!
 //! 1. Take the key's lock, if commits write to the table.
-//!    If there is a snapshot, read the number of the key's newest version (`History::look_ahead`).
-//!    This fetches the undo record into the cache before the leaf is locked. The number is a lower
-//!    bound from then on.
+//!    If there is a snapshot, read the number of the key's newest version
+//!    (`History::read_newest_version`). This fetches the undo record into the cache before the leaf
+//!    is locked. The number is a lower bound from then on.
 //! 2. Lock the entry's leaf, and call the write's own closure. It revalidates the state word and
 //!    decides.
 //! 3. If it makes a change, preserve the old value in the undo index and tell the followers, still
@@ -29,9 +29,9 @@ use super::feed::{Cause, Change, DeferredWork};
 use super::history::{Garbage, History, WriteNumbers};
 use super::key_locks::WriteLock;
 use super::undo::{self, Override};
-use crate::bounds::{object_of, take_gone, Gone};
+use crate::bounds::{object_of, take_cause, ChangeCause};
+use crate::delegate::{delegate_container, delegate_multi, delegate_objects, delegate_unique};
 use crate::index::Index;
-use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_unique};
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
@@ -54,7 +54,7 @@ struct WatchedIndex<I: ?Sized> {
 
 /// Makes a watched index over the index of a history's objects. `locks` says whether operations on
 /// one key use the key's lock.
-pub(crate) fn watch(index: Index, history: &Arc<History>, locks: bool) -> Index {
+pub(crate) fn wrap_watched(index: Index, history: &Arc<History>, locks: bool) -> Index {
     let history = Arc::clone(history);
     let bounded = history.store().bounded().is_some();
     match index {
@@ -82,7 +82,7 @@ impl<I: ?Sized> WatchedIndex<I> {
 
     /// Reads a key, and repeats the read if a commit is writing the key.
     #[inline]
-    fn settled<R>(&self, key: Key<'_>, mut read: impl FnMut() -> R) -> R {
+    fn retry_while_committing<R>(&self, key: Key<'_>, mut read: impl FnMut() -> R) -> R {
         loop {
             let result = read();
             if !self.locks {
@@ -100,9 +100,9 @@ impl<I: ?Sized> WatchedIndex<I> {
 }
 
 /// The state of a write, and what it has to do after the leaf is unlocked.
-struct After {
-    /// The result of `History::look_ahead`.
-    ahead: u64,
+struct PendingEffects {
+    /// The result of `History::read_newest_version`.
+    version_bound: u64,
     /// The clock before the lock was taken; only for a planted fault.
     early: u64,
     /// What is freed then.
@@ -111,12 +111,12 @@ struct After {
     feed: Option<DeferredWork>,
 }
 
-impl After {
+impl PendingEffects {
     /// The state of a write of this key that begins now.
     #[inline]
     fn begin(history: &History, guard: &Guard, key: Key<'_>) -> Self {
-        After {
-            ahead: history.look_ahead(guard, key),
+        PendingEffects {
+            version_bound: history.read_newest_version(guard, key),
             early: match planted(Fault::EarlyClock) {
                 true => clock::of_write(),
                 false => 0,
@@ -128,12 +128,12 @@ impl After {
 
     /// Step 4, after the leaf is unlocked. The key's lock is still held.
     #[inline]
-    fn settle(&mut self, history: &History, guard: &Guard) {
+    fn finish(&mut self, history: &History, guard: &Guard) {
         if let Some(garbage) = self.garbage.take() {
             history.end_write(guard, garbage);
         }
         if let Some(feed) = self.feed.take() {
-            history.feed().settle(feed);
+            history.feed().wake_followers(feed);
         }
     }
 }
@@ -148,12 +148,12 @@ impl WatchedIndex<dyn Unique> {
         key: Key<'_>,
         (old, new): (Option<&[u8]>, Option<&[u8]>),
         mark: &mut u64,
-        after: &mut After,
+        after: &mut PendingEffects,
     ) {
-        // The layer below has noted why the object goes, if it was expired or evicted.
-        let gone = match self.bounded {
-            true => take_gone(),
-            false => Gone::Deleted,
+        // The layer above has set the cause, if the object was expired or evicted.
+        let cause = match self.bounded {
+            true => take_cause(),
+            false => ChangeCause::Program,
         };
         let followed = || self.history.feed().is_followed();
         let early = planted(Fault::EarlyLook).then(followed);
@@ -164,13 +164,13 @@ impl WatchedIndex<dyn Unique> {
             true => after.early,
             false => clock::of_write(),
         };
-        let (ahead, garbage) = (after.ahead, &mut after.garbage);
+        let (version_bound, garbage) = (after.version_bound, &mut after.garbage);
         let number = self.history.preserve(
             guard,
             key,
             WriteNumbers {
                 number,
-                version: ahead,
+                version: version_bound,
             },
             mark,
             garbage,
@@ -187,7 +187,7 @@ impl WatchedIndex<dyn Unique> {
             },
         );
         if early.unwrap_or_else(followed) {
-            self.tell(number, key, (old, new), gone, &mut after.feed);
+            self.push_events(number, key, (old, new), cause, &mut after.feed);
         }
     }
 
@@ -200,7 +200,7 @@ impl WatchedIndex<dyn Unique> {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let _lock = self.lock(key);
-        let mut after = After::begin(&self.history, guard, key);
+        let mut after = PendingEffects::begin(&self.history, guard, key);
         let mut late = None;
         let was = self.index.put(guard, key, value, &mut |old| {
             let puts = predicate(old);
@@ -211,47 +211,47 @@ impl WatchedIndex<dyn Unique> {
             let values = (old.as_deref(), Some(value));
             self.change(guard, key, values, &mut 0, &mut after);
         }
-        after.settle(&self.history, guard);
+        after.finish(&self.history, guard);
         was
     }
 
     /// Tells the followers about a change with this number.
     #[cold]
-    fn tell(
+    fn push_events(
         &self,
         number: u64,
         key: Key<'_>,
         values: (Option<&[u8]>, Option<&[u8]>),
-        gone: Gone,
+        cause: ChangeCause,
         feed: &mut Option<DeferredWork>,
     ) {
-        let changes = self.told(key, values, gone);
+        let changes = self.events_of(key, values, cause);
         self.history
-            .tell(number, changes, feed.get_or_insert_default());
+            .push_events(number, changes, feed.get_or_insert_default());
     }
 
     /// The changes that followers are told about.
     #[inline]
-    fn told(
+    fn events_of(
         &self,
         key: Key<'_>,
         (old, new): (Option<&[u8]>, Option<&[u8]>),
-        gone: Gone,
+        cause: ChangeCause,
     ) -> SmallVec<[Change; 1]> {
         if !self.bounded {
             return smallvec![Change::new(key.bytes, old, new)];
         }
         let (old, new) = (old.map(object_of), new.map(object_of));
-        match gone {
+        match cause {
             // A write or a removal by the program.
-            Gone::Deleted => smallvec![Change::new(key.bytes, old, new)],
+            ChangeCause::Program => smallvec![Change::new(key.bytes, old, new)],
             // Only the deadline has changed.
-            Gone::Kept => SmallVec::new(),
-            Gone::Evicted => smallvec![Change::new(key.bytes, old, new).of(Cause::Evicted)],
+            ChangeCause::DeadlineMoved => SmallVec::new(),
+            ChangeCause::Evicted => smallvec![Change::new(key.bytes, old, new).of(Cause::Evicted)],
             // The old object was expired. If a new one replaces it, that is an insert.
-            Gone::Expired => {
-                let gone = Change::new(key.bytes, old, None).of(Cause::Expired);
-                let mut changes: SmallVec<[Change; 1]> = smallvec![gone];
+            ChangeCause::Expired => {
+                let expired = Change::new(key.bytes, old, None).of(Cause::Expired);
+                let mut changes: SmallVec<[Change; 1]> = smallvec![expired];
                 if new.is_some() {
                     changes.push(Change::new(key.bytes, None, new));
                 }
@@ -264,14 +264,14 @@ impl WatchedIndex<dyn Unique> {
 impl Unique for WatchedIndex<dyn Unique> {
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
-        self.settled(key, || {
+        self.retry_while_committing(key, || {
             out.truncate(from);
             self.index.get(guard, key, out)
         })
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.settled(key, || self.index.contains(guard, key))
+        self.retry_while_committing(key, || self.index.contains(guard, key))
     }
 
     fn get_into(
@@ -282,7 +282,7 @@ impl Unique for WatchedIndex<dyn Unique> {
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         // Wait for a commit that is writing the key, if there is one.
-        self.settled(key, || {
+        self.retry_while_committing(key, || {
             self.index.get_into(guard, key, out, long.as_deref_mut())
         })
     }
@@ -312,7 +312,7 @@ impl Unique for WatchedIndex<dyn Unique> {
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         // The key's lock, if commits write to the table. It is taken before the lock of the entry.
         let _lock = self.lock(key);
-        let mut after = After::begin(&self.history, guard, key);
+        let mut after = PendingEffects::begin(&self.history, guard, key);
         let changed = self
             .index
             .update_marked(guard, key, &mut |old, scratch, mark| {
@@ -328,7 +328,7 @@ impl Unique for WatchedIndex<dyn Unique> {
                 edit
             });
         // No lock of the entry is held any more. Wake followers, and free what was dropped.
-        after.settle(&self.history, guard);
+        after.finish(&self.history, guard);
         changed
     }
 
@@ -342,9 +342,9 @@ impl Unique for WatchedIndex<dyn Unique> {
         if planted(Fault::LateVersion) {
             return self.put_late(guard, key, value, predicate);
         }
-        // Step 1. The lock is held until the write is settled.
+        // Step 1. The lock is held until the write is finished.
         let _lock = self.lock(key);
-        let mut after = After::begin(&self.history, guard, key);
+        let mut after = PendingEffects::begin(&self.history, guard, key);
         // Steps 2 and 3. A refused write changes nothing, and keeps no version.
         let was = self.index.put_marked(guard, key, value, &mut |old, mark| {
             let puts = predicate(old);
@@ -353,7 +353,7 @@ impl Unique for WatchedIndex<dyn Unique> {
             }
             puts
         });
-        after.settle(&self.history, guard);
+        after.finish(&self.history, guard);
         was
     }
 
@@ -364,7 +364,7 @@ impl Unique for WatchedIndex<dyn Unique> {
         predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
         let _lock = self.lock(key);
-        let mut after = After::begin(&self.history, guard, key);
+        let mut after = PendingEffects::begin(&self.history, guard, key);
         let was = self.index.remove_marked(guard, key, &mut |old, mut mark| {
             let removes = predicate(old);
             if removes {
@@ -372,11 +372,11 @@ impl Unique for WatchedIndex<dyn Unique> {
             }
             removes
         });
-        after.settle(&self.history, guard);
+        after.finish(&self.history, guard);
         was
     }
 
-    pass_on_unique!();
+    delegate_unique!();
 }
 
 /// The objects under a key of a bag. The first change preserves all of them.
@@ -385,8 +385,8 @@ struct WatchedObjects<'a> {
     history: &'a History,
     guard: &'a Guard,
     key: Key<'a>,
-    /// The result of `History::look_ahead`.
-    ahead: u64,
+    /// The result of `History::read_newest_version`.
+    version_bound: u64,
     garbage: &'a mut Option<Garbage>,
     /// The write's number, after its first change.
     number: Option<u64>,
@@ -425,7 +425,7 @@ impl WatchedObjects<'_> {
             self.key,
             WriteNumbers {
                 number: write_number,
-                version: self.ahead,
+                version: self.version_bound,
             },
             // The keys of a bag have no marks.
             &mut 0,
@@ -450,16 +450,16 @@ impl WatchedObjects<'_> {
     }
 
     /// Tells the followers about the changes. Called under the entry's lock.
-    fn tell(self, aftermath: &mut Option<DeferredWork>) {
+    fn push_events(self, aftermath: &mut Option<DeferredWork>) {
         if let (Some(number), Some(changes)) = (self.number, self.changes) {
             let aftermath = aftermath.get_or_insert_default();
-            self.history.tell(number, changes, aftermath);
+            self.history.push_events(number, changes, aftermath);
         }
     }
 }
 
 impl Objects for WatchedObjects<'_> {
-    pass_on_objects!();
+    delegate_objects!();
 
     fn push(&mut self, value: &[u8]) {
         self.preserve();
@@ -520,19 +520,19 @@ impl Objects for WatchedObjects<'_> {
 impl Multi for WatchedIndex<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let before = values.len();
-        self.settled(key, || {
+        self.retry_while_committing(key, || {
             values.truncate(before);
             self.index.read(guard, key, values)
         })
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.settled(key, || self.index.contains(guard, key))
+        self.retry_while_committing(key, || self.index.contains(guard, key))
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         let _lock = self.lock(key);
-        let mut after = After::begin(&self.history, guard, key);
+        let mut after = PendingEffects::begin(&self.history, guard, key);
         self.index.update(guard, key, &mut |objects| {
             // The wrapper preserves all objects before the first change that `f` makes.
             let mut objects = WatchedObjects {
@@ -540,23 +540,23 @@ impl Multi for WatchedIndex<dyn Multi> {
                 history: &self.history,
                 guard,
                 key,
-                ahead: after.ahead,
+                version_bound: after.version_bound,
                 garbage: &mut after.garbage,
                 number: None,
                 changes: None,
             };
             f(&mut objects);
             // All changes of the key are one group of events.
-            objects.tell(&mut after.feed);
+            objects.push_events(&mut after.feed);
         });
-        after.settle(&self.history, guard);
+        after.finish(&self.history, guard);
     }
 
     fn scan_key(&self, guard: &Guard, key: Key<'_>, batch: &mut Batch) -> bool {
-        self.settled(key, || self.index.scan_key(guard, key, batch))
+        self.retry_while_committing(key, || self.index.scan_key(guard, key, batch))
     }
 
-    pass_on_multi!();
+    delegate_multi!();
 }
 
 impl<I: Container + ?Sized> Container for WatchedIndex<I> {
@@ -569,5 +569,5 @@ impl<I: Container + ?Sized> Container for WatchedIndex<I> {
         size_of::<Self>() + size_of::<History>() + self.index.memory() + self.history.kept()
     }
 
-    pass_on_container!();
+    delegate_container!();
 }

@@ -1,11 +1,11 @@
 //! The commit of a transaction: collecting the written keys, validating the reads, and applying the
 //! writes. Numbers in parentheses are the steps of the parent module.
 
-use super::super::clock::{self, UnderWay};
+use super::super::clock::{self, ActiveCommit};
 use super::super::key_locks::{CommitLocks, KeyLock};
 use super::super::undo::{self, Override};
 use super::view::survivors;
-use super::{TablePart, Transaction};
+use super::{TableInTransaction, Transaction};
 use crate::error::Error;
 use crate::index::Index;
 use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
@@ -64,7 +64,7 @@ impl Transaction {
     pub(super) fn written(&self) -> Vec<WrittenKey> {
         let mut written = Vec::new();
         // The order is that of the tables, and of the keys within one. `key_locks` sorts the locks.
-        for (part, TablePart { set, .. }) in self.parts.iter().enumerate() {
+        for (part, TableInTransaction { set, .. }) in self.parts.iter().enumerate() {
             set.writes.each(|key, record| {
                 written.push(WrittenKey {
                     part,
@@ -87,7 +87,7 @@ impl Transaction {
         written: &[WrittenKey],
         guard: &Guard,
     ) -> Result<Option<&Arc<Table>>, Error> {
-        for (i, TablePart { table, .. }) in self.parts.iter().enumerate() {
+        for (i, TableInTransaction { table, .. }) in self.parts.iter().enumerate() {
             let own = written.iter().filter(|key| key.part == i);
             let rows = own.map(|key| match key.value() {
                 Override::Value(value) => (&key.key[..], Some(value)),
@@ -108,7 +108,7 @@ impl Transaction {
         &self,
         written: &[WrittenKey],
         locks: &CommitLocks,
-        under_way: &UnderWay,
+        under_way: &ActiveCommit,
         guard: &Guard,
     ) -> bool {
         // Ordering: SeqCst. The number was drawn before this fence. A write of one key puts its
@@ -126,12 +126,12 @@ impl Transaction {
             }
             !set.history.has_changed(guard, own, set.number)
         });
-        unchanged && self.keys_hold(locks, guard) && self.ranges_hold(under_way, guard)
+        unchanged && self.keys_are_valid(locks, guard) && self.ranges_are_valid(under_way, guard)
     }
 
     /// Whether nobody has changed a key that was read by key.
-    fn keys_hold(&self, locks: &CommitLocks, guard: &Guard) -> bool {
-        self.parts.iter().all(|TablePart { set, .. }| {
+    fn keys_are_valid(&self, locks: &CommitLocks, guard: &Guard) -> bool {
+        self.parts.iter().all(|TableInTransaction { set, .. }| {
             set.reads.lock().keys().all(|bytes| {
                 let key = set.history.key(bytes);
                 let lock = set.history.key_lock(key);
@@ -146,9 +146,9 @@ impl Transaction {
 
     /// Whether nobody has changed a key in the ranges that were read, or an entry of a secondary
     /// index that was read.
-    fn ranges_hold(&self, under_way: &UnderWay, guard: &Guard) -> bool {
+    fn ranges_are_valid(&self, under_way: &ActiveCommit, guard: &Guard) -> bool {
         // Transactions without ranges, which are most, have nothing to wait for.
-        let no_ranges = |part: &TablePart| !part.set.reads.lock().has_ranges();
+        let no_ranges = |part: &TableInTransaction| !part.set.reads.lock().has_predicates();
         if self.parts.iter().all(no_ranges) {
             return true;
         }
@@ -157,14 +157,16 @@ impl Transaction {
         if !planted(Fault::NoWait) {
             clock::wait_for_commits_before(under_way.number);
         }
-        self.parts.iter().all(|TablePart { table, set, .. }| {
-            let (reads, history) = (set.reads.lock(), &*set.history);
-            let store = table.store(guard);
-            let indexes = store.and_then(|store| store.layers().indexes.as_deref());
-            planted(Fault::Phantom)
-                || (reads.ranges_hold(history, guard, set.number)
-                    && reads.entries_hold((history, indexes), guard, set.number))
-        })
+        self.parts
+            .iter()
+            .all(|TableInTransaction { table, set, .. }| {
+                let (reads, history) = (set.reads.lock(), &*set.history);
+                let store = table.store(guard);
+                let indexes = store.and_then(|store| store.layers().indexes.as_deref());
+                planted(Fault::Phantom)
+                    || (reads.ranges_are_valid(history, guard, set.number)
+                        && reads.entries_are_valid((history, indexes), guard, set.number))
+            })
     }
 
     /// (3) Claims the values that the written rows will have in unique indexes.

@@ -24,7 +24,7 @@
 //! There is no deadlock: while the operations run, the commit only waits for the locks of leaves.
 
 use super::super::key_locks::{CommitLocks, KeyLock};
-use super::{prepare, view, Outcome, TablePart, Transaction};
+use super::{prepare, view, CommitOutcome, TableInTransaction, Transaction};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -44,8 +44,8 @@ impl Engine {
     /// thread. If it returns `true`, its writes take effect at one instant. Otherwise nothing has
     /// happened.
     ///
-    /// Returns `Outcome::Lost`, with no effect, if a table was emptied meanwhile, or if another row
-    /// has just lost a value of a unique index.
+    /// Returns `CommitOutcome::Conflict`, with no effect, if a table was emptied meanwhile, or if
+    /// another row has just lost a value of a unique index.
     ///
     /// # Errors
     /// Those of [`Engine::begin`] and [`Transaction::commit`].
@@ -55,7 +55,7 @@ impl Engine {
         keys: &[(usize, &[u8])],
         who: OwnerId,
         run: impl FnOnce(&Transaction) -> bool,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommitOutcome, Error> {
         prepare(tables, who)?;
         let guard = larder_index::pin();
         // (1) Lock the keys. This waits for writes of single keys and for other commits.
@@ -67,17 +67,17 @@ impl Engine {
         let locks = CommitLocks::take(locks);
         // (2) Make the views. If a table has just lost its history, the caller tries again.
         let Some(parts) = self.present_parts(tables, keys, who, &guard)? else {
-            return Ok(Outcome::Lost);
+            return Ok(CommitOutcome::Conflict);
         };
         let transaction = Transaction { parts };
         // (3) Run the operations. If they fail or write nothing, dropping the locks is all that is
         // left to do.
         if !run(&transaction) {
-            return Ok(Outcome::Committed);
+            return Ok(CommitOutcome::Committed);
         }
         let written = transaction.written();
         if written.is_empty() {
-            return Ok(Outcome::Committed);
+            return Ok(CommitOutcome::Committed);
         }
         let is_locked = || written.iter().all(|key| locks.has(key.lock));
         debug_assert!(planted(Fault::KeysUnlocked) || is_locked());
@@ -85,7 +85,7 @@ impl Engine {
             // Expired objects make room. Their removal takes the locks of their keys.
             drop(locks);
             table.remove_for_room(&guard)?;
-            return Ok(Outcome::Lost);
+            return Ok(CommitOutcome::Conflict);
         }
         // (4), (5) Claim, draw the number, apply, and unlock.
         transaction.commit_under(locks, &written, &guard)
@@ -98,7 +98,7 @@ impl Engine {
         keys: &[(usize, &[u8])],
         who: OwnerId,
         guard: &Guard,
-    ) -> Result<Option<Vec<TablePart>>, Error> {
+    ) -> Result<Option<Vec<TableInTransaction>>, Error> {
         let mut parts = Vec::with_capacity(tables.len());
         for (i, table) in tables.iter().enumerate() {
             let store = table.begin(guard)?.store;

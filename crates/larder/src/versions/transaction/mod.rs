@@ -19,8 +19,8 @@
 //!    other commit holds the lock of such a key. If a range was read, wait until all commits with
 //!    lesser numbers than n are over; then no key in the range has such a version. If entries of an
 //!    index were read, wait likewise, and for the writers of changed keys. Then either no key has
-//!    such a version, or the counts of changes are the same (`reads::entries_hold`). The tables
-//!    still have the stores of (1) and the unique indexes of (3).
+//!    such a version, or the counts of changes are the same (`reads::entries_are_valid`). The
+//!    tables still have the stores of (1) and the unique indexes of (3).
 //! 5. *Apply* the writes, with number n − 1.
 //! 6. *Unlock*.
 //!
@@ -73,7 +73,7 @@ mod reads;
 mod view;
 mod writes;
 
-use super::clock::UnderWay;
+use super::clock::ActiveCommit;
 use super::feed;
 use super::key_locks::CommitLocks;
 use super::snapshot::{cut, indexes_of, view_options};
@@ -94,15 +94,15 @@ use view::WorkingSet;
 
 /// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommitOutcome {
     /// Its writes have taken effect.
     Committed,
     /// It had no effect: others changed what it has read.
-    Lost,
+    Conflict,
 }
 
 /// A table of a transaction.
-struct TablePart {
+struct TableInTransaction {
     table: Arc<Table>,
     view: Arc<Table>,
     set: Arc<WorkingSet>,
@@ -113,7 +113,7 @@ type Stores<'g> = SmallVec<[&'g Store; 4]>;
 
 /// A transaction under way. If it is dropped before its commit, it has no effect.
 pub struct Transaction {
-    parts: Vec<TablePart>,
+    parts: Vec<TableInTransaction>,
 }
 
 impl Engine {
@@ -143,7 +143,7 @@ impl Engine {
         table: &Arc<Table>,
         (who, access): (OwnerId, Access),
         (store, set): (Store, Arc<WorkingSet>),
-    ) -> TablePart {
+    ) -> TableInTransaction {
         // The view has the table's options, so that keys are encoded and hashed alike.
         let options = view_options(table, access);
         let of = ViewOf::transaction(table.id(), table.may_write(who).is_ok());
@@ -151,7 +151,7 @@ impl Engine {
         let objects = (table.seed.clone(), store);
         let view =
             self.unlisted(|id, catalog| Table::of_view(id, options, who, catalog, objects, of));
-        TablePart {
+        TableInTransaction {
             table: Arc::clone(table),
             view,
             set,
@@ -187,7 +187,7 @@ impl Transaction {
 
     /// Ends the transaction and its views. If it wasn't committed, it has no effect.
     pub fn end(&self) {
-        self.end_under(&larder_index::pin());
+        self.end_views(&larder_index::pin());
     }
 
     /// Whether nobody has changed what it has read and written so far. If it returns `false`, the
@@ -206,7 +206,7 @@ impl Transaction {
         // return.
         let written = self.written();
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
-        let under_way = UnderWay::begin();
+        let under_way = ActiveCommit::begin();
         let has_stores = self.stores(&guard)?.is_some();
         Ok(has_stores && self.is_valid(&written, &locks, &under_way, &guard))
     }
@@ -219,13 +219,13 @@ impl Transaction {
     /// written row in a unique index; `Full` if a table has no room for the new objects; `Busy`
     /// while a list is being inserted into one of the tables. Nothing has been changed then. After
     /// `Busy` the call may be repeated.
-    pub fn commit(&self) -> Result<Outcome, Error> {
+    pub fn commit(&self) -> Result<CommitOutcome, Error> {
         let guard = larder_index::pin();
         let written = self.written();
         // A transaction that has only read can't lose: everything it has read is of its snapshot.
         if written.is_empty() {
-            self.end_under(&guard);
-            return Ok(Outcome::Committed);
+            self.end_views(&guard);
+            return Ok(CommitOutcome::Committed);
         }
         // Expired objects make room.
         while let Some(table) = self.without_room(&written, &guard)? {
@@ -245,10 +245,10 @@ impl Transaction {
         locks: CommitLocks,
         written: &[WrittenKey],
         guard: &Guard,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommitOutcome, Error> {
         // (3) Claim values in unique indexes, then draw the number: the linearisation point.
         let claims = self.claim(written, guard)?;
-        let under_way = UnderWay::begin();
+        let under_way = ActiveCommit::begin();
         // Load the stores after the number was drawn. If a table was emptied or got another index
         // meanwhile, the transaction has lost. If a list batch holds a latch, this is `Busy`.
         let stores = self.stores(guard)?.filter(|stores| claims.are_of(stores));
@@ -258,7 +258,7 @@ impl Transaction {
             Some(stores) if self.is_valid(written, &locks, &under_way, guard) => {
                 // (5) Release our snapshots first. Otherwise our own writes would keep versions for
                 // them.
-                self.end_under(guard);
+                self.end_views(guard);
                 match claims.made {
                     Ok(mut claimed) => {
                         // A value may pass from one of our rows to another.
@@ -267,27 +267,27 @@ impl Transaction {
                         let apply = || self.apply(written, &stores, guard);
                         under_way.during(|| feed::together(apply))?;
                         claimed.into_iter().for_each(Claimed::keep);
-                        Outcome::Committed
+                        CommitOutcome::Committed
                     }
                     // Another row has the value. Validation has shown that nothing that was read
                     // has changed, so running the transaction again would not help.
                     Err((Refused::Taken(index), part)) => {
                         taken = Some((index, part));
-                        Outcome::Lost
+                        CommitOutcome::Conflict
                     }
-                    Err((Refused::Unsettled, _)) => Outcome::Lost,
+                    Err((Refused::Unsettled, _)) => CommitOutcome::Conflict,
                 }
             }
             _ => {
-                self.end_under(guard);
-                Outcome::Lost
+                self.end_views(guard);
+                CommitOutcome::Conflict
             }
         };
         // (6) Release the key locks first. A snapshot that finds the commit over may read its keys
         // at once.
         drop(locks);
         drop(under_way);
-        for TablePart { table, .. } in &self.parts {
+        for TableInTransaction { table, .. } in &self.parts {
             table.evict_after(guard, written.len());
         }
         match taken {
@@ -311,7 +311,7 @@ impl Transaction {
     /// transaction began. `Busy` if a list is being inserted into one of the tables.
     fn stores<'g>(&self, guard: &'g Guard) -> Result<Option<Stores<'g>>, Error> {
         let mut stores = Stores::new();
-        for TablePart { table, set, .. } in &self.parts {
+        for TableInTransaction { table, set, .. } in &self.parts {
             let op = table.begin(guard)?;
             let own = op.store.history();
             // Emptied, or not watched any more: the transaction has lost.
@@ -324,8 +324,8 @@ impl Transaction {
     }
 
     /// Ends the views, and releases the snapshots.
-    fn end_under(&self, guard: &Guard) {
-        for TablePart { view, set, .. } in &self.parts {
+    fn end_views(&self, guard: &Guard) {
+        for TableInTransaction { view, set, .. } in &self.parts {
             // A view that nobody else refers to is dropped together with the transaction.
             if Arc::strong_count(view) > 1 {
                 view.end(guard);

@@ -87,7 +87,7 @@ impl Reads {
     }
 
     /// Whether anything was read that is not protected by the lock of a key.
-    pub(super) fn has_ranges(&self) -> bool {
+    pub(super) fn has_predicates(&self) -> bool {
         !self.ranges.is_empty() || !self.entries.is_empty()
     }
 
@@ -98,7 +98,7 @@ impl Reads {
     ///    the counts are.
     /// 2. Otherwise wait for the write of each key that has changed. Its entries have then been
     ///    changed and counted, so the counts decide.
-    pub(super) fn entries_hold(
+    pub(super) fn entries_are_valid(
         &self,
         (history, now): (&History, Option<&Indexes>),
         guard: &Guard,
@@ -117,7 +117,7 @@ impl Reads {
             &mut |key| {
                 has_changed = true;
                 if !planted(Fault::UnsettledEntry) {
-                    objects.contains_settled(guard, key);
+                    objects.contains_after_writer(guard, key);
                 }
                 true
             },
@@ -133,7 +133,7 @@ impl Reads {
     }
 
     /// Whether no key in the ranges has changed since the snapshot with this number.
-    pub(super) fn ranges_hold(&self, history: &History, guard: &Guard, number: u64) -> bool {
+    pub(super) fn ranges_are_valid(&self, history: &History, guard: &Guard, number: u64) -> bool {
         let is_unchanged = |range: &ReadRange| {
             let mut holds = true;
             each_changed(range, (history, guard, number), &mut |_| {

@@ -20,7 +20,7 @@ use super::super::checkpoints::Checkpoints;
 use super::super::differences::Differences;
 use super::super::history::{self, History, TableSnapshot};
 use super::super::merged::{self, Overrides};
-use super::super::undo::{self, Listed, Override};
+use super::super::undo::{self, BagObjects, Override};
 use super::reads::Reads;
 use super::writes::Writes;
 use crate::index::Index;
@@ -484,7 +484,7 @@ impl<I: Container + ?Sized> Container for ViewIndex<I> {
 /// present ones (`there`) stay, and which are added behind them. An object stays if the transaction
 /// has it with the same number of arrival.
 pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Survivors {
-    let new: Vec<(u64, Vec<u8>)> = Listed::of(value)
+    let new: Vec<(u64, Vec<u8>)> = BagObjects::of(value)
         .map(|(number, value)| (number, value.to_vec()))
         .collect();
     // Both lists are in the order of arrival.

@@ -1,4 +1,4 @@
-//! What a layer over an index passes on to it.
+//! The methods that a layer over an index delegates to it.
 //!
 //! Secondary indexes ([`indexes`](crate::indexes)) and versions ([`versions`](crate::versions)) are
 //! layers: types that implement an index's trait over another index, their field `index`, and add
@@ -6,7 +6,7 @@
 //! of the trait that it is named after, and implements these methods.
 
 /// The methods of [`Container`](larder_index::Container) that say how much there is.
-macro_rules! pass_on_container {
+macro_rules! delegate_container {
     () => {
         fn len(&self) -> usize {
             self.index.len()
@@ -27,7 +27,7 @@ macro_rules! pass_on_container {
 }
 
 /// The methods that [`Unique`](larder_index::Unique) and [`Multi`](larder_index::Multi) both have.
-macro_rules! pass_on_scans {
+macro_rules! delegate_scans {
     () => {
         fn prefetch(&self, guard: &larder_index::Guard, keys: &[larder_index::Key<'_>]) {
             self.index.prefetch(guard, keys);
@@ -55,9 +55,9 @@ macro_rules! pass_on_scans {
 }
 
 /// The methods of [`Unique`](larder_index::Unique) that go from entry to entry.
-macro_rules! pass_on_unique {
+macro_rules! delegate_unique {
     () => {
-        $crate::pass_on::pass_on_scans!();
+        $crate::delegate::delegate_scans!();
 
         fn is_ordered(&self) -> bool {
             self.index.is_ordered()
@@ -88,9 +88,9 @@ macro_rules! pass_on_unique {
 }
 
 /// The methods of [`Multi`](larder_index::Multi) that go from entry to entry.
-macro_rules! pass_on_multi {
+macro_rules! delegate_multi {
     () => {
-        $crate::pass_on::pass_on_scans!();
+        $crate::delegate::delegate_scans!();
 
         fn step(
             &self,
@@ -139,7 +139,7 @@ macro_rules! pass_on_multi {
 
 /// The methods of [`Objects`](larder_index::Objects) that change no object. The field with the
 /// objects is `objects`.
-macro_rules! pass_on_objects {
+macro_rules! delegate_objects {
     () => {
         fn count(&self) -> usize {
             self.objects.count()
@@ -167,4 +167,6 @@ macro_rules! pass_on_objects {
     };
 }
 
-pub(crate) use {pass_on_container, pass_on_multi, pass_on_objects, pass_on_scans, pass_on_unique};
+pub(crate) use {
+    delegate_container, delegate_multi, delegate_objects, delegate_scans, delegate_unique,
+};
