@@ -51,6 +51,7 @@ help:
 	@echo '  make proof   the long form of everything that docs/promises.md names; a page in results/proof'
 	@echo '  make soak MINUTES=n, make fuzz MINUTES=n   mixed work for so long; coverage-guided fuzzing for so long'
 	@echo '  make build   the library: $(EBIN) and $(NIF)'
+	@echo '  make nif-profile   records the profile by which the compiler lays out the code of $(NIF)'
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
 	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, share/man; make install-c PREFIX=/usr/local puts it there'
