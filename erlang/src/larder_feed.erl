@@ -18,20 +18,20 @@
 -define(LIMIT, 10000).
 -define(MAILBOX, 1000).
 
-%% Events that are fetched at a time.
--define(MOST, 100).
+%% Most events of a fetch.
+-define(EVENTS_PER_FETCH, 100).
 
-%% A relay that is woken twice within BUSY milliseconds polls NAPS times, every NAP milliseconds.
-%% It waits FULL_NAP milliseconds for a subscriber with a full mailbox.
--define(BUSY, 2).
--define(NAP, 1).
--define(NAPS, 20).
--define(FULL_NAP, 5).
+%% A relay that is woken twice within BUSY_MS milliseconds polls POLLS times, every POLL_MS
+%% milliseconds. It waits FULL_MS milliseconds for a subscriber with a full mailbox.
+-define(BUSY_MS, 2).
+-define(POLL_MS, 1).
+-define(POLLS, 20).
+-define(FULL_MS, 5).
 
 %% A relay that sleeps longer than this, in milliseconds, hibernates.
--define(LONG, 1000).
+-define(HIBERNATE_AFTER, 1000).
 
--record(relay, {feed, subscriber, monitor, mailbox, woken, naps = 0}).
+-record(relay, {feed, subscriber, monitor, mailbox, woken, polls_left = 0}).
 
 -spec subscribe(larder:table(), larder:match_spec() | all, map()) -> reference().
 subscribe(Table, Spec, Options) ->
@@ -48,7 +48,7 @@ snapshot_and_subscribe(Table, Spec, Options) ->
         {Feed, Both}
     end).
 
-%% Messages sent before are in the mailbox; none is sent afterwards.
+%% Messages that were sent before are in the mailbox. None is sent afterwards.
 -spec unsubscribe(reference()) -> true.
 unsubscribe(Feed) ->
     Relay = larder_nif:unsubscribe(Feed),
@@ -91,7 +91,7 @@ start(Subscriber, Mailbox) ->
     receive
         {feed, Feed} ->
             loop(#relay{feed = Feed, subscriber = Subscriber, monitor = Monitor,
-                        mailbox = Mailbox, woken = now_ms() - ?BUSY});
+                        mailbox = Mailbox, woken = now_ms() - ?BUSY_MS});
         {'DOWN', Monitor, process, Subscriber, _} ->
             ok;
         stop ->
@@ -101,24 +101,24 @@ start(Subscriber, Mailbox) ->
 now_ms() ->
     erlang:monotonic_time(millisecond).
 
-%% Fetches, as long as the subscriber takes what comes.
-loop(#relay{feed = Feed, subscriber = Subscriber, mailbox = Mailbox, naps = Naps} = Relay) ->
+%% Fetches while the subscriber's mailbox has room.
+loop(#relay{feed = Feed, subscriber = Subscriber, mailbox = Mailbox, polls_left = PollsLeft} = Relay) ->
     case erlang:process_info(Subscriber, message_queue_len) of
         undefined ->
             ok;
         {_, Full} when Full >= Mailbox ->
-            wait(?FULL_NAP, Relay);
+            wait(?FULL_MS, Relay);
         _ ->
-            case larder_nif:feed_next(Feed, ?MOST, Naps =:= 0) of
+            case larder_nif:feed_next(Feed, ?EVENTS_PER_FETCH, PollsLeft =:= 0) of
                 {some, Commits} ->
                     send(Commits, Relay),
-                    wait(0, Relay#relay{naps = min(Naps, 1) * ?NAPS});
-                {nothing, []} when Naps > 0 ->
-                    wait(?NAP, Relay#relay{naps = Naps - 1});
+                    wait(0, Relay#relay{polls_left = min(PollsLeft, 1) * ?POLLS});
+                {nothing, []} when PollsLeft > 0 ->
+                    wait(?POLL_MS, Relay#relay{polls_left = PollsLeft - 1});
                 {nothing, []} ->
                     wait(infinity, Relay);
                 {waits, []} ->
-                    wait(?NAP, Relay);
+                    wait(?POLL_MS, Relay);
                 {over, Commits} ->
                     send(Commits, Relay)
             end
@@ -130,7 +130,7 @@ send(Commits, #relay{feed = Feed, subscriber = Subscriber}) ->
 
 %% Waits for a message, for a limited time. Messages are distinguished by their senders.
 wait(infinity, Relay) ->
-    wait(?LONG, fun() -> erlang:hibernate(?MODULE, loop, [Relay]) end, Relay);
+    wait(?HIBERNATE_AFTER, fun() -> erlang:hibernate(?MODULE, loop, [Relay]) end, Relay);
 wait(Time, Relay) ->
     wait(Time, fun() -> loop(Relay) end, Relay).
 
@@ -142,11 +142,11 @@ wait(Time, Otherwise, #relay{monitor = Monitor, woken = Woken} = Relay) ->
             ok;
         larder_wake ->
             Now = now_ms(),
-            Naps = case Now - Woken < ?BUSY of
-                       true -> ?NAPS;
+            PollsLeft = case Now - Woken < ?BUSY_MS of
+                       true -> ?POLLS;
                        false -> 0
                    end,
-            loop(Relay#relay{woken = Now, naps = Naps});
+            loop(Relay#relay{woken = Now, polls_left = PollsLeft});
         _ ->
             wait(Time, Otherwise, Relay)
     after Time ->

@@ -229,7 +229,7 @@ split(Directory) ->
 shared(Moved, Stay) ->
     Pairs = [{Table, here(Table, Moved), here(Table, Stay)}
              || Table <- lists:usort(tables(makes, Moved ++ Stay)),
-                not larder_transform_known:is_table_of_otp(Table)],
+                not larder_transform_known:is_otp_table(Table)],
     [Shared || {_, [_ | _], [_ | _]} = Shared <- Pairs].
 
 tables(Kind, Beams) ->

@@ -339,9 +339,9 @@ variables(Node, {Modules, Tables, Used} = Found) ->
 
 %% The table in a call of ets.
 table_of_call({call, _, {remote, _, {atom, _, ets}, {atom, _, Name}}, Args}) ->
-    case larder_transform_handed:table_place(Name, length(Args)) of
+    case larder_transform_handed:table_position(Name, length(Args)) of
         none -> none;
-        Place -> lists:nth(Place, Args)
+        Position -> lists:nth(Position, Args)
     end;
 table_of_call(_) ->
     none.
@@ -368,13 +368,14 @@ makes_a_table(_) ->
 %% Which parameters of a function are a variable that a clause uses as a module.
 module_parameters(Forms) ->
     maps:from_list(
-        [{{Name, Arity}, Places}
+        [{{Name, Arity}, Positions}
          || {function, _, Name, Arity, Clauses} <- Forms,
-            [_ | _] = Places <- [lists:usort(lists:flatmap(fun module_places/1, Clauses))]]).
+            [_ | _] = Positions <- [lists:usort(lists:flatmap(fun module_positions/1, Clauses))]]).
 
-module_places({clause, _, Params, _, _} = Clause) ->
+module_positions({clause, _, Params, _, _} = Clause) ->
     {_, {Modules, _, _}} = walk(fun variables/2, Clause, {[], [], []}),
-    [Place || {Place, {var, _, Variable}} <- numbered(Params), lists:member(Variable, Modules)].
+    [Position || {Position, {var, _, Variable}} <- numbered(Params),
+                 lists:member(Variable, Modules)].
 
 numbered(List) ->
     lists:zip(lists:seq(1, length(List)), List).
@@ -446,7 +447,7 @@ left_by_call({call, _, {remote, A1, _, Name}, Args}, Walk) ->
     end.
 
 otp_table(Name, [{atom, _, Table} | _]) ->
-    case word(Name) =/= new andalso larder_transform_known:is_table_of_otp(Table) of
+    case word(Name) =/= new andalso larder_transform_known:is_otp_table(Table) of
         true -> Table;
         false -> none
     end;
@@ -457,13 +458,13 @@ otp_table(_Name, _Args) ->
 %% table in another way.
 other_call(A, Callee, Args, Walk) ->
     {Module, Name} = called(Callee, length(Args), Walk),
-    Places = larder_transform_known:places(Module, Name, length(Args)),
-    {Args1, Walk1} = arguments(Places, Args, Walk),
-    Args2 = in_tuple(larder_transform_known:tuple_place(Module, Name, length(Args)), Args1),
+    Positions = larder_transform_known:module_arg_positions(Module, Name, length(Args)),
+    {Args1, Walk1} = arguments(Positions, Args, Walk),
+    Args2 = in_tuple(larder_transform_known:mfa_tuple_position(Module, Name, length(Args)), Args1),
     Walk2 = lists:foldl(fun(Look, Acc) -> Look(Acc) end, Walk1,
                         [fun(W) -> parameters(A, Callee, Args2, W) end,
                          fun(W) -> started(A, Module, Name, Args2, W) end,
-                         fun(W) -> applied_table(A, Places, Args2, W) end,
+                         fun(W) -> applied_table(A, Positions, Args2, W) end,
                          fun(W) -> traced(A, Module, Name, Args2, W) end]),
     %% A call gets one warning.
     Walk3 = case Walk2#walk{parameters = Walk#walk.parameters} of
@@ -486,11 +487,11 @@ called(_, _, _) ->
 
 %% ---- calls by module, function and arguments ----
 
-%% Rewrites the module at the first of the places that has ets or dets.
+%% Rewrites the module at the first of the positions that has ets or dets.
 arguments([], Args, Walk) ->
     {Args, Walk};
-arguments([Place | Places], Args, Walk) ->
-    case lists:split(min(Place - 1, length(Args)), Args) of
+arguments([Position | Positions], Args, Walk) ->
+    case lists:split(min(Position - 1, length(Args)), Args) of
         {Before, [{atom, A, Module}, Name, Last | After]} when Module =:= ets; Module =:= dets ->
             case {is_list_form(Name), target(Module, word(Name), applied_arity(Last))} of
                 {true, _} ->
@@ -504,7 +505,7 @@ arguments([Place | Places], Args, Walk) ->
                     {Args, Walk}
             end;
         _ ->
-            arguments(Places, Args, Walk)
+            arguments(Positions, Args, Walk)
     end.
 
 is_list_form({nil, _}) -> true;
@@ -526,8 +527,8 @@ list_length(_, _) -> unknown.
 %% A tuple {ets, F, ...} that the function is known to apply, or a list of them.
 in_tuple(none, Args) ->
     Args;
-in_tuple(Place, Args) ->
-    {Before, [Applied | After]} = lists:split(Place - 1, Args),
+in_tuple(Position, Args) ->
+    {Before, [Applied | After]} = lists:split(Position - 1, Args),
     Before ++ [applied(Applied) | After].
 
 applied({tuple, A, [{atom, A1, ets}, Word | Rest]} = Tuple) ->
@@ -543,8 +544,9 @@ applied(Other) -> Other.
 
 %% ets is an argument of a function of this module that uses the parameter as a module.
 parameters(A, {atom, _, Name}, Args, #walk{module_parameters = Parameters} = Walk) ->
-    Places = maps:get({Name, length(Args)}, Parameters, []),
-    case [Place || {Place, {atom, _, ets}} <- numbered(Args), lists:member(Place, Places)] of
+    Positions = maps:get({Name, length(Args)}, Parameters, []),
+    case [Position || {Position, {atom, _, ets}} <- numbered(Args),
+                      lists:member(Position, Positions)] of
         [] -> Walk;
         _ -> warn(A, {module, {parameter, Name, length(Args)}}, Walk)
     end;
@@ -568,7 +570,7 @@ traced(A, Module, Name, [First | _], Walk) ->
              {tuple, A1, [{atom, _, ets} | _]} -> [A1];
              _ -> []
          end,
-    case Of =/= [] andalso larder_transform_known:traces(Module, Name) of
+    case Of =/= [] andalso larder_transform_known:inspects_module(Module, Name) of
         true -> warn(A, {traced, Module, Name}, Walk#walk{warned = Of ++ Walk#walk.warned});
         false -> Walk
     end;
@@ -578,8 +580,8 @@ traced(_A, _Module, _Name, [], Walk) ->
 %% A table is passed to a function of another module that gives it to ets. A call gets one warning.
 handed(A, Module, Name, Args, Walk) ->
     Function = {Name, length(Args)},
-    Tables = [{Place, Sure} || {Place, Arg} <- numbered(Args),
-                               Sure <- [is_table(Arg, Walk)], Sure =/= no],
+    Tables = [{Position, Sure} || {Position, Arg} <- numbered(Args),
+                                  Sure <- [is_table(Arg, Walk)], Sure =/= no],
     tables_handed(A, Module, Function, Tables, Walk).
 
 tables_handed(_A, Module, {Name, _}, Tables, #walk{module = This} = Walk)
@@ -587,8 +589,8 @@ tables_handed(_A, Module, {Name, _}, Tables, #walk{module = This} = Walk)
     Walk;
 tables_handed(A, Module, {Name, Arity} = Function, Tables, Walk) ->
     {Parameters, Walk1} = parameters_of(Module, Walk),
-    case [Place || {Place, Sure} <- Tables,
-                   larder_transform_handed:takes(Parameters, Function, Place, Sure)] of
+    case [Position || {Position, Sure} <- Tables,
+                      larder_transform_handed:takes(Parameters, Function, Position, Sure)] of
         [] -> Walk1;
         _ -> warn(A, {handed, Module, Name, Arity}, Walk1)
     end.
@@ -614,9 +616,9 @@ moves_as_well(Module, Folder) ->
     end.
 
 %% A call by module, function and arguments.
-applied_table(A, Places, Args, Walk) ->
-    case [Applied || Place <- Places,
-                     [{atom, _, _}, {atom, _, _}, _] = Applied <- [lists:sublist(Args, Place, 3)]] of
+applied_table(A, Positions, Args, Walk) ->
+    case [Applied || Position <- Positions,
+                     [{atom, _, _}, {atom, _, _}, _] = Applied <- [lists:sublist(Args, Position, 3)]] of
         [[{atom, _, Module}, {atom, _, Name}, Last] | _] ->
             handed_in_list(A, Module, Name, Last, Walk);
         [] ->
@@ -634,11 +636,11 @@ elements({nil, _}) -> [].
 
 %% A process of a behaviour is started with a table in its argument.
 started(A, Behaviour, Name, Args, Walk) ->
-    case larder_transform_known:start_place(Behaviour, Name, length(Args)) of
+    case larder_transform_known:callback_arg_position(Behaviour, Name, length(Args)) of
         none ->
             Walk;
-        Place ->
-            case {lists:nth(Place, Args), has_table(lists:nth(Place + 1, Args), Walk)} of
+        Position ->
+            case {lists:nth(Position, Args), has_table(lists:nth(Position + 1, Args), Walk)} of
                 {{atom, _, Module}, true} ->
                     tables_handed(A, Module, {init, 1}, [{1, table}], Walk);
                 _ ->

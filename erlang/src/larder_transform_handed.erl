@@ -14,21 +14,21 @@
 %% Scopes of variables aren't distinguished, and only plain renaming (`X = T') is followed.
 -module(larder_transform_handed).
 
--export([table_place/2, parameters/1, takes/4, variables/1, forms/2]).
+-export([table_position/2, parameters/1, takes/4, variables/1, forms/2]).
 -export_type([parameters/0]).
 
 -type parameters() :: none | unknown
-                    | #{{atom(), arity(), Place :: pos_integer()} => reaches | kept}.
+                    | #{{atom(), arity(), Position :: pos_integer()} => reaches | kept}.
 %% `none': the module isn't there, or calls no function of `ets'. `unknown': it does, and has no
 %% debug information.
 
-%% @doc Which argument of a function of `ets' is the table.
--spec table_place(atom(), arity()) -> pos_integer() | none.
-table_place(Name, 3) when Name =:= foldl; Name =:= foldr -> 3;
-table_place(Name, 1) when Name =:= match; Name =:= match_object; Name =:= select;
+%% @doc The position of the argument that is the table, for a function of `ets'.
+-spec table_position(atom(), arity()) -> pos_integer() | none.
+table_position(Name, 3) when Name =:= foldl; Name =:= foldr -> 3;
+table_position(Name, 1) when Name =:= match; Name =:= match_object; Name =:= select;
                           Name =:= select_reverse; Name =:= is_compiled_ms;
                           Name =:= match_spec_compile -> none;
-table_place(Name, Arity) ->
+table_position(Name, Arity) ->
     case Name =/= new andalso Name =/= fun2ms andalso Name =/= test_ms andalso Name =/= file2tab
         andalso Name =/= tabfile_info andalso Name =/= match_spec_run
         andalso Name =/= repair_continuation andalso Name =/= module_info
@@ -71,7 +71,7 @@ of_forms(Module, {ok, Forms}) ->
 of_forms(_Module, none) ->
     unknown.
 
-%% Goes back from what is known of a parameter to the parameters that are passed as it.
+%% Marks the parameters that are passed as a parameter that is known to reach `ets' or to be kept.
 close(Passed, Known) ->
     Found = lists:foldl(
         fun({From, To}, Acc) ->
@@ -87,9 +87,9 @@ close(Passed, Known) ->
     end.
 
 clause_uses(Module, Local, {Name, Arity}, {clause, _, Patterns, _Guards, Body}) ->
-    Places = lists:zip(lists:seq(1, Arity), Patterns),
-    Named = maps:from_list([{Variable, {Name, Arity, Place}}
-                            || {Place, Pattern} <- Places, Variable <- variables(Pattern)]),
+    Positions = lists:zip(lists:seq(1, Arity), Patterns),
+    Named = maps:from_list([{Variable, {Name, Arity, Position}}
+                            || {Position, Pattern} <- Positions, Variable <- variables(Pattern)]),
     uses(Body, {Module, Local, renamed(Body, Named)}).
 
 %% @doc The variables in a term of the source.
@@ -111,8 +111,8 @@ uses({match, _, {var, _, _}, {var, _, _}}, _Context) ->
 uses({clause, _, Patterns, _Guards, Body}, Context) ->
     uses(Patterns, Context) ++ uses(Body, Context);
 uses({call, _, {remote, _, {atom, _, ets}, {atom, _, Name}}, Args}, Context) ->
-    Place = table_place(Name, length(Args)),
-    arguments(Args, fun(At) when At =:= Place -> reaches; (_) -> kept end, Context);
+    Position = table_position(Name, length(Args)),
+    arguments(Args, fun(N) when N =:= Position -> reaches; (_) -> kept end, Context);
 uses({call, _, {remote, _, {atom, _, Module}, {atom, _, Name}}, Args}, {Module, _, _} = Context) ->
     passed(Name, Args, Context);
 uses({call, _, {atom, _, Name}, Args}, {_, Local, _} = Context) ->
@@ -130,40 +130,40 @@ uses(_, _Context) ->
     [].
 
 passed(Name, Args, Context) ->
-    arguments(Args, fun(At) -> {passed, {Name, length(Args), At}} end, Context).
+    arguments(Args, fun(N) -> {passed, {Name, length(Args), N}} end, Context).
 
-%% What becomes of the variables that are arguments, by their places.
+%% The uses of the variables that are arguments, by position.
 arguments(Args, How, {_, _, Named} = Context) ->
     lists:append([case Arg of
                       {var, _, Variable} when is_map_key(Variable, Named) ->
-                          [use(How(At), maps:get(Variable, Named))];
+                          [use(How(N), maps:get(Variable, Named))];
                       _ ->
                           uses(Arg, Context)
-                  end || {At, Arg} <- lists:zip(lists:seq(1, length(Args)), Args)]).
+                  end || {N, Arg} <- lists:zip(lists:seq(1, length(Args)), Args)]).
 
 use({passed, To}, Parameter) -> {passed, Parameter, To};
 use(How, Parameter) -> {How, Parameter}.
 
-%% @doc Whether a function may give an argument to `ets' as a table. What is only `likely' a table,
-%% such as an atom, counts if the parameter is known to reach `ets'.
+%% @doc Whether a function may give an argument to `ets' as a table. An argument that is only
+%% `likely' a table, such as an atom, counts if the parameter is known to reach `ets'.
 -spec takes(parameters(), {atom(), arity()}, pos_integer(), table | likely) -> boolean().
 takes(none, _Function, _Place, _Sure) -> false;
 takes(unknown, _Function, _Place, Sure) -> Sure =:= table;
-takes(Parameters, {Name, Arity}, Place, Sure) ->
+takes(Parameters, {Name, Arity}, Position, Sure) ->
     case Parameters of
-        #{{Name, Arity, Place} := reaches} -> true;
-        #{{Name, Arity, Place} := kept} -> Sure =:= table;
+        #{{Name, Arity, Position} := reaches} -> true;
+        #{{Name, Arity, Position} := kept} -> Sure =:= table;
         #{} -> false
     end.
 
-%% @doc The abstract code in a chunk of debug information, from whatever compiler.
+%% @doc The abstract code in a chunk of debug information of any compiler.
 -spec forms(module(), term()) -> {ok, [tuple()]} | none.
 forms(Module, {debug_info_v1, Backend, Data}) ->
     try Backend:debug_info(erlang_v1, Module, Data, []) of
         {ok, Forms} -> {ok, Forms};
         {error, _} -> none
     catch
-        %% A compiler that isn't here.
+        %% The compiler's module isn't on the code path.
         error:undef -> none
     end;
 forms(_Module, _) ->

@@ -1,18 +1,16 @@
 %% @private
-%% @doc What larder_transform knows of modules: what becomes of a function of
-%% `ets' or `dets', where calls take a module, a function and arguments, which
-%% calls start processes, which trace `ets'.
+%% @doc Tables of known functions: where calls of `ets' and `dets' go; which calls take a module,
+%% function and arguments; which start a process; which trace a module.
 -module(larder_transform_known).
 
 -export([target/3, is_ets_function/1, is_missing/1, supported/0, types/0]).
--export([places/3, tuple_place/3, start_place/3, traces/2, is_table_of_otp/1]).
+-export([module_arg_positions/3, mfa_tuple_position/3, callback_arg_position/3, inspects_module/2, is_otp_table/1]).
 
-%% ---- what becomes of a function ----
+%% ---- where calls of a function go ----
 
-%% @doc `{moved, Module}': the function has the same name there. `missing': a
-%% function of `ets' that larder lacks. `stays': nothing to do with us. The
-%% name or the arity may be unknown at compile time; such a function of `ets' is
-%% taken to be there.
+%% @doc `{moved, Module}': the module has a function of the same name. `missing': a function of
+%% `ets' that Larder lacks. `stays': a call that isn't changed. The name or the arity may be unknown
+%% at compile time; Larder is assumed to have such a function of `ets'.
 -spec target(module(), atom(), arity() | unknown) -> {moved, module()} | missing | stays.
 target(ets, Name, Arity) ->
     case is_missing({Name, Arity}) of
@@ -25,19 +23,19 @@ target(dets, Name, Arity) when Name =:= to_ets orelse Name =:= from_ets,
 target(_Module, _Name, _Arity) ->
     stays.
 
-%% @doc Whether a function of `ets' is known not to be larder's.
+%% @doc Whether a function of `ets' is known to be missing in Larder.
 -spec is_missing({atom(), arity() | unknown}) -> boolean().
 is_missing({unknown, _Arity}) -> false;
 is_missing({_Name, unknown}) -> false;
 is_missing(Function) -> not lists:member(Function, supported()).
 
-%% @doc Whether the word names a function of `ets'.
+%% @doc Whether the atom names a function of `ets'.
 -spec is_ets_function(atom()) -> boolean().
 is_ets_function(Name) ->
     lists:keymember(Name, 1, functions()).
 
-%% @doc The functions that a module may go on calling under the same name. A list of its own,
-%% because asking the module `larder' would load it, and its native code, into every compiler.
+%% @doc The functions of `ets' that `larder' has under the same name. They are listed here because
+%% asking the module `larder' would load it, and its native code, into every compiler.
 -spec supported() -> [{atom(), arity()}].
 supported() ->
     [{Name, Arity} || {Name, Arities} <- functions(), Arity <- Arities].
@@ -57,7 +55,7 @@ functions() ->
      {tab2list, [1]}, {tabfile_info, [1]}, {table, [1, 2]}, {take, [2]}, {test_ms, [2]},
      {to_dets, [2]}, {update_counter, [3, 4]}, {update_element, [3, 4]}, {whereis, [1]}].
 
-%% @doc Types of ets, some under two names, and ours.
+%% @doc The types of `ets', some of which have two names, and those of `larder'.
 -spec types() -> #{atom() => atom()}.
 types() ->
     #{table => table, tab => table, tid => tid, table_access => access, table_type => type,
@@ -66,90 +64,92 @@ types() ->
 
 %% ---- calls by module, function and arguments ----
 
-%% @doc Where a call may have its module argument, before a function and its
-%% arguments; the first of these that holds the module counts.
--spec places(module(), atom(), arity()) -> [pos_integer()].
-places(erlang, Name, 3) when Name =:= apply; Name =:= hibernate; Name =:= make_fun;
-                             Name =:= function_exported; Name =:= spawn_request -> [1];
+%% @doc The argument positions at which a call may have a module, in the order in which they are
+%% tried. The function and its arguments follow the module.
+-spec module_arg_positions(module(), atom(), arity()) -> [pos_integer()].
+module_arg_positions(erlang, Name, 3)
+  when Name =:= apply; Name =:= hibernate; Name =:= make_fun; Name =:= function_exported;
+       Name =:= spawn_request -> [1];
 %% Module, function, arguments, options; or a node before them.
-places(erlang, spawn_request, 4) -> [1, 2];
-places(erlang, spawn_request, 5) -> [2];
-places(erlang, Name, Arity) -> spawn_places(Name, Arity);
-places(proc_lib, hibernate, 3) -> [1];
-places(proc_lib, Name, Arity)
+module_arg_positions(erlang, spawn_request, 4) -> [1, 2];
+module_arg_positions(erlang, spawn_request, 5) -> [2];
+module_arg_positions(erlang, Name, Arity) -> spawn_positions(Name, Arity);
+module_arg_positions(proc_lib, hibernate, 3) -> [1];
+module_arg_positions(proc_lib, Name, Arity)
   when Arity >= 3, Arity =< 5,
   (Name =:= start orelse Name =:= start_link orelse Name =:= start_monitor) -> [1];
-places(proc_lib, Name, Arity) -> spawn_places(Name, Arity);
-places(timer, tc, Arity) when Arity =:= 3; Arity =:= 4 -> [1];
-places(timer, Name, 4) when Name =:= apply_after; Name =:= apply_interval;
-Name =:= apply_repeatedly -> [2];
-places(rpc, Name, 3) when Name =:= multicall; Name =:= eval_everywhere -> [1];
-places(rpc, multicall, 4) -> [1, 2];
-places(rpc, Name, Arity)
+module_arg_positions(proc_lib, Name, Arity) -> spawn_positions(Name, Arity);
+module_arg_positions(timer, tc, Arity) when Arity =:= 3; Arity =:= 4 -> [1];
+module_arg_positions(timer, Name, 4)
+  when Name =:= apply_after; Name =:= apply_interval; Name =:= apply_repeatedly -> [2];
+module_arg_positions(rpc, Name, 3) when Name =:= multicall; Name =:= eval_everywhere -> [1];
+module_arg_positions(rpc, multicall, 4) -> [1, 2];
+module_arg_positions(rpc, Name, Arity)
   when Arity =:= 4 orelse Arity =:= 5,
        Name =:= call orelse Name =:= block_call orelse Name =:= cast orelse Name =:= async_call
-           orelse
-       Name =:= multicall orelse Name =:= eval_everywhere -> [2];
-places(erpc, Name, Arity)
+           orelse Name =:= multicall orelse Name =:= eval_everywhere -> [2];
+module_arg_positions(erpc, Name, Arity)
   when Arity >= 4, Name =:= call orelse Name =:= cast orelse Name =:= multicall orelse
        Name =:= multicast orelse Name =:= send_request -> [2];
-places(Module, Name, Arity)
+module_arg_positions(Module, Name, Arity)
   when Module =:= peer orelse Module =:= ct_rpc, Name =:= call orelse Name =:= cast,
        Arity =:= 4 orelse Arity =:= 5 -> [2];
-places('Elixir.Task', Name, 3) when Name =:= async; Name =:= start; Name =:= start_link -> [1];
-places('Elixir.Task.Supervisor', Name, Arity)
+module_arg_positions('Elixir.Task', Name, 3)
+  when Name =:= async; Name =:= start; Name =:= start_link -> [1];
+module_arg_positions('Elixir.Task.Supervisor', Name, Arity)
   when Name =:= async orelse Name =:= async_nolink orelse Name =:= start_child,
        Arity =:= 4 orelse Arity =:= 5 -> [2];
-places(_, _, _) -> [].
+module_arg_positions(_, _, _) -> [].
 
-spawn_places(spawn_opt, 4) -> [1];
-spawn_places(spawn_opt, 5) -> [2];
-spawn_places(Name, Arity) when Name =:= spawn; Name =:= spawn_link; Name =:= spawn_monitor ->
+spawn_positions(spawn_opt, 4) -> [1];
+spawn_positions(spawn_opt, 5) -> [2];
+spawn_positions(Name, Arity) when Name =:= spawn; Name =:= spawn_link; Name =:= spawn_monitor ->
     case Arity of
         3 -> [1];
         4 -> [2];
         _ -> []
     end;
-spawn_places(_, _) -> [].
+spawn_positions(_, _) -> [].
 
-%% @doc Which argument is a tuple of module, function and perhaps arguments, or
-%% a list of such tuples.
--spec tuple_place(module(), atom(), arity()) -> pos_integer() | none.
-tuple_place(rpc, parallel_eval, 1) -> 1;
-tuple_place(rpc, pmap, 3) -> 1;
-tuple_place(_, _, _) -> none.
+%% @doc The position of the argument that is a tuple of module, function and perhaps arguments, or a
+%% list of such tuples.
+-spec mfa_tuple_position(module(), atom(), arity()) -> pos_integer() | none.
+mfa_tuple_position(rpc, parallel_eval, 1) -> 1;
+mfa_tuple_position(rpc, pmap, 3) -> 1;
+mfa_tuple_position(_, _, _) -> none.
 
-%% ---- what is left ----
+%% ---- other uses of a module ----
 
-%% @doc Calls that look into a module when their first argument names it, alone or first in a tuple.
--spec traces(module(), atom()) -> boolean().
-traces(erlang, trace_pattern) -> true;
-traces(dbg, Name) ->
+%% @doc Whether a call traces or replaces the module that its first argument names, alone or as the
+%% first element of a tuple.
+-spec inspects_module(module(), atom()) -> boolean().
+inspects_module(erlang, trace_pattern) -> true;
+inspects_module(dbg, Name) ->
     lists:member(Name, [tp, tpl, tpe, ctp, ctpl, ctpg, ctpe]);
-traces(recon_trace, calls) -> true;
-traces(meck, _) -> true;
-traces(cprof, _) -> true;
-traces(int, _) -> true;
-traces(_, _) -> false.
+inspects_module(recon_trace, calls) -> true;
+inspects_module(meck, _) -> true;
+inspects_module(cprof, _) -> true;
+inspects_module(int, _) -> true;
+inspects_module(_, _) -> false.
 
-%% @doc Where a call that starts a process has the module of its callbacks; the next argument goes
-%% to `init/1'.
--spec start_place(module(), atom(), arity()) -> pos_integer() | none.
-start_place(Behaviour, Name, Arity)
+%% @doc The position of the callback module in a call that starts a process. The next argument is
+%% passed to `init/1'.
+-spec callback_arg_position(module(), atom(), arity()) -> pos_integer() | none.
+callback_arg_position(Behaviour, Name, Arity)
   when Behaviour =:= gen_server orelse Behaviour =:= gen_statem,
        Name =:= start orelse Name =:= start_link orelse Name =:= start_monitor,
        Arity =:= 3 orelse Arity =:= 4 -> Arity - 2;
-start_place(supervisor, start_link, Arity) when Arity =:= 2; Arity =:= 3 -> Arity - 1;
-start_place(gen_event, Name, 3) when Name =:= add_handler; Name =:= add_sup_handler -> 2;
-start_place('Elixir.GenServer', Name, Arity)
+callback_arg_position(supervisor, start_link, Arity) when Arity =:= 2; Arity =:= 3 -> Arity - 1;
+callback_arg_position(gen_event, Name, 3) when Name =:= add_handler; Name =:= add_sup_handler -> 2;
+callback_arg_position('Elixir.GenServer', Name, Arity)
   when Name =:= start orelse Name =:= start_link, Arity =:= 2 orelse Arity =:= 3 -> 1;
-start_place('Elixir.Supervisor', start_link, 3) -> 1;
-start_place(_, _, _) -> none.
+callback_arg_position('Elixir.Supervisor', start_link, 3) -> 1;
+callback_arg_position(_, _, _) -> none.
 
-%% @doc Names of tables that kernel, stdlib and Elixir make: they are of `ets'
-%% whatever a program is compiled with.
--spec is_table_of_otp(atom()) -> boolean().
-is_table_of_otp(Name) ->
+%% @doc Whether kernel, stdlib or Elixir creates a table of this name. Such a table is always one of
+%% `ets'.
+-spec is_otp_table(atom()) -> boolean().
+is_otp_table(Name) ->
     lists:member(Name,
                  [ac_tab, code_names, dets_owners, dets_registry, file_io_servers,
                   global_locks, global_lost_connections, global_names, global_names_ext,

@@ -1,19 +1,19 @@
 defmodule Larder.Stream do
   @moduledoc false
 
-  # What a match specification gives, as a stream: limited selects, one after another. A
-  # continuation holds nothing in the table, so there is nothing to be done when a stream ends.
+  # The results of a match specification as a stream, made of limited selects. A continuation pins
+  # nothing in the table, so there is nothing to release.
 
   @batch 100
 
   def new(tab, spec, options) do
-    {batch, reverse} = checked(options)
+    {batch, reverse} = validate!(options)
 
     Stream.resource(
-      fn -> :begin end,
+      fn -> :start end,
       fn
-        :begin -> next(begin(tab, spec, batch, reverse))
-        continuation -> next(go_on(continuation, reverse))
+        :start -> next(start(tab, spec, batch, reverse))
+        continuation -> next(continue(continuation, reverse))
       end,
       fn _ -> :ok end
     )
@@ -22,24 +22,24 @@ defmodule Larder.Stream do
   defp next(:"$end_of_table"), do: {:halt, :ended}
   defp next({results, continuation}), do: {results, continuation}
 
-  defp begin(tab, spec, batch, false), do: Larder.select(tab, spec, batch)
-  defp begin(tab, spec, batch, true), do: Larder.select_reverse(tab, spec, batch)
+  defp start(tab, spec, batch, false), do: Larder.select(tab, spec, batch)
+  defp start(tab, spec, batch, true), do: Larder.select_reverse(tab, spec, batch)
 
-  defp go_on(:"$end_of_table", _), do: :"$end_of_table"
-  defp go_on(continuation, false), do: Larder.select(continuation)
-  defp go_on(continuation, true), do: Larder.select_reverse(continuation)
+  defp continue(:"$end_of_table", _), do: :"$end_of_table"
+  defp continue(continuation, false), do: Larder.select(continuation)
+  defp continue(continuation, true), do: Larder.select_reverse(continuation)
 
-  defp checked(options) do
+  defp validate!(options) do
     options = Keyword.validate!(options, batch: @batch, reverse: false)
     batch = options[:batch]
     reverse = options[:reverse]
 
     unless is_integer(batch) and batch > 0 do
-      raise ArgumentError, ":batch is a number of rows, from 1, not #{inspect(batch)}"
+      raise ArgumentError, ":batch must be a positive integer, got: #{inspect(batch)}"
     end
 
     unless is_boolean(reverse) do
-      raise ArgumentError, ":reverse is true or false, not #{inspect(reverse)}"
+      raise ArgumentError, ":reverse must be a boolean, got: #{inspect(reverse)}"
     end
 
     {batch, reverse}

@@ -1,8 +1,7 @@
 defmodule Larder.Traversal do
   @moduledoc false
 
-  # The functions of module Larder that go through a table, with their documentation; a file of its
-  # own, because the module is long. `use Larder.Traversal` defines them.
+  # Traversal functions of `Larder`, with their documentation. `use Larder.Traversal` defines them.
 
   defmacro __using__(_options) do
     quote location: :keep do
@@ -11,7 +10,7 @@ defmodule Larder.Traversal do
       @doc """
       The first key, or `:"$end_of_table"`: the least of an ordered_set.
 
-      Going on with `next/2`, each key that is there throughout is met exactly once.
+      A traversal by `next/2` visits each key that stays in the table exactly once.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
@@ -35,7 +34,7 @@ defmodule Larder.Traversal do
       @doc """
       The key after a key, or `:"$end_of_table"`.
 
-      In an ordered_set the key needs not be in the table; in other tables it does.
+      In an ordered_set the key need not be in the table; in other tables it does.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
@@ -151,9 +150,9 @@ defmodule Larder.Traversal do
       @doc """
       The rank of the object with a key of an ordered_set, from 1, or `:none`.
 
-      It takes O(log n) whatever the table's size; the first question about ranks counts the table
-      once, in slices. Exact while nobody inserts or deletes, of a snapshot, and in a transaction.
-      Otherwise an object that comes or goes during the call may count or not.
+      It takes O(log n); the first rank query counts the table once, in slices. The result is exact
+      in a snapshot, in a transaction, and while nobody inserts or deletes. Otherwise an object that
+      is inserted or deleted during the call may count or not.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])

@@ -98,7 +98,7 @@ public final class Bench {
         begin = System.nanoTime();
         long found = found(map, missing);
         say("miss", (double) (System.nanoTime() - begin) / n);
-        must(found == 0, "it makes up entries");
+        must(found == 0, "it finds keys that were not inserted");
         say("bytes", (double) Math.max(bytes, 0) / n);
     }
 }

@@ -14,7 +14,7 @@
 
 mod recording;
 
-pub use recording::{BaseNow, Event, Happened, Phase, Recording, Sample};
+pub use recording::{BaseSample, Event, EventKind, Phase, Recording, Sample};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Every study, tiny: its files have the shape that reports are drawn from, its answers were
 //! checked, and a structure that is wrong makes it fail.
 
-use larder_bench::result::{Happened, Point, Recording, Scale, Study, X};
+use larder_bench::result::{EventKind, Point, Recording, Scale, Study, X};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -173,7 +173,11 @@ fn ordered_set() {
     for event in &recording.events {
         assert_eq!(
             event.becomes.len(),
-            if event.event == Happened::Split { 2 } else { 1 }
+            if event.event == EventKind::Split {
+                2
+            } else {
+                1
+            }
         );
         assert!(
             event.keys[0] < event.keys[1] && event.thread < 2,

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn larder_insert_for(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
-        let (table, row) = unsafe { (table_at(table)?, row.some("row")?) };
+        let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
         let inserted = table.insert_with(&row, time(ttl_ms));
         on(&table, ("row", row), inserted)?;
         Ok(Status::Ok)
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn larder_expire(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let found = table.expire(&key, time(ttl_ms));
         Ok(whether(on(&table, ("key", key), found)?))
     })
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn larder_time_left(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let left = match on(&table, ("key", key), table.time_left(&key))? {
             TimeLeft::Absent => return Ok(Status::None),
             TimeLeft::Unlimited => -1,

@@ -140,7 +140,7 @@ pub unsafe extern "C" fn larder_index_lookup(
         // ends with a NUL.
         let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
         // SAFETY: by contract, the terms of the view `value` are unchanged.
-        let found = table.index_lookup(name, &unsafe { value.some("value") }?)?;
+        let found = table.index_lookup(name, &unsafe { value.require("value") }?)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `value`, which
         // may be a view of its terms, is not read any more.
         unsafe { fill(out, found) }

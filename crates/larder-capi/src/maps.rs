@@ -22,9 +22,9 @@ pub unsafe extern "C" fn larder_map_put(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, the terms of the views `map_key` and `value` are unchanged.
-        let (map_key, value) = unsafe { (map_key.some("map_key")?, value.some("value")?) };
+        let (map_key, value) = unsafe { (map_key.require("map_key")?, value.require("value")?) };
         let put = table.update_map(&key, position, &map_key, &value);
         Ok(whether(on(&table, ("key", key), put)?))
     })
@@ -44,9 +44,9 @@ pub unsafe extern "C" fn larder_map_remove(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, the terms of the view `map_key` are unchanged.
-        let map_key = unsafe { map_key.some("map_key") }?;
+        let map_key = unsafe { map_key.require("map_key") }?;
         let removed = table.remove_map_key(&key, position, &map_key);
         Ok(whether(on(&table, ("key", key), removed)?))
     })
@@ -72,10 +72,10 @@ pub unsafe extern "C" fn larder_map_add(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, the terms of the view `map_key` are unchanged; `initial` is null or
         // may be read.
-        let (map_key, initial) = unsafe { (map_key.some("map_key")?, initial.as_ref()) };
+        let (map_key, initial) = unsafe { (map_key.require("map_key")?, initial.as_ref()) };
         let initial = initial.copied();
         let total = table.add_in_map(&key, position, &map_key, increment, initial);
         let total = on(&table, ("key", key), total)?;

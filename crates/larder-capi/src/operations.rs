@@ -99,7 +99,7 @@ unsafe fn push(
 /// The view's terms are as they were when it was made.
 unsafe fn own(view: larder_view, what: &str) -> Result<Term, Failure> {
     // SAFETY: by contract, the terms of `view` are unchanged.
-    Ok(Term::from(unsafe { view.some(what) }?))
+    Ok(Term::from(unsafe { view.require(what) }?))
 }
 
 /// Adds an operation to a list: inserts a row, like `larder_insert`. The list copies the row.

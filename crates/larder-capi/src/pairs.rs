@@ -61,7 +61,7 @@ impl larder_key {
                 let view = larder_view { bytes, len };
                 // SAFETY: by contract, what the key refers to is unchanged. For this form, it is
                 // the term of a view.
-                Term::from(unsafe { view.some("key") }?)
+                Term::from(unsafe { view.require("key") }?)
             }
             other => {
                 let text =
@@ -75,7 +75,7 @@ impl larder_key {
     ///
     /// # Safety
     /// As for `term`.
-    unsafe fn some(self) -> Result<Term, Failure> {
+    unsafe fn require(self) -> Result<Term, Failure> {
         // SAFETY: the contract is that of `term`.
         unsafe { self.term() }?
             .ok_or_else(|| Failure::new(Status::BadTerm, "key is a key of nothing"))
@@ -144,7 +144,7 @@ unsafe fn pair<'a>(
 ) -> Result<(Cow<'a, Table>, Term), Failure> {
     // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
     // unchanged.
-    let (table, key) = unsafe { (table_at(table)?, key.some()?) };
+    let (table, key) = unsafe { (table_at(table)?, key.require()?) };
     // A row of a key and a value has the key first.
     match table.engine_table().keypos() {
         1 => Ok((table, key)),
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn larder_put(
 ) -> Status {
     // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
     // unchanged; the terms of the view `value` are unchanged.
-    unsafe { put(table, key, || Ok(Term::from(value.some("value")?))) }
+    unsafe { put(table, key, || Ok(Term::from(value.require("value")?))) }
 }
 
 /// Like `larder_put`, but the value is an integer.

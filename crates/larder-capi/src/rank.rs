@@ -26,7 +26,7 @@ pub unsafe extern "C" fn larder_rank(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let Some(found) = table.rank(&key)? else {
             return Ok(Status::None);
         };
@@ -94,9 +94,9 @@ pub unsafe extern "C" fn larder_count_range(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `low` are unchanged.
-        let (table, low) = unsafe { (table_at(table)?, low.some("low")?) };
+        let (table, low) = unsafe { (table_at(table)?, low.require("low")?) };
         // SAFETY: by contract, the terms of the view `high` are unchanged.
-        let high = unsafe { high.some("high") }?;
+        let high = unsafe { high.require("high") }?;
         let n = table.count_range(&low, &high)?;
         // SAFETY: by contract, `count` is null or may be written to.
         unsafe { give(count, n) };

@@ -70,7 +70,8 @@ impl From<Snapshot> for larder_table {
     }
 }
 
-/// A clone or a move, which is all that is done under the lock, doesn't panic halfway.
+/// Locks the mutex, ignoring poison: only a clone or a move runs under it, and neither can be left
+/// half done.
 fn locked(view: &Mutex<Table>) -> MutexGuard<'_, Table> {
     view.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -201,7 +202,7 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
-        let (table, row) = unsafe { (table_at(table)?, row.some("row")?) };
+        let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
         on(&table, ("row", row), table.insert(&row))?;
         Ok(Status::Ok)
     })
@@ -217,7 +218,7 @@ pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: lard
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
-        let (table, row) = unsafe { (table_at(table)?, row.some("row")?) };
+        let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
         let inserted = on(&table, ("row", row), table.insert_new(&row))?;
         Ok(whether(inserted))
     })
@@ -275,7 +276,7 @@ pub unsafe extern "C" fn larder_lookup(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let found = table.lookup(&key)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
@@ -302,7 +303,7 @@ pub unsafe extern "C" fn larder_lookup_elements(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, `positions` is null or points to `count` numbers.
         let positions = unsafe { all_at(positions, count, "positions") }?;
         let rows = table.lookup_elements(&key, positions);
@@ -324,7 +325,7 @@ pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         Ok(whether(table.contains(&key)?))
     })
 }
@@ -343,7 +344,7 @@ pub unsafe extern "C" fn larder_delete(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let n = table.delete(&key)?;
         // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
@@ -365,7 +366,7 @@ pub unsafe extern "C" fn larder_delete_row(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
-        let (table, row) = unsafe { (table_at(table)?, row.some("row")?) };
+        let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
         let n = table.delete_object(&row)?;
         // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
@@ -389,7 +390,7 @@ pub unsafe extern "C" fn larder_take(
         needed(out, "out")?;
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let found = table.take(&key)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
@@ -418,7 +419,7 @@ pub unsafe extern "C" fn larder_add(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, the terms of the view `otherwise` are unchanged.
         let total = match unsafe { otherwise.term() } {
             Some(row) => table.add_or(&key, position, increment, &row),
@@ -463,9 +464,9 @@ pub unsafe extern "C" fn larder_update(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, the terms of the view `element` are unchanged.
-        let element = unsafe { element.some("element") }?;
+        let element = unsafe { element.require("element") }?;
         let updated = table.update(&key, position, &element);
         Ok(whether(on(&table, ("key", key), updated)?))
     })
@@ -535,7 +536,7 @@ pub unsafe extern "C" fn larder_next(
     // before it changes `out`.
     unsafe {
         step(table, out, |table| {
-            let key = key.some("key")?;
+            let key = key.require("key")?;
             on(table, ("key", key), table.next(&key))
         })
     }
@@ -557,7 +558,7 @@ pub unsafe extern "C" fn larder_prev(
     // before it changes `out`.
     unsafe {
         step(table, out, |table| {
-            let key = key.some("key")?;
+            let key = key.require("key")?;
             on(table, ("key", key), table.prev(&key))
         })
     }

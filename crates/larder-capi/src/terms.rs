@@ -294,7 +294,7 @@ pub unsafe extern "C" fn larder_push_map(terms: *mut larder_terms, pairs: usize)
 pub unsafe extern "C" fn larder_push_view(terms: *mut larder_terms, view: larder_view) -> Status {
     // SAFETY: by contract, the terms of `view` are unchanged. `push` calls this before it
     // changes `terms`.
-    let copy = || Ok(Push::Term(Term::from(unsafe { view.some("view") }?)));
+    let copy = || Ok(Push::Term(Term::from(unsafe { view.require("view") }?)));
     // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, copy) }
 }

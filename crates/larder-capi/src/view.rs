@@ -51,7 +51,7 @@ impl larder_view {
     ///
     /// # Safety
     /// That of `term`.
-    pub(crate) unsafe fn some<'a>(self, what: &str) -> Result<TermRef<'a>, Failure> {
+    pub(crate) unsafe fn require<'a>(self, what: &str) -> Result<TermRef<'a>, Failure> {
         // SAFETY: the contract is that of `term`.
         unsafe { self.term() }
             .ok_or_else(|| Failure::new(Status::BadTerm, format!("{what} is a view of nothing")))
@@ -121,8 +121,8 @@ pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
     })
 }
 
-/// Writes `value` to `*out`, unless `out` is null. What C has there may be uninitialised, so it is
-/// never read, and no reference to it is made.
+/// Writes `value` to `*out`, unless `out` is null. The memory may be uninitialised, so it is never
+/// read, and no reference to it is made.
 ///
 /// # Safety
 /// `out` is null or may be written to.
@@ -133,8 +133,8 @@ pub(crate) unsafe fn give<T>(out: *mut T, value: T) {
     }
 }
 
-/// An error if there is no place for a result. Entries call this before they make or take what
-/// would otherwise be lost.
+/// Returns an error if the out-parameter is null. Exported functions call this before they create
+/// anything, so that nothing leaks.
 pub(crate) fn needed<T>(out: *mut T, what: &str) -> Result<(), Failure> {
     match out.is_null() {
         true => Err(Failure::null(what)),

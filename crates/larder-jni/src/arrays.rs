@@ -8,10 +8,10 @@ use jni::sys::{jlong, jsize};
 use jni::Env;
 use std::cell::Cell;
 
-/// A buffer that has grown beyond this is not kept.
-const KEEP: usize = 64 << 10;
+/// Buffers with a larger capacity together aren't kept.
+const MAX_KEPT: usize = 64 << 10;
 
-/// What a thread copies to.
+/// The buffers to which a thread copies.
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub(crate) key: Vec<u8>,
@@ -26,13 +26,13 @@ thread_local! {
 /// Calls `f` with the thread's buffers.
 #[inline]
 pub(crate) fn with_buffers<R>(f: impl FnOnce(&mut Buffers) -> R) -> R {
-    // The buffers are taken out of their place, so they are never lent twice. After a panic they
-    // are gone, and the next call makes new ones.
+    // The buffers are taken out of the cell, so they are never lent twice. A panic drops them, and
+    // the next call makes new ones.
     let mut buffers = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = f(&mut buffers);
     let (key, value) = (buffers.key.capacity(), buffers.value.capacity());
-    if key + value + buffers.reply.capacity() <= KEEP {
-        // A thread that ends keeps nothing any more.
+    if key + value + buffers.reply.capacity() <= MAX_KEPT {
+        // A thread that exits keeps no buffers.
         let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
     }
     result
@@ -45,7 +45,7 @@ pub(crate) struct Part {
     pub(crate) length: i32,
 }
 
-/// What has bytes on Java's side: an array, or a direct buffer.
+/// Bytes on Java's side: an array, or a direct buffer.
 pub(crate) trait Bytes {
     /// Whether it is Java's null.
     fn is_nothing(&self) -> bool;
@@ -53,8 +53,8 @@ pub(crate) trait Bytes {
     /// The bytes of a part, in `out`.
     ///
     /// # Errors
-    /// `Jvm` for a part that an array has not; `Argument` for one that a buffer has not, and for a
-    /// buffer that is not direct.
+    /// `Jvm` if the part is outside an array; `Argument` if it is outside a buffer, or the buffer
+    /// isn't direct.
     fn read<'o>(
         &self,
         env: &Env<'_>,
@@ -62,10 +62,10 @@ pub(crate) trait Bytes {
         out: &'o mut Vec<u8>,
     ) -> Result<&'o [u8], Failure>;
 
-    /// Writes bytes, from a place on.
+    /// Writes bytes at an offset.
     ///
     /// # Errors
-    /// As `read`, if there are not so many behind the place.
+    /// As `read`, if they don't fit behind the offset.
     fn write(&self, env: &Env<'_>, at: i32, bytes: &[u8]) -> Result<(), Failure>;
 }
 
@@ -110,7 +110,7 @@ impl Bytes for JByteBuffer<'_> {
         part: Part,
         out: &'o mut Vec<u8>,
     ) -> Result<&'o [u8], Failure> {
-        let (from, length) = place(env, self, part)?;
+        let (from, length) = address_of(env, self, part)?;
         out.clear();
         out.reserve(length);
         // SAFETY: `from` is readable for `length` bytes while the argument refers to the buffer.
@@ -127,7 +127,7 @@ impl Bytes for JByteBuffer<'_> {
     #[inline]
     fn write(&self, env: &Env<'_>, at: i32, bytes: &[u8]) -> Result<(), Failure> {
         let length = i32::try_from(bytes.len()).map_err(|_| outside())?;
-        let (to, length) = place(env, self, Part { at, length })?;
+        let (to, length) = address_of(env, self, Part { at, length })?;
         // SAFETY: `to` is writable for `length` bytes while the argument refers to the buffer.
         // Java's side refuses read-only buffers. `bytes` are this thread's copy, so the two don't
         // overlap.
@@ -136,10 +136,10 @@ impl Bytes for JByteBuffer<'_> {
     }
 }
 
-/// The reply in the array that Java offers, if it fits, and else in a new one.
+/// Copies the reply to the array that Java offers, if it fits, and otherwise to a new one.
 ///
 /// # Errors
-/// `Argument` for one that no array has room for; `Jvm` if there is no memory.
+/// `Argument` if the reply is too long for any array; `Jvm` if there is no memory.
 pub(crate) fn answer<'l>(
     env: &mut Env<'l>,
     offered: JByteArray<'l>,
@@ -147,7 +147,7 @@ pub(crate) fn answer<'l>(
 ) -> Result<JByteArray<'l>, Failure> {
     let bytes = reply.bytes();
     if i32::try_from(bytes.len()).is_err() {
-        let text = "what was found is more than an array can hold";
+        let text = "the reply is too long for an array";
         return Err(Failure::Argument(text.into()));
     }
     // Java keeps one array for each thread. It takes no new one while replies are short.
@@ -158,8 +158,8 @@ pub(crate) fn answer<'l>(
     Ok(env.byte_array_from_slice(bytes)?)
 }
 
-/// Writes the numbers of what was opened to an array that Java has made before. So Java needs no
-/// memory between the moment at which they are open and the one at which it has them.
+/// Writes the numbers of opened resources to an array that Java has made before. So Java allocates
+/// nothing between the moment at which they are open and the one at which it has them.
 ///
 /// # Errors
 /// `Jvm` if the array has no room for them; they are closed then.
@@ -176,16 +176,20 @@ pub(crate) fn hand_over(
     })
 }
 
-/// The place of a part of a direct buffer.
+/// The address and the length of a part of a direct buffer.
 ///
 /// # Errors
-/// `Argument` for a part that the buffer has not, and for a buffer that is not direct.
-fn place(env: &Env<'_>, buffer: &JByteBuffer<'_>, part: Part) -> Result<(*mut u8, usize), Failure> {
+/// `Argument` if the part is outside the buffer, or the buffer isn't direct.
+fn address_of(
+    env: &Env<'_>,
+    buffer: &JByteBuffer<'_>,
+    part: Part,
+) -> Result<(*mut u8, usize), Failure> {
     let capacity = env.get_direct_buffer_capacity(buffer)?;
     let (Ok(at), Ok(length)) = (usize::try_from(part.at), usize::try_from(part.length)) else {
         return Err(outside());
     };
-    // The part is checked here as well as in Java: a wrong one would be memory of somebody else.
+    // The part is checked here as well as in Java: a wrong one would be other memory.
     if at.checked_add(length).is_none_or(|end| end > capacity) {
         return Err(outside());
     }

@@ -1,4 +1,4 @@
-//! What a native method may fail with, and the guard that each runs under.
+//! The errors of native methods, and the panic guard under which each method runs.
 
 use jni::errors::{Error as JvmError, JniError};
 use jni::strings::{JNIStr, JNIString};
@@ -7,23 +7,23 @@ use larder::Error;
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// Why a native method did nothing.
+/// Why a native method had no effect.
 pub(crate) enum Failure {
-    /// The number is of nothing that is open.
+    /// No open resource has the number.
     Closed,
-    /// What the engine answered.
+    /// The engine's error.
     Engine(Error),
     /// An argument that can't be used; the text says why.
     Argument(String),
-    /// What is stored is nothing that Java's side wrote; the text says what.
+    /// A stored term that Java's side can't have written; the text says which.
     Stored(String),
-    /// A file has a table that is none of Java's; the text says why.
+    /// A file's table isn't one of Java's; the text says why.
     File(String),
     /// There is no such file or folder.
     NoFile(String),
     /// A fault within the library.
     Panic(String),
-    /// What the JVM answered; it may have an exception waiting.
+    /// The JVM's error; an exception may be pending.
     Jvm(JvmError),
 }
 
@@ -40,7 +40,7 @@ impl From<JvmError> for Failure {
 }
 
 impl Failure {
-    /// The class of the exception, and what it says.
+    /// The class and the message of the exception.
     fn exception(&self) -> (&'static JNIStr, String) {
         match self {
             Failure::Closed => (
@@ -80,8 +80,8 @@ impl Failure {
             Failure::Stored(text) | Failure::Panic(text) => {
                 (jni_str!("larder/LarderException"), text.clone())
             }
-            // The crate `jni` clears these two exceptions when it meets them, and answers with an
-            // error. They are thrown again under their own names.
+            // The crate `jni` clears these two exceptions and returns an error instead. They are
+            // thrown again as the same classes.
             Failure::Jvm(JvmError::JniCall(JniError::NoMemory)) => (
                 jni_str!("java/lang/OutOfMemoryError"),
                 "Java has no memory for the reply".to_owned(),
@@ -94,19 +94,19 @@ impl Failure {
         }
     }
 
-    /// Throws the exception, unless one is waiting already: that says more.
+    /// Throws the exception, unless one is pending already, which says more.
     fn throw(&self, env: &mut Env<'_>) {
         if env.exception_check() {
             return;
         }
         let (class, text) = self.exception();
-        // `throw_new` reports an error if an exception is waiting now. That is this one, or the one
-        // that kept it from being made, as for want of memory. Java sees either.
+        // `throw_new` reports an error if an exception is pending now. That is this one, or the one
+        // that prevented it, such as an OutOfMemoryError. Java sees either.
         let _ = env.throw_new(class, JNIString::from(text));
     }
 }
 
-/// Runs what needs nothing of Java's; throws what it fails with, and gives `failed` then.
+/// Runs `f`, which uses no Java objects. If it fails, throws the exception and returns `failed`.
 #[inline]
 pub(crate) fn guarded<R>(
     mut env: EnvUnowned<'_>,
@@ -123,7 +123,7 @@ pub(crate) fn guarded<R>(
     }
 }
 
-/// As `guarded`, for what reads or makes Java's objects.
+/// As `guarded`, for an `f` that reads or makes Java objects.
 #[inline]
 pub(crate) fn guarded_in<'l, R>(
     mut env: EnvUnowned<'l>,
@@ -157,7 +157,7 @@ fn throw(env: &mut EnvUnowned<'_>, failure: &Failure) {
 #[inline]
 fn caught<R>(f: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     // `AssertUnwindSafe`: what `f` has built is dropped by the panic. Only the engine's structures
-    // are used afterwards. They are whole at each instant: a write is there, or it is not.
+    // are used afterwards. They are consistent at each instant: a write has taken effect, or not.
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
@@ -168,9 +168,9 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     let failure = Failure::Panic(format!(
         "a fault within the library: {}",
-        text.unwrap_or("it said nothing")
+        text.unwrap_or("a panic without a message")
     ));
-    // What a panic carries may panic when it is dropped, and no panic may leave the library.
+    // The payload of a panic may panic when it is dropped, and no panic may leave the library.
     std::mem::forget(panic);
     failure
 }

@@ -1,9 +1,9 @@
 //! Feeds: the changes of a table as they happen.
 //!
-//! No native method waits for a change while it uses a feed. A feed that has nothing asks to be
-//! woken. The thread that makes the next change puts the feed's token on a list (`ring`). One
-//! thread of Java's waits for that list (`rung`), and wakes those who wait for these feeds. So a
-//! wait for a change is one in Java, which an interrupt or a close ends.
+//! No native method waits for a change while it uses a feed. A feed without changes asks to be
+//! woken. The thread that makes the next change appends the feed's token to a queue (`signal`). One
+//! Java thread waits for the queue (`next_signal`) and wakes the threads that wait for these feeds.
+//! So threads wait for changes in Java, where an interrupt or a close ends the wait.
 
 use crate::failure::Failure;
 use crate::handles::{self, with_other, Handle};
@@ -16,38 +16,38 @@ use larder_term::{atoms, Term};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// About so many events are read at first,
+/// About how many events the first read takes.
 const FIRST: usize = 8;
-/// and at most about so many at once.
+/// About how many events a read takes at most.
 const BATCH: usize = 128;
-/// A reply that has so many bytes gets no further commit. If the events of one reading have more,
-/// the next reading is of fewer events.
-const ENOUGH: usize = 1 << 20;
-/// A buffer that has grown beyond this is not kept.
-const KEEP: usize = 64 << 10;
+/// A reply of this many bytes gets no further commit. If the events of one read have more bytes,
+/// the next read takes fewer events.
+const REPLY_BYTES: usize = 1 << 20;
+/// A buffer with a larger capacity isn't kept.
+const MAX_KEPT: usize = 64 << 10;
 
-/// The tokens of feeds that may have something.
-static RUNG: Mutex<VecDeque<i64>> = Mutex::new(VecDeque::new());
-static BELL: Condvar = Condvar::new();
+/// The tokens of feeds that may have changes.
+static SIGNALLED: Mutex<VecDeque<i64>> = Mutex::new(VecDeque::new());
+static SIGNAL: Condvar = Condvar::new();
 
-fn ring(token: i64) {
-    let mut rung = RUNG.lock().unwrap_or_else(PoisonError::into_inner);
-    rung.push_back(token);
-    BELL.notify_one();
+fn signal(token: i64) {
+    let mut tokens = SIGNALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    tokens.push_back(token);
+    SIGNAL.notify_one();
 }
 
-/// Waits until a feed that had nothing may have something. Returns its token.
-pub(crate) fn rung() -> i64 {
-    let mut rung = RUNG.lock().unwrap_or_else(PoisonError::into_inner);
+/// Waits until a feed that had no changes may have some. Returns its token.
+pub(crate) fn next_signal() -> i64 {
+    let mut tokens = SIGNALLED.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        if let Some(token) = rung.pop_front() {
+        if let Some(token) = tokens.pop_front() {
             return token;
         }
-        rung = BELL.wait(rung).unwrap_or_else(PoisonError::into_inner);
+        tokens = SIGNAL.wait(tokens).unwrap_or_else(PoisonError::into_inner);
     }
 }
 
-/// A subscription, and what was read of it and not delivered yet.
+/// A subscription, and its events that were read and not delivered yet.
 ///
 /// ```text
 ///  feed  --(1)-->  undelivered  --(2)-->  Java's array  --(3)-->  the reply is dropped
@@ -58,26 +58,26 @@ pub(crate) fn rung() -> i64 {
 pub(crate) struct Follower {
     subscription: Subscription,
     undelivered: VecDeque<Reply>,
-    /// About so many events are read next: few if the last ones were long.
-    most: usize,
+    /// About how many events the next read takes: few if the last ones were long.
+    batch: usize,
     /// A buffer for a reply.
     spare: Reply,
 }
 
 impl Handle {
-    /// Subscribes to the table. Returns the number of the feed, and that of a snapshot of the
-    /// moment at which it begins, if that is wished.
+    /// Subscribes to the table. Returns the number of the feed and, if requested, that of a
+    /// snapshot of the moment at which the feed begins.
     pub(crate) fn follow(
         &self,
         (token, limit): (i64, usize),
         filter: Option<&str>,
         with_snapshot: bool,
     ) -> Result<(i64, Option<i64>), Failure> {
-        let wishes = || {
+        let options = || {
             Ok::<_, Error>(SubscriptionOptions {
                 limit,
                 filter: filter.map(MatchSpec::program).transpose()?,
-                waker: Arc::new(move || ring(token)),
+                waker: Arc::new(move || signal(token)),
             })
         };
         let larder = self.table.larder();
@@ -86,10 +86,10 @@ impl Handle {
         let (snapshot, subscription) = self.patiently(|| match with_snapshot {
             true => {
                 let engine = larder.engine();
-                let taken = engine.snapshot_and_subscribe(&self.engine, self.owner, wishes()?)?;
+                let taken = engine.snapshot_and_subscribe(&self.engine, self.owner, options()?)?;
                 Ok((Some(taken.0), taken.1))
             }
-            false => Ok((None, self.engine.subscribe(self.owner, wishes()?)?)),
+            false => Ok((None, self.engine.subscribe(self.owner, options()?)?)),
         })?;
         let snapshot = snapshot
             .map(|taken| open_snapshot(taken, &larder))
@@ -97,7 +97,7 @@ impl Handle {
         let follower = Follower {
             subscription,
             undelivered: VecDeque::new(),
-            most: FIRST,
+            batch: FIRST,
             spare: Reply::default(),
         };
         // If the feed gets no number, the snapshot must not stay open: nobody would know its
@@ -117,8 +117,8 @@ fn open_snapshot(taken: Arc<larder::host::Table>, larder: &Larder) -> Result<i64
 }
 
 /// Delivers the next changes of a feed: how many, the state of the feed (`SOME` to `OVER`), and the
-/// changes. If `deliver` says that it has no room for them, the next call delivers them. Returns
-/// how many bytes they are: not many more than `longest` and `ENOUGH` together.
+/// changes. If `deliver` returns false because it has no room for them, the next call delivers
+/// them. Returns their length in bytes: little more than `longest` and `REPLY_BYTES` together.
 pub(crate) fn next(
     id: i64,
     longest: usize,
@@ -128,10 +128,10 @@ pub(crate) fn next(
     let follower = with_other(id, |follower: &Arc<Mutex<Follower>>| {
         Ok(Arc::clone(follower))
     })?;
-    // A subscription is whole after a panic, and what was read in part is dropped.
+    // After a panic the subscription is consistent, and a reply that was read in part is dropped.
     let mut follower = follower.lock().unwrap_or_else(PoisonError::into_inner);
-    // (1) Read only when all that was read is delivered: replies stay in order, and at most one
-    // reading is kept.
+    // (1) Read only when all replies are delivered: they stay in order, and those of at most one
+    // read are kept.
     if follower.undelivered.is_empty() {
         follower.read(longest)?;
     }
@@ -142,8 +142,8 @@ pub(crate) fn next(
     let length = reply.bytes().len();
     if deliver(reply.bytes())? {
         let delivered = follower.undelivered.pop_front().unwrap_or_default();
-        // (3) The next reading writes to the same memory, unless the reply was unusually long.
-        if delivered.capacity() <= KEEP {
+        // (3) The next read writes to the same memory, unless the reply was unusually long.
+        if delivered.capacity() <= MAX_KEPT {
             follower.spare = delivered;
         }
     }
@@ -158,7 +158,7 @@ const OVER: u8 = 3;
 impl Follower {
     /// Reads the next events once: one reply, or several if they are long.
     fn read(&mut self, longest: usize) -> Result<(), Failure> {
-        // A filter may name `self()` and `node()`. A thread of Java is no process, and there is no
+        // A filter may name `self()` and `node()`. A Java thread is no process, and there is no
         // node.
         let nobody = Term::from(atoms::UNDEFINED);
         let context = Context {
@@ -166,24 +166,24 @@ impl Follower {
             node: atoms::NONODE,
         };
         let mut replies = Replies::new(longest, std::mem::take(&mut self.spare));
-        let told = self
+        let outcome = self
             .subscription
-            .next((self.most, true), &context, &mut |seq, event| {
+            .next((self.batch, true), &context, &mut |seq, event| {
                 replies.event(seq, &event)
             });
-        let (done, bytes) = replies.finish(told)?;
-        // Short events are read in larger numbers, so that a reader that fell behind is told once
-        // of what it lost. Of long ones so many are read as one reply has room for.
-        self.most = match bytes {
-            0..ENOUGH => (2 * self.most).min(BATCH),
-            _ => (self.most * ENOUGH / bytes).max(1),
+        let (done, bytes) = replies.finish(outcome)?;
+        // Short events are read in larger batches, so that a reader that fell behind gets one
+        // overflow. Of long events the batch is what one reply has room for.
+        self.batch = match bytes {
+            0..REPLY_BYTES => (2 * self.batch).min(BATCH),
+            _ => (self.batch * REPLY_BYTES / bytes).max(1),
         };
         self.undelivered = done;
         Ok(())
     }
 }
 
-/// The replies with the events of one reading, commit by commit.
+/// The replies with the events of one read, commit by commit.
 struct Replies {
     longest: usize,
     /// Those that are full.
@@ -204,7 +204,7 @@ struct Commit {
     /// Where its events begin, and how many of them are written.
     begin: usize,
     count: u32,
-    /// How many changes it has, or says to be lost.
+    /// The number of its changes, including lost ones.
     changes: u64,
     is_gone: bool,
 }
@@ -225,7 +225,7 @@ impl Replies {
         replies
     }
 
-    /// Begins the reply with what `seal` replaces.
+    /// Begins the reply with a header that `seal` overwrites.
     fn begin(&mut self) {
         self.reply.clear();
         self.reply.int(0);
@@ -247,7 +247,7 @@ impl Replies {
         // is the only place at which a reply may end.
         if seq != self.commit.seq {
             self.end_commit();
-            if self.reply.bytes().len() >= ENOUGH {
+            if self.reply.bytes().len() >= REPLY_BYTES {
                 self.seal(SOME);
                 self.begin();
             }
@@ -289,22 +289,22 @@ impl Replies {
             // also dropped the table, the reader must still learn of that.
             self.reply.truncate(begin);
             let gone = is_gone.then_some(FeedEvent::Gone);
-            let told = [FeedEvent::Overflow(changes)].into_iter().chain(gone);
-            let mut told = told.map(|event| write(&mut self.reply, seq, &event));
-            self.failure = told.find_map(Result::err);
+            let events = [FeedEvent::Overflow(changes)].into_iter().chain(gone);
+            let mut written = events.map(|event| write(&mut self.reply, seq, &event));
+            self.failure = written.find_map(Result::err);
             self.commit.count = 1 + u32::from(is_gone);
         }
         self.count += std::mem::take(&mut self.commit.count);
     }
 
     /// Ends the last reply. Returns all of them, and how many bytes they have.
-    fn finish(mut self, told: FeedRead) -> Result<(VecDeque<Reply>, usize), Failure> {
+    fn finish(mut self, outcome: FeedRead) -> Result<(VecDeque<Reply>, usize), Failure> {
         self.end_commit();
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let state = match told {
-            // Whoever has got something asks again anyway.
+        let state = match outcome {
+            // A reader that got events reads again anyway.
             _ if self.count > 0 => SOME,
             FeedRead::Some => SOME,
             FeedRead::Nothing => NOTHING,

@@ -2,21 +2,22 @@
 //!
 //! ```text
 //!  number   generation (32 bits) | slot (32 bits)
-//!  slot     generation, odd while open │ users, in some places │ the handle
+//!  slot     generation, odd while open │ user counts, one per stripe │ the resource
 //! ```
 //!
-//! Slots are never freed, only used again, with another generation: a number of a closed table
-//! finds its slot, and sees there that its generation is over.
+//! Slots are never freed. They are reused with another generation, so the number of a closed table
+//! finds a slot whose generation differs.
 //!
-//! 1. A call adds itself to the slot's users, at its thread's place, and then looks at the
-//!    generation. If that is the number's, the handle stays until the call takes itself out.
-//! 2. Whoever closes ends the generation first. From then on (1) refuses new calls.
-//! 3. If it is a table, it is dropped for all: what is under way ends soon, with `NoTable`.
-//! 4. It waits until each place has been seen without users. Those that came before (2) are gone
-//!    then, so the handle is its own, and is given up.
+//! 1. A call increments its stripe's user count, then checks the generation. If it matches, the
+//!    handle stays valid until the call decrements the count.
+//! 2. A close ends the generation first. New calls are refused from then on.
+//! 3. If the resource is a table, the close drops it for all. Calls that still use it end soon,
+//!    with `NoTable`.
+//! 4. It waits until each stripe has been seen at zero. The users from before (2) are gone then,
+//!    and it drops the handle.
 //!
-//! No call waits for Java while it is a user, so (4) ends. Several places, so that threads of
-//! different places don't write to one cache line.
+//! No call waits for Java while it is counted, so (4) terminates. Stripes keep threads off one
+//! cache line.
 
 use crate::failure::Failure;
 use crossbeam_utils::{Backoff, CachePadded};
@@ -29,18 +30,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Places of a slot at which users are counted.
-const PLACES: usize = 8;
+/// Counters of a slot's users.
+const STRIPES: usize = 8;
 /// Slots of the first chunk; each chunk after it has twice as many.
 const FIRST_CHUNK: usize = 16;
 const CHUNKS: usize = 27;
-/// A slot's last generation: it is not used again.
-const LAST: u32 = i32::MAX as u32;
+/// The last generation of a slot, which isn't reused after it.
+const LAST_GENERATION: u32 = i32::MAX as u32;
 
-/// What a number stands for.
-enum Open {
+/// What a number refers to.
+enum Resource {
     Table(Handle),
-    /// What other modules open: transactions and feeds.
+    /// A resource of another module: a transaction or a feed.
     Other(Box<dyn Any + Send + Sync>),
 }
 
@@ -49,8 +50,8 @@ pub(crate) struct Handle {
     pub(crate) table: Table,
     pub(crate) engine: Arc<EngineTable>,
     pub(crate) owner: OwnerId,
-    /// Whether the table is dropped when the number is closed.
-    is_own: bool,
+    /// Whether closing the number drops the table.
+    drops_table: bool,
     /// Released when the number is closed.
     _snapshot: Option<Snapshot>,
 }
@@ -62,7 +63,7 @@ impl Handle {
             table,
             engine,
             owner,
-            is_own: true,
+            drops_table: true,
             _snapshot: None,
         }
     }
@@ -70,7 +71,7 @@ impl Handle {
     /// A transaction's view, which ends with the transaction.
     pub(crate) fn of_view(view: Table) -> Self {
         let mut handle = Self::of_table(view);
-        handle.is_own = false;
+        handle.drops_table = false;
         handle
     }
 
@@ -81,7 +82,7 @@ impl Handle {
     }
 }
 
-/// The world of all tables of the JVM. It is never given up, so that no thread's end does it.
+/// The world of all tables of the JVM. It is never dropped, so that no thread's exit drops it.
 pub(crate) fn world() -> &'static Larder {
     static WORLD: OnceLock<Larder> = OnceLock::new();
     WORLD.get_or_init(Larder::new)
@@ -90,22 +91,22 @@ pub(crate) fn world() -> &'static Larder {
 #[derive(Default)]
 struct Slot {
     generation: AtomicU32,
-    users: [CachePadded<AtomicUsize>; PLACES],
-    handle: UnsafeCell<Option<Open>>,
+    users: [CachePadded<AtomicUsize>; STRIPES],
+    resource: UnsafeCell<Option<Resource>>,
 }
 
-// SAFETY: what is open may go from thread to thread and be used by several at once (the assertion
-// below). The cell is written by whoever has taken the slot from the free ones and not opened it
-// yet, and by whoever ended its generation, after all users are gone (step 4). It is read by users
-// alone, while its generation lasts or a closer waits for them.
+// SAFETY: a resource is Send and Sync (the assertion below). Two threads write the cell: the one
+// that took the slot from the free list, before it opens the slot, and the one that ended the
+// generation, after all users are gone (step 4). Only users read it, and the closer, which waits
+// for them before it writes.
 unsafe impl Sync for Slot {}
 
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
-    is_shared::<Open>();
+    is_shared::<Resource>();
 };
 
-/// Each chunk of slots is made once and stays.
+/// Each chunk of slots is allocated once and never freed.
 static SLOTS: [OnceLock<Box<[Slot]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static FREE: Mutex<Free> = Mutex::new(Free {
     slots: Vec::new(),
@@ -115,14 +116,14 @@ static FREE: Mutex<Free> = Mutex::new(Free {
 
 struct Free {
     slots: Vec<u32>,
-    /// Slots that were in use at some time.
+    /// Slots that have been in use, including free ones.
     made: u32,
     open: usize,
 }
 
-/// The chunk of a slot, and its place there.
+/// The chunk of a slot, and the slot's offset in the chunk.
 #[inline]
-fn place_of(slot: u32) -> (usize, usize) {
+fn chunk_and_offset(slot: u32) -> (usize, usize) {
     // Chunk c has FIRST_CHUNK * 2^c slots, so the chunks before it have FIRST_CHUNK * (2^c - 1).
     // Counted from FIRST_CHUNK, the slots of chunk c are those from FIRST_CHUNK * 2^c up to twice
     // that. The logarithm gives c.
@@ -132,7 +133,7 @@ fn place_of(slot: u32) -> (usize, usize) {
 }
 
 fn make_slot(slot: u32) -> Option<&'static Slot> {
-    let (chunk, at) = place_of(slot);
+    let (chunk, at) = chunk_and_offset(slot);
     let make = || (0..FIRST_CHUNK << chunk).map(|_| Slot::default()).collect();
     // Several threads may need a new chunk at once. One makes it, and the others wait.
     SLOTS.get(chunk)?.get_or_init(make).get(at)
@@ -140,7 +141,7 @@ fn make_slot(slot: u32) -> Option<&'static Slot> {
 
 #[inline]
 fn slot_at(slot: u32) -> Option<&'static Slot> {
-    let (chunk, at) = place_of(slot);
+    let (chunk, at) = chunk_and_offset(slot);
     SLOTS.get(chunk)?.get()?.get(at)
 }
 
@@ -153,18 +154,18 @@ fn split(number: i64) -> (u32, u32) {
 /// # Errors
 /// `Argument` if there are too many numbers.
 pub(crate) fn open(handle: Handle) -> Result<i64, Failure> {
-    open_any(Open::Table(handle))
+    open_any(Resource::Table(handle))
 }
 
-/// Gives anything else a number.
+/// Gives any other resource a number.
 ///
 /// # Errors
 /// As `open`.
 pub(crate) fn open_other(other: impl Any + Send + Sync) -> Result<i64, Failure> {
-    open_any(Open::Other(Box::new(other)))
+    open_any(Resource::Other(Box::new(other)))
 }
 
-fn open_any(handle: Open) -> Result<i64, Failure> {
+fn open_any(resource: Resource) -> Result<i64, Failure> {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     // A slot that was used before is taken first, so that the chunks grow only with the number of
     // tables that are open at one time.
@@ -180,10 +181,10 @@ fn open_any(handle: Open) -> Result<i64, Failure> {
     // this thread works on it without the lock.
     free.open += 1;
     drop(free);
-    // SAFETY: nobody else uses the cell. The slot came from the free ones, or is new. So it is not
+    // SAFETY: nobody else uses the cell. The slot came from the free list, or is new. So it is not
     // open, and calls with old numbers are refused by its generation. Its last closer is done with
     // it: a slot becomes free as the closer's last step. The lock gave it to this thread alone.
-    unsafe { *slot.handle.get() = Some(handle) };
+    unsafe { *slot.resource.get() = Some(resource) };
     // Ordering: Release shows the handle to calls that find the generation (Acquire in `with`); no
     // other thread changes the generation of a slot that is not open.
     // The generation becomes odd: the slot is open.
@@ -206,71 +207,71 @@ impl Drop for User<'_> {
 /// Calls `f` with the table of a number.
 ///
 /// # Errors
-/// `Closed`, and what `f` answers.
+/// `Closed`, and those of `f`.
 #[inline]
 pub(crate) fn with<R>(
     number: i64,
     f: impl FnOnce(&Handle) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    with_any(number, |open| match open {
-        Open::Table(handle) => f(handle),
-        Open::Other(_) => Err(Failure::Closed),
+    with_any(number, |resource| match resource {
+        Resource::Table(handle) => f(handle),
+        Resource::Other(_) => Err(Failure::Closed),
     })
 }
 
-/// Calls `f` with what `open_other` gave a number.
+/// Calls `f` with the resource that `open_other` gave a number.
 ///
 /// # Errors
-/// `Closed`, also for a number of something else; and what `f` answers.
+/// `Closed`, also if the number's resource has another type; and those of `f`.
 pub(crate) fn with_other<T: Any, R>(
     number: i64,
     f: impl FnOnce(&T) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    with_any(number, |open| match open {
-        Open::Other(other) => f(other.downcast_ref().ok_or(Failure::Closed)?),
-        Open::Table(_) => Err(Failure::Closed),
+    with_any(number, |resource| match resource {
+        Resource::Other(other) => f(other.downcast_ref().ok_or(Failure::Closed)?),
+        Resource::Table(_) => Err(Failure::Closed),
     })
 }
 
-/// Calls `f` with what a number stands for.
+/// Calls `f` with the resource of a number.
 ///
 /// # Errors
-/// `Closed`, and what `f` answers.
+/// `Closed`, and those of `f`.
 #[inline]
-fn with_any<R>(number: i64, f: impl FnOnce(&Open) -> Result<R, Failure>) -> Result<R, Failure> {
+fn with_any<R>(number: i64, f: impl FnOnce(&Resource) -> Result<R, Failure>) -> Result<R, Failure> {
     let (generation, slot) = split(number);
     let slot = slot_at(slot).ok_or(Failure::Closed)?;
-    // (1) Count this call first, and look at the generation after that.
+    // (1) Count this call first, and check the generation afterwards.
     // Ordering: SeqCst here and in (2), (4). A user writes the count and then reads the generation.
     // A closer writes the generation and then reads the counts. In one total order at least one of
     // them sees the other's write: the closer sees this user, or this user sees that the generation
     // is over.
-    let users = &slot.users[my_place()];
+    let users = &slot.users[my_stripe()];
     users.fetch_add(1, Ordering::SeqCst);
-    // The count is taken back on every way out of here, by a panic of `f` as well.
+    // The count is decremented on every exit, also if `f` panics.
     let user = User(users);
     if slot.generation.load(Ordering::SeqCst) != generation || generation & 1 == 0 {
         return Err(Failure::Closed);
     }
     // SAFETY: the generation is the number's, and it was read with Acquire. So this thread sees the
     // handle that `open_any` wrote before it. A closer takes the handle only after it has seen this
-    // place without users, and this user stays counted until `f` has returned.
-    let handle = unsafe { &*slot.handle.get() };
+    // stripe at zero, and this user stays counted until `f` has returned.
+    let handle = unsafe { &*slot.resource.get() };
     let result = handle.as_ref().ok_or(Failure::Closed).and_then(f);
     drop(user);
     result
 }
 
-/// Closes what a number stands for: a table goes, for all. Whether it was open: of several that
-/// close it, one does.
+/// Closes a number. If it is a table's, the table is dropped for all. Returns whether the number
+/// was open: of several concurrent closes, one returns true.
 pub(crate) fn close(number: i64) -> bool {
     let (generation, index) = split(number);
-    // An even generation is no number's. Without this check 0, which stands for nothing, would name
+    // No number has an even generation. Without this check 0, which refers to nothing, would match
     // slot 0 before it was first opened.
     let Some(slot) = slot_at(index).filter(|_| generation & 1 == 1) else {
         return false;
     };
-    // (2) Of several closers one succeeds, and the others answer that it was closed already.
+    // (2) Of several closers one succeeds. The others return false.
     // Ordering: SeqCst as in (1).
     let (now, over) = (generation, generation + 1);
     let ended = (slot.generation).compare_exchange(now, over, Ordering::SeqCst, Ordering::SeqCst);
@@ -280,25 +281,26 @@ pub(crate) fn close(number: i64) -> bool {
     // (3) Drop the table before waiting, so that long calls such as scans end soon.
     // SAFETY: only the thread that ended the generation takes the handle, and that is this one. It
     // takes it below. Until then this thread and the users that are left only read it.
-    if let Some(Open::Table(handle)) = unsafe { &*slot.handle.get() } {
-        if handle.is_own {
-            // The only error is that it is gone already.
+    if let Some(Resource::Table(handle)) = unsafe { &*slot.resource.get() } {
+        if handle.drops_table {
+            // The only error is that the table was dropped already.
             let _ = handle.table.drop_table();
         }
     }
-    // (4) A place that is seen empty may fill again, but only with calls that (1) refuses.
+    // (4) A stripe that was seen at zero may be counted up again, but only by calls that (1)
+    // refuses.
     slot.users.iter().for_each(|users| wait_for(users));
-    // SAFETY: a user that got past (1) was counted before the generation ended. Each place was seen
-    // empty after that, so each such user is gone. Users that come now don't look at the cell.
-    let handle = unsafe { (*slot.handle.get()).take() };
+    // SAFETY: a user that got past (1) was counted before the generation ended. Each stripe was
+    // seen at zero after that, so each such user is gone. Later users don't read the cell.
+    let handle = unsafe { (*slot.resource.get()).take() };
     drop(handle);
-    // The engine frees memory when no thread can see it any more. Hand over what this thread has
-    // deferred, since the thread, a cleaner's for example, may never call the library again.
+    // Flush this thread's deferred frees: the thread, such as a Cleaner's, may never call the
+    // library again.
     crossbeam_epoch::pin().flush();
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     free.open -= 1;
-    // A slot whose generations are used up is retired. So no number ever comes again.
-    if over < LAST {
+    // A slot whose generations are used up is retired, so no number is ever reused.
+    if over < LAST_GENERATION {
         free.slots.push(index);
     }
     true
@@ -317,25 +319,24 @@ fn wait_for(users: &AtomicUsize) {
     }
 }
 
-/// How many numbers are open.
+/// The number of open resources.
 pub(crate) fn count() -> usize {
     FREE.lock().unwrap_or_else(PoisonError::into_inner).open
 }
 
-/// The place of this thread among a slot's users.
+/// The stripe at which this thread is counted.
 #[inline]
-fn my_place() -> usize {
+fn my_stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    // A thread that ends is at the first place.
+    // While the thread exits, its thread-local is gone: it uses stripe 0.
     MINE.try_with(|mine| {
-        // The first call of this thread: places are given in turns, so that threads are spread
-        // evenly.
+        // The first call of this thread: stripes are assigned round robin.
         if mine.get() == usize::MAX {
             // Ordering: Relaxed; any number will do.
-            mine.set(NEXT.fetch_add(1, Ordering::Relaxed) % PLACES);
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
         }
         mine.get()
     })

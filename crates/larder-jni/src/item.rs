@@ -8,8 +8,8 @@ use std::cell::Cell;
 
 /// The longest index key that is written on the stack.
 const SHORT_KEY: usize = 96;
-/// A buffer that has grown beyond this is not kept.
-const KEEP: usize = 64 << 10;
+/// A buffer with a larger capacity isn't kept.
+const MAX_KEPT: usize = 64 << 10;
 
 /// A key or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl<'a> Item<'a> {
         if let Some(n) = term.as_int() {
             return Ok(Item::Int(n));
         }
-        let bytes = term.as_binary().ok_or_else(|| neither(term))?;
+        let bytes = term.as_binary().ok_or_else(|| unsupported(term))?;
         Ok(Item::Bytes(bytes))
     }
 
@@ -49,13 +49,11 @@ impl<'a> Item<'a> {
     pub(crate) fn row(row: &ObjectView<'a>) -> Result<(Self, Self), Failure> {
         match (row.arity(), row.element(2)) {
             (2, Some(value)) => Ok((Item::of(row.key())?, Item::of(value)?)),
-            _ => Err(Failure::Stored(
-                "a row is no pair of a key and a value".into(),
-            )),
+            _ => Err(Failure::Stored("the row isn't a pair {Key, Value}".into())),
         }
     }
 
-    /// A term of its own.
+    /// Converts it to an owned term.
     pub(crate) fn term(self) -> Term {
         match self {
             Item::Int(n) => Term::int(n),
@@ -76,8 +74,8 @@ impl<'a> Item<'a> {
     pub(crate) fn with_key<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
         match self {
             Item::Int(n) => {
-                // Every integer but -2^63 has an index key of at most nine bytes. They come in
-                // registers and are put together on the stack.
+                // Every integer but -2^63 has an index key of at most nine bytes. They are
+                // returned in registers and assembled on the stack.
                 if let Some((first, rest, used)) = order_key::of_int(n) {
                     let [a, b, c, d, e, g, h, i] = rest;
                     return f(&[first, a, b, c, d, e, g, h, i][..1 + used]);
@@ -104,13 +102,13 @@ impl<'a> Item<'a> {
         key
     }
 
-    /// The index key as bytes of its own.
+    /// The index key as an owned vector.
     pub(crate) fn index_key(self) -> Vec<u8> {
         self.with_key(<[u8]>::to_vec)
     }
 }
 
-/// The integer that a key or a value is.
+/// Returns the integer.
 ///
 /// # Errors
 /// `Stored` for bytes.
@@ -118,14 +116,14 @@ impl<'a> Item<'a> {
 pub(crate) fn long_of(item: Item<'_>) -> Result<i64, Failure> {
     match item {
         Item::Int(n) => Ok(n),
-        Item::Bytes(_) => Err(Failure::Stored("the value is bytes, and no long".into())),
+        Item::Bytes(_) => Err(Failure::Stored("the value is a binary, not a long".into())),
     }
 }
 
 #[cold]
-fn neither(term: TermRef<'_>) -> Failure {
+fn unsupported(term: TermRef<'_>) -> Failure {
     Failure::Stored(format!(
-        "what is stored is neither an integer of 64 bits nor a binary: {term}"
+        "the stored term is neither a 64-bit integer nor a binary: {term}"
     ))
 }
 
@@ -151,13 +149,13 @@ pub(crate) fn with_row<R>(
     value: Item<'_>,
     f: impl FnOnce(&ObjectBuf) -> R,
 ) -> R {
-    // As in `arrays`: the buffer is taken out of its place, so it is never lent twice.
+    // As in `arrays`: the buffer is taken out of its cell, so it is never lent twice.
     let mut row = ROW.try_with(Cell::take).ok().flatten().unwrap_or_default();
     write_row(table, key, value, &mut row);
     let result = f(&row);
     row.clear();
-    if row.capacity() <= KEEP {
-        // A thread that ends keeps nothing any more.
+    if row.capacity() <= MAX_KEPT {
+        // A thread that exits keeps no buffer.
         let _ = ROW.try_with(|kept| kept.set(Some(row)));
     }
     result

@@ -12,7 +12,8 @@ use std::ops::Bound;
 /// The two bounds of a range of index keys.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Makes a bound of a key, which is part of the range or not. Without a key the range is unbounded.
+/// Makes a bound of a key, which is included in the range or not. Without a key the range is
+/// unbounded.
 pub(crate) fn bound(key: Option<Item<'_>>, is_included: bool) -> Bound<Vec<u8>> {
     match (key.map(Item::index_key), is_included) {
         (None, _) => Bound::Unbounded,
@@ -40,7 +41,7 @@ impl Handle {
         (direction, most): (Direction, usize),
         mut see: impl FnMut(Item<'_>, Item<'_>),
     ) -> Result<bool, Failure> {
-        // Between such bounds there is no row to ask the engine for.
+        // No row is between such bounds, so the engine isn't called.
         if is_empty(&bounds) {
             return Ok(true);
         }
@@ -52,8 +53,8 @@ impl Handle {
         let mut failed = None;
         let step = self.run(&mut job, |row| match Item::row(row) {
             Ok((key, value)) => see(key, value),
-            // The scan can't be left from within. It goes on to the end of its page, and then it
-            // fails.
+            // The scan can't be stopped by its callback. It continues to the end of its page, and
+            // then fails.
             Err(failure) => failed = Some(failure),
         })?;
         match failed {
@@ -78,8 +79,8 @@ impl Handle {
                 see(object);
             }
         };
-        // The budget has no end. Only a scheduler of the emulator needs a long job in slices, and
-        // this thread is none.
+        // The budget is unlimited. Only a scheduler thread of the emulator needs a long job in
+        // slices, and this is none.
         loop {
             let step =
                 self.patiently(|| job.step(&mut Budget::unlimited(), &context, &mut sink))?;
@@ -131,7 +132,7 @@ pub(crate) fn row_of(result: TermRef<'_>) -> Result<(Item<'_>, Item<'_>), Failur
     match pair.and_then(|pair| Some((pair.get(0)?, pair.get(1)?))) {
         Some((key, value)) => Ok((Item::of(key)?, Item::of(value)?)),
         None => Err(Failure::Argument(format!(
-            "the match specification has to give rows, as by ['$_'], and gave {result}"
+            "the match specification must return rows, as by ['$_'], and returned {result}"
         ))),
     }
 }

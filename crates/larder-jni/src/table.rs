@@ -9,7 +9,7 @@ use larder::host::{
 use larder_term::object::ObjectBuf;
 
 impl Handle {
-    /// Runs an operation until no list that is being inserted is in its way.
+    /// Retries an operation until no list that is being inserted blocks it.
     #[inline]
     pub(crate) fn patiently<R>(
         &self,
@@ -17,10 +17,10 @@ impl Handle {
     ) -> Result<R, Failure> {
         loop {
             match f() {
-                // A list of rows that takes effect at one instant is in the way. Help it to its end
-                // instead of waiting: its own thread may have been suspended. There may also be no
-                // list, and the call has only done a slice of its work, such as sums of ranks. Then
-                // it goes on from there.
+                // A list of rows that takes effect at one instant blocks the operation. Help the
+                // list to its end instead of waiting: its own thread may be suspended. Or there is
+                // no list, and the call has done only a slice of its work, such as sums of ranks.
+                // Then the next call continues there.
                 Err(Error::Busy) => {
                     while self.engine.help_batch(&mut Budget::slice()) == Step::More {}
                 }
@@ -29,7 +29,7 @@ impl Handle {
         }
     }
 
-    /// As `patiently`, for what is done with an index key.
+    /// As `patiently`, for an operation on an index key.
     #[inline]
     fn at<R>(
         &self,
@@ -39,7 +39,8 @@ impl Handle {
         key.with_key(|key| self.patiently(|| f(key)))
     }
 
-    /// What `see` makes of the value that `call` shows it, if there is one.
+    /// Calls `see` with the value that `call` shows, and returns its result. `None` if there is no
+    /// value.
     #[inline]
     fn shown<R, S: FnMut(Item<'_>) -> Result<R, Failure>, T>(
         &self,
@@ -52,7 +53,7 @@ impl Handle {
         seen.0
     }
 
-    /// What `see` makes of the value under a key, if there is one.
+    /// Calls `see` with the value under a key, and returns its result. `None` if there is no value.
     #[inline]
     pub(crate) fn get<R>(
         &self,
@@ -74,7 +75,7 @@ impl Handle {
         })
     }
 
-    /// Puts a row that lives for so many milliseconds, none: for ever.
+    /// Puts a row that expires after `ttl` milliseconds, or never if that is `None`.
     pub(crate) fn put_for(
         &self,
         key: Item<'_>,
@@ -94,7 +95,7 @@ impl Handle {
         self.at(key, |key| self.engine.time_left(self.owner, key))
     }
 
-    /// Puts a value, and gives what `see` makes of the one that it replaces.
+    /// Puts a value. Returns the result of `see` for the value that it replaces.
     #[inline]
     pub(crate) fn exchange<R>(
         &self,
@@ -114,7 +115,7 @@ impl Handle {
         seen.0
     }
 
-    /// Puts a value unless there is one, and gives what `see` makes of that one.
+    /// Puts a value unless there is one. Returns the result of `see` for the existing value.
     pub(crate) fn put_new<R>(
         &self,
         key: Item<'_>,
@@ -134,7 +135,7 @@ impl Handle {
         })
     }
 
-    /// Removes a row, and gives what `see` makes of its value.
+    /// Removes a row. Returns the result of `see` for its value.
     #[inline]
     pub(crate) fn remove<R>(
         &self,
@@ -146,9 +147,9 @@ impl Handle {
         })
     }
 
-    /// Does with the value under a key what `decide` says: `None` lets it be, `Some(None)` removes
-    /// it, `Some(Some(value))` puts that in its place. Atomic; `decide` is called again if somebody
-    /// else changes the value meanwhile.
+    /// Changes the value under a key as `decide` says: `None` keeps it, `Some(None)` removes it,
+    /// `Some(Some(value))` replaces it. Atomic; `decide` is called again if another thread changes
+    /// the value meanwhile.
     fn change<'v>(
         &self,
         key: Item<'_>,
@@ -182,7 +183,7 @@ impl Handle {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Puts `new` in place of `expected`, where none stands for no row; whether it did. Atomic.
+    /// Replaces `expected` by `new`, where `None` means no row. Returns whether it did. Atomic.
     pub(crate) fn compare_and_set(
         &self,
         key: Item<'_>,
@@ -197,8 +198,8 @@ impl Handle {
         Ok(did)
     }
 
-    /// Adds to the integer under a key, 0 where there is none; the sum, as Java adds: it wraps.
-    /// Atomic.
+    /// Adds to the integer under a key, or to 0 if there is none. Returns the sum, which wraps as
+    /// in Java. Atomic.
     pub(crate) fn add(&self, key: Item<'_>, increment: i64) -> Result<i64, Failure> {
         let mut sum = 0;
         self.change(key, |now| {
@@ -219,15 +220,15 @@ impl Handle {
             write_row(&self.engine, key, value, &mut object);
             list.push(&object);
         }
-        // The rows take effect at one instant. Other threads that meet the list before that help it
-        // to its end (`patiently`).
+        // The rows take effect at one instant. Other threads that the list blocks before that help
+        // it to its end (`patiently`).
         let mut job = self.engine.begin_insert(self.owner, list, false)?;
         while job.step(&mut Budget::slice())? == Step::More {}
         Ok(())
     }
 }
 
-/// What was made of a value that an operation showed.
+/// The result of a callback for the value that an operation showed.
 struct Seen<F, R>(Result<Option<R>, Failure>, F);
 
 impl<R, F: FnMut(Item<'_>) -> Result<R, Failure>> Seen<F, R> {

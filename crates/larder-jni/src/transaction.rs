@@ -68,7 +68,8 @@ pub(crate) fn begin(tables: &[i64], see: impl FnMut(i64)) -> Result<i64, Failure
 /// begun again; `see` is called with the numbers of its new views.
 pub(crate) fn commit(id: i64, see: impl FnMut(i64)) -> Result<bool, Failure> {
     with_other(id, |attempt: &Mutex<Attempt>| {
-        // After a panic there is a transaction that was committed, or not; both end with the lock.
+        // If a thread panicked, the transaction was either committed or not. Both states are
+        // complete.
         let mut attempt = attempt.lock().unwrap_or_else(PoisonError::into_inner);
         // Close the views before the commit. Calls of other threads on them end, and what they
         // wrote is committed. Later ones find the number closed.
@@ -128,7 +129,7 @@ fn row(key: Item<'_>, value: Item<'_>) -> Term {
 }
 
 /// Performs a list of operations at one instant, if the conditions of all hold: the number of
-/// tables, their numbers, the number of operations; of each, the place of its table and what it
+/// tables, their numbers, the number of operations; of each, the index of its table and what it
 /// does. Returns the number, from 1, of the first whose condition didn't hold.
 pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usize>, Failure> {
     let tables = (0..request.int()?).map(|_| table_of(request.long()?));
@@ -148,9 +149,9 @@ pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usiz
     };
     let mut operations = world().operations();
     for _ in 0..request.int()? {
-        // Tables are named once. Each operation has the place of its table in that list.
-        let place = request.int()? as usize;
-        let table = tables.get(place).ok_or(Failure::Closed)?;
+        // Tables are named once. Each operation has its table's index in that list.
+        let index = request.int()? as usize;
+        let table = tables.get(index).ok_or(Failure::Closed)?;
         operations = match Step::read(request)? {
             Step::Check(key, rows) => operations.check(table, &key, &rows),
             Step::Put(row) => operations.insert(table, &row),

@@ -15,7 +15,7 @@ const NOTHING: u8 = 0;
 const INT: u8 = 1;
 const BYTES: u8 = 2;
 
-/// What Java asks.
+/// A request from Java, which is read from its beginning.
 pub(crate) struct Request<'a>(&'a [u8]);
 
 impl<'a> Request<'a> {
@@ -48,7 +48,8 @@ impl<'a> Request<'a> {
             NOTHING => Ok(None),
             INT => Ok(Some(Item::Int(self.long()?))),
             BYTES => {
-                // The length is Java's word. It is checked against what is there.
+                // The length comes from Java. `split_at_checked` compares it with the bytes that
+                // there are.
                 let length = self.int()? as usize;
                 let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(cut_short)?;
                 self.0 = rest;
@@ -71,7 +72,7 @@ fn cut_short() -> Failure {
     Failure::Argument("the request is cut short".into())
 }
 
-/// What Java gets.
+/// A reply to Java.
 #[derive(Default)]
 pub(crate) struct Reply(Vec<u8>);
 
@@ -84,7 +85,7 @@ impl Reply {
         &self.0
     }
 
-    /// Drops what is behind the first so many bytes.
+    /// Drops all bytes behind the first `length`.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.0.truncate(length);
     }
@@ -105,14 +106,14 @@ impl Reply {
         self.0.extend_from_slice(&n.to_le_bytes());
     }
 
-    /// A number in the place of one that was pushed as the first.
+    /// Overwrites the number that was pushed first.
     pub(crate) fn set_first_int(&mut self, n: u32) {
         if let Some(first) = self.0.first_chunk_mut() {
             *first = n.to_le_bytes();
         }
     }
 
-    /// A byte in the place of one that was pushed behind the first number.
+    /// Overwrites the byte that was pushed behind the first number.
     pub(crate) fn set_second_byte(&mut self, n: u8) {
         if let Some(byte) = self.0.get_mut(size_of::<u32>()) {
             *byte = n;

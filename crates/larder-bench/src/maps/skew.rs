@@ -18,7 +18,7 @@ pub struct SkewOptions {
     /// Entries.
     #[arg(long, default_value_t = 1_048_576)]
     entries: usize,
-    /// How often each case is measured, in turns; the median counts.
+    /// How often each case is measured, in turns; the median is reported.
     #[arg(long, default_value_t = 5)]
     runs: usize,
 }
@@ -38,7 +38,7 @@ const fn case(name: &'static str, key: fn(u64, u64) -> Vec<u8>) -> Case {
     }
 }
 
-/// The first one is what the others are measured by. The second argument of a key is the number of
+/// The first one is the baseline of the others. The second argument of a key is the number of
 /// entries.
 const CASES: [Case; 9] = [
     case("random", |i, _| bytes(random_key(i))),
@@ -88,7 +88,7 @@ impl FixedLengthKeys {
     }
 }
 
-/// Nanoseconds an operation of each step. `lookup` visits in random order, or by Zipf's law.
+/// Nanoseconds per operation of each step. `lookup` visits in random order, or by Zipf's law.
 fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
     // A seed of its own for each measurement, as each table has in practice.
     let seed = Seed::random();
@@ -177,9 +177,9 @@ fn compare(report: &mut Report, name: &str, case: &Case) {
         }
     }
     if worst > 3.0 {
-        let (case, met) = (case.name, verdict(false));
+        let (case, missed) = (case.name, verdict(false));
         report.note(format!(
-            "{name}, {case}: {worst:.2} times random keys (at most 3: {met})"
+            "{name}, {case}: {worst:.2} times random keys (at most 3: {missed})"
         ));
     }
 }

@@ -12,7 +12,7 @@ use crate::report::number::{figure, short};
 use crate::report::scale::Axis;
 use crate::report::svg::WIDTH;
 use crate::report::tables::table;
-use crate::result::{Event, Happened, Recording};
+use crate::result::{Event, EventKind, Recording};
 use maud::{html, Markup};
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ pub fn section(tree: &Recording) -> Markup {
             p { "A contention-adapting tree keeps its keys in " em { "bases" } ", ordinary trees with a lock each, under a few routing nodes. Where writers wait for each other a base is split, so that "
                 "they get a lock each; where nobody waits two bases are joined, so that scans take fewer locks. What follows was recorded while threads worked on one, and is played back slowly." }
             p { (tree.title) ": " (tree.note) "." }
-            p { (count(Happened::Split)) " splits and " (count(Happened::Join)) " joins in " (figure(frame(tree).end)) " ms, " (tree.threads) " threads." }
+            p { (count(EventKind::Split)) " splits and " (count(EventKind::Join)) " joins in " (figure(frame(tree).end)) " ms, " (tree.threads) " threads." }
             figure #tree data-tree {
                 div.controls role="group" aria-label="Animation" data-tree-controls {}
                 div.canvas #tree-now {}
@@ -208,9 +208,9 @@ fn borders(tree: &Recording) -> Vec<Border> {
 
 fn step(event: &Event, open: &mut Vec<Border>, done: &mut Vec<Border>) {
     match (event.event, event.at_key) {
-        (Happened::Split, Some(key)) => begin(open, key, event.at),
-        (Happened::Split, None) => {}
-        (Happened::Join, _) => {
+        (EventKind::Split, Some(key)) => begin(open, key, event.at),
+        (EventKind::Split, None) => {}
+        (EventKind::Join, _) => {
             let [first, last] = event.keys;
             // A join ends every border between the two bases that were joined.
             close(open, done, event.at, |key| first < key && key < last);
@@ -259,17 +259,17 @@ fn events(tree: &Recording) -> Markup {
 
 fn name(event: &Event) -> &'static str {
     match event.event {
-        Happened::Split => "split",
-        Happened::Join => "join",
+        EventKind::Split => "split",
+        EventKind::Join => "join",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{BaseNow, Sample};
+    use crate::result::{BaseSample, Sample};
 
-    fn event(at: f64, event: Happened, keys: [f64; 2], at_key: Option<f64>) -> Event {
+    fn event(at: f64, event: EventKind, keys: [f64; 2], at_key: Option<f64>) -> Event {
         Event {
             at,
             event,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn sample(at: f64, from: &[f64]) -> Sample {
-        let base = |from: &f64| BaseNow {
+        let base = |from: &f64| BaseSample {
             base: 0,
             from: *from,
             depth: 0,
@@ -304,9 +304,9 @@ mod tests {
         let tree = Recording {
             keys: [0.0, 100.0],
             events: vec![
-                event(1.0, Happened::Split, [0.0, 100.0], Some(50.0)),
-                event(2.0, Happened::Split, [0.0, 50.0], Some(25.0)),
-                event(4.0, Happened::Join, [0.0, 50.0], None),
+                event(1.0, EventKind::Split, [0.0, 100.0], Some(50.0)),
+                event(2.0, EventKind::Split, [0.0, 50.0], Some(25.0)),
+                event(4.0, EventKind::Join, [0.0, 50.0], None),
             ],
             samples: vec![
                 sample(0.0, &[0.0]),

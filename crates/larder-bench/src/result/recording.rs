@@ -1,4 +1,4 @@
-//! A tree that adapted, event by event: `DIR/catree-adapting.json`.
+//! The recording of a contention-adapting tree, event by event: `DIR/catree-adapting.json`.
 
 use super::{read_json, write_json, Origin};
 use serde::{Deserialize, Serialize};
@@ -18,21 +18,21 @@ pub struct Recording {
     pub origin: Origin,
     /// How long it took.
     pub seconds: f64,
-    /// How many threads worked; they are called 0, 1 and so on.
+    /// The number of threads, which are numbered from 0.
     pub threads: usize,
     /// All keys are in this range.
     pub keys: [f64; 2],
     /// The settings of the tree, by option.
     pub settings: BTreeMap<String, String>,
-    /// What the threads did from when on, by time.
+    /// The phases of the threads' work, by time.
     pub phases: Vec<Phase>,
     /// Splits and joins, by time.
     pub events: Vec<Event>,
-    /// The bases as they were at some times, by time.
+    /// Samples of all bases, by time.
     pub samples: Vec<Sample>,
 }
 
-/// What the threads do from a time on.
+/// The work of the threads from a time on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Milliseconds since the beginning.
@@ -41,65 +41,64 @@ pub struct Phase {
     pub text: String,
 }
 
-/// A base that was divided, or two that became one.
+/// A split of a base, or a join of two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Milliseconds since the beginning.
     pub at: f64,
-    /// What happened.
-    pub event: Happened,
-    /// The number of the base that counted over (or under) the limit.
+    /// Split or join.
+    pub event: EventKind,
+    /// The number of the base whose contention count passed a limit.
     pub base: u64,
     /// The number of its neighbour, if the two were joined.
     pub with: Option<u64>,
-    /// The numbers of the bases that took its place: two after a split, one after a join.
+    /// The numbers of the bases that replaced it: two after a split, one after a join.
     pub becomes: Vec<u64>,
-    /// The keys of the bases that there are now: from the first to the last of these; between the
-    /// two new bases of a split lies the third.
+    /// The range of keys of the new bases.
     pub keys: [f64; 2],
-    /// Where the two new bases of a split meet.
+    /// The bound between the two new bases of a split.
     pub at_key: Option<f64>,
-    /// The base's count of contention when it went over the limit.
+    /// The base's contention count when it passed the limit.
     pub count: i64,
-    /// How many entries it had.
+    /// The number of its entries.
     pub entries: usize,
-    /// The thread that did it.
+    /// The thread that split or joined it.
     pub thread: usize,
 }
 
-/// What happened to a base.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Happened {
-    /// It was divided.
+pub enum EventKind {
+    /// The base was split.
     Split,
-    /// It was joined to a neighbour.
+    /// The base was joined with a neighbour.
     Join,
 }
 
-/// All bases at one time, and where the threads were.
+/// All bases at one time, and the threads' positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Milliseconds since the beginning.
     pub at: f64,
     /// The bases in the order of their keys.
-    pub bases: Vec<BaseNow>,
+    pub bases: Vec<BaseSample>,
     /// The key that each thread last worked on; none before its first and after its last.
     pub threads: Vec<Option<f64>>,
 }
 
 /// One base at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BaseNow {
+pub struct BaseSample {
     /// Its number: that of the event which made it, or 0 for the first of all.
     pub base: u64,
-    /// The first key that may be in it.
+    /// The lower bound of its keys.
     pub from: f64,
-    /// The routes above it.
+    /// The number of route nodes above it.
     pub depth: usize,
-    /// Its count of contention.
+    /// Its contention count.
     pub count: i64,
-    /// How many entries it has.
+    /// The number of its entries.
     pub entries: usize,
 }
 
@@ -107,7 +106,7 @@ impl Recording {
     /// Writes itself as JSON.
     ///
     /// # Errors
-    /// Those of the file.
+    /// I/O errors.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         write_json(self, path)
     }
@@ -115,7 +114,7 @@ impl Recording {
     /// Reads what [`Recording::write`] wrote.
     ///
     /// # Errors
-    /// Those of the file; `InvalidData` if it is no recording.
+    /// I/O errors; `InvalidData` if the file isn't a recording.
     pub fn read(path: &Path) -> io::Result<Recording> {
         read_json(path)
     }

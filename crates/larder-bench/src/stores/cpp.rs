@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::stores::peer::{Listed, Peer, Trouble};
+use crate::stores::peer::{Listed, Peer, PeerError};
 use std::ffi::{c_char, c_void, CStr};
 
 /// `struct larder_peer`. Every table is a constant of the C++ library: its name ends with a zero,
@@ -53,14 +53,14 @@ pub fn all() -> Vec<Listed> {
 }
 
 impl Peer for Foreign {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
         assert_eq!(keys.len(), values.len());
         // SAFETY: the store is the table's (invariant); both arrays have as many words.
         unsafe { (self.table.insert)(self.store, keys.as_ptr(), values.as_ptr(), keys.len()) };
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
         assert_eq!(keys.len(), values.len());
         // SAFETY: as above; the values may be written.
         let found =
@@ -68,7 +68,7 @@ impl Peer for Foreign {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
         let Some(append) = self.table.append else {
             return Ok(false);
         };
@@ -85,7 +85,7 @@ impl Peer for Foreign {
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
         let Some(read) = self.table.read else {
             return Ok(false);
         };

@@ -4,7 +4,7 @@
 //! The folder contains `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each
 //! map that is available.
 
-use crate::stores::peer::Trouble;
+use crate::stores::peer::PeerError;
 use crate::stores::workload::{Figure, STEPS};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,12 +31,12 @@ pub fn all(folder: &Path) -> Vec<Java> {
 }
 
 impl Java {
-    /// Runs it. The collector is the serial one, which gives memory back after each full
-    /// collection, so that resident bytes are those of entries.
+    /// Runs it. The collector is the serial one, which returns memory after each full collection.
+    /// So resident bytes are those of entries.
     ///
     /// # Errors
     /// If there is no JVM, it fails, or an answer is wrong.
-    pub fn run(&self, entries: usize) -> Result<Vec<Figure>, Trouble> {
+    pub fn run(&self, entries: usize) -> Result<Vec<Figure>, PeerError> {
         let path = format!("{0}/classes:{0}/jars/*", self.folder.display());
         // A JVM of its own for each measurement: what was compiled or loaded for one map must not
         // help another.
@@ -49,9 +49,9 @@ impl Java {
             .args(["-Xmx12g", "-cp", &path, "Bench"])
             .args([&self.class, &entries.to_string()])
             .output()
-            .map_err(|error| Trouble::Absent(format!("java: {error}")))?;
+            .map_err(|error| PeerError::Absent(format!("java: {error}")))?;
         if !output.status.success() {
-            return Err(Trouble::Wrong(
+            return Err(PeerError::Wrong(
                 String::from_utf8_lossy(&output.stderr).trim().to_string(),
             ));
         }
@@ -63,14 +63,14 @@ impl Java {
 ///
 /// # Errors
 /// If there is another line.
-pub fn read(text: &str) -> Result<Vec<Figure>, Trouble> {
+pub fn read(text: &str) -> Result<Vec<Figure>, PeerError> {
     let figure = |line: &str| {
         let (step, figure) = line.split_once(',')?;
         let step = STEPS.iter().find(|known| **known == step)?;
         Some((*step, figure.parse().ok()?))
     };
-    let lines = text
-        .lines()
-        .map(|line| figure(line).ok_or_else(|| Trouble::Wrong(format!("it says {line:?}"))));
+    let lines = text.lines().map(|line| {
+        figure(line).ok_or_else(|| PeerError::Wrong(format!("unexpected line {line:?}")))
+    });
     lines.collect()
 }

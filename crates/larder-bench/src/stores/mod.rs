@@ -24,15 +24,15 @@ mod study;
 pub mod workload;
 
 use crate::maps::peers::Only;
-use peer::{Listed, Peer, Trouble};
+use peer::{Listed, Peer, PeerError};
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What is to be done with stores from elsewhere.
+/// Commands for stores from elsewhere.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// The peers that are here, and what could not be had.
+    /// Lists the peers that are available, and those that are not.
     List {
         /// What `scripts/peers.sh` made for the JVM.
         #[arg(long, default_value = "_build/peers/jvm")]
@@ -64,7 +64,7 @@ pub fn main(
 ) -> Result<ExitCode, Box<dyn Error>> {
     match command {
         Command::List { jvm } => {
-            // What can be had here, and what can't with the reason.
+            // The available peers, and the others with the reason.
             let java = jvm::all(jvm).into_iter();
             let java = java.map(|java| format!("{} (JVM)", java.name));
             let missing = missing().into_iter();
@@ -99,13 +99,13 @@ fn one(name: &str, entries: usize, appends: usize) -> ExitCode {
         Err(why) => {
             eprintln!("{why}");
             // The exit status tells the parent whether the store is absent, or wrong.
-            let absent = matches!(why, Trouble::Absent(_));
+            let absent = matches!(why, PeerError::Absent(_));
             ExitCode::from(if absent { study::ABSENT } else { 1 })
         }
     }
 }
 
-/// The peers that this build has, but those of the JVM.
+/// The peers of this build, except those of the JVM.
 fn all() -> Vec<Listed> {
     let mut all = rust::all();
     #[cfg(feature = "cpp")]
@@ -116,7 +116,7 @@ fn all() -> Vec<Listed> {
     all
 }
 
-/// The names of the peers that this build has, but those of the JVM.
+/// The names of the peers of this build, except those of the JVM.
 pub fn names() -> Vec<&'static str> {
     all().into_iter().map(|(name, _)| name).collect()
 }
@@ -125,13 +125,13 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// If there is none of the name, or it can't be started.
-pub fn make(name: &str) -> Result<Box<dyn Peer>, Trouble> {
+pub fn make(name: &str) -> Result<Box<dyn Peer>, PeerError> {
     let found = all().into_iter().find(|(of, _)| *of == name);
-    let none = || Trouble::Absent(format!("no peer is called {name}"));
+    let none = || PeerError::Absent(format!("no peer is called {name}"));
     found.ok_or_else(none).and_then(|(_, make)| make())
 }
 
-/// What this build could not get, and how it is got.
+/// The peers that this build lacks, and how to install them.
 pub fn missing() -> Vec<String> {
     let crates =
         (!cfg!(feature = "peers")).then(|| "congee: built without the feature `peers`".to_string());
@@ -140,10 +140,10 @@ pub fn missing() -> Vec<String> {
 
 #[cfg(feature = "cpp")]
 fn missing_cpp() -> Vec<String> {
-    let said = |(name, package): &(&str, &str)| {
+    let missing = |(name, package): &(&str, &str)| {
         format!("{name}: its header is not installed (Debian: {package})")
     };
-    cpp::MISSING.iter().map(said).collect()
+    cpp::MISSING.iter().map(missing).collect()
 }
 
 #[cfg(not(feature = "cpp"))]

@@ -1,13 +1,13 @@
-//! The operations of every store from elsewhere. A call has many keys, so that a server can be sent
-//! many commands at once, and a loop in C++ is not interrupted.
+//! The operations of every store from elsewhere. A call has many keys, so that a server gets many
+//! commands at once, and the loops of C++ stores are in C++.
 
-/// What a peer says when it can't go on.
+/// Why a peer can't be measured.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
-    /// It is not here, or can't be started: not measured, and said so.
+pub enum PeerError {
+    /// It isn't installed, or can't be started. The result says that it wasn't measured.
     #[error("{0}")]
     Absent(String),
-    /// It did something wrong: the run fails.
+    /// It gave a wrong answer. The run fails.
     #[error("{0}")]
     Wrong(String),
     /// A server's connection broke.
@@ -15,20 +15,21 @@ pub enum Trouble {
     Connection(#[from] std::io::Error),
 }
 
-/// A store in the hands of one thread. Every call fails if the peer can't do it.
+/// A store that one thread uses. Every call fails if the peer can't do it.
 pub trait Peer {
-    /// Puts values under keys that may be there already.
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble>;
+    /// Inserts values under keys, or replaces those that are present.
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError>;
 
-    /// Writes the values of those keys that are there to their places in `values`, and counts them.
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble>;
+    /// Writes the value of each key that is present to the same index of `values`. Returns how many
+    /// are present.
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError>;
 
-    /// Appends the piece to the bytes under each key. False, and nothing done, if this peer has no
-    /// such thing.
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble>;
+    /// Appends the piece to the bytes under each key. Returns false, and does nothing, if this peer
+    /// has no appends.
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError>;
 
-    /// Puts the bytes under a key to the end of `out`; false if there are none.
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble>;
+    /// Appends the bytes under a key to `out`. Returns false if there are none.
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError>;
 
     /// The process whose memory holds the entries.
     fn process(&self) -> u32 {
@@ -36,8 +37,8 @@ pub trait Peer {
     }
 }
 
-/// A peer's name, and what makes an empty one, if it can be started.
+/// A peer's name, and the function that starts an empty one.
 pub type Listed = (
     &'static str,
-    Box<dyn Fn() -> Result<Box<dyn Peer>, Trouble>>,
+    Box<dyn Fn() -> Result<Box<dyn Peer>, PeerError>>,
 );

@@ -2,7 +2,7 @@
 
 use crate::maps::peers::larder::Index;
 use crate::maps::peers::{each_map, each_other_map, Map, Only, Store};
-use crate::stores::peer::{Listed, Peer, Trouble};
+use crate::stores::peer::{Listed, Peer, PeerError};
 use std::collections::HashMap;
 
 /// A map, and bytes if it has a way to append to them.
@@ -12,13 +12,13 @@ struct Mapped<M> {
 }
 
 impl<M: Map> Peer for Mapped<M> {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
         let pairs = keys.iter().zip(values);
         pairs.for_each(|(key, value)| self.map.insert(*key, *value));
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
         let mut found = 0;
         for (key, place) in keys.iter().zip(values) {
             if let Some(value) = self.map.get(*key) {
@@ -29,7 +29,7 @@ impl<M: Map> Peer for Mapped<M> {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
         let Some(bytes) = &mut self.bytes else {
             return Ok(false);
         };
@@ -38,7 +38,7 @@ impl<M: Map> Peer for Mapped<M> {
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
         Ok(self.bytes.as_mut().is_some_and(|bytes| bytes.get(key, out)))
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::maps::peers::Only;
 use crate::stores::jvm;
-use crate::stores::peer::Trouble;
-use crate::stores::workload::{Figure, CALL};
+use crate::stores::peer::PeerError;
+use crate::stores::workload::{Figure, KEYS_PER_CALL};
 use crate::study::run::Run;
 use crate::study::StudyOptions;
 use crate::table::grouped;
@@ -22,17 +22,16 @@ bytes | Memory | entries, names | resident bytes an entry, log | bytes, less | W
 append | Appends of 16 bytes to random keys | entries, names | nanoseconds an append, log | ns, less | To an eighth as many keys as there are entries; the JVM's maps of longs have none.
 ";
 
-/// The exit status of a process whose peer is not to be had.
+/// The exit status of a process whose peer isn't available.
 pub const ABSENT: u8 = 3;
 
 /// What is measured.
 #[derive(clap::Args)]
 pub struct PeersOptions {
-    /// Minutes: 65,536 and 1,048,576 entries, each peer twice (this is what happens if nothing is
-    /// said).
+    /// Minutes: 65,536 and 1,048,576 entries, each peer twice (the default).
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
-    /// Half an hour and more: 16,777,216 entries, too, each peer three times.
+    /// Half an hour and more: also 16,777,216 entries, and each peer three times.
     #[arg(long)]
     full: bool,
     /// Entries, instead of these.
@@ -62,7 +61,7 @@ impl PeersOptions {
         self.runs.unwrap_or(if self.full { 3 } else { 2 }).max(1)
     }
 
-    /// What `scripts/peers.sh` could not get, a line each.
+    /// The peers that `scripts/peers.sh` could not install, one per line.
     fn not_installed(&self) -> Vec<String> {
         let list = self.jvm.with_file_name("missing.txt");
         let text = std::fs::read_to_string(list).unwrap_or_default();
@@ -70,23 +69,23 @@ impl PeersOptions {
     }
 }
 
-/// What measures a peer in a fresh process, with so many entries and appends.
-type Measure = Box<dyn Fn(usize, usize) -> Result<Vec<Figure>, Trouble>>;
+/// Measures a peer in a fresh process, with numbers of entries and appends.
+type Measure = Box<dyn Fn(usize, usize) -> Result<Vec<Figure>, PeerError>>;
 
 /// The figures of a peer of this build. This program runs once more, so that memory and caches of
 /// one store don't affect the next.
-fn one_here(name: &str, entries: usize, appends: usize) -> Result<Vec<Figure>, Trouble> {
+fn one_here(name: &str, entries: usize, appends: usize) -> Result<Vec<Figure>, PeerError> {
     let [entries, appends] = [entries, appends].map(|n| n.to_string());
     let output = Command::new(std::env::current_exe()?)
         .args(["peers", "one", name, &entries, &appends])
         .output()?;
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
-    // The status tells a store that is not there from one that failed. Only the latter fails the
-    // run.
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
+    // The status distinguishes a store that isn't available from one that failed. Only the latter
+    // fails the run.
     match output.status.code() {
         Some(0) => jvm::read(&String::from_utf8_lossy(&output.stdout)),
-        Some(code) if code == i32::from(ABSENT) => Err(Trouble::Absent(said)),
-        _ => Err(Trouble::Wrong(format!("{}: {said}", output.status))),
+        Some(code) if code == i32::from(ABSENT) => Err(PeerError::Absent(message)),
+        _ => Err(PeerError::Wrong(format!("{}: {message}", output.status))),
     }
 }
 
@@ -110,7 +109,7 @@ pub fn run(options: &PeersOptions, only: &Only, out: &Path) -> Result<(), String
     let wanted = here.chain(java).filter(|(name, _)| only.has(name));
     let who: Vec<_> = wanted.map(|one| (one.0.clone(), one)).collect();
     if who.is_empty() {
-        return Err("no peer is called so".into());
+        return Err("no peer has such a name".into());
     }
     let names = [
         "peers",
@@ -147,7 +146,7 @@ pub fn run(options: &PeersOptions, only: &Only, out: &Path) -> Result<(), String
                     Err(why) => {
                         run.skip(format!("{name}: {why}"));
                         // A wrong answer fails the run, but the others are measured first.
-                        if let Trouble::Wrong(why) = why {
+                        if let PeerError::Wrong(why) = why {
                             wrong.push(format!("{name}: {why}"));
                         }
                         gone.insert(name.clone());
@@ -177,7 +176,7 @@ pub fn run(options: &PeersOptions, only: &Only, out: &Path) -> Result<(), String
 fn declare(run: &mut Run, options: &PeersOptions, no_java: bool) {
     run.setting("runs", options.runs());
     run.setting("appends", options.appends);
-    run.setting("keys a call", CALL);
+    run.setting("keys a call", KEYS_PER_CALL);
     let servers = "Servers get 1024 commands at once over loopback; libraries 1024 keys a call.";
     run.plots(PLOTS, &[("servers", servers)]);
     run.check("every value looked up is the one that was put");

@@ -7,7 +7,7 @@
 //! the keys, scans, one writer.
 
 use super::run::Run;
-use crate::result::{ensure, BaseNow, Event, Happened, Outcome, Phase, Recording, Sample};
+use crate::result::{ensure, BaseSample, Event, EventKind, Outcome, Phase, Recording, Sample};
 use crate::workload::Random;
 use larder_index::{pin, Direction, Start};
 use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
@@ -31,86 +31,88 @@ thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// What all threads of a recording see.
-struct Stage {
+/// What the threads of a recording share.
+struct Shared {
     tree: Tree,
     keys: u64,
-    /// The phase under way; past the last it is over.
+    /// The index of the current phase; beyond the last, the recording is over.
     phase: AtomicUsize,
-    /// The key that each worker is at, plus one; 0 for none.
-    places: Vec<AtomicU64>,
+    /// The current key of each worker, plus one; 0 if it has none.
+    positions: Vec<AtomicU64>,
 }
 
-/// One phase.
-struct Scene {
+/// A phase, and the work of its threads.
+struct PhasePlan {
     text: &'static str,
-    /// What a worker does, again and again; none for a rest.
-    step: fn(&Stage, usize, &mut Random) -> Option<()>,
+    /// The operation that a worker repeats; returns `None` if the worker rests.
+    step: fn(&Shared, usize, &mut Random) -> Option<()>,
 }
 
-const PHASES: [Scene; 4] = [
-    Scene {
+const PHASES: [PhasePlan; 4] = [
+    PhasePlan {
         text: "all threads write keys everywhere",
-        step: |stage, me, random| write(stage, me, random, 0, stage.keys),
+        step: |shared, worker, random| write(shared, worker, random, 0, shared.keys),
     },
-    Scene {
+    PhasePlan {
         text: "all threads write in one sixteenth of the keys",
-        step: |stage, me, random| write(stage, me, random, stage.keys / 4, stage.keys / 16),
+        step: |shared, worker, random| {
+            write(shared, worker, random, shared.keys / 4, shared.keys / 16)
+        },
     },
-    Scene {
+    PhasePlan {
         text: "all threads scan a quarter of the keys at a time, and write now and then",
         step: scan,
     },
-    Scene {
+    PhasePlan {
         text: "one thread writes keys everywhere, the others rest",
-        step: |stage, me, random| match me {
-            0 => write(stage, me, random, 0, stage.keys),
+        step: |shared, worker, random| match worker {
+            0 => write(shared, worker, random, 0, shared.keys),
             _ => None,
         },
     },
 ];
 
-fn write(stage: &Stage, me: usize, random: &mut Random, from: u64, many: u64) -> Option<()> {
+fn write(shared: &Shared, worker: usize, random: &mut Random, from: u64, many: u64) -> Option<()> {
     // The value is the key, so a write changes nothing but the count of the base.
     let key = from + random.below(many);
-    // Ordering: Relaxed, here and below: a place is a picture's, nothing hangs on it.
-    stage.places[me].store(key + 1, Relaxed);
-    stage
+    // Ordering: Relaxed: only the animation reads it. The same holds below.
+    shared.positions[worker].store(key + 1, Relaxed);
+    shared
         .tree
         .change(&pin(), &key.to_be_bytes(), &mut |_| Act::Put(key));
     Some(())
 }
 
-fn scan(stage: &Stage, me: usize, random: &mut Random) -> Option<()> {
-    // Half of the operations are writes, so that the scans meet some.
+fn scan(shared: &Shared, worker: usize, random: &mut Random) -> Option<()> {
+    // Half of the operations are writes, so that scans and writes overlap.
     if random.below(2) == 0 {
-        return write(stage, me, random, 0, stage.keys);
+        return write(shared, worker, random, 0, shared.keys);
     }
     let guard = pin();
-    let mut key = random.below(stage.keys);
-    let end = key + stage.keys / 4;
+    let mut key = random.below(shared.keys);
+    let end = key + shared.keys / 4;
     loop {
-        // Where this thread is, for the animation.
-        stage.places[me].store(key + 1, Relaxed);
+        // The position of this thread, for the animation.
+        shared.positions[worker].store(key + 1, Relaxed);
         let bytes = key.to_be_bytes();
         let mut last = None;
         let cut = Cut::new(Start::At(&bytes), Direction::Forward);
         // Batches of at most 256 keys, as the tables read.
-        let over = stage.tree.walk(&guard, cut, &mut |_, &met| {
-            last = Some(met);
-            met % 256 != 255
+        let over = shared.tree.walk(&guard, cut, &mut |_, &value| {
+            last = Some(value);
+            value % 256 != 255
         });
         match last {
             // The batch ended within the range, so the next one begins behind its last key.
-            Some(met) if !over && met < end => key = met + 1,
+            Some(last_key) if !over && last_key < end => key = last_key + 1,
             _ => return Some(()),
         }
     }
 }
 
-/// The key at a position; one that is shorter than a key is a bound before all that begin with it.
+/// The key of a position. A shorter position is a lower bound of all keys with that prefix.
 fn key_of(position: &[u8]) -> f64 {
-    // Missing bytes are zeros, which no key with this beginning is below.
+    // Missing bytes are zeros: no key with this prefix is below that.
     let mut bytes = [0; 8];
     let n = position.len().min(8);
     bytes[..n].copy_from_slice(&position[..n]);
@@ -121,8 +123,8 @@ fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
     Event {
         at,
         event: match adapted.with {
-            None => Happened::Split,
-            Some(_) => Happened::Join,
+            None => EventKind::Split,
+            Some(_) => EventKind::Join,
         },
         base: adapted.base,
         with: adapted.with,
@@ -140,14 +142,14 @@ fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
     }
 }
 
-fn sample(stage: &Stage, at: f64) -> Sample {
-    // Bases change meanwhile. A sample is of about this time.
-    let bases = stage.tree.bases_now(&pin());
+fn sample(shared: &Shared, at: f64) -> Sample {
+    // Bases change meanwhile, so a sample is approximate in time.
+    let bases = shared.tree.bases_now(&pin());
     Sample {
         at,
         bases: bases
             .into_iter()
-            .map(|b| BaseNow {
+            .map(|b| BaseSample {
                 base: b.base,
                 from: b.from.map_or(0.0, |from| key_of(&from)),
                 depth: b.depth,
@@ -155,8 +157,8 @@ fn sample(stage: &Stage, at: f64) -> Sample {
                 entries: b.entries,
             })
             .collect(),
-        threads: stage
-            .places
+        threads: shared
+            .positions
             .iter()
             .map(|place| place.load(Relaxed).checked_sub(1).map(|key| key as f64))
             .collect(),
@@ -166,13 +168,13 @@ fn sample(stage: &Stage, at: f64) -> Sample {
 /// Records a run and writes it beside the study's results.
 ///
 /// # Errors
-/// If what the tree told of itself is not what it is; those of the file.
+/// If replaying the events doesn't give the tree's final bases; I/O errors.
 pub fn record(run: &mut Run) -> Outcome {
     if !run.only.has(STRUCTURE) && !run.only.has("ordered_set (CA tree)") {
         run.skip("a recorded run of a tree that adapts: not wanted (--only)".into());
         return Ok(());
     }
-    // Enough keys that bases split, and few enough that all of them can be drawn.
+    // Enough keys that bases split, and few enough that all bases can be drawn.
     let keys = run.scale.pick(4_096, 65_536, 65_536);
     let each = Duration::from_millis(run.scale.pick(25, 250, 500));
     // A single thread never waits, so nothing would be split.
@@ -200,36 +202,37 @@ fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, 
     let events = Arc::new(Mutex::new(Vec::new()));
     let begin = Instant::now();
     // The watcher is called under the tree's lock, so it only notes the time and the event.
-    let told = Arc::clone(&events);
+    let recorder = Arc::clone(&events);
     let adaptation = Adaptation::default();
     let tree = Tree::new(Avl::new(false), adaptation).watched(Box::new(move |adapted| {
         let at = begin.elapsed().as_secs_f64() * 1e3;
-        told.lock()
+        recorder
+            .lock()
             .expect("nobody panics here")
             .push(event(adapted, at, keys));
     }));
-    let stage = Stage {
+    let shared = Shared {
         tree,
         keys,
         phase: AtomicUsize::new(0),
-        places: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+        positions: (0..threads).map(|_| AtomicU64::new(0)).collect(),
     };
     // Thread 0 is this one, which fills the tree.
     NUMBER.set(0);
     for key in 0..keys {
-        stage
+        shared
             .tree
             .change(&pin(), &key.to_be_bytes(), &mut |_| Act::Put(key));
     }
-    let (mut phases, mut samples) = play(run, &stage, begin, each, threads);
+    let (mut phases, mut samples) = play(run, &shared, begin, each, threads);
     let entries = samples
         .last()
         .map_or(0, |s: &Sample| s.bases.iter().map(|b| b.entries).sum());
-    drop(stage);
-    // Events of several threads are noted in any order.
+    drop(shared);
+    // Events of several threads may be out of order.
     let mut events = std::mem::take(&mut *events.lock().expect("nobody panics here"));
     events.sort_by(|a: &Event, b: &Event| a.at.total_cmp(&b.at));
-    // The picture begins with the first phase; before it one thread put the keys there.
+    // The animation begins with the first phase; before it one thread inserts the keys.
     let zero = phases.first().map_or(0.0, |p| p.at);
     phases.iter_mut().for_each(|p| p.at -= zero);
     samples
@@ -273,25 +276,25 @@ fn settings(a: Adaptation) -> BTreeMap<String, String> {
         .into()
 }
 
-/// Lets the threads go through the phases, and looks at the tree thirty times in each.
+/// Runs the threads through the phases, and samples the tree thirty times in each.
 fn play(
     run: &Run,
-    stage: &Stage,
+    shared: &Shared,
     begin: Instant,
     each: Duration,
     threads: usize,
 ) -> (Vec<Phase>, Vec<Sample>) {
     let now = || begin.elapsed().as_secs_f64() * 1e3;
-    let (mut phases, mut samples) = (Vec::new(), vec![sample(stage, now())]);
+    let (mut phases, mut samples) = (Vec::new(), vec![sample(shared, now())]);
     let seed = run.options.seed;
-    // Threads go on through all phases. They look at the number of the phase before each operation.
+    // Threads run through all phases. They read the number of the phase before each operation.
     thread::scope(|scope| {
-        for me in 0..threads {
-            scope.spawn(move || worker(stage, me, seed));
+        for worker in 0..threads {
+            scope.spawn(move || run_worker(shared, worker, seed));
         }
         for (number, phase) in PHASES.iter().enumerate() {
             run.progress.at(phase.text);
-            stage.phase.store(number, Relaxed);
+            shared.phase.store(number, Relaxed);
             phases.push(Phase {
                 at: now(),
                 text: phase.text.into(),
@@ -299,31 +302,31 @@ fn play(
             // Samples at regular times, while the threads work.
             for _ in 0..30 {
                 thread::sleep(each / 30);
-                samples.push(sample(stage, now()));
+                samples.push(sample(shared, now()));
             }
             run.progress.step();
         }
-        stage.phase.store(PHASES.len(), Relaxed);
+        shared.phase.store(PHASES.len(), Relaxed);
     });
-    // One more sample when nothing changes any more, for the comparison with the events.
-    samples.push(sample(stage, now()));
+    // One more sample after the last change, for the comparison with the events.
+    samples.push(sample(shared, now()));
     (phases, samples)
 }
 
-fn worker(stage: &Stage, me: usize, seed: u64) {
-    NUMBER.set(me);
-    let mut random = Random::new(seed ^ (me as u64) << 40);
-    // Ordering: Relaxed, only what is done next hangs on it.
-    while let Some(phase) = PHASES.get(stage.phase.load(Relaxed)) {
-        if (phase.step)(stage, me, &mut random).is_none() {
-            stage.places[me].store(0, Relaxed);
+fn run_worker(shared: &Shared, worker: usize, seed: u64) {
+    NUMBER.set(worker);
+    let mut random = Random::new(seed ^ (worker as u64) << 40);
+    // Ordering: Relaxed: it only selects the next operation.
+    while let Some(phase) = PHASES.get(shared.phase.load(Relaxed)) {
+        if (phase.step)(shared, worker, &mut random).is_none() {
+            shared.positions[worker].store(0, Relaxed);
             thread::sleep(Duration::from_millis(1));
         }
     }
-    stage.places[me].store(0, Relaxed);
+    shared.positions[worker].store(0, Relaxed);
 }
 
-/// Goes through the events from one base on; what is left must be the last sample's.
+/// Replays the events, beginning with one base. The result must be the bases of the last sample.
 fn replay(recording: &Recording) -> Outcome {
     let mut bases: BTreeMap<u64, [f64; 2]> = BTreeMap::from([(0, recording.keys)]);
     for event in &recording.events {
@@ -334,7 +337,7 @@ fn replay(recording: &Recording) -> Outcome {
             ensure!(
                 bases.remove(&base).is_some(),
                 STRUCTURE,
-                "base {base} changed, but was not there: {event:?}"
+                "base {base} changed, but doesn't exist: {event:?}"
             );
         }
         // The new bases have the keys of the old ones, divided where the split was.
@@ -351,11 +354,11 @@ fn replay(recording: &Recording) -> Outcome {
         .collect();
     replayed.sort_by(|a, b| a.0.total_cmp(&b.0));
     let last = recording.samples.last().map_or(&[][..], |s| &s.bases);
-    let there: Vec<_> = last.iter().map(|b| (b.from, b.base)).collect();
+    let sampled: Vec<_> = last.iter().map(|b| (b.from, b.base)).collect();
     ensure!(
-        replayed == there,
+        replayed == sampled,
         STRUCTURE,
-        "events end in the bases {replayed:?}, the tree has {there:?}"
+        "events end in the bases {replayed:?}, the tree has {sampled:?}"
     );
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Made-up results of every kind that the report has to draw. They are inputs of tests, and say so.
 
 use larder_bench::result::{
-    BaseNow, Better, Event, Happened, Origin, Phase, Plot, Point, Published, Recording, Sample,
+    BaseSample, Better, Event, EventKind, Origin, Phase, Plot, Point, Published, Recording, Sample,
     Study, X,
 };
 use std::collections::BTreeMap;
@@ -249,9 +249,9 @@ fn event(
     tree.events.push(Event {
         at: tree.seconds,
         event: if at_key.is_some() {
-            Happened::Split
+            EventKind::Split
         } else {
-            Happened::Join
+            EventKind::Join
         },
         base: base.0,
         with: base.1,
@@ -265,7 +265,7 @@ fn event(
 }
 
 fn sample(tree: &mut Recording, bases: &[(u64, f64, usize)], at: f64) {
-    let now = |(i, (base, from, depth)): (usize, &(u64, f64, usize))| BaseNow {
+    let now = |(i, (base, from, depth)): (usize, &(u64, f64, usize))| BaseSample {
         base: *base,
         from: *from,
         depth: *depth,

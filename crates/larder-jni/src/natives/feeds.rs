@@ -8,8 +8,9 @@ use jni::objects::{JByteArray, JLongArray};
 use jni::sys::{jint, jlong};
 
 natives! { guarded_in:
-    /// The token of the feed, how many events it may fall behind, a filter or nothing, and whether
-    /// a snapshot is wished. `numbers` gets the number of the feed, and that of the snapshot or 0.
+    /// The request: the token of the feed, the number of events by which it may fall behind, a
+    /// filter or nothing, and whether a snapshot is requested. `numbers` gets the numbers of the
+    /// feed and of the snapshot, which is 0 without one.
     Java_larder_Native_subscribe(
         id: jlong, request: JByteArray<'_>, length: jint, numbers: JLongArray<'_>,
     ), (), |env| {
@@ -24,7 +25,7 @@ natives! { guarded_in:
     };
 
     /// Copies how many changes there are, the state of the feed, and the changes to `into`. Returns
-    /// how long they are. Where there is less room, nothing is copied, and they stay the next.
+    /// their length. If there is less room, nothing is copied, and the next call offers them again.
     Java_larder_Native_changes(id: jlong, into: JByteArray<'_>, longest: jint) -> jint, 0, |env| {
         let room = into.len(env)?;
         let longest = usize::try_from(longest).unwrap_or(0);
@@ -40,6 +41,6 @@ natives! { guarded_in:
 }
 
 natives! { guarded:
-    /// Waits until a feed that had nothing may have something; its token.
-    Java_larder_Native_rung() -> jlong, 0, || Ok(feed::rung());
+    /// Waits until a feed that had no changes may have some. Returns its token.
+    Java_larder_Native_nextSignal() -> jlong, 0, || Ok(feed::next_signal());
 }

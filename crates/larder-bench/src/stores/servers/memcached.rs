@@ -6,7 +6,7 @@
 //! * `append` stores nothing if the key is missing. Such pieces are sent again with `add`.
 
 use super::{strange, Server};
-use crate::stores::peer::{Peer, Trouble};
+use crate::stores::peer::{Peer, PeerError};
 use std::io::Write;
 
 /// A server with as much memory as it asks for, up to 8 GiB: it must not throw entries away.
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 64;
 
 impl Memcached {
     /// Starts one.
-    pub fn start() -> Result<Self, Trouble> {
+    pub fn start() -> Result<Self, PeerError> {
         let options = "-U 0 -l 127.0.0.1 -m 8192 -t 1 -u nobody -p";
         let server = Server::start("memcached", "memcached", options)?;
         Ok(Memcached { server })
@@ -37,7 +37,7 @@ impl Memcached {
     }
 
     /// Whether the store was done.
-    fn stored(&mut self) -> Result<bool, Trouble> {
+    fn stored(&mut self) -> Result<bool, PeerError> {
         match self.server.reply()? {
             b"STORED" => Ok(true),
             b"NOT_STORED" => Ok(false),
@@ -46,7 +46,7 @@ impl Memcached {
     }
 
     /// The next value of a `get`, with its key; nothing at its end.
-    fn value(&mut self, out: &mut Vec<u8>) -> Result<Option<u64>, Trouble> {
+    fn value(&mut self, out: &mut Vec<u8>) -> Result<Option<u64>, PeerError> {
         let line = self.server.reply()?;
         if line == b"END" {
             return Ok(None);
@@ -71,20 +71,20 @@ impl Memcached {
 }
 
 impl Peer for Memcached {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
         for (key, value) in keys.iter().zip(values) {
             self.store("set", 'n', *key, &value.to_le_bytes());
         }
         self.server.send()?;
         for _ in keys {
             if !self.stored()? {
-                return Err(Trouble::Wrong("memcached did not store".into()));
+                return Err(PeerError::Wrong("memcached did not store".into()));
             }
         }
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
         // Many keys in each command, and all commands in one write.
         for part in keys.chunks(AT_ONCE) {
             self.server.request.extend_from_slice(b"get");
@@ -102,7 +102,7 @@ impl Peer for Memcached {
             while let Some(key) = self.value(&mut bytes)? {
                 let skipped = part[at..].iter().position(|wanted| *wanted == key);
                 at += skipped.ok_or_else(|| {
-                    Trouble::Wrong("memcached gives a key that nobody asked for".into())
+                    PeerError::Wrong("memcached gives a key that nobody asked for".into())
                 })?;
                 places[at] = self.server.number(&bytes)?;
                 (at, found) = (at + 1, found + 1);
@@ -112,7 +112,7 @@ impl Peer for Memcached {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
         // First try to append to all keys, in one write.
         keys.iter()
             .for_each(|key| self.store("append", 'b', *key, piece));
@@ -131,14 +131,14 @@ impl Peer for Memcached {
                 self.store("append", 'b', key, piece);
                 self.server.send()?;
                 if !self.stored()? {
-                    return Err(Trouble::Wrong("memcached did not append".into()));
+                    return Err(PeerError::Wrong("memcached did not append".into()));
                 }
             }
         }
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
         let _ = write!(self.server.request, "get b{key:016x}\r\n");
         self.server.send()?;
         let found = self.value(out)?.is_some();

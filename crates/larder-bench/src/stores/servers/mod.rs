@@ -4,14 +4,14 @@
 mod memcached;
 mod redis;
 
-use crate::stores::peer::{Peer, Trouble};
+use crate::stores::peer::{Peer, PeerError};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How a server is started. It fails if it is not installed or does not come up.
-type Start = fn() -> Result<Box<dyn Peer>, Trouble>;
+type Start = fn() -> Result<Box<dyn Peer>, PeerError>;
 
 /// The servers' names, and the program of each.
 pub const SERVERS: [(&str, &str, Start); 2] = [
@@ -41,8 +41,8 @@ impl Server {
     ///
     /// # Errors
     /// If the program is not there, or does not listen within ten seconds.
-    pub fn start(name: &'static str, program: &str, arguments: &str) -> Result<Server, Trouble> {
-        let absent = |why: String| Trouble::Absent(format!("{program}: {why}"));
+    pub fn start(name: &'static str, program: &str, arguments: &str) -> Result<Server, PeerError> {
+        let absent = |why: String| PeerError::Absent(format!("{program}: {why}"));
         // The listener is gone when the server comes.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = free.map_err(|error| absent(error.to_string()))?.port();
@@ -76,7 +76,7 @@ impl Server {
     }
 
     /// Sends what was put into `request`, and empties it.
-    pub fn send(&mut self) -> Result<(), Trouble> {
+    pub fn send(&mut self) -> Result<(), PeerError> {
         self.to.write_all(&self.request)?;
         self.request.clear();
         Ok(())
@@ -86,7 +86,7 @@ impl Server {
     ///
     /// # Errors
     /// The way's, and a line that has no end.
-    pub fn reply(&mut self) -> Result<&[u8], Trouble> {
+    pub fn reply(&mut self) -> Result<&[u8], PeerError> {
         self.line.clear();
         self.from.read_until(b'\n', &mut self.line)?;
         match self.line.strip_suffix(b"\r\n") {
@@ -96,7 +96,7 @@ impl Server {
     }
 
     /// Appends `length` bytes of the reply to `out`. The end of a line must follow them.
-    pub fn bytes(&mut self, length: usize, out: &mut Vec<u8>) -> Result<(), Trouble> {
+    pub fn bytes(&mut self, length: usize, out: &mut Vec<u8>) -> Result<(), PeerError> {
         let end = out.len() + length;
         out.resize(end + 2, 0);
         self.from.read_exact(&mut out[end - length..])?;
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// The number in the eight bytes of a value.
-    pub fn number(&self, value: &[u8]) -> Result<u64, Trouble> {
+    pub fn number(&self, value: &[u8]) -> Result<u64, PeerError> {
         let bytes = value.try_into().map_err(|_| strange(self.name, value))?;
         Ok(u64::from_le_bytes(bytes))
     }
@@ -155,8 +155,8 @@ impl Drop for Server {
 }
 
 /// A reply that nobody expected.
-pub fn strange(server: &str, reply: &[u8]) -> Trouble {
-    Trouble::Wrong(format!(
+pub fn strange(server: &str, reply: &[u8]) -> PeerError {
+    PeerError::Wrong(format!(
         "{server} answers {:?}",
         String::from_utf8_lossy(reply)
     ))

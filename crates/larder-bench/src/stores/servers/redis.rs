@@ -6,7 +6,7 @@
 //! CR LF.
 
 use super::{strange, Server};
-use crate::stores::peer::{Peer, Trouble};
+use crate::stores::peer::{Peer, PeerError};
 use std::io::Write;
 
 /// A server that keeps nothing on disk.
@@ -16,7 +16,7 @@ pub struct Redis {
 
 impl Redis {
     /// Starts one.
-    pub fn start() -> Result<Self, Trouble> {
+    pub fn start() -> Result<Self, PeerError> {
         // A server that keeps nothing on disk: `--save` is given an empty text.
         let options = "--bind 127.0.0.1 --appendonly no --save  --port";
         let server = Server::start("Redis", "redis-server", options)?;
@@ -34,7 +34,7 @@ impl Redis {
     }
 
     /// Puts the value that comes back to the end of `out`; false if there is none.
-    fn value(&mut self, out: &mut Vec<u8>) -> Result<bool, Trouble> {
+    fn value(&mut self, out: &mut Vec<u8>) -> Result<bool, PeerError> {
         let line = self.server.reply()?;
         let text = line.strip_prefix(b"$").map(String::from_utf8_lossy);
         match text.and_then(|text| text.parse::<i64>().ok()) {
@@ -46,7 +46,7 @@ impl Redis {
 }
 
 impl Peer for Redis {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
         for (key, value) in keys.iter().zip(values) {
             self.command(&[b"SET", &key.to_be_bytes(), &value.to_le_bytes()]);
         }
@@ -61,7 +61,7 @@ impl Peer for Redis {
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
         // All commands in one write, and then all replies.
         for key in keys {
             self.command(&[b"GET", &key.to_be_bytes()]);
@@ -78,7 +78,7 @@ impl Peer for Redis {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
         for key in keys {
             self.command(&[b"APPEND", &bytes_key(*key), piece]);
         }
@@ -93,7 +93,7 @@ impl Peer for Redis {
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
         self.command(&[b"GET", &bytes_key(key)]);
         self.server.send()?;
         self.value(out)

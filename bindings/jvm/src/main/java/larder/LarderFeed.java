@@ -65,7 +65,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     private static final Change.Type[] TYPES = Change.Type.values();
 
     private final long id;
-    private final Bell bell;
+    private final FeedSignal signal;
     private final Codec<K> keys;
     private final Codec<V> values;
     private final Cleaner.Cleanable cleanable;
@@ -83,7 +83,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
 
     private volatile boolean isOver;
 
-    /** Subscribes, with the token of the feed's bell, and gives the feed's number. */
+    /** Subscribes, with the token of the feed's signal, and returns the feed's number. */
     interface Subscribing {
         long subscribe(long token);
     }
@@ -91,12 +91,12 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     LarderFeed(Subscribing subscribing, Codec<K> keys, Codec<V> values) {
         this.keys = keys;
         this.values = values;
-        this.bell = new Bell();
+        this.signal = new FeedSignal();
         Owned owned = new Owned();
-        this.cleanable = Store.CLEANER.register(this, new Close(owned, bell));
+        this.cleanable = Store.CLEANER.register(this, new Close(owned, signal));
         try {
-            bell.hang();
-            this.id = owned.open(() -> subscribing.subscribe(bell.token));
+            signal.register();
+            this.id = owned.open(() -> subscribing.subscribe(signal.token));
         } catch (Throwable e) {
             cleanable.clean();
             throw e;
@@ -104,11 +104,11 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     }
 
     /** Knows nothing of the feed. */
-    private record Close(Owned owned, Bell bell) implements Runnable {
+    private record Close(Owned owned, FeedSignal signal) implements Runnable {
         @Override
         public void run() {
             owned.run();
-            bell.take();
+            signal.unregister();
         }
     }
 
@@ -151,8 +151,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     public Commit<K, V> poll(Duration timeout) throws InterruptedException {
         checkNoListener();
         long ms = TableBuilder.ms(timeout, "timeout");
-        boolean isLong = ms > Bell.FOREVER / 1_000_000;
-        return orThrow(next(isLong ? Bell.FOREVER : timeout.toNanos(), false));
+        boolean isLong = ms > FeedSignal.FOREVER / 1_000_000;
+        return orThrow(next(isLong ? FeedSignal.FOREVER : timeout.toNanos(), false));
     }
 
     /**
@@ -165,7 +165,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     public Commit<K, V> take() throws InterruptedException {
         checkNoListener();
         while (true) {
-            Commit<K, V> commit = orThrow(next(Bell.FOREVER, false));
+            Commit<K, V> commit = orThrow(next(FeedSignal.FOREVER, false));
             if (commit != null) {
                 return commit;
             }
@@ -214,7 +214,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             executor.execute(() -> serve(listener, end));
             hasBegun = true;
             // Whoever waits for a commit is refused from now on.
-            bell.ring();
+            signal.signal();
         } finally {
             if (!hasBegun) {
                 hasListener.set(false);
@@ -226,9 +226,9 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     private void serve(Consumer<? super Commit<K, V>> listener, CompletableFuture<Void> end) {
         Throwable failure = null;
         try {
-            while (!bell.isClosed() && !isOver) {
-                Commit<K, V> commit = next(Bell.FOREVER, true);
-                if (commit != null && !bell.isClosed()) {
+            while (!signal.isClosed() && !isOver) {
+                Commit<K, V> commit = next(FeedSignal.FOREVER, true);
+                if (commit != null && !signal.isClosed()) {
                     listener.accept(commit);
                 }
             }
@@ -250,7 +250,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     /** Ends the subscription. Whoever waits for a change gets an IllegalStateException. */
     @Override
     public void close() {
-        bell.close();
+        signal.close();
         cleanable.clean();
     }
 
@@ -261,7 +261,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     }
 
     private void checkOpen() {
-        if (bell.isClosed()) {
+        if (signal.isClosed()) {
             throw new IllegalStateException("the feed is closed");
         }
         if (isOver) {
@@ -282,8 +282,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             throw new IllegalStateException("a codec may not poll the feed that it reads for");
         }
         long end = System.nanoTime() + nanos;
-        while (!bell.isClosed() && !isOver) {
-            long rings = bell.rings();
+        while (!signal.isClosed() && !isOver) {
+            long signals = signal.signals();
             Commit<K, V> commit;
             int now;
             boolean isNothing = false;
@@ -303,9 +303,9 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             } finally {
                 reading.unlock();
                 if (!isNothing) {
-                    // The native library rings once for those who found nothing. They have not
-                    // heard it if this thread was first: so they look again.
-                    bell.ringOthers();
+                    // The native library signals once for the threads that found nothing. If this
+                    // thread read first, they may have missed the signal, so they read again.
+                    signal.signalOthers();
                 }
             }
             if (commit != null) {
@@ -314,14 +314,14 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             long most = end - System.nanoTime();
             if (now == OVER) {
                 // Or another thread has closed the feed since this one looked.
-                if (!bell.isClosed()) {
+                if (!signal.isClosed()) {
                     isOver = true;
                 }
             } else if (now == NOTHING || now == WAITS) {
                 if (most <= 0) {
                     return null;
                 }
-                bell.await(rings, now == WAITS ? Math.min(PATIENCE, most) : most);
+                signal.await(signals, now == WAITS ? Math.min(PATIENCE, most) : most);
             } else if (most <= -FILTERING) {
                 return null;
             } else if (nanos > 0 && Thread.interrupted()) {

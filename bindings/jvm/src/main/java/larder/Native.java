@@ -140,14 +140,14 @@ final class Native {
     static native void subscribe(long id, byte[] request, int length, long[] numbers);
 
     /**
-     * How long the next changes are, which go to the array. If they are longer than that, nothing
-     * is copied, and they stay the next. A commit that is longer than {@code longest} is told as an
-     * overflow.
+     * Copies the next changes to the array, and returns their length. If they are longer than the
+     * array, nothing is copied, and the next call offers them again. A commit that is longer than
+     * {@code longest} is delivered as an overflow.
      */
     static native int changes(long id, byte[] into, int longest);
 
-    /** Waits until a feed that had nothing may have something; its token. */
-    static native long rung();
+    /** Waits until a feed that had no changes may have some. Returns its token. */
+    static native long nextSignal();
 
     // Files.
 
