@@ -198,7 +198,7 @@ pub fn raised(call: &Call<'_>, error: &Error) -> Raise {
 }
 
 /// The cause of an exception for an error of the engine, as `ets` names it. `Busy` never gets here:
-/// `tables::answer` helps the list batch and schedules the call again.
+/// `tables::reply_or_raise` helps the list batch and schedules the call again.
 pub fn cause(error: &Error) -> Known {
     // Names are those that `ets` uses in its errors. The Erlang side turns them into its texts.
     match error {

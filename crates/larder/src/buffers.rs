@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
 /// A set of buffers with more memory than this, in bytes, isn't kept.
-const KEEP: usize = 256 << 10;
+const MAX_KEPT_CAPACITY: usize = 256 << 10;
 
 /// A set of buffers.
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl Drop for Lent {
             + buffers.values.bytes.capacity()
             + buffers.indexed.bytes.capacity()
             + buffers.pairs.memory();
-        if memory + buffers.scratch.memory() <= KEEP {
+        if memory + buffers.scratch.memory() <= MAX_KEPT_CAPACITY {
             // The next borrower expects empty buffers and default settings.
             buffers.batch.reset();
             buffers.values.clear();

@@ -86,7 +86,8 @@ impl ChangeStamp {
         self.word.load(Ordering::SeqCst) == stamp.0
     }
 
-    /// Notes a change that is about to be seen. Called under the leaf's lock, after `after_lock`.
+    /// Notes a change that is about to be seen. Called under the leaf's lock, after
+    /// `fence_after_lock`.
     #[inline]
     pub(crate) fn note(&self) {
         // Ordering: SeqCst, against the change in `arm`. On the machines in use it costs what a

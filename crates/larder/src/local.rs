@@ -27,7 +27,7 @@ use larder_term::object::ObjectBuf;
 use std::cell::Cell;
 
 /// Buffers that together have more bytes than this are dropped after a call.
-const KEEP: usize = 64 << 10;
+const MAX_KEPT_CAPACITY: usize = 64 << 10;
 
 /// The state of one thread: its participant in epoch reclamation, and buffers.
 pub struct Local {
@@ -96,7 +96,7 @@ impl Local {
     pub fn trim(&mut self) {
         let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
         let lent = self.bytes.capacity() + self.keys.capacity() + self.object.capacity();
-        if own + lent > KEEP {
+        if own + lent > MAX_KEPT_CAPACITY {
             self.shrink();
         }
     }

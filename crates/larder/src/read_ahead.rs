@@ -52,13 +52,13 @@ use larder_index::{Batch, Direction, Seen, HEAD};
 use larder_term::object::has_exact_key;
 
 /// The number of entries of the first read-ahead, and the maximum.
-const FIRST: usize = 8;
-const MOST: usize = 512;
+const FIRST_READ_AHEAD: usize = 8;
+const MAX_READ_AHEAD: usize = 512;
 /// The number of steps without read-ahead after a change of the leaf, and the number of batches
 /// without a stamp after a change of the table.
 const PAUSE: u32 = 64;
 /// A batch with a larger buffer than this is not kept.
-const KEEP: usize = 1 << 20;
+const MAX_KEPT_CAPACITY: usize = 1 << 20;
 
 /// The starting point of a step that may continue.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl NextEntry<'_> {
     /// Whether this is an entry whose value, if it may have been cut, may lack the key.
     #[inline(always)]
     pub(crate) fn lacks_key(&self) -> bool {
-        matches!(self, NextEntry::Entry(_, value) if is_cut_key(value))
+        matches!(self, NextEntry::Entry(_, value) if is_truncated_key(value))
     }
 }
 
@@ -150,7 +150,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 
 /// Whether a value, if it may have been cut, may lack the exact key with which it begins.
 #[inline(always)]
-fn is_cut_key(value: &[u8]) -> bool {
+fn is_truncated_key(value: &[u8]) -> bool {
     value.len() <= HEAD && has_exact_key(value)
 }
 
@@ -235,7 +235,7 @@ impl ReadAhead {
         if needs_value && raw::has_handles(value) {
             return None;
         }
-        if self.batch.heads && is_cut_key(value) {
+        if self.batch.heads && is_truncated_key(value) {
             self.exact = self.table;
             return None;
         }
@@ -312,7 +312,7 @@ impl ReadAhead {
         let with_stamp = self.without_stamp == 0 || !versioned;
         self.without_stamp = self.without_stamp.saturating_sub(1);
         // Read four times as many as the last time, starting with eight.
-        self.more = (4 * self.more).clamp(FIRST, MOST);
+        self.more = (4 * self.more).clamp(FIRST_READ_AHEAD, MAX_READ_AHEAD);
         (self.more, with_stamp)
     }
 
@@ -342,7 +342,7 @@ impl ReadAhead {
         // allocates nothing after that.
         std::mem::swap(&mut self.batch, &mut self.spare);
         // Don't keep a megabyte for a traversal that may be over.
-        if self.batch.bytes.capacity() > KEEP {
+        if self.batch.bytes.capacity() > MAX_KEPT_CAPACITY {
             *self = ReadAhead::default();
             return;
         }
@@ -355,7 +355,7 @@ impl ReadAhead {
 
     /// Returns a batch that was taken from `spare`, unless it is large.
     pub(crate) fn put_back(&mut self, batch: Box<Batch>) {
-        if batch.bytes.capacity() <= KEEP {
+        if batch.bytes.capacity() <= MAX_KEPT_CAPACITY {
             self.spare = batch;
         }
     }

@@ -6,7 +6,7 @@ use crate::layout;
 use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
-use crate::tables::{self, answer, who};
+use crate::tables::{self, reply_or_raise, who};
 use crate::terms::atoms;
 use larder::host::FixTime;
 use larder::host::{Access, Error, Evict, Table};
@@ -35,7 +35,7 @@ fn with_owner_there<R>(
 ) -> Result<R, Raise> {
     tables::with(call, id, |table| {
         // The owner has just ended. The call is repeated when its tables have been passed on.
-        if owners::settle(call.env, table) {
+        if owners::hand_over_dead_owners_tables(call.env, table) {
             return Err(Raise::Again);
         }
         f(table)
@@ -71,7 +71,7 @@ pub fn all(call: &Call<'_>) -> Reply {
 /// delete(Table) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.drop_called(who(call), called(call)))?;
+    reply_or_raise(call, &table, table.drop_called(who(call), called(call)))?;
     Ok(atoms::TRUE.word())
 }
 
@@ -86,7 +86,7 @@ fn called(call: &Call<'_>) -> Option<Atom> {
 pub fn rename(call: &Call<'_>) -> Reply {
     let (id, to) = (call.args[0], call.args[1]);
     let table = tables::get(call, id)?;
-    answer(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(who(call)))?;
     if !layout::is_atom(to) {
         return Err(BADARG);
     }
@@ -98,7 +98,7 @@ pub fn rename(call: &Call<'_>) -> Reply {
             return Err(Raise::Again)
         }
         Err(Error::AlreadyExists) => return Err(BADARG),
-        other => answer(call, &table, other)?,
+        other => reply_or_raise(call, &table, other)?,
     }
     Ok(if table.is_named() { to } else { id })
 }
@@ -106,7 +106,7 @@ pub fn rename(call: &Call<'_>) -> Reply {
 /// give_away(Table, Pid, Data) -> true.
 pub fn give_away(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(who(call)))?;
     let to = options::local_pid(call, call.args[1])?;
     // The checks are in the order of `ets`, so that a call with several faults has the same error.
     if !owners::is_alive(call.env, to) {
@@ -119,7 +119,7 @@ pub fn give_away(call: &Call<'_>) -> Reply {
     if !owners::watch(call.env, to) {
         return Err(BADARG);
     }
-    answer(call, &table, table.give_away(who(call), owners::id(to)))?;
+    reply_or_raise(call, &table, table.give_away(who(call), owners::id(to)))?;
     owners::send_transfer(&table, call.self_pid(), to, |env| {
         // SAFETY: the data belongs to the running call, `env` is the message's.
         unsafe { enif_make_copy(env, call.args[2]) }
@@ -134,7 +134,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     // until then.
     let wanted = settings(call, call.args[1]);
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(who(call)))?;
     let Settings {
         heir,
         access,
@@ -167,7 +167,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
         set = set.and_then(|()| table.set_bounds(who(call), &bounds));
     }
     // `ets` raises a plain `badarg` for a process that isn't the owner.
-    match answer(call, &table, set) {
+    match reply_or_raise(call, &table, set) {
         Err(Raise::Cause(atoms::NOT_OWNER)) => Err(BADARG),
         other => other.map(|()| atoms::TRUE.word()),
     }
@@ -256,7 +256,7 @@ fn protection(word: Word) -> Result<Access, Raise> {
 pub fn safe_fixtable(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let caller = who(call);
-        answer(call, table, table.check_read(caller))?;
+        reply_or_raise(call, table, table.check_read(caller))?;
         let done = if options::flag(call.args[1])? {
             // The fixation must end with the process.
             owners::watch(call.env, call.self_pid());
@@ -264,7 +264,7 @@ pub fn safe_fixtable(call: &Call<'_>) -> Reply {
         } else {
             table.safe_unfix(caller)
         };
-        answer(call, table, done)?;
+        reply_or_raise(call, table, done)?;
         Ok(atoms::TRUE.word())
     })
 }
@@ -287,7 +287,7 @@ fn now() -> FixTime {
 /// delete_all_objects(Table) -> true.
 pub fn delete_all_objects(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.delete_all_objects(who(call)))?;
+    reply_or_raise(call, &table, table.delete_all_objects(who(call)))?;
     Ok(atoms::TRUE.word())
 }
 

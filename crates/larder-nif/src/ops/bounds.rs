@@ -3,7 +3,7 @@
 use super::options::time;
 use super::single::{with_key, with_object};
 use crate::call::{boolean, Call, Reply};
-use crate::tables::{self, answer, asker};
+use crate::tables::{self, asker, reply_or_raise};
 use crate::terms::atoms;
 use larder::TimeLeft;
 
@@ -26,7 +26,7 @@ pub fn expire(call: &Call<'_>) -> Reply {
         let ttl = time(call.args[2])?;
         with_key(call, table, call.args[1], |key| {
             let there = table.expire_in(local, asker(call), key, ttl);
-            answer(call, table, there)
+            reply_or_raise(call, table, there)
         })
     })
     .map(boolean)
@@ -36,7 +36,7 @@ pub fn expire(call: &Call<'_>) -> Reply {
 pub fn ttl(call: &Call<'_>) -> Reply {
     let left = tables::with_local(call, call.args[0], |table, _| {
         with_key(call, table, call.args[1], |key| {
-            answer(call, table, table.time_left(asker(call), key))
+            reply_or_raise(call, table, table.time_left(asker(call), key))
         })
     })?;
     Ok(match left {

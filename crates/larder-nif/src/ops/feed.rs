@@ -11,14 +11,14 @@
 //! library, which sends the message.
 
 use super::options::local_pid;
-use super::spec::{self, Surroundings};
+use super::spec::{self, CallerContext};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::resource::{Registered, ResourceRef};
 use crate::sys::callback::{self, with_env};
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
-use crate::tables::{self, answer, natural, who};
+use crate::tables::{self, natural, reply_or_raise, who};
 use crate::terms::{atoms, decode};
 use larder::host::{Error, FeedEvent, FeedRead, Subscription, SubscriptionOptions, Table, Waker};
 use larder_matchspec::Program;
@@ -34,7 +34,7 @@ pub struct Feed {
     /// The process that may fetch its changes.
     relay: Pid,
     /// What its filter needs to know about the host.
-    around: Surroundings,
+    caller: CallerContext,
     /// `None` when it has ended.
     subscription: Mutex<Option<Subscription>>,
 }
@@ -145,16 +145,16 @@ fn open(
     subscribe: impl FnOnce(&Arc<Table>, SubscriptionOptions) -> Result<Subscription, Error>,
 ) -> Result<ResourceRef<Feed>, Raise> {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(who(call)))?;
     let filter = filter(call, call.args[1])?;
     let limit = natural(call.args[2])?;
     let relay = local_pid(call, call.args[3])?;
     let notifier = NOTIFIER.as_ref();
     let notifier = notifier.ok_or(Raise::Cause(atoms::SYSTEM_LIMIT))?;
     // A filter may ask for the process that calls, such as `self()`. It is evaluated as of now.
-    let around = match &filter {
-        Some(program) => Surroundings::new(call, program)?,
-        None => Surroundings::none(),
+    let caller = match &filter {
+        Some(program) => CallerContext::new(call, program)?,
+        None => CallerContext::none(),
     };
     let waker: Waker = Arc::new(move || notifier.wake(relay));
     let wishes = SubscriptionOptions {
@@ -173,12 +173,12 @@ fn open(
             };
             return Err(Raise::Cause(cause));
         }
-        other => answer(call, &table, other)?,
+        other => reply_or_raise(call, &table, other)?,
     };
     let feed = FEEDS.make(Feed {
         subscriber: call.self_pid(),
         relay,
-        around,
+        caller,
         subscription: Mutex::new(Some(subscription)),
     });
     // The relay was dead already, so nobody would end the subscription.
@@ -217,7 +217,7 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
         None => FeedRead::Over,
         Some(subscription) => {
             let visit = &mut |seq, event: FeedEvent<'_>| events.add(seq, &event);
-            subscription.next((most, sleeps), &feed.around.context(), visit)
+            subscription.next((most, sleeps), &feed.caller.context(), visit)
         }
     };
     events.end();

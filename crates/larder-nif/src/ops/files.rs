@@ -7,7 +7,7 @@ use crate::layout::node;
 use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
-use crate::tables::{self, answer, who};
+use crate::tables::{self, reply_or_raise, who};
 use crate::terms::atoms::{self, Known};
 use crate::terms::binaries::bytes as binary_bytes;
 use larder::host::{read_header, Header, LoadJob, LoadOptions, SaveJob, SaveOptions};
@@ -48,7 +48,7 @@ fn finish(
 /// save(Table, Path, Sync, Extra) -> ok | {error, Why}.
 pub fn save(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(who(call)))?;
     let path = path(call, call.args[1])?;
     // The options are read before the file is touched.
     let options = SaveOptions {

@@ -1,12 +1,12 @@
 //! Secondary indexes.
 
 use super::options;
-use super::select::{self, IndexAgain, Job};
-use super::spec::{self, Surroundings, PROGRAMS};
+use super::select::{self, IndexContinuation, Job};
+use super::spec::{self, CallerContext, PROGRAMS};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, answer, who};
+use crate::tables::{self, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Writer};
@@ -17,64 +17,64 @@ use larder_term::{Atom, Mode};
 /// add_index(Table, {Name, Position | Expression, Options}) -> true.
 pub fn add_index(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(who(call)))?;
     let definition = options::index(call, call.args[1])?;
-    let job = answer(call, &table, table.add_index(who(call), definition))?;
+    let job = reply_or_raise(call, &table, table.add_index(who(call), definition))?;
     let job = Job::Build(Box::new(job));
-    select::begin(call, table, Surroundings::none(), job)
+    select::begin(call, table, CallerContext::none(), job)
 }
 
 /// drop_index(Table, Name) -> true.
 pub fn drop_index(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(who(call)))?;
     let name = name(call, call.args[1])?;
-    answer(call, &table, table.drop_index(who(call), name))?;
+    reply_or_raise(call, &table, table.drop_index(who(call), name))?;
     Ok(atoms::TRUE.word())
 }
 
 /// index_lookup(Table, Name, Value) -> [Object] | {more, [Object]}; see `select::all_in_order`.
 pub fn index_lookup(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(who(call)))?;
     let name = name(call, call.args[1])?;
     let mut stack = stack_bytes();
     let mut value = Writer::at(&mut stack, call.env, Mode::Shared);
     value.term(call.args[2]).map_err(|_| BADARG)?;
     let job = table.index_lookup(who(call), name, value.as_term());
-    let job = Job::Index(Box::new(answer(call, &table, job)?));
-    select::begin(call, table, Surroundings::none(), job)
+    let job = Job::Index(Box::new(reply_or_raise(call, &table, job)?));
+    select::begin(call, table, CallerContext::none(), job)
 }
 
 /// index_select_all(Table, Name, Spec) -> [Result] | {more, [Result]}; see `select::all_in_order`.
 pub fn index_select_all(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(who(call)))?;
     let (name, program) = (name(call, call.args[1])?, program(call, call.args[2])?);
-    let around = Surroundings::new(call, &program)?;
+    let caller = CallerContext::new(call, &program)?;
     let job = table.index_select(who(call), name, program, None);
-    let job = Job::Index(Box::new(answer(call, &table, job)?));
-    select::begin(call, table, around, job)
+    let job = Job::Index(Box::new(reply_or_raise(call, &table, job)?));
+    select::begin(call, table, caller, job)
 }
 
 /// index_select_some(Table, Name, Spec, Limit) -> {[Result], Continuation} | {more, [Result],
 /// Continuation} | '$end_of_table'; see `select::some`.
 pub fn index_select_some(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(who(call)))?;
     let (name, program) = (name(call, call.args[1])?, program(call, call.args[2])?);
     let limit = select::limit(call.args[3])?;
-    let around = Surroundings::new(call, &program)?;
+    let caller = CallerContext::new(call, &program)?;
     let job = table.index_select(who(call), name, program.clone(), Some(limit));
     // What is needed to make the continuation: it must be possible to go on in another call, after
     // any time.
-    let again = IndexAgain {
+    let continuation = IndexContinuation {
         name,
         limit,
         program,
     };
-    let job = Job::IndexSome(Box::new(answer(call, &table, job)?), again);
-    select::begin(call, table, around, job)
+    let job = Job::IndexSome(Box::new(reply_or_raise(call, &table, job)?), continuation);
+    select::begin(call, table, caller, job)
 }
 
 /// index_select_again(Table, Name, Limit, Place, Program) -> the same as index_select_some. The
@@ -89,23 +89,23 @@ pub fn index_select_again(call: &Call<'_>) -> Reply {
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (name, limit) = (name(call, index)?, select::limit(amount)?);
     let table = tables::get(call, id)?;
-    let around = Surroundings::new(call, program)?;
+    let caller = CallerContext::new(call, program)?;
     let who = who(call);
     let job = table.index_select_resume(who, name, program.clone(), Some(limit), place);
-    let again = IndexAgain {
+    let continuation = IndexContinuation {
         name,
         limit,
         program: program.clone(),
     };
-    let job = Job::IndexSome(Box::new(answer(call, &table, job)?), again);
-    select::begin(call, table, around, job)
+    let job = Job::IndexSome(Box::new(reply_or_raise(call, &table, job)?), continuation);
+    select::begin(call, table, caller, job)
 }
 
 /// explain(Table, Spec) -> {Plan, Rows | unknown, [{Name, Entries}]}. A plan is `nothing`, `key`,
 /// `range`, `scan` or {index, Name}.
 pub fn explain(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(who(call)))?;
     let explained = table.explain(&program(call, call.args[1])?, None);
     let plan = match explained.plan {
         PlanKind::Nothing => atoms::NOTHING.word(),

@@ -52,7 +52,9 @@ pub fn huge_pages(call: &Call<'_>) -> Reply {
 fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
     let found = tables::with(call, call.args[0], |table| {
         // The caller is alive.
-        if table.owner() != tables::who(call) && owners::settle(call.env, table) {
+        if table.owner() != tables::who(call)
+            && owners::hand_over_dead_owners_tables(call.env, table)
+        {
             // The owner has died, and the table is being deleted, or passed on. Answer as of
             // afterwards.
             return Err(Raise::Again);
@@ -78,7 +80,7 @@ fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
     let options = table.options();
     Ok(match () {
         // The size may have to wait for a list that is being inserted.
-        _ if is(atoms::SIZE) => int(tables::answer(call, table, table.exact_size())?),
+        _ if is(atoms::SIZE) => int(tables::reply_or_raise(call, table, table.exact_size())?),
         _ if is(atoms::MEMORY) => int(table.memory().div_ceil(size_of::<Word>())),
         _ if is(atoms::OWNER) => owners::pid(table.owner()).pid,
         _ if is(atoms::TYPE) => kind(table.kind()).word(),
@@ -163,14 +165,14 @@ fn heir(call: &Call<'_>, table: &Table) -> Word {
 fn fixation(call: &Call<'_>, table: &Table) -> Result<Option<Fixed>, Raise> {
     // Processes that have ended don't count. If there was one, its fixation has been released now,
     // and the call begins again.
-    if settle_fixers(call, table) {
+    if drop_dead_fixers(call, table) {
         return Err(Raise::Again);
     }
     Ok(table.fixed())
 }
 
 /// Ends owners that have fixed the table and whose processes have ended.
-fn settle_fixers(call: &Call<'_>, table: &Table) -> bool {
+fn drop_dead_fixers(call: &Call<'_>, table: &Table) -> bool {
     let mut gone: Vec<OwnerId> = table.fixers();
     gone.retain(|&owner| !owners::is_alive(call.env, owners::pid(owner)));
     with_env(call.env, || {

@@ -17,7 +17,7 @@ use crate::entry;
 use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
-use crate::tables::{self, answer, asker, who};
+use crate::tables::{self, asker, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::encode::{stack_bytes, Row};
 use larder::host::{Budget, ListJob, ObjectList, Step, Table};
@@ -65,7 +65,7 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
         });
     }
     tables::with(call, call.args[0], |table| {
-        answer(call, table, table.check_write(who(call)))?;
+        reply_or_raise(call, table, table.check_write(who(call)))?;
         // Usual for a list that exists already: nothing is encoded in vain.
         if new && is_first_there(call, table, call.args[1]) {
             return Ok(atoms::FALSE.word());
@@ -138,7 +138,7 @@ fn slice(
         Stage::Gather(mut list) => match gather(call, table, &mut list, rest, &mut budget)? {
             // All are encoded. From here on the list will be inserted, even if this process dies.
             layout::NIL => (
-                Stage::Apply(answer(
+                Stage::Apply(reply_or_raise(
                     call,
                     table,
                     // The caller's right to write was checked before the first slice, so act in the
@@ -154,7 +154,7 @@ fn slice(
     // 2. Let the engine insert objects, with the rest of the budget.
     let stage = match stage {
         Stage::Apply(mut job) if !budget.is_exhausted() => {
-            match answer(call, table, job.step(&mut budget))? {
+            match reply_or_raise(call, table, job.step(&mut budget))? {
                 Step::Done => {
                     call.spent(budget.spent());
                     return Ok(if new {

@@ -10,7 +10,7 @@ use crate::entry;
 use crate::heap::ListBuilder;
 use crate::layout::{self, NIL};
 use crate::sys::*;
-use crate::tables::{self, answer, asker};
+use crate::tables::{self, asker, reply_or_raise};
 use crate::terms::{atoms, decode};
 use larder::host::{KeyList, Local, Stored, Table, MAX_KEYS_PER_LOOKUP};
 use smallvec::SmallVec;
@@ -150,7 +150,7 @@ fn slice(
         //    for the rest.
         let result = rest.and_then(|rest| {
             let mut see = |i: usize, object: Option<Stored<'_>>| found.see(asked[i], object);
-            let outcome = answer(call, table, go(table, local, &keys, &mut see));
+            let outcome = reply_or_raise(call, table, go(table, local, &keys, &mut see));
             // A slice may end between two keys. The keys that are done are those whose lists are
             // complete.
             let whole = found.lists.len() == keys.len();

@@ -6,7 +6,7 @@ use super::update::position;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, answer, asker, who};
+use crate::tables::{self, asker, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::encode::{self, Unreadable};
 use larder::host::{Error, MapOp};
@@ -19,7 +19,7 @@ type Places = SmallVec<[(usize, bool); 4]>;
 /// update_map(Table, Key, [{Pos, MapKey, Value} | {Pos, MapKey}]) -> boolean().
 pub fn update_map(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        answer(call, table, table.check_write(who(call)))?;
+        reply_or_raise(call, table, table.check_write(who(call)))?;
         // 1. Encode keys and values, as one tuple of the engine.
         let (mut terms, mut places) = (TermBuf::default(), Places::new());
         // Positions are read apart from the terms: a malformed list fails before anything is
@@ -54,7 +54,7 @@ pub fn update_map(call: &Call<'_>) -> Reply {
             match table.update_map_in(local, asker(call), key, &ops, &mut host) {
                 // `ets` has no such function. The error is that of `update_element` on a bag.
                 Err(Error::TableType) => Err(Raise::Cause(atoms::NONE)),
-                done => answer(call, table, done),
+                done => reply_or_raise(call, table, done),
             }
         });
         spend(call, ops.len());

@@ -8,14 +8,14 @@ use super::single::{report, with_key};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, answer, asker, who};
+use crate::tables::{self, asker, reply_or_raise, who};
 use crate::terms::{atoms, decode};
 
 /// rank(Table, Key) -> Rank | none.
 pub fn rank(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let rank = with_key(call, table, call.args[1], |key| {
-            answer(call, table, table.rank_in(local, asker(call), key))
+            reply_or_raise(call, table, table.rank_in(local, asker(call), key))
         })?;
         report(call, local);
         Ok(rank.map_or(atoms::NONE.word(), |rank| call.int(rank as i64)))
@@ -26,12 +26,12 @@ pub fn rank(call: &Call<'_>) -> Reply {
 pub fn nth(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         // An error of the table takes precedence over a bad number.
-        answer(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(who(call)))?;
         let n = place(call.args[1])?;
         let mut object = atoms::NONE.word();
         let visit =
             |stored: larder::host::Stored<'_>| object = decode::object(&call.heap, &stored.view());
-        answer(call, table, table.nth_in(local, asker(call), n, visit))?;
+        reply_or_raise(call, table, table.nth_in(local, asker(call), n, visit))?;
         report(call, local);
         Ok(object)
     })
@@ -44,7 +44,7 @@ pub fn count_range(call: &Call<'_>) -> Reply {
         let count = with_key(call, table, call.args[1], |low| {
             with_key(call, table, call.args[2], |high| {
                 let counted = table.count_range_in(local, asker(call), low, high);
-                answer(call, table, counted)
+                reply_or_raise(call, table, counted)
             })
         })?;
         report(call, local);

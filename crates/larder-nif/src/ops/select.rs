@@ -17,13 +17,13 @@
 //!   key must stay in order of arrival.
 
 use super::rank::place;
-use super::spec::{self, ProgramSource, Surroundings, PROGRAMS};
+use super::spec::{self, CallerContext, ProgramSource, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
-use crate::tables::{self, answer, natural, who};
+use crate::tables::{self, natural, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{
@@ -38,14 +38,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The table of a scan, and what its first call knew of the caller.
-struct Scan {
+struct ScanCall {
     table: Arc<Table>,
-    around: Surroundings,
+    caller: CallerContext,
 }
 
 /// A scan between two slices: the resource that is an argument of `scan_more`.
 pub struct PausedScan {
-    scan: Scan,
+    scan: ScanCall,
     /// Under a mutex, since a resource may be shared. In fact one slice runs at a time.
     job: Mutex<Job>,
 }
@@ -57,7 +57,7 @@ pub enum Job {
     /// The objects from a rank on.
     Ranks(SelectJob),
     /// A select with a limit, and the other elements of its continuation.
-    Some(SelectJob, Again),
+    Some(SelectJob, Continuation),
     Count(CountJob),
     Delete(DeleteJob),
     Take(TakeJob),
@@ -67,14 +67,14 @@ pub enum Job {
     /// All rows that an index finds, in the order of its entries.
     Index(Box<IndexJob>),
     /// The same with a limit, and the other elements of its continuation.
-    IndexSome(Box<IndexJob>, IndexAgain),
+    IndexSome(Box<IndexJob>, IndexContinuation),
     /// The operation has ended.
     Over,
 }
 
 /// The elements of a continuation of an index, {Table, Name, Limit, Place, Program}, except its
 /// place.
-pub struct IndexAgain {
+pub struct IndexContinuation {
     pub name: Atom,
     pub limit: usize,
     pub program: Program,
@@ -114,7 +114,7 @@ impl ResultJob for IndexJob {
 }
 
 /// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except its place.
-pub struct Again {
+pub struct Continuation {
     program: Program,
     limit: usize,
     direction: Direction,
@@ -150,19 +150,19 @@ fn point_or_scan(
     table: &Arc<Table>,
     program: Program,
     at: impl FnOnce(Point<'_>) -> Result<Word, larder::Error>,
-    all: impl FnOnce(Program, Surroundings) -> Reply,
+    all: impl FnOnce(Program, CallerContext) -> Reply,
 ) -> Reply {
-    let around = Surroundings::new(call, &program)?;
+    let caller = CallerContext::new(call, &program)?;
     // A bound key needs no scan: one look-up, in the same call.
     let Some(key) = program.bound_key(table.keypos()) else {
-        return all(program, around);
+        return all(program, caller);
     };
     let point = Point {
         key,
         program: &program,
-        context: &around.context(),
+        context: &caller.context(),
     };
-    answer(call, table, at(point))
+    reply_or_raise(call, table, at(point))
 }
 
 /// The list of what `look_up` shows: the results of an operation on one key.
@@ -199,18 +199,18 @@ pub fn select_all(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
         // An error of the table takes precedence over one of the specification.
-        answer(call, table, table.check_read(who))?;
+        reply_or_raise(call, table, table.check_read(who))?;
         // `at` is called if the key is bound, and `all` otherwise.
         let at = |point: Point<'_>| {
             list_at(call, |local, see| {
                 table.select_point(local, who, point, see)
             })
         };
-        let all = |program, around| {
+        let all = |program, caller| {
             // The list is built from its end, so scan in the opposite direction.
             let opposite = opposite(direction(call.args[3]));
-            let job = answer(call, table, table.select(who, program, opposite, None))?;
-            begin(call, Arc::clone(table), around, Job::All(job))
+            let job = reply_or_raise(call, table, table.select(who, program, opposite, None))?;
+            begin(call, Arc::clone(table), caller, Job::All(job))
         };
         let program = compile(call, what(call.args[1]), call.args[2])?;
         point_or_scan(call, table, program, at, all)
@@ -220,17 +220,17 @@ pub fn select_all(call: &Call<'_>) -> Reply {
 /// every(Table) -> [Object] | {more, [Object]}; see `all_in_order`.
 pub fn every(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    let job = answer(call, &table, table.each(who(call), Direction::Backward))?;
-    begin(call, table, Surroundings::none(), Job::All(job))
+    let job = reply_or_raise(call, &table, table.each(who(call), Direction::Backward))?;
+    begin(call, table, CallerContext::none(), Job::All(job))
 }
 
 /// slice(Table, From, Count) -> [Object] | {more, [Object]}; see `all_in_order`.
 pub fn from_rank(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(who(call)))?;
     let (from, count) = (place(call.args[1])?, natural(call.args[2])?);
-    let job = answer(call, &table, table.slice(who(call), from, count))?;
-    begin(call, table, Surroundings::none(), Job::Ranks(job))
+    let job = reply_or_raise(call, &table, table.slice(who(call), from, count))?;
+    begin(call, table, CallerContext::none(), Job::Ranks(job))
 }
 
 /// select_some(Table, Kind, Spec, Limit, Direction) -> {[Result], Continuation} | {more, [Result],
@@ -239,31 +239,36 @@ pub fn select_some(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
         // Rights first, as in `select_all`.
-        answer(call, table, table.check_read(who))?;
+        reply_or_raise(call, table, table.check_read(who))?;
         let program = compile(call, what(call.args[1]), call.args[2])?;
         let limit = limit(call.args[3])?;
-        let around = Surroundings::new(call, &program)?;
+        let caller = CallerContext::new(call, &program)?;
         // If the program binds the key, look it up. In a bag there may be more results than the
         // limit allows; then scan.
         if let Some(key) = program.bound_key(table.keypos()) {
             let point = Point {
                 key,
                 program: &program,
-                context: &around.context(),
+                context: &caller.context(),
             };
-            if let Some(few) = answer(call, table, some_at(call, table, point, limit))? {
+            if let Some(few) = reply_or_raise(call, table, some_at(call, table, point, limit))? {
                 return Ok(few);
             }
         }
         let direction = direction(call.args[4]);
         let job = table.select(who, program.clone(), direction, Some(limit));
-        let job = answer(call, table, job)?;
-        let again = Again {
+        let job = reply_or_raise(call, table, job)?;
+        let continuation = Continuation {
             program,
             limit,
             direction,
         };
-        begin(call, Arc::clone(table), around, Job::Some(job, again))
+        begin(
+            call,
+            Arc::clone(table),
+            caller,
+            Job::Some(job, continuation),
+        )
     })
 }
 
@@ -310,19 +315,19 @@ pub fn select_again(call: &Call<'_>) -> Reply {
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(limit_word)?, direction(direction_word));
     let table = tables::get(call, id)?;
-    let again = Again {
+    let continuation = Continuation {
         program: program.clone(),
         limit,
         direction,
     };
-    let around = Surroundings::new(call, program)?;
+    let caller = CallerContext::new(call, program)?;
     let job = table.select_resume(who(call), program.clone(), direction, Some(limit), place);
     // A new job, which begins at the place where the last call ended.
     begin(
         call,
         Arc::clone(&table),
-        around,
-        Job::Some(answer(call, &table, job)?, again),
+        caller,
+        Job::Some(reply_or_raise(call, &table, job)?, continuation),
     )
 }
 
@@ -368,14 +373,14 @@ fn counted(
     job: impl Fn(&Arc<Table>, Program) -> Result<Job, larder::Error>,
 ) -> Reply {
     tables::with(call, call.args[0], |table| {
-        answer(call, table, check(table, who(call)))?;
+        reply_or_raise(call, table, check(table, who(call)))?;
         let at = |point: Point<'_>| {
             let count = larder::host::with_local(|local| at(table, local, point))?;
             Ok(call.int(count as i64))
         };
-        let all = |program, around| {
-            let job = answer(call, table, job(table, program))?;
-            begin(call, Arc::clone(table), around, job)
+        let all = |program, caller| {
+            let job = reply_or_raise(call, table, job(table, program))?;
+            begin(call, Arc::clone(table), caller, job)
         };
         let program = compile(call, what, call.args[1])?;
         point_or_scan(call, table, program, at, all)
@@ -387,12 +392,12 @@ fn counted(
 pub fn select_take(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
-        answer(call, table, table.check_write(who))?;
+        reply_or_raise(call, table, table.check_write(who))?;
         let at =
             |point: Point<'_>| list_at(call, |local, see| table.take_point(local, who, point, see));
-        let all = |program, around| {
-            let job = answer(call, table, table.select_take(who, program))?;
-            begin(call, Arc::clone(table), around, Job::Take(job))
+        let all = |program, caller| {
+            let job = reply_or_raise(call, table, table.select_take(who, program))?;
+            begin(call, Arc::clone(table), caller, Job::Take(job))
         };
         let program = compile(call, None, call.args[1])?;
         point_or_scan(call, table, program, at, all)
@@ -403,7 +408,7 @@ pub fn select_take(call: &Call<'_>) -> Reply {
 pub fn select_replace(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
-        answer(call, table, table.check_write(who))?;
+        reply_or_raise(call, table, table.check_write(who))?;
         // As in `ets`, where a bag may have several objects with the same key.
         if table.kind() == TableKind::Bag {
             return Err(Raise::Cause(atoms::TABLE_TYPE));
@@ -412,9 +417,9 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
             let count = larder::host::with_local(|local| table.replace_point(local, who, point))?;
             Ok(call.int(count as i64))
         };
-        let all = |program, around| {
-            let job = answer(call, table, table.select_replace(who, program))?;
-            begin(call, Arc::clone(table), around, Job::Replace(job))
+        let all = |program, caller| {
+            let job = reply_or_raise(call, table, table.select_replace(who, program))?;
+            begin(call, Arc::clone(table), caller, Job::Replace(job))
         };
         let program = compile(call, None, call.args[1])?;
         point_or_scan(call, table, program, at, all)
@@ -422,8 +427,8 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
 }
 
 /// Runs the first slice of a job. If it isn't the last one, schedules the next one.
-pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, mut job: Job) -> Reply {
-    let scan = Scan { table, around };
+pub fn begin(call: &Call<'_>, table: Arc<Table>, caller: CallerContext, mut job: Job) -> Reply {
+    let scan = ScanCall { table, caller };
     // Most scans end in their first slice, and never become a resource.
     match slice(call, &scan, &mut job, layout::NIL)? {
         SliceOutcome::Result(word) => Ok(word),
@@ -463,7 +468,12 @@ const ROWS_A_UNIT: u64 = 10;
 const BUILD_SLICE: Duration = Duration::from_micros(200);
 
 /// Runs one slice of a scan within a new budget.
-fn slice(call: &Call<'_>, scan: &Scan, job: &mut Job, found: Word) -> Result<SliceOutcome, Raise> {
+fn slice(
+    call: &Call<'_>,
+    scan: &ScanCall,
+    job: &mut Job,
+    found: Word,
+) -> Result<SliceOutcome, Raise> {
     let mut budget = Budget::scan();
     let ended = run(call, scan, job, found, &mut budget);
     let ended = match ended {
@@ -472,7 +482,7 @@ fn slice(call: &Call<'_>, scan: &Scan, job: &mut Job, found: Word) -> Result<Sli
             scan.table.help_batch(&mut budget);
             Ok(SliceOutcome::More(found))
         }
-        other => answer(call, &scan.table, other),
+        other => reply_or_raise(call, &scan.table, other),
     };
     if matches!(ended, Ok(SliceOutcome::Result(_))) {
         call.spent(budget.spent() / ROWS_A_UNIT);
@@ -483,13 +493,13 @@ fn slice(call: &Call<'_>, scan: &Scan, job: &mut Job, found: Word) -> Result<Sli
 /// Runs one slice of the job, and adds its results to those found so far.
 fn run(
     call: &Call<'_>,
-    scan: &Scan,
+    scan: &ScanCall,
     job: &mut Job,
     found: Word,
     budget: &mut Budget,
 ) -> Result<SliceOutcome, larder::Error> {
     // The surroundings, such as `self()`, were read by the first slice.
-    let context = scan.around.context();
+    let context = scan.caller.context();
     let (step, count) = match job {
         // One object for each key: the scan runs backwards, and the list is built in order.
         Job::All(job) if scan.table.kind().is_unique() => {
@@ -508,15 +518,15 @@ fn run(
                 })
             })
         }
-        Job::Some(job, again) => {
-            let next = |job: &SelectJob| continuation(call, scan, job, again);
+        Job::Some(job, rest) => {
+            let next = |job: &SelectJob| continuation(call, scan, job, rest);
             return some(call, scan, job, next, found, budget);
         }
         Job::Index(job) => {
             return all_in_order(call, found, |see| stepped(scan, &mut **job, budget, see))
         }
-        Job::IndexSome(job, again) => {
-            let next = |job: &IndexJob| Some(index_continuation(call, scan, job, again));
+        Job::IndexSome(job, rest) => {
+            let next = |job: &IndexJob| Some(index_continuation(call, scan, job, rest));
             return some(call, scan, &mut **job, next, found, budget);
         }
         Job::Build(job) => {
@@ -541,7 +551,7 @@ fn run(
 /// so results are put in front of the earlier ones.
 fn all(
     call: &Call<'_>,
-    scan: &Scan,
+    scan: &ScanCall,
     job: &mut SelectJob,
     mut found: Word,
     budget: &mut Budget,
@@ -558,20 +568,20 @@ fn all(
 
 /// Runs a slice of a job that yields results; see `or_help`.
 fn stepped(
-    scan: &Scan,
+    scan: &ScanCall,
     job: &mut impl ResultJob,
     budget: &mut Budget,
     see: &mut dyn FnMut(Output<'_>),
 ) -> Result<ScanStep, larder::Error> {
     or_help(scan, budget, |budget| {
-        job.slice(budget, &scan.around.context(), see)
+        job.slice(budget, &scan.caller.context(), see)
     })
 }
 
 /// Runs a slice of a scan. If a list batch stops it, the results so far are kept, the rest of the
 /// slice is spent on helping with the batch, and the next slice continues at the same place.
 fn or_help(
-    scan: &Scan,
+    scan: &ScanCall,
     budget: &mut Budget,
     step: impl FnOnce(&mut Budget) -> Result<ScanStep, larder::Error>,
 ) -> Result<ScanStep, larder::Error> {
@@ -631,7 +641,7 @@ fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
 /// reverses. `next` makes the continuation, if there may be more results.
 fn some<J: ResultJob>(
     call: &Call<'_>,
-    scan: &Scan,
+    scan: &ScanCall,
     job: &mut J,
     next: impl FnOnce(&J) -> Option<Word>,
     found: Word,
@@ -662,20 +672,25 @@ fn some<J: ResultJob>(
 }
 
 /// The continuation of a select with a limit. `None` if there are no more results.
-fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) -> Option<Word> {
+fn continuation(
+    call: &Call<'_>,
+    scan: &ScanCall,
+    job: &SelectJob,
+    rest: &Continuation,
+) -> Option<Word> {
     // Like `ets`, only a scan of given keys knows that there are no more results.
     if job.is_over() {
         return None;
     }
-    let direction = match again.direction {
+    let direction = match rest.direction {
         Direction::Forward => atoms::FORWARD,
         Direction::Backward => atoms::BACKWARD,
     };
-    // The program is a resource, so that the continuation needs not compile it again.
-    let program = PROGRAMS.make(again.program.clone()).term(call.env);
+    // The program is a resource, so that the continuation needn't compile it again.
+    let program = PROGRAMS.make(rest.program.clone()).term(call.env);
     Some(call.tuple(&[
         tables::reference(call.env, &scan.table),
-        call.int(again.limit as i64),
+        call.int(rest.limit as i64),
         direction.word(),
         call.binary(&job.continuation().unwrap_or_default()),
         program,
@@ -683,12 +698,17 @@ fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) ->
 }
 
 /// The continuation of a scan of an index with a limit.
-fn index_continuation(call: &Call<'_>, scan: &Scan, job: &IndexJob, again: &IndexAgain) -> Word {
-    let program = PROGRAMS.make(again.program.clone()).term(call.env);
+fn index_continuation(
+    call: &Call<'_>,
+    scan: &ScanCall,
+    job: &IndexJob,
+    rest: &IndexContinuation,
+) -> Word {
+    let program = PROGRAMS.make(rest.program.clone()).term(call.env);
     call.tuple(&[
         tables::reference(call.env, &scan.table),
-        atoms::to_word(call.env, again.name),
-        call.int(again.limit as i64),
+        atoms::to_word(call.env, rest.name),
+        call.int(rest.limit as i64),
         call.binary(&job.continuation()),
         program,
     ])

@@ -4,7 +4,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::{Cells, Heap, ListBuilder};
 use crate::layout::{self, Kind};
 use crate::sys::*;
-use crate::tables::{self, answer, asker, natural, who};
+use crate::tables::{self, asker, natural, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Row, Writer};
@@ -32,15 +32,15 @@ pub fn with_key<R>(
 }
 
 /// Objects that were read for the caller, as terms on the caller's heap.
-pub struct Shown<'c> {
+pub struct ResultTerms<'c> {
     heap: &'c Heap,
     words: SmallVec<[Word; 8]>,
 }
 
-impl<'c> Shown<'c> {
+impl<'c> ResultTerms<'c> {
     /// An empty collection.
     pub fn new(call: &'c Call<'_>) -> Self {
-        Shown {
+        ResultTerms {
             heap: &call.heap,
             words: SmallVec::new(),
         }
@@ -98,7 +98,7 @@ pub(super) fn insert_new_to(
 ) -> Reply {
     // If the row is costly to encode, look up the key first. If it is present, the row needn't be
     // encoded. If it is absent, another thread may insert it before us, so `insert_new_in` decides.
-    if is_costly(object) && is_there(call, table, local, object)? {
+    if is_costly(object) && has_key(call, table, local, object)? {
         return Ok(boolean(false));
     }
     let inserted = with_object(call, (table, local), object, |local, object| {
@@ -118,7 +118,7 @@ fn is_costly(row: Word) -> bool {
 }
 
 /// Whether there is an object under the key of the row that is to be inserted.
-fn is_there(
+fn has_key(
     call: &Call<'_>,
     table: &Arc<Table>,
     local: &mut Local,
@@ -130,9 +130,9 @@ fn is_there(
         return Ok(false);
     };
     // The check of rights comes first, as it does in an insert.
-    answer(call, table, table.may_write(asker(call)))?;
+    reply_or_raise(call, table, table.may_write(asker(call)))?;
     with_key(call, table, key, |key| {
-        answer(call, table, table.member_in(local, table.owner(), key))
+        reply_or_raise(call, table, table.member_in(local, table.owner(), key))
     })
 }
 
@@ -184,7 +184,7 @@ fn delete_compared(
             bytes += stored.size();
             same::object(call.env, elements, &stored.view())
         });
-        answer(call, table, done)
+        reply_or_raise(call, table, done)
     })?;
     // Comparing a large row takes time, so it is reported to the scheduler.
     spend_bytes(call, local, bytes);
@@ -206,7 +206,7 @@ pub fn with_object<R>(
     let elements = layout::tuple(tuple).unwrap_or(&[]);
     if row.write(table, elements).is_err() {
         // An error of the table takes precedence over one of the tuple.
-        return answer(call, table, table.check_write(who(call))).and(Err(BADARG));
+        return reply_or_raise(call, table, table.check_write(who(call))).and(Err(BADARG));
     }
     // 2. Report the cost of a large object: the emulator counts each call as one reduction.
     let object = row.object();
@@ -216,35 +216,35 @@ pub fn with_object<R>(
     }
     // 3. The row owns a count of each of the value's handles. Offer them to the table. If the table
     // doesn't store the object, the row takes them back, and releases them when it is dropped.
-    let given = row.give_up();
+    let given = row.hand_over_counts();
     let result = f(local, object.giving());
     if given && !matches!(result, Ok((true, _))) {
-        row.take_back();
+        row.reclaim_counts();
     }
-    answer(call, table, result.map(|(_, result)| result))
+    reply_or_raise(call, table, result.map(|(_, result)| result))
 }
 
 /// The objects that were found under a key.
-struct Found<'c> {
+struct FoundObjects<'c> {
     objects: ListBuilder<'c>,
     bytes: usize,
 }
 
-impl<'c> Found<'c> {
+impl<'c> FoundObjects<'c> {
     #[inline]
     fn new(call: &'c Call<'_>) -> Self {
-        Found {
+        FoundObjects {
             objects: ListBuilder::new(&call.heap),
             bytes: 0,
         }
     }
 
-    /// Adds an object. `asked` is the key as the caller has passed it. If it is a compact term, the
-    /// tuple contains it instead of a copy.
+    /// Adds an object. `caller_key` is the key as the caller has passed it. If it is a compact
+    /// term, the tuple contains it instead of a copy.
     #[inline(always)]
-    fn add(&mut self, asked: Word, stored: Stored<'_>) {
+    fn add(&mut self, caller_key: Word, stored: Stored<'_>) {
         self.bytes += stored.size();
-        decode::stored(self.objects.heap(), asked, stored, self.objects.next());
+        decode::stored(self.objects.heap(), caller_key, stored, self.objects.next());
     }
 
     /// Makes the list of the objects, and reports its cost to the emulator.
@@ -266,14 +266,14 @@ pub fn lookup(call: &Call<'_>) -> Reply {
 /// `lookup`, once its table is known.
 #[inline(never)]
 pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
-    let mut found = Found::new(call);
-    let asked = call.args[1];
+    let mut found = FoundObjects::new(call);
+    let caller_key = call.args[1];
     // The engine pins the epoch, copies each object, and visits the copy. The visitor makes a term
     // of it on the caller's heap at once. The epoch is still pinned then, so the handles in the
     // copy are valid.
-    with_key(call, table, asked, |key| {
-        let visit = |stored: Stored<'_>| found.add(asked, stored);
-        answer(call, table, table.lookup_in(local, asker(call), key, visit))
+    with_key(call, table, caller_key, |key| {
+        let visit = |stored: Stored<'_>| found.add(caller_key, stored);
+        reply_or_raise(call, table, table.lookup_in(local, asker(call), key, visit))
     })?;
     Ok(found.list(call, local))
 }
@@ -346,7 +346,7 @@ pub(super) fn has_member(
     local: &mut Local,
 ) -> Result<bool, Raise> {
     with_key(call, table, call.args[1], |key| {
-        answer(call, table, table.member_in(local, asker(call), key))
+        reply_or_raise(call, table, table.member_in(local, asker(call), key))
     })
 }
 
@@ -408,7 +408,7 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
     tables::with_local(call, call.args[0], |table, local| {
         // If no object can have the position, an error of the table still takes precedence.
         let Some(positions) = read(call.args[2]) else {
-            return answer(call, table, table.check_read(who(call))).and(Err(BADARG));
+            return reply_or_raise(call, table, table.check_read(who(call))).and(Err(BADARG));
         };
         let (positions, heap) = (positions.as_ref(), &call.heap);
         let is_unique = table.kind().is_unique();
@@ -440,7 +440,7 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
             };
             match table.lookup_elements_in(local, asker(call), key, positions, visit) {
                 Err(Error::Position) => Err(BADARG),
-                other => answer(call, table, other),
+                other => reply_or_raise(call, table, other),
             }
         })?;
         // If there are no positions, no element is visited. Each object still yields an empty list.
@@ -474,7 +474,7 @@ pub fn delete(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn delete_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
     let gone = with_key(call, table, call.args[1], |key| {
-        answer(call, table, table.delete_in(local, asker(call), key))
+        reply_or_raise(call, table, table.delete_in(local, asker(call), key))
     })?;
     spend(call, gone);
     Ok(atoms::TRUE.word())
@@ -483,11 +483,11 @@ pub(super) fn delete_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) 
 /// take(Table, Key) -> [Object].
 pub fn take(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        let mut found = Found::new(call);
-        let asked = call.args[1];
-        with_key(call, table, asked, |key| {
-            let visit = |stored: Stored<'_>| found.add(asked, stored);
-            answer(call, table, table.take_in(local, asker(call), key, visit))
+        let mut found = FoundObjects::new(call);
+        let caller_key = call.args[1];
+        with_key(call, table, caller_key, |key| {
+            let visit = |stored: Stored<'_>| found.add(caller_key, stored);
+            reply_or_raise(call, table, table.take_in(local, asker(call), key, visit))
         })?;
         Ok(found.list(call, local))
     })

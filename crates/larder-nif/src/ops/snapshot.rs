@@ -7,7 +7,7 @@ use crate::resource::Registered;
 use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
-use crate::tables::{self, answer, who};
+use crate::tables::{self, reply_or_raise, who};
 use crate::terms::{atoms, decode};
 use larder::host::{Budget, DiffJob, Difference, Error, Step, Table};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub fn snapshot(call: &Call<'_>) -> Reply {
     // All tables are found, and all rights checked, before any snapshot is taken.
     let tables = tables::get_all(call, call.args[0], |table| {
-        answer(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(who(call)))?;
         if table.is_snapshot() {
             return Err(Raise::Cause(atoms::IS_SNAPSHOT));
         }
@@ -54,7 +54,7 @@ pub fn release(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     match table.release_snapshot(who(call)) {
         Err(Error::TableType) => Err(Raise::Cause(atoms::NOT_SNAPSHOT)),
-        other => answer(call, &table, other).map(|()| atoms::TRUE.word()),
+        other => reply_or_raise(call, &table, other).map(|()| atoms::TRUE.word()),
     }
 }
 
@@ -74,7 +74,7 @@ pub fn diff(call: &Call<'_>) -> Reply {
     let new = tables::get(call, call.args[1])?;
     // Both must be snapshots, and readable.
     for table in [&old, &new] {
-        answer(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(who(call)))?;
         if !table.is_snapshot() {
             return Err(Raise::Cause(atoms::NOT_SNAPSHOT));
         }
@@ -82,7 +82,7 @@ pub fn diff(call: &Call<'_>) -> Reply {
     let job = match old.diff(&new, who(call)) {
         // The two are snapshots, but not of the same table.
         Err(Error::TableType) => return Err(Raise::Cause(atoms::OTHER_TABLE)),
-        job => Mutex::new(answer(call, &old, job)?),
+        job => Mutex::new(reply_or_raise(call, &old, job)?),
     };
     let diff = Diff { old, job };
     // Often one slice is enough. Otherwise the job becomes a resource.
@@ -119,7 +119,7 @@ fn slice(call: &Call<'_>, diff: &Diff, mut found: Word) -> Result<(Step, Word), 
         // Differences have no order, so each is put in front.
         found = call.heap.cell(word, found);
     });
-    let step = answer(call, &diff.old, step)?;
+    let step = reply_or_raise(call, &diff.old, step)?;
     if step == Step::Done {
         call.spent(budget.spent());
     }

@@ -38,9 +38,9 @@ pub static PROGRAMS: Registered<Program> = Registered::new();
 pub static PREPARED: Registered<Prepared> = Registered::new();
 
 /// What a program asks about its host: the calling process and the node. Most programs ask nothing.
-pub struct Surroundings(Option<(Term, larder_term::Atom)>);
+pub struct CallerContext(Option<(Term, larder_term::Atom)>);
 
-impl Surroundings {
+impl CallerContext {
     /// Those of the running call, if the program asks for them.
     pub fn new(call: &Call<'_>, program: &Program) -> Result<Self, Raise> {
         if !program.asks_context() {
@@ -48,12 +48,12 @@ impl Surroundings {
         }
         let me = super::options::owned(call, call.self_pid().pid)?;
         let node = node::look_here(call.env).name.name;
-        Ok(Surroundings(Some((me, node))))
+        Ok(CallerContext(Some((me, node))))
     }
 
     /// None: for a scan without a program.
     pub fn none() -> Self {
-        Surroundings(None)
+        CallerContext(None)
     }
 
     /// The same as a context for running the program.
@@ -395,7 +395,7 @@ pub fn is_compiled(call: &Call<'_>) -> Reply {
 pub fn run(call: &Call<'_>) -> Reply {
     let program = PROGRAMS.get(call.env, call.args[1]).ok_or(BADARG)?;
     // What doesn't depend on the term is computed once for all of them.
-    let around = Surroundings::new(call, program)?;
+    let caller = CallerContext::new(call, program)?;
     let mut scratch = Scratch::default();
     let mut budget = Budget::slice();
     let (mut rest, mut done) = (call.args[0], call.args[2]);
@@ -406,7 +406,7 @@ pub fn run(call: &Call<'_>) -> Reply {
             .encode(|out| encode::term(call.env, tuple, out))
             .map_err(|_| BADARG)?;
         let row = buffer.term().ok_or(BADARG)?;
-        let result = match program.run_term(row, &around.context(), &mut scratch) {
+        let result = match program.run_term(row, &caller.context(), &mut scratch) {
             Some(Outcome::Object) => Some(tuple),
             Some(Outcome::Term(term)) => Some(decode::term(&call.heap, term)),
             None => None,
@@ -435,9 +435,9 @@ pub fn test(call: &Call<'_>) -> Reply {
     let program = program(call, call.args[1], None)?;
     // The row is encoded as a stored term would be.
     let row = taken(call, call.args[0])?;
-    let around = Surroundings::new(call, &program)?;
+    let caller = CallerContext::new(call, &program)?;
     let mut scratch = Scratch::default();
-    let outcome = program.run_term(row.term().ok_or(BADARG)?, &around.context(), &mut scratch);
+    let outcome = program.run_term(row.term().ok_or(BADARG)?, &caller.context(), &mut scratch);
     Ok(match outcome {
         Some(Outcome::Object) => call.tuple(&[atoms::OK.word(), call.args[0]]),
         Some(Outcome::Term(term)) => {

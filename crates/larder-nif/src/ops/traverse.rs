@@ -1,11 +1,11 @@
 //! Traversals by key, folds, and slots.
 
 use super::select;
-use super::single::{report, spend, with_key, Shown};
+use super::single::{report, spend, with_key, ResultTerms};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, answer, asker, natural, who};
+use crate::tables::{self, asker, natural, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{Direction, Error, FoldChunk, Local, Slot, Stamp, Stored, StoredKey, Table};
@@ -25,7 +25,7 @@ fn step(
     // Without a key, nothing has to be encoded.
     if !from_key {
         let stepped = go(local, None);
-        return answer(call, table, stepped);
+        return reply_or_raise(call, table, stepped);
     }
     check_start(call, table)?;
     with_key(call, table, call.args[1], |key| {
@@ -33,7 +33,7 @@ fn step(
             // If the traversal can't continue from the key, the error is a bad argument without a
             // cause.
             Err(Error::BadKey) => Err(BADARG),
-            other => answer(call, table, other),
+            other => reply_or_raise(call, table, other),
         }
     })
 }
@@ -43,7 +43,7 @@ fn step(
 fn check_start(call: &Call<'_>, table: &Arc<Table>) -> Result<(), Raise> {
     // It marks the end, so a traversal doesn't continue from it.
     if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
-        answer(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(who(call)))?;
         return Err(BADARG);
     }
     Ok(())
@@ -144,14 +144,14 @@ pub fn prev_lookup(call: &Call<'_>) -> Reply {
 /// A key and its objects.
 struct KeyAndObjects<'c> {
     key: Word,
-    objects: Shown<'c>,
+    objects: ResultTerms<'c>,
 }
 
 impl<'c> KeyAndObjects<'c> {
     fn new(call: &'c Call<'_>) -> Self {
         KeyAndObjects {
             key: atoms::END_OF_TABLE.word(),
-            objects: Shown::new(call),
+            objects: ResultTerms::new(call),
         }
     }
 
@@ -203,7 +203,7 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
 /// chunk was read.
 pub fn fold_holds(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        answer(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(who(call)))?;
         Ok(boolean(table.is_unchanged(stamp(call.args[1])?)))
     })
 }
@@ -218,7 +218,7 @@ fn stamp(word: Word) -> Result<Stamp, Raise> {
 /// of the next call.
 fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -> Reply {
     let direction = select::direction(call.args[1]);
-    let mut shown = Shown::new(call);
+    let mut shown = ResultTerms::new(call);
     // In a bag, `firsts` has where the objects of each key begin.
     let mut firsts: SmallVec<[usize; 32]> = SmallVec::new();
     let unique = table.kind().is_unique();
@@ -228,7 +228,7 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
         }
         shown.object(object);
     });
-    let FoldChunk { stamp, next } = answer(call, table, step)?;
+    let FoldChunk { stamp, next } = reply_or_raise(call, table, step)?;
     let words = shown.words();
     spend(call, words.len());
     // A set has one object for each key, so the list is flat.
@@ -254,9 +254,9 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
 /// slot(Table, I) -> [Object] | '$end_of_table'.
 pub fn slot(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        answer(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(who(call)))?;
         let slot = natural(call.args[1])?;
-        let mut shown = Shown::new(call);
+        let mut shown = ResultTerms::new(call);
         let found = table.slot_in(local, asker(call), slot, &mut |o| shown.object(o));
         report(call, local);
         match found {

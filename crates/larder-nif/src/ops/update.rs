@@ -11,7 +11,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::ListBuilder;
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, answer, asker, who};
+use crate::tables::{self, asker, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Row, Unreadable, Writer};
@@ -229,7 +229,7 @@ pub(super) fn counter_of(
     // 1. Refuse a default that isn't a tuple before the operations are read, but after the table
     //    was found and may be written.
     if !is_row(default) {
-        return answer(call, table, table.check_write(who(call))).and(Err(BADARG));
+        return reply_or_raise(call, table, table.check_write(who(call))).and(Err(BADARG));
     }
     // 2. The engine iterates over `ops` under the leaf's lock, applies all or none, and pushes the
     // new values. `host` writes maps of more than 32 keys, which only the emulator can do.
@@ -246,9 +246,9 @@ pub(super) fn counter_of(
                 let out = &mut (&mut values, &mut host as &mut dyn MapHost);
                 let row = Some(&row);
                 let done = table.update_counter_in(local, asker(call), key, &ops, row, out);
-                answer(call, table, done).map(|()| true)
+                reply_or_raise(call, table, done).map(|()| true)
             }),
-            other => answer(call, table, other).map(|()| true),
+            other => reply_or_raise(call, table, other).map(|()| true),
         }
     })?;
     if !is_there {
@@ -345,7 +345,7 @@ pub(super) fn elements_of(
             // 4. Raise errors as `ets` does.
             Error::Position if given.iter().any(|op| op.0 == NO_PLACE) => Err(BADARG),
             Error::TableType => Err(Raise::Cause(atoms::NONE)),
-            error => answer(call, table, Err(error)),
+            error => reply_or_raise(call, table, Err(error)),
         })
     });
     spend(call, count);
@@ -355,7 +355,7 @@ pub(super) fn elements_of(
 /// Refuses `update_element` for its arguments.
 #[cold]
 fn refuse_element(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
-    answer(call, table, table.check_write(who(call)))?;
+    reply_or_raise(call, table, table.check_write(who(call)))?;
     Err(if table.kind().is_unique() {
         BADARG
     } else {

@@ -109,7 +109,7 @@ pub fn answer<R>(
     result.map_err(|error| refused(call, table, &error))
 }
 
-/// What to raise for an error of the engine; see `answer`.
+/// What to raise for an error of the engine; see `reply_or_raise`.
 #[cold]
 pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
     match error {
@@ -119,7 +119,11 @@ pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
             Raise::Again
         }
         // The caller may be the heir of an owner that has just died.
-        Error::Access | Error::NotOwner if owners::settle(call.env, table) => Raise::Again,
+        Error::Access | Error::NotOwner
+            if owners::hand_over_dead_owners_tables(call.env, table) =>
+        {
+            Raise::Again
+        }
         _ => call::raised(call, error),
     }
 }

@@ -74,7 +74,7 @@
 //!   reads or locks that leaf after (1). So it waits for the writer, and finds the writer's change.
 //! * The two sides access two words in opposite orders. The writer locks the leaf, then loads the
 //!   state word. The batch changes the state word, then loads the version of the leaf. Hence
-//!   `SeqCst` on the state word, and `after_lock`.
+//!   `SeqCst` on the state word, and `fence_after_lock`.
 //! * A writer that has settled its key revalidates the state word and `transitions`. If both are
 //!   unchanged, the same batch still holds the latch. To the next batch it is like a writer that
 //!   found the latch free, since `transitions` changes before that batch reads any leaf.

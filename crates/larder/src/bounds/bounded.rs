@@ -26,7 +26,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// A thread keeps buffers of at most this many bytes.
-const KEEP: usize = 1 << 14;
+const MAX_KEPT_CAPACITY: usize = 1 << 14;
 
 thread_local! {
     static VALUE: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
@@ -35,7 +35,7 @@ thread_local! {
 
 /// Calls `f` with the thread's buffer, emptied.
 fn with_value<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-    let is_small = |value: &Vec<u8>| value.capacity() <= KEEP;
+    let is_small = |value: &Vec<u8>| value.capacity() <= MAX_KEPT_CAPACITY;
     with_spare(&VALUE, is_small, |value| {
         value.clear();
         f(value)
@@ -398,7 +398,7 @@ impl Unique for Bounded {
             }
             with_spare(
                 &POSITION,
-                |position: &Vec<u8>| position.capacity() <= KEEP,
+                |position: &Vec<u8>| position.capacity() <= MAX_KEPT_CAPACITY,
                 |position| {
                     std::mem::swap(position, &mut batch.resume);
                     let start = match direction {

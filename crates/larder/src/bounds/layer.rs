@@ -2,7 +2,7 @@
 
 use super::clock;
 use super::quota::Quota;
-use super::stamp::{later, ObjectTimes, FAR};
+use super::stamp::{later, ObjectTimes, NEVER};
 use super::wheel::{TurnResult, Wheel};
 use crate::options::Bounds;
 use larder_index::sync::{planted, Fault, Mutex};
@@ -37,8 +37,8 @@ pub(crate) struct Arm(pub(crate) Option<u64>);
 /// The deadline that a read sets: 9/8 of `idle` from now. A read writes only if the deadline is
 /// less than `idle` away, so at most once in an eighth of `idle` for each object.
 fn idle_deadline(now: u64, idle: u64) -> u64 {
-    if idle == FAR {
-        return FAR;
+    if idle == NEVER {
+        return NEVER;
     }
     later(now, idle.saturating_add((idle / 8).max(1)))
 }
@@ -47,8 +47,8 @@ impl Layer {
     pub(crate) fn new(bounds: &Bounds, seed: &Seed, ordered: bool) -> Self {
         // No lifetime is one that never ends, so that reading it needs no distinction.
         let settings = BoundSettings {
-            ttl: AtomicU64::new(bounds.ttl.unwrap_or(FAR)),
-            idle: AtomicU64::new(bounds.idle.unwrap_or(FAR)),
+            ttl: AtomicU64::new(bounds.ttl.unwrap_or(NEVER)),
+            idle: AtomicU64::new(bounds.idle.unwrap_or(NEVER)),
         };
         Layer {
             settings: Arc::new(settings),
@@ -77,7 +77,7 @@ impl Layer {
 
     /// The bounds.
     pub(crate) fn bounds(&self) -> Bounds {
-        let time = |ms| Some(ms).filter(|&ms| ms != FAR);
+        let time = |ms| Some(ms).filter(|&ms| ms != NEVER);
         Bounds {
             ttl: time(self.ttl()),
             idle: time(self.idle()),
@@ -96,8 +96,8 @@ impl Layer {
     pub(crate) fn set(&self, bounds: &Bounds) {
         // Ordering: Relaxed; a concurrent write uses the old bounds or the new ones.
         let BoundSettings { ttl, idle } = &*self.settings;
-        ttl.store(bounds.ttl.unwrap_or(FAR), Ordering::Relaxed);
-        idle.store(bounds.idle.unwrap_or(FAR), Ordering::Relaxed);
+        ttl.store(bounds.ttl.unwrap_or(NEVER), Ordering::Relaxed);
+        idle.store(bounds.idle.unwrap_or(NEVER), Ordering::Relaxed);
         if let Some(quota) = self.quota() {
             quota.set(&bounds.limits.unwrap_or_default());
         }
@@ -135,13 +135,13 @@ impl Layer {
         ttl: Option<u64>,
     ) -> (ObjectTimes, Arm) {
         let hard = match ttl.unwrap_or_else(|| self.ttl()) {
-            FAR => FAR,
+            NEVER => NEVER,
             ms => later(now, ms),
         };
         let deadline = hard.min(idle_deadline(now, self.idle()));
         // Ordering: Relaxed. A thread that reads this object after its entry was unlocked sees
         // this, too.
-        if deadline != FAR && !self.has_deadlines.load(Ordering::Relaxed) {
+        if deadline != NEVER && !self.has_deadlines.load(Ordering::Relaxed) {
             self.has_deadlines.store(true, Ordering::Relaxed);
         }
         Self::armed(old, deadline, hard)
@@ -150,7 +150,7 @@ impl Layer {
     fn armed(old: Option<ObjectTimes>, deadline: u64, hard: u64) -> (ObjectTimes, Arm) {
         // A timer that fires earlier is enough: when it fires, it is armed again for the deadline.
         // So an extended deadline needs no new timer.
-        let there = old.map_or(FAR, |old| old.armed);
+        let there = old.map_or(NEVER, |old| old.armed);
         let (armed, arm) = if there <= deadline {
             (there, None)
         } else {
@@ -168,7 +168,7 @@ impl Layer {
     #[inline]
     pub(crate) fn touched(&self, now: u64, stamp: ObjectTimes) -> Option<ObjectTimes> {
         let idle = self.idle();
-        if idle == FAR || stamp.deadline >= stamp.hard || stamp.deadline - now >= idle {
+        if idle == NEVER || stamp.deadline >= stamp.hard || stamp.deadline - now >= idle {
             return None;
         }
         let deadline = stamp.hard.min(idle_deadline(now, idle));
@@ -198,7 +198,7 @@ impl Layer {
         // The deadline was extended since the timer was added. Arm the object again, with this
         // timer taken as gone.
         let none = ObjectTimes {
-            armed: FAR,
+            armed: NEVER,
             ..stamp
         };
         let (stamp, arm) = Self::armed(Some(none), stamp.deadline, stamp.hard);

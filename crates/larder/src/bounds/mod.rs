@@ -71,5 +71,5 @@ pub use clock::advance as advance_clock;
 pub(crate) use clock::now;
 pub(crate) use layer::{Due, Layer};
 pub(crate) use quota::{weight, weight_of_stamped, Quota, SpaceNeeded};
-pub(crate) use stamp::{object_of, ObjectTimes, FAR};
+pub(crate) use stamp::{object_of, ObjectTimes, NEVER};
 pub(crate) use wheel::{timers, TurnResult};

@@ -19,14 +19,14 @@ const TIME: usize = 5;
 pub(crate) const LEN: usize = 2 + 3 * TIME;
 
 /// The latest time, which stands for "never".
-pub(crate) const FAR: u64 = (1 << (8 * TIME)) - 1;
+pub(crate) const NEVER: u64 = (1 << (8 * TIME)) - 1;
 
 /// The times of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectTimes {
     /// The time from which on the object is expired.
     pub(crate) deadline: u64,
-    /// The time of its timer; `FAR` if it has none.
+    /// The time of its timer; `NEVER` if it has none.
     pub(crate) armed: u64,
     /// The latest deadline that reads may set.
     pub(crate) hard: u64,
@@ -78,7 +78,7 @@ impl ObjectTimes {
 /// The time `ms` milliseconds after `now`.
 #[inline]
 pub(crate) fn later(now: u64, ms: u64) -> u64 {
-    now.saturating_add(ms).min(FAR)
+    now.saturating_add(ms).min(NEVER)
 }
 
 /// The object in a value.
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_stamp_comes_back_and_is_a_term() {
-        for times in [[1, 2, 3], [FAR; 3], [0, FAR, 1 << 39]] {
+        for times in [[1, 2, 3], [NEVER; 3], [0, NEVER, 1 << 39]] {
             let [deadline, armed, hard] = times;
             let stamp = ObjectTimes {
                 deadline,
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn no_time_is_later_than_far() {
-        assert_eq!(later(1, u64::MAX), FAR);
+        assert_eq!(later(1, u64::MAX), NEVER);
         assert_eq!(later(5, 7), 12);
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! 1. Plan the program by the key (`scan::cursor`). If it fixes keys, no index is considered.
 //! 2. For each index, compute the ranges of the entries of rows that can match the program, and
-//!    count the entries in them. Up to `FEW` are counted one by one, more by the tree's ranks.
+//!    count the entries in them. Up to `COUNTED_SINGLY` are counted one by one, more by the tree's
+//!    ranks.
 //! 3. Use the index with the fewest entries, if that costs less than the scan.
 //!
 //! # Candidates
@@ -43,7 +44,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// The number of entries that are counted one by one.
-const FEW: u64 = 64;
+const COUNTED_SINGLY: u64 = 64;
 
 /// How often candidates are gathered before the table is scanned instead.
 const TRIES: u32 = 3;
@@ -175,7 +176,7 @@ fn rank<'i>(
 
 /// Step 3: whether reading the rows of `count` entries costs less than the scan.
 fn is_better(store: &Store, count: u64, limit: Option<usize>, by_key: bool) -> bool {
-    if count <= FEW {
+    if count <= COUNTED_SINGLY {
         return true;
     }
     // The scan would be that of a range of keys. The number of its rows isn't known.
@@ -200,7 +201,7 @@ fn count(entries: &Entries, ranges: &[EntryRange], guard: &Guard) -> u64 {
     for range in ranges {
         let start = range.low().map_or(Start::Edge, Start::At);
         // First read a few entries. That is the cheapest way if there are no more.
-        batch.want = FEW as usize + 1;
+        batch.want = COUNTED_SINGLY as usize + 1;
         batch.until = range.until(Vec::new());
         entries
             .tree

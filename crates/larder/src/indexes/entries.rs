@@ -36,7 +36,7 @@ const READY: u8 = 1;
 const BROKEN: u8 = 2;
 
 /// Entries of at most this many bytes are freed by the thread that drops them.
-const SMALL: usize = 1 << 14;
+const FREE_INLINE_BYTES: usize = 1 << 14;
 
 /// One index of a table.
 pub(crate) struct Entries {
@@ -355,7 +355,7 @@ impl Entries {
 impl Drop for Entries {
     fn drop(&mut self) {
         let bytes = self.tree.memory();
-        if bytes > SMALL {
+        if bytes > FREE_INLINE_BYTES {
             // Entries have no handles, so only memory has to be freed.
             let tree = Arc::clone(&self.tree);
             reaper::bits(bytes, move || {

@@ -64,14 +64,14 @@ thread_local! {
 }
 
 /// Buffers that together have more bytes than this are dropped.
-const KEEP: usize = 64 << 10;
+const MAX_KEPT_CAPACITY: usize = 64 << 10;
 
 /// Calls `f` with the thread's buffers.
 pub(super) fn with_working<R>(f: impl FnOnce(&mut Working) -> R) -> R {
     let is_small = |own: &BoxedWorking| {
         let values = own.old.bytes.capacity() + own.new.bytes.capacity();
         let rows = own.row.plain.capacity() + own.row.plain_new.capacity();
-        values + rows + own.position.capacity() <= KEEP
+        values + rows + own.position.capacity() <= MAX_KEPT_CAPACITY
     };
     with_spare(&WORKING, is_small, |own: &mut BoxedWorking| f(own))
 }

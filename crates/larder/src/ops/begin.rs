@@ -83,7 +83,7 @@ pub(crate) enum Intent {
 /// word (or a flag), and then reads leaves. So either this thread sees that change, or the other
 /// thread sees this thread's lock and waits for it.
 #[inline]
-pub(crate) fn after_lock() {
+pub(crate) fn fence_after_lock() {
     // Ordering: the lock is taken by a locked read-modify-write, which on x86-64 is a full barrier
     // already; elsewhere a fence makes it one. Pairs with the `SeqCst` change of the state word (or
     // the fixation's flag) that comes before the other side's reading of leaves.
@@ -101,7 +101,7 @@ impl Table {
     #[inline]
     pub(crate) fn begin<'g>(&self, guard: &'g Guard) -> Result<Operation<'g>, Error> {
         self.begin_unlatched(guard)
-            .ok_or_else(|| self.why_refused(guard))
+            .ok_or_else(|| self.begin_error(guard))
     }
 
     /// Begins an operation on one key, which may run while a list is being inserted.
@@ -138,7 +138,7 @@ impl Table {
 
     /// The error of an operation that couldn't begin.
     #[cold]
-    fn why_refused(&self, guard: &Guard) -> Error {
+    fn begin_error(&self, guard: &Guard) -> Error {
         let state = self.state.load(guard);
         match state.get() {
             // The latch may have been released by now. Then the caller's retry succeeds.
@@ -170,7 +170,7 @@ impl Table {
         // The lock was acquired before the loads below. If another thread acquires the latch, fixes
         // the table or arms the stamp after these loads, it waits for our lock before it reads this
         // leaf, and sees the change.
-        after_lock();
+        fence_after_lock();
         self.changes.note();
         if op.admission != Admission::UNLATCHED {
             return self.revalidate_beside_batch(op);

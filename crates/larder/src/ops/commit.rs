@@ -32,7 +32,7 @@
 //! 2. If another thread acquires the latch or replaces the store between (1) and the linearisation
 //!    point, it waits for this leaf's lock before it reads the leaf.
 
-use super::begin::{after_lock, Admission, Intent, Operation};
+use super::begin::{fence_after_lock, Admission, Intent, Operation};
 use crate::bounds::{self, object_of, Bounded, ObjectTimes};
 use crate::error::Error;
 use crate::indexes::{note_taken, taken, Claimed, Refused};
@@ -437,7 +437,7 @@ impl Table {
         old_handles.release(op);
         // Scans of a bag wait for no lock. A reader may have armed the change stamp after
         // `revalidate` and read before the change. So count the change once more.
-        after_lock();
+        fence_after_lock();
         self.changes.note();
         outcome
     }

@@ -6,8 +6,8 @@
 //! 1. A write is made as in any table. With `Evict::None` it is refused before that, if it would
 //!    exceed a limit.
 //! 2. After the write, without a lock, the thread evicts objects while there are too many. A write
-//!    of one key, or a commit, evicts at most [`MOST`] more than it has written, so that no call
-//!    pays for everything that is left. A list evicts in slices (`ListJob::evict`).
+//!    of one key, or a commit, evicts at most [`MAX_EXTRA_EVICTIONS`] more than it has written, so
+//!    that no call pays for everything that is left. A list evicts in slices (`ListJob::evict`).
 //! 3. *Choose* a victim: a key, with its heat and a fingerprint of its object.
 //! 4. Lock the entry of the victim. If the object is still the one that was chosen, and the key
 //!    wasn't used since, remove it. Otherwise choose again. The removal is a commit like any other:
@@ -34,7 +34,7 @@ use larder_index::{Guard, Previous};
 
 /// The maximum number of objects that a write evicts in addition to the number that it has written.
 /// It bounds the time that a write takes for the surplus of others.
-const MOST: usize = 256;
+const MAX_EXTRA_EVICTIONS: usize = 256;
 /// The number of successive choices that may become invalid.
 const CHOICES: usize = 8;
 /// The number of invalid choices after which the remaining candidates, which are as old, are
@@ -45,7 +45,7 @@ impl Table {
     /// (2) Called after this number of objects was written.
     #[cold]
     pub(crate) fn evict_after(&self, guard: &Guard, written: usize) {
-        self.evict_surplus(guard, written + MOST);
+        self.evict_surplus(guard, written + MAX_EXTRA_EVICTIONS);
     }
 
     /// Evicts objects while there are too many, at most this number. Returns how many were evicted.

@@ -8,7 +8,7 @@ use super::begin::{Intent, Operation};
 use super::commit::{Edit, EditBuffer, Written};
 use crate::bounds::{
     take_cause, timers, weight_of_stamped, Bounded, ChangeCause, Due, ObjectTimes, Quota,
-    TurnResult, FAR,
+    TurnResult, NEVER,
 };
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
@@ -85,7 +85,7 @@ impl Table {
                     let now = bounded.now();
                     let old = value.map(ObjectTimes::of);
                     let stamp;
-                    (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(FAR)));
+                    (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(NEVER)));
                     scratch.extend_from_slice(object.value());
                     stamp.push(scratch);
                     // An expired object counts as absent for the number of objects, but not for the
@@ -153,7 +153,7 @@ impl Table {
                     let Some(old) = live else {
                         return Ok(Change::Keep.into());
                     };
-                    let (ttl, was) = (Some(ttl.unwrap_or(FAR)), Some(ObjectTimes::of(old)));
+                    let (ttl, was) = (Some(ttl.unwrap_or(NEVER)), Some(ObjectTimes::of(old)));
                     let stamp;
                     (stamp, arm) = bounded.layer().stamp(now, was, ttl);
                     // Only the stamp changes. So no event is pushed, and the object's handles keep
@@ -191,7 +191,7 @@ impl Table {
         }
         // No deadline, one that has passed, or the time until then.
         Ok(match ObjectTimes::of(&value).deadline {
-            FAR => TimeLeft::Unlimited,
+            NEVER => TimeLeft::Unlimited,
             deadline if deadline <= now => TimeLeft::Absent,
             deadline => TimeLeft::Ms(deadline - now),
         })

@@ -40,7 +40,7 @@ const FULL_BYTES: usize = 1 << 20;
 const FULL_STORES: usize = 32;
 
 /// A store of at most this many bytes is small. It is freed in some microseconds.
-const SMALL: usize = 4 << 10;
+const SMALL_STORE_BYTES: usize = 4 << 10;
 
 const LISTS: usize = 16;
 
@@ -70,7 +70,7 @@ impl ReleaseList {
     }
 }
 
-static ALL: [CachePadded<Mutex<ReleaseList>>; LISTS] =
+static RELEASE_LISTS: [CachePadded<Mutex<ReleaseList>>; LISTS] =
     [const { CachePadded::new(Mutex::new(ReleaseList::new())) }; LISTS];
 
 /// See invariant 3.
@@ -100,7 +100,7 @@ fn my_list() -> &'static Mutex<ReleaseList> {
         // Ordering: Relaxed; any distribution of the threads will do.
         static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % LISTS);
     }
-    &ALL[MINE.with(Cell::get)]
+    &RELEASE_LISTS[MINE.with(Cell::get)]
 }
 
 /// Calls `put` with a list, to add counts whose handles have been unlinked. Returns `true` if
@@ -114,7 +114,7 @@ pub(crate) fn add_store(
     guard: &Guard,
     store: Retired<dyn Reaped>,
 ) -> Result<bool, Retired<dyn Reaped>> {
-    if store.memory() > SMALL {
+    if store.memory() > SMALL_STORE_BYTES {
         return Err(store);
     }
     Ok(on_list(guard, |list| list.stores.push(store)))
@@ -151,7 +151,7 @@ fn release_later(list: ReleaseList, guard: &Guard) {
 
 /// Defers the release of all lists that are not empty. The reaper calls this each time it comes by.
 pub(crate) fn sweep() {
-    for list in &ALL {
+    for list in &RELEASE_LISTS {
         // Unlock the list at once, and pin the epoch after that. Everything on the list was
         // unlinked before this pin (invariant 2). A pin may run deferred calls, which must not
         // happen under a lock.

@@ -56,7 +56,7 @@ pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// The least number of entries that is read at a time. If few results are wanted, more entries may
 /// be needed to find them.
-const FEW: usize = 16;
+const MIN_BATCH: usize = 16;
 
 /// The path of a scan; see the module.
 enum Path {
@@ -249,7 +249,11 @@ impl Cursor {
         (wanted, any_order): (usize, bool),
         batch: &mut Batch,
     ) -> usize {
-        batch.want = if wanted == 0 { 0 } else { wanted.max(FEW) };
+        batch.want = if wanted == 0 {
+            0
+        } else {
+            wanted.max(MIN_BATCH)
+        };
         loop {
             batch.clear();
             // Once the place is behind the batch in which the scan stopped, there is nothing left
@@ -293,7 +297,7 @@ impl Cursor {
                     std::mem::swap(&mut batch.until, far);
                     op.store.index.scan(op.guard, start, self.direction, batch);
                     std::mem::swap(&mut batch.until, far);
-                    cut(batch, far, self.direction);
+                    truncate_beyond(batch, far, self.direction);
                     self.go_behind(batch);
                 }
                 Path::Full => {
@@ -597,7 +601,7 @@ fn under_key(
         Index::Multi(ix) => {
             // Limit the read: entries of later keys would be copied for nothing.
             if *place == CursorPlace::Begin && batch.want == 0 {
-                batch.want = FEW;
+                batch.want = MIN_BATCH;
             }
             let mut first = Vec::new();
             ix.first_position(indexed, &mut first);
@@ -634,7 +638,7 @@ fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direct
 }
 
 /// Drops the entries beyond the far bound of a range. If there are any, the batch is the last one.
-fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
+fn truncate_beyond(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
     // Bounds are compared with keys, which are positions in key order.
     let beyond = |key: &[u8]| match (far, direction) {
         (Bound::Unbounded, _) => false,

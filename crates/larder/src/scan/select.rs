@@ -18,16 +18,8 @@ use crate::stored::Stored;
 use crate::table::Table;
 use larder_index::Direction;
 use larder_term::object::ObjectView;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Whether a scan continues after a row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Go {
-    /// It continues with the next row.
-    On,
-    /// It pauses behind this row.
-    Pause,
-}
 
 /// The state of a scan between slices.
 pub(crate) struct Scan {
@@ -65,7 +57,7 @@ impl Scan {
         &mut self,
         budget: &mut Budget,
         (wanted, any_order): (usize, bool),
-        mut row: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> Go,
+        mut row: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> ControlFlow<()>,
     ) -> Result<Step, Error> {
         let Scan {
             table,
@@ -100,9 +92,9 @@ impl Scan {
             // meanwhile.
             for i in 0..usable {
                 let (key, value) = batch.entry(i);
-                let go = row(program, Stored::new(key, value, keypos, plain), scratch);
+                let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
                 // (4) Pause behind this row, if the caller wants to or the budget is used up.
-                if !budget.spend(cost(weight, value)) || go == Go::Pause {
+                if !budget.spend(cost(weight, value)) || flow.is_break() {
                     if i + 1 < usable {
                         cursor.stop(table, &op, batch, i + 1);
                     }
@@ -283,14 +275,14 @@ impl SelectJob {
         let wanted = (limit.unwrap_or(0), limit.is_none());
         let step = self.scan.rows(budget, wanted, |program, stored, scratch| {
             if !found(program, stored, scratch) {
-                return Go::On;
+                return ControlFlow::Continue(());
             }
             // The result has been passed on already. This only decides whether to go on.
             full = use_one(limit);
             if full {
-                Go::Pause
+                ControlFlow::Break(())
             } else {
-                Go::On
+                ControlFlow::Continue(())
             }
         })?;
         // The limit may have been reached with the last object. The next call finds that nothing is

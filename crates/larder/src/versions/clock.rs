@@ -32,7 +32,7 @@ each_thread! {
 /// Increments the clock, and returns the new number.
 pub(crate) fn draw() -> u64 {
     // Ordering: SeqCst. A snapshot draws its number and then reads leaves; a writer locks a leaf
-    // and then reads the clock: one of the two sees the other (see `begin::after_lock`).
+    // and then reads the clock: one of the two sees the other (see `begin::fence_after_lock`).
     CLOCK.fetch_add(1, Ordering::SeqCst) + 1
 }
 

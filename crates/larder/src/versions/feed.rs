@@ -61,7 +61,7 @@ use std::sync::Arc;
 const MOST_TOGETHER: u64 = 500;
 
 /// If more events than this are dropped at once, they are freed by the reaper.
-const FEW: usize = 1_000;
+const FREED_INLINE: usize = 1_000;
 
 /// Called when there may be events for a follower that has found none. The writing thread may hold
 /// locks of keys. So a waker must neither call the table nor block.
@@ -482,7 +482,7 @@ impl TableFeed {
         self.note(&queue);
         drop(queue);
         // Many events take long to free. The reaper does it, without the queue's lock.
-        if dropped.len() > FEW {
+        if dropped.len() > FREED_INLINE {
             reaper::call(move || drop(dropped));
         }
         is_last

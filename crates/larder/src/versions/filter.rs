@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 const PART: usize = 512;
 
 /// The maximum number of parts: 2 MiB.
-const MOST: usize = 512;
+const MAX_PARTS: usize = 512;
 
 /// A part is allocated when one of its bits is first set. So no writer waits until all parts are
 /// cleared.
@@ -25,7 +25,10 @@ impl Filter {
     /// Makes a filter for an index with this number of entries: about a bit for each, and at least
     /// some thousand.
     pub(super) fn new(entries: usize) -> Self {
-        let parts = entries.div_ceil(PART * 64).next_power_of_two().min(MOST);
+        let parts = entries
+            .div_ceil(PART * 64)
+            .next_power_of_two()
+            .min(MAX_PARTS);
         Filter((0..parts).map(|_| OnceLock::new()).collect())
     }
 

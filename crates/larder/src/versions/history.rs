@@ -74,7 +74,10 @@ const PENDING: u64 = u64::MAX;
 const LARGE: usize = 1 << 16;
 
 /// An undo index of at most this number of bytes is freed by the thread that drops it.
-const SMALL: usize = 4096;
+const FREE_INLINE_BYTES: usize = 4096;
+
+/// A thread's buffer of more bytes than this is dropped.
+const MAX_KEPT_CAPACITY: usize = 4096;
 
 thread_local! {
     static RECORD: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
@@ -88,7 +91,7 @@ each_thread! {
 
 /// Calls `f` with the thread's buffer, emptied.
 pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-    let is_small = |record: &Vec<u8>| record.capacity() <= SMALL;
+    let is_small = |record: &Vec<u8>| record.capacity() <= MAX_KEPT_CAPACITY;
     with_spare(&RECORD, is_small, |record| {
         record.clear();
         f(record)
@@ -607,7 +610,7 @@ pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(
 impl Drop for History {
     fn drop(&mut self) {
         // If the store was replaced, its objects were kept for the snapshots until now.
-        if self.store.is_last() && self.store.memory() > SMALL {
+        if self.store.is_last() && self.store.memory() > FREE_INLINE_BYTES {
             reaper::free_unread(self.store.plain());
         }
         // A reader of the versions holds the history, so there are no readers any more.
@@ -625,7 +628,7 @@ impl Drop for History {
                     }
                 })
         };
-        if bytes <= SMALL {
+        if bytes <= FREE_INLINE_BYTES {
             while !free() {}
         } else {
             reaper::bits(bytes, free);

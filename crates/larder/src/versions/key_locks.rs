@@ -21,7 +21,7 @@ const WRITE: u8 = 1;
 /// Held by a commit.
 const COMMIT: u8 = 2;
 
-static ALL: [AtomicU8; LOCKS] = [const { AtomicU8::new(FREE) }; LOCKS];
+static KEY_LOCKS: [AtomicU8; LOCKS] = [const { AtomicU8::new(FREE) }; LOCKS];
 
 /// A lock, as its index in the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ impl KeyLock {
     }
 
     fn word(self) -> &'static AtomicU8 {
-        &ALL[usize::from(self.0)]
+        &KEY_LOCKS[usize::from(self.0)]
     }
 
     fn lock(self, state: u8) {

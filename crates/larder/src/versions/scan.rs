@@ -18,7 +18,7 @@ use std::cell::Cell;
 const MOST: usize = 512;
 
 /// The number of overrides that are read together, once there is one.
-const FEW: usize = 16;
+const MIN_BATCH: usize = 16;
 
 /// The place of a key that was not found.
 const NOWHERE: Span = usize::MAX..usize::MAX;
@@ -95,7 +95,7 @@ struct MergeBuffers {
 struct BoxedSpare(Box<MergeBuffers>);
 
 /// A thread keeps buffers of at most this many bytes.
-const KEEP: usize = 256 << 10;
+const MAX_KEPT_CAPACITY: usize = 256 << 10;
 
 thread_local! {
     static SPARE: Cell<Option<BoxedSpare>> = const { Cell::new(None) };
@@ -103,7 +103,7 @@ thread_local! {
 
 impl MergeBuffers {
     fn is_small(&self) -> bool {
-        self.read.bytes.capacity() + self.bytes.capacity() <= KEEP
+        self.read.bytes.capacity() + self.bytes.capacity() <= MAX_KEPT_CAPACITY
     }
 
     /// The place at which the search for a key begins: a hash, whose low bits are used.
@@ -220,7 +220,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
         if let Some(cut) = cut {
             (batch.resume, batch.done) = (cut, false);
-            self.cut_batch(direction, batch, &mut spare.position);
+            self.truncate_batch(direction, batch, &mut spare.position);
         }
         // (3)
         spare.fill_slots(&self.overrides);
@@ -347,7 +347,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 return None;
             }
             // Where there is one, there are often others.
-            read.want = FEW;
+            read.want = MIN_BATCH;
             std::mem::swap(resume, &mut read.resume);
             next = match direction {
                 Direction::Forward => Start::At(resume),
@@ -358,7 +358,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
 
     /// Drops the entries of an ordered batch that are behind its `resume`.
     #[cold]
-    fn cut_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
+    fn truncate_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
         let resume = std::mem::take(&mut batch.resume);
         let range = self.range(Start::Edge, direction, Some(&resume));
         // Entries ascend in the direction of the scan, so the first one behind the end is found by

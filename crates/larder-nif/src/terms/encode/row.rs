@@ -98,12 +98,12 @@ impl<'p> Row<'p> {
     /// Passes the counts of the handles on to whoever has stored the object, and returns whether
     /// there are any. The bytes stay as they are.
     #[inline]
-    pub fn give_up(&self) -> bool {
+    pub fn hand_over_counts(&self) -> bool {
         self.value.handles.take()
     }
 
     /// Takes back the counts that were given up, because the object was not stored.
-    pub fn take_back(&self) {
+    pub fn reclaim_counts(&self) {
         self.value.handles.set(true);
     }
 

@@ -20,7 +20,7 @@ use std::cell::Cell;
 const FLAT_KEY: usize = 96;
 
 /// Larger buffers are dropped.
-const KEEP: usize = 64 << 10;
+const MAX_KEPT_CAPACITY: usize = 64 << 10;
 
 /// The buffers with which a thread writes keys and objects.
 #[derive(Default)]
@@ -40,7 +40,7 @@ fn with_buffers<R>(f: impl FnOnce(&mut TypedBuffers) -> R) -> R {
     let mut buffers = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = f(&mut buffers);
     let memory = buffers.term.capacity() + buffers.key.capacity() + buffers.object.capacity();
-    if memory <= KEEP {
+    if memory <= MAX_KEPT_CAPACITY {
         buffers.object.clear();
         // A thread that is ending keeps no buffer.
         let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));

@@ -4,9 +4,10 @@ use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::programs::{Context, Program};
-use crate::scan::select::{Go, Scan, SelectJob};
+use crate::scan::select::{Scan, SelectJob};
 use crate::table::Table;
 use larder_index::Direction;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Table {
@@ -85,7 +86,7 @@ impl CountJob {
                 let is_true =
                     program.is_none_or(|program| program.is_true(&stored.view(), context, scratch));
                 *count += u64::from(is_true);
-                Go::On
+                ControlFlow::Continue(())
             })
     }
 
