@@ -35,7 +35,7 @@ fn with_owner_there<R>(
 ) -> Result<R, Raise> {
     tables::with(call, id, |table| {
         // The owner has just ended. The call is repeated when its tables have been passed on.
-        if owners::hand_over_dead_owners_tables(call.env, table) {
+        if owners::end_dead_owner(call.env, table) {
             return Err(Raise::Again);
         }
         f(table)

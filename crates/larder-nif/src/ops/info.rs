@@ -52,9 +52,7 @@ pub fn huge_pages(call: &Call<'_>) -> Reply {
 fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
     let found = tables::with(call, call.args[0], |table| {
         // The caller is alive.
-        if table.owner() != tables::who(call)
-            && owners::hand_over_dead_owners_tables(call.env, table)
-        {
+        if table.owner() != tables::who(call) && owners::end_dead_owner(call.env, table) {
             // The owner has died, and the table is being deleted, or passed on. Answer as of
             // afterwards.
             return Err(Raise::Again);
@@ -165,14 +163,14 @@ fn heir(call: &Call<'_>, table: &Table) -> Word {
 fn fixation(call: &Call<'_>, table: &Table) -> Result<Option<Fixed>, Raise> {
     // Processes that have ended don't count. If there was one, its fixation has been released now,
     // and the call begins again.
-    if drop_dead_fixers(call, table) {
+    if end_dead_fixers(call, table) {
         return Err(Raise::Again);
     }
     Ok(table.fixed())
 }
 
 /// Ends owners that have fixed the table and whose processes have ended.
-fn drop_dead_fixers(call: &Call<'_>, table: &Table) -> bool {
+fn end_dead_fixers(call: &Call<'_>, table: &Table) -> bool {
     let mut gone: Vec<OwnerId> = table.fixers();
     gone.retain(|&owner| !owners::is_alive(call.env, owners::pid(owner)));
     with_env(call.env, || {

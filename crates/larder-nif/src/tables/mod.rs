@@ -101,7 +101,7 @@ pub fn get_all(
 /// start again: if a list batch is in the way, after helping it for a slice; if the table's owner
 /// has died, after its tables have gone to their heirs.
 #[inline]
-pub fn answer<R>(
+pub fn reply_or_raise<R>(
     call: &Call<'_>,
     table: &Arc<Table>,
     result: Result<R, Error>,
@@ -119,11 +119,7 @@ pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
             Raise::Again
         }
         // The caller may be the heir of an owner that has just died.
-        Error::Access | Error::NotOwner
-            if owners::hand_over_dead_owners_tables(call.env, table) =>
-        {
-            Raise::Again
-        }
+        Error::Access | Error::NotOwner if owners::end_dead_owner(call.env, table) => Raise::Again,
         _ => call::raised(call, error),
     }
 }

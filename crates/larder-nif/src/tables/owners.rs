@@ -202,9 +202,9 @@ impl Drop for Guard {
     }
 }
 
-/// If the table's owner has ended and the engine doesn't know yet, ends the owner, which hands its
-/// tables over to their heirs. Returns whether that was the case.
-pub fn hand_over_dead_owners_tables(env: *mut Env, table: &Table) -> bool {
+/// If the table's owner has ended and the engine doesn't know yet, ends the owner. Returns whether
+/// that was the case.
+pub fn end_dead_owner(env: *mut Env, table: &Table) -> bool {
     // Read the owner first. If the table is passed on meanwhile, its new owner is alive.
     let owner = table.owner();
     let gone = table.is_alive() && !is_alive(env, pid(owner));
@@ -217,7 +217,7 @@ pub fn hand_over_dead_owners_tables(env: *mut Env, table: &Table) -> bool {
 /// Whether a living process has a table of this name. If an owner has ended, its tables are passed
 /// on or dropped first. A table that is just being dropped may keep its name for a moment.
 pub fn holds_name(env: *mut Env, name: Atom) -> bool {
-    let holds = |table: &Arc<Table>| !hand_over_dead_owners_tables(env, table) && table.is_alive();
+    let holds = |table: &Arc<Table>| !end_dead_owner(env, table) && table.is_alive();
     ENGINE.with_named(name, holds) == Some(true)
 }
 
