@@ -17,7 +17,7 @@
 //! Several stores may share the same objects. Each of them holds a reference to one `Contents`. The
 //! one that drops the last reference frees the objects.
 
-use crate::bounds::{self, weight, Bounded, Layer, Quota, SpaceNeeded};
+use crate::bounds::{self, weight, BoundState, Bounded, Quota, SpaceNeeded};
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::index::Index;
@@ -41,7 +41,7 @@ pub(crate) struct Layers {
     /// in a watched table.
     pub(crate) locks: bool,
     /// The table's bounds.
-    pub(crate) bounds: Option<Arc<Layer>>,
+    pub(crate) bounds: Option<Arc<BoundState>>,
 }
 
 /// An index and the number of its objects.
@@ -97,7 +97,7 @@ impl Store {
         let mut store = Self::bare(options, seed);
         if indexes.is_some() || options.bounds.is_some() {
             let bounds = options.bounds.as_ref().map(|bounds| {
-                let layer = Layer::new(bounds, seed, options.kind.is_ordered());
+                let layer = BoundState::new(bounds, seed, options.kind.is_ordered());
                 Arc::new(layer)
             });
             store.wrap(Layers {
@@ -184,7 +184,7 @@ impl Store {
             self.index = versions::wrap_watched(self.index.share(), history, layers.locks);
         }
         // Only a table with limits refuses a write for want of room.
-        let has_quota = |layer: &Arc<Layer>| layer.quota().is_some();
+        let has_quota = |layer: &Arc<BoundState>| layer.quota().is_some();
         self.has_limit |= layers.bounds.as_ref().is_some_and(has_quota);
         self.may_refuse |= self.has_limit;
         let bounded = layers.bounds.as_ref().and_then(|layer| {
@@ -260,7 +260,7 @@ impl Store {
     }
 
     /// The table's bounds.
-    pub(crate) fn layer(&self) -> Option<&Arc<Layer>> {
+    pub(crate) fn layer(&self) -> Option<&Arc<BoundState>> {
         self.layers().bounds.as_ref()
     }
 

@@ -179,7 +179,7 @@ impl ListBatch {
                 }
             }
             // A write that began before the batch has a claim. It will be over soon.
-            Err(Refused::Unsettled) => give_way(),
+            Err(Refused::Undecided) => give_way(),
         }
         false
     }

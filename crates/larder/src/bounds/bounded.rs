@@ -8,7 +8,7 @@
 
 use super::candidates::Victim;
 use super::change_cause::{set_cause, ChangeCause};
-use super::layer::{Arm, Due, Layer};
+use super::layer::{BoundState, PendingTimer, TimerAction};
 use super::quota::{weight_of_stamped, Growth, Quota};
 use super::stamp::{self, object_of, ObjectTimes};
 use crate::counters::Counter;
@@ -48,31 +48,31 @@ pub(crate) struct Bounded {
     below: Arc<dyn Unique>,
     /// The index of the objects, without layers that keep versions or maintain secondary indexes.
     plain: Arc<dyn Unique>,
-    layer: Arc<Layer>,
+    layer: Arc<BoundState>,
     count: Arc<Counter>,
     /// Whether the index below keeps versions and pushes events.
-    watched: bool,
+    is_watched: bool,
     /// In a view: the time at which it decides what is expired. `None` in a table, which uses the
     /// current time.
-    at: Option<u64>,
+    fixed_time: Option<u64>,
 }
 
 impl Bounded {
-    /// Wraps the index `below`; `plain` is the index of the objects. `watched` says that `below`
+    /// Wraps the index `below`; `plain` is the index of the objects. `is_watched` says that `below`
     /// keeps versions and pushes events.
     pub(crate) fn new(
         (below, plain): (Arc<dyn Unique>, Arc<dyn Unique>),
-        layer: Arc<Layer>,
+        layer: Arc<BoundState>,
         count: Arc<Counter>,
-        watched: bool,
+        is_watched: bool,
     ) -> Self {
         Bounded {
             below,
             plain,
             layer,
             count,
-            watched,
-            at: None,
+            is_watched,
+            fixed_time: None,
         }
     }
 
@@ -88,25 +88,25 @@ impl Bounded {
     }
 
     /// The shared state of all indexes of these objects.
-    pub(crate) fn layer(&self) -> &Arc<Layer> {
+    pub(crate) fn layer(&self) -> &Arc<BoundState> {
         &self.layer
     }
 
     /// The time with which a write decides what is expired.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
-        self.at.unwrap_or_else(|| self.layer.now())
+        self.fixed_time.unwrap_or_else(|| self.layer.now())
     }
 
     /// The time with which a read that begins now decides what is expired.
     #[inline]
     fn read_time(&self) -> u64 {
-        self.at.unwrap_or_else(|| self.layer.read_time())
+        self.fixed_time.unwrap_or_else(|| self.layer.read_time())
     }
 
     /// The object in a value, if there is one, and it is not expired.
     #[inline]
-    fn live<'v>(&self, now: u64, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
+    fn unexpired<'v>(&self, now: u64, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
         let value = value?;
         let live = !ObjectTimes::of(value).is_expired(now);
         live.then(|| object_of(value))
@@ -115,7 +115,7 @@ impl Bounded {
     /// If the table is watched, records the cause of the next change.
     #[inline]
     pub(crate) fn set_cause(&self, cause: ChangeCause) {
-        if self.watched {
+        if self.is_watched {
             set_cause(cause);
         }
     }
@@ -123,7 +123,7 @@ impl Bounded {
     /// The quota, if the table has limits; `None` for a view.
     #[inline]
     fn quota(&self) -> Option<&Quota> {
-        self.layer.quota().filter(|_| self.at.is_none())
+        self.layer.quota().filter(|_| self.fixed_time.is_none())
     }
 
     /// Called before a key is written.
@@ -136,7 +136,7 @@ impl Bounded {
 
     /// Called after a write, without the lock: adds the entry's timer, and updates the quota.
     #[inline]
-    pub(crate) fn after_write(&self, key: Key<'_>, arm: Arm, growth: Growth) {
+    pub(crate) fn after_write(&self, key: Key<'_>, arm: PendingTimer, growth: Growth) {
         self.layer.arm(key.bytes, arm);
         if let Some(quota) = self.quota() {
             let objects = self.count.get() + usize::from(growth.is_new);
@@ -157,17 +157,17 @@ impl Bounded {
     /// Called after a read of a single key: records its use for evictions, and moves its deadline,
     /// if that is due.
     #[inline]
-    fn touch(&self, guard: &Guard, key: Key<'_>, now: u64, stamp: ObjectTimes) {
+    fn record_read(&self, guard: &Guard, key: Key<'_>, now: u64, stamp: ObjectTimes) {
         if let Some(quota) = self.quota() {
             quota.meet(key);
         }
-        if self.at.is_none() && self.layer.touched(now, stamp).is_some() {
-            self.move_on(guard, key, now);
+        if self.fixed_time.is_none() && self.layer.touched(now, stamp).is_some() {
+            self.extend_deadline(guard, key, now);
         }
     }
 
     #[cold]
-    fn move_on(&self, guard: &Guard, key: Key<'_>, read: u64) {
+    fn extend_deadline(&self, guard: &Guard, key: Key<'_>, read: u64) {
         // Neither versions nor events are needed for this: invariant 5 of the parent module.
         self.plain.update(guard, key, &mut |old, scratch| {
             let Some(old) = old else {
@@ -206,24 +206,29 @@ impl Bounded {
     }
 
     /// Arms an object with another timer, if this one is its own. The object itself isn't changed.
-    pub(crate) fn arm_again(&self, guard: &Guard, key: Key<'_>, time: u64) {
-        let mut arm = Arm::default();
+    pub(crate) fn rearm(&self, guard: &Guard, key: Key<'_>, time: u64) {
+        let mut arm = PendingTimer::default();
         self.plain.update(guard, key, &mut |old, scratch| {
             // The time is read under the lock of the entry. So an object that is live here is live
             // for every reader that comes later.
             let now = self.now();
             // The object may have been replaced since the timer was added. Its stamp says whether
             // this timer is still its own.
-            match old.map(|old| (old, self.layer.due(now, time, ObjectTimes::of(old)))) {
-                Some((old, Due::Again(stamp, again))) => {
+            match old.map(|old| {
+                (
+                    old,
+                    self.layer.timer_action(now, time, ObjectTimes::of(old)),
+                )
+            }) {
+                Some((old, TimerAction::Rearm(stamp, again))) => {
                     arm = again;
                     stamp.replace(old, scratch)
                 }
-                Some((old, Due::Remove)) => {
+                Some((old, TimerAction::Remove)) => {
                     // Its deadline has passed since the timer was checked. Add a timer that is due
                     // at once.
                     let stamp = ObjectTimes::of(old);
-                    arm = Arm(Some(stamp.armed));
+                    arm = PendingTimer(Some(stamp.armed));
                     Change::Keep
                 }
                 _ => Change::Keep,
@@ -235,11 +240,11 @@ impl Bounded {
 
 /// Wraps the index of a view of a bounded table, which has stamps. Objects are expired as of a
 /// time.
-pub(crate) fn bound(below: Index, layer: &Arc<Layer>, at: u64) -> Index {
+pub(crate) fn bound(below: Index, layer: &Arc<BoundState>, at: u64) -> Index {
     match below {
         Index::Unique(below) => Index::Unique(Arc::new(Bounded {
             // A view has a fixed time: the objects that are expired don't change while it is read.
-            at: Some(at),
+            fixed_time: Some(at),
             ..Bounded::new(
                 (Arc::clone(&below), below),
                 Arc::clone(layer),
@@ -271,7 +276,7 @@ impl Unique for Bounded {
         }
         // Callers above know objects without stamps.
         out.truncate(out.len() - stamp::LEN);
-        self.touch(guard, key, now, stamp);
+        self.record_read(guard, key, now, stamp);
         true
     }
 
@@ -318,7 +323,7 @@ impl Unique for Bounded {
         }
         // Record the use, and extend the deadline if the table has an idle time. Then strip the
         // stamp.
-        self.touch(guard, key, now, stamp);
+        self.record_read(guard, key, now, stamp);
         match found {
             Lookup::Short(len) => Lookup::Short(len - stamp::LEN),
             _ => {
@@ -329,7 +334,7 @@ impl Unique for Bounded {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
-        let mut arm = Arm::default();
+        let mut arm = PendingTimer::default();
         let mut garbage = Handles::default();
         let (mut replaced, mut growth) = (false, Growth::default());
         // Record the use of the key before its lock is taken. So a thread that is about to evict
@@ -339,7 +344,7 @@ impl Unique for Bounded {
             // The time at which the lock is held decides whether the object is expired. The
             // caller's function doesn't see an expired one.
             let now = self.now();
-            let live = self.live(now, old);
+            let live = self.unexpired(now, old);
             match f(live, scratch).whole(live, scratch) {
                 // An expired object is removed by its timer, which pushes an event.
                 Change::Remove if live.is_some() => {
@@ -423,7 +428,7 @@ impl Unique for Bounded {
         // One time for the whole step. Otherwise an object could be live in one round and expired
         // in the next.
         let now = self.read_time();
-        let here = self.below.step(guard, key, direction, batch);
+        let is_present = self.below.step(guard, key, direction, batch);
         while let Some(last) = batch.len().checked_sub(1) {
             // `seen` refers to an entry that may be expired and isn't returned, so it proves
             // nothing to the caller.
@@ -442,7 +447,7 @@ impl Unique for Bounded {
             let passed = Some(self.layer.key(&passed));
             self.below.step(guard, passed, direction, batch);
         }
-        here
+        is_present
     }
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
@@ -457,7 +462,7 @@ impl Container for Bounded {
 
     /// In a table this includes expired objects that haven't been removed yet.
     fn len(&self) -> usize {
-        match self.at {
+        match self.fixed_time {
             None => self.below.len(),
             Some(_) => self.count_live(),
         }

@@ -18,7 +18,7 @@ struct BoundSettings {
 }
 
 /// The shared state of all indexes of a bounded table's objects.
-pub(crate) struct Layer {
+pub(crate) struct BoundState {
     settings: Arc<BoundSettings>,
     wheel: Mutex<Wheel>,
     /// Whether any object was ever given a deadline. Until then reads don't need the time.
@@ -32,7 +32,7 @@ pub(crate) struct Layer {
 /// A timer to be put in the wheel after the entry is unlocked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Arm(pub(crate) Option<u64>);
+pub(crate) struct PendingTimer(pub(crate) Option<u64>);
 
 /// The deadline that a read sets: 9/8 of `idle` from now. A read writes only if the deadline is
 /// less than `idle` away, so at most once in an eighth of `idle` for each object.
@@ -43,14 +43,14 @@ fn idle_deadline(now: u64, idle: u64) -> u64 {
     later(now, idle.saturating_add((idle / 8).max(1)))
 }
 
-impl Layer {
+impl BoundState {
     pub(crate) fn new(bounds: &Bounds, seed: &Seed, ordered: bool) -> Self {
         // No lifetime is one that never ends, so that reading it needs no distinction.
         let settings = BoundSettings {
             ttl: AtomicU64::new(bounds.ttl.unwrap_or(NEVER)),
             idle: AtomicU64::new(bounds.idle.unwrap_or(NEVER)),
         };
-        Layer {
+        BoundState {
             settings: Arc::new(settings),
             wheel: Mutex::default(),
             has_deadlines: AtomicBool::new(false),
@@ -65,7 +65,7 @@ impl Layer {
     /// Makes a layer for other objects of the same table.
     pub(crate) fn anew(&self) -> Self {
         // Settings are shared, since they belong to the table. Timers belong to the objects.
-        Layer {
+        BoundState {
             settings: Arc::clone(&self.settings),
             wheel: Mutex::default(),
             has_deadlines: AtomicBool::new(false),
@@ -133,7 +133,7 @@ impl Layer {
         now: u64,
         old: Option<ObjectTimes>,
         ttl: Option<u64>,
-    ) -> (ObjectTimes, Arm) {
+    ) -> (ObjectTimes, PendingTimer) {
         let hard = match ttl.unwrap_or_else(|| self.ttl()) {
             NEVER => NEVER,
             ms => later(now, ms),
@@ -147,7 +147,7 @@ impl Layer {
         Self::armed(old, deadline, hard)
     }
 
-    fn armed(old: Option<ObjectTimes>, deadline: u64, hard: u64) -> (ObjectTimes, Arm) {
+    fn armed(old: Option<ObjectTimes>, deadline: u64, hard: u64) -> (ObjectTimes, PendingTimer) {
         // A timer that fires earlier is enough: when it fires, it is armed again for the deadline.
         // So an extended deadline needs no new timer.
         let there = old.map_or(NEVER, |old| old.armed);
@@ -161,7 +161,7 @@ impl Layer {
             armed,
             hard,
         };
-        (stamp, Arm(arm))
+        (stamp, PendingTimer(arm))
     }
 
     /// The stamp after a read at this time; `None` if the read doesn't change it.
@@ -177,23 +177,23 @@ impl Layer {
 
     /// Puts a timer in the wheel, after the entry was unlocked.
     #[inline]
-    pub(crate) fn arm(&self, key: &[u8], Arm(time): Arm) {
+    pub(crate) fn arm(&self, key: &[u8], PendingTimer(time): PendingTimer) {
         if let Some(time) = time {
             self.push(time, key);
         }
     }
 
     /// Determines what a timer that is due requires for the object under its key.
-    pub(crate) fn due(&self, now: u64, time: u64, stamp: ObjectTimes) -> Due {
+    pub(crate) fn timer_action(&self, now: u64, time: u64, stamp: ObjectTimes) -> TimerAction {
         if planted(Fault::FreshExpired) {
-            return Due::Remove;
+            return TimerAction::Remove;
         }
         // The object has another timer by now. This one says nothing about it.
         if stamp.armed != time {
-            return Due::Nothing;
+            return TimerAction::Nothing;
         }
         if stamp.is_expired(now) {
-            return Due::Remove;
+            return TimerAction::Remove;
         }
         // The deadline was extended since the timer was added. Arm the object again, with this
         // timer taken as gone.
@@ -202,7 +202,7 @@ impl Layer {
             ..stamp
         };
         let (stamp, arm) = Self::armed(Some(none), stamp.deadline, stamp.hard);
-        Due::Again(stamp, arm)
+        TimerAction::Rearm(stamp, arm)
     }
 
     /// Puts a timer in the wheel.
@@ -253,11 +253,11 @@ impl Layer {
 }
 
 /// What to do with an object when a timer is due.
-pub(crate) enum Due {
+pub(crate) enum TimerAction {
     /// Nothing: the timer is not the object's own.
     Nothing,
     /// Remove it: its deadline has passed.
     Remove,
     /// Arm it again: its deadline was moved.
-    Again(ObjectTimes, Arm),
+    Rearm(ObjectTimes, PendingTimer),
 }

@@ -69,7 +69,7 @@ pub(crate) use candidates::Victim;
 pub(crate) use change_cause::{take_cause, ChangeCause};
 pub use clock::advance as advance_clock;
 pub(crate) use clock::now;
-pub(crate) use layer::{Due, Layer};
+pub(crate) use layer::{BoundState, TimerAction};
 pub(crate) use quota::{weight, weight_of_stamped, Quota, SpaceNeeded};
 pub(crate) use stamp::{object_of, ObjectTimes, NEVER};
 pub(crate) use wheel::{timers, TurnResult};

@@ -22,7 +22,7 @@
 //! The store is replaced by one without the index. Writes that revalidated before may still change
 //! its entries, but nobody reads them.
 
-use super::layer::{with_working, Working};
+use super::layer::{with_entry_buffers, EntryBuffers};
 use super::{Entries, IndexDefinition, IndexEntry, Indexes, Refused, TableKeys};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -255,12 +255,14 @@ impl Table {
         // The values of all rows of the key, each with the number of rows that have it.
         let mut all = BTreeMap::<Vec<u8>, u64>::new();
         let note = |row: &[u8], all: &mut BTreeMap<Vec<u8>, u64>| {
-            with_working(|working| {
-                let Working {
-                    row: buffers, new, ..
-                } = working;
-                indexes.values_of(entries, key, row, buffers, new);
-                for value in working.new.iter() {
+            with_entry_buffers(|buffers| {
+                let EntryBuffers {
+                    row: row_buffers,
+                    new,
+                    ..
+                } = buffers;
+                indexes.values_of(entries, key, row, row_buffers, new);
+                for value in new.iter() {
                     *all.entry(value.to_vec()).or_default() += 1;
                 }
             });
@@ -303,10 +305,10 @@ impl Table {
         entries.tree.free_large(op.guard);
         match why {
             None => true,
-            Some(Refused::Unsettled) => false,
+            Some(Refused::Undecided) => false,
             Some(Refused::Taken(_)) => match self.free_holder(op) {
                 None | Some(Previous::Refused) => {
-                    entries.breaks();
+                    entries.mark_broken();
                     true
                 }
                 // The other row was expired, and has been removed.

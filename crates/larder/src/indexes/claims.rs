@@ -22,7 +22,7 @@
 //!    write that gets the value doesn't come before the one that gave it up.
 
 use super::entries::Claim;
-use super::layer::{with_working, Working};
+use super::layer::{with_entry_buffers, EntryBuffers};
 use super::refusal::{forget_holder_if, take_holder, Holder};
 use super::values::has;
 use super::{Entries, IndexEntry, Indexes};
@@ -48,7 +48,7 @@ pub(crate) enum Refused {
     /// Another row has its value in the index of this name.
     Taken(Atom),
     /// Another write has claimed its value, and may give it back.
-    Unsettled,
+    Undecided,
 }
 
 /// Claimed values of rows that are about to be written.
@@ -119,7 +119,7 @@ impl Claims {
 
     /// Whether a claim that was met belongs to an existing row. `undone` is the number of claims
     /// that were given back before, and `own` the number of the caller's own claims under way.
-    fn is_settled(&self, undone: u64, own: usize) -> bool {
+    fn is_decided(&self, undone: u64, own: usize) -> bool {
         let others = self.under_way.load(Ordering::SeqCst) - own;
         others == 0 && self.undone() == undone || planted(Fault::UnsettledClaim)
     }
@@ -156,13 +156,13 @@ impl Indexes {
         // An earlier attempt for the same row may have claimed some. Those that follow are of
         // different values, or of different indexes.
         let earlier = begun..made.len();
-        with_working(|working| {
-            let Working {
+        with_entry_buffers(|buffers| {
+            let EntryBuffers {
                 row,
                 old: before,
                 new: after,
                 ..
-            } = working;
+            } = buffers;
             for (index, entries) in self.unique() {
                 before.clear();
                 if let Some(old) = old {
@@ -196,7 +196,7 @@ impl Indexes {
         match entries.claim(guard, entry, self.keys.one_row) {
             Claim::Made => made.push(ClaimedEntry::new(index, entry)),
             Claim::Own => {}
-            Claim::Taken if !self.claims.is_settled(undone, 1) => return Err(Refused::Unsettled),
+            Claim::Taken if !self.claims.is_decided(undone, 1) => return Err(Refused::Undecided),
             // An index that was given up refuses nothing.
             Claim::Taken if entries.is_broken() => drop(take_holder()),
             // One that is being built may be given up by the caller (`give_up`), once it knows that
@@ -221,11 +221,11 @@ impl Indexes {
         let undone = self.claims.undone();
         // The rows exist, so this claim is never given back.
         let claim = entries.claim(guard, entry, true);
-        if claim == Claim::Taken && !self.claims.is_settled(undone, 0) {
-            return Err(Refused::Unsettled);
+        if claim == Claim::Taken && !self.claims.is_decided(undone, 0) {
+            return Err(Refused::Undecided);
         }
         if rows > 1 {
-            entries.breaks();
+            entries.mark_broken();
         }
         match claim {
             Claim::Taken => Err(Refused::Taken(entries.definition.name)),
@@ -237,12 +237,14 @@ impl Indexes {
     fn all_values(&self, entries: &Entries, key: &[u8], rows: &Values) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         // A bag's key may have several rows with values of their own.
-        with_working(|working| {
+        with_entry_buffers(|buffers| {
             for row in rows.iter() {
-                let Working {
-                    row: buffers, new, ..
-                } = &mut *working;
-                self.values_of(entries, key, row, buffers, new);
+                let EntryBuffers {
+                    row: row_buffers,
+                    new,
+                    ..
+                } = &mut *buffers;
+                self.values_of(entries, key, row, row_buffers, new);
                 all.extend(new.iter().map(<[u8]>::to_vec));
             }
         });
@@ -268,7 +270,7 @@ impl Indexes {
 impl Claimed {
     /// Begins to claim values for rows that are written together.
     pub(crate) fn begin(indexes: &Arc<Indexes>) -> Self {
-        // Counted before the first claim, so that no write takes it for settled.
+        // Counted before the first claim, so that no write takes it for decided.
         indexes.claims.begin();
         Claimed {
             indexes: Arc::clone(indexes),
@@ -394,7 +396,7 @@ impl Claimed {
             self.keep();
             return Ok(());
         }
-        Err(Refused::Unsettled)
+        Err(Refused::Undecided)
     }
 
     /// Keeps the claims. The rows are written.

@@ -118,7 +118,7 @@ impl Entries {
 
     /// Breaks the index, since two rows have the same value. Returns `false` if the index is ready;
     /// in that case the second row is refused.
-    pub(super) fn breaks(&self) -> bool {
+    pub(super) fn mark_broken(&self) -> bool {
         // Ordering: AcqRel, as in `finish`.
         let was =
             self.state
@@ -161,12 +161,13 @@ impl Entries {
         one.value == other.value && (self.definition.unique || one.key == other.key)
     }
 
-    /// Adds one row of a key that has a value. `one` says that a key has at most one row.
+    /// Adds one row of a key that has a value. `one_row_per_key` says that a key has at most one
+    /// row.
     pub(super) fn add(
         &self,
         guard: &Guard,
         entry: IndexEntry<'_>,
-        one: bool,
+        one_row_per_key: bool,
         position: &mut Vec<u8>,
     ) {
         let IndexEntry { value, key } = entry;
@@ -183,7 +184,7 @@ impl Entries {
         let mut new = 0;
         self.tree.update(guard, at(position), &mut |old, record| {
             let rows = match old {
-                Some(_) if one => return Change::Keep,
+                Some(_) if one_row_per_key => return Change::Keep,
                 Some(old) => rows(old) + 1,
                 None => 1,
             };
@@ -255,17 +256,22 @@ impl Entries {
         self.note_change(value, -gone);
     }
 
-    /// Claims a value of a unique index for a key. `one` says that a key has at most one row. In
-    /// that case the key's own entry is that of the row that is replaced.
+    /// Claims a value of a unique index for a key. `one_row_per_key` says that a key has at most
+    /// one row. In that case the key's own entry is that of the row that is replaced.
     ///
     /// Linearisation point: the store that unlocks the leaf of the value.
-    pub(super) fn claim(&self, guard: &Guard, entry: IndexEntry<'_>, one: bool) -> Claim {
+    pub(super) fn claim(
+        &self,
+        guard: &Guard,
+        entry: IndexEntry<'_>,
+        one_row_per_key: bool,
+    ) -> Claim {
         let IndexEntry { value, key } = entry;
         let mut found = Claim::Made;
         let was = self.tree.put(guard, at(value), key, &mut |old| {
             found = match old {
                 None => Claim::Made,
-                Some(holder) if holder == key && one => Claim::Own,
+                Some(holder) if holder == key && one_row_per_key => Claim::Own,
                 Some(holder) => {
                     refusal::note_holder(self.definition.name, value, holder);
                     Claim::Taken

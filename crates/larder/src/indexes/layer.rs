@@ -32,7 +32,7 @@ pub(super) struct RowBuffers {
 
 /// The buffers for a change of entries.
 #[derive(Default)]
-pub(super) struct Working {
+pub(super) struct EntryBuffers {
     pub(super) row: RowBuffers,
     /// The values of the old row.
     pub(super) old: Values,
@@ -57,23 +57,23 @@ struct Removal {
     value: Vec<u8>,
 }
 
-type BoxedWorking = Box<Working>;
+type BoxedBuffers = Box<EntryBuffers>;
 
 thread_local! {
-    static WORKING: Cell<Option<BoxedWorking>> = const { Cell::new(None) };
+    static BUFFERS: Cell<Option<BoxedBuffers>> = const { Cell::new(None) };
 }
 
 /// Buffers that together have more bytes than this are dropped.
 const MAX_KEPT_CAPACITY: usize = 64 << 10;
 
 /// Calls `f` with the thread's buffers.
-pub(super) fn with_working<R>(f: impl FnOnce(&mut Working) -> R) -> R {
-    let is_small = |own: &BoxedWorking| {
+pub(super) fn with_entry_buffers<R>(f: impl FnOnce(&mut EntryBuffers) -> R) -> R {
+    let is_small = |own: &BoxedBuffers| {
         let values = own.old.bytes.capacity() + own.new.bytes.capacity();
         let rows = own.row.plain.capacity() + own.row.plain_new.capacity();
         values + rows + own.position.capacity() <= MAX_KEPT_CAPACITY
     };
-    with_spare(&WORKING, is_small, |own: &mut BoxedWorking| f(own))
+    with_spare(&BUFFERS, is_small, |own: &mut BoxedBuffers| f(own))
 }
 
 impl Indexes {
@@ -92,33 +92,40 @@ impl Indexes {
     }
 
     /// Changes the entries of a key when a row of it is replaced. Called under the entry's lock,
-    /// before the row is changed. `may_lack` says that the old row may lack entries.
-    fn change(&self, guard: &Guard, key: &[u8], change: RowChange<'_>, may_lack: bool) {
-        with_working(|working| {
-            let mut removals = std::mem::take(&mut working.removals);
-            self.begin_change(guard, key, change, may_lack, working, &mut removals);
-            self.end_change(guard, key, &mut removals, &mut working.position);
-            working.removals = removals;
+    /// before the row is changed. `old_may_lack_entries` says that the old row may lack entries.
+    fn change(&self, guard: &Guard, key: &[u8], change: RowChange<'_>, old_may_lack_entries: bool) {
+        with_entry_buffers(|buffers| {
+            let mut removals = std::mem::take(&mut buffers.removals);
+            self.add_new_entries(
+                guard,
+                key,
+                change,
+                old_may_lack_entries,
+                buffers,
+                &mut removals,
+            );
+            self.remove_old_entries(guard, key, &mut removals, &mut buffers.position);
+            buffers.removals = removals;
         });
     }
 
     /// Makes the new entries, and collects the old ones.
-    fn begin_change(
+    fn add_new_entries(
         &self,
         guard: &Guard,
         key: &[u8],
         change: RowChange<'_>,
-        may_lack: bool,
-        working: &mut Working,
+        old_may_lack_entries: bool,
+        buffers: &mut EntryBuffers,
         removals: &mut Vec<Removal>,
     ) {
-        let Working {
+        let EntryBuffers {
             row,
             old: before,
             new: after,
             position,
             ..
-        } = working;
+        } = buffers;
         let RowBuffers {
             plain,
             plain_new,
@@ -131,7 +138,7 @@ impl Indexes {
         );
         for (index, entries) in self.each.iter().enumerate() {
             // Most writes leave the element as it is, and so its entries.
-            if let (Some(old), Some(new), false) = (&old, &new, may_lack) {
+            if let (Some(old), Some(new), false) = (&old, &new, old_may_lack_entries) {
                 if entries.extractor.is_same_element(old, new) {
                     continue;
                 }
@@ -146,7 +153,7 @@ impl Indexes {
             }
             // Invariant 3: make the new entries first.
             let mut is_moved = false;
-            let is_new = |value: &&[u8]| may_lack || !has(before, value);
+            let is_new = |value: &&[u8]| old_may_lack_entries || !has(before, value);
             for value in after.iter().filter(is_new) {
                 let entry = IndexEntry { value, key };
                 entries.add(guard, entry, self.keys.one_row, position);
@@ -169,7 +176,7 @@ impl Indexes {
     }
 
     /// Removes the old entries that were collected.
-    fn end_change(
+    fn remove_old_entries(
         &self,
         guard: &Guard,
         key: &[u8],
@@ -236,7 +243,7 @@ impl Indexed<dyn Unique> {
 
     /// Changes the entries of a key when `change` is made. Returns the change, with the whole new
     /// value in the buffer.
-    fn follow(
+    fn update_entries(
         &self,
         guard: &Guard,
         key: Key<'_>,
@@ -252,7 +259,7 @@ impl Indexed<dyn Unique> {
 
     /// Calls `write`. Then frees large pieces that the changes of entries have retired, since no
     /// lock is held any more.
-    fn writing<R>(&self, guard: &Guard, write: impl FnOnce(&dyn Unique) -> R) -> R {
+    fn write_then_free<R>(&self, guard: &Guard, write: impl FnOnce(&dyn Unique) -> R) -> R {
         let result = write(&*self.index);
         self.indexes.free_large(guard);
         result
@@ -289,10 +296,10 @@ impl Unique for Indexed<dyn Unique> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
-        self.writing(guard, |index| {
+        self.write_then_free(guard, |index| {
             index.update(guard, key, &mut |old, new| {
                 let change = f(old, new);
-                self.follow(guard, key, (old, change), new)
+                self.update_entries(guard, key, (old, change), new)
             })
         })
     }
@@ -304,10 +311,10 @@ impl Unique for Indexed<dyn Unique> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_>,
     ) -> bool {
-        self.writing(guard, |index| {
+        self.write_then_free(guard, |index| {
             index.update_with(guard, key, scratch, &mut |old, new| {
                 let change = f(old, new);
-                self.follow(guard, key, (old, change), new)
+                self.update_entries(guard, key, (old, change), new)
             })
         })
     }
@@ -319,19 +326,19 @@ impl Unique for Indexed<dyn Unique> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_>,
     ) -> bool {
-        self.writing(guard, |index| {
+        self.write_then_free(guard, |index| {
             index.update_present(guard, key, scratch, &mut |old, new| {
                 let change = f(old, new);
-                self.follow(guard, key, (old, change), new)
+                self.update_entries(guard, key, (old, change), new)
             })
         })
     }
 
     fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {
-        self.writing(guard, |index| {
+        self.write_then_free(guard, |index| {
             index.update_marked(guard, key, &mut |old, new, mark| {
                 let change = f(old, new, mark);
-                self.follow(guard, key, (old, change), new)
+                self.update_entries(guard, key, (old, change), new)
             })
         })
     }
@@ -343,7 +350,7 @@ impl Unique for Indexed<dyn Unique> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        self.writing(guard, |index| {
+        self.write_then_free(guard, |index| {
             index.put(guard, key, value, &mut |old| {
                 predicate(old) && self.change(guard, key.bytes, old, Some(value))
             })
@@ -357,7 +364,7 @@ impl Unique for Indexed<dyn Unique> {
         value: &[u8],
         predicate: &mut MarkedPredicate<'_>,
     ) -> Previous {
-        self.writing(guard, |index| {
+        self.write_then_free(guard, |index| {
             index.put_marked(guard, key, value, &mut |old, mark| {
                 predicate(old, mark) && self.change(guard, key.bytes, old, Some(value))
             })
@@ -370,7 +377,7 @@ impl Unique for Indexed<dyn Unique> {
         key: Key<'_>,
         predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
-        self.writing(guard, |index| {
+        self.write_then_free(guard, |index| {
             index.remove(guard, key, &mut |old| {
                 predicate(old) && self.change(guard, key.bytes, Some(old), None)
             })
@@ -383,7 +390,7 @@ impl Unique for Indexed<dyn Unique> {
         key: Key<'_>,
         predicate: &mut dyn FnMut(&[u8], u64) -> bool,
     ) -> Previous {
-        self.writing(guard, |index| {
+        self.write_then_free(guard, |index| {
             index.remove_marked(guard, key, &mut |old, mark| {
                 predicate(old, mark) && self.change(guard, key.bytes, Some(old), None)
             })
@@ -415,12 +422,14 @@ impl IndexedObjects<'_> {
         let (indexes, guard, key) = (self.indexes, self.guard, self.key);
         let removals = &mut self.removals;
         let result = f(self.objects, &mut |old, new| {
-            with_working(|working| {
+            with_entry_buffers(|buffers| {
                 let change = RowChange { old, new };
-                indexes.begin_change(guard, key, change, false, working, removals);
+                indexes.add_new_entries(guard, key, change, false, buffers, removals);
             });
         });
-        with_working(|working| indexes.end_change(guard, key, removals, &mut working.position));
+        with_entry_buffers(|buffers| {
+            indexes.remove_old_entries(guard, key, removals, &mut buffers.position)
+        });
         result
     }
 }

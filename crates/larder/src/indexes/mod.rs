@@ -172,7 +172,7 @@ impl Indexes {
     #[cold]
     pub(crate) fn give_up(&self, name: Atom) -> bool {
         let mut named = self.each.iter().filter(|own| own.definition.name == name);
-        named.any(|own| own.breaks())
+        named.any(|own| own.mark_broken())
     }
 
     /// Whether one of them is unique.

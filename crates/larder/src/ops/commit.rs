@@ -50,7 +50,7 @@ pub(crate) enum Written {
     /// It was made, or there was nothing to do.
     Done,
     /// The state word has changed since the operation began. The caller restarts.
-    Moved,
+    Stale,
     /// It was refused: there is no room for it.
     Full,
     /// It was refused: another row has its value in a unique index (`indexes::taken`).
@@ -138,7 +138,7 @@ impl OldHandles {
 
 impl Table {
     /// Changes an entry of a set or ordered_set as `f` decides. `f` is called under the lock, with
-    /// the value and an empty buffer. It may be called again after `Moved`.
+    /// the value and an empty buffer. It may be called again after `Stale`.
     #[inline]
     pub(crate) fn change_one(
         &self,
@@ -155,7 +155,7 @@ impl Table {
             // (1) The leaf is locked until the index has made the change. If the state word has
             // changed since the operation began, change nothing.
             if !self.revalidate(op) {
-                outcome = Ok(Written::Moved);
+                outcome = Ok(Written::Stale);
                 return Change::Keep;
             }
             let Edit {
@@ -172,8 +172,9 @@ impl Table {
             // has been changed yet, so the change can still be refused.
             if op.store.may_refuse() {
                 change = change.whole(old, scratch);
-                let (new, has_stamps) = (change.value(scratch), is_below(op, ix));
-                let refused = new.and_then(|new| refuses(self, op, (key, old, new), has_stamps));
+                let (new, has_stamps) = (change.value(scratch), is_below_bounds(op, ix));
+                let refused =
+                    new.and_then(|new| check_room_and_claim(self, op, (key, old, new), has_stamps));
                 if let Some(refused) = refused {
                     outcome = Ok(refused);
                     return Change::Keep;
@@ -248,14 +249,16 @@ impl Table {
             // (1) Check that no batch has begun, and that the table was neither emptied nor deleted
             // since the operation began.
             if !self.revalidate(op) {
-                written = Written::Moved;
+                written = Written::Stale;
                 return false;
             }
             if !predicate(old) {
                 return false;
             }
             if op.store.may_refuse() {
-                if let Some(refused) = refuses(self, op, (key, old, value), is_below(op, ix)) {
+                if let Some(refused) =
+                    check_room_and_claim(self, op, (key, old, value), is_below_bounds(op, ix))
+                {
                     written = refused;
                     return false;
                 }
@@ -303,7 +306,7 @@ impl Table {
         let was = ix.remove(op.guard, key, &mut |old| {
             // (1) If the state word has changed since the operation began, change nothing.
             if !self.revalidate(op) {
-                written = Written::Moved;
+                written = Written::Stale;
                 return false;
             }
             if !predicate(old) {
@@ -362,7 +365,7 @@ impl Table {
     }
 
     /// Changes the objects under one key of a bag or duplicate_bag as `f` decides. `f` is called
-    /// under the lock, and may be called again after `Moved`.
+    /// under the lock, and may be called again after `Stale`.
     pub(crate) fn change_many(
         &self,
         op: &Operation<'_>,
@@ -407,7 +410,7 @@ impl Table {
             // our load, and then reads the key, waits for this change.
             objects.begin_change();
             if !self.revalidate(op) {
-                outcome = Ok(Written::Moved);
+                outcome = Ok(Written::Stale);
                 return;
             }
             let mut values = ValueList {
@@ -476,7 +479,7 @@ impl Table {
                 // being built, or return the error.
                 (Written::Taken, _) => self.unless_freed(&op)?,
                 // Another thread holds the latch or a claim, and will release it soon.
-                (Written::Moved, _) => give_way(),
+                (Written::Stale, _) => give_way(),
             }
         }
     }
@@ -512,16 +515,16 @@ impl Table {
 }
 
 /// Whether `ix` is the index below the bounds of the operation's table, whose values have stamps.
-fn is_below(op: &Operation<'_>, ix: &dyn Unique) -> bool {
+fn is_below_bounds(op: &Operation<'_>, ix: &dyn Unique) -> bool {
     let is_own = |bounded: &Arc<Bounded>| std::ptr::addr_eq(ix, &**bounded.below());
     op.store.bounded().is_some_and(is_own)
 }
 
 /// Whether the store refuses to replace `old` by `new`, or to add `new`, and why. If it doesn't
 /// refuse, the row's values have been claimed in unique indexes. `has_stamps` says that the values
-/// have stamps behind them (`is_below`).
+/// have stamps behind them (`is_below_bounds`).
 #[cold]
-fn refuses(
+fn check_room_and_claim(
     table: &Table,
     op: &Operation<'_>,
     (key, old, new): (Key<'_>, Option<&[u8]>, &[u8]),
@@ -557,7 +560,7 @@ impl From<Refused> for Written {
             }
             // Another write has claimed the value and may still give it up. Restart, and look
             // again.
-            Refused::Unsettled => Written::Moved,
+            Refused::Undecided => Written::Stale,
         }
     }
 }
@@ -599,7 +602,7 @@ impl ValueList<'_> {
         // Refused once, refused for the rest: the caller repeats the whole change, or fails.
         if op.store.may_refuse() {
             if self.refused.is_none() {
-                self.refused = refuses(table, op, (key, None, value), false);
+                self.refused = check_room_and_claim(table, op, (key, None, value), false);
             }
             if self.refused.is_some() {
                 return;

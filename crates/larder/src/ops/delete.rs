@@ -104,7 +104,7 @@ impl Table {
                 // A removal that has found the bytes that were picked.
                 (written, Previous::Present) => Ok((written, true)),
                 // Another object is there now, or none. Start again.
-                _ => Ok((Written::Moved, false)),
+                _ => Ok((Written::Stale, false)),
             }
         })
     }

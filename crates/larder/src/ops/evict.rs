@@ -150,7 +150,7 @@ impl Table {
                 true
             });
             // The state word has changed since `begin_on`, and nothing was removed. Start again.
-            if let Written::Moved = written {
+            if let Written::Stale = written {
                 continue;
             }
             // The removal bypasses `Bounded`, which otherwise counts weights (see

@@ -7,7 +7,7 @@
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, EditBuffer, Written};
 use crate::bounds::{
-    take_cause, timers, weight_of_stamped, Bounded, ChangeCause, Due, ObjectTimes, Quota,
+    take_cause, timers, weight_of_stamped, Bounded, ChangeCause, ObjectTimes, Quota, TimerAction,
     TurnResult, NEVER,
 };
 use crate::error::Error;
@@ -305,7 +305,7 @@ impl Table {
         }
         Some(match written {
             // The operation starts again in any case.
-            Written::Moved => Previous::Absent,
+            Written::Stale => Previous::Absent,
             _ => was,
         })
     }
@@ -324,14 +324,14 @@ impl Table {
                 self.remove_one(op, &**bounded.below(), key, |value| {
                     match bounded
                         .layer()
-                        .due(bounded.now(), time, ObjectTimes::of(value))
+                        .timer_action(bounded.now(), time, ObjectTimes::of(value))
                     {
-                        Due::Nothing => false,
-                        Due::Again(..) => {
+                        TimerAction::Nothing => false,
+                        TimerAction::Rearm(..) => {
                             again = true;
                             false
                         }
-                        Due::Remove => {
+                        TimerAction::Remove => {
                             bounded.set_cause(ChangeCause::Expired);
                             freed = weight_of_stamped(key.bytes, value);
                             true
@@ -345,7 +345,7 @@ impl Table {
             // (3) The deadline is later.
             debug_assert!(!again || was == Previous::Refused);
             if again && matches!(written, Written::Done) {
-                bounded.arm_again(op.guard, key, time);
+                bounded.rearm(op.guard, key, time);
             }
             Ok((written, ()))
         })

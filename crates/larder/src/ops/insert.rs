@@ -102,7 +102,7 @@ impl Table {
                 // up, the insert is retried.
                 Written::Taken => match self.unless_freed(op) {
                     Err(_) => Ok((Written::Done, false)),
-                    Ok(()) => Ok((Written::Moved, false)),
+                    Ok(()) => Ok((Written::Stale, false)),
                 },
                 written => Ok((written, inserted)),
             }

@@ -237,7 +237,7 @@ impl ScanWork for Replacing<'_> {
         let (written, count) = matched.replace(table, op, self.prepared)?;
         // After `Busy` the scan returns to this object.
         match written {
-            Written::Moved => Err(Error::Busy),
+            Written::Stale => Err(Error::Busy),
             Written::Taken => {
                 table.unless_freed(op)?;
                 Err(Error::Busy)
@@ -603,7 +603,7 @@ impl Matched<'_> {
         };
         // After `Busy` the scan returns to this object.
         match written {
-            Written::Moved => return Err(Error::Busy),
+            Written::Stale => return Err(Error::Busy),
             Written::Full => return Err(table.full(op)),
             Written::Done | Written::Taken => {}
         }

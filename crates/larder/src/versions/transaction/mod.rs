@@ -275,7 +275,7 @@ impl Transaction {
                         taken = Some((index, part));
                         CommitOutcome::Conflict
                     }
-                    Err((Refused::Unsettled, _)) => CommitOutcome::Conflict,
+                    Err((Refused::Undecided, _)) => CommitOutcome::Conflict,
                 }
             }
             _ => {
