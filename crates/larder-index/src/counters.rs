@@ -34,7 +34,7 @@ impl Counters {
     }
 
     /// Counts a new leaf of this size.
-    pub(crate) fn leaf_came(&self, bytes: usize) {
+    pub(crate) fn add_leaf(&self, bytes: usize) {
         // Ordering: Relaxed, see above.
         self.leaves.fetch_add(1, Relaxed);
         self.add_bytes(bytes as isize);
@@ -47,21 +47,21 @@ impl Counters {
     }
 
     /// Counts a retired leaf of this size.
-    pub(crate) fn leaf_went(&self, bytes: usize) {
+    pub(crate) fn remove_leaf(&self, bytes: usize) {
         // Ordering: Relaxed, see above.
         self.leaves.fetch_sub(1, Relaxed);
         self.add_bytes(-(bytes as isize));
     }
 
     /// Counts a new inner node of this size.
-    pub(crate) fn node_came(&self, bytes: usize) {
+    pub(crate) fn add_node(&self, bytes: usize) {
         // Ordering: Relaxed, see above.
         self.nodes.fetch_add(1, Relaxed);
         self.add_bytes(bytes as isize);
     }
 
     /// Counts a retired inner node of this size.
-    pub(crate) fn node_went(&self, bytes: usize) {
+    pub(crate) fn remove_node(&self, bytes: usize) {
         // Ordering: Relaxed, see above.
         self.nodes.fetch_sub(1, Relaxed);
         self.add_bytes(-(bytes as isize));

@@ -78,8 +78,8 @@ impl<'g> Hint<'g> {
         Hint(Spot::Hash(index, leaf, version, (home, hit)))
     }
 
-    /// Step 2: as `lock_tree`; returns the entry and its home. The entry is not copied: it was
-    /// written a moment ago, and the processor would wait for those stores.
+    /// Step 2: as `lock_tree`; returns the entry and its home. Returns a reference: copying the
+    /// hint so soon after it was written would stall on store forwarding.
     #[inline]
     pub(crate) fn lock_hash(&self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, &Hit<'g>)> {
         match &self.0 {

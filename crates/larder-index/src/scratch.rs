@@ -8,7 +8,7 @@ thread_local! {
 }
 
 /// A buffer of more bytes than this is not kept.
-pub(crate) const KEEP: usize = 1 << 20;
+pub(crate) const MAX_KEPT_CAPACITY: usize = 1 << 20;
 
 /// Calls `f` with the thread's buffer, with its content from the last call. Afterwards the buffer
 /// is kept for the next call if `keeps` returns `true`. If the thread's buffer is in use, by a
@@ -33,7 +33,7 @@ pub fn with_spare<S: Default, T>(
 pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     with_spare(
         &SCRATCH,
-        |scratch: &Vec<u8>| scratch.capacity() <= KEEP,
+        |scratch: &Vec<u8>| scratch.capacity() <= MAX_KEPT_CAPACITY,
         |scratch| {
             scratch.clear();
             f(scratch)

@@ -6,7 +6,7 @@ use crate::{
     gen::{Op, Operand, Ops},
     outcome::Outcome,
     raw,
-    row::Fields,
+    row::ElementCursor,
     value::{Scratch, TRUE},
     wire,
 };
@@ -15,10 +15,10 @@ use smallvec::SmallVec;
 
 /// The form of a body.
 #[derive(Debug, Default)]
-pub(crate) enum Gives {
+pub(crate) enum DirectBody {
     /// The machine must run the instructions.
     #[default]
-    Computed,
+    NeedsMachine,
     True,
     Object,
     Constant(Constant),
@@ -38,45 +38,45 @@ pub(crate) enum TermPiece {
     Element(usize),
 }
 
-impl Gives {
+impl DirectBody {
     /// The form of a body with these instructions. `places` has the position of each variable that
     /// is an element.
-    pub(crate) fn of(ops: &Ops, places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
+    pub(crate) fn of(ops: &Ops, places: &[Option<usize>], pool: &mut Vec<u8>) -> DirectBody {
         // The shape of the instructions says what the body does.
         match ops[..] {
-            [Op::Push(Operand::Object)] => Gives::Object,
+            [Op::Push(Operand::Object)] => DirectBody::Object,
             [Op::Push(Operand::Const(constant))] => match constant.fixed(pool) {
-                Some(TRUE) => Gives::True,
-                _ => Gives::Constant(constant),
+                Some(TRUE) => DirectBody::True,
+                _ => DirectBody::Constant(constant),
             },
-            [Op::Push(Operand::Field(position))] => Gives::Element(position),
+            [Op::Push(Operand::Field(position))] => DirectBody::Element(position),
             [Op::Push(Operand::Bindings)] => bindings(places, pool),
             [Op::Build, ref parts @ .., Op::Built(0)] => built(parts).unwrap_or_default(),
-            _ => Gives::Computed,
+            _ => DirectBody::NeedsMachine,
         }
     }
 
     /// Whether no instruction has to run.
     #[inline]
     pub(crate) fn is_uncomputed(&self) -> bool {
-        !matches!(self, Gives::Computed)
+        !matches!(self, DirectBody::NeedsMachine)
     }
 
     /// The result for a row that matches. `None` if it must be computed.
     #[inline]
     pub(crate) fn give<'s>(
         &self,
-        fields: &mut Fields<'s>,
+        fields: &mut ElementCursor<'s>,
         constants: &Constants<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         Some(match self {
-            Gives::Computed => return None,
-            Gives::True => Outcome::Term(raw::whole(TRUE)),
-            Gives::Object => Outcome::Object,
-            Gives::Constant(constant) => Outcome::Term(constants.term(*constant)),
-            Gives::Element(position) => Outcome::Term(raw::view(fields.run(*position))),
-            Gives::Built(pieces) => {
+            DirectBody::NeedsMachine => return None,
+            DirectBody::True => Outcome::Term(raw::whole(TRUE)),
+            DirectBody::Object => Outcome::Object,
+            DirectBody::Constant(constant) => Outcome::Term(constants.term(*constant)),
+            DirectBody::Element(position) => Outcome::Term(raw::view(fields.run(*position))),
+            DirectBody::Built(pieces) => {
                 // One pass over the pieces, in the order of the encoding. Nothing is computed, so
                 // nothing can fail.
                 let arena = &mut scratch.arena;
@@ -97,21 +97,21 @@ impl Gives {
     #[inline]
     pub(crate) fn is_true(
         &self,
-        fields: &mut Fields<'_>,
+        fields: &mut ElementCursor<'_>,
         constants: &Constants<'_>,
     ) -> Option<bool> {
         match self {
-            Gives::Computed => None,
-            Gives::True => Some(true),
-            Gives::Element(position) => Some(fields.run(*position).starts_with(TRUE)),
-            Gives::Constant(constant) => Some(constants.get(*constant) == TRUE),
-            Gives::Object | Gives::Built(_) => Some(false),
+            DirectBody::NeedsMachine => None,
+            DirectBody::True => Some(true),
+            DirectBody::Element(position) => Some(fields.run(*position).starts_with(TRUE)),
+            DirectBody::Constant(constant) => Some(constants.get(*constant) == TRUE),
+            DirectBody::Object | DirectBody::Built(_) => Some(false),
         }
     }
 }
 
 /// The list of the variables, if each is an element.
-fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
+fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> DirectBody {
     let from = pool.len();
     match places.len() {
         0 => pool.push(tags::NIL),
@@ -128,10 +128,10 @@ fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
     let pieces = std::iter::once(Some(TermPiece::Raw(head))).chain(elements);
     pieces
         .collect::<Option<_>>()
-        .map_or(Gives::Computed, Gives::Built)
+        .map_or(DirectBody::NeedsMachine, DirectBody::Built)
 }
 
-fn built(parts: &[Op]) -> Option<Gives> {
+fn built(parts: &[Op]) -> Option<DirectBody> {
     // A part that must be computed makes the whole computed.
     let pieces = parts.iter().map(|part| match *part {
         Op::Raw(span) => Some(TermPiece::Raw(span)),
@@ -139,5 +139,5 @@ fn built(parts: &[Op]) -> Option<Gives> {
         Op::Put(Operand::Field(position)) => Some(TermPiece::Element(position)),
         _ => None,
     });
-    pieces.collect::<Option<_>>().map(Gives::Built)
+    pieces.collect::<Option<_>>().map(DirectBody::Built)
 }

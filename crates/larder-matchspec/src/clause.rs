@@ -1,34 +1,34 @@
 //! Compiled clauses.
 
 use crate::{
-    body::Gives,
+    body::DirectBody,
     constant::Constants,
     gen::Ops,
-    head::{Match, Shape},
+    head::{CompiledHead, HeadForm},
     ir::NodeId,
     machine::Machine,
-    row::{Fields, Row},
+    row::{ElementCursor, Row},
     test::Tests,
-    value::{Val, FEW},
+    value::{Val, INLINE_VALUES},
 };
 use smallvec::SmallVec;
 
 /// A compiled clause.
 #[derive(Debug, Default)]
 pub(crate) struct Clause {
-    pub(crate) head: Match,
+    pub(crate) head: CompiledHead,
     /// The guards as nodes, for planning.
     pub(crate) guards: SmallVec<[NodeId; 4]>,
     /// The tests of single elements, sorted by position.
     pub(crate) tests: Tests,
     /// The number of elements that a row must have for the tests, if the head doesn't determine it.
-    pub(crate) least: usize,
+    pub(crate) min_arity: usize,
     /// The instructions of the guards that aren't tests.
     pub(crate) checks: Ops,
     /// The instructions of the body.
     pub(crate) result: Ops,
     /// The body, if it needs no computation.
-    pub(crate) gives: Gives,
+    pub(crate) direct: DirectBody,
 }
 
 impl Clause {
@@ -44,15 +44,20 @@ impl Clause {
     pub(crate) fn passes(
         &self,
         row: &Row<'_>,
-        fields: &mut Fields<'_>,
+        fields: &mut ElementCursor<'_>,
         constants: &Constants<'_>,
     ) -> bool {
         // The tests find elements by position without a check, so check the arity first.
-        let enough = match self.head.shape {
+        let enough = match self.head.form {
             // A head that is a tuple matches tuples of its own size only. Any other head needs as
             // many elements as its tests look at.
-            Shape::Tuple { arity, .. } => row.tuple_arity() == Some(arity),
-            _ => self.least == 0 || row.tuple_arity().is_some_and(|arity| arity >= self.least),
+            HeadForm::Tuple { arity, .. } => row.tuple_arity() == Some(arity),
+            _ => {
+                self.min_arity == 0
+                    || row
+                        .tuple_arity()
+                        .is_some_and(|arity| arity >= self.min_arity)
+            }
         };
         if !enough {
             return false;
@@ -81,7 +86,7 @@ impl Clause {
             self.result.len(),
         ]
         .iter()
-        .any(|&n| n > FEW)
+        .any(|&n| n > INLINE_VALUES)
     }
 
     /// Runs on a row that has passed the tests. Returns `None` if the clause doesn't match.

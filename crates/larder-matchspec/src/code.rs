@@ -1,12 +1,12 @@
 //! Compiling a template.
 
 use crate::{
-    body::Gives,
+    body::DirectBody,
     clause::Clause,
     demand::{Demands, Element},
     error::{CompileError, Fault},
     gen::{Gen, Op},
-    head::{self, Shape},
+    head::{self, HeadForm},
     ir::{Ir, Node},
     lower::{Lowering, Scope},
     source::{Map, Source},
@@ -251,7 +251,7 @@ fn compile_clause(
     }
     // 3. Variables that nothing reads are as good as `'_'`.
     let used = used(ir, first_node, clause.head.variables.len());
-    if !matches!(clause.head.shape, Shape::Any) {
+    if !matches!(clause.head.form, HeadForm::Any) {
         clause.head.prune(&used);
     }
     // 4. What can be decided on single elements becomes a test. What is left of guards becomes
@@ -273,7 +273,7 @@ fn compile_clause(
     }
     // A row is walked once, from the left. So tests are in the order of their positions.
     clause.tests.sort_by_key(|test| test.position);
-    clause.least = clause.tests.last().map_or(0, |test| test.position);
+    clause.min_arity = clause.tests.last().map_or(0, |test| test.position);
     // Only the last expression of a body has an effect.
     if let Some(last) = last {
         Gen {
@@ -283,7 +283,7 @@ fn compile_clause(
         }
         .value(last);
     }
-    clause.gives = Gives::of(&clause.result, &clause.head.places, pool);
+    clause.direct = DirectBody::of(&clause.result, &clause.head.places, pool);
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use crate::{
     clause::Clause,
     constant::{Constant, Span},
     func::{Cmp, Func},
-    head::Shape,
+    head::HeadForm,
     ir::{Ir, Node, NodeId},
     raw,
     source::Source,
@@ -155,7 +155,7 @@ impl Demands {
 
 /// The place of the pattern that a clause's head has for the element at a position, counted from 1.
 pub(crate) fn key_place(source: &Source<'_>, clause: &Clause, keypos: usize) -> Option<usize> {
-    let Shape::Tuple { arity, .. } = clause.head.shape else {
+    let HeadForm::Tuple { arity, .. } = clause.head.form else {
         return None;
     };
     let index = keypos.checked_sub(1).filter(|&index| index < arity)?;
@@ -186,9 +186,9 @@ impl DemandAnalysis<'_> {
     /// without variables matches only itself, even if it contains a map.
     fn demand(&mut self, keypos: Option<usize>, exact: bool) -> Option<Demand> {
         // A head that is neither a tuple nor a variable matches no row.
-        let pattern = match (&self.clause.head.shape, keypos) {
-            (Shape::Other, _) => return None,
-            (Shape::Tuple { .. }, Some(keypos)) => {
+        let pattern = match (&self.clause.head.form, keypos) {
+            (HeadForm::Other, _) => return None,
+            (HeadForm::Tuple { .. }, Some(keypos)) => {
                 Some(key_place(self.source, self.clause, keypos)?)
             }
             _ => None,

@@ -3,11 +3,11 @@
 use crate::{
     constant::{Arguments, Constants},
     gen::{Gen, Ops},
-    head::Match,
+    head::CompiledHead,
     ir::{Ir, NodeId},
     machine::{Environment, Input, Machine, Memory},
     outcome::Context,
-    row::{Fields, Row},
+    row::{ElementCursor, Row},
     test::Reader,
     value::Scratch,
 };
@@ -33,8 +33,8 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
     // There is no row. An expression that reads one isn't folded.
     let mut scratch = Scratch::new();
     let (row, context) = (Row::none(), Context::none());
-    let mut fields = Fields::of(&row);
-    let (head, arguments) = (Match::default(), Arguments::new());
+    let mut fields = ElementCursor::of(&row);
+    let (head, arguments) = (CompiledHead::default(), Arguments::new());
     Machine::on(
         &head,
         Input {

@@ -76,7 +76,7 @@ pub(crate) struct ElementSteps {
 
 /// The shape of the rows that a head matches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum HeadForm {
     /// Anything: the head is `'_'` or a variable.
     Any,
     /// A term that is no tuple, and therefore no object. All steps are those of this term.
@@ -94,9 +94,9 @@ pub(crate) enum Shape {
 
 /// A compiled head.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Match {
+pub(crate) struct CompiledHead {
     /// The shape of a row.
-    pub(crate) shape: Shape,
+    pub(crate) form: HeadForm,
     /// The steps of all elements.
     pub(crate) steps: SmallVec<[Step; 4]>,
     /// The numbers of the variables, in ascending order. The slot of a variable is its index here.
@@ -136,7 +136,11 @@ fn visit_all(tasks: &mut HeadTasks, parts: impl Iterator<Item = usize>) {
 ///
 /// # Errors
 /// [`Fault::VariableMapKey`].
-pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Result<(), Fault> {
+pub(crate) fn compile(
+    source: &Source<'_>,
+    at: usize,
+    head: &mut CompiledHead,
+) -> Result<(), Fault> {
     head.at = at;
     variables(source, at, &mut head.variables);
     head.places.resize(head.variables.len(), None);
@@ -144,7 +148,7 @@ pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Resul
     if let Some(atom) = source.atom(at) {
         head.whole = (!head.variables.is_empty()).then_some(0);
         if atom == atoms::UNDERSCORE || head.whole.is_some() {
-            head.shape = Shape::Any;
+            head.form = HeadForm::Any;
             return Ok(());
         }
     }
@@ -171,7 +175,7 @@ pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Resul
             steps: from..walk.steps.len(),
         });
     }
-    head.shape = Shape::Tuple { arity, elements };
+    head.form = HeadForm::Tuple { arity, elements };
     Ok(())
 }
 
@@ -327,7 +331,7 @@ impl Walk<'_, '_> {
     }
 }
 
-impl Match {
+impl CompiledHead {
     /// The slot of a variable, if the pattern at `at` is one.
     pub(crate) fn slot(&self, source: &Source<'_>, at: usize) -> Option<u32> {
         let number = source.atom(at).and_then(wire::variable)?;
@@ -337,8 +341,8 @@ impl Match {
 
     /// The number of elements that a row must have, if the head determines it.
     pub(crate) fn arity(&self) -> Option<usize> {
-        match self.shape {
-            Shape::Tuple { arity, .. } => Some(arity),
+        match self.form {
+            HeadForm::Tuple { arity, .. } => Some(arity),
             _ => None,
         }
     }
@@ -346,10 +350,10 @@ impl Match {
     /// Whether nothing is left to match once the tests are passed.
     #[inline]
     pub(crate) fn is_tests(&self) -> bool {
-        match &self.shape {
-            Shape::Any => true,
-            Shape::Other => false,
-            Shape::Tuple { elements, .. } => elements.is_empty(),
+        match &self.form {
+            HeadForm::Any => true,
+            HeadForm::Other => false,
+            HeadForm::Tuple { elements, .. } => elements.is_empty(),
         }
     }
 
@@ -372,7 +376,7 @@ impl Match {
                 _ => {}
             }
         }
-        if let Shape::Tuple { elements, .. } = &mut self.shape {
+        if let HeadForm::Tuple { elements, .. } = &mut self.form {
             elements.retain(|element| self.steps[element.steps.clone()] != [Step::Skip]);
         }
     }

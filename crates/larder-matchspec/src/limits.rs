@@ -26,9 +26,9 @@ use crate::{
     code::Code,
     constant::{Constant, Constants},
     demand::{key_place, Demand, Demands, Fact, Facts, PrefixPiece, Stop},
-    edges::{self, Edge},
     func::{Cmp, Func},
     ir::{Node, NodeId},
+    key_bounds::{self, KeyBound},
     raw,
     source::Source,
     value::NIL,
@@ -57,13 +57,13 @@ pub(crate) enum Limit {
     /// Only these keys can match.
     Keys(Keys),
     /// Only keys whose order keys lie between these edges can match.
-    Range(Edge, Edge),
+    Range(KeyBound, KeyBound),
     /// Any key may match.
-    Full,
+    AllKeys,
 }
 
 /// The initial capacity of the buffer for an order key's prefix.
-const PREFIX_ROOM: usize = 128;
+const PREFIX_CAPACITY: usize = 128;
 
 /// The thing whose values are limited.
 #[derive(Clone, Copy)]
@@ -140,18 +140,18 @@ pub(crate) fn of_clause<'p>(
     }
     // Without an order of keys, a range is no help.
     if order == KeyOrder::Hash {
-        return Limit::Full;
+        return Limit::AllKeys;
     }
     // Step 2.
     let (mut low, mut high) = analysis.prefix_range(&parts);
     // Step 3.
     // Both ranges hold, so the narrower end counts on each side.
     if !whole.is_empty() {
-        (low, high) = edges::tighter((low, high), analysis.range(whole.iter()));
+        (low, high) = key_bounds::tighter((low, high), analysis.range(whole.iter()));
     }
     match (&low, &high) {
-        (Bound::Unbounded, Bound::Unbounded) => Limit::Full,
-        _ if edges::is_empty(&low, &high) => Limit::Nothing,
+        (Bound::Unbounded, Bound::Unbounded) => Limit::AllKeys,
+        _ if key_bounds::is_empty(&low, &high) => Limit::Nothing,
         _ => Limit::Range(low, high),
     }
 }
@@ -331,14 +331,14 @@ impl<'p> Analysis<'p> {
     }
 
     /// Step 2: the range of the order keys that begin with the demanded prefix.
-    fn prefix_range(&self, facts: &[Fact]) -> (Edge, Edge) {
+    fn prefix_range(&self, facts: &[Fact]) -> (KeyBound, KeyBound) {
         let demand = self.demand;
         // An empty prefix that ends at something unknown admits every key.
         if demand.prefix.is_empty() && demand.stop == Stop::Unknown {
             return (Bound::Unbounded, Bound::Unbounded);
         }
         // The prefix was written when the program was compiled. Only arguments are filled in here.
-        let mut prefix = Vec::with_capacity(PREFIX_ROOM);
+        let mut prefix = Vec::with_capacity(PREFIX_CAPACITY);
         for piece in &demand.prefix {
             match *piece {
                 PrefixPiece::Written(span) => {
@@ -359,11 +359,11 @@ impl<'p> Analysis<'p> {
                 self.range(facts.iter().filter(about))
             }
         };
-        edges::within(prefix, range)
+        key_bounds::within(prefix, range)
     }
 
     /// The range of order keys of one subject that satisfies all facts about it.
-    fn range<'f>(&self, facts: impl Iterator<Item = &'f Fact>) -> (Edge, Edge) {
+    fn range<'f>(&self, facts: impl Iterator<Item = &'f Fact>) -> (KeyBound, KeyBound) {
         facts.fold((Bound::Unbounded, Bound::Unbounded), |range, fact| {
             let constant = self.term(fact.constant);
             if !fact.is_equality() && has_identifier(constant) {
@@ -373,16 +373,16 @@ impl<'p> Analysis<'p> {
             // that begin with it.
             let mut here = Vec::new();
             order_key::encode(constant, &mut here);
-            let beyond = || edges::after(here.clone());
+            let beyond = || key_bounds::after(here.clone());
             let one = match fact.cmp {
-                Cmp::Gt => (edges::from_beyond(beyond()), Bound::Unbounded),
+                Cmp::Gt => (key_bounds::from_beyond(beyond()), Bound::Unbounded),
                 Cmp::Ge => (Bound::Included(here), Bound::Unbounded),
                 Cmp::Lt => (Bound::Unbounded, Bound::Excluded(here)),
                 Cmp::Le => (Bound::Unbounded, beyond()),
                 Cmp::Eq | Cmp::Same => (Bound::Included(here.clone()), beyond()),
                 Cmp::Ne | Cmp::NotSame => return range,
             };
-            edges::tighter(range, one)
+            key_bounds::tighter(range, one)
         })
     }
 }

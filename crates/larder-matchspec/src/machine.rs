@@ -12,11 +12,11 @@ use crate::{
     constant::{Constant, Constants, Span},
     func::{Cmp, Func},
     gen::{Op, Operand},
-    head::Match,
+    head::CompiledHead,
     maps,
     outcome::Context,
     raw,
-    row::{Fields, Row},
+    row::{ElementCursor, Row},
     value::{give, take, MachineValues, Run, Scratch, Val, EXIT, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };
@@ -34,9 +34,9 @@ pub(crate) struct Fail;
 /// context; `'s` is that of the run itself.
 pub(crate) struct Machine<'a, 's> {
     pub(crate) row: &'s Row<'a>,
-    pub(crate) fields: &'s mut Fields<'a>,
+    pub(crate) fields: &'s mut ElementCursor<'a>,
     /// The head of the clause.
-    head: &'s Match,
+    head: &'s CompiledHead,
     pub(crate) constants: Constants<'a>,
     pub(crate) context: &'s Context<'a>,
     pub(crate) stack: &'s mut MachineValues<'a>,
@@ -59,7 +59,7 @@ pub(crate) struct Machine<'a, 's> {
 /// The row that a machine runs on, and what finds its elements.
 pub(crate) struct Input<'r, 'a> {
     pub(crate) row: &'r Row<'a>,
-    pub(crate) fields: &'r mut Fields<'a>,
+    pub(crate) fields: &'r mut ElementCursor<'a>,
 }
 
 /// What instructions read besides the row.
@@ -80,7 +80,7 @@ impl<'a> Machine<'a, '_> {
     /// Runs `work` on a machine for one row. `head` is that of the first clause.
     #[inline]
     pub(crate) fn on<R>(
-        head: &Match,
+        head: &CompiledHead,
         Input { row, fields }: Input<'_, 'a>,
         Environment { constants, context }: Environment<'_, 'a>,
         Memory { scratch, many }: Memory<'_>,
@@ -148,7 +148,7 @@ impl<'a> Machine<'a, '_> {
 impl<'a, 's> Machine<'a, 's> {
     /// Resets the machine for the next clause on the same row. The arena and the copy of the row in
     /// it stay valid; the list of the variables does not.
-    pub(crate) fn next_clause(&mut self, head: &'s Match) {
+    pub(crate) fn next_clause(&mut self, head: &'s CompiledHead) {
         self.head = head;
         self.stack.reset(0);
         // Most heads bind elements of the row only, which are read from the row itself.

@@ -7,10 +7,10 @@
 use crate::{
     clause::Clause,
     demand::Demands,
-    edges::{self, Edge},
     func::Func,
-    head::Shape,
+    head::HeadForm,
     ir::Node,
+    key_bounds::{self, KeyBound},
     limits::{self, DemandingClause, Expression, KeyOrder, Limit, Subject},
     program::Program,
     wire,
@@ -35,7 +35,7 @@ pub enum Plan {
         high: Bound<Vec<u8>>,
     },
     /// Everywhere.
-    Full,
+    AllKeys,
 }
 
 impl Plan {
@@ -46,7 +46,7 @@ impl Plan {
     /// O(n) in the plan and the key.
     pub fn covers(&self, key: TermRef<'_>, order: KeyOrder) -> bool {
         match self {
-            Plan::Full => true,
+            Plan::AllKeys => true,
             Plan::Nothing => false,
             // A key of an ordered_set stands for all terms that are equal to it.
             Plan::Keys(keys) => keys.iter().any(|known| match order {
@@ -79,18 +79,18 @@ impl Program {
     }
 
     /// The plan for an element that isn't the key: what matching objects can have at a position,
-    /// counted from 1. `Full` if an object that is too short for the position may match.
+    /// counted from 1. `AllKeys` if an object that is too short for the position may match.
     ///
     /// # Complexity
     /// That of `plan`.
     pub fn plan_of_element(&self, position: usize, order: KeyOrder) -> Plan {
         // An object that is too short has no such element, and the plan would miss it.
-        let is_short = |clause: &Clause| match clause.head.shape {
-            Shape::Tuple { arity, .. } => arity < position,
-            Shape::Any | Shape::Other => false,
+        let is_short = |clause: &Clause| match clause.head.form {
+            HeadForm::Tuple { arity, .. } => arity < position,
+            HeadForm::Any | HeadForm::Other => false,
         };
         if self.code.clauses.iter().any(is_short) {
-            return Plan::Full;
+            return Plan::AllKeys;
         }
         let demands = self.code.demands_of_element(position);
         self.plan_of(&demands, Subject::Element, order)
@@ -99,9 +99,9 @@ impl Program {
     /// The plan for an expression: which values it can have for matching objects.
     ///
     /// The expression is the left side of the first guard of `other`, which must be a comparison;
-    /// otherwise the plan is `Full`. It is limited by guards of this program that compare the same
-    /// expression with a constant. In these, a variable of the head may stand for the object or an
-    /// element.
+    /// otherwise the plan is `AllKeys`. It is limited by guards of this program that compare the
+    /// same expression with a constant. In these, a variable of the head may stand for the object
+    /// or an element.
     ///
     /// # Complexity
     /// That of `plan`, times the size of the expression for each guard.
@@ -115,7 +115,7 @@ impl Program {
             .and_then(|clause| clause.guards.first());
         let Some(Node::Call(Func::Cmp(_), sides)) = guard.map(|&guard| other.code.ir.node(guard))
         else {
-            return Plan::Full;
+            return Plan::AllKeys;
         };
         let expression = Expression {
             code: &other.code,
@@ -142,7 +142,7 @@ impl Program {
         let (code, constants) = (&*self.code, self.constants());
         // Collect the keys of all clauses, and the smallest range that covers all ranges.
         let mut keys = Vec::new();
-        let mut range: Option<(Edge, Edge)> = None;
+        let mut range: Option<(KeyBound, KeyBound)> = None;
         for index in 0..demands.each.len() {
             let clause = DemandingClause {
                 code,
@@ -158,27 +158,27 @@ impl Program {
                 Limit::Range(low, high) => {
                     range = Some(match range {
                         None => (low, high),
-                        Some((l, h)) => (edges::lower(l, low), edges::higher(h, high)),
+                        Some((l, h)) => (key_bounds::lower(l, low), key_bounds::higher(h, high)),
                     });
                 }
-                Limit::Full => return Plan::Full,
+                Limit::AllKeys => return Plan::AllKeys,
             }
         }
         match (range, order) {
             (None, _) if keys.is_empty() => Plan::Nothing,
             (None, _) => Plan::Keys(distinct(keys, order)),
             // A table without an order can't scan a range.
-            (Some(_), KeyOrder::Hash) => Plan::Full,
+            (Some(_), KeyOrder::Hash) => Plan::AllKeys,
             // Some clauses have keys, others a range: extend the range to the keys.
             (Some((mut low, mut high)), KeyOrder::Ordered) => {
                 for key in &keys {
                     let mut bytes = Vec::new();
                     order_key::encode(key.as_ref(), &mut bytes);
-                    low = edges::lower(low, Bound::Included(bytes.clone()));
-                    high = edges::higher(high, Bound::Included(bytes));
+                    low = key_bounds::lower(low, Bound::Included(bytes.clone()));
+                    high = key_bounds::higher(high, Bound::Included(bytes));
                 }
                 match (&low, &high) {
-                    (Bound::Unbounded, Bound::Unbounded) => Plan::Full,
+                    (Bound::Unbounded, Bound::Unbounded) => Plan::AllKeys,
                     _ => Plan::Range { low, high },
                 }
             }

@@ -14,7 +14,7 @@ use crate::{
     machine::{Environment, Input, Machine, Memory, ResultLocation},
     outcome::{Context, Outcome, Pattern},
     raw,
-    row::{Fields, Row},
+    row::{ElementCursor, Row},
     template::Template,
     value::Scratch,
 };
@@ -121,7 +121,7 @@ impl Program {
         scratch: &mut Scratch,
     ) -> bool {
         let row = Row::stored(object);
-        let mut fields = Fields::of(&row);
+        let mut fields = ElementCursor::of(&row);
         let constants = self.constants();
         // 1. Find a clause whose tests the row passes.
         let Some(at) = self.passed(0, &row, &mut fields, &constants) else {
@@ -130,7 +130,7 @@ impl Program {
         // 2. If there is nothing left to match, the result may be known without the machine.
         let clause = &self.code.clauses[at];
         if clause.is_tests() {
-            if let Some(is_true) = clause.gives.is_true(&mut fields, &constants) {
+            if let Some(is_true) = clause.direct.is_true(&mut fields, &constants) {
                 return is_true;
             }
         }
@@ -165,7 +165,7 @@ impl Program {
         &self,
         from: usize,
         row: &Row<'_>,
-        fields: &mut Fields<'_>,
+        fields: &mut ElementCursor<'_>,
         constants: &Constants<'_>,
     ) -> Option<usize> {
         let mut at = from;
@@ -187,14 +187,14 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        let mut fields = Fields::of(row);
+        let mut fields = ElementCursor::of(row);
         let constants = self.constants();
         // 1. Find a clause whose tests the row passes.
         let at = self.passed(0, row, &mut fields, &constants)?;
         // 2. There is nothing left to match or to compute: write the result.
         let clause = &self.code.clauses[at];
-        if clause.is_tests() && clause.gives.is_uncomputed() {
-            return clause.gives.give(&mut fields, &constants, scratch);
+        if clause.is_tests() && clause.direct.is_uncomputed() {
+            return clause.direct.give(&mut fields, &constants, scratch);
         }
         // 3. Run the machine.
         let fields = &mut fields;

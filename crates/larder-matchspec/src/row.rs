@@ -6,9 +6,9 @@ use larder_term::{object::ObjectView, tags, TermRef};
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a> {
-    /// The number of elements of the tuple. It has another width than that of the object. Otherwise
-    /// two words that were just stored separately would be copied by one wide load, which would
-    /// stall until both stores have reached the cache.
+    /// The number of elements of the tuple. `u32`, while the object's arity is a `usize`. With
+    /// equal widths the compiler would copy two fields by one 16-byte load, which can't be
+    /// forwarded from the two stores before it.
     arity: u32,
     /// The position of the key, counted from 1; 0 if no element is stored apart.
     keypos: usize,
@@ -87,7 +87,7 @@ impl<'a> Row<'a> {
         if position == 0 || position > self.arity as usize {
             return None;
         }
-        Some(wire::split(Fields::of(self).run(position)).0)
+        Some(wire::split(ElementCursor::of(self).run(position)).0)
     }
 
     /// Appends the whole row as one tuple.
@@ -109,9 +109,9 @@ impl<'a> Row<'a> {
 /// first one if the wanted element is before that. So a caller that asks in ascending order walks
 /// over the row once.
 #[derive(Debug)]
-pub(crate) struct Fields<'a> {
-    /// The position of the key, if it is stored apart; otherwise a position that no element has.
-    apart: usize,
+pub(crate) struct ElementCursor<'a> {
+    /// The position of the key, if it is stored keypos; otherwise a position that no element has.
+    keypos: usize,
     key: &'a [u8],
     /// The other elements.
     rest: &'a [u8],
@@ -121,12 +121,12 @@ pub(crate) struct Fields<'a> {
     at: usize,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ElementCursor<'a> {
     #[inline]
     pub(crate) fn of(row: &Row<'a>) -> Self {
-        Fields {
-            // A row without a key apart has all elements in one run.
-            apart: match row.keypos {
+        ElementCursor {
+            // A row without a key keypos has all elements in one run.
+            keypos: match row.keypos {
                 0 => usize::MAX,
                 keypos => keypos,
             },
@@ -141,11 +141,11 @@ impl<'a> Fields<'a> {
     /// the element. The element's end isn't determined: an encoding says itself where it ends.
     #[inline(always)]
     pub(crate) fn run(&mut self, position: usize) -> &'a [u8] {
-        if position == self.apart {
+        if position == self.keypos {
             return self.key;
         }
         // The number of the element among those in `rest`.
-        let wanted = position - 1 - usize::from(position > self.apart);
+        let wanted = position - 1 - usize::from(position > self.keypos);
         // It lies before the last one: start over.
         if wanted < self.last {
             (self.last, self.at) = (0, 0);

@@ -1,7 +1,7 @@
 //! Matching a head against a row, step by step (see `head`).
 
 use crate::{
-    head::{Match, Shape, Step},
+    head::{CompiledHead, HeadForm, Step},
     machine::Machine,
     raw,
     value::{Run, Val, NIL},
@@ -79,24 +79,24 @@ impl MapKey<'_> {
 impl<'a> Machine<'a, '_> {
     /// Whether the row matches. If so, the variables that are read have their values.
     #[inline]
-    pub(crate) fn matches(&mut self, head: &'a Match) -> bool {
+    pub(crate) fn matches(&mut self, head: &'a CompiledHead) -> bool {
         // State of an earlier clause is of no use.
         self.frames.clear();
         self.maps.clear();
-        match &head.shape {
-            Shape::Any => {
+        match &head.form {
+            HeadForm::Any => {
                 if let Some(slot) = head.whole {
                     self.bind(slot, Val::Object);
                 }
                 true
             }
-            Shape::Other => self
+            HeadForm::Other => self
                 .row
                 .whole()
                 .is_some_and(|whole| self.steps(&head.steps, whole).is_some()),
             // The tests have checked the arity.
             // Each element is matched by its own steps. Those that were tests have none.
-            Shape::Tuple { elements, .. } => elements.iter().all(|element| {
+            HeadForm::Tuple { elements, .. } => elements.iter().all(|element| {
                 let run = self.fields.run(element.position);
                 self.steps(&head.steps[element.steps.clone()], run)
                     .is_some()

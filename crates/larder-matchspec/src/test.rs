@@ -20,10 +20,10 @@ use crate::{
     compare,
     constant::{Class, Constant, Constants, Span},
     func::{Cmp, Func},
-    head::{Match, Shape, Step},
+    head::{CompiledHead, HeadForm, Step},
     ir::{Ir, Node, NodeId},
     raw,
-    row::Fields,
+    row::ElementCursor,
     template::Hole,
     value::TRUE,
     wire::{self, Head, Short},
@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Test {
     pub(crate) position: usize,
-    is: Is,
+    condition: Condition,
 }
 
 const _: () = assert!(size_of::<Test>() <= 40);
@@ -45,7 +45,7 @@ pub(crate) type Tests = SmallVec<[Test; 4]>;
 
 /// What the element must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Is {
+enum Condition {
     /// Equal to a constant, byte for byte; if the flag is `false`: not equal.
     Bytes(Constant, bool),
     /// Identical to a constant that may have several encodings.
@@ -89,38 +89,42 @@ impl Test {
     #[inline]
     pub(crate) fn passes(
         self,
-        head: &Match,
-        fields: &mut Fields<'_>,
+        head: &CompiledHead,
+        fields: &mut ElementCursor<'_>,
         constants: &Constants<'_>,
     ) -> bool {
         // A pair reads two elements. All other tests read one.
-        if let Is::Pair(cmp, other) = self.is {
+        if let Condition::Pair(cmp, other) = self.condition {
             return pair(cmp, fields, self.position, other);
         }
         // `run` begins with the element, and has the following ones behind it.
         let run = fields.run(self.position);
-        match self.is {
-            Is::Int(cmp, n) => compare_to_int(cmp, run, n),
-            Is::Argument(cmp, index) => match constants.int(index) {
+        match self.condition {
+            Condition::Int(cmp, n) => compare_to_int(cmp, run, n),
+            Condition::Argument(cmp, index) => match constants.int(index) {
                 Some(n) => compare_to_int(cmp, run, n),
                 None => compare_to_constant(cmp, run, constants.get(Constant::Argument(index))),
             },
             // The encoding is prefix-free, so a run that begins with the constant's bytes begins
             // with the constant.
-            Is::Bytes(constant, is) => constants.begins(run, constant) == is,
-            Is::Type(ty) => run.first().is_some_and(|&tag| ty.has(tag)),
-            Is::Steps(from, to) => matches(&head.steps[from as usize..to as usize], run, constants),
-            Is::True => wire::begins(run, TRUE),
-            Is::Float(cmp, x) => compare_to_float(cmp, run, x),
-            Is::Const(cmp, constant) => compare_to_constant(cmp, run, constants.get(constant)),
-            Is::Record(tag, arity) => match wire::open(run) {
+            Condition::Bytes(constant, is) => constants.begins(run, constant) == is,
+            Condition::Type(ty) => run.first().is_some_and(|&tag| ty.has(tag)),
+            Condition::Steps(from, to) => {
+                matches(&head.steps[from as usize..to as usize], run, constants)
+            }
+            Condition::True => wire::begins(run, TRUE),
+            Condition::Float(cmp, x) => compare_to_float(cmp, run, x),
+            Condition::Const(cmp, constant) => {
+                compare_to_constant(cmp, run, constants.get(constant))
+            }
+            Condition::Record(tag, arity) => match wire::open(run) {
                 (Head::Tuple(n), at) => {
                     n == arity && n > 0 && wire::begins(&run[at..], constants.pool(tag))
                 }
                 _ => false,
             },
-            Is::Term(constant) => is_constant(run, constant, constants),
-            Is::Pair(..) => false,
+            Condition::Term(constant) => is_constant(run, constant, constants),
+            Condition::Pair(..) => false,
         }
     }
 }
@@ -216,7 +220,7 @@ impl Type {
 
 /// Compares an element with one before it.
 #[inline(never)]
-fn pair(cmp: Cmp, fields: &mut Fields<'_>, position: usize, other: usize) -> bool {
+fn pair(cmp: Cmp, fields: &mut ElementCursor<'_>, position: usize, other: usize) -> bool {
     // Find the first one first, so that the row is walked once.
     let other = fields.run(other);
     let run = fields.run(position);
@@ -251,9 +255,9 @@ fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
     }
 }
 
-/// Whether two terms are both equal and identical, or neither of the two. `None` if the bytes alone
-/// don't decide. If the heads of two terms differ, they can only be equal if they are numbers, or
-/// terms with several encodings.
+/// Decides equality by bytes where `==` and `=:=` agree: `Some(true)` if both hold, `Some(false)`
+/// if neither does, `None` if the bytes don't decide. If the heads of two terms differ, they can
+/// only be equal if they are numbers, or terms with several encodings.
 fn equal(run: &[u8], constant: &[u8]) -> Option<bool> {
     let has_one_form = |tag: u8| {
         // Lists and tuples count, since their heads say how many parts they have.
@@ -307,9 +311,9 @@ fn compare_to_float(cmp: Cmp, run: &[u8], x: f64) -> bool {
 
 /// Moves the elements of a head that are variables, constants or equal to another element from its
 /// steps to its tests. Records the positions of the variables.
-pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
-    let Match {
-        shape: Shape::Tuple { elements, .. },
+pub(crate) fn of_head(head: &mut CompiledHead, tests: &mut Tests) {
+    let CompiledHead {
+        form: HeadForm::Tuple { elements, .. },
         steps,
         places,
         binds,
@@ -322,7 +326,7 @@ pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
     elements.retain(|element| {
         let position = element.position;
         // An element is a test if it has no effect but to match or not.
-        let is = match steps[element.steps.clone()] {
+        let condition = match steps[element.steps.clone()] {
             [Step::Bind(slot)] => {
                 places[slot as usize] = Some(position);
                 return false;
@@ -330,21 +334,24 @@ pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
             // The other element is bound by its position. If it isn't an element as a whole, the
             // steps stay.
             [Step::Same(slot)] => match places[slot as usize] {
-                Some(other) => Is::Pair(Cmp::Same, other),
+                Some(other) => Condition::Pair(Cmp::Same, other),
                 None => return true,
             },
-            [Step::Eq(constant)] => Is::Bytes(constant, true),
-            [Step::EqTerm(constant)] => Is::Term(constant),
+            [Step::Eq(constant)] => Condition::Bytes(constant, true),
+            [Step::EqTerm(constant)] => Condition::Term(constant),
             ref nested if nested.iter().all(is_test) => {
                 // Steps behind the last one that may fail would only walk over the element.
                 let fails = |step: &Step| *step != Step::Skip;
                 let used = nested.iter().rposition(fails).map_or(0, |last| last + 1);
                 let from = element.steps.start;
-                Is::Steps(from as u32, (from + used) as u32)
+                Condition::Steps(from as u32, (from + used) as u32)
             }
             _ => return true,
         };
-        tests.push(Test { position, is });
+        tests.push(Test {
+            position,
+            condition,
+        });
         false
     });
     let bind = |step: &Step| matches!(step, Step::Bind(_) | Step::RestBind(_));
@@ -373,8 +380,11 @@ impl Reader<'_> {
     /// pass, as the guard would fail.
     pub(crate) fn guard(&self, pool: &[u8], id: NodeId) -> Option<Test> {
         if let Some(position) = self.position(pool, id, false) {
-            let is = Is::True;
-            return Some(Test { position, is });
+            let condition = Condition::True;
+            return Some(Test {
+                position,
+                condition,
+            });
         }
         self.test(pool, id, false)
     }
@@ -398,37 +408,37 @@ impl Reader<'_> {
                 // too.
                 (Some(a), Some(b)) if a < b => Some(Test {
                     position: b,
-                    is: Is::Pair(cmp.flipped(), a),
+                    condition: Condition::Pair(cmp.flipped(), a),
                 }),
                 (Some(position), Some(b)) => Some(Test {
                     position,
-                    is: Is::Pair(cmp, b),
+                    condition: Condition::Pair(cmp, b),
                 }),
                 (Some(position), None) => Some(Test {
                     position,
-                    is: self.compares(pool, cmp, self.ir.constant(b)?),
+                    condition: self.compares(pool, cmp, self.ir.constant(b)?),
                 }),
                 (None, Some(position)) => Some(Test {
                     position,
-                    is: self.compares(pool, cmp.flipped(), self.ir.constant(a)?),
+                    condition: self.compares(pool, cmp.flipped(), self.ir.constant(a)?),
                 }),
                 (None, None) => None,
             },
             // Tests of the type of an element, such as `is_atom`.
             (func, &[a]) => Some(Test {
                 position: position(a)?,
-                is: Is::Type(Type::of(func)?),
+                condition: Condition::Type(Type::of(func)?),
             }),
             (Func::IsRecord, &[a, tag, arity]) => Some(Test {
                 position: position(a)?,
-                is: self.record(pool, tag, arity)?,
+                condition: self.record(pool, tag, arity)?,
             }),
             _ => None,
         }
     }
 
     /// The test of a call of `is_record/3` with these operands.
-    fn record(&self, pool: &[u8], tag: NodeId, arity: NodeId) -> Option<Is> {
+    fn record(&self, pool: &[u8], tag: NodeId, arity: NodeId) -> Option<Condition> {
         // Templates leave the operands of `is_record` in place, so they are not arguments.
         let Constant::Fixed(tag) = self.ir.constant(tag)? else {
             return None;
@@ -436,11 +446,11 @@ impl Reader<'_> {
         wire::atom(&pool[tag.range()])?;
         let arity = wire::int(self.ir.constant(arity)?.fixed(pool)?)
             .filter(|n| (0..MOST_ARITY).contains(n))?;
-        Some(Is::Record(tag, usize::try_from(arity).unwrap_or(0)))
+        Some(Condition::Record(tag, usize::try_from(arity).unwrap_or(0)))
     }
 
     /// The fastest test for a comparison with a constant.
-    fn compares(&self, pool: &[u8], cmp: Cmp, constant: Constant) -> Is {
+    fn compares(&self, pool: &[u8], cmp: Cmp, constant: Constant) -> Condition {
         // Whether the comparison asks for equality, for inequality, or for an order.
         let equal = match cmp {
             Cmp::Same | Cmp::Eq => Some(true),
@@ -451,18 +461,18 @@ impl Reader<'_> {
             Constant::Fixed(span) => &pool[span.range()],
             Constant::Argument(index) => {
                 return match (self.holes[index as usize].class, equal) {
-                    (Class::Plain, Some(equal)) => Is::Bytes(constant, equal),
-                    (Class::Int | Class::Other, _) => Is::Argument(cmp, index),
-                    _ => Is::Const(cmp, constant),
+                    (Class::Plain, Some(equal)) => Condition::Bytes(constant, equal),
+                    (Class::Int | Class::Other, _) => Condition::Argument(cmp, index),
+                    _ => Condition::Const(cmp, constant),
                 };
             }
         };
         // Constants of the code: their form is known now.
         if let Some(n) = wire::int(bytes) {
-            return Is::Int(cmp, n);
+            return Condition::Int(cmp, n);
         }
         if let (Some(x), false) = (wire::float(bytes), cmp.is_exact()) {
-            return Is::Float(cmp, x);
+            return Condition::Float(cmp, x);
         }
         // Atoms and inline binaries are equal only to terms with the same bytes.
         let plain = matches!(
@@ -470,8 +480,10 @@ impl Reader<'_> {
             Some(&(tags::ATOM1..=tags::ATOM4 | tags::BIN))
         );
         match equal {
-            Some(equal) if plain && !wire::may_hold_handles(bytes) => Is::Bytes(constant, equal),
-            _ => Is::Const(cmp, constant),
+            Some(equal) if plain && !wire::may_hold_handles(bytes) => {
+                Condition::Bytes(constant, equal)
+            }
+            _ => Condition::Const(cmp, constant),
         }
     }
 

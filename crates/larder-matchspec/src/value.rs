@@ -61,12 +61,12 @@ impl Val<'_> {
 }
 
 /// The number of values that a run keeps inline, without the scratch memory.
-pub(crate) const FEW: usize = 8;
+pub(crate) const INLINE_VALUES: usize = 8;
 
 /// The values of a run. A few of them are inline. If there are more, or many are expected, all are
 /// in memory that is borrowed from the scratch memory.
 #[derive(Debug)]
-pub(crate) struct MachineValues<'a>(SmallVec<[Val<'a>; FEW]>);
+pub(crate) struct MachineValues<'a>(SmallVec<[Val<'a>; INLINE_VALUES]>);
 
 impl<'a> MachineValues<'a> {
     /// The number of values.
@@ -160,7 +160,7 @@ pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> MachineVal
     MachineValues(SmallVec::new())
 }
 
-/// Gives back the memory.
+/// DirectBody back the memory.
 #[inline]
 pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: MachineValues<'_>) {
     if values.0.spilled() {
@@ -184,10 +184,11 @@ mod tests {
         for many in [false, true] {
             let mut lent = Vec::new();
             let mut values = take(&mut lent, many);
-            (0..3 * FEW as i64).for_each(|n| values.push(Val::Int(n)));
-            assert_eq!(values.len(), 3 * FEW);
-            assert!((0..3 * FEW).all(|i| matches!(values.at(i), Val::Int(n) if n == i as i64)));
-            assert!(matches!(values.pop(), Val::Int(n) if n == 3 * FEW as i64 - 1));
+            (0..3 * INLINE_VALUES as i64).for_each(|n| values.push(Val::Int(n)));
+            assert_eq!(values.len(), 3 * INLINE_VALUES);
+            assert!((0..3 * INLINE_VALUES)
+                .all(|i| matches!(values.at(i), Val::Int(n) if n == i as i64)));
+            assert!(matches!(values.pop(), Val::Int(n) if n == 3 * INLINE_VALUES as i64 - 1));
             values.truncate(1);
             assert!(matches!(
                 (values.pop(), values.pop(), values.len()),
@@ -196,7 +197,7 @@ mod tests {
             values.reset(2);
             assert_eq!(values.as_slice().len(), 2);
             give(&mut lent, values);
-            assert!(lent.is_empty() && lent.capacity() >= 3 * FEW - 1);
+            assert!(lent.is_empty() && lent.capacity() >= 3 * INLINE_VALUES - 1);
         }
     }
 

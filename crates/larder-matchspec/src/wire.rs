@@ -23,8 +23,8 @@ pub(crate) enum Head {
 /// The head of the first term of a run, and where its parts begin (0 for a leaf).
 #[inline]
 pub(crate) fn open(run: &[u8]) -> (Head, usize) {
-    // The shape says how the count is to be read. Leaves have none.
-    let shape: fn(usize) -> Head = match run.first() {
+    // The tag decides what the count becomes. Leaves have none.
+    let make_head: fn(usize) -> Head = match run.first() {
         Some(&tags::TUPLE) => Head::Tuple,
         Some(&tags::LIST) => Head::List,
         Some(&tags::ILIST) => Head::Improper,
@@ -37,7 +37,7 @@ pub(crate) fn open(run: &[u8]) -> (Head, usize) {
         _ => return (Head::Leaf, 0),
     };
     let (n, at) = read_count(run, 1);
-    (shape(n), at)
+    (make_head(n), at)
 }
 
 /// Splits a run behind its first term.

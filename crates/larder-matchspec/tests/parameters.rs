@@ -356,12 +356,12 @@ fn plans_are_made_of_values() {
     ] {
         let (bound, written) = (bind(spec, values), program(written));
         let plan = bound.plan(1, KeyOrder::Ordered);
-        assert_ne!(plan, Plan::Full, "{spec}");
+        assert_ne!(plan, Plan::AllKeys, "{spec}");
         assert_eq!(plan, written.plan(1, KeyOrder::Ordered), "{spec}");
     }
     // A guard that is a parameter may be true.
     let spec = "[{{'$1'},[{bind,1}],['$1']}]";
-    assert_eq!(bind(spec, &["true"]).plan(1, KeyOrder::Hash), Plan::Full);
+    assert_eq!(bind(spec, &["true"]).plan(1, KeyOrder::Hash), Plan::AllKeys);
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn a_head_that_is_one_variable_has_a_key_too() {
     );
     assert_eq!(
         ordered("[{'_',[{'>=',{element,2,'$_'},a}],[true]}]"),
-        Plan::Full
+        Plan::AllKeys
     );
 }
 
@@ -208,11 +208,11 @@ fn several_clauses_share_a_range() {
     assert_eq!(found, ["2", "3", "7"]);
     assert_eq!(
         ordered("[{{'$1','_'},[{'>','$1',1}],[true]},{'_',[],[true]}]"),
-        Plan::Full
+        Plan::AllKeys
     );
     assert_eq!(
         ordered("[{{'$1','_'},[{'>','$1',1}],[true]},{{'$1','_'},[{'<','$1',5}],[true]}]"),
-        Plan::Full
+        Plan::AllKeys
     );
 }
 
@@ -249,8 +249,11 @@ fn bound_keys_are_looked_up() {
         hashed("[{{'$1','_'},[{'=:=','$1',1},{'>','$1',2}],[true]}]"),
         Plan::Nothing
     );
-    assert_eq!(hashed("[{{'$1','_'},[{'>','$1',1}],[true]}]"), Plan::Full);
-    assert_eq!(hashed("[{{{'_'},'_'},[],[true]}]"), Plan::Full);
+    assert_eq!(
+        hashed("[{{'$1','_'},[{'>','$1',1}],[true]}]"),
+        Plan::AllKeys
+    );
+    assert_eq!(hashed("[{{{'_'},'_'},[],[true]}]"), Plan::AllKeys);
 }
 
 #[test]
@@ -274,10 +277,10 @@ fn a_disjunction_of_equalities_is_looked_up() {
             "a b",
             "a b",
         ),
-        ("{'orelse',{'=:=','$1',a},{'=:=','$2',b}}", "Full", "Full"),
-        ("{'orelse',{'=:=','$1',a},{'<','$1',b}}", "Full", "Full"),
-        ("{'orelse',{'=:=','$1',a},'$2'}", "Full", "Full"),
-        ("{'not',{'orelse',{'=:=','$1',a},{'=:=','$1',b}}}", "Full", "Full"),
+        ("{'orelse',{'=:=','$1',a},{'=:=','$2',b}}", "AllKeys", "Full"),
+        ("{'orelse',{'=:=','$1',a},{'<','$1',b}}", "AllKeys", "Full"),
+        ("{'orelse',{'=:=','$1',a},'$2'}", "AllKeys", "Full"),
+        ("{'not',{'orelse',{'=:=','$1',a},{'=:=','$1',b}}}", "AllKeys", "Full"),
     ] {
         let spec = format!("[{{{{'$1','$2'}},[{guards}],[true]}}]");
         assert_eq!(keys(ordered(&spec)), in_order, "{guards}");
@@ -311,11 +314,11 @@ fn an_expression_is_known_again() {
             "7 9",
         ),
         // Another element, another key of the map, another clause that says nothing.
-        ("[{{'_','$1','_'},[{'==',{map_get,zip,'$1'},7}],[true]}]", "Full"),
-        ("[{{'_','_','$1'},[{'==',{map_get,zap,'$1'},7}],[true]}]", "Full"),
-        ("[{{'_','_','$1'},[{'==','$1',7}],[true]}]", "Full"),
-        ("[{{'_','_','$1'},[{'==',{map_get,zip,'$1'},7}],[true]},{'_',[],[1]}]", "Full"),
-        ("[{{'_','_',#{zip => 7}},[],[true]}]", "Full"),
+        ("[{{'_','$1','_'},[{'==',{map_get,zip,'$1'},7}],[true]}]", "AllKeys"),
+        ("[{{'_','_','$1'},[{'==',{map_get,zap,'$1'},7}],[true]}]", "AllKeys"),
+        ("[{{'_','_','$1'},[{'==','$1',7}],[true]}]", "AllKeys"),
+        ("[{{'_','_','$1'},[{'==',{map_get,zip,'$1'},7}],[true]},{'_',[],[1]}]", "AllKeys"),
+        ("[{{'_','_',#{zip => 7}},[],[true]}]", "AllKeys"),
         ("[{x,[{'==',{map_get,zip,{element,3,'$_'}},7}],[true]}]", "Nothing"),
     ] {
         assert_eq!(by(zip, spec), found, "{spec}");
@@ -324,10 +327,10 @@ fn an_expression_is_known_again() {
     let spec = |guard: &str| format!("[{{{{'$1','$2'}},[{guard}],[true]}}]");
     for (guard, found) in [
         ("{'==',{'+','$1',{'*',2,'$2'}},7}", "7"),
-        ("{'==',{'+','$1',{'*',3,'$2'}},7}", "Full"),
-        ("{'==',{'+','$2',{'*',2,'$1'}},7}", "Full"),
-        ("{'==',{'+','$1','$2'},7}", "Full"),
-        ("{'==',{'+',{'*',2,'$2'},'$1'},7}", "Full"),
+        ("{'==',{'+','$1',{'*',3,'$2'}},7}", "AllKeys"),
+        ("{'==',{'+','$2',{'*',2,'$1'}},7}", "AllKeys"),
+        ("{'==',{'+','$1','$2'},7}", "AllKeys"),
+        ("{'==',{'+',{'*',2,'$2'},'$1'},7}", "AllKeys"),
     ] {
         assert_eq!(by(sum, &spec(guard)), found, "{guard}");
     }
@@ -339,8 +342,8 @@ fn an_expression_is_known_again() {
 
 #[test]
 fn a_map_in_a_key_is_no_bound_key() {
-    assert_eq!(hashed("[{{#{a=>1},'_'},[],[true]}]"), Plan::Full);
-    assert_eq!(ordered("[{{#{},'_'},[],[true]}]"), Plan::Full);
+    assert_eq!(hashed("[{{#{a=>1},'_'},[],[true]}]"), Plan::AllKeys);
+    assert_eq!(ordered("[{{#{},'_'},[],[true]}]"), Plan::AllKeys);
     let plan = ordered("[{{{a,#{x=>1}},'_'},[],[true]}]");
     assert!(covered(&plan, "{a,#{x=>1,y=>2}}") && !covered(&plan, "{b,#{x=>1}}"));
 }
@@ -366,14 +369,14 @@ fn the_position_of_the_key_counts() {
             high: Bound::Excluded(_)
         }
     ));
-    assert_eq!(program.plan(1, KeyOrder::Ordered), Plan::Full);
+    assert_eq!(program.plan(1, KeyOrder::Ordered), Plan::AllKeys);
 }
 
 #[test]
 fn identifiers_bound_nothing_by_order() {
     assert_eq!(
         ordered("[{{'$1','_'},[{'<','$1',<0.5.0>}],[true]}]"),
-        Plan::Full
+        Plan::AllKeys
     );
     assert_eq!(
         keys(ordered("[{{'$1','_'},[{'==','$1',<0.5.0>}],[true]}]")),

@@ -69,7 +69,7 @@ impl Moves {
             if !self.0.is_empty() {
                 marks
                     .chunks(2)
-                    .for_each(|pair| self.settle(out, pair[0], pair[1]));
+                    .for_each(|pair| self.make_moves(out, pair[0], pair[1]));
             }
             // Record the order of this map's pairs. Its bytes stay in place.
             if let Some(runs) = order_of(out, marks)? {
@@ -78,13 +78,13 @@ impl Moves {
         }
         // This is the outermost map: make all moves at once.
         if outermost && !self.0.is_empty() {
-            self.settle(out, start - 1, end);
+            self.make_moves(out, start - 1, end);
         }
         Ok(())
     }
 
     /// Makes all moves that begin behind `from` and before `to`. They also end there.
-    fn settle(&mut self, out: &mut [u8], from: usize, to: usize) {
+    fn make_moves(&mut self, out: &mut [u8], from: usize, to: usize) {
         let within: Vec<usize> = self.0.range(from + 1..to).map(|(&at, _)| at).collect();
         if within.is_empty() {
             return;

@@ -469,10 +469,10 @@ pub(super) fn step<R: KeyRule>(
     batch: &mut Batch,
 ) -> bool {
     loop {
-        let here = bag.entries.step(guard, key, Direction::Forward, batch);
+        let is_present = bag.entries.step(guard, key, Direction::Forward, batch);
         // If there is an entry of the hash order, replace it by the entry of its first object.
         let Some((key, list, end)) = batch.entries.pop() else {
-            return here;
+            return is_present;
         };
         if list::is_in_tree(&batch.bytes[list..end]) {
             let key = batch.bytes[key..list].to_vec();
@@ -483,7 +483,7 @@ pub(super) fn step<R: KeyRule>(
         // The batch is only empty if a tree key has become a list, or was removed, in between. Then
         // repeat the step.
         if !batch.is_empty() {
-            return here;
+            return is_present;
         }
     }
 }

@@ -61,7 +61,7 @@ impl BPlusTree {
             // The number of entries has changed, so invalidate the counts above, still under the
             // lock.
             if !own_is_empty {
-                self.uncount(guard, &locked, SearchKey::new(cursor));
+                self.mark_counts_stale(guard, &locked, SearchKey::new(cursor));
             }
             // (3) This releases the lock. Then retire the handles (invariant 3).
             self.give_room_back(guard, SearchKey::new(cursor), locked);
@@ -101,7 +101,7 @@ impl BPlusTree {
                 handles.extend(locked.handle(&record));
             }
             locked.clear();
-            self.uncount(guard, &locked, SearchKey::new(&cursor));
+            self.mark_counts_stale(guard, &locked, SearchKey::new(&cursor));
             // Count the leaf itself, too, so that a call doesn't walk over many empty leaves.
             freed += n + 1;
             // Replace a large leaf by one without content, which has the same range.

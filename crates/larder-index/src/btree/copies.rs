@@ -11,7 +11,7 @@
 
 use crate::btree::record::{Stored, SLOT};
 use crate::outside::Handle;
-use crate::scratch::{with_spare, KEEP};
+use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
 use std::cell::Cell;
 
 /// Entries in order, with their whole positions.
@@ -126,8 +126,8 @@ thread_local! {
 pub(crate) fn with_copies<T>(f: impl FnOnce(&mut EntryCopies) -> T) -> T {
     // Don't keep the memory of unusually many copies.
     let small = |copies: &EntryCopies| {
-        copies.bytes.capacity() <= KEEP
-            && copies.entries.capacity() * size_of::<(usize, usize, usize)>() <= KEEP
+        copies.bytes.capacity() <= MAX_KEPT_CAPACITY
+            && copies.entries.capacity() * size_of::<(usize, usize, usize)>() <= MAX_KEPT_CAPACITY
     };
     with_spare(&SPARE, small, |copies| {
         copies.clear();

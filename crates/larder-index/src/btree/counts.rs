@@ -63,7 +63,7 @@ impl ChildCounts {
     /// The stale bits of the children.
     #[inline]
     pub(super) fn stale(&self) -> u64 {
-        // Ordering: SeqCst, pairs with `mark`: see `stale`.
+        // Ordering: SeqCst, pairs with `set_stale`: see `stale`.
         self.stale.load(SeqCst)
     }
 
@@ -86,7 +86,7 @@ impl ChildCounts {
     }
 
     /// Marks a child as stale.
-    pub(super) fn mark(&self, i: usize) {
+    pub(super) fn set_stale(&self, i: usize) {
         // Ordering: SeqCst, both: see `stale`. A bit that is set isn't set again,
         // so that writers only read the upper nodes' lines.
         if self.stale.load(SeqCst) & 1 << i == 0 {
@@ -97,7 +97,7 @@ impl ChildCounts {
     /// Called by the holder of `changing` before it refreshes a child that is an inner node, and
     /// reads the node's own bits.
     pub(super) fn begin(&self, i: usize) {
-        // Ordering: SeqCst, as in `mark`.
+        // Ordering: SeqCst, as in `set_stale`.
         self.stale.fetch_and(!(1 << i), SeqCst);
     }
 
@@ -107,7 +107,7 @@ impl ChildCounts {
         match count {
             // Ordering: Relaxed, see `count`.
             Some(count) => self.counts[i].store(count, Relaxed),
-            None => self.mark(i),
+            None => self.set_stale(i),
         }
     }
 
@@ -133,8 +133,8 @@ fn bits(range: &Range<usize>) -> u64 {
 pub(super) struct Counting {
     /// Set from the first query on. Written under `changing`.
     on: AtomicBool,
-    /// Odd while nodes are being replaced.
-    shape: AtomicU64,
+    /// The sequence number of replacements of nodes: odd while nodes are being replaced.
+    structure_seq: AtomicU64,
     /// Odd while counts are being refreshed.
     refreshes: AtomicU64,
 }
@@ -147,17 +147,17 @@ impl Counting {
     }
 
     /// How often replacements of nodes have begun or ended. Even if none is in progress.
-    pub(super) fn shape(&self) -> u64 {
-        // Ordering: SeqCst, pairs with `change_shape`.
-        self.shape.load(SeqCst)
+    pub(super) fn structure_seq(&self) -> u64 {
+        // Ordering: SeqCst, pairs with `bump_structure_seq`.
+        self.structure_seq.load(SeqCst)
     }
 
     /// Called by the holder of `changing` before and after it replaces nodes.
-    pub(super) fn change_shape(&self) {
+    pub(super) fn bump_structure_seq(&self) {
         if self.is_on() {
-            // Ordering: SeqCst, pairs with the loads of `shape`, see `stale`: a mark that isn't
-            // copied to a new node is one after whose making the shape has changed.
-            self.shape.fetch_add(1, SeqCst);
+            // Ordering: SeqCst, pairs with the loads of `structure_seq`, see `stale`. If a bit was
+            // set too late to be copied to the new node, the number has changed since it was set.
+            self.structure_seq.fetch_add(1, SeqCst);
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
         counts.begin(3);
         counts.end(3, Some(7));
         assert_eq!(counts.sum(1..4), Some(10));
-        counts.mark(1);
+        counts.set_stale(1);
         assert_eq!((counts.known(1), counts.sum(2..4)), (None, Some(9)));
     }
 }

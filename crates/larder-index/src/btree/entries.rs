@@ -17,7 +17,7 @@
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf};
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{
-    length_size, record_size, Record, Stored, HANDLE_MARK, HANDLE_RECORD, SLOT,
+    length_size, record_size, Record, Stored, HANDLE_RECORD, HANDLE_TAG, SLOT,
 };
 use crate::btree::search_key::{eight, head_of, HEAD_MASK, PLACE_MASK};
 use crate::outside::Handle;
@@ -28,12 +28,12 @@ use std::ops::Range;
 /// The head and the record of an entry. The record is in the old leaf, or in `Entries::new` if it
 /// is that of the new entry.
 #[derive(Clone, Copy, Debug)]
-struct EntryPart {
+struct EntryRef {
     head: u64,
     record: Record,
 }
 
-impl EntryPart {
+impl EntryRef {
     /// The size of the record in a leaf whose prefix is longer by `longer` bytes.
     #[inline]
     fn size(&self, longer: usize) -> usize {
@@ -47,7 +47,7 @@ impl EntryPart {
 /// All entries of a leaf, and possibly a new one.
 #[derive(Default)]
 pub(crate) struct Entries {
-    parts: Vec<EntryPart>,
+    parts: Vec<EntryRef>,
     /// The record of the new entry, without its lengths.
     new: Vec<u8>,
     /// The number of the new entry.
@@ -61,9 +61,10 @@ thread_local! {
 /// Calls `f` with an empty list, whose memory is kept for the thread's next call.
 pub(crate) fn with_entries<T>(f: impl FnOnce(&mut Entries) -> T) -> T {
     /// A list with a greater capacity isn't kept.
-    const KEEP: usize = 1 << 16;
-    let small =
-        |entries: &Entries| entries.parts.capacity() <= KEEP && entries.new.capacity() <= KEEP;
+    const MAX_KEPT_CAPACITY: usize = 1 << 16;
+    let small = |entries: &Entries| {
+        entries.parts.capacity() <= MAX_KEPT_CAPACITY && entries.new.capacity() <= MAX_KEPT_CAPACITY
+    };
     with_spare(&SPARE, small, f)
 }
 
@@ -79,7 +80,7 @@ impl Entries {
             // The head is in the slot. The record at the slot's offset says how long it is.
             let slot = u64::from_ne_bytes(slot.try_into().unwrap_or_default());
             let at = (slot & PLACE_MASK) as usize;
-            EntryPart {
+            EntryRef {
                 head: slot & HEAD_MASK,
                 record: Record::of(begin(content, at), at),
             }
@@ -104,7 +105,7 @@ impl Entries {
             }
         };
         let head = head_of(suffix);
-        self.parts.insert(i, EntryPart { head, record });
+        self.parts.insert(i, EntryRef { head, record });
         self.new_at = Some(i);
     }
 
@@ -225,7 +226,7 @@ impl Entries {
             let (part, source) = (self.parts[first + k], self.source(first + k, from));
             let (head, len) = if part.record.is_outside() {
                 let handle = handle(source, part);
-                to[at] = HANDLE_MARK;
+                to[at] = HANDLE_TAG;
                 to[at + 1..][..8].copy_from_slice(&handle.bits().to_le_bytes());
                 let position = old.outside(handle).position();
                 // Take the head from the object, which has the whole position.
@@ -250,14 +251,14 @@ fn begin(content: &[u8], at: usize) -> u64 {
 }
 
 /// The handle of an outside object.
-fn handle(source: &[u8], part: EntryPart) -> Handle {
+fn handle(source: &[u8], part: EntryRef) -> Handle {
     Handle::from_bits(begin(source, part.record.rest_at()))
 }
 
 /// Writes the record of an entry to the front of `to`. Returns its new head, and the size of the
 /// record.
 #[inline]
-fn inline(part: EntryPart, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usize) {
+fn inline(part: EntryRef, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usize) {
     // Most records are short, and have both lengths in one byte each.
     let (record, at) = (part.record, part.record.rest_at());
     if let Some(len) = short(record, longer, source, to) {

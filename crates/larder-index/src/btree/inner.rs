@@ -98,7 +98,7 @@ impl InnerLevels {
     pub(crate) fn new(shared: &Shared) -> InnerLevels {
         // A single leaf has no fences, and so no prefix.
         let leaf = NewTreeLeaf::empty(shared.config.first, &Prefix::of_fences(None, None));
-        shared.counters.leaf_came(leaf.memory());
+        shared.counters.add_leaf(leaf.memory());
         InnerLevels {
             root: ChildSlot::new(ChildAddress::of_new(leaf)),
             tail: Tail::default(),
@@ -150,7 +150,7 @@ impl InnerLevels {
                 }
                 TreeChild::Node(node) => {
                     node.prefetch();
-                    child = node.children[node.child_of(position, false)].load(guard);
+                    child = node.children[node.child_for(position)].load(guard);
                 }
             }
         }
@@ -211,8 +211,8 @@ impl InnerLevels {
                 // number of the last child.
                 Seek::First => 0,
                 Seek::Last => node.separators().len(),
-                Seek::At(p) => node.child_of(SearchKey::new(p), false),
-                Seek::Before(p) => node.child_of(SearchKey::new(p), true),
+                Seek::At(p) => node.child_for(SearchKey::new(p)),
+                Seek::Before(p) => node.child_before(SearchKey::new(p)),
             };
             // The fence is a separator beside the child, as far down as there is one.
             let own = match end {

@@ -66,7 +66,7 @@ pub(super) struct TreeLeafHead {
     /// records of removed entries.
     pub(super) live: AtomicU64,
     /// Low half: the contention counter. High half: the slot of the last insert, and the length and
-    /// direction of the current run of inserts (`LockedTreeLeaf::note_insert`).
+    /// direction of the current run of inserts (`LockedTreeLeaf::record_insert`).
     pub(super) statistics: AtomicU64,
     /// The capacity of the content in words.
     words: u32,
@@ -328,8 +328,8 @@ impl<'g> LockedTreeLeaf<'g> {
 
     /// Unlocks the leaf, and marks it obsolete. A thread that finds it from now on restarts from
     /// the root.
-    pub(super) fn obsolete(self) {
-        self.leaf.head().version.obsolete(self.held.before());
+    pub(super) fn mark_obsolete(self) {
+        self.leaf.head().version.mark_obsolete(self.held.before());
         // Skip `drop`, which would restore a version without the obsolete bit.
         std::mem::forget(self);
     }

@@ -148,9 +148,9 @@ impl<'g> LockedTreeLeaf<'g> {
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
         // Ordering: Relaxed, see above.
         let statistics = head.statistics.load(Relaxed);
-        // Whether the last insert was at the end, and a run is going on that doesn't descend. The
-        // bit of a descending run is compared together with the length: if it is set, the number is
-        // above all lengths.
+        // Whether the last insert was at the end, and a run is going on that doesn't descend. A run
+        // goes on if its length is 1..=0xFFFF. Bit 16 of the masked number is the *descends* bit. A
+        // descending run therefore has a number above that range and fails the test.
         let runs = (statistics >> 49) as usize + 1 == n
             && (1..=0xFFFF).contains(&(statistics >> 32 & 0x1_FFFF));
         // Whether the slot's head has the whole position, and the record is one word.
@@ -158,15 +158,17 @@ impl<'g> LockedTreeLeaf<'g> {
         // Ordering: Relaxed, both, see above.
         let (spacing, last) = (head.spacing.load(Relaxed), words.get(n.wrapping_sub(1))?);
         // Ordering: Relaxed, see above.
-        let (own, last) = (key.head(0), last.load(Relaxed));
+        let (new_slot_head, last) = (key.head(0), last.load(Relaxed));
         // Check that there is room for the slot and the record: the record must begin at or above
         // the new end of the slots.
         let place = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
-        (runs && short && last < own && n >> spacing <= samples.len()).then_some(AppendSlot {
-            head: own,
-            suffix: key.bytes().len(),
-            place,
-        })
+        (runs && short && last < new_slot_head && n >> spacing <= samples.len()).then_some(
+            AppendSlot {
+                head: new_slot_head,
+                suffix: key.bytes().len(),
+                place,
+            },
+        )
     }
 
     /// Inserts an entry at the slot that `append_slot` has returned for it.
@@ -194,7 +196,7 @@ impl<'g> LockedTreeLeaf<'g> {
                 sample.store((slot >> 32) as u32, Relaxed);
             }
         }
-        self.note_insert(n);
+        self.record_insert(n);
     }
 
     /// The value of entry `i`, which has this record, in place.
@@ -438,7 +440,7 @@ impl<'g> LockedTreeLeaf<'g> {
     ///
     /// The record has 15 bits of the place of the last insert, a bit that is set in a descending
     /// run, and 16 bits of the run's length.
-    pub(crate) fn note_insert(&mut self, i: usize) -> usize {
+    pub(crate) fn record_insert(&mut self, i: usize) -> usize {
         const PLACE: u64 = 0x7FFF;
         let statistics = &self.leaf.head().statistics;
         // Ordering: Relaxed, see above.

@@ -203,9 +203,20 @@ impl InnerNode {
             .collect()
     }
 
-    /// The child that has the position; if `before`, the one that has the last position below it.
+    /// The child that has the position.
     #[inline(always)]
-    pub(super) fn child_of(&self, position: SearchKey<'_>, before: bool) -> usize {
+    pub(super) fn child_for(&self, position: SearchKey<'_>) -> usize {
+        self.child(position, false)
+    }
+
+    /// The child that has the last position below this one.
+    #[inline(always)]
+    pub(super) fn child_before(&self, position: SearchKey<'_>) -> usize {
+        self.child(position, true)
+    }
+
+    #[inline(always)]
+    fn child(&self, position: SearchKey<'_>, before: bool) -> usize {
         let (n, count) = (self.prefix as usize, self.count as usize);
         // What all separators begin with is compared once. A position that begins otherwise belongs
         // to the first child or to the last.

@@ -252,8 +252,8 @@ impl InnerLevels {
                 TreeChild::Node(node) => node,
             };
             // The child in which each end lies. A missing end is beyond all children.
-            let from = low.map_or(0, |low| node.child_of(low, false));
-            let to = high.map_or(node.len() - 1, |high| node.child_of(high, false));
+            let from = low.map_or(0, |low| node.child_for(low));
+            let to = high.map_or(node.len() - 1, |high| node.child_for(high));
             // Both ends are under one child.
             if from == to && (low.is_some() || high.is_some()) {
                 // Its counts must exist before those below it (invariant 4 of `counts`).

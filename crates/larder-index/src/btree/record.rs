@@ -30,7 +30,7 @@ pub(crate) fn record_size(suffix: usize, value: usize) -> usize {
 /// The size of a record with a handle.
 pub(crate) const HANDLE_RECORD: usize = 9;
 /// The first byte of a record with a handle.
-pub(crate) const HANDLE_MARK: u8 = 0xFF;
+pub(crate) const HANDLE_TAG: u8 = 0xFF;
 /// The maximum length of a suffix or a value in a leaf. An entry with a longer one is outside.
 pub(crate) const MOST_INLINE: usize = 0x7E00;
 
@@ -74,7 +74,7 @@ impl Stored<'_> {
 pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored: Stored<'_>) {
     match stored {
         Stored::Outside(handle) => {
-            writer.push(u64::from(HANDLE_MARK), 1);
+            writer.push(u64::from(HANDLE_TAG), 1);
             writer.push(handle.bits(), 8);
         }
         // The most frequent case: the slot has the whole suffix, so lengths and value fit in one
@@ -148,7 +148,7 @@ impl Record {
     #[cold]
     fn of_long(bits: u64, at: usize) -> Record {
         // The mark must be tested first: decoded as a length, it would look like a long one.
-        if bits as u8 == HANDLE_MARK {
+        if bits as u8 == HANDLE_TAG {
             return Record::outside(at + 1);
         }
         let (suffix, a) = length(bits);

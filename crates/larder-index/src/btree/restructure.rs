@@ -8,7 +8,8 @@
 //!
 //! 1. The caller has locked the leaf. A merge also locks a neighbour, if that one's lock is free.
 //! 2. Lock the mutex `changing`. From here on the path to the leaf can't change.
-//! 3. Build the new leaves. Nobody can reach them yet.
+//! 3. Build the new leaves. Nobody can reach them yet. `replace` gets a leaf that is already built,
+//!    so that `changing` is held briefly.
 //! 4. Mark the old leaves obsolete, which also unlocks them for good. A thread that finds one of
 //!    them from here on restarts from the root. This is the linearisation point of the write that
 //!    caused the change.
@@ -44,7 +45,7 @@ use crate::btree::node::{Child, InnerNode, Separators};
 use crate::btree::prefix::{common, Prefix};
 use crate::btree::search_key::SearchKey;
 use crate::btree::slot::{ChildAddress, TreeChild};
-use crate::btree::stale::mark_path;
+use crate::btree::stale::set_stale_bits;
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -86,10 +87,10 @@ impl InnerLevels {
     ) {
         let old = leaf.leaf();
         // The new leaf has already been built, so `changing` is held only briefly.
-        shared.counters.leaf_came(new.memory());
+        shared.counters.add_leaf(new.memory());
         // (2) Lock the structure, and find the path to the leaf.
         let changing = self.changing.lock();
-        let (path, found) = self.path(guard, |node| node.child_of(position, false));
+        let (path, found) = self.path(guard, |node| node.child_for(position));
         debug_assert!(found.is(old), "the path to a locked leaf leads to it");
         let at = path.last().map_or(0, |s| s.child);
         // Only the last leaf has no upper fence. If inserts append to it, its successor becomes the
@@ -98,7 +99,7 @@ impl InnerLevels {
         let run_continues = leaf.appends() && high.is_none();
         // (4) Mark the old leaf obsolete. Readers and writers that wait for it descend again, and
         // find it again until (5).
-        leaf.obsolete();
+        leaf.mark_obsolete();
         // (5) Publish the new leaf.
         let new = ChildAddress::of_new(new);
         let gone = self.splice(shared, path, (at, at), Splice::one(new), guard);
@@ -139,7 +140,7 @@ impl InnerLevels {
         let separator = separator(&entries.position(&leaf, cut - 1), &above);
         // (2) Lock the structure. So far only the locked leaf has been read.
         let changing = self.changing.lock();
-        let (path, found) = self.path(guard, |node| node.child_of(position, false));
+        let (path, found) = self.path(guard, |node| node.child_for(position));
         debug_assert!(found.is(old), "the path to a locked leaf leads to it");
         // (3) Build the two successors. The prefix of each follows from its fences: those of the
         // old leaf, and the separator.
@@ -162,7 +163,7 @@ impl InnerLevels {
                 let at = if descends { cut - 1 } else { cut };
                 new.inherit_at(old, at - first);
             }
-            shared.counters.leaf_came(new.memory());
+            shared.counters.add_leaf(new.memory());
             ChildAddress::of_new(new)
         };
         let left = part(0..cut, Prefix::of_fences(low, Some(separator)), true);
@@ -173,7 +174,7 @@ impl InnerLevels {
         let at = path.last().map_or(0, |s| s.child);
         // (4) Mark the old leaf obsolete: the linearisation point. Until (5) has published the
         // successors nobody can read the range. Threads that find the old leaf descend again.
-        leaf.obsolete();
+        leaf.mark_obsolete();
         // (5) Publish the successors. The node above gets one more separator, so it is replaced.
         let mut new = Splice {
             items: vec![Child::new(left), Child::new(right)],
@@ -208,7 +209,7 @@ impl InnerLevels {
         }
         // (2) Lock the structure, and find the path to the leaf.
         let changing = self.changing.lock();
-        let (mut path, _) = self.path(guard, |node| node.child_of(position, false));
+        let (mut path, _) = self.path(guard, |node| node.child_for(position));
         let Some(step) = path.last_mut() else {
             return false;
         };
@@ -250,10 +251,10 @@ impl InnerLevels {
         };
         // (4) Mark both leaves obsolete before the new one can be reached (invariant 2).
         let old = [left.leaf(), right.leaf()];
-        shared.counters.leaf_came(new.memory());
+        shared.counters.add_leaf(new.memory());
         shared.counters.merged();
-        left.obsolete();
-        right.obsolete();
+        left.mark_obsolete();
+        right.mark_obsolete();
         // (5) Publish the merged leaf. The node above loses a separator, so it is replaced.
         let new = Splice::one(ChildAddress::of_new(new));
         let gone = self.splice(shared, path, (from, to), new, guard);
@@ -289,7 +290,7 @@ impl InnerLevels {
     ) -> Gone {
         let mut gone = Gone::default();
         let has_counts = self.counting.is_on();
-        self.counting.change_shape();
+        self.counting.bump_structure_seq();
         loop {
             let Some(step) = path.pop() else {
                 // The root is being replaced. A single child becomes the new root. Two children get
@@ -304,7 +305,7 @@ impl InnerLevels {
                 let slot = &step.node.children[child];
                 if has_counts {
                     path.push(TreeStep { child, ..step });
-                    mark_path(&path);
+                    set_stale_bits(&path);
                 }
                 slot.store(new.items[0].address);
                 break;
@@ -312,7 +313,7 @@ impl InnerLevels {
             // (2) The separators change: build a new node of the children. Readers may still be
             // descending through the old node, so it isn't written to.
             gone.push(step.address);
-            shared.counters.node_went(step.node.memory());
+            shared.counters.remove_node(step.node.memory());
             let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
             let mut all = replace_children(step.node, from, to, new);
             // (3) One level up, the node's own slot is replaced.
@@ -343,7 +344,7 @@ impl InnerLevels {
                 build_nodes(shared, all, cut, has_counts)
             };
         }
-        self.counting.change_shape();
+        self.counting.bump_structure_seq();
         gone
     }
 
@@ -364,7 +365,7 @@ impl InnerLevels {
 
     /// Retires an unlinked leaf.
     fn retire_leaf(&self, shared: &Shared, leaf: TreeLeaf<'_>, guard: &Guard) {
-        shared.counters.leaf_went(leaf.memory());
+        shared.counters.remove_leaf(leaf.memory());
         self.tail.forget(leaf);
         // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it; nor is it
         // the tail, which only becomes a leaf that is new.
@@ -430,7 +431,7 @@ fn build_node(
 ) -> ChildAddress<InnerNode> {
     debug_assert!(items.len() >= 2, "invariant 5");
     let node = InnerNode::new(items, separators, has_counts);
-    shared.counters.node_came(node.memory());
+    shared.counters.add_node(node.memory());
     ChildAddress::of_node(node)
 }
 
@@ -475,7 +476,7 @@ fn join(
     let TreeChild::Node(neighbour) = child else {
         unreachable!("the children of one node are all nodes or all leaves")
     };
-    shared.counters.node_went(neighbour.memory());
+    shared.counters.remove_node(neighbour.memory());
     // The separator between the two nodes moves down a level.
     let between = above.node.separators().get(other.min(above.child));
     let own = Splice {

@@ -7,11 +7,11 @@ use crate::sync::{planted, Fault};
 use crossbeam_epoch::Guard;
 
 /// Sets the stale bits of a path, from the leaf up (invariant 2).
-pub(super) fn mark_path(path: &TreePath<'_>) {
+pub(super) fn set_stale_bits(path: &TreePath<'_>) {
     for step in path.iter().rev() {
         // A node without counts has no valid count that could become stale.
         if let Some(counts) = step.node.counts() {
-            counts.mark(step.child);
+            counts.set_stale(step.child);
         }
     }
 }
@@ -21,13 +21,13 @@ impl InnerLevels {
     /// of its entries has changed, or is about to. The position is in the leaf's range.
     ///
     /// Meanwhile another thread may replace nodes of the path. If it copies a bit before this
-    /// thread has set it, the mark is lost. It changes the *shape* number before it copies. So if
-    /// the number is the same before and after the marks, no mark was lost. Otherwise this thread
-    /// marks again under `changing`, when no node can be replaced. Locks are taken in the same
-    /// order as by a split: first the leaf's, then `changing`.
+    /// thread has set it, the bit is lost. It increments the sequence number of replacements before
+    /// it copies. So if the number is the same before and after the bits are set, none was lost.
+    /// Otherwise this thread sets them again under `changing`, when no node can be replaced. Locks
+    /// are taken in the same order as by a split: first the leaf's, then `changing`.
     #[cold]
     #[inline(never)]
-    pub(super) fn uncount(
+    pub(super) fn mark_counts_stale(
         &self,
         leaf: &LockedTreeLeaf<'_>,
         position: SearchKey<'_>,
@@ -38,16 +38,16 @@ impl InnerLevels {
         }
         // The leaf itself remembers, too, so that the next change of it needs no descent.
         leaf.set_counted(false);
-        let mark = || mark_path(&self.path(guard, |node| node.child_of(position, false)).0);
+        let set_bits = || set_stale_bits(&self.path(guard, |node| node.child_for(position)).0);
         // An odd number says that a change of structure is under way.
-        let shape = self.counting.shape();
-        if shape.is_multiple_of(2) {
-            mark();
-            if self.counting.shape() == shape {
+        let seq = self.counting.structure_seq();
+        if seq.is_multiple_of(2) {
+            set_bits();
+            if self.counting.structure_seq() == seq {
                 return;
             }
         }
         let _changing = self.changing.lock();
-        mark();
+        set_bits();
     }
 }

@@ -76,7 +76,7 @@ impl Tail {
     }
 
     /// Counts a miss. Unsets the tail after [`MOST_MISSES`] in a row.
-    pub(super) fn missed(&self) {
+    pub(super) fn record_miss(&self) {
         // Ordering: Relaxed, all: a hint, of which some may be lost.
         let missed = self.misses.load(Relaxed) + 1;
         if missed < MOST_MISSES {
@@ -89,7 +89,7 @@ impl Tail {
 
     /// Ends a series of misses.
     #[inline]
-    pub(super) fn hit(&self) {
+    pub(super) fn record_hit(&self) {
         // Ordering: Relaxed, both: as above.
         if self.misses.load(Relaxed) != 0 {
             self.misses.store(0, Relaxed);

@@ -193,12 +193,12 @@ impl BPlusTree {
         // the leaf that is found there.
         let locked = leaf.try_lock().ok().flatten()?;
         if locked.is_all_below(key) {
-            self.inner.tail.hit();
+            self.inner.tail.record_hit();
             return Some(locked);
         }
         // Returning drops the lock, and the version stays the same. A tail that is often missed is
         // unset.
-        self.inner.tail.missed();
+        self.inner.tail.record_miss();
         None
     }
 
@@ -265,7 +265,7 @@ impl BPlusTree {
                 Some(at) if !record.is_outside() => {
                     mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
                     locked.overwrite(record, at, scratch);
-                    self.settle(guard, &place, locked, contention);
+                    self.finish_in_place(guard, &place, locked, contention);
                     return true;
                 }
                 _ => _ = change.whole(place.value(&locked), scratch),
@@ -339,12 +339,12 @@ impl BPlusTree {
         let mut locked = self.inner.tail.find(key, guard)?.try_lock().ok()??;
         // The position is above the last entry, so the key is new.
         let next = locked.append_slot(key, value.len())?;
-        self.inner.tail.hit();
+        self.inner.tail.record_hit();
         if !predicate(None) {
             return Some(Previous::Refused);
         }
         locked.append(next, value);
-        self.uncount(guard, &locked, key);
+        self.mark_counts_stale(guard, &locked, key);
         // Dropping the lock publishes the entry.
         Some(Previous::Absent)
     }
@@ -448,8 +448,8 @@ impl BPlusTree {
         // (3) Read the handle before its record is removed. It is retired after the unlock.
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
-        self.uncount(guard, &leaf, at.key);
-        // A contended leaf is left as it is, so that its writers don't meet more often. In a leaf
+        self.mark_counts_stale(guard, &leaf, at.key);
+        // A contended leaf is left as it is, so that its writers don't contend more. In a leaf
         // with many entries, only every fourth removal checks whether it should shrink.
         let len = leaf.len();
         if contention < HIGH_CONTENTION
@@ -469,9 +469,14 @@ impl BPlusTree {
     /// Marks the counts on the path to a locked leaf stale, because its number of entries has
     /// changed. Does nothing if the nodes above don't have the leaf's count (`counts`).
     #[inline(always)]
-    pub(super) fn uncount(&self, guard: &Guard, leaf: &LockedTreeLeaf<'_>, key: SearchKey<'_>) {
+    pub(super) fn mark_counts_stale(
+        &self,
+        guard: &Guard,
+        leaf: &LockedTreeLeaf<'_>,
+        key: SearchKey<'_>,
+    ) {
         if leaf.is_counted() {
-            self.inner.uncount(leaf, key, guard);
+            self.inner.mark_counts_stale(leaf, key, guard);
         }
     }
 
@@ -500,7 +505,7 @@ impl BPlusTree {
                 _ => return,
             }
         }
-        // Of a leaf that was locked anew this is an old figure. `merge` checks the new one.
+        // If the leaf was replaced above, `live_bytes` is out of date. `merge` checks again.
         if live_bytes < config.most / 4 {
             self.merge(guard, key, leaf);
         }
@@ -573,10 +578,10 @@ impl BPlusTree {
                 (done, 0)
             }
             None => {
-                let appends = leaf.note_insert(at.i);
+                let appends = leaf.record_insert(at.i);
                 let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
                 if done {
-                    self.uncount(guard, &leaf, at.key);
+                    self.mark_counts_stale(guard, &leaf, at.key);
                 }
                 (done, appends)
             }
@@ -585,7 +590,7 @@ impl BPlusTree {
             // (3a) to (3c) There was no room, and no entry has been changed yet.
             self.make_room(guard, at, leaf, stored, appends);
         } else {
-            self.settle(guard, at, leaf, contention);
+            self.finish_in_place(guard, at, leaf, contention);
         }
         // (6) In each case the leaf has been unlocked or marked obsolete (invariant 1), and no
         // reachable leaf has the old handle. Readers that pinned before may still follow it.
@@ -594,8 +599,14 @@ impl BPlusTree {
 
     /// Ends a change that was made in place.
     #[inline(always)]
-    fn settle(&self, guard: &Guard, at: &Place<'_>, leaf: LockedTreeLeaf<'_>, contention: i32) {
-        // Writers often wait for this leaf. Split it early, so that they no longer meet.
+    fn finish_in_place(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        leaf: LockedTreeLeaf<'_>,
+        contention: i32,
+    ) {
+        // Writers often wait for this leaf. Split it early, so that they contend less.
         if contention > HIGH_CONTENTION && leaf.len() > 1 {
             self.split_early(guard, at, leaf);
         }
@@ -635,7 +646,7 @@ impl BPlusTree {
         let old = leaf.leaf().prefix_and_fences();
         let prefix = old.shared_with(position);
         let stored = self.stored(at.key, position.len() - prefix.len(), value);
-        let appends = leaf.note_insert(at.i);
+        let appends = leaf.record_insert(at.i);
         // Build the new leaf from the old entries, with the new one at the beginning or the end.
         let new = with_copies(|copies| {
             if at.i == 0 {
@@ -691,7 +702,7 @@ impl BPlusTree {
             let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
             debug_assert!(done, "compacting made room");
             if at.record.is_none() {
-                self.uncount(guard, &leaf, at.key);
+                self.mark_counts_stale(guard, &leaf, at.key);
             }
             return;
         }

@@ -13,11 +13,11 @@ use std::ptr::NonNull;
 /// The number of slot entries in a word.
 pub(super) const ENTRIES_PER_WORD: usize = 8 / SLOT_ENTRY;
 /// The bits of the tag, and the mark of displaced entries, in each slot entry of a word.
-const TAGS: u64 = 0x7F00_7F00_7F00_7F00;
+const TAG_BITS: u64 = 0x7F00_7F00_7F00_7F00;
 /// The lowest bit of each slot entry of a word.
-pub(super) const EACH: u64 = 0x0001_0001_0001_0001;
+pub(super) const ENTRY_LSBS: u64 = 0x0001_0001_0001_0001;
 /// The top bit of each slot entry of a word.
-const TOPS: u64 = 0x8000_8000_8000_8000;
+const ENTRY_MSBS: u64 = 0x8000_8000_8000_8000;
 
 // Ordering, for all of this file: Relaxed. Only the lock's holder writes, and readers validate the
 // version (see `seqlock`).
@@ -117,18 +117,18 @@ impl<'g> Bucket<'g> {
         (both >> shift) as u64
     }
 
-    /// Writes the `bytes` (1 to 8) low bytes of `own` from byte `at` on. The other bytes of `own`
+    /// Writes the `bytes` (1 to 8) low bytes of `bits` from byte `at` on. The other bytes of `bits`
     /// are zero.
     #[inline(always)]
-    pub(super) fn store(self, at: usize, own: u64, bytes: usize) {
+    pub(super) fn store(self, at: usize, bits: u64, bytes: usize) {
         // The bytes may begin in the middle of a word, and may extend to the next one.
-        let (i, shift, ours) = (at / 8, at % 8 * 8, low_bytes(bytes));
-        self.set_word(i, self.word(i) & !(ours << shift) | own << shift);
+        let (i, shift, mask) = (at / 8, at % 8 * 8, low_bytes(bytes));
+        self.set_word(i, self.word(i) & !(mask << shift) | bits << shift);
         // What doesn't fit in the first word goes to the beginning of the next.
         if shift + 8 * bytes > 64 {
             let back = 64 - shift;
             let next = self.word(i + 1);
-            self.set_word(i + 1, next & !(ours >> back) | own >> back);
+            self.set_word(i + 1, next & !(mask >> back) | bits >> back);
         }
     }
 
@@ -143,10 +143,10 @@ impl<'g> Bucket<'g> {
         high << 64 | u128::from(low as u64)
     }
 
-    /// Writes the `bytes` (1 to 16) low bytes of `own` from byte `at` on, without a branch. The
-    /// other bytes of `own` are zero.
+    /// Writes the `bytes` (1 to 16) low bytes of `bits` from byte `at` on, without a branch. The
+    /// other bytes of `bits` are zero.
     #[inline(always)]
-    pub(super) fn store_pair(self, at: usize, own: u128, bytes: usize) {
+    pub(super) fn store_pair(self, at: usize, bits: u128, bytes: usize) {
         let (i, shift) = (at / 8, at % 8 * 8);
         let low = low_bytes(bytes.min(8));
         let high =
@@ -157,12 +157,12 @@ impl<'g> Bucket<'g> {
             // Shift in two steps, since a shift by 64 isn't defined.
             [low << shift, middle as u64, high >> (63 - shift) >> 1]
         };
-        let ours = parts(low, high);
-        let own = parts(own as u64, (own >> 64) as u64);
+        let mask = parts(low, high);
+        let bits = parts(bits as u64, (bits >> 64) as u64);
         // Merge the bytes into the three words. A word that has none of our bytes is stored
         // unchanged; it may also be a word at the beginning of the bucket.
-        for (k, (ours, own)) in ours.into_iter().zip(own).enumerate() {
-            self.set_word(i + k, self.word(i + k) & !ours | own);
+        for (k, (mask, bits)) in mask.into_iter().zip(bits).enumerate() {
+            self.set_word(i + k, self.word(i + k) & !mask | bits);
         }
     }
 
@@ -338,7 +338,7 @@ pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<
 pub(super) fn matches(word: u64, wanted: u64) -> u64 {
     // A difference in one of the seven bits, plus 0x7F, carries into the top bit. Without a
     // difference the top bit stays clear. No carry reaches the next slot entry.
-    !(((word ^ wanted) & TAGS) + TAGS) & TOPS
+    !(((word ^ wanted) & TAG_BITS) + TAG_BITS) & ENTRY_MSBS
 }
 
 /// Slot entry `i`.

@@ -12,7 +12,7 @@
 //! so a reader that saw a part of the change fails to validate.
 
 use crate::contention::CONTENTION_BOUND;
-use crate::hash::bucket::{entries, place, slot_entry, Bucket, Home, EACH, ENTRIES_PER_WORD};
+use crate::hash::bucket::{entries, place, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS};
 use crate::hash::hit::Hit;
 use crate::hash::leaf::LockedHashLeaf;
 use crate::hash::plain;
@@ -229,7 +229,7 @@ impl LockedHashLeaf<'_> {
             let heap = heap(bucket, n, shape.unit());
             if SLOT_ENTRY * (n + 2) + size <= heap {
                 self.add(1, (SLOT_ENTRY + size) as isize);
-                // Set the overflow bits of all buckets that were passed, so that a search for this
+                // Set the overflow bits of all buckets before it, so that a search for this
                 // tag doesn't end before it gets here.
                 self.set_overflow(number, at, home.tag);
                 let slot = NewSlot {
@@ -261,18 +261,21 @@ impl LockedHashLeaf<'_> {
     /// Clears overflow bits that are no longer needed, after a displaced entry was removed from
     /// bucket `at`.
     ///
-    /// An entry that the bucket before `at` passed on is either in `at`, or was passed on from
-    /// there. So the bucket before keeps the bits of its eighths for which one of the two is true.
-    /// If it loses a bit, the same may be true of the bucket before it, and so on.
+    /// An entry that has overflowed the bucket before `at` is either in `at`, or has overflowed
+    /// that, too. So the bucket before keeps the bits of its eighths for which one of the two is
+    /// true. If it loses a bit, the same may be true of the bucket before it, and so on.
     fn clear_overflow(&mut self, at: usize) {
         // Walk backwards, from the bucket that lost an entry towards the home buckets.
         let mut at = at;
         loop {
             let before = self.leaf.shape().before(at);
             let (bucket, previous) = (self.leaf.bucket(at), self.leaf.bucket(before));
-            // The bits for entries that are here, and those that this bucket passed on itself.
-            let needed = bucket.word(0) & PASSED | displaced(bucket) << 8;
-            let (head, kept) = (previous.word(0), previous.word(0) & (needed | !PASSED));
+            // The bits for displaced entries in this bucket, and for those that have overflowed it.
+            let needed = bucket.word(0) & OVERFLOW_BITS | displaced(bucket) << 8;
+            let (head, kept) = (
+                previous.word(0),
+                previous.word(0) & (needed | !OVERFLOW_BITS),
+            );
             // The bucket before needs all of its bits, so those before it do, too.
             if kept == head {
                 return;
@@ -340,13 +343,14 @@ impl LockedHashLeaf<'_> {
             let n = entries(bucket.word(0));
             let next = first + n as u32;
             // Split off those of this bucket, whose entries have the numbers `first..next`.
-            let (here, others) = chosen.split_at(chosen.partition_point(|&place| place < next));
-            if !here.is_empty() {
+            let (within, others) = chosen.split_at(chosen.partition_point(|&place| place < next));
+            if !within.is_empty() {
                 // Collect marks and handles before the slot entries are overwritten.
-                let marks = self.marks(number, here, first, &mut handles);
-                if here.len() == n {
+                let marks = self.marks(number, within, first, &mut handles);
+                if within.len() == n {
                     // All entries are removed, so it is enough to set the count to zero. The
-                    // overflow bits stay: entries that were passed on are still behind this bucket.
+                    // overflow bits stay: entries that have overflowed are still behind this
+                    // bucket.
                     let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit());
                     self.add(-(n as i32), -(bytes as isize));
                     self.unmark(bucket);
@@ -354,7 +358,7 @@ impl LockedHashLeaf<'_> {
                 } else {
                     // Remove the last one first. `remove_slot` only moves slot entries behind the
                     // removed one, which are not chosen or are gone already.
-                    for &place in here.iter().rev() {
+                    for &place in within.iter().rev() {
                         self.remove_slot(bucket, (place - first) as usize + 1);
                     }
                 }
@@ -409,7 +413,7 @@ impl LockedHashLeaf<'_> {
 }
 
 /// The overflow bits in a bucket's first word.
-const PASSED: u64 = 0xFF00;
+const OVERFLOW_BITS: u64 = 0xFF00;
 
 /// The eighths that the tags of a bucket's displaced entries are in.
 fn displaced(bucket: Bucket<'_>) -> u64 {
@@ -453,14 +457,20 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     while w < last {
         let next = bucket.word(w + 1);
         let moved = (word >> 16 | next << 48) & ours;
-        bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
+        bucket.set_word(
+            w,
+            word & !ours | moved.wrapping_add(up * (ENTRY_LSBS & ours)),
+        );
         (w, word, ours) = (w + 1, next, u64::MAX);
     }
     // In the last word, bits from slot entry `n` on stay: objects may begin there. Slot entry `n`
     // itself is no longer counted.
     ours &= !behind(n);
     let moved = word >> 16 & ours;
-    bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
+    bucket.set_word(
+        w,
+        word & !ours | moved.wrapping_add(up * (ENTRY_LSBS & ours)),
+    );
 }
 
 /// Lowers the offsets of the slot entries `i` to `n` by `down` units; raises them, if `down` is
@@ -468,7 +478,7 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
 #[inline(always)]
 fn lower_slots(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
     for w in i / ENTRIES_PER_WORD..=n / ENTRIES_PER_WORD {
-        let mut ours = EACH;
+        let mut ours = ENTRY_LSBS;
         if w == i / ENTRIES_PER_WORD {
             ours &= u64::MAX << (i % ENTRIES_PER_WORD * 16);
         }

@@ -136,14 +136,14 @@ thread_local! {
 }
 
 /// A buffer with a greater capacity isn't kept.
-const KEEP: usize = 1 << 18;
+const MAX_KEPT_CAPACITY: usize = 1 << 18;
 
 /// Calls `f` with an empty buffer, whose memory is kept for the thread's next call.
 pub(crate) fn with_gather<T>(f: impl FnOnce(&mut Gather) -> T) -> T {
     with_spare(
         &SPARE,
         // A large buffer isn't kept.
-        |gather| gather.bytes.capacity() <= KEEP,
+        |gather| gather.bytes.capacity() <= MAX_KEPT_CAPACITY,
         |gather| {
             gather.clear();
             f(gather)

@@ -71,8 +71,8 @@ pub(super) struct PackedHit(u64);
 impl PackedHit {
     /// The key is absent.
     pub(super) const ABSENT: PackedHit = PackedHit(0);
-    /// The key isn't in this bucket, but its entry may have been passed on to the next.
-    pub(super) const PASSED: PackedHit = PackedHit(1);
+    /// The key isn't in this bucket, but its entry may have overflowed to a later one.
+    pub(super) const OVERFLOWED: PackedHit = PackedHit(1);
     /// The fast search can't decide; the general search has to.
     pub(super) const UNDECIDED: PackedHit = PackedHit(2);
     /// A writer changed the leaf during the search.
@@ -82,7 +82,7 @@ impl PackedHit {
     const MASK: usize = (1 << PackedHit::FIELD) - 1;
     const SLOT_AT: u32 = 2 * PackedHit::FIELD;
     const OUTSIDE_AT: u32 = 3 * PackedHit::FIELD;
-    const NUMBER_AT: u32 = 3 * PackedHit::FIELD + 1;
+    const BUCKET_AT: u32 = 3 * PackedHit::FIELD + 1;
 
     /// An entry.
     #[inline]
@@ -99,12 +99,12 @@ impl PackedHit {
 
     /// The same entry, with the number of its bucket.
     pub(super) fn in_bucket(self, number: usize) -> PackedHit {
-        PackedHit(self.0 | (number as u64) << PackedHit::NUMBER_AT)
+        PackedHit(self.0 | (number as u64) << PackedHit::BUCKET_AT)
     }
 
     /// The number of its bucket, if `in_bucket` has set it.
-    pub(super) fn number(self) -> usize {
-        (self.0 >> PackedHit::NUMBER_AT) as usize
+    pub(super) fn bucket_number(self) -> usize {
+        (self.0 >> PackedHit::BUCKET_AT) as usize
     }
 
     /// Unpacks the entry, which is in this bucket.

@@ -297,13 +297,12 @@ impl<'g> HashLeaf<'g> {
     pub(crate) fn prefetch(self, home: &Home<'g>) {
         let at = home.bucket.address();
         prefetch(self.address().as_ptr().cast());
-        // The smallest buckets have one cache line, the next larger ones two. Prefetch as many
-        // lines behind the home bucket, since displaced entries are in the next bucket. Behind the
-        // last bucket these lines belong to other memory, which does no harm.
         prefetch(at);
         prefetch(at.wrapping_add(64));
-        // Of a bucket of more than 128 bytes, prefetch the first four lines. The places of its
-        // objects are only known when its slot entries have arrived.
+        // Four lines: of a 128-byte bucket, the bucket and the next one, where displaced entries
+        // are. Of a larger bucket, its first four lines: its slot entries, and some objects.
+        // (64-byte buckets exist in tests only.) Behind the last bucket the lines belong to other
+        // memory, which does no harm.
         if home.bucket.len() >= 128 {
             prefetch(at.wrapping_add(128));
             prefetch(at.wrapping_add(192));
@@ -530,8 +529,8 @@ impl<'g> LockedHashLeaf<'g> {
 
     /// Marks the leaf obsolete, which also unlocks it. A thread that finds it from now on searches
     /// again from the root.
-    pub(super) fn obsolete(self) {
-        self.leaf.head().version.obsolete(self.held.before());
+    pub(super) fn mark_obsolete(self) {
+        self.leaf.head().version.mark_obsolete(self.held.before());
         std::mem::forget(self);
     }
 }

@@ -39,8 +39,8 @@
 //! buckets; optimistic lock coupling (Leis, Scheibner, Kemper and Neumann 2016) for readers; tags
 //! as in the tables of F14 and SwissTable; splits under contention after contention-adapting trees
 //! (Sagonas and Winblad 2015). Deviations: the directory is a trie of nodes; a bucket is a slotted
-//! page whose entries may be displaced to the next; rows of all lengths lie in their leaf, up to
-//! 240 bytes.
+//! page whose entries may be displaced to the next; rows of up to 240 bytes lie in their leaf,
+//! whatever their lengths; longer ones lie outside.
 //!
 //! When not to use it: if all hashes are equal, there is a single leaf, which grows without bound
 //! and is searched from end to end. This works, but slowly. Ranges of keys need the key order.
@@ -365,7 +365,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
 
     /// A leaf: its entries have nothing in common but the beginning of their hashes.
     fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
-        // From a leaf's first hash on a scan reads all of it, as it lies.
+        // A scan from the leaf's first hash reads the whole leaf, unsorted.
         let hash = self.trie.find(place, guard).shape().first_hash(place);
         let want = std::mem::take(&mut batch.want);
         let any_order = std::mem::replace(&mut batch.any_order, true);
@@ -397,24 +397,24 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         };
         // The first leaf tells whether the key is present. If it has no entry behind the key, the
         // following leaves are searched from their first hashes on, until one has an entry.
-        let mut here = false;
+        let mut is_present = false;
         loop {
             let (next, end) = self.step_in_leaf(guard, bound, batch);
-            here |= next.here;
+            is_present |= next.is_present;
             match end {
                 _ if next.found => {
-                    // Empty leaves were passed. A later insert into one of them would become the
+                    // Empty leaves were skipped. A later insert into one of them would become the
                     // first entry without changing this leaf's version, so the version proves
                     // nothing.
                     if key.is_none() && bound.hash > 0 {
                         batch.seen = None;
                     }
-                    return here;
+                    return is_present;
                 }
                 Some(hash) => bound = LowerBound { hash, key: None },
                 None => {
                     batch.done = true;
-                    return here;
+                    return is_present;
                 }
             }
         }

@@ -32,7 +32,7 @@ fn set_slot_entry(bucket: &mut [u8], i: usize, slot: u16) {
 
 /// Whether the bucket at `at` has any overflow bit set.
 #[inline]
-pub(crate) fn passed(bytes: &[u8], at: usize) -> bool {
+pub(crate) fn has_overflowed(bytes: &[u8], at: usize) -> bool {
     bytes[at + 1] != 0
 }
 
@@ -238,8 +238,8 @@ mod tests {
             found.sort();
             put_in.sort();
             assert_eq!(found, put_in);
-            assert!(passed(&bytes, 2 * shape.bucket()) && passed(&bytes, 0));
-            assert!(!passed(&bytes, shape.bucket()));
+            assert!(has_overflowed(&bytes, 2 * shape.bucket()) && has_overflowed(&bytes, 0));
+            assert!(!has_overflowed(&bytes, shape.bucket()));
             let used: usize = put_in
                 .iter()
                 .map(|b| object_size(b.len(), class) + SLOT_ENTRY)

@@ -4,7 +4,7 @@
 //!    address of the home bucket is known before the leaf is touched. The cache lines of the leaf's
 //!    head and of the bucket are prefetched together.
 //! 2. Load the leaf's version. Wait while the leaf is locked.
-//! 3. Search the home bucket, and later buckets if an entry with such a tag was passed on
+//! 3. Search the home bucket, and later buckets if an entry with such a tag has overflowed
 //!    (`search`).
 //! 4. Copy the value, or whatever part of the entry the caller needs.
 //! 5. Validate the version. If it has changed, restart from step 1.

@@ -101,7 +101,7 @@ impl<R: KeyRule> HashOrder<R> {
         let shape = plan.shape(depth);
         let mut new = self.sizes.empty(shape, hash);
         let bytes = new.bytes();
-        // If a home is full, the row is passed on to the next bucket. If all buckets are full, give
+        // If a home is full, the row overflows to the next bucket. If all buckets are full, give
         // up.
         let mut put = |hash, body: &[u8]| plain::put_small(bytes, shape, hash, body).then_some(());
         for leaf in leaves {

@@ -383,7 +383,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // Replace the group by the entries that are at home in this bucket.
         self.sift(place, 0, batch, group);
         // Add the displaced entries of this home. Mostly no overflow bit is set, so there are none.
-        if plain::passed(&batch.bytes, place) {
+        if plain::has_overflowed(&batch.bytes, place) {
             match displaced {
                 Some(displaced) => displaced.at_home(home).for_each(|word| group.push(word)),
                 None => self.collect_displaced(home, copied, batch, group)?,
@@ -429,9 +429,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let mut displaced = DisplacedEntries::new(self.shape.buckets as usize);
         let size = self.shape.bucket();
         for before in 0..self.shape.buckets as usize {
-            // If the bucket before has no overflow bit set, it has passed nothing on, so this
+            // If the bucket before has no overflow bit set, nothing has overflowed it, so this
             // bucket has no displaced entries.
-            if !plain::passed(&batch.bytes, before * size) {
+            if !plain::has_overflowed(&batch.bytes, before * size) {
                 continue;
             }
             self.sift(self.shape.next(before) * size, DISPLACED, batch, group);
@@ -453,7 +453,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch: &mut Batch,
         group: &mut Group,
     ) -> Result<(), Torn> {
-        // They are in the next buckets, up to one that has passed nothing on.
+        // They are in the next buckets, up to one without overflow bits.
         let mut at = self.shape.next(home);
         while at != home {
             let place = self.place(at, copied, batch)?;
@@ -464,8 +464,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     group.push(found.0);
                 }
             }
-            // No entry of this home can be behind a bucket that has passed nothing on.
-            if !plain::passed(&batch.bytes, place) {
+            // No entry of this home can be behind a bucket without overflow bits.
+            if !plain::has_overflowed(&batch.bytes, place) {
                 break;
             }
             at = self.shape.next(at);

@@ -1,16 +1,16 @@
 //! Finding an entry in the buckets of a leaf, as a reader or as the holder of the lock.
 //!
 //! ```text
-//!  home bucket   n, passed | tag, place | tag, place | …            ← object … object
+//!  home bucket   n, overflow | tag, place | tag, place | …          ← object … object
 //!                     │        ╰ equal to the key's tag? then compare the key at the place
-//!                     ╰ was this eighth of the tags passed on? then the next bucket, and so on
+//!                     ╰ has this eighth of the tags overflowed? then the next bucket, and so on
 //! ```
 //!
 //! 1. The tags of the home bucket are compared with the key's, four slot entries at a time.
 //! 2. For each that matches, the key is compared.
 //! 3. If none of them is equal, the bucket's overflow bit for this eighth of the tags says whether
-//!    an entry with such a tag was passed on to the next bucket (`passed_on`). Nearly all misses
-//!    end here.
+//!    an entry with such a tag has overflowed to a later bucket (`has_overflowed`). Nearly all
+//!    misses end here.
 //! 4. If it was, the next bucket is searched for displaced entries with the tag. The search ends at
 //!    the first bucket whose overflow bit is clear, or when all buckets have been searched.
 //!
@@ -22,8 +22,8 @@
 //! * The *general search* ([`HashView::find_general`]) handles all keys and objects. If the fast
 //!   search is undecided, the general search restarts from the home bucket.
 //!
-//! The fast search is compiled twice. The version for buckets with a unit of one byte is inlined in
-//! each operation. The version for larger buckets is a call: there, an object begins with an extra
+//! The fast search is compiled twice. The instance for buckets with a one-byte unit is inlined in
+//! each operation. The instance for larger buckets is a call: there, an object begins with an extra
 //! byte that says how many bytes at its end are unused.
 //!
 //! Invariant: the result of a search is correct if the leaf's version is still the same afterwards.
@@ -31,7 +31,7 @@
 //! bucket (see [`Bucket`]).
 
 use crate::hash::bucket::{
-    entries, matches, place, slot_entry, Bucket, Home, EACH, ENTRIES_PER_WORD,
+    entries, matches, place, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS,
 };
 use crate::hash::hit::{Hit, PackedHit};
 use crate::hash::key_rule::KeyForm;
@@ -40,14 +40,14 @@ use crate::hash::shape::*;
 use crate::outside::Handle;
 use crate::seqlock::words::{self, Torn};
 
-/// Whether the bucket with this first word may have passed an entry with this tag on to the next
-/// bucket.
+/// Whether an entry with this tag may have overflowed the bucket with this first word. It is then
+/// in a later bucket.
 ///
-/// An entry is displaced if its home bucket is full. Each bucket that it passes sets the overflow
-/// bit for the eighth of the tags that contains the entry's tag. `tag` is positioned as in a slot
-/// entry; its upper three bits are the number of the eighth.
+/// An entry is displaced if its home bucket is full. Each bucket between its home and its own, the
+/// home included, has the overflow bit set for the eighth of the tags that contains its tag. `tag`
+/// is positioned as in a slot entry; its upper three bits are the number of the eighth.
 #[inline]
-fn passed_on(head: u64, tag: u64) -> bool {
+fn has_overflowed(head: u64, tag: u64) -> bool {
     head >> (8 + (tag >> 11 & 7)) & 1 != 0
 }
 
@@ -65,17 +65,17 @@ fn search_bucket<const WIDE: bool>(
 ) -> PackedHit {
     let unit = if WIDE { unit } else { 0 };
     // Broadcast the tag to the four slot entries of a word, so that one comparison tests all four.
-    let tags = tag * EACH;
+    let tags = tag * ENTRY_LSBS;
     // Load the first eight bytes of the key. If the key is shorter, a difference is shifted left by
-    // `unused` bits, so that bytes behind the key don't count.
-    let (first, unused) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
+    // `ignored_bits` bits, so that bytes behind the key don't count.
+    let (first, ignored_bits) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
     // A writer may be changing this word. `n` may then be larger than the bucket; word indices wrap
     // around within the bucket, and the caller's validation fails.
     let head = bucket.word(0);
     let n = entries(head);
-    // `word` has four slot entries. `slots` is the number of the first of them, and `front` is the
-    // slot entry before that one.
-    let (mut slots, mut word, mut front) = (0, head, 0);
+    // `word` has four slot entries. `first_slot` is the number of the first of them, and
+    // `slot_before` is the slot entry before that one.
+    let (mut first_slot, mut word, mut slot_before) = (0, head, 0);
     // (1) `hits` has the top bit of each slot entry whose tag matches. Slot entry 0 is the bucket's
     // head, so it is masked out.
     let mut hits = matches(head, tags) & !0xFFFF;
@@ -83,7 +83,7 @@ fn search_bucket<const WIDE: bool>(
         while hits != 0 {
             // Take the lowest match: its bit offset in the word, and its number.
             let shift = hits.trailing_zeros() as usize & 0x30;
-            let i = slots + shift / 16;
+            let i = first_slot + shift / 16;
             // The match is behind the last slot entry. Free bytes or objects lie there.
             if i > n {
                 break;
@@ -101,10 +101,10 @@ fn search_bucket<const WIDE: bool>(
             }
             // (2) Keys are prefix-free, so if the object begins with the key, it has this key.
             // Most keys differ in the first eight bytes.
-            let differ = (bucket.load(from) ^ first) << unused;
+            let differ = (bucket.load(from) ^ first) << ignored_bits;
             if differ == 0 && (key.len() <= 8 || rest_is_equal(bucket, from, key)) {
                 // Objects lie without gaps, so this one ends where the one before it begins.
-                let before = place(((word << 16 | front) >> shift) as usize, unit);
+                let before = place(((word << 16 | slot_before) >> shift) as usize, unit);
                 let end = if i == 1 { bucket.len() } else { before };
                 let from = from + key.len();
                 // If the slot entries are torn, `end` may be less than `from`. Clamp it: the length
@@ -115,18 +115,18 @@ fn search_bucket<const WIDE: bool>(
             hits &= hits - 1;
         }
         // Continue with the next four slot entries, if there are any.
-        slots += ENTRIES_PER_WORD;
-        if slots > n {
+        first_slot += ENTRIES_PER_WORD;
+        if first_slot > n {
             break;
         }
-        front = word >> 48;
-        word = bucket.word(slots / ENTRIES_PER_WORD);
+        slot_before = word >> 48;
+        word = bucket.word(first_slot / ENTRIES_PER_WORD);
         hits = matches(word, tags);
     }
     // (3) The key isn't in this bucket. Unless an entry with such a tag overflowed, it isn't in a
     // later one either.
-    if passed_on(head, tag) {
-        PackedHit::PASSED
+    if has_overflowed(head, tag) {
+        PackedHit::OVERFLOWED
     } else {
         PackedHit::ABSENT
     }
@@ -169,10 +169,10 @@ impl<'g> HashLeaf<'g> {
             class => search_wide_bucket(bucket, unit(class), tag, key),
         };
         // (4) The entry may have been displaced to a later bucket.
-        if found == PackedHit::PASSED {
+        if found == PackedHit::OVERFLOWED {
             found = self.search_displaced(bucket, tag | u64::from(DISPLACED), key);
             if found.is_entry() {
-                bucket = self.bucket(found.number());
+                bucket = self.bucket(found.bucket_number());
             }
         }
         if found.is_entry() {
@@ -199,7 +199,7 @@ impl<'g> HashLeaf<'g> {
                 return found.in_bucket(at);
             }
             // Either no later bucket can have the entry, or the search is undecided.
-            if found != PackedHit::PASSED {
+            if found != PackedHit::OVERFLOWED {
                 return found;
             }
             at = shape.next(at);
@@ -217,7 +217,7 @@ struct KeyWords<'a> {
     last: u64,
     /// How many bits a difference from `first` is shifted left, so that bytes behind a short key
     /// don't count.
-    unused: u32,
+    ignored_bits: u32,
     length_prefixed: bool,
 }
 
@@ -231,7 +231,7 @@ impl<'a> KeyWords<'a> {
                 key,
                 first: words::first(key),
                 last: words::last(key),
-                unused: 0,
+                ignored_bits: 0,
                 length_prefixed,
             };
         }
@@ -239,9 +239,9 @@ impl<'a> KeyWords<'a> {
             key,
             first: words::little(key),
             last: 0,
-            // For an empty key this is 64, which `is_at` masks to zero. Such a key is equal to
-            // anything.
-            unused: 64 - 8 * n as u32,
+            // An empty key would need a shift by 64, which isn't defined. `is_at` masks it to 0,
+            // and then accepts every object if the key is empty.
+            ignored_bits: 64 - 8 * n as u32,
             length_prefixed,
         }
     }
@@ -252,7 +252,7 @@ impl<'a> KeyWords<'a> {
         let n = self.key.len();
         // Compare the first eight bytes, then the last eight, then what lies between.
         let differ = bucket.load(at) ^ self.first;
-        if differ << (self.unused & 63) != 0 {
+        if differ << (self.ignored_bits & 63) != 0 {
             return n == 0;
         }
         n <= 8 || bucket.load(at + n - 8) == self.last && (n <= 16 || self.rest_is_at(bucket, at))
@@ -302,7 +302,7 @@ impl<'g> HashView<'g> {
         let found = self.search_general(hash, key, length_prefixed);
         // An entry was found in one of the buckets.
         if found.is_entry() {
-            return Ok(Some(found.hit(self.leaf.bucket(found.number()))));
+            return Ok(Some(found.hit(self.leaf.bucket(found.bucket_number()))));
         }
         if found == PackedHit::TORN {
             Err(Torn)
@@ -322,7 +322,7 @@ impl<'g> HashView<'g> {
             // (1) to (3) Search this bucket.
             let found = self.search_bucket_general(self.leaf.bucket(at), tag, &wanted);
             match found.unwrap_or(PackedHit::TORN) {
-                PackedHit::PASSED => {}
+                PackedHit::OVERFLOWED => {}
                 hit if hit.is_entry() => return hit.in_bucket(at),
                 end => return end,
             }
@@ -345,7 +345,7 @@ impl<'g> HashView<'g> {
         wanted: &KeyWords<'_>,
     ) -> Result<PackedHit, Torn> {
         // The same walk over slot entries as in `search_bucket`.
-        let tags = tag * EACH;
+        let tags = tag * ENTRY_LSBS;
         let head = bucket.word(0);
         let n = entries(head);
         let (mut first, mut word) = (0, head);
@@ -375,8 +375,8 @@ impl<'g> HashView<'g> {
             hits = matches(word, tags);
         }
         // (3) The key isn't in this bucket.
-        Ok(if passed_on(head, tag) {
-            PackedHit::PASSED
+        Ok(if has_overflowed(head, tag) {
+            PackedHit::OVERFLOWED
         } else {
             PackedHit::ABSENT
         })

@@ -4,7 +4,7 @@
 //!  leaf     head (64 bytes) | bucket 0 | bucket 1 | … | bucket B-1
 //!  bucket   slot entry 0 | slot entry 1 | … | slot entry n →     free     ← object n … object 1
 //!
-//!  slot entry 0   n (low byte) | which eighths of the tags were passed on (high byte, a bit each)
+//!  slot entry 0   n (low byte) | which eighths of the tags overflowed (high byte, a bit each)
 //!  slot entry i   where object i begins, in units (low byte)
 //!                 | tag: six bits of the hash
 //!                 | displaced: its home is another bucket (1 bit) | outside (1 bit)
@@ -32,9 +32,9 @@ pub(crate) const UNIT_CLASS: u8 = 2;
 pub(crate) const SLOT_ENTRY: usize = 2;
 /// The number of bytes of a handle.
 pub(crate) const HANDLE: usize = 8;
-/// The mark of an outside object in a slot entry.
+/// The flag of an outside object in a slot entry.
 pub(crate) const OUTSIDE: u16 = 0x8000;
-/// The mark of a displaced entry in a slot entry.
+/// The flag of a displaced entry in a slot entry.
 pub(crate) const DISPLACED: u16 = 0x4000;
 /// The bits of a slot entry that are the tag.
 pub(crate) const TAG: u16 = 0x3F00;
@@ -132,9 +132,9 @@ impl Shape {
 }
 
 /// The overflow bit for this tag, in the high byte of slot entry 0. It is set if an entry with such
-/// a tag may have been passed on. There are eight bits because that byte has room for eight. A
-/// search loads them together with the first tags, in one word. `docs/tried.md` has no comparison
-/// with other numbers.
+/// a tag may have overflowed to a later bucket. There are eight bits because that byte has room for
+/// eight. A search loads them together with the first tags, in one word. `docs/tried.md` has no
+/// comparison with other numbers.
 #[inline]
 pub(crate) fn eighth(tag: u8) -> u8 {
     1 << (tag >> 3)
@@ -197,7 +197,7 @@ pub(crate) fn body_size(key: usize, value: usize, length_prefixed: bool) -> usiz
 /// Encodes the length of a key. Returns the bytes, and how many of them are used.
 #[inline]
 pub(crate) fn encode_key_len(key: usize) -> ([u8; 2], usize) {
-    // The first byte has the mark 0x80 and the high bits of a longer length.
+    // The first byte has the continuation bit 0x80 and the high bits of a longer length.
     if key < 0x80 {
         ([key as u8, 0], 1)
     } else {
@@ -208,7 +208,7 @@ pub(crate) fn encode_key_len(key: usize) -> ([u8; 2], usize) {
 /// Decodes the length of a key from the low bytes of `bits`. Also returns how many bytes encode it.
 #[inline]
 pub(crate) fn decode_key_len(bits: u64) -> (usize, usize) {
-    // The mark in the first byte says whether there is a second one.
+    // The continuation bit of the first byte says whether there is a second one.
     let first = (bits & 0xFF) as usize;
     if first < 0x80 {
         (first, 1)

@@ -7,13 +7,13 @@
 //! 1. In the bound's home bucket, find the least tag above the bound's, by one pass over the slot
 //!    entries.
 //! 2. Compare the entries that have the bound's own tag by hash and key.
-//! 3. If the bucket passed on entries whose tags may be less, compare the displaced entries of this
-//!    home, too.
+//! 3. If the bucket has overflowed with entries whose tags may be less, compare the displaced
+//!    entries of this home, too.
 //! 4. If nothing was found, continue with the least tag of the next bucket.
 //!
 //! Invariants: the entries of a home have greater positions than those of all homes before it. Of
 //! two entries of one home, the one with the lesser tag has the lesser position. For each eighth of
-//! the tags, a bucket records whether it passed on an entry with such a tag.
+//! the tags, a bucket records whether an entry with such a tag has overflowed.
 //!
 //! The hash of a key is computed again only if tags are equal or the entry is displaced.
 //!
@@ -26,7 +26,7 @@
 //! When not to use it: for more than one or two entries. A scan copies a bucket once for all of its
 //! entries.
 
-use crate::hash::bucket::{self, entries, Bucket, Home, EACH, ENTRIES_PER_WORD};
+use crate::hash::bucket::{self, entries, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS};
 use crate::hash::key_rule::{KeyRule, Keys};
 use crate::hash::leaf::HashView;
 use crate::hash::shape::*;
@@ -45,7 +45,7 @@ pub(crate) struct LowerBound<'a> {
 
 impl LowerBound<'_> {
     /// Whether an entry with this hash and key is behind the bound.
-    fn is_passed_by(&self, hash: u64, key: &[u8]) -> bool {
+    fn is_before(&self, hash: u64, key: &[u8]) -> bool {
         match self.key {
             Some(own) => (hash, key) > (self.hash, own),
             None => hash >= self.hash,
@@ -57,7 +57,7 @@ impl LowerBound<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Successor {
     /// Whether the bound's own key is present.
-    pub(crate) here: bool,
+    pub(crate) is_present: bool,
     /// Whether the leaf has an entry behind the bound. It is in the batch.
     pub(crate) found: bool,
 }
@@ -98,7 +98,7 @@ fn eighths(from: u8, to: u8) -> u8 {
 }
 
 /// The overflow bits of the bucket with this first word.
-fn passed(head: u64) -> u8 {
+fn overflow_bits(head: u64) -> u8 {
     (head >> 8) as u8
 }
 
@@ -131,10 +131,10 @@ fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
 /// The minimum of each pair of slot entries of two words. Their top bits must be clear.
 #[inline]
 fn lesser(a: u64, b: u64) -> u64 {
-    const TOPS: u64 = 0x8000 * EACH;
+    const ENTRY_MSBS: u64 = 0x8000 * ENTRY_LSBS;
     // Subtract all four at once. The top bits are set in `a`, so no difference borrows from its
     // neighbour, and a top bit stays set exactly where `a >= b`. Then widen these bits to masks.
-    let not_less = (((a | TOPS) - b) & TOPS) >> 15;
+    let not_less = (((a | ENTRY_MSBS) - b) & ENTRY_MSBS) >> 15;
     let not_less = (not_less << 16).wrapping_sub(not_less);
     b & not_less | a & !not_less
 }
@@ -144,15 +144,16 @@ fn lesser(a: u64, b: u64) -> u64 {
 #[inline]
 fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
     let numbers = 0x0003_0002_0001_0000;
-    let mut least = BELOW_TOP * EACH;
+    let mut least = BELOW_TOP * ENTRY_LSBS;
     each_word(bucket, |first, word, ours| {
         // Rank each slot entry by its distance from `low`, and then by its number. The distance is
         // modulo 128, and bit 6 is set in displaced entries. So displaced entries and tags below
         // `low` rank behind all others.
-        let tags = (word >> 8) & (0x7F * EACH);
-        let above = ((tags | (0x80 * EACH)) - u64::from(low) * EACH) & (0x7F * EACH);
-        let ranked = above << 8 | (numbers + first as u64 * EACH);
-        least = lesser(least, (ranked & ours) | (!ours & (BELOW_TOP * EACH)));
+        let tags = (word >> 8) & (0x7F * ENTRY_LSBS);
+        let above =
+            ((tags | (0x80 * ENTRY_LSBS)) - u64::from(low) * ENTRY_LSBS) & (0x7F * ENTRY_LSBS);
+        let ranked = above << 8 | (numbers + first as u64 * ENTRY_LSBS);
+        least = lesser(least, (ranked & ours) | (!ours & (BELOW_TOP * ENTRY_LSBS)));
     });
     // Reduce the four ranks to their minimum: first the upper two with the lower two.
     let two = lesser(least, least >> 32 | BELOW_TOP << 32 | BELOW_TOP << 48);
@@ -166,7 +167,7 @@ fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
 /// mask of entries.
 #[inline]
 fn with_tag(word: u64, ours: u64, tag: u8) -> u64 {
-    bucket::matches(word, (u64::from(tag) << 8) * EACH) & ours
+    bucket::matches(word, (u64::from(tag) << 8) * ENTRY_LSBS) & ours
 }
 
 /// The number of entries with this tag that are at home in a bucket.
@@ -178,7 +179,7 @@ fn count_with(bucket: Bucket<'_>, tag: u8) -> usize {
     });
     // Each of the four counts is at most 64, a quarter of a bucket's entries, so none overflows.
     // The multiplication adds all four in the top 16 bits.
-    (counts.wrapping_mul(EACH) >> 48) as usize
+    (counts.wrapping_mul(ENTRY_LSBS) >> 48) as usize
 }
 
 /// The numbers of the slot entries of a word that have a bit set. The first one has the number
@@ -212,7 +213,7 @@ impl<'g> HashView<'g> {
             None => None,
         };
         // Note whether the bound's own entry is present, and whether it is in its home bucket.
-        let here = hit.is_some();
+        let is_present = hit.is_some();
         let at_home = hit.is_some_and(|hit| hit.bucket.address() == home.bucket.address());
         // (1) to (3) Search the bound's home.
         let bound = TaggedBound { tag, bound };
@@ -235,7 +236,7 @@ impl<'g> HashView<'g> {
             None => self.confirm()?,
         }
         let found = found.is_some();
-        Ok(Successor { here, found })
+        Ok(Successor { is_present, found })
     }
 
     /// Steps 1 to 3: searches the bound's home, which is bucket `number`. `at_home` says whether
@@ -349,7 +350,7 @@ impl<'g> HashView<'g> {
         // Only a displaced entry whose tag is at most that of `best` can precede it. Mostly the
         // overflow bits say that there is none.
         let to = best.map_or(TAGS - 1, |best| best.tag);
-        if passed(bucket.word(0)) & eighths(wanted.from, to) == 0 {
+        if overflow_bits(bucket.word(0)) & eighths(wanted.from, to) == 0 {
             return Ok(best);
         }
         self.among_displaced(number, wanted, best, keys, batch)
@@ -368,14 +369,14 @@ impl<'g> HashView<'g> {
         let SearchFilter { from, bound } = wanted;
         let shape = self.leaf.shape();
         let mut best = Ok(best);
-        // The eighths that all buckets from the home up to the one before `at` have passed on.
-        let mut on_the_way = passed(self.leaf.bucket(home).word(0));
+        // The eighths that have overflowed all buckets from the home up to the one before `at`.
+        let mut on_the_way = overflow_bits(self.leaf.bucket(home).word(0));
         let mut at = shape.next(home);
         while at != home {
             let bucket = self.leaf.bucket(at);
             let head = bucket.word(0);
             each_word(bucket, |first, word, ours| {
-                let displaced = word & ours & (u64::from(DISPLACED) * EACH);
+                let displaced = word & ours & (u64::from(DISPLACED) * ENTRY_LSBS);
                 for slot in numbers(first, displaced) {
                     // Skip the entry if its tag can't be the least, or if the overflow bits say
                     // that it didn't pass this home.
@@ -390,10 +391,10 @@ impl<'g> HashView<'g> {
                     });
                 }
             });
-            // An entry of this home can only lie further on if all buckets on the way have passed
-            // on its eighth. `best` may have a lesser tag by now, which excludes more eighths.
+            // An entry of this home can only lie further on if its eighth has overflowed all
+            // buckets on the way. `best` may have a lesser tag by now, which excludes more eighths.
             let to = best?.map_or(TAGS - 1, |best| best.tag);
-            on_the_way &= passed(head) & eighths(from, to);
+            on_the_way &= overflow_bits(head) & eighths(from, to);
             if on_the_way == 0 {
                 break;
             }
@@ -417,7 +418,7 @@ impl<'g> HashView<'g> {
         let from = batch.bytes.len();
         let (hash, key) = self.position(one, keys, &mut batch.bytes)?;
         let belongs = self.leaf.shape().place(hash).0 == home
-            && bound.is_none_or(|bound| bound.is_passed_by(hash, &batch.bytes[key.clone()]));
+            && bound.is_none_or(|bound| bound.is_before(hash, &batch.bytes[key.clone()]));
         // If the tags are equal, hashes and keys decide. Otherwise `one` has the lesser tag.
         let less = match best {
             Some(best) if belongs && best.tag == one.tag => {

@@ -159,7 +159,7 @@ impl<R: KeyRule> HashOrder<R> {
                 Some(at) if !hit.outside => {
                     mark.set::<MARKED, _>(Some(hit), |hit, mark| leaf.set_mark(hit, mark));
                     leaf.overwrite(hit, at, scratch);
-                    self.settle(guard, leaf, contention);
+                    self.finish_in_place(guard, leaf, contention);
                     return true;
                 }
                 _ => _ = change.whole(Some(leaf.value(hit)), scratch),
@@ -238,13 +238,13 @@ impl<R: KeyRule> HashOrder<R> {
         if !done {
             return self.store_anew(guard, key, leaf, value, contention);
         }
-        self.settle(guard, leaf, contention);
+        self.finish_in_place(guard, leaf, contention);
     }
 
     /// Ends a change that was made in place.
     #[inline(always)]
-    fn settle(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, contention: i32) {
-        // Writers often wait for this leaf. Split it early, so that they no longer meet.
+    fn finish_in_place(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, contention: i32) {
+        // Writers often wait for this leaf. Split it early, so that they contend less.
         if contention > HIGH_CONTENTION {
             self.split_contended(guard, leaf);
         }
@@ -327,7 +327,7 @@ impl<R: KeyRule> HashOrder<R> {
             };
             self.make_room(guard, entry, leaf, body);
         } else {
-            self.settle(guard, leaf, contention);
+            self.finish_in_place(guard, leaf, contention);
         }
         // (6) Readers may still be reading the old outside object. The epoch keeps it alive.
         self.shared.retire(guard, old);

@@ -11,8 +11,8 @@
 //! 3, a million rows and sixteen). Here memory that some leaves free is available to leaves of any
 //! size.
 //!
-//! 1. The size of a block determines its allocator. Blocks of `LEAST` to `MOST` units are allocated
-//!    here, all others by the general allocator. So `dealloc` needs no search.
+//! 1. The size of a block determines its allocator. Blocks of `LEAST` to `MAX_BLOCK_UNITS` units
+//!    are allocated here, all others by the general allocator. So `dealloc` needs no search.
 //! 2. `find` tries the first region that may have room (invariant 3). If none has, another shard's
 //!    may (`take_elsewhere`). Otherwise a new region is taken.
 //! 3. `give` finds the region by the block's address, because regions are aligned to their size.
@@ -48,7 +48,7 @@
 
 use crate::memory::general::General;
 use crate::memory::pages::{self, REGION};
-use crate::memory::units::{Units, CHUNK, MOST, UNITS};
+use crate::memory::units::{Units, CHUNK, MAX_BLOCK_UNITS, UNITS};
 use crate::sync::{Mutex, MutexGuard};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -97,7 +97,7 @@ struct Shard {
     regions: Vec<NonNull<Head>>,
     /// A bound for each region, so that those without room are skipped without an access to them.
     most: Vec<u8>,
-    from: [usize; MOST + 1],
+    from: [usize; MAX_BLOCK_UNITS + 1],
     /// The number of regions without blocks. One of them is kept, the others are returned.
     empty: usize,
     /// The sum of their free units.
@@ -173,7 +173,7 @@ unsafe impl GlobalAlloc for Regions {
 
 #[inline]
 fn is_ours(layout: Layout) -> bool {
-    (LEAST..=MOST * UNIT).contains(&layout.size()) && layout.align() <= UNIT
+    (LEAST..=MAX_BLOCK_UNITS * UNIT).contains(&layout.size()) && layout.align() <= UNIT
 }
 
 /// Requests the very first region when a leaf is nearly large enough for one.
@@ -301,7 +301,7 @@ impl Shard {
         Shard {
             regions: Vec::new(),
             most: Vec::new(),
-            from: [0; MOST + 1],
+            from: [0; MAX_BLOCK_UNITS + 1],
             empty: 0,
             free: 0,
             away: 0,
@@ -387,10 +387,10 @@ impl Shard {
         // Write the head before any block is returned, because the owner of a block may read
         // `shard`.
         self.regions.push(head);
-        self.most.push(MOST as u8);
+        self.most.push(MAX_BLOCK_UNITS as u8);
         self.empty += 1;
         self.free += UNITS - HEAD;
-        self.may_have(place, MOST);
+        self.may_have(place, MAX_BLOCK_UNITS);
         true
     }
 
@@ -519,7 +519,7 @@ mod tests {
 
         #[test]
         fn blocks_are_apart_and_regions_go(
-            steps in prop::collection::vec((1usize..=MOST, any::<u32>(), any::<u8>()), 1..3000),
+            steps in prop::collection::vec((1usize..=MAX_BLOCK_UNITS, any::<u32>(), any::<u8>()), 1..3000),
             grows in 0u8..4,
         ) {
             let mut own = Own::new();
@@ -656,7 +656,7 @@ mod tests {
             let mut chance = thread as u64 + 1;
             for step in 0..20_000 {
                 chance = chance.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-                let size = LEAST + (chance >> 33) as usize % (MOST * UNIT - LEAST);
+                let size = LEAST + (chance >> 33) as usize % (MAX_BLOCK_UNITS * UNIT - LEAST);
                 let layout = |size| Layout::from_size_align(size, 64).unwrap();
                 // SAFETY: blocks are written within their layouts, and given back once, with these.
                 unsafe {

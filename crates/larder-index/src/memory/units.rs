@@ -19,7 +19,7 @@
 /// The number of units of a region.
 pub(crate) const UNITS: usize = 8192;
 /// The maximum number of units of a block: the number of bits of a word.
-pub(crate) const MOST: usize = 64;
+pub(crate) const MAX_BLOCK_UNITS: usize = 64;
 
 /// The number of units of a chunk, the smallest part that is returned to the system: 64 KiB.
 pub(crate) const CHUNK: usize = 256;
@@ -52,7 +52,7 @@ impl Units {
         self.free as usize
     }
 
-    /// Takes `count` adjacent units, 1 to [`MOST`]. Returns the first of them.
+    /// Takes `count` adjacent units, 1 to [`MAX_BLOCK_UNITS`]. Returns the first of them.
     pub(crate) fn take(&mut self, count: usize) -> Option<usize> {
         // Enough free units are a condition, though they may not be adjacent.
         if self.free() < count {
@@ -95,7 +95,8 @@ impl Units {
         self.free -= count as u32;
     }
 
-    /// Frees units. Returns how many adjacent units are free there now, at most [`MOST`].
+    /// Frees units. Returns how many adjacent units are free there now, at most
+    /// [`MAX_BLOCK_UNITS`].
     pub(crate) fn give(&mut self, unit: usize, count: usize) -> usize {
         for (word, bits) in words(unit, count) {
             debug_assert_eq!(self.taken[word] & bits, bits, "a block is given back once");
@@ -104,7 +105,7 @@ impl Units {
         self.free += count as u32;
         // Invariant 2.
         self.first = self.first.min((unit / WORD) as u32);
-        (self.free_before(unit) + count + self.free_from(unit + count)).min(MOST)
+        (self.free_before(unit) + count + self.free_from(unit + count)).min(MAX_BLOCK_UNITS)
     }
 
     /// The chunks that are entirely free, as runs of units: the first one and the number.
@@ -199,7 +200,7 @@ mod tests {
         #[test]
         fn blocks_lie_where_the_oracle_says(
             head in 0usize..80,
-            steps in prop::collection::vec((1usize..=MOST, any::<u32>(), 0u8..3), 1..900),
+            steps in prop::collection::vec((1usize..=MAX_BLOCK_UNITS, any::<u32>(), 0u8..3), 1..900),
         ) {
             let mut units = Units::new(head);
             let mut taken = vec![false; UNITS];
@@ -218,7 +219,7 @@ mod tests {
                     taken[unit..unit + count].fill(false);
                     let around = free_around(&taken, unit, unit + count);
                     let given = units.give(unit, count);
-                    prop_assert_eq!(given, around.min(MOST));
+                    prop_assert_eq!(given, around.min(MAX_BLOCK_UNITS));
                 }
                 prop_assert_eq!(units.free(), taken.iter().filter(|t| !**t).count());
             }
@@ -241,7 +242,10 @@ mod tests {
             blocks.iter().for_each(|&unit| {
                 units.give(unit, count);
             });
-            assert_eq!((units.free(), units.take(MOST)), (UNITS - 5, Some(5)));
+            assert_eq!(
+                (units.free(), units.take(MAX_BLOCK_UNITS)),
+                (UNITS - 5, Some(5))
+            );
         }
     }
 }

@@ -206,7 +206,7 @@ impl Version {
 
     /// Unlocks, and marks the leaf obsolete. A thread that finds it from now on searches again from
     /// the root.
-    pub(crate) fn obsolete(&self, before: u64) {
+    pub(crate) fn mark_obsolete(&self, before: u64) {
         // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
         self.0.store((before + COUNT) | OBSOLETE, Release);
     }

@@ -11,7 +11,7 @@ use crossbeam_epoch::Guard;
 
 /// An index with at most one value per key. All operations of this trait are linearizable, and any
 /// number of threads may call them. No operation waits longer than it takes another one to change a
-/// leaf.
+/// leaf. (A layer over an index may add waits; see the layer.)
 pub trait Unique: Container {
     /// Whether positions are keys. Otherwise they are hashes followed by keys.
     fn is_ordered(&self) -> bool;
@@ -214,10 +214,10 @@ pub trait Unique: Container {
     ) -> bool {
         scratch.clear();
         // `update` stores the content of its own buffer, so copy a new value there.
-        self.update(guard, key, &mut |old, own| {
+        self.update(guard, key, &mut |old, buffer| {
             let change = f(old, scratch);
             if let Change::Put | Change::Splice(_) = change {
-                own.extend_from_slice(scratch);
+                buffer.extend_from_slice(scratch);
             }
             change
         })

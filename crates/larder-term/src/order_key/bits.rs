@@ -30,14 +30,14 @@ const MORE: u8 = 0xFF;
 /// A zero within so many bytes is searched for word by word.
 const NEAR: usize = 32;
 /// The mark behind a zero byte.
-const ZERO_MARK: u8 = 0xFF;
+const ZERO_ESCAPE: u8 = 0xFF;
 /// Eight zero bytes, each with its mark.
 const EIGHT_ZEROS: [u8; 16] = [
     0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF,
 ];
 
-/// The size of the group that begins with the byte `at`. All groups before the byte `size * size`
-/// have the same size.
+/// The size of the group that begins with the byte `at`. The size doubles each time `at`
+/// quadruples: groups of `size` bytes end at byte `size * size`.
 #[inline]
 fn group(at: usize) -> usize {
     1 << (at.ilog2() / 2 + 1)
@@ -115,7 +115,7 @@ fn push_marked(bytes: &[u8], out: &mut impl Sink) {
     for &byte in bytes {
         // Write the mark in any case. If the byte isn't zero, the next byte overwrites it.
         marked[at] = byte;
-        marked[at + 1] = ZERO_MARK;
+        marked[at + 1] = ZERO_ESCAPE;
         at += 1 + usize::from(byte == 0);
     }
     out.run(marked, at);

@@ -362,7 +362,7 @@ impl Table {
                 return none(PlanKind::Keys(keys.len()), rows);
             }
             Plan::Range { .. } => true,
-            Plan::Full => false,
+            Plan::AllKeys => false,
         };
         let Some(store) = self.store(&guard) else {
             return none(PlanKind::Nothing, Some(0));

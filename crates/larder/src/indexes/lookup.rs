@@ -139,7 +139,7 @@ pub(super) type EntryRanges = SmallVec<[EntryRange; 1]>;
 pub(super) fn ranges(program: &Program, entries: &Entries) -> EntryRanges {
     match entries.extractor.plan(program) {
         Plan::Nothing => SmallVec::new(),
-        Plan::Full => smallvec![EntryRange::ALL],
+        Plan::AllKeys => smallvec![EntryRange::ALL],
         Plan::Keys(terms) => {
             let each = terms.iter().map(|term| EntryRange::of_value(term.as_ref()));
             each.collect()

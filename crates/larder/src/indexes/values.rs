@@ -152,7 +152,7 @@ impl Extractor {
     /// lists.
     pub(super) fn plan(&self, program: &Program) -> Plan {
         match &self.on {
-            _ if self.each => Plan::Full,
+            _ if self.each => Plan::AllKeys,
             IndexedPart::Element(position) => program.plan_of_element(*position, KeyOrder::Ordered),
             // Guards of the program that compare this index's expression limit its values.
             IndexedPart::Expression(own) => program.plan_of_expression(own, KeyOrder::Ordered),

@@ -89,7 +89,7 @@ pub enum Plan {
         low: Bound<Vec<u8>>,
         high: Bound<Vec<u8>>,
     },
-    Full,
+    AllKeys,
 }
 
 /// The order of a table's keys.

@@ -521,7 +521,7 @@ fn path(table: &Table, program: &Program, direction: Direction, limit: Option<us
     match program.plan(table.keypos(), order) {
         Plan::Nothing => Path::Nothing,
         // No key is given. An index may still say where the rows are.
-        Plan::Full => match indexes::candidates(table, program, limit, false) {
+        Plan::AllKeys => match indexes::candidates(table, program, limit, false) {
             Some(candidates) => Path::Gathering(Box::new(candidates)),
             None => Path::Full,
         },

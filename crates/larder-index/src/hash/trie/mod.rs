@@ -116,7 +116,7 @@ pub(super) type TriePath<'g> = SmallVec<[TrieStep<'g>; 10]>;
 impl Trie {
     /// A trie of one leaf.
     pub(crate) fn new(shared: &Shared, leaf: NewHashLeaf) -> Trie {
-        shared.counters.leaf_came(leaf.memory());
+        shared.counters.add_leaf(leaf.memory());
         // Tests make nodes as small as leaves.
         let tiny = shared.config.fanout < LeafConfig::default().fanout;
         Trie {
@@ -202,11 +202,11 @@ impl Trie {
         new.succeed(&leaf);
         // Find the path to the old leaf. Nobody changes the path while we hold the leaf's lock.
         let path = self.path(hash, guard);
-        shared.counters.leaf_came(new.memory());
-        shared.counters.leaf_went(old.memory());
+        shared.counters.add_leaf(new.memory());
+        shared.counters.remove_leaf(old.memory());
         // Mark the old leaf obsolete. Until its slots are stored to, other threads still find it,
         // and retry from the root. So nobody sees two leaves with the same range.
-        leaf.obsolete();
+        leaf.mark_obsolete();
         // Publish the new leaf.
         self.publish(&path, hash, new.publish_locked(guard));
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
@@ -264,13 +264,13 @@ impl Trie {
         buddies.iter().for_each(|buddy| new.succeed(buddy));
         let depth = new.shape().depth;
         let mut path = self.path_of_both(hash, hash ^ 1 << (63 - depth), guard);
-        shared.counters.leaf_came(new.memory());
+        shared.counters.add_leaf(new.memory());
         shared.counters.merged();
         // Mark both obsolete before the new leaf can be reached, so that no hash is in the ranges
         // of two leaves.
         for buddy in buddies {
-            shared.counters.leaf_went(buddy.leaf().memory());
-            buddy.obsolete();
+            shared.counters.remove_leaf(buddy.leaf().memory());
+            buddy.mark_obsolete();
         }
         // If the node begins at the bit of the new leaf's depth, it has no other leaves. The slot
         // that leads to the node then leads to the new leaf.
@@ -286,7 +286,7 @@ impl Trie {
             // SAFETY: the slot that led to the node leads elsewhere now; both locks were ours, and
             // cover all of it.
             let bytes = unsafe { node.retire_node(guard) };
-            shared.counters.node_went(bytes);
+            shared.counters.remove_node(bytes);
         } else {
             self.publish(&path, hash, new.publish_locked(guard));
         }

@@ -87,7 +87,7 @@ fn joined(shared: &Shared, slots: &[TrieAddress], bits: u32) -> TrieAddress {
     for (slot, &address) in new.node().slots.iter().zip(slots) {
         slot.store(address);
     }
-    shared.counters.node_came(new.memory());
+    shared.counters.add_node(new.memory());
     TrieAddress::of_node(new)
 }
 
@@ -142,7 +142,7 @@ impl Trie {
             return false;
         };
         let new = NewTrieNode::unset(bits);
-        shared.counters.node_came(new.memory());
+        shared.counters.add_node(new.memory());
         moving.next = 0;
         // Store the old root first: a thread that finds a slot of the new root unset must find the
         // old root.
@@ -195,7 +195,7 @@ impl Trie {
             // SAFETY: all slots of the new root are set: no thread that pins from now on gets to
             // the old one. It is retired here alone, under `moving`.
             let bytes = unsafe { address.retire_node(guard) };
-            shared.counters.node_went(bytes);
+            shared.counters.remove_node(bytes);
         }
     }
 }
@@ -287,7 +287,7 @@ fn widen(
     // SAFETY: no thread that pins from now on gets to it: all slots of its range in the new root
     // are set. Only the holder of `moving` gets here.
     let bytes = unsafe { address.retire_node(guard) };
-    shared.counters.node_went(bytes);
+    shared.counters.remove_node(bytes);
     Some(at + 1)
 }
 

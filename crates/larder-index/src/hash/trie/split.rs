@@ -28,7 +28,7 @@ impl SplitPart {
 
     /// Publishes the leaf in its slots of the node.
     fn publish_in(self, shared: &Shared, step: &TrieStep<'_>, guard: &Guard) {
-        shared.counters.leaf_came(self.leaf.memory());
+        shared.counters.add_leaf(self.leaf.memory());
         step.publish(self.hash, self.leaf.publish_locked(guard));
     }
 }
@@ -74,7 +74,7 @@ impl Trie {
             for part in parts.drain(first..) {
                 part.publish_in(shared, &step, guard);
             }
-            shared.counters.node_came(new.memory());
+            shared.counters.add_node(new.memory());
             below = Some(TrieAddress::of_node(new));
         }
         below.expect("there is at least one level")
@@ -99,11 +99,11 @@ impl Trie {
         // (2) The deeper ones go to new nodes, which nobody can reach yet.
         let below = deep.first().map(|p| p.hash);
         let below = below.map(|hash| (hash, self.build(shared, deep, reach, guard)));
-        shared.counters.leaf_went(old.memory());
+        shared.counters.remove_leaf(old.memory());
         shared.counters.split();
         // (3) From here until the stores below, nobody can read or write the range: a thread that
         // finds the old leaf retries from the root. This is the split's linearisation point.
-        leaf.obsolete();
+        leaf.mark_obsolete();
         match path.last() {
             // The trie was a single leaf. The new node becomes its root.
             None => {

@@ -4,11 +4,12 @@ use larder_term::order_key;
 use std::{cmp::Ordering, ops::Bound};
 
 /// An end of a range of order keys.
-pub(crate) type Edge = Bound<Vec<u8>>;
+pub(crate) type KeyBound = Bound<Vec<u8>>;
 
-/// Turns a range of what follows a prefix into a range of order keys. (No order key begins with
-/// 0xFF. So what follows an end within the prefix also begins with the prefix.)
-pub(crate) fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge) {
+/// Prepends `prefix` to both ends of a range. An unbounded end becomes the first or the last key
+/// with the prefix. (Order keys don't begin with 0xFF, so the result contains only keys with the
+/// prefix.)
+pub(crate) fn within(prefix: Vec<u8>, (low, high): (KeyBound, KeyBound)) -> (KeyBound, KeyBound) {
     // All keys that begin with the prefix.
     if let (Bound::Unbounded, Bound::Unbounded, false) = (&low, &high, prefix.is_empty()) {
         return (Bound::Included(prefix.clone()), after(prefix));
@@ -30,7 +31,7 @@ pub(crate) fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge)
 }
 
 /// The upper end of all order keys that begin with a prefix.
-pub(crate) fn after(mut prefix: Vec<u8>) -> Edge {
+pub(crate) fn after(mut prefix: Vec<u8>) -> KeyBound {
     match order_key::successor(&mut prefix) {
         true => Bound::Excluded(prefix),
         false => Bound::Unbounded,
@@ -38,7 +39,7 @@ pub(crate) fn after(mut prefix: Vec<u8>) -> Edge {
 }
 
 /// The lower end of all order keys beyond such an end.
-pub(crate) fn from_beyond(end: Edge) -> Edge {
+pub(crate) fn from_beyond(end: KeyBound) -> KeyBound {
     match end {
         Bound::Excluded(bytes) => Bound::Included(bytes),
         // No order key begins with 0xFF.
@@ -46,10 +47,10 @@ pub(crate) fn from_beyond(end: Edge) -> Edge {
     }
 }
 
-fn low_order(a: &Edge, b: &Edge) -> Ordering {
+fn low_order(a: &KeyBound, b: &KeyBound) -> Ordering {
     // An excluded bound lies behind an included one at the same bytes.
-    fn place(edge: &Edge) -> (&[u8], u8) {
-        match edge {
+    fn place(bound: &KeyBound) -> (&[u8], u8) {
+        match bound {
             Bound::Unbounded => (&[], 0),
             Bound::Included(bytes) => (bytes, 0),
             Bound::Excluded(bytes) => (bytes, 1),
@@ -58,7 +59,7 @@ fn low_order(a: &Edge, b: &Edge) -> Ordering {
     place(a).cmp(&place(b))
 }
 
-fn high_order(a: &Edge, b: &Edge) -> Ordering {
+fn high_order(a: &KeyBound, b: &KeyBound) -> Ordering {
     match (a, b) {
         // As upper ends: no bound is the greatest, and an excluded bound lies before an included
         // one.
@@ -74,7 +75,7 @@ fn high_order(a: &Edge, b: &Edge) -> Ordering {
 }
 
 /// The lower of two lower ends.
-pub(crate) fn lower(a: Edge, b: Edge) -> Edge {
+pub(crate) fn lower(a: KeyBound, b: KeyBound) -> KeyBound {
     if low_order(&a, &b).is_le() {
         a
     } else {
@@ -83,7 +84,7 @@ pub(crate) fn lower(a: Edge, b: Edge) -> Edge {
 }
 
 /// The higher of two upper ends.
-pub(crate) fn higher(a: Edge, b: Edge) -> Edge {
+pub(crate) fn higher(a: KeyBound, b: KeyBound) -> KeyBound {
     if high_order(&a, &b).is_ge() {
         a
     } else {
@@ -92,7 +93,7 @@ pub(crate) fn higher(a: Edge, b: Edge) -> Edge {
 }
 
 /// The intersection of two ranges.
-pub(crate) fn tighter(a: (Edge, Edge), b: (Edge, Edge)) -> (Edge, Edge) {
+pub(crate) fn tighter(a: (KeyBound, KeyBound), b: (KeyBound, KeyBound)) -> (KeyBound, KeyBound) {
     // The greater of both lower ends, and the lesser of both upper ends.
     let low = if low_order(&a.0, &b.0).is_ge() {
         a.0
@@ -107,7 +108,7 @@ pub(crate) fn tighter(a: (Edge, Edge), b: (Edge, Edge)) -> (Edge, Edge) {
     (low, high)
 }
 
-pub(crate) fn is_empty(low: &Edge, high: &Edge) -> bool {
+pub(crate) fn is_empty(low: &KeyBound, high: &KeyBound) -> bool {
     match (low, high) {
         // A range with an open end has room. Otherwise the ends must not cross.
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
