@@ -106,27 +106,27 @@ read_chunk({Objects, Continuation}) ->
     {Objects, reader(larder:select(Continuation))}.
 
 %% @doc `dets:to_ets/2' with a table of Larder: inserts every object of an open
-%% dets table, and gives the table back. A table that Larder hasn't goes to
+%% dets table, and returns the table. If the table isn't Larder's, calls
 %% `dets'.
 -spec to_ets(dets:tab_name(), larder:table()) -> larder:table() | {error, term()}.
 to_ets(Dets, Tab) ->
-    case is_ours(Tab) of
+    case is_larder_table(Tab) of
         true -> dets:foldl(fun(Object, To) -> true = larder:insert(To, Object), To end, Tab, Dets);
         false -> dets:to_ets(Dets, Tab)
     end.
 
 %% @doc `dets:from_ets/2' with a table of Larder: replaces the objects of an
 %% open dets table by those of the table, which is fixed meanwhile. The dets
-%% server reads the table, as in to_dets/2. A table that Larder hasn't goes to
+%% server reads the table, as in to_dets/2. If the table isn't Larder's, calls
 %% `dets'.
 -spec from_ets(dets:tab_name(), larder:table()) -> ok | {error, term()}.
 from_ets(Dets, Tab) ->
-    case is_ours(Tab) of
+    case is_larder_table(Tab) of
         true -> replace_by(Dets, Tab);
         false -> dets:from_ets(Dets, Tab)
     end.
 
-is_ours(Tab) ->
+is_larder_table(Tab) ->
     try
         larder:info(Tab, protection) =/= undefined
     catch
@@ -137,7 +137,7 @@ failed({error, Reason}) ->
     {failed, Reason, []};
 failed({'EXIT', {badarg, [{larder, insert, _, Info} | _]}}) ->
     %% The table is a snapshot.
-    {failed, badarg, [What || {error_info, #{cause := read_only}} = What <- Info]};
+    {failed, badarg, [Item || {error_info, #{cause := read_only}} = Item <- Info]};
 failed({'EXIT', {Reason, _Stack}}) ->
     {failed, Reason, []};
 failed({'EXIT', Reason}) ->

@@ -23,24 +23,24 @@
 
 -export([foldl/3, foldr/3]).
 
-%% What does not change during a fold.
+%% The constants of a fold.
 -record(fold, {
     table :: larder:table(),
-    way :: forward | backward,
+    direction :: forward | backward,
     function :: fun((tuple(), term()) -> term())
 }).
 
 %% @doc `larder:foldl/3'. Errors of the table are those of safe_fixtable/2.
 -spec foldl(fun((tuple(), Acc) -> Acc), Acc, larder:table()) -> Acc.
 foldl(Fun, Acc, Tab) ->
-    fold(#fold{table = Tab, way = forward, function = Fun}, Acc).
+    fold(#fold{table = Tab, direction = forward, function = Fun}, Acc).
 
 %% @doc `larder:foldr/3': from the last key of an ordered_set; other types
 %% have no last key and are folded in the order of foldl/3. The objects of
 %% one key are passed last to first.
 -spec foldr(fun((tuple(), Acc) -> Acc), Acc, larder:table()) -> Acc.
 foldr(Fun, Acc, Tab) ->
-    fold(#fold{table = Tab, way = backward, function = Fun}, Acc).
+    fold(#fold{table = Tab, direction = backward, function = Fun}, Acc).
 
 fold(#fold{table = Tab} = Fold, Acc) ->
     true = larder:safe_fixtable(Tab, true),
@@ -50,8 +50,8 @@ fold(#fold{table = Tab} = Fold, Acc) ->
         larder:safe_fixtable(Tab, false)
     end.
 
-first(#fold{table = Tab, way = Way} = Fold, Acc) ->
-    try larder_nif:fold_first(Tab, Way) of
+first(#fold{table = Tab, direction = Direction} = Fold, Acc) ->
+    try larder_nif:fold_first(Tab, Direction) of
         Chunk -> chunk(Chunk, Fold, Acc)
     catch
         error:{larder, _} ->
@@ -61,8 +61,8 @@ first(#fold{table = Tab, way = Way} = Fold, Acc) ->
 
 %% Continues after a key. If the table can't be read any more, the error is the one that a
 %% traversal from key to key raises.
-next(Key, {_, Stamp, Count, _}, #fold{table = Tab, way = Way} = Fold, Acc) ->
-    try larder_nif:fold_next(Tab, Way, Key, Stamp, Count) of
+next(Key, {_, Stamp, Count, _}, #fold{table = Tab, direction = Direction} = Fold, Acc) ->
+    try larder_nif:fold_next(Tab, Direction, Key, Stamp, Count) of
         Chunk -> chunk(Chunk, Fold, Acc)
     catch
         error:{larder, _} ->
@@ -85,7 +85,7 @@ chunk({Keys, _, _, _} = Chunk, Fold, Acc) ->
 %% Of a set or ordered_set.
 objects([Object | Objects], Fun, Acc, Tab, Stamp, Chunk, Fold) ->
     Acc1 = Fun(Object, Acc),
-    case Objects =/= [] andalso holds(Tab, Stamp) of
+    case Objects =/= [] andalso is_unchanged(Tab, Stamp) of
         true -> objects(Objects, Fun, Acc1, Tab, Stamp, Chunk, Fold);
         false -> next(element(element(4, Chunk), Object), Chunk, Fold, Acc1)
     end.
@@ -94,16 +94,16 @@ objects([Object | Objects], Fun, Acc, Tab, Stamp, Chunk, Fold) ->
 keys([[Object | _] = Objects | Keys], Acc, {_, Stamp, _, KeyPos} = Chunk,
      #fold{table = Tab} = Fold) ->
     Acc1 = key(Objects, Fold, Acc),
-    case Keys =/= [] andalso holds(Tab, Stamp) of
+    case Keys =/= [] andalso is_unchanged(Tab, Stamp) of
         true -> keys(Keys, Acc1, Chunk, Fold);
         false -> next(element(KeyPos, Object), Chunk, Fold, Acc1)
     end.
 
-key(Objects, #fold{way = forward, function = Fun}, Acc) -> lists:foldl(Fun, Acc, Objects);
-key(Objects, #fold{way = backward, function = Fun}, Acc) -> lists:foldr(Fun, Acc, Objects).
+key(Objects, #fold{direction = forward, function = Fun}, Acc) -> lists:foldl(Fun, Acc, Objects);
+key(Objects, #fold{direction = backward, function = Fun}, Acc) -> lists:foldr(Fun, Acc, Objects).
 
 %% If the table no longer exists, reading the next chunk raises the error.
-holds(Tab, Stamp) ->
+is_unchanged(Tab, Stamp) ->
     try
         larder_nif:fold_holds(Tab, Stamp)
     catch

@@ -25,19 +25,19 @@ all(Table) ->
 
 %% @doc Returns one item, or `undefined' if the table doesn't exist.
 -spec item(larder:table(), atom()) -> term().
-item(Table, node) -> made(larder_nif:info(Table, type), fun(_) -> node() end);
-item(Table, binary) -> made(larder_nif:info(Table, type), fun(_) -> [] end);
-item(Table, stats) -> made(larder_nif:info(Table, stats), fun stats/1);
-item(Table, indexes) -> made(larder_nif:info(Table, indexes), fun larder_index:info/1);
-item(Table, bounds) -> made(larder_nif:info(Table, bounds), fun bounds/1);
-item(Table, safe_fixed) -> made(larder_nif:info(Table, safe_fixed), fun safe_fixed/1);
-item(Table, snapshot) -> made(larder_nif:info(Table, snapshot), fun snapshot/1);
+item(Table, node) -> convert(larder_nif:info(Table, type), fun(_) -> node() end);
+item(Table, binary) -> convert(larder_nif:info(Table, type), fun(_) -> [] end);
+item(Table, stats) -> convert(larder_nif:info(Table, stats), fun stats/1);
+item(Table, indexes) -> convert(larder_nif:info(Table, indexes), fun larder_index:info/1);
+item(Table, bounds) -> convert(larder_nif:info(Table, bounds), fun bounds/1);
+item(Table, safe_fixed) -> convert(larder_nif:info(Table, safe_fixed), fun safe_fixed/1);
+item(Table, snapshot) -> convert(larder_nif:info(Table, snapshot), fun snapshot/1);
 item(Table, safe_fixed_monotonic_time) ->
-    made(larder_nif:info(Table, safe_fixed), fun safe_fixed_monotonic_time/1);
+    convert(larder_nif:info(Table, safe_fixed), fun safe_fixed_monotonic_time/1);
 item(Table, Item) -> larder_nif:info(Table, Item).
 
-made(undefined, _) -> undefined;
-made(Fact, Make) -> Make(Fact).
+convert(undefined, _) -> undefined;
+convert(Fact, Make) -> Make(Fact).
 
 safe_fixed(false) ->
     false;
@@ -68,7 +68,7 @@ stats({{Leaves, InnerNodes, Depth, Splits, Merges, Contended}, More}) ->
                  merges => Merges, contended => Contended},
                maps:from_list(More)).
 
-%% @doc Returns why a match specification is invalid, as the emulator says it. If the emulator
+%% @doc Returns why a match specification is invalid, in the words of the emulator. If the emulator
 %% accepts it, the reason isn't known.
 -spec why_not(term(), term()) -> {error, [{warning | error, string()}]}.
 why_not(_Term, {Prepared, _Values} = Spec) when is_reference(Prepared) ->

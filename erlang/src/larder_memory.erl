@@ -50,13 +50,13 @@ known(Items) ->
 %% @doc Returns the tables with the largest figures, largest first.
 -spec top(term(), term()) -> [larder:top()].
 top(N, By) when is_integer(N), N >= 0, By =:= memory orelse By =:= size orelse By =:= contention ->
-    Tables = [Seen || Table <- larder_nif:all(), {_, _} = Seen <- [seen(Table, By)]],
+    Tables = [Entry || Table <- larder_nif:all(), {_, _} = Entry <- [entry(Table, By)]],
     [Map || {_, Map} <- lists:sublist(lists:reverse(lists:keysort(1, Tables)), N)];
 top(_N, _By) ->
     erlang:error({larder, none}).
 
 %% Snapshots are excluded: counting the objects of one takes time proportional to its size.
-seen(Table, By) ->
+entry(Table, By) ->
     Facts = [snapshot, name, type, size, memory, snapshots, snapshot_memory, owner],
     case larder_nif:info_list(Table, Facts) of
         [false, Name, Type, Size, Words, Snapshots, Kept, Owner] ->
@@ -74,7 +74,7 @@ by(contention, Table, Map) ->
 by(By, _Table, Map) ->
     {maps:get(By, Map), Map}.
 
-%% A table that is gone has none.
+%% A table that no longer exists has none.
 contention(Table) ->
     case larder_info:item(Table, stats) of
         #{contended := Times} -> Times;

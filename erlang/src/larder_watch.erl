@@ -23,23 +23,23 @@ start_link(Limit, Poll) ->
 -spec init({pos_integer(), pos_integer()}) -> {ok, #state{}}.
 init({Limit, Poll}) ->
     process_flag(trap_exit, true),
-    self() ! look,
+    self() ! poll,
     {ok, #state{limit = Limit, poll = Poll}}.
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info(look, #state{poll = Poll} = State) ->
-    _ = erlang:send_after(Poll, self(), look),
-    {noreply, look(larder:memory(total), State)};
+handle_info(poll, #state{poll = Poll} = State) ->
+    _ = erlang:send_after(Poll, self(), poll),
+    {noreply, check(larder:memory(total), State)};
 handle_info(_, State) ->
     {noreply, State}.
 
-look(Total, #state{limit = Limit, raised = false} = State) when Total > Limit ->
+check(Total, #state{limit = Limit, raised = false} = State) when Total > Limit ->
     ok = raise(Total, Limit),
     State#state{raised = true};
-look(Total, #state{limit = Limit, raised = true} = State) when Total =< Limit - Limit div 20 ->
+check(Total, #state{limit = Limit, raised = true} = State) when Total =< Limit - Limit div 20 ->
     ok = clear(Total, Limit),
     State#state{raised = false};
-look(_, State) ->
+check(_, State) ->
     State.
 
 raise(Total, Limit) ->

@@ -1,47 +1,46 @@
 defmodule Larder.Fun2ms do
   @moduledoc false
-  # What `Larder.fun2ms/1` makes of a function that is written out: its match specification, when
-  # the module is compiled.
+  # Translates a literal function to a match specification at compile time, for `Larder.fun2ms/1`.
   #
-  # 1. The head. A tuple is the specification's head, its variables are `:"$1"` and so on. What a
-  #    head can't say becomes guards on such a variable: pins, and maps and structs, which match in
-  #    part.
-  # 2. Below a map, patterns are paths to what they match: `{:map_get, key, :"$1"}`.
-  # 3. Guards and the body. A variable of the head is what it stands for; every other one is
-  #    captured, `{:const, value}`, as in any function. Macros, as those of `defguard`, are
+  # 1. The head. A tuple becomes the specification's head, and its variables become `:"$1"` and so
+  #    on. Patterns that a head can't express become guards on such a variable: pins, and maps and
+  #    structs, which match in part.
+  # 2. Below a map, a pattern becomes the path to the value: `{:map_get, key, :"$1"}`.
+  # 3. Guards and the body. A variable of the head becomes its `:"$1"` or path. Any other variable
+  #    is captured, `{:const, value}`, as in any function. Macros, such as those of `defguard`, are
   #    expanded.
 
-  # What a specification may call by the names of `:erlang`.
+  # Functions that a specification may call, by their names in `:erlang`.
   @calls ~w(abs element hd length map_get map_size node round self size bit_size byte_size
             tuple_size tl trunc + - * div rem band bor bxor bnot bsl bsr > >= < =< =:= == =/= /=
             and or xor not andalso orelse is_atom is_float is_integer is_list is_number is_pid
             is_port is_reference is_tuple is_map is_map_key is_binary is_bitstring is_function
             is_boolean binary_part)a
 
-  # Functions of Kernel that `:erlang` has under another name.
+  # Operators of Kernel that have another name in `:erlang`.
   @renamed %{<=: :"=<", ===: :"=:=", !=: :"/=", !==: :"=/="}
 
   @doc false
   def expand({:fn, _, clauses}, env), do: Enum.flat_map(clauses, &clause(&1, env))
   def expand({:&, _, _} = capture, env), do: refuse(capture, env, "is no function written with fn")
-  # A function that was made elsewhere: of the shell, or an error.
+  # Not a literal function: one of the shell, or an error at run time.
   def expand(fun, _env), do: quote(do: :larder.fun2ms(unquote(fun)))
 
   defp clause({:->, _, [[{:when, _, [pattern, guard]}], body]}, env) do
-    Enum.map(alternatives(guard), &made(pattern, [&1], body, env))
+    Enum.map(alternatives(guard), &rule(pattern, [&1], body, env))
   end
 
-  defp clause({:->, _, [[pattern], body]}, env), do: [made(pattern, [], body, env)]
+  defp clause({:->, _, [[pattern], body]}, env), do: [rule(pattern, [], body, env)]
 
   defp clause({:->, meta, _} = clause, env) do
     refuse({:fn, meta, [clause]}, env, "has not one argument, the object")
   end
 
-  # `when a when b`: a clause for each, of which the first that matches counts.
+  # `when a when b` becomes one clause for each guard; the first clause that matches applies.
   defp alternatives({:when, _, [guard, more]}), do: [guard | alternatives(more)]
   defp alternatives(guard), do: [guard]
 
-  defp made(pattern, guards, body, env) do
+  defp rule(pattern, guards, body, env) do
     {head, state} = whole(pattern, %{names: %{}, guards: [], next: 1, env: env})
     guards = Enum.reverse(state.guards) ++ Enum.map(guards, &expression(&1, state))
     tuple([head, guards, [expression(body, state)]])
@@ -162,7 +161,7 @@ defmodule Larder.Fun2ms do
     end
   end
 
-  # A value: written out, pinned, an attribute or an alias.
+  # A constant: a literal, a pinned variable, an attribute or an alias.
   defp constant({:^, _, [variable]}, _state), do: tuple([:const, variable])
   defp constant({:@, _, _} = attribute, _state), do: tuple([:const, attribute])
 
@@ -181,7 +180,7 @@ defmodule Larder.Fun2ms do
 
   defp guard(call, state), do: %{state | guards: [tuple(call) | state.guards]}
 
-  # A name that comes twice is one value.
+  # A variable that occurs twice has the same value in both places.
   defp bind(variable, at, state) do
     case state.names[name(variable)] do
       _ when elem(variable, 0) == :_ -> state
@@ -266,7 +265,7 @@ defmodule Larder.Fun2ms do
     tuple([name | Enum.map(arguments, &expression(&1, state))])
   end
 
-  # ---- what they share ----
+  # ---- helpers ----
 
   defp tuple(elements), do: {:{}, [], elements}
 
@@ -278,7 +277,7 @@ defmodule Larder.Fun2ms do
   defp name({name, meta, context}), do: {name, meta[:counter], context}
   defp name(_), do: nil
 
-  # What a head or a body says of itself.
+  # A literal that has no special meaning in a head or a body.
   defp plain?(atom) when is_atom(atom) do
     atom != :_ and not String.starts_with?(Atom.to_string(atom), "$")
   end

@@ -1,8 +1,8 @@
 defmodule Larder.Objects do
   @moduledoc false
 
-  # The functions of module Larder for objects under their keys, with their documentation; a file of
-  # its own, because the module is long. `use Larder.Objects` defines them.
+  # Functions of `Larder` for objects by key, with their documentation. `use Larder.Objects` defines
+  # them.
 
   defmacro __using__(_options) do
     quote location: :keep do

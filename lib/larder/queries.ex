@@ -1,8 +1,8 @@
 defmodule Larder.Queries do
   @moduledoc false
 
-  # The functions of module Larder that take patterns and match specifications, with their
-  # documentation; a file of its own, because the module is long. `use Larder.Queries` defines them.
+  # Functions of `Larder` that take patterns and match specifications, with their documentation.
+  # `use Larder.Queries` defines them.
 
   defmacro __using__(_options) do
     quote location: :keep do

@@ -88,7 +88,7 @@ defmodule Larder.Table do
   @doc "The child of a supervisor that keeps a table."
   @spec child_spec([option()]) :: Supervisor.child_spec()
   def child_spec(options) do
-    options = checked(options)
+    options = validate!(options)
     %{id: Keyword.get(options, :id, options[:name]), start: {__MODULE__, :start_link, [options]}}
   end
 
@@ -99,7 +99,7 @@ defmodule Larder.Table do
   be made: one of that name is there, or its options are wrong.
   """
   @spec start_link([option()]) :: GenServer.on_start()
-  def start_link(options), do: GenServer.start_link(__MODULE__, checked(options))
+  def start_link(options), do: GenServer.start_link(__MODULE__, validate!(options))
 
   @doc """
   Makes the calling process the owner of a table that is kept, until it ends.
@@ -112,23 +112,23 @@ defmodule Larder.Table do
     case Larder.info(name, :owner) do
       owner when owner == self() -> {:ok, name}
       :undefined -> {:error, :not_kept}
-      _ -> claim_of(name, Larder.info(name, :heir))
+      _ -> claim_from(name, Larder.info(name, :heir))
     end
   end
 
-  defp claim_of(name, keeper) when is_pid(keeper) do
+  defp claim_from(name, keeper) when is_pid(keeper) do
     case GenServer.call(keeper, {__MODULE__, :claim, name, self()}) do
-      :given -> {:ok, transferred(name, keeper)}
+      :given -> {:ok, await_transfer(name, keeper)}
       {:error, _} = error -> error
     end
   catch
     :exit, {:noproc, _} -> {:error, :not_kept}
   end
 
-  defp claim_of(_name, _no_heir), do: {:error, :not_kept}
+  defp claim_from(_name, _no_heir), do: {:error, :not_kept}
 
-  # The message of a table that was given away, so that the owner need not know of it.
-  defp transferred(name, keeper) do
+  # Receives the message about the transfer, so that the caller need not handle it.
+  defp await_transfer(name, keeper) do
     receive do
       {:"ETS-TRANSFER", ^name, ^keeper, __MODULE__} -> name
     end
@@ -136,20 +136,20 @@ defmodule Larder.Table do
 
   # ---- options ----
 
-  defp checked(options) do
+  defp validate!(options) do
     unless Keyword.keyword?(options) do
       raise ArgumentError, "the options of Larder.Table are a keyword list, not #{inspect(options)}"
     end
 
     case Keyword.keys(options) -- [:name, :table, :init, :id] do
-      [] -> Enum.each([:name, :table, :init], &checked(&1, options))
+      [] -> Enum.each([:name, :table, :init], &validate!(&1, options))
       unknown -> raise ArgumentError, "Larder.Table has no options #{inspect(unknown)}"
     end
 
     options
   end
 
-  defp checked(:name, options) do
+  defp validate!(:name, options) do
     name = options[:name]
 
     unless is_atom(name) and name != nil do
@@ -157,7 +157,7 @@ defmodule Larder.Table do
     end
   end
 
-  defp checked(:table, options) do
+  defp validate!(:table, options) do
     table = Keyword.get(options, :table, [])
 
     unless is_list(table) do
@@ -173,7 +173,7 @@ defmodule Larder.Table do
     end
   end
 
-  defp checked(:init, options) do
+  defp validate!(:init, options) do
     init = Keyword.get(options, :init, & &1)
 
     unless is_function(init, 1) do
@@ -197,14 +197,14 @@ defmodule Larder.Table do
   @impl true
   def handle_call({__MODULE__, :claim, name, pid}, _from, name) do
     case Larder.info(name, :owner) do
-      owner when owner == self() -> {:reply, given(name, pid), name}
+      owner when owner == self() -> {:reply, give(name, pid), name}
       :undefined -> {:reply, {:error, :not_kept}, name}
       owner -> {:reply, {:error, {:owned, owner}}, name}
     end
   end
 
-  # Whoever asked may have ended.
-  defp given(name, pid) do
+  # The claiming process may have ended.
+  defp give(name, pid) do
     Larder.give_away(name, pid, __MODULE__)
     :given
   rescue

@@ -1,4 +1,4 @@
-//! What was measured: a table on the terminal, a CSV, the facts of the machine.
+//! Reports of measurements: a table on the terminal, a CSV with facts of the machine.
 
 use crate::result::{Failure, Outcome};
 use crate::stats::{distinct, Samples};
@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Figures of several runs, in lines told apart by a key, and in columns. The median counts.
+/// Figures of several runs, in lines, which have keys, and columns. Each is reported as the median.
 pub struct Report {
     title: String,
     /// The names of the parts of a key.
@@ -25,7 +25,7 @@ fn field(key: &[&str], column: &str) -> (Vec<String>, String) {
 }
 
 impl Report {
-    /// An empty report whose lines are told apart by these.
+    /// An empty report. The lines' keys have parts of these names.
     pub fn new(title: impl Into<String>, keys: &[&'static str]) -> Self {
         Report {
             title: title.into(),
@@ -49,17 +49,17 @@ impl Report {
         self.fields.median(&field(key, column))
     }
 
-    /// The median of a line's figure by that of another line.
+    /// The median of a line's figure, divided by that of another line.
     pub fn ratio(&self, key: &[&str], other: &[&str], column: &str) -> Option<f64> {
         Some(self.median(key, column)? / self.median(other, column)?)
     }
 
-    /// A line below the table on a figure, if there is one: its structure may not be wanted.
-    pub fn judge(&mut self, figure: Option<f64>, said: impl FnOnce(f64) -> String) {
-        self.notes.extend(figure.map(said));
+    /// Adds a line below the table on a figure, if the figure was measured.
+    pub fn judge(&mut self, figure: Option<f64>, describe: impl FnOnce(f64) -> String) {
+        self.notes.extend(figure.map(describe));
     }
 
-    /// A line below the table.
+    /// Adds a line below the table.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
     }
@@ -84,13 +84,13 @@ impl Report {
             .collect()
     }
 
-    /// Prints the table, and writes it to a file if there is to be one.
+    /// Prints the table, and writes it to a file if one is given.
     ///
     /// # Errors
-    /// If nothing was measured; those of the file.
+    /// If nothing was measured; I/O errors.
     pub fn finish(&self, out: Option<PathBuf>) -> Outcome {
         if self.columns.is_empty() {
-            let what = "nothing was measured (no structure is called so?)";
+            let what = "nothing was measured (is there a structure of that name?)";
             return Err(Failure::Impossible(what.into()));
         }
         self.print();
@@ -142,7 +142,7 @@ impl Report {
     }
 }
 
-/// What is said of a figure that has a target.
+/// The text for a figure that has met its target, or not.
 pub fn verdict(met: bool) -> &'static str {
     if met {
         "ok"
@@ -159,28 +159,28 @@ pub fn grouped(number: usize) -> String {
 /// Facts about the machine and the time, by name.
 pub fn facts() -> Vec<(&'static str, String)> {
     vec![
-        ("date", said_by("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"])),
-        ("processor", found_in("/proc/cpuinfo", "model name")),
+        ("date", output_of("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"])),
+        ("processor", line_of("/proc/cpuinfo", "model name")),
         (
             "cores",
             std::thread::available_parallelism()
                 .map_or_else(|_| "unknown".into(), |n| n.to_string()),
         ),
-        ("memory", found_in("/proc/meminfo", "MemTotal")),
-        ("system", said_by("uname", &["-sr"])),
+        ("memory", line_of("/proc/meminfo", "MemTotal")),
+        ("system", output_of("uname", &["-sr"])),
         (
             "huge pages",
-            found_in("/sys/kernel/mm/transparent_hugepage/enabled", ""),
+            line_of("/sys/kernel/mm/transparent_hugepage/enabled", ""),
         ),
-        ("rustc", said_by("rustc", &["--version"])),
+        ("rustc", output_of("rustc", &["--version"])),
         (
             "commit",
-            said_by("git", &["describe", "--always", "--dirty", "--abbrev=12"]),
+            output_of("git", &["describe", "--always", "--dirty", "--abbrev=12"]),
         ),
     ]
 }
 
-fn found_in(path: &str, name: &str) -> String {
+fn line_of(path: &str, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let line = text
         .lines()
@@ -192,7 +192,7 @@ fn found_in(path: &str, name: &str) -> String {
         .to_string()
 }
 
-fn said_by(program: &str, arguments: &[&str]) -> String {
+fn output_of(program: &str, arguments: &[&str]) -> String {
     match Command::new(program).args(arguments).output() {
         Ok(output) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).trim().to_string()

@@ -52,20 +52,20 @@ pub fn shuffled(n: usize, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Keys for a map that is filled, looked into and emptied.
+/// Keys for a map that is filled, searched and emptied.
 pub struct Keys {
-    /// Random ones, in the order in which they are put.
+    /// Random keys, in the order of insertion.
     pub insert: Vec<u64>,
-    /// The same in another order: the place of an entry in memory is often that of its insertion.
+    /// The same keys in another order, since entries often lie in memory in the order of insertion.
     pub visit: Vec<u64>,
-    /// As many others.
+    /// As many keys that aren't inserted.
     pub missing: Vec<u64>,
     /// The sum of all keys, and the exclusive or of all values.
     pub sums: (u64, u64),
 }
 
 impl Keys {
-    /// So many of each.
+    /// `n` keys of each kind.
     pub fn new(n: usize) -> Self {
         let order = shuffled(n, 3);
         let insert: Vec<u64> = (0..n as u64).map(random_key).collect();
@@ -75,7 +75,7 @@ impl Keys {
                 (key.wrapping_add(keys), values ^ value_of(key))
             }),
             visit: order.iter().map(|&i| insert[i as usize]).collect(),
-            // Numbers with a bit that no key has. So none of these keys is there.
+            // Numbers with a bit that no inserted number has. So none of these keys is found.
             missing: order
                 .iter()
                 .map(|&i| random_key(u64::from(i) | 1 << 40))
@@ -134,11 +134,11 @@ pub enum Drawn {
     Remove,
     /// A lookup.
     Lookup,
-    /// What the mix has besides.
+    /// The other operation of the mix.
     Other,
 }
 
-/// How often what is done.
+/// The shares of the operations.
 #[derive(Clone, Copy)]
 pub struct Mix {
     /// Draws of 32 bits below the limits are inserts, removals, lookups.
@@ -146,7 +146,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// So many inserts, removals and lookups, in percent; the rest is something else.
+    /// Percentages of inserts, removals and lookups; the rest is the other operation.
     pub fn new([insert, remove, lookup]: [f64; 3]) -> Mix {
         let draw = |percent: f64| (percent / 100.0 * (1u64 << 32) as f64).round() as u64;
         let limits = [insert, insert + remove, insert + remove + lookup].map(draw);
@@ -178,8 +178,8 @@ impl Mix {
     }
 }
 
-/// What a thread does to a structure again and again: an operation of the mix, on the entry of a
-/// number below `range`.
+/// The operations that a thread repeats on a structure: one of the mix, on the entry of a number
+/// below `range`.
 pub struct Load<'a, E> {
     /// The structure's name.
     pub name: &'a str,
@@ -192,8 +192,8 @@ pub struct Load<'a, E> {
 }
 
 impl<E: Fn(u64) -> (u64, u64)> Load<'_, E> {
-    /// Draws operations while there are `more`, of which it is told how many were done; gives
-    /// their number. `other` is what the mix has besides, on a key.
+    /// Draws operations while `more` returns true for the number that were done. Returns that
+    /// number. `other` is the other operation of the mix, on a key.
     ///
     /// # Errors
     /// A value that was found and is not its key's. A missing one is right: other threads may have

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-/// Bytes that are left alone.
+/// Bytes that are reserved for other programs.
 const RESERVE: f64 = 1.5e9;
 
 /// Bytes that may still be used.
@@ -13,10 +13,10 @@ pub fn free() -> f64 {
     available().min(allowed()) - RESERVE
 }
 
-/// What begins the text of [`lack`].
+/// The beginning of the text of [`lack`].
 pub const WOULD_TAKE: &str = "would take about ";
 
-/// Says that there is no memory for so many bytes; nothing if there is.
+/// A message that there is no memory for `bytes`, or `None` if there is.
 pub fn lack(bytes: f64) -> Option<String> {
     let free = free();
     let [needed, most] = [bytes, free.max(0.0)].map(|bytes| bytes / 1e9);
@@ -32,10 +32,10 @@ fn available() -> f64 {
 
 /// Resident bytes of this process.
 pub fn own() -> usize {
-    resident(std::process::id()).expect("Linux tells of processes in /proc")
+    resident(std::process::id()).expect("Linux describes processes in /proc")
 }
 
-/// Resident bytes of a process, as Linux tells.
+/// Resident bytes of a process, from `/proc`.
 pub fn resident(process: u32) -> Option<usize> {
     let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     kib(&text, "VmRSS:").map(|kib| kib as usize * 1024)
@@ -46,8 +46,8 @@ fn kib(text: &str, name: &str) -> Option<f64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the control group still may have: no end where there is none. Its pages of files count as
-/// used but are given back when somebody wants them.
+/// The bytes that the control group may still use; infinite without a limit. Its page cache counts
+/// as used, but is reclaimed when memory is needed.
 fn allowed() -> f64 {
     let folder = "/sys/fs/cgroup";
     let number = |name: &str| -> Option<f64> {

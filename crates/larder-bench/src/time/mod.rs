@@ -8,21 +8,21 @@ pub mod workers;
 
 use std::time::{Duration, Instant};
 
-/// What the work gives, and the seconds that it took.
+/// Returns the result of the work, and the seconds that it took.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let begin = Instant::now();
     let done = work();
     (done, begin.elapsed().as_secs_f64())
 }
 
-/// What the work gives, and the nanoseconds of each of so many operations in it.
+/// Returns the result of the work, and its nanoseconds divided by the number of operations.
 pub fn timed_each<T>(operations: usize, work: impl FnOnce() -> T) -> (T, f64) {
     let (done, seconds) = timed(work);
     (done, seconds * 1e9 / operations as f64)
 }
 
-/// Calls `work` for each of `entries` numbers; the seconds of each part of so many of them. Ends
-/// early after a part if the time is over that it may take.
+/// Calls `work` for each of `entries` numbers. Returns the seconds of each part of `part` numbers.
+/// Ends early, after a part, if `patience` is exceeded.
 pub fn timed_parts(
     (entries, part): (u64, u64),
     patience: Option<Duration>,

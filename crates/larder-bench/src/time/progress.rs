@@ -40,7 +40,7 @@ impl Progress {
         }
     }
 
-    /// Tells what the step under way is.
+    /// Shows the name of the current step.
     pub fn at(&self, what: &str) {
         self.bar.set_message(what.to_owned());
     }

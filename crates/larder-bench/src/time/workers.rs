@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::thread::{scope, sleep, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// What a worker is given: its number, and whether it is to stop, if that is for others to say.
+/// The argument of a worker: its number, and a flag that tells it to stop.
 pub struct Worker<'c> {
     /// From 0.
     pub number: usize,
@@ -17,14 +17,14 @@ pub struct Worker<'c> {
 impl Worker<'_> {
     /// Whether it is over.
     pub fn is_over(&self) -> bool {
-        // Ordering: Relaxed, nothing but the end is told by it.
+        // Ordering: Relaxed: the flag publishes no other data.
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// What the workers have done.
+/// The results of all workers.
 pub struct Done<T> {
-    /// What each worker gave.
+    /// The result of each worker.
     pub results: Vec<T>,
     /// From the common beginning to the last one's end.
     pub seconds: f64,

@@ -45,21 +45,21 @@ import java.util.function.Consumer;
  * table is.
  */
 public final class LarderFeed<K, V> implements AutoCloseable {
-    /** The next changes, and how the feed is: as the native library says. */
+    /** The states of a feed, with the native library's numbers. */
     private static final int NOTHING = 1;
     private static final int WAITS = 2;
     private static final int OVER = 3;
 
-    /** How long to wait for the end of a {@code putAll} before helping with it. */
+    /** Nanoseconds to wait for the end of a {@code putAll} before helping it. */
     private static final long PATIENCE = 1_000_000;
-    /** How long beyond its time a caller may go through changes that the filter leaves out. */
+    /** Nanoseconds beyond its timeout that a caller may read changes that the filter excludes. */
     private static final long FILTERING = 10_000_000;
     /** The most bytes of a commit: a little less than an array may have. */
     private static final int LONGEST = 2_000 << 20;
     private static final int SHORT = 1024;
-    /** An array that has grown beyond this is not kept. */
-    private static final int KEEP = 64 << 10;
-    /** Stands for one that was not kept. */
+    /** A larger array isn't kept. */
+    private static final int MAX_KEPT = 64 << 10;
+    /** In place of an array that wasn't kept. */
     private static final byte[] NONE = {};
 
     private static final Change.Type[] TYPES = Change.Type.values();
@@ -71,14 +71,14 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     private final Cleaner.Cleanable cleanable;
     private final AtomicBoolean hasListener = new AtomicBoolean();
 
-    /** Whoever has it reads the feed; what is below is the reader's. */
+    /** Held while the feed is read; protects the fields below. */
     private final ReentrantLock reading = new ReentrantLock();
 
     private final Input input = new Input();
     private byte[] reply = NONE;
-    /** How many changes of the reply are left. */
+    /** The number of changes left in the reply. */
     private int left;
-    /** How the feed was behind these. */
+    /** The state of the feed after these. */
     private int state;
 
     private volatile boolean isOver;
@@ -103,7 +103,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         }
     }
 
-    /** Knows nothing of the feed. */
+    /** Has no reference to the feed. */
     private record Close(Owned owned, FeedSignal signal) implements Runnable {
         @Override
         public void run() {
@@ -213,7 +213,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         try {
             executor.execute(() -> serve(listener, end));
             hasBegun = true;
-            // Whoever waits for a commit is refused from now on.
+            // Threads that wait for a commit are refused from now on.
             signal.signal();
         } finally {
             if (!hasBegun) {
@@ -276,7 +276,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         return commit;
     }
 
-    /** The next commit. Null if there was none for so long, and when the feed is closed or over. */
+    /** The next commit. Null after the timeout, and when the feed is closed or over. */
     private Commit<K, V> next(long nanos, boolean isListener) throws InterruptedException {
         if (reading.isHeldByCurrentThread()) {
             throw new IllegalStateException("a codec may not poll the feed that it reads for");
@@ -287,7 +287,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             Commit<K, V> commit;
             int now;
             boolean isNothing = false;
-            // Another thread's codec may have it for long.
+            // Another thread's codec may hold it for long.
             if (nanos == 0) {
                 reading.lock();
             } else if (!reading.tryLock(end - System.nanoTime(), TimeUnit.NANOSECONDS)) {
@@ -313,7 +313,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             }
             long most = end - System.nanoTime();
             if (now == OVER) {
-                // Or another thread has closed the feed since this one looked.
+                // Unless another thread has closed the feed since this one's check.
                 if (!signal.isClosed()) {
                     isOver = true;
                 }
@@ -332,8 +332,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     }
 
     /**
-     * Reads the next changes; whether there were any. If there is no memory for the array, they are
-     * the next that are read.
+     * Reads the next changes. Returns whether there were any. If there is no memory for the array,
+     * the next call reads them.
      */
     private boolean read() {
         try {
@@ -346,7 +346,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
                 Native.changes(id, reply, LONGEST);
             }
         } catch (IllegalStateException e) {
-            // Closed since the caller has looked.
+            // The feed was closed since the caller's check.
             state = OVER;
             return false;
         } finally {
@@ -358,8 +358,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     }
 
     /**
-     * The next commit of what was read. Goes behind it also if a codec throws, but not if there is
-     * no memory for it.
+     * Decodes the next commit of the reply. Skips it also if a codec throws, but not if there is no
+     * memory for it.
      */
     private Commit<K, V> decode() {
         int begin = input.position();
@@ -386,7 +386,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
                 input.goTo(end);
                 left -= count;
             }
-            if (left == 0 && reply.length > KEEP) {
+            if (left == 0 && reply.length > MAX_KEPT) {
                 reply = NONE;
                 input.of(NONE);
             }

@@ -76,21 +76,21 @@ public final class Operations {
         return step(ADD_IF_PRESENT, table, key, steps -> steps.number(increment));
     }
 
-    /** What a codec throws goes to the caller, and the list is as it was. */
+    /** If a codec throws, the caller gets the exception, and the list is unchanged. */
     private <K> Operations step(int kind, LarderTable<K, ?> table, K key, Consumer<Output> rest) {
         RangeView.checked(key);
         Objects.requireNonNull(table, "table");
         int length = steps.length();
         int known = tables.size();
-        boolean isWhole = false;
+        boolean isComplete = false;
         try {
-            steps.number(placeOf(table));
+            steps.number(indexOf(table));
             steps.flag(kind);
             steps.item(table.store.keys, key);
             rest.accept(steps);
-            isWhole = true;
+            isComplete = true;
         } finally {
-            if (!isWhole) {
+            if (!isComplete) {
                 steps.cut(length);
                 tables.subList(known, tables.size()).clear();
             }
@@ -99,7 +99,7 @@ public final class Operations {
         return this;
     }
 
-    private int placeOf(LarderTable<?, ?> table) {
+    private int indexOf(LarderTable<?, ?> table) {
         for (int i = 0; i < tables.size(); i++) {
             if (tables.get(i) == table) {
                 return i;

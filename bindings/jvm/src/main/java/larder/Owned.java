@@ -1,20 +1,20 @@
 package larder;
 
 /**
- * The number of what its owner has open in the native library, to be closed by a cleaner. It is
- * made, and the cleaner knows it, before there is a number. So Java needs no memory while something
+ * The number of a resource of the native library, which a cleaner closes. The object is made and
+ * registered with the cleaner before there is a number. So Java allocates nothing while a resource
  * is open that nobody would close.
  *
- * <p>Knows nothing of its owner, which can be left and collected.
+ * <p>It has no reference to its owner, which can be collected.
  */
 final class Owned implements Runnable {
-    /** Opens something, and gives its number. */
+    /** Opens a resource, and returns its number. */
     interface Opening<X extends Exception> {
-        /** Between the native call and its result there is nothing that needs memory. */
+        /** Between the native call and its return nothing may be allocated. */
         long open() throws X;
     }
 
-    /** 0 is the number of nothing. */
+    /** 0 refers to no resource. */
     private volatile long number;
 
     <X extends Exception> long open(Opening<X> opening) throws X {

@@ -413,7 +413,7 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     Iterator<K> keyIterator() {
         return new RowIterator<K, V, K>(store, bounds, down) {
             @Override
-            K give(K key, V value) {
+            K row(K key, V value) {
                 return key;
             }
         };
@@ -422,7 +422,7 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     private Iterator<V> valueIterator() {
         return new RowIterator<K, V, V>(store, bounds, down) {
             @Override
-            V give(K key, V value) {
+            V row(K key, V value) {
                 return value;
             }
         };
@@ -431,7 +431,7 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     private Iterator<Entry<K, V>> entryIterator() {
         return new RowIterator<K, V, Entry<K, V>>(store, bounds, down) {
             @Override
-            Entry<K, V> give(K key, V value) {
+            Entry<K, V> row(K key, V value) {
                 return new Store.Entry<>(key, value);
             }
         };

@@ -4,21 +4,21 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /**
- * Goes over the rows of a range, in pages: at first few rows, then more, unless they are long.
- * Nothing is held between two pages; the next begins behind the last key that was given. So it is
- * weakly consistent: a row that is there throughout is met once.
+ * Iterates over the rows of a range, in pages: at first few rows, then more, unless they are long.
+ * Nothing is locked between two pages; the next begins behind the last key that was returned. So
+ * it is weakly consistent: a row that stays in the table is returned once.
  */
 abstract class RowIterator<K, V, T> implements Iterator<T> {
     private static final int FIRST_PAGE = 8;
     private static final int LARGEST_PAGE = 256;
-    /** A page of more bytes is the largest. */
-    private static final int LARGE = 128 << 10;
+    /** After a page of this many bytes, the next one has half as many rows. */
+    private static final int LARGE_BYTES = 128 << 10;
 
     private final Store<K, V> store;
     private final boolean down;
     private final Store.Page page = new Store.Page();
     private Store.Bounds<K> bounds;
-    private int most = FIRST_PAGE;
+    private int pageRows = FIRST_PAGE;
     private int next;
     private K removable;
 
@@ -30,12 +30,12 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
     }
 
     private void read() {
-        store.page(bounds, down, most, page);
+        store.page(bounds, down, pageRows, page);
         next = 0;
-        if (page.bytes < LARGE) {
-            most = Math.min(2 * most, LARGEST_PAGE);
+        if (page.bytes < LARGE_BYTES) {
+            pageRows = Math.min(2 * pageRows, LARGEST_PAGE);
         } else {
-            most = Math.max(1, most / 2);
+            pageRows = Math.max(1, pageRows / 2);
         }
     }
 
@@ -57,7 +57,7 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
             throw new NoSuchElementException();
         }
         removable = key(next);
-        T row = give(removable, value(next));
+        T row = row(removable, value(next));
         next++;
         return row;
     }
@@ -81,5 +81,5 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
         return (V) page.rows[2 * i + 1];
     }
 
-    abstract T give(K key, V value);
+    abstract T row(K key, V value);
 }

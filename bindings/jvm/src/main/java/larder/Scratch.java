@@ -1,12 +1,12 @@
 package larder;
 
 /**
- * What a thread writes requests to and reads replies from. It is taken for the time of a call, so
- * that a codec or a function that uses a table meanwhile gets another one.
+ * The buffers of a thread for requests and replies. They are taken for the duration of a call, so
+ * that a codec or a function that uses a table meanwhile gets others.
  */
 final class Scratch implements AutoCloseable {
-    /** An array that has grown beyond this is not kept. */
-    private static final int KEEP = 64 << 10;
+    /** A larger array isn't kept. */
+    private static final int MAX_KEPT = 64 << 10;
 
     private static final ThreadLocal<Scratch[]> KEPT =
             ThreadLocal.withInitial(() -> new Scratch[1]);
@@ -14,32 +14,32 @@ final class Scratch implements AutoCloseable {
     final Output request = new Output();
     private final Input input = new Input();
     byte[] reply = new byte[1024];
-    private final Scratch[] home;
+    private final Scratch[] slot;
 
-    private Scratch(Scratch[] home) {
-        this.home = home;
+    private Scratch(Scratch[] slot) {
+        this.slot = slot;
     }
 
     static Scratch take() {
-        Scratch[] home = KEPT.get();
-        Scratch mine = home[0];
+        Scratch[] slot = KEPT.get();
+        Scratch mine = slot[0];
         if (mine == null) {
-            return new Scratch(home);
+            return new Scratch(slot);
         }
-        home[0] = null;
+        slot[0] = null;
         mine.request.clear();
         return mine;
     }
 
-    /** Gives it back to the thread that took it. */
+    /** Returns it to the thread that took it. */
     @Override
     public void close() {
-        if (request.bytes().length <= KEEP && reply.length <= KEEP) {
-            home[0] = this;
+        if (request.bytes().length <= MAX_KEPT && reply.length <= MAX_KEPT) {
+            slot[0] = this;
         }
     }
 
-    /** The reply, which is kept as the array to offer next time. */
+    /** Reads a reply, whose array is kept and offered to the next call. */
     Input read(byte[] answer) {
         reply = answer;
         return input.of(answer);
