@@ -116,7 +116,7 @@ impl<'a> Item<'a> {
 pub(crate) fn long_of(item: Item<'_>) -> Result<i64, Failure> {
     match item {
         Item::Int(n) => Ok(n),
-        Item::Bytes(_) => Err(Failure::Stored("the value is a binary, not a long".into())),
+        Item::Bytes(_) => Err(Failure::Stored("the value is bytes, not a long".into())),
     }
 }
 
