@@ -28,6 +28,7 @@
 //! new leaf, the search also guesses and prefetches the cache lines of the record.
 
 use crate::btree::copies::EntryCopies;
+use crate::btree::insert_run::InsertRun;
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{write_record, SLOT};
 pub(super) use crate::btree::search_key::head_of;
@@ -65,8 +66,7 @@ pub(super) struct TreeLeafHead {
     /// The total length of the records of entries. Less than the length of the heap, if there are
     /// records of removed entries.
     pub(super) live: AtomicU64,
-    /// Low half: the contention counter. High half: the slot of the last insert, and the length and
-    /// direction of the current run of inserts (`LockedTreeLeaf::record_insert`).
+    /// The contention counter, and the current run of inserts (see [`InsertRun`]).
     pub(super) statistics: AtomicU64,
     /// The capacity of the content in words.
     words: u32,
@@ -486,12 +486,11 @@ impl NewTreeLeaf {
 
     /// Like `inherit`, if the last insert of the current run is at slot `i` of this leaf.
     pub(crate) fn inherit_at(&self, other: TreeLeaf<'_>, i: usize) {
-        const WHERE: u64 = 0x7FFF << 49;
         self.inherit(other);
         let statistics = &self.0.head().statistics;
         // Ordering: Relaxed, both, as above.
-        let known = statistics.load(Relaxed) & !WHERE;
-        statistics.store(known | (i as u64) << 49 & WHERE, Relaxed);
+        let run = InsertRun::of(statistics.load(Relaxed)).at_slot(i);
+        statistics.store(run.into_bits(), Relaxed);
     }
 
     /// Gives up the ownership of the leaf, to a child slot that will refer to it.

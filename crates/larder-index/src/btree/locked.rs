@@ -18,6 +18,7 @@
 
 use crate::btree::copies::EntryCopies;
 use crate::btree::entries::Entries;
+use crate::btree::insert_run::InsertRun;
 use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
 use crate::btree::record::{write_record, Record, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
 use crate::btree::search_key::{SearchKey, MARK_MASK, PLACE_MASK};
@@ -114,14 +115,13 @@ impl<'g> LockedTreeLeaf<'g> {
     /// The place of a position that isn't in the leaf, if it is beside the last insert of a run.
     #[inline]
     fn beside_last(&self, head: u64, suffix: &[u8]) -> Option<usize> {
-        // Ordering: Relaxed, see above.
-        let now = self.leaf.head().statistics.load(Relaxed);
-        if now >> 32 & 0xFFFF == 0 {
+        let run = self.insert_run();
+        if run.length() == 0 {
             return None;
         }
         // In an ascending run the next place is behind the last insert, in a descending run it is
         // the place of the last insert.
-        let i = (now >> 49) as usize + usize::from(!self.descends());
+        let i = run.last_slot() + usize::from(!run.descends());
         // The recorded place has only 15 bits and doesn't follow removals. So it is a guess, which
         // is verified here.
         let belongs = i <= self.len() && self.view().belongs_at(i, head, suffix).is_ok_and(|b| b);
@@ -146,13 +146,9 @@ impl<'g> LockedTreeLeaf<'g> {
     pub(crate) fn append_slot(&self, key: SearchKey<'_>, value: usize) -> Option<AppendSlot> {
         let (head, n) = (self.leaf.head(), self.len());
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
-        // Ordering: Relaxed, see above.
-        let statistics = head.statistics.load(Relaxed);
-        // Whether the last insert was at the end, and a run is going on that doesn't descend. A run
-        // goes on if its length is 1..=0xFFFF. Bit 16 of the masked number is the *descends* bit. A
-        // descending run therefore has a number above that range and fails the test.
-        let runs = (statistics >> 49) as usize + 1 == n
-            && (1..=0xFFFF).contains(&(statistics >> 32 & 0x1_FFFF));
+        // Whether the last insert was at the end, and a run is going on that doesn't descend.
+        let run = self.insert_run();
+        let runs = run.last_slot() + 1 == n && run.ascends();
         // Whether the slot's head has the whole position, and the record is one word.
         let short = key.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
         // Ordering: Relaxed, both, see above.
@@ -437,41 +433,29 @@ impl<'g> LockedTreeLeaf<'g> {
 
     /// Records that an insert went to slot `i`. Returns the length of the run that it belongs to:
     /// the number of inserts that each went beside the one before, on the same side.
-    ///
-    /// The record has 15 bits of the place of the last insert, a bit that is set in a descending
-    /// run, and 16 bits of the run's length.
     pub(crate) fn record_insert(&mut self, i: usize) -> usize {
-        const PLACE: u64 = 0x7FFF;
-        let statistics = &self.leaf.head().statistics;
+        let run = self.insert_run().after(i);
         // Ordering: Relaxed, see above.
-        let now = statistics.load(Relaxed);
-        let (last, run) = (now >> 49, (now >> 32 & 0xFFFF) as usize);
-        let up = i as u64 & PLACE == (last + 1) & PLACE;
-        let down = i as u64 & PLACE == last;
-        // The second insert of a run determines its direction. Every further one must follow it.
-        let run = match run {
-            0 if up || down => 1,
-            n if n > 0 && (if self.descends() { down } else { up }) => (n + 1).min(0xFFFF),
-            _ => 0,
-        };
-        let descends = if run == 1 { down } else { self.descends() };
-        let noted = (i as u64 & PLACE) << 49 | u64::from(descends) << 48 | (run as u64) << 32;
+        self.leaf.head().statistics.store(run.into_bits(), Relaxed);
+        run.length()
+    }
+
+    /// The run of inserts that the leaf has recorded.
+    #[inline]
+    fn insert_run(&self) -> InsertRun {
         // Ordering: Relaxed, see above.
-        statistics.store(now & 0xFFFF_FFFF | noted, Relaxed);
-        run
+        InsertRun::of(self.leaf.head().statistics.load(Relaxed))
     }
 
     /// Whether an ascending run of inserts is going on at the end of the leaf.
     pub(super) fn appends(&self) -> bool {
-        // Ordering: Relaxed, see above.
-        let now = self.leaf.head().statistics.load(Relaxed);
-        now >> 32 & 0xFFFF > 0 && !self.descends() && (now >> 49) as usize + 1 >= self.len()
+        let run = self.insert_run();
+        run.ascends() && run.last_slot() + 1 >= self.len()
     }
 
     /// Whether the recorded run of inserts descends.
     pub(crate) fn descends(&self) -> bool {
-        // Ordering: Relaxed, see above.
-        self.leaf.head().statistics.load(Relaxed) >> 48 & 1 == 1
+        self.insert_run().descends()
     }
 }
 

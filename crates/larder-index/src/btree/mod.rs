@@ -28,6 +28,7 @@
 //! | `tail` | the shortcut to the last leaf, for appends |
 //! | `restructure` | replacing, splitting and merging leaves, and the nodes above them |
 //! | `leaf`, `record` | the memory of a leaf, and the format of its records |
+//! | `insert_run` | the run of inserts that a leaf records |
 //! | `prefix` | the common prefix of a leaf's entries |
 //! | `marks` | numbers that users keep beside entries |
 //! | `view`, `locked` | the operations of a leaf's reader, and of the holder of its lock |
@@ -55,6 +56,7 @@ mod counts;
 pub(crate) mod entries;
 #[allow(unsafe_code)]
 pub(crate) mod inner;
+mod insert_run;
 pub(crate) mod key_order;
 #[allow(unsafe_code)]
 pub(crate) mod leaf;

@@ -17,12 +17,12 @@
 //! 6. Retire the objects that were removed. This may free arbitrary garbage, so no lock is held.
 //!
 //! ```text
-//!  find_locked ─→ put_at ─→ in place                      3
-//!                       ├─→ shorten_prefix ─→ replace      3, the prefix
-//!                       ├─→ make_room ─→ compact           3a
-//!                       │            ├─→ replace           3b
-//!                       │            └─→ split             3c
-//!                       └─→ split_early                    writers often wait here
+//!  find_locked ─→ put_at ─→ in place                         3
+//!                       ├─→ shorten_prefix ─→ replace         3, the prefix
+//!                       ├─→ make_room ─→ compact_and_put      3a
+//!                       │            └─→ rebuild ─→ replace   3b
+//!                       │                        └─→ split    3c
+//!                       └─→ split_early                       writers often wait here
 //!  find_present ─→ remove_at ─→ reclaim_space ─→ shrink, merge     4
 //! ```
 //!
@@ -685,7 +685,6 @@ impl BPlusTree {
         stored: Stored<'_>,
         appends: usize,
     ) {
-        let config = &self.shared.config;
         // If a value is replaced, remove the old entry first. Readers can't see the key missing:
         // the lock is held until the new entry is in place.
         if let Some(record) = &at.record {
@@ -693,20 +692,45 @@ impl BPlusTree {
         }
         let need = leaf.live_bytes() + SLOT + stored.record(at.suffix.len());
         let capacity = leaf.leaf().capacity();
-        // (3a) Removed records have left free bytes between others. Compact the leaf, but only if
-        // an eighth of it is free afterwards. Otherwise the next inserts would soon have to compact
-        // it again.
-        let spare = capacity / 8;
-        if need + spare <= capacity {
-            with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
-            let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
-            debug_assert!(done, "compacting made room");
-            if at.record.is_none() {
-                self.mark_counts_stale(guard, &leaf, at.key);
-            }
-            return;
+        // Removed records have left free bytes between others. Compact the leaf, but only if an
+        // eighth of it is free afterwards. Otherwise the next inserts would soon have to compact it
+        // again.
+        if need + capacity / 8 <= capacity {
+            self.compact_and_put(guard, at, leaf, stored);
+        } else {
+            self.rebuild(guard, at, leaf, stored, appends);
         }
-        // (3b), (3c) List the entries of the new leaves: references to those of the old leaf, and
+    }
+
+    /// Step 3a: compacts the records of the leaf, and stores the entry.
+    fn compact_and_put(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        mut leaf: LockedTreeLeaf<'_>,
+        stored: Stored<'_>,
+    ) {
+        with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
+        let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
+        debug_assert!(done, "compacting made room");
+        if at.record.is_none() {
+            self.mark_counts_stale(guard, &leaf, at.key);
+        }
+    }
+
+    /// Steps 3b and 3c: replaces the leaf by a larger one, or splits it. The entry is stored in the
+    /// new leaves.
+    fn rebuild(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        leaf: LockedTreeLeaf<'_>,
+        stored: Stored<'_>,
+        appends: usize,
+    ) {
+        let config = &self.shared.config;
+        let capacity = leaf.leaf().capacity();
+        // List the entries of the new leaves: references to those of the old leaf, and
         // the new entry. The old leaf stays locked until the new ones have been built.
         with_entries(|entries| {
             entries.collect(&leaf);

@@ -79,7 +79,6 @@ use crate::hash::successor::LowerBound;
 use crate::hash::trie::Trie;
 use crate::hint::Hint;
 use crate::scratch::with_scratch;
-use crate::seqlock::words::Torn;
 use crate::shared::Shared;
 use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
@@ -159,7 +158,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         });
         match found {
             Ok(found) => found,
-            Err(Torn) => {
+            Err(read::Undecided) => {
                 // Remove what the attempt has appended. The general read decides.
                 out.truncate(from);
                 self.get_general(guard, key, out)
@@ -196,7 +195,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         match self.try_read(guard, key, |hit| hit.is_some()) {
             Ok(found) => found,
-            Err(Torn) => self.contains_general(guard, key),
+            Err(read::Undecided) => self.contains_general(guard, key),
         }
     }
 

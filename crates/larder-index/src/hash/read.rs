@@ -9,11 +9,11 @@
 //! 4. Copy the value, or whatever part of the entry the caller needs.
 //! 5. Validate the version. If it has changed, restart from step 1.
 //!
-//! The *fast read* (`try_read`) makes one attempt, with the fast search. It gives up with [`Torn`]
-//! in four cases: the key is long, the leaf is obsolete, an object with the key's tag is outside
-//! the leaf, or a writer changed the leaf meanwhile. Then the *general read* (`read_general`)
-//! restarts from step 1. It handles all keys and objects, and retries until the version is
-//! unchanged.
+//! The *fast read* (`try_read`) makes one attempt, with the fast search. It gives up with
+//! [`Undecided`] in four cases: the key is long, the leaf is obsolete, an object with the key's tag
+//! is outside the leaf, or a writer changed the leaf meanwhile. Then the *general read*
+//! (`read_general`) restarts from step 1. It handles all keys and objects, and retries until the
+//! version is unchanged.
 
 use super::successor::{LowerBound, Successor};
 use super::HashOrder;
@@ -29,20 +29,22 @@ use crate::sync::Backoff;
 use crate::{Batch, Key, Lookup, Seen, SHORT_VALUE};
 use crossbeam_epoch::Guard;
 
+/// The fast read gave up.
+pub(super) struct Undecided;
+
 impl<R: KeyRule> HashOrder<R> {
     /// The fast read: returns the result of `look` for the key's entry, or for `None` if the key is
     /// absent.
     ///
-    /// # Errors
-    /// `Torn` if it gave up. The caller then makes the general read. `look` may already have been
-    /// called, on torn data.
+    /// # Errors `Undecided` if it gave up. The caller then makes the general read. `look` may
+    /// already have been called, on torn data.
     #[inline]
     pub(super) fn try_read<T>(
         &self,
         guard: &Guard,
         key: Key<'_>,
         look: impl FnOnce(Option<Hit<'_>>) -> T,
-    ) -> Result<T, Torn> {
+    ) -> Result<T, Undecided> {
         let (found, _) = self.try_read_at(self.locate(guard, key), key, look)?;
         Ok(found)
     }
@@ -74,23 +76,23 @@ impl<R: KeyRule> HashOrder<R> {
         (leaf, home): (HashLeaf<'g>, Home<'g>),
         key: Key<'_>,
         look: impl FnOnce(Option<Hit<'g>>) -> T,
-    ) -> Result<(T, u64), Torn> {
+    ) -> Result<(T, u64), Undecided> {
         // The fast search only compares short keys whose length isn't stored.
         if !self.keys.is_short(key.bytes) {
-            return Err(Torn);
+            return Err(Undecided);
         }
         // (2) Load the version. If the leaf is obsolete, its successors can only be found by
         // another search from the root.
-        let version = leaf.version().map_err(|Obsolete| Torn)?;
+        let version = leaf.version().map_err(|Obsolete| Undecided)?;
         // (3), (4) A concurrent writer may change the leaf while we search and copy. The result is
         // then an arbitrary mixture of the leaf's old and new bytes, which (5) discards.
-        let result = look(leaf.search(&home, key.bytes).ok_or(Torn)?);
+        let result = look(leaf.search(&home, key.bytes).ok_or(Undecided)?);
         // (5) If the version is unchanged, no writer held the lock in between. Everything that was
         // read is the state of the leaf at the load in (2), which is the linearisation point.
         if leaf.validate(version) {
             Ok((result, version))
         } else {
-            Err(Torn)
+            Err(Undecided)
         }
     }
 
@@ -179,7 +181,7 @@ impl<R: KeyRule> HashOrder<R> {
                 let hint = |hit| Hint::of_hash(self.number, (leaf, version), home, hit);
                 (found, hit.map_or_else(Hint::default, hint))
             }
-            Err(Torn) => {
+            Err(Undecided) => {
                 let found = self.get_into_general(guard, key, out, long);
                 (found, Hint::default())
             }
