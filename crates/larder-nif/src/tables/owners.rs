@@ -10,7 +10,7 @@
 //!    2. links fire ('EXIT')                                                        ├▶ Engine::down
 //!    3. monitors fire ('DOWN', and our own)            ─▶ OWNERS' `down` ──────────┤
 //!  somebody meets its table (whereis, info,                                        │
-//!  a name in use, a right refused)                     ─▶ `settle` ────────────────┘
+//!  a name in use, a right refused)                     ─▶ `end_dead_owner` ────────┘
 //! ```
 //!
 //! `ets` guarantees that an heir receives 'ETS-TRANSFER' before any 'EXIT' or 'DOWN' of the owner.
@@ -25,7 +25,7 @@
 //! If the system stops a scheduler between the yield and the destructor, another scheduler may
 //! continue the process. There the destructor of the next guard runs. So the message is late only
 //! if as many schedulers are stopped at that point as there are guards, and yet another one
-//! continues the process. Even then, `settle` makes the effects visible in order.
+//! continues the process. Even then, `end_dead_owner` makes the effects visible in order.
 //!
 //! Timers belong to the process that they would wake, whoever starts them. So a process that gives
 //! away a table with an heir first makes guards for the new owner. An heir that has inherited a

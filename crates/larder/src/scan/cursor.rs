@@ -200,7 +200,19 @@ impl Cursor {
             }
             Gathered::Keys(keys) => keys,
         };
-        // Sort the keys by their positions, in the direction of the scan.
+        let mut gathered = self.sort_gathered(keys, table, op);
+        self.drop_before_place(&mut gathered, &op.store.index);
+        (self.key, self.path) = (0, Path::Gathered(gathered));
+        true
+    }
+
+    /// The gathered keys with their positions, in the direction of the scan.
+    fn sort_gathered(
+        &self,
+        keys: Vec<Vec<u8>>,
+        table: &Table,
+        op: &Operation<'_>,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut gathered = Vec::with_capacity(keys.len());
         for key in keys {
             let mut position = Vec::new();
@@ -211,7 +223,12 @@ impl Cursor {
         if self.direction == Direction::Backward {
             gathered.reverse();
         }
-        let index = &op.store.index;
+        gathered
+    }
+
+    /// Drops the gathered keys before the place, if the scan resumes at one. The place's own key
+    /// stays if it may have unread objects: in a bag, or if the place is the start of a batch.
+    fn drop_before_place(&mut self, gathered: &mut Vec<(Vec<u8>, Vec<u8>)>, index: &Index) {
         let place = match &self.place {
             CursorPlace::Begin | CursorPlace::End => None,
             CursorPlace::Past(place) | CursorPlace::Resume(place) => {
@@ -219,8 +236,6 @@ impl Cursor {
             }
         };
         if let Some(place) = place {
-            // Drop the keys before the place. The place's own key stays if it may have unread
-            // objects: in a bag, or if the place is the start of a batch.
             let stays = !index.is_unique() || matches!(self.place, CursorPlace::Resume(_));
             let is_at_place = |own: &[u8]| index.key_position(own) == place;
             gathered.retain(|(position, _)| match self.direction {
@@ -233,8 +248,6 @@ impl Cursor {
                 self.place = CursorPlace::Begin;
             }
         }
-        (self.key, self.path) = (0, Path::Gathered(gathered));
-        true
     }
 
     /// Step 1: fills `batch` with the next entries, and moves the cursor behind them. Returns how

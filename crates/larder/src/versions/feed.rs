@@ -173,7 +173,7 @@ struct FeedSlot {
     event: QueuedEvent,
 }
 
-/// Work that is deferred until the locks are released: see [`TableFeed::settle`].
+/// Work that is deferred until the locks are released: see [`TableFeed::wake_followers`].
 #[derive(Default)]
 pub(crate) struct DeferredWork {
     /// Whether a follower may have to be woken.

@@ -437,7 +437,8 @@ impl History {
         }
     }
 
-    /// Adds a version of the key if a snapshot needs one (invariant 1). Called under the lock of
+    /// Adds a version of the key if a snapshot needs one (invariant 1). The numbers in parentheses
+    /// are the steps of a write of a watched table, docs/design.md 5.5. Called under the lock of
     /// the entry, before it is changed. Returns the write's number from here on.
     ///
     /// `mark` is the mark of the entry, and is set if it can be (invariant 7). `write` appends the
@@ -454,6 +455,7 @@ impl History {
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) -> u64 {
         point();
+        // (1) The clock has been read. Read the number of the newest snapshot.
         // Ordering: SeqCst, as in `publish_bounds`. If a write sees no snapshot here, it has held
         // its lock since before a later one was registered. The readers of that snapshot wait for
         // the lock, and the write is part of the snapshot.
@@ -472,6 +474,7 @@ impl History {
             return numbers.number;
         }
         let now = self.add_version(newest, numbers, guard, key, garbage, write);
+        // (5) Set the mark. The caller makes the change.
         if now.version >= newest {
             *mark = newest;
         }
@@ -505,13 +508,13 @@ impl History {
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) -> WriteNumbers {
         let number = numbers.number;
-        // If the newest version is as new as the newest snapshot, or as this write, it serves.
+        // (2) If the newest version is as new as the newest snapshot, or as this write, it serves.
         if numbers.version >= newest.min(number) {
             return numbers;
         }
         let garbage = garbage.get_or_insert_default();
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
-        // The filter says that this is the first version of the key: put a record with it.
+        // (3) The filter says that this is the first version of the key: put a record with it.
         if !undo.filter.set(self.hash(key)) {
             with_record(|record| {
                 write(number, record);
@@ -550,8 +553,8 @@ impl History {
         WriteNumbers { number, version }
     }
 
-    /// Reads the clock again after a version with this number was put (invariant 6). If the clock
-    /// has advanced, gives the version the new number. Returns the numbers of both.
+    /// (4) Reads the clock again after a version with this number was put (invariant 6). If the
+    /// clock has advanced, gives the version the new number. Returns the numbers of both.
     fn renumber_if_clock_advanced(
         undo: &Undo,
         guard: &Guard,

@@ -9,7 +9,7 @@ use super::{TableInTransaction, Transaction};
 use crate::error::Error;
 use crate::index::Index;
 use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
-use crate::ops::{Admission, Operation};
+use crate::ops::{Admission, Operation, ValueList};
 use crate::store::Store;
 use crate::table::Table;
 use larder_index::sync::{planted, Fault};
@@ -241,47 +241,49 @@ impl Transaction {
         stores: &[&Store],
         guard: &Guard,
     ) -> Result<(), Error> {
-        for own in written {
-            let table = &self.parts[own.part].table;
+        for written_key in written {
+            let table = &self.parts[written_key.part].table;
             // The operation is the commit's own: it needs no revalidation, and is refused by
             // nothing.
             let op = Operation {
                 guard,
                 state: table.state.load(guard),
-                store: stores[own.part],
+                store: stores[written_key.part],
                 admission: Admission::COMMIT,
             };
-            let key = table.key(&own.key);
-            match (&op.store.index, own.value()) {
+            let key = table.key(&written_key.key);
+            match (&op.store.index, written_key.value()) {
                 (Index::Unique(ix), Override::Value(value)) => {
                     table.put_one(&op, &**ix, key, (value, false), |_| true);
                 }
                 (Index::Unique(ix), Override::Absent) => {
                     table.remove_one(&op, &**ix, key, |_| true);
                 }
-                // The record of a bag's key lists all objects that the key is to have. Keep those
-                // that are still wanted, with their numbers of arrival, and add the new ones.
                 (Index::Multi(ix), value) => {
                     table.change_many(&op, &**ix, key, &mut |values| {
-                        let mut there = Vec::new();
-                        values.each_numbered(&mut |number, value| {
-                            there.push((number, value.to_vec()));
-                        });
-                        // Objects that the transaction hasn't touched stay in place, so their
-                        // numbers of arrival stay, too.
-                        let becomes = survivors(value, &there);
-                        let mut stays = becomes.stays.iter();
-                        if becomes.stays.contains(&false) {
-                            values.remove_if(&mut |_| stays.next() == Some(&false));
-                        }
-                        for (_, value) in &becomes.new {
-                            values.push(value);
-                        }
+                        apply_to_bag(value, values);
                         Ok(())
                     })?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Changes the objects of a bag's key to those of its record, which lists all objects that the key
+/// is to have.
+fn apply_to_bag(record: Override<'_>, values: &mut ValueList<'_>) {
+    let mut stored = Vec::new();
+    values.each_numbered(&mut |number, value| stored.push((number, value.to_vec())));
+    // Objects that the transaction hasn't touched stay in place, so their numbers of arrival stay,
+    // too.
+    let target = survivors(record, &stored);
+    let mut stays = target.stays.iter();
+    if target.stays.contains(&false) {
+        values.remove_if(&mut |_| stays.next() == Some(&false));
+    }
+    for (_, value) in &target.new {
+        values.push(value);
     }
 }

@@ -81,12 +81,13 @@ use super::view_of::ViewOf;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::indexes::{Claimed, Refused};
+use crate::indexes::{Claimed, Indexes, Refused};
 use crate::options::Access;
 use crate::store::Store;
 use crate::table::Table;
 use apply::WrittenKey;
 use larder_index::{Container, Guard};
+use larder_term::Atom;
 pub use priority::Turn;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -260,13 +261,8 @@ impl Transaction {
                 // them.
                 self.end_views(guard);
                 match claims.made {
-                    Ok(mut claimed) => {
-                        // A value may pass from one of our rows to another.
-                        claimed.iter_mut().for_each(|own| own.hand_over(guard));
-                        // The changes of all tables are one group in their feeds.
-                        let apply = || self.apply(written, &stores, guard);
-                        under_way.during(|| feed::together(apply))?;
-                        claimed.into_iter().for_each(Claimed::keep);
+                    Ok(claimed) => {
+                        self.apply_claimed(claimed, written, &stores, &under_way, guard)?;
                         CommitOutcome::Committed
                     }
                     // Another row has the value. Validation has shown that nothing that was read
@@ -291,19 +287,52 @@ impl Transaction {
             table.evict_after(guard, written.len());
         }
         match taken {
-            // If the row that has the value has expired, it is removed, and the transaction is
-            // merely lost. So it is if a list is being inserted: the snapshots are released, and
-            // this commit can't be repeated.
-            Some((index, part)) => match self.free_holder(part, guard) {
-                Ok(true) | Err(Error::Busy) => Ok(outcome),
-                // An index that was being built is given up. The transaction is merely lost.
-                Ok(false) if claims.indexes[part].iter().any(|own| own.give_up(index)) => {
-                    Ok(outcome)
-                }
-                Ok(false) => Err(Error::NotUnique(index.into())),
-                Err(error) => Err(error),
-            },
+            Some((index, part)) => {
+                let indexes = claims.indexes[part].as_deref();
+                self.refused_by(index, part, indexes, guard)?;
+                Ok(outcome)
+            }
             None => Ok(outcome),
+        }
+    }
+
+    /// (5) Makes the writes, whose values in unique indexes have been claimed.
+    fn apply_claimed(
+        &self,
+        mut claimed: Vec<Claimed>,
+        written: &[WrittenKey],
+        stores: &[&Store],
+        under_way: &ActiveCommit,
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        // A value may pass from one of our rows to another.
+        for claimed in &mut claimed {
+            claimed.hand_over(guard);
+        }
+        // The changes of all tables are one group in their feeds.
+        let apply = || self.apply(written, stores, guard);
+        under_way.during(|| feed::together(apply))?;
+        claimed.into_iter().for_each(Claimed::keep);
+        Ok(())
+    }
+
+    /// Called after another row of a table had a value in a unique index. Returns the error, or
+    /// nothing if the transaction is merely lost.
+    fn refused_by(
+        &self,
+        index: Atom,
+        part: usize,
+        indexes: Option<&Indexes>,
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        match self.free_holder(part, guard) {
+            // The row that has the value had expired, and is removed. Or a list is being inserted:
+            // the snapshots are released, so this commit can't be repeated.
+            Ok(true) | Err(Error::Busy) => Ok(()),
+            // An index that was being built is given up.
+            Ok(false) if indexes.is_some_and(|indexes| indexes.give_up(index)) => Ok(()),
+            Ok(false) => Err(Error::NotUnique(index.into())),
+            Err(error) => Err(error),
         }
     }
 
