@@ -74,7 +74,7 @@ pub(crate) struct ElementSteps {
     pub(crate) steps: Range<usize>,
 }
 
-/// The shape of the rows that a head matches.
+/// The form of the rows that a head matches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum HeadForm {
     /// Anything: the head is `'_'` or a variable.
@@ -95,7 +95,7 @@ pub(crate) enum HeadForm {
 /// A compiled head.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CompiledHead {
-    /// The shape of a row.
+    /// The form of a row.
     pub(crate) form: HeadForm,
     /// The steps of all elements.
     pub(crate) steps: SmallVec<[Step; 4]>,

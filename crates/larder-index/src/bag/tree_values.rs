@@ -5,9 +5,9 @@
 //!
 //! 1. Lock the stripe, and read the key's tree header. The key stays a tree key meanwhile.
 //! 2. Before the first change, make the version odd.
-//! 3. Add objects to the tree, replace and remove them there. If a key has more than [`MANY`]
+//! 3. Add objects to the tree, replace and remove them there. If a key has more than [`MARK_ABOVE`]
 //!    objects, each has a *mark* by its hash. So an object is found, added and removed in O(log n).
-//!    A key with fewer than [`FEW`] objects loses its marks.
+//!    A key with fewer than [`UNMARK_BELOW`] objects loses its marks.
 //! 4. Write the key's entry: a new tree header, or a list if few objects are left. If none are
 //!    left, remove the entry.
 //! 5. Make the version even, and unlock the stripe.
@@ -24,9 +24,9 @@ use crate::{Key, KeyRule, Objects, Unique};
 use crossbeam_epoch::Guard;
 
 /// A tree key with more objects than this has marks.
-const MANY: usize = 64;
+const MARK_ABOVE: usize = 64;
 /// A tree key with fewer objects than this loses its marks.
-const FEW: usize = 24;
+const UNMARK_BELOW: usize = 24;
 
 /// The objects of a tree key, whose stripe is locked.
 pub(super) struct TreeValues<'a, R: KeyRule> {
@@ -124,7 +124,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         self.entry.count -= gone;
         self.fewer = true;
         self.replaced = None;
-        if self.entry.marked && self.entry.count < FEW {
+        if self.entry.marked && self.entry.count < UNMARK_BELOW {
             self.unmark_all();
         }
     }
@@ -324,7 +324,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         self.entry.count += 1;
         if self.entry.marked {
             self.mark(number, value);
-        } else if self.entry.count > MANY {
+        } else if self.entry.count > MARK_ABOVE {
             self.mark_all();
         }
     }

@@ -329,13 +329,7 @@ impl InnerLevels {
                     gone.push(join(shared, above, other, &mut all, guard));
                 }
             }
-            // If the node has to be split, cut it in the middle. If the change was at its last or
-            // first child, the table probably grows at that end: leave a nearly full node behind.
-            let cut = match (grown_first, grown_last) {
-                (false, true) => all.items.len() * 7 / 8,
-                (true, false) => all.items.len() / 8,
-                _ => all.items.len() / 2,
-            };
+            let cut = split_point(all.items.len(), grown_first, grown_last);
             // A root with a single child is replaced by the child: the tree becomes one level
             // lower.
             new = if path.is_empty() && all.items.len() == 1 {
@@ -412,6 +406,16 @@ fn replace_children(node: &InnerNode, from: usize, to: usize, new: Splice) -> Sp
     separators.extend(&new.separators, 0..new.separators.len());
     separators.extend(node.separators(), to..node.separators().len());
     Splice { items, separators }
+}
+
+/// Where to cut a node of `n` children, if it has to be split: in the middle. If the change was at
+/// its first or last child, the table probably grows at that end: leave a nearly full node behind.
+fn split_point(n: usize, grown_first: bool, grown_last: bool) -> usize {
+    match (grown_first, grown_last) {
+        (false, true) => n * 7 / 8,
+        (true, false) => n / 8,
+        _ => n / 2,
+    }
 }
 
 /// The root of these children: the only child, or a new node of several.
