@@ -74,7 +74,7 @@ const LEAST: usize = 5 * UNIT;
 
 /// When a shard's last region has at most this number of free units, an eighth, the next region is
 /// requested ahead.
-const REQUEST_AHEAD_BELOW: usize = UNITS / 8;
+const REQUEST_AHEAD_AT: usize = UNITS / 8;
 /// The size of a block from which on it is a leaf that will soon have the size [`LEAST`].
 const NEARLY: usize = 3 * UNIT;
 
@@ -346,7 +346,7 @@ impl Shard {
             // A search ends at the last region of the list. If that one is nearly full, the next
             // region will be needed soon. Request it once.
             let left = known.units.free();
-            if left <= REQUEST_AHEAD_BELOW && !self.asked && from + 1 == self.regions.len() {
+            if left <= REQUEST_AHEAD_AT && !self.asked && from + 1 == self.regions.len() {
                 self.asked = true;
                 pages::soon();
             }
@@ -609,7 +609,7 @@ mod tests {
         for region in 1..=3 {
             while own.shard.regions.len() < region || !own.shard.asked {
                 own.take(16, 7);
-                assert!(own.shard.asked || left(&own) > REQUEST_AHEAD_BELOW);
+                assert!(own.shard.asked || left(&own) > REQUEST_AHEAD_AT);
             }
             assert_eq!(own.shard.regions.len(), region);
         }
