@@ -30,7 +30,7 @@ pub(crate) fn open(run: &[u8]) -> (Head, usize) {
         Some(&tags::ILIST) => Head::Improper,
         Some(&tags::MAP) => Head::Map,
         Some(&tags::TREE_MAP) => {
-            // The head of a large map also contains the shape of its tree.
+            // The head of a large map also contains the layout of its tree.
             let (at, children) = larder_term::head(run, 0);
             return (Head::Map(children as usize / 2), at);
         }

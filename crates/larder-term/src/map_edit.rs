@@ -7,9 +7,9 @@
 //!
 //! 1. A key is searched from the left, by identity.
 //! 2. A value is replaced in place. The other pairs and the form of the map stay the same, since
-//!    the shape of a tree doesn't depend on values.
+//!    the layout of a tree doesn't depend on values.
 //! 3. A pair is inserted or removed at its place in a map of sorted form. A map of tree form is
-//!    first rewritten in the sorted form, since only the host knows the shape of the new tree. If
+//!    first rewritten in the sorted form, since only the host knows the layout of the new tree. If
 //!    the host would write another form, it can make the change itself ([`MapEdit::leaves_tree`]).
 //!
 //! An edit owns no counts. The handles in it are those of the map and of the terms that were put.
@@ -88,7 +88,7 @@ impl MapEdit {
     /// # Complexity
     /// O(n) in the map. O(n log n) for a new key of a map of tree form.
     pub fn put(&mut self, key: TermRef<'_>, value: TermRef<'_>) {
-        // The key is there: the shape stays, and the value is replaced in place.
+        // The key is there: the layout stays, and the value is replaced in place.
         if let Some(old) = self.find(key).value {
             self.bytes.splice(old, value.bytes().iter().copied());
             return;

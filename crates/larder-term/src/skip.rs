@@ -48,10 +48,10 @@ fn rare_head(bytes: &[u8], at: usize) -> (usize, u64) {
             (at, 2 * n)
         }
         TREE_MAP => {
-            // The shape of the host's tree is bytes, and stands between the count and the pairs.
+            // The layout of the host's tree is bytes, and stands between the count and the pairs.
             let (n, at) = varint::read(bytes, at + 1);
-            let (shape, at) = varint::read(bytes, at);
-            (at + shape as usize, 2 * n)
+            let (layout, at) = varint::read(bytes, at);
+            (at + layout as usize, 2 * n)
         }
         // The length of a blob is that of the bytes outside. Here is only the handle.
         BLOB => leaf(varint::read(bytes, at + 1).1 + HANDLE),

@@ -52,7 +52,7 @@ pub const FUN: u8 = 0x1F;
 /// `fun M:F/A`.
 pub const EXPORT: u8 = 0x20;
 /// A map of many pairs, in the order of the host's tree. The tag is followed by the number of
-/// pairs, the length of the tree's shape, the shape (how the tree branches), and the pairs. Index
+/// pairs, the length of the tree's layout, the layout (how the tree branches), and the pairs. Index
 /// keys never contain one.
 pub const TREE_MAP: u8 = 0x21;
 

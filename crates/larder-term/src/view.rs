@@ -405,7 +405,7 @@ impl<'a> TermRef<'a> {
                 let (n, at) = varint::read(bytes, 1);
                 View::Map(MapRef(Terms::new(&bytes[at..], 2 * n as usize)))
             }
-            // The shape of the tree stands between the count and the pairs. `head` skips it.
+            // The layout of the tree stands between the count and the pairs. `head` skips it.
             TREE_MAP => {
                 let (at, children) = head(bytes, 0);
                 View::Map(MapRef(Terms::new(&bytes[at..], children as usize)))

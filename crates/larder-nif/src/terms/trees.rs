@@ -4,10 +4,10 @@
 //! is ordered by the hashes of the keys. A node has a bit for each of 16 possible children. A child
 //! is another node or a pair.
 //!
-//! The encoding of a large map has its pairs from left to right, and its *shape* in front of them:
-//! two numbers of 16 bits for each node, depth first from the left. The first says which children
-//! exist, and the second which of these are nodes. So the tree is restored as it was, without
-//! computing hashes.
+//! The encoding of a large map has its pairs from left to right, and its *tree layout* (`shape`) in
+//! front of them: two numbers of 16 bits for each node, depth first from the left. The first says
+//! which children exist, and the second which of these are nodes. So the tree is restored as it
+//! was, without computing hashes.
 //!
 //! ```text
 //!  root  header | size | • | • | …
