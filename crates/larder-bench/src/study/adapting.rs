@@ -32,7 +32,7 @@ thread_local! {
 }
 
 /// What the threads of a recording share.
-struct Shared {
+struct SharedState {
     tree: Tree,
     keys: u64,
     /// The index of the current phase; beyond the last, the recording is over.
@@ -45,7 +45,7 @@ struct Shared {
 struct PhasePlan {
     text: &'static str,
     /// The operation that a worker repeats; returns `None` if the worker rests.
-    step: fn(&Shared, usize, &mut Random) -> Option<()>,
+    step: fn(&SharedState, usize, &mut Random) -> Option<()>,
 }
 
 const PHASES: [PhasePlan; 4] = [
@@ -72,7 +72,13 @@ const PHASES: [PhasePlan; 4] = [
     },
 ];
 
-fn write(shared: &Shared, worker: usize, random: &mut Random, from: u64, many: u64) -> Option<()> {
+fn write(
+    shared: &SharedState,
+    worker: usize,
+    random: &mut Random,
+    from: u64,
+    many: u64,
+) -> Option<()> {
     // The value is the key, so a write changes nothing but the count of the base.
     let key = from + random.below(many);
     // Ordering: Relaxed: only the animation reads it. The same holds below.
@@ -83,7 +89,7 @@ fn write(shared: &Shared, worker: usize, random: &mut Random, from: u64, many: u
     Some(())
 }
 
-fn scan(shared: &Shared, worker: usize, random: &mut Random) -> Option<()> {
+fn scan(shared: &SharedState, worker: usize, random: &mut Random) -> Option<()> {
     // Half of the operations are writes, so that scans and writes overlap.
     if random.below(2) == 0 {
         return write(shared, worker, random, 0, shared.keys);
@@ -142,7 +148,7 @@ fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
     }
 }
 
-fn sample(shared: &Shared, at: f64) -> Sample {
+fn sample(shared: &SharedState, at: f64) -> Sample {
     // Bases change meanwhile, so a sample is approximate in time.
     let bases = shared.tree.bases_now(&pin());
     Sample {
@@ -211,7 +217,7 @@ fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, 
             .expect("nobody panics here")
             .push(event(adapted, at, keys));
     }));
-    let shared = Shared {
+    let shared = SharedState {
         tree,
         keys,
         phase: AtomicUsize::new(0),
@@ -279,7 +285,7 @@ fn settings(a: Adaptation) -> BTreeMap<String, String> {
 /// Runs the threads through the phases, and samples the tree thirty times in each.
 fn play(
     run: &Run,
-    shared: &Shared,
+    shared: &SharedState,
     begin: Instant,
     each: Duration,
     threads: usize,
@@ -313,7 +319,7 @@ fn play(
     (phases, samples)
 }
 
-fn run_worker(shared: &Shared, worker: usize, seed: u64) {
+fn run_worker(shared: &SharedState, worker: usize, seed: u64) {
     NUMBER.set(worker);
     let mut random = Random::new(seed ^ (worker as u64) << 40);
     // Ordering: Relaxed: it only selects the next operation.
