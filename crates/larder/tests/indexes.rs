@@ -545,7 +545,7 @@ fn lists_of_many_values_are_changed_in_time() {
         Index::element("tags", 2).each().unique(),
     ] {
         for kind in TYPES {
-            let t = table(kind, &[index.clone()]);
+            let t = table(kind, std::slice::from_ref(&index));
             t.insert(&row(0)).unwrap();
             t.delete(&Term::from(1)).unwrap();
             t.insert(&row(0)).unwrap();
