@@ -257,6 +257,19 @@ impl Indexed<dyn Unique> {
         change
     }
 
+    /// The closure of an update: calls `f`, and changes the entries with the row.
+    fn with_entries<'a, 'f: 'a>(
+        &'a self,
+        guard: &'a Guard,
+        key: Key<'a>,
+        f: &'a mut Updater<'f>,
+    ) -> impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change + use<'a, 'f> {
+        move |old, new| {
+            let change = f(old, new);
+            self.update_entries(guard, key, (old, change), new)
+        }
+    }
+
     /// Calls `write`. Then frees large pieces that the changes of entries have retired, since no
     /// lock is held any more.
     fn write_then_free<R>(&self, guard: &Guard, write: impl FnOnce(&dyn Unique) -> R) -> R {
@@ -297,10 +310,7 @@ impl Unique for Indexed<dyn Unique> {
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         self.write_then_free(guard, |index| {
-            index.update(guard, key, &mut |old, new| {
-                let change = f(old, new);
-                self.update_entries(guard, key, (old, change), new)
-            })
+            index.update(guard, key, &mut self.with_entries(guard, key, f))
         })
     }
 
@@ -312,10 +322,7 @@ impl Unique for Indexed<dyn Unique> {
         f: &mut Updater<'_>,
     ) -> bool {
         self.write_then_free(guard, |index| {
-            index.update_with(guard, key, scratch, &mut |old, new| {
-                let change = f(old, new);
-                self.update_entries(guard, key, (old, change), new)
-            })
+            index.update_with(guard, key, scratch, &mut self.with_entries(guard, key, f))
         })
     }
 
@@ -327,10 +334,7 @@ impl Unique for Indexed<dyn Unique> {
         f: &mut Updater<'_>,
     ) -> bool {
         self.write_then_free(guard, |index| {
-            index.update_present(guard, key, scratch, &mut |old, new| {
-                let change = f(old, new);
-                self.update_entries(guard, key, (old, change), new)
-            })
+            index.update_present(guard, key, scratch, &mut self.with_entries(guard, key, f))
         })
     }
 
