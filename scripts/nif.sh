@@ -16,7 +16,8 @@ cd "$(dirname "$0")/.."
 
 CARGO=${CARGO:-cargo}
 readonly RECORDED=crates/larder-nif/profile
-# What the recording runs: cells of the wide bench, of another seed than the published ones.
+# What the recording runs: a tenth of the cells of the wide bench, by another seed than the
+# published figures, so that nine in ten of those are of other cells.
 readonly CELLS='LARDER_BENCH_SHARE=0.1 LARDER_BENCH_SEED=777 LARDER_BENCH_SIZES=10,1000,65536 LARDER_BENCH_RUNS=1'
 
 compiler() { rustc -vV | sed -n 's/^\(rustc\|host\)[: ] *//p' | paste -sd ' '; }
