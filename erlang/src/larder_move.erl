@@ -12,8 +12,12 @@
 %% '''
 %%
 %% The argument is a directory, of which everything below is moved, a `.beam' file, the name of an
-%% application, or a list of these. The applications
+%% application, what runs on another node, or a list of these. The applications
 %% `kernel', `stdlib', `compiler' and `larder' of a release are skipped.
+%%
+%% `{node, Node, Applications}' are applications of a running node of this machine, as it has them
+%% in its code path. `{node, Node}' are the applications that run there and the folders of all
+%% loaded modules, but for the applications of OTP, Elixir and Larder. `undo' accepts them too.
 %%
 %% The original of `m.beam' is kept beside it as `m.beam.of_ets'. Either all
 %% modules move or none. A module without debug information that calls `ets' isn't
@@ -34,7 +38,8 @@
 %% `-pa'). A release in embedded mode needs it in its boot script. A running node
 %% keeps its loaded modules, and its tables in `ets', until it is restarted.
 %%
-%% The commands are `scripts/larder_move plan DIRECTORY', `move' and `undo';
+%% The commands are `scripts/larder_move plan DIRECTORY', `move' and `undo', or, with a running node,
+%% `scripts/larder_move plan --node NODE [--cookie COOKIE] [APPLICATION...]';
 %% in a Mix project `mix larder.move'; in a rebar3 project `rebar3 larder move'
 %% (see {@link larder_rebar}).
 -module(larder_move).
@@ -47,8 +52,8 @@
 
 -define(ORIGINAL, ".of_ets").
 
--type target() :: file:filename() | atom() | [target()].
-%% Paths, or names of applications.
+-type target() :: file:filename() | atom() | {node, node()} | {node, node(), [atom()]} | [target()].
+%% Paths, names of applications, or a running node.
 
 -type option() :: force | {beside, file:filename() | [file:filename()]}.
 
@@ -58,14 +63,16 @@
           untouched := non_neg_integer(),
           shared := [{atom(), [module()], [module()]}],
           mnesia := [module()],
+          nodes := [larder_move_node:running()],
           warnings := [larder_move_beam:warning()]}.
 %% `moves': the modules that are compiled again. `left': modules that call `ets' and can't be
 %% moved. `untouched': the number of modules that don't use `ets'. `shared': named tables that are
 %% used both by modules that move and by modules that stay. `mnesia': the modules that move and
-%% call Mnesia, if Mnesia stays.
+%% call Mnesia, if Mnesia stays. `nodes': the running nodes among the targets, and whether they find
+%% Larder.
 
 -type reason() ::
-        {no_such_target, term()} | {no_modules, target()} | {moved_already, file:filename()}
+        {no_such_target, term()} | larder_move_node:reason() | {no_modules, target()} | {moved_already, file:filename()}
       | {part_of_the_system, atom()} | {shared, plan()} | {unknown_option, term()}
       | {file:filename(), term()}.
 
@@ -87,7 +94,8 @@ plan(Target, Options) ->
     end.
 
 planned(Target, Options) ->
-    Beside = options(Options),
+    Nodes = nodes_of(Target),
+    Beside = options(Options) ++ lists:append([Others || #{others := Others} <- Nodes]),
     Files = files(Target),
     Files =/= [] orelse fail({no_modules, Target}),
     [fail({moved_already, File}) || File <- Files, filelib:is_regular(File ++ ?ORIGINAL)],
@@ -102,6 +110,7 @@ planned(Target, Options) ->
              untouched => length(Beams) - length(Moved) - length(Left),
              shared => shared(Moved, [Beam || {Beam, _} <- Left] ++ beside(Files, Beside)),
              mnesia => uses_mnesia(Moved),
+             nodes => [maps:without([chosen, others], Node) || Node <- Nodes],
              warnings => warnings([element(tuple_size(Result), Result)
                                    || {_, Result} <- Made, element(1, Result) =/= left], Moved)},
     {Plan, [{File, Binary} || {#{file := File}, {moved, Binary, _}} <- Made]}.
@@ -183,6 +192,9 @@ find(Path) when is_binary(Path) ->
     find(unicode:characters_to_list(Path));
 find(Targets) when is_list(Targets) ->
     lists:append([find(Target) || Target <- Targets]);
+find(Node) when element(1, Node) =:= node ->
+    [#{chosen := Directories}] = nodes_of(Node),
+    lists:append([files_in(Directory) || Directory <- Directories]);
 find(Other) ->
     fail({no_such_target, Other}).
 
@@ -194,6 +206,23 @@ below(Directory) ->
           end,
     Folders = filelib:fold_files(Directory, "\\.beam$", true, Add, #{}),
     lists:append([Files || {Folder, Files} <- maps:to_list(Folders), not is_of_system(Folder)]).
+
+files_in(Directory) ->
+    not is_of_system(Directory) orelse fail({part_of_the_system, Directory}),
+    filelib:wildcard(filename:join(Directory, "*.beam")).
+
+%% The running nodes among the targets, with the directories of what is to be moved, and of others.
+nodes_of({node, Node}) ->
+    nodes_of({node, Node, running});
+nodes_of({node, Node, What}) when is_atom(Node), is_list(What) orelse What =:= running ->
+    case larder_move_node:ask(Node, What) of
+        {ok, Running} -> [Running];
+        {error, Why} -> fail(Why)
+    end;
+nodes_of([Target | Targets]) ->
+    nodes_of(Target) ++ nodes_of(Targets);
+nodes_of(_) ->
+    [].
 
 %% Applications that Larder itself runs on, and its own.
 is_of_system(Ebin) ->
@@ -312,7 +341,7 @@ undo(Target) ->
 %% @doc Formats a plan as readable text.
 -spec format(plan()) -> iolist().
 format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
-         mnesia := Mnesia, warnings := Warnings}) ->
+         mnesia := Mnesia, nodes := Nodes, warnings := Warnings}) ->
     [io_lib:format("modules that move: ~w, that have nothing to do with ets: ~w, "
                    "that call ets and are left: ~w~n",
                    [length(Moves), Untouched, length(Left)]),
@@ -321,7 +350,8 @@ format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
      [["  shared ", Line] || Line <- shared_words(Shared)],
      [io_lib:format("  mnesia stays on ets, and ~ts call it: if they also look into its tables by "
                     "functions of ets, move mnesia, too~n", [names(Mnesia)]) || Mnesia =/= []],
-     [["  ", Line] || Line <- larder_move_beam:words(Warnings)]].
+     [["  ", Line] || Line <- larder_move_beam:words(Warnings)],
+     [larder_move_node:format(Node) || Node <- Nodes]].
 
 why_left(no_debug_info) -> "it has no debug information";
 why_left({compiler, Words}) -> ["the compiler refuses it: ", Words].
@@ -343,7 +373,9 @@ format_error({no_modules, Target}) ->
 format_error({moved_already, File}) ->
     io_lib:format("~ts was moved before: undo that first", [File]);
 format_error({part_of_the_system, Application}) ->
-    io_lib:format("~tw can't be moved: Larder itself runs on it", [Application]);
+    io_lib:format("~tp can't be moved: Larder itself runs on it", [Application]);
+format_error({node, _, _} = Why) ->
+    larder_move_node:format_error(Why);
 format_error({shared, #{shared := Shared}}) ->
     ["modules on both sides use these named tables: move them together, or force it\n",
      [["  ", Line] || Line <- shared_words(Shared)]];
@@ -356,45 +388,67 @@ format_error({File, Posix}) ->
 
 %% ---- the command line ----
 
-%% @doc The command `plan | move | undo [--force] [--beside DIRECTORY] PATH...'.
+%% @doc The command `plan | move | undo [--force] [--beside DIRECTORY] PATH...', or with
+%% `--node NODE [--cookie COOKIE] [APPLICATION...]' in place of the paths.
 %% Halts the node. The status is 0 on success, 1 on failure, 2 if the command is
 %% unknown.
 -spec main([string()]) -> no_return().
 main([Command | Args]) when Command =:= "plan"; Command =:= "move"; Command =:= "undo" ->
-    case arguments(Args, [], []) of
-        {[_ | _] = Paths, Options} ->
-            {Status, Words} = said(Command, run(Command, Paths, Options)),
-            io:format(case Status of 0 -> standard_io; _ -> standard_error end, "~ts", [Words]),
-            halt(Status);
-        _ ->
-            usage()
+    case arguments(Args, #{names => [], options => []}) of
+        #{node := Node, names := Names} = Given ->
+            case larder_move_node:connect(Node, maps:get(cookie, Given, none)) of
+                {ok, Name} -> run(Command, target(Name, lists:reverse(Names)), Given);
+                {error, Why} -> halt_with({1, failed(Why)})
+            end;
+        #{cookie := _} -> usage();
+        #{names := [_ | _] = Paths} = Given -> run(Command, lists:reverse(Paths), Given);
+        _ -> usage()
     end;
 main(_) ->
     usage().
 
 -spec usage() -> no_return().
 usage() ->
-    io:put_chars(standard_error,
-                 "usage: larder_move plan | move | undo [--force] [--beside DIRECTORY] PATH...\n"
-                 "  plan   says what would move and what can't\n"
-                 "  move   moves .beam files and directories of them from ets to Larder\n"
-                 "  undo   puts the originals back\n"),
-    halt(2).
+    halt_with({2, "usage: larder_move plan | move | undo [--force] [--beside DIRECTORY] PATH...\n"
+                  "       larder_move plan | move | undo [--force] [--beside DIRECTORY]\n"
+                  "                   --node NODE [--cookie COOKIE] [APPLICATION...]\n"
+                  "  plan   says what would move and what can't\n"
+                  "  move   moves .beam files and directories of them from ets to Larder\n"
+                  "  undo   puts the originals back\n"
+                  "  NODE   a running node of this machine: these applications of it, or all that\n"
+                  "         it runs but OTP and Elixir\n"}).
 
-arguments(["--force" | Args], Paths, Options) -> arguments(Args, Paths, [force | Options]);
-arguments(["--beside", Directory | Args], Paths, Options) ->
-    arguments(Args, Paths, [{beside, Directory} | Options]);
-arguments(["--" ++ _ | _], _Paths, _Options) -> unknown;
-arguments([Path | Args], Paths, Options) -> arguments(Args, [Path | Paths], Options);
-arguments([], Paths, Options) -> {lists:reverse(Paths), Options}.
+arguments(["--force" | Args], #{options := Options} = Given) ->
+    arguments(Args, Given#{options := [force | Options]});
+arguments(["--beside", Directory | Args], #{options := Options} = Given) ->
+    arguments(Args, Given#{options := [{beside, Directory} | Options]});
+arguments(["--node", Node | Args], Given) -> arguments(Args, Given#{node => Node});
+arguments(["--cookie", Cookie | Args], Given) -> arguments(Args, Given#{cookie => Cookie});
+arguments(["--" ++ _ | _], _Given) -> unknown;
+arguments([Name | Args], #{names := Names} = Given) -> arguments(Args, Given#{names := [Name | Names]});
+arguments([], Given) -> Given.
 
-run("plan", Paths, Options) -> plan(Paths, Options);
-run("move", Paths, Options) -> move(Paths, Options);
-run("undo", Paths, _Options) -> undo(Paths).
+target(Node, []) -> {node, Node};
+target(Node, Names) -> {node, Node, [list_to_atom(Name) || Name <- Names]}.
 
-said("undo", {ok, Files}) ->
-    {0, io_lib:format("~w modules are those of ets again~n", [length(Files)])};
-said(_, {ok, Plan}) ->
-    {0, format(Plan)};
-said(_, {error, Why}) ->
-    {1, ["larder_move: ", format_error(Why), $\n]}.
+-spec run(string(), target(), map()) -> no_return().
+run(Command, Target, #{options := Options}) ->
+    Result = case Command of
+                 "plan" -> plan(Target, Options);
+                 "move" -> move(Target, Options);
+                 "undo" -> undo(Target)
+             end,
+    halt_with(case {Command, Result} of
+                  {_, {error, Why}} -> {1, failed(Why)};
+                  {"undo", {ok, Files}} ->
+                      {0, io_lib:format("~w modules are those of ets again~n", [length(Files)])};
+                  {_, {ok, Plan}} -> {0, format(Plan)}
+              end).
+
+failed(Why) ->
+    ["larder_move: ", format_error(Why), $\n].
+
+-spec halt_with({0..2, iodata()}) -> no_return().
+halt_with({Status, Words}) ->
+    io:format(case Status of 0 -> standard_io; _ -> standard_error end, "~ts", [Words]),
+    halt(Status).

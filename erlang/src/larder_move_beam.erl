@@ -34,8 +34,7 @@
 %% @doc Reads how a module uses `ets'.
 -spec read(file:filename()) -> {ok, beam()} | {error, {file:filename(), term()}}.
 read(File) ->
-    Chunks = [imports, atoms, debug_info, "LitT"],
-    case beam_lib:chunks(File, Chunks, [allow_missing_chunks]) of
+    case larder_transform_handed:chunks(File, [imports, atoms, debug_info, "LitT"]) of
         {ok, {Module, [{_, Imports}, {_, Numbered}, {_, Debug}, {_, Literals}]}} ->
             Atoms = [Atom || {_, Atom} <- Numbered],
             Beam = #{file => File, module => Module, uses => no, makes => [], names => [],
@@ -45,10 +44,8 @@ read(File) ->
                 true -> {ok, maps:merge(Beam, uses(Module, Debug, Imports, Atoms))};
                 false -> {ok, Beam}
             end;
-        {error, beam_lib, {file_error, _, Posix}} ->
-            {error, {File, Posix}};
-        {error, beam_lib, Why} ->
-            {error, {File, {not_a_beam, Why}}}
+        {error, Why} ->
+            {error, {File, Why}}
     end.
 
 %% Whether the literals may contain an atom that ends in `ets'. Some compilers compress them. Most

@@ -50,10 +50,10 @@
 %%     Such a table is always in `ets'.</li>
 %% </ul>
 %%
-%% An option silences kinds, and functions of the module at hand:
+%% An option silences a kind, a function of the module at hand, a kind in a function, or everything:
 %%
 %% ```
-%% -compile({larder_transform, {nowarn, [traced, {print_stack, 2}]}}).
+%% -compile({larder_transform, {nowarn, [traced, {print_stack, 2}, {tuple, {init, 1}}]}}).
 %% -compile({larder_transform, nowarn}).
 %% '''
 %%
@@ -103,8 +103,8 @@
     own = #{} :: #{{atom(), arity()} => []},
     %% Which parameters of this module's functions are used as a module.
     module_parameters = #{} :: #{{atom(), arity()} => [pos_integer()]},
-    %% Kinds of warnings, and functions, that are silenced.
-    silenced = [] :: [atom() | {atom(), arity()}],
+    %% Kinds of warnings, functions, and kinds in functions that are silenced.
+    silenced = [] :: [atom() | {atom(), arity()} | {atom(), {atom(), arity()}}],
     %% Atoms and record fields that the module uses as tables.
     names = #{} :: #{name() => []},
     %% The folder of the modules that the same command compiles with this transform, if the
@@ -199,10 +199,15 @@ is_option(keep_ets) -> true;
 is_option(nowarn) -> true;
 is_option({nowarn, What}) ->
     is_list(What) andalso
-        lists:all(fun({Name, Arity}) -> is_atom(Name) andalso is_integer(Arity);
-                     (Kind) -> lists:member(Kind, ?KINDS)
+        lists:all(fun({Kind, {_, _} = Function}) -> is_kind(Kind) andalso is_function_name(Function);
+                     ({_, _} = Function) -> is_function_name(Function);
+                     (Kind) -> is_kind(Kind)
                   end, What);
 is_option(_) -> false.
+
+is_kind(Kind) -> lists:member(Kind, ?KINDS).
+
+is_function_name({Name, Arity}) -> is_atom(Name) andalso is_integer(Arity).
 
 silenced(Given) ->
     lists:append([case Option of
@@ -676,7 +681,8 @@ likely(Name, Names) ->
     end.
 
 warn(Anno, Warning, #walk{file = File, silenced = Silenced, function = Function} = Walk) ->
-    case lists:member(element(1, Warning), Silenced) orelse lists:member(Function, Silenced) of
+    Kind = element(1, Warning),
+    case lists:any(fun(Of) -> lists:member(Of, Silenced) end, [Kind, Function, {Kind, Function}]) of
         true ->
             Walk;
         false ->

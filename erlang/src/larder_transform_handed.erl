@@ -14,7 +14,7 @@
 %% Scopes of variables aren't distinguished, and only plain renaming (`X = T') is followed.
 -module(larder_transform_handed).
 
--export([table_position/2, parameters/1, takes/4, variables/1, forms/2]).
+-export([table_position/2, parameters/1, of_file/3, takes/4, variables/1, chunks/2, forms/2]).
 -export_type([parameters/0]).
 
 -type parameters() :: none | unknown
@@ -38,7 +38,8 @@ table_position(Name, Arity) ->
     end.
 
 %% @doc Reads a module from the code path. A module of OTP has no parameters that are `kept': most
-%% of them call `ets' for tables of their own.
+%% of them call `ets' for tables of their own. If it has no debug information, the parameters are
+%% those of {@link larder_transform_known:takes_a_table/1}.
 -spec parameters(module()) -> parameters().
 parameters(Module) ->
     case code:which(Module) of
@@ -46,18 +47,25 @@ parameters(Module) ->
         _ -> none
     end.
 
+%% @doc Like parameters/1, of a beam file.
+-spec of_file(module(), file:filename(), IsOfOtp :: boolean()) -> parameters().
 of_file(Module, File, IsOfOtp) ->
-    case beam_lib:chunks(File, [imports, debug_info], [allow_missing_chunks]) of
+    case chunks(File, [imports, debug_info]) of
         {ok, {_, [{imports, Imports}, {debug_info, Debug}]}} when is_list(Imports) ->
             case {lists:keymember(ets, 1, Imports), IsOfOtp} of
-                {true, true} -> maps:filter(fun(_, How) -> How =:= reaches end,
-                                            of_forms(Module, forms(Module, Debug)));
+                {true, true} -> of_otp(Module, of_forms(Module, forms(Module, Debug)));
                 {true, false} -> of_forms(Module, forms(Module, Debug));
                 {false, _} -> none
             end;
         _ ->
             none
     end.
+
+of_otp(Module, unknown) ->
+    maps:from_list([{Parameter, reaches}
+                    || Parameter <- larder_transform_known:takes_a_table(Module)]);
+of_otp(_Module, Parameters) ->
+    maps:filter(fun(_, How) -> How =:= reaches end, Parameters).
 
 of_forms(Module, {ok, Forms}) ->
     Local = maps:from_list([{{Name, Arity}, []} || {function, _, Name, Arity, _} <- Forms]),
@@ -154,6 +162,20 @@ takes(Parameters, {Name, Arity}, Position, Sure) ->
         #{{Name, Arity, Position} := reaches} -> true;
         #{{Name, Arity, Position} := kept} -> Sure =:= table;
         #{} -> false
+    end.
+
+%% @doc Chunks of a beam file, or `missing_chunk' each. The module `beam_lib' reads a compressed
+%% file, such as one that was stripped, only as a binary.
+-spec chunks(file:filename(), [term()]) ->
+    {ok, {module(), [{term(), term()}]}} | {error, term()}.
+chunks(File, Names) ->
+    case file:read_file(File) of
+        {ok, Binary} ->
+            case beam_lib:chunks(Binary, Names, [allow_missing_chunks]) of
+                {ok, _} = Chunks -> Chunks;
+                {error, beam_lib, Why} -> {error, {not_a_beam, Why}}
+            end;
+        Error -> Error
     end.
 
 %% @doc The abstract code in a chunk of debug information of any compiler.

@@ -4,7 +4,8 @@
 -module(larder_transform_known).
 
 -export([target/3, is_ets_function/1, is_missing/1, supported/0, types/0]).
--export([module_arg_positions/3, mfa_tuple_position/3, callback_arg_position/3, inspects_module/2, is_otp_table/1]).
+-export([module_arg_positions/3, mfa_tuple_position/3, callback_arg_position/3, inspects_module/2]).
+-export([takes_a_table/1, is_otp_table/1]).
 
 %% ---- where calls of a function go ----
 
@@ -145,6 +146,30 @@ callback_arg_position('Elixir.GenServer', Name, Arity)
   when Name =:= start orelse Name =:= start_link, Arity =:= 2 orelse Arity =:= 3 -> 1;
 callback_arg_position('Elixir.Supervisor', start_link, 3) -> 1;
 callback_arg_position(_, _, _) -> none.
+
+%% @doc The functions of a module of OTP that give a table of their caller to `ets', with the
+%% position of the table. It is asked where the module has no debug information, so that its code
+%% can't say it.
+-spec takes_a_table(module()) -> [{atom(), arity(), pos_integer()}].
+takes_a_table(mnesia_lib) ->
+    %% Each function twice: without the type of the storage, and after it.
+    [{Name, Arity + Storage, Position + Storage}
+     || {Name, Arity, Position} <-
+            [{db_erase, 2, 1}, {db_erase_tab, 1, 1}, {db_first, 1, 1}, {db_foldl, 3, 3},
+             {db_get, 2, 1}, {db_init_chunk, 2, 1}, {db_last, 1, 1}, {db_match_erase, 2, 1},
+             {db_match_object, 2, 1}, {db_next_key, 2, 1}, {db_prev_key, 2, 1}, {db_put, 2, 1},
+             {db_select, 2, 1}, {db_slot, 2, 1}, {db_update_counter, 3, 1}],
+        Storage <- [0, 1]] ++
+    [{db_fixtable, 3, 2}, {db_foldl, 6, 4}, {db_init_chunk, 1, 1}, {db_select_init, 4, 2}];
+takes_a_table(mnesia_index) ->
+    [{db_get, 2, 1}, {db_match_erase, 2, 1}, {db_put, 2, 1}];
+takes_a_table(observer_backend) ->
+    [{get_table, 3, 2}];
+takes_a_table(httpd_util) ->
+    [{lookup, 2, 1}, {lookup, 3, 1}, {lookup_mime, 2, 1}, {lookup_mime, 3, 1},
+     {lookup_mime_default, 2, 1}, {lookup_mime_default, 3, 1}, {multi_lookup, 2, 1}];
+takes_a_table(_) ->
+    [].
 
 %% @doc Whether kernel, stdlib or Elixir creates a table of this name. Such a table is always one of
 %% `ets'.

@@ -33,7 +33,9 @@ application(Folder, Name, Sources, Options) ->
     Ebin.
 
 counter() ->
-    ["-module(larder_m_counter).", "-export([start/0, up/0, where/1]).",
+    ["-module(larder_m_counter).", "-export([run/0, start/0, up/0, where/1]).",
+     "run() -> Self = self(), spawn(fun() -> Self ! start(), receive stop -> ok end end),"
+     " receive larder_m_counts -> ok end.",
      "start() -> ets:new(larder_m_counts, [named_table, public]).",
      "up() -> ets:update_counter(larder_m_counts, n, 1, {n, 0}).",
      "where(ets) -> ets:info(larder_m_counts, size);"
@@ -70,10 +72,11 @@ whole_program(Folder) ->
     ok = file:make_symlink("counter-1", filename:join(Folder, "counter")),
     Beams = beams(Ebin),
     [Counter, _, Reader] = Beams,
-    %% Documentation, as compilers of other languages keep it, and a mode of its own.
+    %% Documentation, as compilers of other languages keep it, and a mode of its own;
+    %% compressed.
     {ok, _, Chunks} = beam_lib:all_chunks(Counter),
     {ok, WithDocs} = beam_lib:build_module(Chunks ++ [{"Docs", term_to_binary(documentation)}]),
-    ok = file:write_file(Counter, WithDocs),
+    ok = file:write_file(Counter, zlib:gzip(WithDocs)),
     ok = file:change_mode(Counter, 8#640),
     Originals = bytes(Beams),
 
@@ -239,4 +242,60 @@ command(Folder) ->
     ?assertMatch({match, _}, re:run(Run(["move --force ", Ebin]), "undo that first\n\n?1$")),
     ?assertEqual("1 modules are those of ets again\n0", Run(["undo ", Ebin])),
     [?assertMatch({match, _}, re:run(Run(Args), "^usage: .*\n2$", [dotall]))
-     || Args <- ["", "move", "rove x", "move --slowly x"]].
+     || Args <- ["", "move", "rove x", "move --slowly x", "move --cookie c x"]].
+
+%% ---- a running node ----
+
+node_test_() -> ?IN_FOLDER(running_node).
+
+running_node(Folder) ->
+    Counter = application(Folder ++ "/a", "counter-1", [counter()]),
+    Reader = application(Folder ++ "/b", "reader-1", [reader()]),
+    %% It is in the code path, and neither runs nor is loaded.
+    Unused = application(Folder ++ "/c", "unused-1", [renamed(reader(), larder_m_unused)]),
+    Started = fun() ->
+        Node = crew_nodes:start(Folder, 1, lists:append([["-pa", Ebin] || Ebin <- [Counter, Reader, Unused]])),
+        ok = crew_nodes:call(Node, larder_m_counter, run, []),
+        [] = crew_nodes:call(Node, larder_m_reader, read, []),
+        {Node, crew_nodes:call(Node, ets, info, [larder_m_counts, size])}
+    end,
+    Run = fun(Command, Args) ->
+        Line = ["LARDER_CLUSTER=", Folder, " erl -noinput -hidden -start_epmd false -epmd_module crew_ports"
+                " -kernel logger_level none",
+                [[" -pa ", filename:absname(filename:dirname(code:which(Module)))]
+                 || Module <- [larder, crew_ports]],
+                " -eval 'larder_move:main(init:get_plain_arguments())' -extra ", Command,
+                " --node larder1@127.0.0.1 ", Args, " 2>&1; echo $?"],
+        string:trim(os:cmd(lists:flatten(Line)))
+    end,
+    Cookie = "--cookie " ++ filename:basename(Folder),
+    Says = fun(Words, Text) -> ?assertMatch({match, _}, re:run(Text, Words, [dotall])) end,
+    {Node, Here} = Started(),
+    try
+        ?assertEqual(0, Here),
+        Originals = bytes(beams(Counter) ++ beams(Reader)),
+        Says("larder1@127.0.0.1 doesn't answer.*\n1$", Run("plan", "--cookie wrong")),
+        Says("has no application no_such in its.*\n1$", Run("move", Cookie ++ " no_such")),
+        Says("kernel.* can't be moved.*\n1$", Run("move", Cookie ++ " kernel")),
+        Says("^modules that move: 2, .*until it is restarted\n0$", Run("plan", Cookie)),
+        Says("both sides.*larder_m_counter would be on larder, larder_m_reader on ets.*1$",
+             Run("move", Cookie ++ " counter")),
+        ?assertEqual(Originals, bytes(beams(Counter) ++ beams(Reader))),
+        Says("^modules that move: 2, .*0$", Run("move", Cookie)),
+        ?assertEqual(0, crew_nodes:call(Node, ets, info, [larder_m_counts, size]))
+    after
+        crew_nodes:stop(Node)
+    end,
+    %% Its tables are Larder's, once it has been started again.
+    {Again, There} = Started(),
+    try
+        ?assertEqual(undefined, There),
+        ?assertEqual([larder_m_counts], crew_nodes:call(Again, larder, all, [])),
+        Says("^2 modules are those of ets again\n0$", Run("undo", Cookie ++ " counter reader"))
+    after
+        crew_nodes:stop(Again)
+    end,
+    ?assertEqual({error, {node, nobody@nowhere, unreachable}}, larder_move:plan({node, nobody@nowhere})).
+
+renamed([_ | Forms], Name) ->
+    [lists:concat(["-module(", Name, ")."]) | Forms].

@@ -215,8 +215,8 @@ funs() ->
 
 %% Errors and warnings are those of ms_transform on the same source, word for
 %% word, at the same lines.
-same_complaints_test() ->
-    [?assertEqual({Fun, complaints("ets", Fun, [])}, {Fun, complaints(Module, Fun, [with])})
+same_complaints_test_() ->
+    [{Fun, ?_assertEqual(complaints("ets", Fun, []), complaints(Module, Fun, [with]))}
      || Fun <- bad_funs(), Module <- ["ets", "larder"]].
 
 complaints_are_there_test() ->
@@ -332,6 +332,8 @@ left() ->
      %% Functions of OTP.
      {handed, "a(T) -> ets:info(T), observer_backend:get_table(self(), T, true).\n",
       {2, "a table of larder goes to observer_backend:get_table/3"}},
+     {handed, "a(T) -> ets:info(T), mnesia_lib:db_get(ram_copies, T, k).\n",
+      {2, "a table of larder goes to mnesia_lib:db_get/3"}},
      {handed, "a(T, P) -> ets:info(T), ssl_pkix_db:clear(T, P), pg:which_groups(T).\n",
       {2, "a table of larder goes to pg:which_groups/1"}},
      {traced, "a() -> dbg:tp(ets, insert, 2, []).\n", {2, "dbg:tp has ets as an argument"}},
@@ -357,7 +359,10 @@ left_can_be_silenced_test_() ->
          {Option, Count} <-
              [{"", 1}, {"nowarn", 0}, {"[keep_ets]", 0}, {"{nowarn, [{a, 7}]}", 1}] ++
              [{"{nowarn, [" ++ atom_to_list(Kind) ++ "]}", 0}] ++
-             [{"{nowarn, [{a, " ++ integer_to_list(arity(Source)) ++ "}]}", 0}],
+             [{"{nowarn, [{a, " ++ integer_to_list(arity(Source)) ++ "}]}", 0},
+              {"{nowarn, [{" ++ atom_to_list(Kind) ++ ", {a, " ++ integer_to_list(arity(Source)) ++
+                   "}}]}", 0},
+              {"{nowarn, [{" ++ atom_to_list(Kind) ++ ", {a, 7}}]}", 1}],
          Head <- [["-compile({larder_transform, " ++ Option ++ "}).\n" || Option =/= ""]]]}.
 
 arity(Source) ->
@@ -422,6 +427,38 @@ other_kinds_are_said_test() ->
     ?assertEqual([missing], Kinds([{larder_transform, [{nowarn, [traced]}, {nowarn, [tuple]}]}])),
     ?assertEqual([], Kinds([{larder_transform, nowarn}])).
 
+%% A kind that is silenced in one function is said in the others, and other kinds in this one.
+kind_in_a_function_test() ->
+    Source = "a(T) -> ets:no_such(T), {ets, insert, T}.\nb(T) -> {ets, insert, T}.\n",
+    ?assertEqual([{2, missing}, {3, tuple}],
+                 [{Line, element(1, What)}
+                  || {Line, What} <- warnings(Source, [{larder_transform,
+                                                        {nowarn, [{tuple, {a, 1}}]}}])]).
+
+%% The functions of OTP that take a table, as they are listed, are those that its code shows.
+otp_takes_tables_test_() ->
+    [{atom_to_list(Module),
+      fun() ->
+          Shown = larder_transform_handed:parameters(Module),
+          Exported = [{Name, Arity, Position} || {Name, Arity, Position} <- maps:keys(Shown),
+                                                 erlang:function_exported(Module, Name, Arity)],
+          Listed = larder_transform_known:takes_a_table(Module),
+          ?assertEqual([], Listed -- Exported),
+          ?assertEqual([], [Function || {Name, _, _} = Function <- Exported -- Listed,
+                                        lists:keymember(Name, 1, Listed)]),
+          %% Without debug information the list counts.
+          {ok, Installed} = file:read_file(code:which(Module)),
+          {ok, {_, Stripped}} = beam_lib:strip(Installed),
+          Dir = folder(),
+          File = filename:join(Dir, "stripped.beam"),
+          ok = filelib:ensure_dir(File),
+          ok = file:write_file(File, Stripped),
+          ?assertEqual(lists:sort(Listed),
+                       lists:sort(maps:keys(larder_transform_handed:of_file(Module, File, true)))),
+          ok = file:del_dir_r(Dir)
+      end} || Module <- [mnesia_lib, mnesia_index, observer_backend, httpd_util],
+              {module, _} <- [code:ensure_loaded(Module)]].
+
 %% The tuple is one thing to be told, not two.
 a_traced_tuple_is_told_once_test() ->
     ?assertMatch([{_, {traced, erlang, trace_pattern}}],
@@ -461,7 +498,8 @@ wrong_options_are_errors_test() ->
                           compile("-compile({larder_transform, " ++ Option ++ "}).\n", [with]),
                       texts(Errors)
                   end})
-     || Option <- ["keep", "{nowarn,traced}", "{nowarn,[trace]}", "{nowarn,[{a}]}", "{silent,[]}"]].
+     || Option <- ["keep", "{nowarn,traced}", "{nowarn,[trace]}", "{nowarn,[{a}]}",
+                   "{nowarn,[{trace,{a,1}}]}", "{nowarn,[{tuple,a}]}", "{silent,[]}"]].
 
 said(Source, {Line, Begin}) ->
     [Text || {L, Text} <- of_transform(Source), L =:= Line, lists:prefix(Begin, Text)].
