@@ -151,7 +151,18 @@ ebin_is_enough() {
 }
 
 # The Erlang of a page.
-page_erlang() { escript scripts/readme_erlang.escript "$1" _build/larder/ebin; }
+page_erlang() { escript scripts/readme_erlang.escript "$1" _build/larder/ebin "$WORK/telemetry"; }
+
+# Of the library telemetry, the function that the page on monitoring calls, which is as strict.
+telemetry() {
+  mkdir -p "$WORK/telemetry" && cat >"$WORK/telemetry.erl" <<'ERL' && erlc -o "$WORK/telemetry" "$WORK/telemetry.erl"
+-module(telemetry).
+-export([execute/3]).
+execute([_ | _], Measurements, Metadata) when is_map(Metadata) ->
+    true = lists:all(fun is_number/1, maps:values(Measurements)),
+    ok.
+ERL
+}
 
 # The README's Elixir, in the project that has Larder as a git dependency.
 readme_elixir() {
@@ -333,6 +344,7 @@ hex_url() {
 check "one version everywhere" versions_agree
 check "make -s ebin" ebin_is_enough
 check "README, Erlang" page_erlang README.md
+telemetry
 check "docs/monitoring.md, Erlang" page_erlang docs/monitoring.md
 check "a repository of this tree" make_repository
 check "library for C, installed" c_library
