@@ -7,6 +7,7 @@
 %% to_ets/2 and from_ets/2 replace those of `dets' in programs that the parse transform moves,
 %% because `dets' itself accepts only tables of `ets'.
 -module(larder_dets).
+-compile({larder_transform, keep_ets}).
 
 -export([init_table/2, from_dets/2, to_dets/2]).
 -export([to_ets/2, from_ets/2]).

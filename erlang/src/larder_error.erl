@@ -27,6 +27,7 @@
 %% Nothing here may fail: a failure while an error is being printed would hide the
 %% error. For a frame that can't be explained the result is an empty map.
 -module(larder_error).
+-compile({larder_transform, keep_ets}).
 
 -export([reason/1, info/1, format_error/2, element_cause/1, why_no_spec/1]).
 

@@ -29,6 +29,7 @@
 %% == The backend's functions ==
 %% All functions but {@link register/0} and {@link register/1} are called by Mnesia.
 -module(larder_mnesia).
+-compile({larder_transform, keep_ets}).
 
 %% The behaviour is mnesia_backend_type. It is not declared: Larder compiles where Mnesia is not
 %% installed. A test compares the exports.

@@ -30,7 +30,8 @@
 %% common, nothing is changed, and the error names the table and the modules.
 %% The modules that stay are those that can't be moved, those of other applications in the same
 %% library directory, and those below the directories of the option
-%% `{beside, Directories}'. With `force' the modules are moved even so.
+%% `{beside, Directories}'. A table that is passed to a function of one of these causes a warning,
+%% as in `larder_transform'. With `force' the modules are moved even so.
 %%
 %% <h3>Running the moved program</h3>
 %%
@@ -95,20 +96,24 @@ plan(Target, Options) ->
 
 planned(Target, Options) ->
     Nodes = nodes_of(Target),
-    Beside = options(Options) ++ lists:append([Others || #{others := Others} <- Nodes]),
+    Directories = options(Options) ++ lists:append([Others || #{others := Others} <- Nodes]),
     Files = files(Target),
     Files =/= [] orelse fail({no_modules, Target}),
     [fail({moved_already, File}) || File <- Files, filelib:is_regular(File ++ ?ORIGINAL)],
     Beams = read(Files),
     Using = [Beam || #{uses := yes} = Beam <- Beams],
-    Made = lists:zip(Using, each(fun larder_move_beam:moved/1, Using)),
+    Beside = beside(Files, Directories),
+    Bare = [Beam || #{uses := no_debug_info} = Beam <- Beams],
+    Staying = maps:from_list([{Module, File}
+                              || #{module := Module, file := File} <- Beside ++ Bare]),
+    Made = lists:zip(Using, each(fun(Beam) -> larder_move_beam:moved(Beam, Staying) end, Using)),
     Moved = [Beam || {Beam, {moved, _, _}} <- Made],
     Left = [{Beam, Why} || {Beam, {left, Why}} <- Made] ++
-           [{Beam, no_debug_info} || #{uses := no_debug_info} = Beam <- Beams],
+           [{Beam, no_debug_info} || Beam <- Bare],
     Plan = #{moves => [{Module, File} || #{module := Module, file := File} <- Moved],
              left => [{Module, File, Why} || {#{module := Module, file := File}, Why} <- Left],
              untouched => length(Beams) - length(Moved) - length(Left),
-             shared => shared(Moved, [Beam || {Beam, _} <- Left] ++ beside(Files, Beside)),
+             shared => shared(Moved, [Beam || {Beam, _} <- Left] ++ Beside),
              mnesia => uses_mnesia(Moved),
              nodes => [maps:without([chosen, others], Node) || Node <- Nodes],
              warnings => warnings([element(tuple_size(Result), Result)
@@ -353,7 +358,8 @@ format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
      [["  ", Line] || Line <- larder_move_beam:words(Warnings)],
      [larder_move_node:format(Node) || Node <- Nodes]].
 
-why_left(no_debug_info) -> "it has no debug information";
+why_left(no_debug_info) ->
+    "it has no debug information, or its compiler isn't in the code path (Elixir: ERL_LIBS)";
 why_left({compiler, Words}) -> ["the compiler refuses it: ", Words].
 
 names(Modules) ->

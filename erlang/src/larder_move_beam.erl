@@ -7,7 +7,7 @@
 %% source) are preserved.
 -module(larder_move_beam).
 
--export([read/1, moved/1, words/1]).
+-export([read/1, moved/2, words/1]).
 
 -export_type([beam/0, moved/0, warning/0]).
 
@@ -67,14 +67,14 @@ uses(Module, Debug, Imports, Atoms) ->
 
 %% ---- the module on Larder ----
 
-%% @doc Compiles a module that uses `ets' again, in memory.
--spec moved(beam()) -> moved().
-moved(#{file := File, module := Module}) ->
+%% @doc Compiles a module that uses `ets' again, in memory. The map has modules that stay.
+-spec moved(beam(), #{module() => file:filename()}) -> moved().
+moved(#{file := File, module := Module}, Beside) ->
     {ok, Binary} = file:read_file(File),
     {ok, {_, [{debug_info, Debug}]}} = beam_lib:chunks(Binary, [debug_info]),
     {ok, Forms0} = larder_transform_handed:forms(Module, Debug),
     Forms = [Form || Form <- Forms0, not is_transform(Form)],
-    case larder_transform:parse_transform(Forms, []) of
+    case larder_transform:parse_transform(Forms, [{larder_transform_files, Beside}]) of
         {warning, Forms, Warnings} -> {untouched, Warnings};
         {warning, Moved, Warnings} -> compiled(Binary, Moved, Warnings);
         {error, Errors, _} -> {left, {compiler, words(Errors)}};

@@ -8,6 +8,7 @@
 %% The library is `larder_nif' in the application's `priv' folder. The folder beside this module's
 %% file is tried first.
 -module(larder_nif).
+-compile({larder_transform, keep_ets}).
 
 -on_load(load/0).
 

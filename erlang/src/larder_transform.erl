@@ -110,6 +110,8 @@
     %% The folder of the modules that the same command compiles with this transform, if the
     %% transform is an option of the command. These modules move as well.
     folder = none :: none | file:filename(),
+    %% Beam files that aren't in the code path.
+    files = #{} :: #{module() => file:filename()},
     %% Which parameters other modules give to ets.
     parameters = #{} :: #{module() => larder_transform_handed:parameters()},
     %% The current function: its name; its variables that are used as a module; those that are bound
@@ -135,7 +137,9 @@ parse_transform(Forms, Options) ->
         {{ok, Given}, {Forms1, Warnings}} ->
             case lists:member(keep_ets, Given) of
                 true -> result(Forms1, Warnings);
-                false -> rewrite_forms(Forms1, silenced(Given), folder(Options), Warnings)
+                false -> rewrite_forms(Forms1, #walk{silenced = silenced(Given),
+                                                     folder = folder(Options),
+                                                     files = files(Options)}, Warnings)
             end
     end.
 
@@ -232,6 +236,10 @@ folder(Options) ->
             none
     end.
 
+%% larder_move names the modules that lie beside those that it moves.
+files(Options) ->
+    proplists:get_value(larder_transform_files, Options, #{}).
+
 %% ---- 1. and 2.: fun2ms ----
 
 match_specs(Forms) ->
@@ -276,10 +284,10 @@ fun2ms_node(Node, _Imported, Any) ->
 
 %% ---- 3.: ets becomes larder ----
 
-rewrite_forms(Forms, Silenced, Folder, Warnings0) ->
+rewrite_forms(Forms, Walk, Warnings0) ->
     {_, Names} = walk(fun names/2, [Form || {function, _, _, _, _} = Form <- Forms], #{}),
-    Start = #walk{own = own_functions(Forms), silenced = Silenced, names = Names, folder = Folder,
-                  module_parameters = module_parameters(Forms)},
+    Start = Walk#walk{own = own_functions(Forms), names = Names,
+                      module_parameters = module_parameters(Forms)},
     {Rewritten, #walk{warnings = Warnings}} = lists:mapfoldl(fun form/2, Start, Forms),
     result(lists:append(Rewritten), Warnings0 ++ lists:reverse(Warnings)).
 
@@ -600,14 +608,16 @@ tables_handed(A, Module, {Name, Arity} = Function, Tables, Walk) ->
         _ -> warn(A, {handed, Module, Name, Arity}, Walk1)
     end.
 
-parameters_of(Module, #walk{parameters = Known, folder = Folder} = Walk) ->
+parameters_of(Module, #walk{parameters = Known, folder = Folder, files = Files} = Walk) ->
     case Known of
         #{Module := Parameters} ->
             {Parameters, Walk};
         #{} ->
-            Parameters = case moves_as_well(Module, Folder) of
-                             true -> none;
-                             false -> larder_transform_handed:parameters(Module)
+            Parameters = case {Files, moves_as_well(Module, Folder)} of
+                             {#{Module := File}, _} ->
+                                 larder_transform_handed:of_file(Module, File, false);
+                             {#{}, true} -> none;
+                             {#{}, false} -> larder_transform_handed:parameters(Module)
                          end,
             {Parameters, Walk#walk{parameters = Known#{Module => Parameters}}}
     end.

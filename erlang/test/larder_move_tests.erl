@@ -163,6 +163,25 @@ warnings(Folder) ->
         larder_move:plan(Folder),
     ?assertMatch({match, _}, re:run(larder_move:format(Plan), "\\{ets, lookup, ...} stays")).
 
+%% A table that has no name goes to a module that stays: beside what moves, or without debug
+%% information. Neither is in the code path. One that moves as well may have it.
+handed_test_() -> ?IN_FOLDER(handed).
+
+handed(Folder) ->
+    Giver = ["-module(larder_m_giver).", "-export([f/0]).",
+             "f() -> T = ets:new(t, []), larder_m_taker:fill(T)."],
+    Taker = ["-module(larder_m_taker).", "-export([fill/1]).", "fill(T) -> ets:insert(T, {1})."],
+    Ebin = application(Folder, "giver-1", [Giver]),
+    _ = application(Folder, "taker-1", [Taker]),
+    Said = fun(Target) ->
+        {ok, #{warnings := Warnings}} = larder_move:plan(Target),
+        [Warning || {_, [{_, larder_transform, Warning}]} <- Warnings]
+    end,
+    ?assertEqual([{handed, larder_m_taker, fill, 1}], Said(Ebin)),
+    ?assertEqual([], Said(Folder)),
+    _ = application(Folder, "taker-1", [Taker], []),
+    ?assertEqual([{handed, larder_m_taker, fill, 1}], Said(Folder)).
+
 %% ---- all or none ----
 
 all_or_none_test_() -> ?IN_FOLDER(all_or_none).

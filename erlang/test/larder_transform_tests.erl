@@ -473,6 +473,15 @@ no_false_warnings_test() ->
              "c() -> {dbg:tp(lists, []), ets:new(logger, [named_table]), ets:lookup(mine, ac_tab)}.\n",
     ?assertEqual([], warnings(Source, [])).
 
+%% The options of a project may compile Larder as well. Its calls of ets stay.
+larder_itself_stays_test_() ->
+    Ebin = filename:dirname(code:which(larder)),
+    [{Beam, fun() ->
+         {ok, {Module, [{debug_info, Debug}]}} = beam_lib:chunks(Beam, [debug_info]),
+         {ok, Forms} = larder_transform_handed:forms(Module, Debug),
+         ?assertEqual(Forms, larder_transform:parse_transform(Forms, []))
+     end} || Beam <- filelib:wildcard(filename:join(Ebin, "larder*.beam"))].
+
 %% A module that doesn't call ets, or that was moved itself, may have the table.
 handed_to_what_moved_test_() ->
     [{Source, {setup,
