@@ -137,6 +137,10 @@ of_sets() ->
      by_keys("set: update_counter with three operations", set,
              fun(T, K) ->
                  [_, _, _] = larder:update_counter(T, K, [{2, 1}, {2, 2}, {2, -1, 0, 0}]) end),
+     by_rows("set: update_counter of two elements", set, fun(I) -> {I, I, I} end,
+             fun(T, {K, _, _}) ->
+                 [_, _] = larder:update_counter(T, K, [{2, 1}, {3, 7}])
+             end),
      by_keys("set: update_counter with a default", set,
              fun(T, K) -> 1 = larder:update_counter(T, -K, 1, {0, 0}) end),
      by_keys("set: update_element", set,

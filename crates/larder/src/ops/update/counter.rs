@@ -6,7 +6,7 @@
 //! 3. After the last operation, write each counter once, in the order of positions.
 //!
 //! Nearly all calls have one operation, or several on one element. So the counter that is being
-//! added to is a variable, and a map of the others is made only when a second element comes.
+//! added to is a variable, and those of other elements are kept apart ([`Others`]).
 
 use super::counter_op::{CounterOp, CounterOps};
 use super::map::put_changed;
@@ -19,6 +19,7 @@ use larder_term::number::Number;
 use larder_term::object::patch::{Element, Patch};
 use larder_term::object::ObjectRef;
 use larder_term::{MapEdit, Term, TermRef};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// The destination of the new values of counters: for each operation, the value of its counter
@@ -141,7 +142,7 @@ impl Table {
         };
         // The current counter, that of `op`; and those of other elements, once there is one.
         let mut current = self.counter(op, patch)?;
-        let (mut others, mut too_large) = (None::<Box<Others<'_>>>, None);
+        let (mut others, mut too_large) = (None::<Others<'_>>, None);
         loop {
             match current.count(op, *sums) {
                 Ok(()) => {}
@@ -157,28 +158,24 @@ impl Table {
             // one. An earlier operation may have read it already.
             if op.pos != current.pos {
                 let others = others.get_or_insert_default();
-                let next = match others.remove(&op.pos) {
+                let next = match others.take(op.pos) {
                     Some(counter) => counter,
                     None => self.counter(op, patch)?,
                 };
-                let previous = std::mem::replace(&mut current, next);
-                others.insert(previous.pos, previous);
+                others.add(std::mem::replace(&mut current, next));
             }
         }
         if let Some(error) = too_large {
             return Err(error);
         }
-        // No operation is wrong. Each element is written once, in the order of positions, which a
-        // `BTreeMap` has.
+        // No operation is wrong. Each element is written once, in the order of positions.
         match others {
-            None => current.put(patch, *host)?,
+            None => current.put(patch, *host),
             Some(mut all) => {
-                all.insert(current.pos, current);
-                let mut all = all.into_values();
-                all.try_for_each(|counter| counter.put(patch, *host))?;
+                all.add(current);
+                all.put_all(patch, *host)
             }
         }
-        Ok(())
     }
 
     /// The counter at an operation's position, with the element's value in the object.
@@ -205,8 +202,61 @@ impl Table {
     }
 }
 
-/// The counters of a call except the current one, by position.
-type Others<'v> = BTreeMap<usize, UpdatedCounter<'v>>;
+/// The counters of a call except the current one, in the order of their positions. A few are in an
+/// array on the stack; a call with more than [`FEW`] counters keeps them in a tree.
+enum Others<'v> {
+    Few(SmallVec<[UpdatedCounter<'v>; FEW]>),
+    Many(BTreeMap<usize, UpdatedCounter<'v>>),
+}
+
+/// The number of counters that are found by comparing their positions, one by one.
+const FEW: usize = 4;
+
+impl Default for Others<'_> {
+    fn default() -> Self {
+        Others::Few(SmallVec::new())
+    }
+}
+
+impl<'v> Others<'v> {
+    /// Removes the counter at a position.
+    fn take(&mut self, pos: usize) -> Option<UpdatedCounter<'v>> {
+        match self {
+            Others::Few(few) => {
+                let at = few.iter().position(|counter| counter.pos == pos)?;
+                Some(few.remove(at))
+            }
+            Others::Many(many) => many.remove(&pos),
+        }
+    }
+
+    /// Adds a counter at a position that has none.
+    fn add(&mut self, counter: UpdatedCounter<'v>) {
+        match self {
+            Others::Few(few) if few.len() < FEW => {
+                let at = few.iter().take_while(|other| other.pos < counter.pos);
+                few.insert(at.count(), counter);
+            }
+            Others::Few(few) => {
+                let few = few.drain(..).chain([counter]);
+                *self = Others::Many(few.map(|counter| (counter.pos, counter)).collect());
+            }
+            Others::Many(many) => {
+                many.insert(counter.pos, counter);
+            }
+        }
+    }
+
+    /// Writes all counters in place of the elements.
+    fn put_all(&self, patch: &mut Patch<'v, '_>, host: &mut dyn MapHost) -> Result<(), Error> {
+        match self {
+            Others::Few(few) => few.iter().try_for_each(|counter| counter.put(patch, host)),
+            Others::Many(many) => many
+                .values()
+                .try_for_each(|counter| counter.put(patch, host)),
+        }
+    }
+}
 
 /// An element to which operations add: an integer, or a map whose values are integers.
 struct UpdatedCounter<'v> {
