@@ -512,6 +512,7 @@ fn what_is_wrong_is_said() {
         (Index::expression("x", "{map_get,"), "index x"),
         (Index::expression("x", "{nonsense,'$_'}"), "index x"),
         (Index::expression("x", "{self}"), "the row alone"),
+        (Index::expression("x", "'$1'"), "variable $1 is not bound"),
     ] {
         let error = create(index).expect("an error").to_string();
         assert!(error.contains(text), "{error}");

@@ -125,6 +125,17 @@ fn without_eviction_what_exceeds_the_limit_is_refused() {
         // What is in the place of another, or comes as another goes, has room.
         t.insert(&pair(0, 1)).unwrap();
         t.insert_all(&[pair(1, 1), pair(2, 1)]).unwrap();
+        // A key that comes twice in a list takes the place of one object.
+        assert_eq!(t.delete(&key(8)).unwrap(), 1);
+        is_full(
+            t.insert_all(&[pair(20, 0), pair(21, 0), pair(20, 1)]),
+            "max_size is 10",
+        );
+        t.insert_all(&[pair(20, 0), pair(9, 1), pair(20, 1)])
+            .unwrap();
+        assert_eq!(t.lookup(&key(20)).unwrap(), [pair(20, 1)]);
+        assert_eq!(t.delete(&key(20)).unwrap(), 1);
+        t.insert(&pair(8, 0)).unwrap();
         let exchanged = larder.transaction(&[&t], |views| views[0].insert(&pair(3, 1)));
         exchanged.unwrap();
         assert_eq!(t.delete(&key(9)).unwrap(), 1);

@@ -234,6 +234,8 @@ impl ListBatch {
         let (key, new) = self.object(table, next);
         let mut old = Vec::new();
         let replaces = match &op.store.index {
+            // Of several objects with the key, the last one stays.
+            Index::Unique(_) if self.list.has_key_from(key.bytes, next + 1) => return so_far,
             Index::Unique(index) => index.get(op.guard, key, &mut old),
             Index::Multi(_) => false,
         };

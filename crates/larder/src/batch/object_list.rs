@@ -224,20 +224,30 @@ impl ObjectList {
     /// One cache line for each group, one for each chunk of the groups that may have the key, and
     /// all keys of the chunks that may have it.
     pub(crate) fn under(&self, key: &[u8], most: usize) -> SmallVec<[usize; 8]> {
+        self.numbers_under(key, 0).take(most).collect()
+    }
+
+    /// Whether an object from number `from` on has this key. The list must be sealed.
+    pub(crate) fn has_key_from(&self, key: &[u8], from: usize) -> bool {
+        self.numbers_under(key, from).next().is_some()
+    }
+
+    /// The numbers of the objects under a key, from `from` on, in the order of the list.
+    fn numbers_under<'l>(&'l self, key: &'l [u8], from: usize) -> impl Iterator<Item = usize> + 'l {
         let mark = HashBits::of(key);
         // A list of one chunk has no filter, so each key is compared.
-        let may_have = |filter: Option<&KeyFilter>| filter.is_none_or(|f| f.may_have(mark));
+        let may_have = move |filter: Option<&KeyFilter>| filter.is_none_or(|f| f.may_have(mark));
         // The filter of a group excludes 64 chunks, that of a chunk 512 objects.
-        let groups = self.chunks.chunks(GROUP).enumerate();
-        let likely = groups.filter(|(g, _)| may_have(self.groups.get(*g)));
+        let (chunk, group) = (from / CHUNK, from / CHUNK / GROUP);
+        let groups = self.chunks.chunks(GROUP).enumerate().skip(group);
+        let likely = groups.filter(move |(g, _)| may_have(self.groups.get(*g)));
         let chunks = likely.flat_map(|(g, chunks)| (g * GROUP..).zip(chunks));
-        let likely = chunks.filter(|(_, chunk)| may_have(chunk.filter.as_ref()));
-        // They are in the order of the list.
-        let objects = likely.flat_map(|(c, chunk)| {
-            let same = (0..chunk.ends.len()).filter(|&i| chunk.get(i).0 == key);
+        let likely = chunks.filter(move |(c, own)| *c >= chunk && may_have(own.filter.as_ref()));
+        likely.flat_map(move |(c, own)| {
+            let first = from.saturating_sub(c * CHUNK);
+            let same = (first..own.ends.len()).filter(move |&i| own.get(i).0 == key);
             same.map(move |i| c * CHUNK + i)
-        });
-        objects.take(most).collect()
+        })
     }
 
     /// Key and value of object `i`.
@@ -288,6 +298,9 @@ mod tests {
         }
         assert!(list.under(b"none", 9).is_empty());
         assert_eq!(list.under(&keys[3], 1)[..], [3]);
+        // The key of object 3 comes again after `KEYS` objects, and no more.
+        assert!(list.has_key_from(&keys[3], 4) && list.has_key_from(&keys[3], 3 + KEYS));
+        assert!(!list.has_key_from(&keys[3], 4 + KEYS));
     }
 
     #[test]

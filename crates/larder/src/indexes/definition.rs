@@ -60,7 +60,7 @@ impl IndexDefinition {
         // value, and returns the value.
         let same = Term::tuple([Term::atom("=:=").as_ref(), expression, expression]);
         let (guards, body) = (Term::list([same.as_ref()]), Term::list([expression]));
-        let head = Term::atom("$1");
+        let head = Term::atom("_");
         let clause = Term::tuple([head.as_ref(), guards.as_ref(), body.as_ref()]);
         let specification = Term::list([clause.as_ref()]);
         let program = Program::compile(specification.as_ref())
