@@ -1,6 +1,6 @@
 //! The command line: `larder-bench --help`.
 
-use crate::maps::{engine, growth, peers::Only, resident, skew, threads, typed};
+use crate::maps::{engine, growth, peers::Filter, resident, skew, threads, typed};
 use crate::{caches, report, stores, study};
 use clap::{Parser, Subcommand};
 use std::error::Error;
@@ -76,16 +76,16 @@ pub fn main() -> ExitCode {
 }
 
 fn execute(Arguments { what, out, only }: Arguments) -> Result<ExitCode, Box<dyn Error>> {
-    let only = Only(only);
+    let filter = Filter(only);
     match what {
-        What::Engine(options) => engine::run(&options, &only).finish(out)?,
-        What::Growth(options) => growth::run(&options, &only).finish(out)?,
-        What::Threads(options) => threads::run(&options, &only)?.finish(out)?,
-        What::Skew(options) => skew::run(&options, &only).finish(out)?,
-        What::Typed(options) => typed::run(&options, &only)?.finish(out)?,
-        What::Caches(options) => caches::run(&options, &only)?.finish(out)?,
-        What::Study(options) => study::run(&options, &only, out)?,
-        What::Peers(command) => return stores::main(&command, &only, out),
+        What::Engine(options) => engine::run(&options, &filter).finish(out)?,
+        What::Growth(options) => growth::run(&options, &filter).finish(out)?,
+        What::Threads(options) => threads::run(&options, &filter)?.finish(out)?,
+        What::Skew(options) => skew::run(&options, &filter).finish(out)?,
+        What::Typed(options) => typed::run(&options, &filter)?.finish(out)?,
+        What::Caches(options) => caches::run(&options, &filter)?.finish(out)?,
+        What::Study(options) => study::run(&options, &filter, out)?,
+        What::Peers(command) => return stores::main(&command, &filter, out),
         What::Report { folder, against } => {
             let out = out.unwrap_or_else(|| folder.join("report.html"));
             report::draw(&folder, against.as_deref(), &out)?;

@@ -26,6 +26,8 @@
 //! in C and C++.
 
 #![deny(unsafe_code)]
+// The library is for the program and its tests. Names that say everything need no comment.
+#![allow(missing_docs)]
 
 mod caches;
 mod command;

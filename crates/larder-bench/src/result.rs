@@ -1,11 +1,11 @@
-//! The results of a study: `DIR/<study>.json` and `DIR/<study>.csv`. A report is drawn from these
+//! The results of a study: `DIR/<study>.json` and `DIR/<study>.csv`. Reports are drawn from these
 //! files only.
 //!
 //! ```text
 //!  Study ── machine, commit, settings        what was measured on, and how
 //!    ├─ plots       id, title, axes          a plot has the points and figures that name it
-//!    ├─ points      plot, series, x, y       ours: median, least and most of some runs
-//!    ├─ published   plot, series, x, value   what the paper says for the same place, if it does
+//!    ├─ points      plot, series, x, y       measured: median, least and most of some runs
+//!    ├─ published   plot, series, x, value   figures of papers at the same places
 //!    ├─ skipped     texts                    what was not measured, and why
 //!    └─ checks      texts                    what was asserted; a study that ends has passed all
 //!
@@ -25,56 +25,44 @@ use std::path::{Path, PathBuf};
 /// One study, measured once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
-    /// Its name, which is the name of its files, too.
+    /// The name of the study and of its files.
     pub study: String,
-    /// What it is, in one line.
     pub title: String,
-    /// The paper or page that it re-runs.
+    /// The paper or page that the study re-runs.
     pub source: String,
-    /// What it was measured on, and when.
     #[serde(flatten)]
     pub origin: Origin,
-    /// How long it took.
+    /// How long the study took.
     pub seconds: f64,
-    /// What it was asked for, by option.
+    /// Options and their values.
     pub settings: BTreeMap<String, String>,
-    /// What was not measured, and why.
     pub skipped: Vec<String>,
-    /// What papers say.
     pub published: Vec<Published>,
-    /// What was measured.
     pub points: Vec<Point>,
-    /// How points belong together.
     pub plots: Vec<Plot>,
-    /// What was asserted on the way.
     pub checks: Vec<String>,
 }
 
-/// What figures were measured on, and when.
+/// Where and when figures were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// Facts of the machine and of the compiler, by name.
     pub machine: BTreeMap<String, String>,
-    /// The commit that was built, with `-dirty` if it was changed.
+    /// The commit that was built, with `-dirty` if files were changed.
     pub commit: String,
-    /// When it began: UTC, as in `2026-11-22T06:00:00Z`.
+    /// UTC, as in `2026-11-22T06:00:00Z`.
     pub started: String,
 }
 
-/// A figure that a paper gives.
+/// A figure of a paper, in the unit of the points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// The id of the plot that it belongs to.
+    /// The id of the plot.
     pub plot: String,
-    /// The series, by the name that it has in the points.
     pub series: String,
-    /// Where it lies.
     pub x: X,
-    /// The figure.
     pub value: f64,
-    /// Its unit, that of the points.
     pub unit: String,
-    /// Where it is said.
     pub source: String,
 }
 
@@ -84,84 +72,72 @@ pub struct Published {
 pub enum X {
     /// On a linear or logarithmic axis.
     Number(f64),
-    /// On an axis of names, which stand in the order in which they are first met.
+    /// On an axis of names, in the order in which they first appear.
     Name(String),
 }
 
-/// What some runs measured: the median, and how far they spread.
+/// The figures of some runs: the median, the least and the most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// The id of its plot.
+    /// The id of the plot.
     pub plot: String,
-    /// What was measured: a structure, with its options if they matter here.
+    /// A structure, with its options where they matter.
     pub series: String,
-    /// Where.
     pub x: X,
-    /// The median of the runs.
     pub y: f64,
-    /// The least of the runs.
     pub low: f64,
-    /// The most of the runs.
     pub high: f64,
-    /// The unit of the three.
     pub unit: String,
-    /// How many runs there were.
     pub runs: usize,
-    /// Which way is better.
     pub better: Better,
 }
 
-/// Which way a figure is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Which figures are better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Times, bytes.
+    #[default]
     Less,
     /// Throughput.
     More,
 }
 
-/// A plot: a title and two axes. What is in it names it.
+/// A title and two axes. Points name their plot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plot {
-    /// A short name without blanks, different in each study.
+    /// A short name without blanks, unique in the study.
     pub id: String,
-    /// What it shows.
     pub title: String,
-    /// What x is.
     pub x_label: String,
-    /// What y is, with its unit.
+    /// The label of the y axis, with the unit.
     pub y_label: String,
-    /// How x is laid out.
     pub x_scale: Scale,
-    /// How y is laid out: never `Names`.
+    /// Never `Names`.
     pub y_scale: Scale,
-    /// What a reader should know: how it was measured, where the published figures come from. May
-    /// be empty.
+    /// How the figures were measured, or where they come from. May be empty.
     pub note: String,
+    /// The unit of the points. Files have it in each point.
+    #[serde(skip)]
+    pub unit: String,
+    #[serde(skip)]
+    pub better: Better,
 }
 
-/// How an axis is laid out.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Logarithmic.
     Log,
-    /// Linear, from zero.
+    /// From zero.
     Linear,
-    /// One place a name.
+    /// A place for each name.
     Names,
 }
 
 impl From<&str> for X {
     fn from(name: &str) -> X {
         X::Name(name.to_string())
-    }
-}
-
-impl From<String> for X {
-    fn from(name: String) -> X {
-        X::Name(name)
     }
 }
 
@@ -187,54 +163,41 @@ impl fmt::Display for X {
 }
 
 impl Plot {
-    /// A plot as a line of a table, the unit of its figures, and which way they are better:
-    /// `id | title | x, scale | y, scale | unit, better | note`.
+    /// Parses a line `id | title | x label, scale | y label, scale | unit, better | note`. Studies
+    /// declare their plots in such lines.
     ///
     /// # Panics
-    /// If it is no such line.
-    pub fn said(line: &str) -> (Plot, String, Better) {
-        // Plots are written as lines of text in the sources of studies, so that each is readable as
-        // a whole. A wrong one is a fault of the program.
+    /// If the line has another form.
+    pub fn parse(line: &str) -> Plot {
+        /// `label, word`, where the word is written as in files. Labels may contain commas.
+        fn pair<T: for<'de> Deserialize<'de>>(text: &str) -> (String, T) {
+            let (label, word) = text.rsplit_once(',').unwrap_or_default();
+            let word = serde_json::from_value(word.trim().into());
+            let word = word.unwrap_or_else(|why| panic!("{text:?} of a plot: {why}"));
+            (label.into(), word)
+        }
         let parts: Vec<&str> = line.split('|').map(str::trim).collect();
         let [id, title, x, y, unit, note] = parts[..] else {
             panic!("{line:?} has not the six parts of a plot");
         };
-        // A label and a word, such as `seconds, log`.
-        let ((x_label, x_scale), (y_label, y_scale)) = (pair(x), pair(y));
-        let plot = Plot {
-            id: id.into(),
-            title: title.into(),
+        let [id, title, note] = [id, title, note].map(String::from);
+        let ((x_label, x_scale), (y_label, y_scale), (unit, better)) =
+            (pair(x), pair(y), pair(unit));
+        Plot {
+            id,
+            title,
             x_label,
             y_label,
             x_scale,
             y_scale,
-            note: note.into(),
-        };
-        let (unit, better) = pair(unit);
-        (plot, unit, better)
-    }
-}
-
-/// `label, word`, where the word is written as in files.
-fn pair<T: for<'de> Deserialize<'de>>(said: &str) -> (String, T) {
-    // A label may contain commas, so the word is behind the last one.
-    let (label, word) = said.rsplit_once(',').unwrap_or_default();
-    let word = serde_json::from_value(word.trim().into());
-    let word = word.unwrap_or_else(|why| panic!("{said:?} of a plot: {why}"));
-    (label.into(), word)
-}
-
-impl Better {
-    /// As it is written in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Better::Less => "less",
-            Better::More => "more",
+            note,
+            unit,
+            better,
         }
     }
 }
 
-/// What is measured or checked, unless it fails.
+/// The result of a measurement or check.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// Why a study ended early. Nothing is written then.
@@ -242,32 +205,22 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 pub enum Failure {
     /// A structure gave a wrong answer.
     #[error("wrong answer of {structure}: {what}")]
-    Wrong {
-        /// The name of the structure.
-        structure: String,
-        /// What it said and should have said.
-        what: String,
-    },
-    /// What was asked for can't be done.
+    Wrong { structure: String, what: String },
+    /// The request can't be fulfilled.
     #[error("{0}")]
     Impossible(String),
-    /// A file.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
 impl Failure {
-    /// A wrong answer.
     pub fn wrong(structure: &str, what: impl Into<String>) -> Failure {
-        Failure::Wrong {
-            structure: structure.to_owned(),
-            what: what.into(),
-        }
+        let (structure, what) = (structure.to_owned(), what.into());
+        Failure::Wrong { structure, what }
     }
 }
 
-/// Ends with a wrong answer of a structure, unless it is right: `ensure!(right, name, "{key} is
-/// gone")`.
+/// Returns a wrong answer of a structure unless `right`: `ensure!(right, name, "{key} is gone")`.
 macro_rules! ensure {
     ($right:expr, $structure:expr, $($what:tt)*) => {
         if !$right {
@@ -282,58 +235,49 @@ const COLUMNS: [&str; 10] = [
 ];
 
 impl Study {
-    /// Writes `<study>.json` and `<study>.csv` into the folder, which is made if it is not there;
-    /// gives the path of the first. The CSV has a line a point.
+    /// Writes `<study>.json` and `<study>.csv` into the folder, which is created if it is missing.
+    /// Returns the path of the JSON.
     ///
     /// # Errors
-    /// Those of the files.
+    /// I/O errors.
     pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
-        // The CSV first: a folder with the JSON of a study has both.
         std::fs::create_dir_all(folder)?;
-        self.write_csv(&folder.join(format!("{}.csv", self.study)))?;
+        // The CSV first: a folder with the JSON of a study has both.
+        let mut csv = csv::Writer::from_path(folder.join(format!("{}.csv", self.study)))?;
+        csv.write_record(COLUMNS)?;
+        for p in &self.points {
+            // All digits are written, so that readers get the same figures.
+            let [y, low, high] = [p.y, p.low, p.high].map(|figure| figure.to_string());
+            let (x, runs) = (p.x.to_string(), p.runs.to_string());
+            let better = if p.better == Better::Less {
+                "less"
+            } else {
+                "more"
+            };
+            let [study, plot, series, unit] = [&self.study, &p.plot, &p.series, &p.unit];
+            csv.write_record([
+                study, plot, series, &x, &y, &low, &high, unit, &runs, better,
+            ])?;
+        }
+        csv.flush()?;
         let path = folder.join(format!("{}.json", self.study));
         write_json(self, &path)?;
         Ok(path)
     }
 
-    fn write_csv(&self, path: &Path) -> io::Result<()> {
-        let mut csv = csv::Writer::from_path(path)?;
-        csv.write_record(COLUMNS)?;
-        for point in &self.points {
-            // Figures are written with all digits, so that reading them gives the same figures.
-            let figures = [point.y, point.low, point.high].map(|figure| figure.to_string());
-            let [y, low, high] = figures;
-            csv.write_record([
-                &self.study,
-                &point.plot,
-                &point.series,
-                &point.x.to_string(),
-                &y,
-                &low,
-                &high,
-                &point.unit,
-                &point.runs.to_string(),
-                point.better.name(),
-            ])?;
-        }
-        csv.flush()
-    }
-
-    /// Reads what [`Study::write`] wrote as JSON.
+    /// Reads the JSON of a study.
     ///
     /// # Errors
-    /// Those of the file; `InvalidData` if it is no study.
+    /// I/O errors; `InvalidData` if the file isn't a study.
     pub fn read(path: &Path) -> io::Result<Study> {
         read_json(path)
     }
 }
 
-/// Whole or not at all: a reader never sees half a file.
-fn write_json(what: &impl Serialize, path: &Path) -> io::Result<()> {
-    let mut text = serde_json::to_string_pretty(what)?;
+/// Writes a file and renames it, so that readers never see half of it.
+fn write_json(value: &impl Serialize, path: &Path) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
-    // Renaming replaces a file in one step. A study writes while it runs, and a report may be drawn
-    // meanwhile.
     let half = path.with_extension("json.new");
     std::fs::write(&half, text)?;
     std::fs::rename(half, path)
@@ -347,54 +291,30 @@ fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<T> {
 mod tests {
     use super::*;
 
-    fn example() -> Study {
-        Study {
-            study: "example".into(),
-            origin: Origin {
-                machine: BTreeMap::from([("cores".into(), "2".into())]),
-                ..Origin::default()
-            },
-            skipped: vec!["54 M keys: they would take more memory than there is".into()],
-            points: vec![Point {
-                plot: "insert".into(),
-                series: "set, \"quoted\"".into(),
-                x: 700.0.into(),
-                y: 41.5,
-                low: 40.0,
-                high: 43.0,
-                unit: "ns".into(),
-                runs: 3,
-                better: Better::Less,
-            }],
-            published: vec![Published {
-                plot: "insert".into(),
-                series: "set".into(),
-                x: "21 M".into(),
-                value: 980.0,
-                unit: "MB".into(),
-                source: "table 2".into(),
-            }],
-            ..Study::default()
-        }
-    }
-
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_study_is_read_again() {
+        let example = serde_json::json!({
+            "study": "example", "title": "", "source": "", "machine": {"cores": "2"}, "commit": "",
+            "started": "", "seconds": 0.0, "settings": {}, "skipped": ["54 M keys"],
+            "published": [{"plot": "insert", "series": "set", "x": "21 M", "value": 980.0,
+                "unit": "MB", "source": "table 2"}],
+            "points": [{"plot": "insert", "series": "set, \"quoted\"", "x": 700.0, "y": 41.5,
+                "low": 40.0, "high": 43.0, "unit": "ns", "runs": 3, "better": "less"}],
+            "plots": [], "checks": [],
+        });
+        let study: Study = serde_json::from_value(example.clone()).expect("a study");
         let folder = tempfile::tempdir().expect("a folder");
-        let study = example();
         let path = study.write(folder.path()).expect("written");
         assert_eq!(Study::read(&path).expect("read"), study);
+        let json: serde_json::Value = read_json(&path).expect("JSON");
+        assert_eq!(json, example);
         let csv = std::fs::read_to_string(folder.path().join("example.csv")).expect("there");
-        assert_eq!(
-            csv.lines().nth(1),
-            Some("example,insert,\"set, \"\"quoted\"\"\",700,41.5,40,43,ns,3,less")
-        );
-        let text = std::fs::read_to_string(&path).expect("there");
-        assert!(text.contains("\"x\": 700.0") && text.contains("\"x\": \"21 M\""));
+        let line = "example,insert,\"set, \"\"quoted\"\"\",700,41.5,40,43,ns,3,less";
+        assert_eq!(csv.lines().nth(1), Some(line));
     }
 
     #[test]
-    fn what_is_no_study_is_an_error() {
+    fn another_file_is_an_error() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(&file, "{\"study\": 7}").expect("written");
         let error = Study::read(file.path()).expect_err("it is none");

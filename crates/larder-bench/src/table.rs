@@ -1,42 +1,42 @@
-//! Reports of measurements: a table on the terminal, a CSV with facts of the machine.
+//! The results of benches: a table on the terminal, and a CSV with the facts of the machine.
 
-use crate::result::{Failure, Outcome};
+use crate::result::{Failure, Origin, Outcome};
 use crate::stats::{distinct, Samples};
 use indicatif::HumanCount;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Figures of several runs, in lines, which have keys, and columns. Each is reported as the median.
+/// A table whose fields are medians of several runs. Lines have keys of several parts. Lines and
+/// columns stand in the order in which they are first named.
 pub struct Report {
     title: String,
-    /// The names of the parts of a key.
+    /// The headings of the parts of a key.
     keys: Vec<&'static str>,
-    /// Name and decimals of each column.
+    /// The name and the decimals of each column.
     columns: Vec<(String, usize)>,
-    /// The runs of each field: by the key of its line and the name of its column.
+    /// The runs of each field, by the key of its line and the name of its column.
     fields: Samples<(Vec<String>, String)>,
     notes: Vec<String>,
 }
 
-/// The name of a field.
 fn field(key: &[&str], column: &str) -> (Vec<String>, String) {
     let key = key.iter().map(|part| part.to_string());
     (key.collect(), column.to_string())
 }
 
 impl Report {
-    /// An empty report. The lines' keys have parts of these names.
+    /// An empty table.
     pub fn new(title: impl Into<String>, keys: &[&'static str]) -> Self {
         Report {
             title: title.into(),
             keys: keys.to_vec(),
             columns: Vec::new(),
-            fields: Samples::new(),
+            fields: Samples(Vec::new()),
             notes: Vec::new(),
         }
     }
 
-    /// Adds one run's figure. Lines and columns stand in the order in which they are first named.
+    /// Adds the figure of one run.
     pub fn add(&mut self, key: &[&str], column: &str, decimals: usize, figure: f64) {
         if self.columns.iter().all(|(name, _)| name != column) {
             self.columns.push((column.to_string(), decimals));
@@ -44,17 +44,17 @@ impl Report {
         self.fields.add(field(key, column), figure);
     }
 
-    /// The median of a figure's runs.
+    /// The median of a field, if it was measured.
     pub fn median(&self, key: &[&str], column: &str) -> Option<f64> {
         self.fields.median(&field(key, column))
     }
 
-    /// The median of a line's figure, divided by that of another line.
+    /// The ratio of a field to the field of another line, if both were measured.
     pub fn ratio(&self, key: &[&str], other: &[&str], column: &str) -> Option<f64> {
         Some(self.median(key, column)? / self.median(other, column)?)
     }
 
-    /// Adds a line below the table on a figure, if the figure was measured.
+    /// Adds a line below the table about a figure, if it was measured.
     pub fn judge(&mut self, figure: Option<f64>, describe: impl FnOnce(f64) -> String) {
         self.notes.extend(figure.map(describe));
     }
@@ -64,24 +64,19 @@ impl Report {
         self.notes.push(note);
     }
 
-    /// The header, and then the lines.
+    /// The header and the lines. A field that wasn't measured is empty.
     fn rows(&self) -> Vec<Vec<String>> {
         let names = self.columns.iter().map(|(name, _)| name.clone());
         let keys = self.keys.iter().map(|key| key.to_string());
-        let header = keys.chain(names).collect();
-        let lines = distinct(self.fields.iter().map(|((key, _), _)| key));
-        let row = |key: &Vec<String>| {
+        let mut rows = vec![keys.chain(names).collect::<Vec<_>>()];
+        for key in distinct(self.fields.0.iter().map(|((key, _), _)| key)) {
             let cells = self.columns.iter().map(|(column, decimals)| {
-                // A field without a figure is empty.
                 let figure = self.fields.median(&(key.clone(), column.clone()));
                 figure.map_or(String::new(), |figure| format!("{figure:.decimals$}"))
             });
-            key.iter().cloned().chain(cells).collect()
-        };
-        [header]
-            .into_iter()
-            .chain(lines.into_iter().map(row))
-            .collect()
+            rows.push(key.iter().cloned().chain(cells).collect());
+        }
+        rows
     }
 
     /// Prints the table, and writes it to a file if one is given.
@@ -102,29 +97,26 @@ impl Report {
         Ok(())
     }
 
-    /// For people. The CSV has the same fields for programs.
     fn print(&self) {
         let rows = self.rows();
         println!("\n{}\n", self.title);
+        // Each column is as wide as its widest cell.
+        let width = |i: usize| rows.iter().map(|row| row[i].chars().count()).max();
+        let widths: Vec<_> = (0..rows[0].len()).filter_map(width).collect();
         for row in &rows {
-            let mut line = String::new();
-            for (i, cell) in row.iter().enumerate() {
-                // Each column is as wide as its widest field, or its heading.
-                let widths = rows.iter().map(|row| row[i].chars().count());
-                let w = widths.max().unwrap_or(0);
-                // Names are left-aligned, figures right-aligned.
-                line += &match i < self.keys.len() {
-                    true => format!("{cell:<w$}  "),
-                    false => format!("{cell:>w$}  "),
-                };
-            }
-            println!("{}", line.trim_end());
+            // Names are left-aligned, figures right-aligned.
+            let cells = row.iter().zip(&widths).enumerate();
+            let line = cells.map(|(i, (cell, &w))| match i < self.keys.len() {
+                true => format!("{cell:<w$}  "),
+                false => format!("{cell:>w$}  "),
+            });
+            println!("{}", line.collect::<String>().trim_end());
         }
         println!();
         self.notes.iter().for_each(|note| println!("{note}"));
     }
 
-    /// Writes the table as CSV, the facts of the machine as comments before the header.
+    /// Writes the table as CSV. Comments before the header have the facts of the machine.
     fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut text = format!("# {}\n", self.title);
         for (name, fact) in facts() {
@@ -142,7 +134,7 @@ impl Report {
     }
 }
 
-/// The text for a figure that has met its target, or not.
+/// The mark of a target that was met, or not.
 pub fn verdict(met: bool) -> &'static str {
     if met {
         "ok"
@@ -151,49 +143,58 @@ pub fn verdict(met: bool) -> &'static str {
     }
 }
 
-/// A number as people read it: `54,000,000`.
+/// A number with separators: `54,000,000`.
 pub fn grouped(number: usize) -> String {
     HumanCount(number as u64).to_string()
 }
 
-/// Facts about the machine and the time, by name.
-pub fn facts() -> Vec<(&'static str, String)> {
+/// The time, the machine and the commit, by name.
+fn facts() -> Vec<(&'static str, String)> {
+    let cores = std::thread::available_parallelism();
+    let cores = cores.map_or_else(|_| "unknown".into(), |n| n.to_string());
+    let huge_pages = "/sys/kernel/mm/transparent_hugepage/enabled";
     vec![
-        ("date", output_of("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"])),
-        ("processor", line_of("/proc/cpuinfo", "model name")),
-        (
-            "cores",
-            std::thread::available_parallelism()
-                .map_or_else(|_| "unknown".into(), |n| n.to_string()),
-        ),
-        ("memory", line_of("/proc/meminfo", "MemTotal")),
-        ("system", output_of("uname", &["-sr"])),
-        (
-            "huge pages",
-            line_of("/sys/kernel/mm/transparent_hugepage/enabled", ""),
-        ),
-        ("rustc", output_of("rustc", &["--version"])),
+        ("date", output("date -u +%Y-%m-%dT%H:%M:%SZ")),
+        ("processor", line("/proc/cpuinfo", "model name")),
+        ("cores", cores),
+        ("memory", line("/proc/meminfo", "MemTotal")),
+        ("system", output("uname -sr")),
+        ("huge pages", line(huge_pages, "")),
+        ("rustc", output("rustc --version")),
         (
             "commit",
-            output_of("git", &["describe", "--always", "--dirty", "--abbrev=12"]),
+            output("git describe --always --dirty --abbrev=12"),
         ),
     ]
 }
 
-fn line_of(path: &str, name: &str) -> String {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let line = text
-        .lines()
-        .find(|line| line.starts_with(name))
-        .unwrap_or("unknown");
-    line.split_once(':')
-        .map_or(line, |(_, fact)| fact)
-        .trim()
-        .to_string()
+/// The facts as the results of studies have them.
+pub fn origin() -> Origin {
+    let facts = facts().into_iter();
+    let mut machine: std::collections::BTreeMap<_, _> =
+        facts.map(|(name, fact)| (name.to_owned(), fact)).collect();
+    let mut take = |name| machine.remove(name).unwrap_or_default();
+    let (commit, started) = (take("commit"), take("date"));
+    Origin {
+        machine,
+        commit,
+        started,
+    }
 }
 
-fn output_of(program: &str, arguments: &[&str]) -> String {
-    match Command::new(program).args(arguments).output() {
+/// What stands behind the colon of the first line that begins with a name, or the whole line.
+fn line(path: &str, name: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(name));
+    let line = line.unwrap_or("unknown");
+    let fact = line.split_once(':').map_or(line, |(_, fact)| fact);
+    fact.trim().to_string()
+}
+
+fn output(command: &str) -> String {
+    let mut words = command.split(' ');
+    let program = words.next().unwrap_or_default();
+    match Command::new(program).args(words).output() {
         Ok(output) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).trim().to_string()
         }

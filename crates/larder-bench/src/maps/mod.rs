@@ -1,4 +1,4 @@
-//! `make bench-rust`: our structures and maps of other crates, used by one thread and by several.
+//! `make bench-rust`: Larder's structures beside maps of other crates.
 
 pub mod engine;
 pub mod growth;

@@ -1,16 +1,16 @@
-//! Throughput of several threads on one structure.
+//! Throughput of several threads on one map.
 //!
-//! Half of a range of keys is inserted at first. Then every thread draws a key and an operation at
-//! random, until the time is over. There are as many inserts as removals, so about half of the keys
-//! stay inserted.
+//! The map begins with half of a range of keys. Then each thread draws keys and operations at
+//! random until the time is over. There are as many inserts as removals, so about half of the keys
+//! stay present.
 
-use crate::maps::peers::{each_shared, Hand, Only, Shared};
+use crate::maps::peers::{each_shared, Filter, Handle, Named, Shared};
 use crate::result::{ensure, Outcome};
 use crate::table::{verdict, Report};
 use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::time::workers::work;
-use crate::workload::{random_key, until, value_of, Load, Mix, Random};
+use crate::workload::{random_key, until, value_of, Entry, Load, Mix, Random};
 use std::time::Duration;
 
 /// What is measured.
@@ -30,128 +30,109 @@ pub struct ThreadsOptions {
     runs: usize,
 }
 
-/// Lookups, inserts and removals, in percent.
+/// Percentages: a name has lookups, inserts and removals; the array has inserts, removals, lookups.
 const MIXES: [(&str, [f64; 3]); 3] = [
     ("100/0/0", [0.0, 0.0, 100.0]),
     ("90/5/5", [5.0, 5.0, 90.0]),
     ("50/25/25", [25.0, 25.0, 50.0]),
 ];
 
-/// One run of a structure, with each number of threads.
+fn entry(number: u64) -> (u64, u64) {
+    let key = random_key(number);
+    (key, value_of(key))
+}
+
+/// Measures a map once with each number of threads.
 fn measure<S: Shared>(
     report: &mut Report,
-    (name, percent): (&str, [f64; 3]),
+    (mix, percent): (&str, [f64; 3]),
     options: &ThreadsOptions,
 ) -> Outcome {
+    let (mix_of, range) = (Mix::new(percent), 2 * options.entries);
     let load = Load {
         name: S::NAME,
-        mix: Mix::new(percent),
-        range: 2 * options.entries,
-        entry: |number| {
-            let key = random_key(number);
-            (key, value_of(key))
-        },
+        mix: mix_of,
+        range,
+        entry,
     };
     for &threads in &options.threads {
-        // A new structure for each number of threads, half full.
-        let shared = S::empty();
-        let mut hand = shared.hand();
-        for (key, value) in (0..options.entries).map(load.entry) {
-            hand.insert(key, value);
+        let map = S::empty();
+        let mut handle = map.handle();
+        for (key, value) in (0..options.entries).map(entry) {
+            handle.insert(key, value);
         }
-        let rate = rate(&shared, threads, &load, options.ms)?;
-        // Check afterwards what the threads left behind.
-        sound(&mut hand, &load, options.entries)?;
-        let column = format!("{threads} threads");
+        let rate = rate(&map, threads, &load, options.ms)?;
+        verify(&mut handle, &load, options.entries)?;
         let order = if S::ORDERED { "ordered" } else { "hash" };
-        report.add(&[order, name, S::NAME], &column, 2, rate / 1e6);
+        let column = format!("{threads} threads");
+        report.add(&[order, mix, S::NAME], &column, 2, rate / 1e6);
     }
     Ok(())
 }
 
-/// Operations a second of all threads together, each by its own clock.
-fn rate<S: Shared, E: Fn(u64) -> (u64, u64) + Sync>(
-    shared: &S,
-    threads: usize,
-    load: &Load<'_, E>,
-    ms: u64,
-) -> Outcome<f64> {
+/// Operations a second: the sum over all threads, each by its own clock.
+fn rate<S: Shared>(map: &S, threads: usize, load: &Load<'_, impl Entry>, ms: u64) -> Outcome<f64> {
     let done = work(threads, Some(Duration::from_millis(ms)), |worker| {
-        // Each thread has random numbers of its own, the same in each run.
-        let (mut hand, mut random) = (shared.hand(), Random::new(worker.number as u64 + 1));
+        let (mut handle, mut random) = (map.handle(), Random::new(worker.number as u64 + 1));
         let more = until(|| worker.is_over());
-        let nothing = |_: &mut _, _, _: &mut _| Ok(());
-        let (done, seconds) = timed(|| load.work(&mut hand, &mut random, more, nothing));
+        let (done, seconds) = timed(|| load.work(&mut handle, &mut random, more, |_, _, _| Ok(())));
         Ok(done? as f64 / seconds)
     })?;
     Ok(done.results.iter().sum())
 }
 
-/// After a run, what is there is of the range and has its value; with lookups alone, it is all that
-/// was there.
-fn sound<E: Fn(u64) -> (u64, u64)>(
-    hand: &mut impl Hand,
-    load: &Load<'_, E>,
-    entries: u64,
-) -> Outcome {
-    // The first half of the range was there at the beginning.
-    let first = load.there(hand, 0..entries)?;
-    let second = load.there(hand, entries..load.range)?;
+/// Checks the entries that a run has left. Lookups alone have changed nothing.
+fn verify(handle: &mut impl Handle, load: &Load<'_, impl Entry>, entries: u64) -> Outcome {
+    let first = load.count(handle, 0..entries)?;
+    let second = load.count(handle, entries..load.range)?;
     let kept = load.mix.changes() || (first, second) == (entries, 0);
     ensure!(kept, load.name, "lookups changed something");
-    // With changes, about half are there: random walks don't go far from it.
+    // With changes, about half of the range is present: a random walk doesn't go far from it.
     let (found, least) = (first + second, entries / 2);
-    ensure!(
-        (least..=3 * least).contains(&found),
-        load.name,
-        "{found} entries of {entries} are left"
-    );
+    let near = (least..=3 * least).contains(&found);
+    ensure!(near, load.name, "{found} entries of {entries} are left");
     Ok(())
 }
 
-/// Measures, and compares with the targets.
+/// Measures all maps in turns, and compares the defaults with their targets.
 ///
 /// # Errors
-/// A wrong answer, with the name of the structure.
-pub fn run(options: &ThreadsOptions, only: &Only) -> Outcome<Report> {
-    let title = format!(
-        "Threads on one structure of {} entries; millions of operations a second (medians); lookups/inserts/removals",
-        options.entries
-    );
-    let mut wanted = 0;
-    each_shared!(only, _S => wanted += 1);
+/// If a map gives a wrong answer.
+pub fn run(options: &ThreadsOptions, filter: &Filter) -> Outcome<Report> {
+    let entries = options.entries;
+    let title = format!("Threads on one structure of {entries} entries; millions of operations a second (medians); lookups/inserts/removals");
     let mut report = Report::new(title, &["order", "mix", "structure"]);
-    let progress = Progress::new(false);
+    let (progress, mut maps) = (Progress::new(false), 0);
+    each_shared!(filter, _S => maps += 1);
     for mix in MIXES {
-        progress.part(mix.0, options.runs * wanted);
+        progress.part(mix.0, options.runs * maps);
         for _ in 0..options.runs {
-            each_shared!(only, S => {
+            each_shared!(filter, S => {
                 progress.measure(S::NAME, || measure::<S>(&mut report, mix, options))?;
             });
         }
     }
     progress.end();
-    for (mix, _) in MIXES {
-        judge(&mut report, mix, options);
-    }
+    MIXES
+        .iter()
+        .for_each(|(mix, _)| judge(&mut report, mix, entries));
     Ok(report)
 }
 
-/// What the defaults have to show with two threads.
-fn judge(report: &mut Report, mix: &str, options: &ThreadsOptions) {
+/// Compares the defaults, with two threads, with one thread and with the peers.
+fn judge(report: &mut Report, mix: &str, entries: u64) {
     let (one, two) = ("1 threads", "2 threads");
     let peers = "dashmap, papaya, scc::TreeIndex, crossbeam SkipMap, concurrent-map";
     for (order, ours) in [("hash", "larder hash"), ("ordered", "larder ordered")] {
         let key = [order, mix, ours];
-        // What a second thread adds to one thread, which depends on the machine, too.
         let rates = report.median(&key, two).zip(report.median(&key, one));
-        report.judge(rates.map(|(rate, alone)| rate / alone), |times| {
+        report.judge(rates.map(|(two, one)| two / one), |times| {
             format!("{mix}: {ours}, 2 threads: {times:.2} times one")
         });
         for theirs in peers.split(", ") {
             let ratio = report.ratio(&key, &[order, mix, theirs], two);
             report.judge(ratio, |ratio| {
-                let (entries, met) = (options.entries, verdict(ratio > 1.0));
+                let met = verdict(ratio > 1.0);
                 format!("{mix}, 2 threads of {entries}: {ours} / {theirs}: {ratio:.2} ({met})")
             });
         }

@@ -1,19 +1,17 @@
-//! Typed tables compared with what a Rust program would use instead: shared maps whose keys and
-//! values are of Rust's own types.
+//! Typed tables beside what a Rust program would use instead: shared maps of Rust's own types.
 //!
 //! Keys are random `u64`s of 56 bits, or texts of 21 bytes made from them. Values are numbers of 32
-//! bits, or orders that contain a text. Each step goes through all keys in a random order, each
-//! thread through a part of them. All answers are compared. What a peer doesn't have, such as
-//! ranges of an unordered map, is left out.
+//! bits, or orders that contain a text. Each step goes through all keys in a random order, and the
+//! threads share the keys. All answers are compared. Ranges of maps without an order are left out.
 //!
-//! Peers store Rust's values, and return a clone. Larder stores terms, which are encoded and
-//! decoded each time, but which files, snapshots and other languages can use. `index of bytes` is
-//! Larder's index without a table: values of eight bytes under the bytes of the key.
+//! Peers store Rust's values and return a clone. Larder stores terms, which are encoded and decoded
+//! each time, but which files, snapshots and other languages can use. `index of bytes` is Larder's
+//! index without a table: values of eight bytes under the bytes of the key.
 
 mod peers;
 
-use crate::maps::peers::larder::Index;
-use crate::maps::peers::Only;
+use crate::maps::peers::index::Index;
+use crate::maps::peers::Filter;
 use crate::result::{ensure, Outcome};
 use crate::table::Report;
 use crate::time::progress::Progress;
@@ -27,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -46,17 +44,14 @@ pub struct TypedOptions {
     operations: usize,
 }
 
-/// A key of a Rust program.
-pub trait TypedKey: OrderedKey + Ord + Hash + Clone + Debug + Send + Sync + 'static {
-    /// What reports call it.
+/// A type of keys, its name in reports, and the key of a number.
+trait TypedKey: OrderedKey + Ord + Hash + Clone + Debug + Send + Sync + 'static {
     const NAME: &'static str;
-    /// The key of a number; not in its order.
     fn of(n: u64) -> Self;
 }
 
 impl TypedKey for u64 {
     const NAME: &'static str = "u64";
-
     fn of(n: u64) -> Self {
         n
     }
@@ -64,45 +59,37 @@ impl TypedKey for u64 {
 
 impl TypedKey for String {
     const NAME: &'static str = "String";
-
     fn of(n: u64) -> Self {
         format!("user:{n:016x}")
     }
 }
 
-/// A value of a Rust program.
-pub trait TypedValue:
+/// A type of values, its name in reports, the value of a number, and the number in a value.
+trait TypedValue:
     Serialize + DeserializeOwned + Clone + PartialEq + Debug + Send + Sync + 'static
 {
-    /// What reports call it.
     const NAME: &'static str;
-    /// The value of a number.
     fn of(n: u64) -> Self;
-    /// Its number.
     fn number(&self) -> u64;
-    /// Counts it up.
-    fn count(&mut self);
+    fn increment(&mut self);
 }
 
 impl TypedValue for u64 {
     const NAME: &'static str = "u64";
-
     fn of(n: u64) -> Self {
         n
     }
-
     fn number(&self) -> u64 {
         *self
     }
-
-    fn count(&mut self) {
+    fn increment(&mut self) {
         *self = self.wrapping_add(1);
     }
 }
 
 /// A row as programs have them.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
-pub struct Order {
+struct Order {
     symbol: String,
     quantity: u64,
     price: f64,
@@ -111,21 +98,19 @@ pub struct Order {
 
 impl TypedValue for Order {
     const NAME: &'static str = "struct";
-
-    fn of(n: u64) -> Self {
+    fn of(quantity: u64) -> Self {
+        let (symbol, price, open) = ("ACME".into(), 12.5, true);
         Order {
-            symbol: "ACME".into(),
-            quantity: n,
-            price: 12.5,
-            open: true,
+            symbol,
+            quantity,
+            price,
+            open,
         }
     }
-
     fn number(&self) -> u64 {
         self.quantity
     }
-
-    fn count(&mut self) {
+    fn increment(&mut self) {
         self.quantity = self.quantity.wrapping_add(1);
     }
 }
@@ -134,20 +119,16 @@ impl TypedValue for Order {
 const RANGE: usize = 100;
 
 /// A map that threads share.
-pub trait TypedMap<K, V>: Sync + Sized {
-    /// What reports call it.
+trait TypedMap<K, V>: Sync + Sized {
     const NAME: &'static str;
-    /// An empty one.
     fn empty() -> Self;
-    /// Puts a value under a key.
     fn insert(&self, key: K, value: V);
-    /// The value under a key.
     fn get(&self, key: &K) -> Option<V>;
-    /// Removes a key; whether it was there.
+    /// Removes a key. Returns whether it was present.
     fn remove(&self, key: &K) -> bool;
-    /// Counts the value under a key up, atomically.
-    fn count(&self, key: &K);
-    /// Visits up to [`RANGE`] rows from a key on, in order; false if it can't.
+    /// Adds one to the number in a value, atomically.
+    fn increment(&self, key: &K);
+    /// Visits up to [`RANGE`] rows from a key on, in order. Returns false if the map can't.
     fn range(&self, _from: &K, _visit: impl FnMut(&K, &V)) -> bool {
         false
     }
@@ -155,238 +136,238 @@ pub trait TypedMap<K, V>: Sync + Sized {
     fn each(&self, visit: impl FnMut(&K, &V));
 }
 
-/// Keys, prepared once for all.
+/// Keys with their numbers, and the order in which they are visited.
 struct Prepared<K> {
-    /// Each key and its number.
     keys: Vec<(K, u64)>,
-    visit: Vec<u32>,
+    order: Vec<u32>,
     sum: u64,
 }
 
 impl<K: TypedKey> Prepared<K> {
     fn new(size: usize) -> Self {
         let numbers = (0..size as u64).map(random_key);
-        let keys: Vec<_> = numbers
-            .map(|n| (K::of(n >> 8), value_of(n) >> 32))
-            .collect();
+        let numbers = numbers.map(|n| (K::of(n >> 8), value_of(n) >> 32));
+        let keys: Vec<_> = numbers.collect();
         let sum = keys.iter().fold(0u64, |sum, (_, n)| sum.wrapping_add(*n));
-        let visit = shuffled(size, 3);
-        Prepared { keys, visit, sum }
+        let order = shuffled(size, 3);
+        Prepared { keys, order, sum }
     }
+}
 
-    /// Calls `job` with all keys in random order, `rounds` times. The threads share the keys.
-    /// Returns the nanoseconds of a call, all threads together.
-    fn through(
-        &self,
-        threads: usize,
-        rounds: usize,
-        job: impl Fn(&K, u64) -> Outcome + Sync,
-    ) -> Outcome<f64> {
-        // Each thread has a part of the keys, so that threads don't write the same ones.
-        let part = self.visit.len().div_ceil(threads);
-        let done = work(threads, None, |worker| {
-            let mine = self.visit.chunks(part).nth(worker.number).unwrap_or(&[]);
+/// One measurement: the keys, the number of threads, and how often they go through the keys.
+struct Bench<'a, K> {
+    data: &'a Prepared<K>,
+    threads: usize,
+    rounds: usize,
+}
+
+/// Steps of a measurement, and the nanoseconds per operation.
+type Times = Vec<(&'static str, f64)>;
+
+impl<K: TypedKey> Bench<'_, K> {
+    /// Calls `job` with all keys, `rounds` times. Returns the nanoseconds per call, of all threads
+    /// together.
+    fn run(&self, rounds: usize, job: impl Fn(&K, u64) -> Outcome + Sync) -> Outcome<f64> {
+        let order = &self.data.order;
+        // Each thread has a part of the keys, so threads don't write the same ones.
+        let part = order.len().div_ceil(self.threads);
+        let done = work(self.threads, None, |worker| {
+            let mine = order.chunks(part).nth(worker.number).unwrap_or(&[]);
             for _ in 0..rounds {
                 for &i in mine {
-                    let (key, value) = &self.keys[i as usize];
+                    let (key, value) = &self.data.keys[i as usize];
                     job(key, *value)?;
                 }
             }
             Ok(())
         })?;
-        // The time of all threads together, by all their operations.
-        Ok(done.seconds * 1e9 / (rounds * self.visit.len()) as f64)
+        Ok(done.seconds * 1e9 / (rounds * order.len()) as f64)
     }
-}
 
-/// Steps of a measurement, and the nanoseconds of an operation.
-type Spent = Vec<(&'static str, f64)>;
-
-struct TypedBench<'a> {
-    report: Report,
-    progress: Progress,
-    only: &'a Only,
-    size: usize,
-    threads: usize,
-    rounds: usize,
-}
-
-impl TypedBench<'_> {
-    fn of<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(&mut self, data: &Prepared<K>) -> Outcome {
-        if !self.only.has(C::NAME) {
-            return Ok(());
-        }
-        self.progress.at(C::NAME);
-        // Small ones are filled and emptied several times; what reads goes through them as often.
+    /// All steps of a map.
+    fn map<V: TypedValue, C: TypedMap<K, V>>(&self) -> Outcome<Times> {
+        // Small maps are filled and emptied several times. Reads are measured in the first one.
         let fills = self.rounds.min(20);
-        let (mut insert, mut remove, mut reads) = (0.0, 0.0, None);
-        for _ in 0..fills {
+        let (mut insert, mut remove, mut reads) = (0.0, 0.0, Vec::new());
+        for fill in 0..fills {
             let map = C::empty();
-            insert += data.through(self.threads, 1, |key, n| {
+            insert += self.run(1, |key, n| {
                 map.insert(key.clone(), V::of(n));
                 Ok(())
             })?;
-            // Reads are measured once, in the first map.
-            if reads.is_none() {
-                reads = Some(self.reads::<K, V, C>(data, &map)?);
+            if fill == 0 {
+                reads = self.reads::<V, C>(&map)?;
             }
-            remove += data.through(self.threads, 1, |key, _| {
+            remove += self.run(1, |key, _| {
                 ensure!(map.remove(key), C::NAME, "it lost a key");
                 Ok(())
             })?;
-            // An empty map at the end, or the removals did nothing.
-            let left = data.keys.iter().any(|(key, _)| map.get(key).is_some());
+            let left = self.data.keys.iter().any(|(key, _)| map.get(key).is_some());
             ensure!(!left, C::NAME, "it keeps what was removed");
         }
-        let (size, threads) = (self.size.to_string(), self.threads.to_string());
-        let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
-        let [insert, remove] = [insert, remove].map(|all| all / fills as f64);
-        let reads = reads.unwrap_or_default();
-        for (step, time) in [vec![("insert", insert)], reads, vec![("remove", remove)]].concat() {
-            self.report.add(&key, step, 1, time);
-        }
-        Ok(())
+        reads.insert(0, ("insert", insert / fills as f64));
+        reads.push(("remove", remove / fills as f64));
+        Ok(reads)
     }
 
-    /// All structures, with keys and values of a pair of types.
-    fn each<K: TypedKey, V: TypedValue>(&mut self, data: &Prepared<K>) -> Outcome {
-        self.of::<K, V, Typed<K, V, Ordered>>(data)?;
-        self.of::<K, V, Typed<K, V, Hashed>>(data)?;
-        self.of::<K, V, RwLock<BTreeMap<K, V>>>(data)?;
-        #[cfg(feature = "peers")]
-        {
-            self.of::<K, V, crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(data)?;
-            self.of::<K, V, dashmap::DashMap<K, V>>(data)?;
-            self.of::<K, V, papaya::HashMap<K, V>>(data)?;
-        }
-        Ok(())
-    }
-
-    /// What a full map takes for all but inserts and removals; ranges only if it has any.
-    fn reads<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
-        &self,
-        data: &Prepared<K>,
-        map: &C,
-    ) -> Outcome<Spent> {
-        let (threads, rounds) = (self.threads, self.rounds);
-        // Lookups compare what they find, within the time.
-        let lookup = data.through(threads, rounds, |key, n| {
+    /// The steps that leave the keys of a full map as they are.
+    fn reads<V: TypedValue, C: TypedMap<K, V>>(&self, map: &C) -> Outcome<Times> {
+        let lookup = self.run(self.rounds, |key, n| {
             let found = map.get(key);
             let right = found.as_ref().is_some_and(|value| value.number() == n);
             ensure!(right, C::NAME, "{key:?}: {found:?}");
             Ok(())
         })?;
-        // Overwriting gives each key the same value, so the map stays as it is.
-        let overwrite = data.through(threads, rounds, |key, n| {
+        // Each key gets the value that it has.
+        let overwrite = self.run(self.rounds, |key, n| {
             map.insert(key.clone(), V::of(n));
             Ok(())
         })?;
-        let each = data.all(rounds, map)?;
-        let range = self.ranges(data, map)?;
-        let count = data.through(threads, rounds, |key, _| {
-            map.count(key);
+        let each = self.each::<V, C>(map)?;
+        let range = self.ranges::<V, C>(map)?;
+        let count = self.run(self.rounds, |key, _| {
+            map.increment(key);
             Ok(())
         })?;
-        // `count` has added one in each round. A sum that is less has lost an update.
+        // Each round has added one. A smaller number has lost an update.
         let counted = |(key, n): &(K, u64)| {
-            let value = map.get(key);
-            value.is_some_and(|value| value.number() == n.wrapping_add(rounds as u64))
+            let right = n.wrapping_add(self.rounds as u64);
+            map.get(key).is_some_and(|value| value.number() == right)
         };
-        let all = data.keys.iter().all(counted);
+        let all = self.data.keys.iter().all(counted);
         ensure!(all, C::NAME, "it lost an update");
-        let mut spent = vec![
+        let mut times = vec![
             ("lookup", lookup),
             ("overwrite", overwrite),
             ("count", count),
         ];
-        spent.extend(range.map(|range| ("range of 100", range)));
-        spent.push(("each", each));
-        Ok(spent)
+        times.extend(range.map(|range| ("range of 100", range)));
+        times.push(("each", each));
+        Ok(times)
     }
 
-    /// Nanoseconds of a row in walks over a hundred rows, one from each hundredth key. `None` if
-    /// the map has no ranges.
-    fn ranges<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
-        &self,
-        data: &Prepared<K>,
-        map: &C,
-    ) -> Outcome<Option<f64>> {
-        let ranged = AtomicUsize::new(0);
-        let time = data.through(self.threads, 1, |key, n| {
-            // A range from each hundredth key only, since each reads a hundred rows.
+    /// Nanoseconds per row in ranges of a hundred rows, one from each hundredth key. `None` if the
+    /// map has no ranges.
+    fn ranges<V: TypedValue, C: TypedMap<K, V>>(&self, map: &C) -> Outcome<Option<f64>> {
+        let all_rows = AtomicUsize::new(0);
+        let time = self.run(1, |key, n| {
             if !n.is_multiple_of(RANGE as u64) {
                 return Ok(());
             }
             let (mut last, mut rows) = (None, 0);
             let can = map.range(key, |key, value| {
-                // Rows must ascend, and the first one must be there.
+                // Only rows in ascending order count.
                 rows += usize::from(last.as_ref() < Some(key));
                 last = Some(key.clone());
                 std::hint::black_box(value.number());
             });
-            // Ordering: Relaxed; a count that is read when all threads are done.
-            ranged.fetch_add(rows, Ordering::Relaxed);
+            // Ordering: Relaxed. The sum is read when all threads have ended.
+            all_rows.fetch_add(rows, Relaxed);
+            let right = !can || rows > 0;
             ensure!(
-                !can || rows > 0,
+                right,
                 C::NAME,
                 "a range without its first row, or out of order"
             );
             Ok(())
         })?;
-        let rows = ranged.into_inner();
-        // The time was divided by the number of keys. It is wanted by that of rows.
-        Ok((rows > 0).then(|| time * data.keys.len() as f64 / rows as f64))
+        let (rows, keys) = (all_rows.into_inner(), self.data.keys.len());
+        // The time was divided by the number of keys. The result is per row.
+        Ok((rows > 0).then(|| time * keys as f64 / rows as f64))
     }
-}
 
-impl<K: TypedKey> Prepared<K> {
-    /// Nanoseconds of a row, going over all.
-    fn all<V: TypedValue, C: TypedMap<K, V>>(&self, rounds: usize, map: &C) -> Outcome<f64> {
-        let (sum, each) = timed_each(rounds * self.keys.len(), || {
-            let mut sum = 0u64;
-            for _ in 0..rounds {
+    /// Nanoseconds per row of a walk over all rows.
+    fn each<V: TypedValue, C: TypedMap<K, V>>(&self, map: &C) -> Outcome<f64> {
+        let mut sum = 0u64;
+        let ((), each) = timed_each(self.rounds * self.data.keys.len(), || {
+            for _ in 0..self.rounds {
                 map.each(|_, value| sum = sum.wrapping_add(value.number()));
             }
-            sum
         });
-        let right = sum == self.sum.wrapping_mul(rounds as u64);
+        let right = sum == self.data.sum.wrapping_mul(self.rounds as u64);
         ensure!(right, C::NAME, "a walk has other rows");
         Ok(each)
     }
 }
 
-/// Measures.
+/// The reports of all measurements.
+struct Reporter<'a> {
+    report: Report,
+    progress: Progress,
+    filter: &'a Filter,
+}
+
+impl Reporter<'_> {
+    /// Measures one map, if the filter accepts it.
+    fn map<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
+        &mut self,
+        bench: &Bench<'_, K>,
+    ) -> Outcome {
+        if !self.filter.accepts(C::NAME) {
+            return Ok(());
+        }
+        self.progress.at(C::NAME);
+        let (size, threads) = (bench.data.keys.len().to_string(), bench.threads.to_string());
+        let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
+        for (step, time) in bench.map::<V, C>()? {
+            self.report.add(&key, step, 1, time);
+        }
+        Ok(())
+    }
+
+    /// Measures all maps of a pair of types.
+    fn maps<K: TypedKey, V: TypedValue>(&mut self, bench: &Bench<'_, K>) -> Outcome {
+        self.map::<K, V, Typed<K, V, Ordered>>(bench)?;
+        self.map::<K, V, Typed<K, V, Hashed>>(bench)?;
+        self.map::<K, V, RwLock<BTreeMap<K, V>>>(bench)?;
+        #[cfg(feature = "peers")]
+        {
+            self.map::<K, V, crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(bench)?;
+            self.map::<K, V, dashmap::DashMap<K, V>>(bench)?;
+            self.map::<K, V, papaya::HashMap<K, V>>(bench)?;
+        }
+        Ok(())
+    }
+}
+
+/// Measures all maps of all pairs of types, in turns.
 ///
 /// # Errors
-/// A wrong answer, with the name of what gave it.
-pub fn run(options: &TypedOptions, only: &Only) -> Outcome<Report> {
+/// If a map gives a wrong answer.
+pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
     let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
     let keys = ["entries", "keys", "values", "threads", "structure"];
-    let mut bench = TypedBench {
-        report: Report::new(title, &keys),
-        progress: Progress::new(false),
-        only,
-        size: 0,
-        threads: 0,
-        rounds: 0,
+    let (report, progress) = (Report::new(title, &keys), Progress::new(false));
+    let mut all = Reporter {
+        report,
+        progress,
+        filter,
     };
     for &size in &options.sizes {
-        bench.size = size;
-        bench.rounds = options.operations.div_ceil(size).max(1);
+        let rounds = options.operations.div_ceil(size).max(1);
         let steps = options.runs * options.threads.len();
-        bench.progress.part(&format!("{size} entries"), steps);
-        let (numbers, texts) = (Prepared::new(size), Prepared::new(size));
+        all.progress.part(&format!("{size} entries"), steps);
+        let (numbers, texts) = (&Prepared::new(size), &Prepared::new(size));
         for _ in 0..options.runs {
             for &threads in &options.threads {
-                bench.threads = threads;
-                bench.of::<_, _, Index>(&numbers)?;
-                bench.each::<u64, u64>(&numbers)?;
-                bench.each::<String, u64>(&texts)?;
-                bench.each::<u64, Order>(&numbers)?;
-                bench.progress.step();
+                let numbers = &Bench {
+                    data: numbers,
+                    threads,
+                    rounds,
+                };
+                let texts = &Bench {
+                    data: texts,
+                    threads,
+                    rounds,
+                };
+                all.map::<_, _, Index>(numbers)?;
+                all.maps::<u64, u64>(numbers)?;
+                all.maps::<String, u64>(texts)?;
+                all.maps::<u64, Order>(numbers)?;
+                all.progress.step();
             }
         }
     }
-    bench.progress.end();
-    Ok(bench.report)
+    all.progress.end();
+    Ok(all.report)
 }

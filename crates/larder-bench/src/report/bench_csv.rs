@@ -3,19 +3,19 @@
 //!
 //! The file has facts as comments (`# name: "value"`), and then a line for each operation.
 //! Operations of one unit and size make a plot, in which the places are the operations. The file
-//! has the spread of the ratios only. So the spread of Larder's figure is computed from it: the
-//! median of `ets` times the smallest and the largest ratio.
+//! only has the spread of the ratios. The spread of Larder's figure is the median of `ets` times
+//! the least and the greatest ratio.
 //!
-//! Lines without figures are sums of those that follow. They make a separate plot, the first one,
-//! which also shows the targets.
+//! Lines without figures sum up those that follow. They make the first plot, with the targets.
 
+use crate::report::lines::lines;
 use crate::report::number::short;
 use crate::result::{Better, Origin, Plot, Point, Published, Study};
 use std::collections::BTreeMap;
 
-/// What is used here of a line. Those that sum up have no figures, but for a ratio.
+/// The columns that are used here. Lines that sum up only have a ratio and a target.
 #[derive(serde::Deserialize)]
-struct BenchLine {
+struct Line {
     rows: f64,
     #[serde(rename = "type")]
     kind: String,
@@ -30,177 +30,148 @@ struct BenchLine {
     runs: Option<usize>,
 }
 
-/// A line that sums up those that follow it, and what these say of the spread.
-struct Group {
-    rows: f64,
-    title: String,
-    ratio: f64,
-    target: Option<f64>,
-    /// Natural logarithms of the least and the most ratios, added up.
-    spread: [f64; 2],
-    members: usize,
-    runs: usize,
-}
+const GLANCE: &str = "glance | In short: Larder's time or memory beside that of ets | work, names | times that of ets, log | times, less | Left of 1, Larder is quicker or smaller than ets. Geometric means of the operations of a kind; the targets are the project's own.";
 
-/// Understands the file; an error says in words why it is no such file.
+/// Parses the file.
+///
+/// # Errors
+/// If it isn't such a file.
 pub fn parse(text: &str) -> Result<Study, String> {
-    // The commit and the date have fields of their own. Other facts describe the machine.
-    let mut machine = facts(text);
+    let facts = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# ")?.split_once(": "));
+    let facts = facts.map(|(name, fact)| (name.to_string(), fact.trim_matches('"').to_string()));
+    let mut machine: BTreeMap<String, String> = facts.collect();
     let mut take = |name: &str| machine.remove(name).unwrap_or_default();
+    let settings = ["runs", "operations"].map(|name| (name.into(), take(name)));
+    let (commit, started) = (take("commit"), take("date"));
     let mut study = Study {
         study: "make-bench".into(),
         title: "Larder beside ets, operation by operation".into(),
         source: "the ets of the installed OTP: both do the same work in one node, in turns".into(),
-        settings: ["runs", "operations"]
-            .map(|name| (name.into(), take(name)))
-            .into(),
+        settings: settings.into(),
+        origin: Origin {
+            machine,
+            commit,
+            started,
+        },
         ..Study::default()
     };
-    study.origin = Origin {
-        commit: take("commit"),
-        started: take("date"),
-        machine,
-    };
-    let mut groups = Vec::new();
-    for line in crate::report::lines::lines::<BenchLine>(text)? {
-        // A line with neither figure begins a group: it sums up the lines behind it.
-        match (line.ets, line.larder, line.ratio_least, line.ratio_most) {
-            (None, ..) => groups.push(group(&line)?),
-            (Some(ets), Some(larder), Some(least), Some(most)) => {
-                let figures = (ets, larder, [least, most]);
-                add(&mut study, groups.last_mut(), &line, figures);
-            }
-            _ => return Err("figures are missing".into()),
-        }
+    let all = lines::<Line>(text)?;
+    let operations = all.iter().filter(|line| line.ets.is_some());
+    operations
+        .into_iter()
+        .try_for_each(|line| add_operation(&mut study, line))?;
+    // Each sum has the operations that follow it.
+    let is_sum = |line: &Line| line.ets.is_none();
+    let sums = (0..all.len()).filter(|&i| is_sum(&all[i]));
+    for i in sums {
+        let members = all[i + 1..].iter().take_while(|line| !is_sum(line));
+        add_sum(&mut study, &all[i], members)?;
     }
-    glance(&mut study, &groups);
+    if all.iter().any(is_sum) {
+        study.plots.insert(0, Plot::parse(GLANCE));
+    }
     Ok(study)
 }
 
-fn group(line: &BenchLine) -> Result<Group, String> {
-    let title = line.operation.as_str();
-    // The spread and the members are added when their lines are read.
-    Ok(Group {
-        rows: line.rows,
-        title: title
-            .strip_suffix(": geometric mean")
-            .unwrap_or(title)
-            .to_string(),
-        ratio: line.ratio.ok_or("a sum has no ratio")?,
-        target: line.target,
-        spread: [0.0; 2],
-        members: 0,
-        runs: 0,
-    })
-}
-
-/// The plot that comes first: each kind of work by its ratio, and the targets.
-fn glance(study: &mut Study, groups: &[Group]) {
-    const ID: &str = "glance";
-    const GLANCE: &str = "glance | In short: Larder's time or memory beside that of ets | work, names | times that of ets, log | times, less | Left of 1, Larder is quicker or smaller than ets. Geometric means of the operations of a kind; the targets are the project's own.";
-    if groups.is_empty() {
-        return;
-    }
-    study.plots.insert(0, Plot::said(GLANCE).0);
-    for group in groups {
-        let point = |series: &str, y: f64, [low, high]: [f64; 2]| Point {
-            plot: ID.into(),
-            series: series.into(),
-            x: group.title.as_str().into(),
-            y,
-            low,
-            high,
-            unit: "times".into(),
-            runs: group.runs,
-            better: Better::Less,
-        };
-        let size = short(group.rows);
-        // The mean of the ends of the spread is geometric, as that of the ratios is.
-        let spread = group
-            .spread
-            .map(|sum| (sum / group.members.max(1) as f64).exp());
-        let ours = format!("larder, {size} rows");
-        study.points.push(point(&ours, group.ratio, spread));
-        // The line of `ets` is at 1, once for each kind of work.
-        let there =
-            |p: &Point| p.plot == ID && p.series == "ets" && p.x == group.title.as_str().into();
-        if !study.points.iter().any(there) {
-            study.points.push(point("ets", 1.0, [1.0; 2]));
-        }
-        if let Some(target) = group.target {
-            study.published.push(Published {
-                plot: ID.into(),
-                series: format!("target, {size} rows"),
-                x: group.title.as_str().into(),
-                value: target,
-                unit: "times".into(),
-                source: "the project's targets".into(),
-            });
-        }
+fn point(plot: &str, series: &str, x: &str, figure: [f64; 3], unit: &str, runs: usize) -> Point {
+    let [plot, series, unit] = [plot, series, unit].map(String::from);
+    let ([y, low, high], x, better) = (figure, x.into(), Better::Less);
+    Point {
+        plot,
+        series,
+        x,
+        y,
+        low,
+        high,
+        unit,
+        runs,
+        better,
     }
 }
 
-fn facts(text: &str) -> BTreeMap<String, String> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("# "));
-    let facts = lines.filter_map(|line| line.split_once(": "));
-    facts
-        .map(|(name, fact)| (name.to_string(), fact.trim_matches('"').to_string()))
-        .collect()
-}
-
-/// A line with the figures of one operation.
-fn add(
-    study: &mut Study,
-    group: Option<&mut Group>,
-    line: &BenchLine,
-    (ets, larder, ratios): (f64, f64, [f64; 2]),
-) {
-    let unit = line.unit.as_str();
-    // A plot for each unit and size, since only such figures can be compared.
-    let id = format!("{unit}-{}", line.rows);
+fn add_operation(study: &mut Study, line: &Line) -> Result<(), String> {
+    let (Some(ets), Some(larder), Some(least), Some(most)) =
+        (line.ets, line.larder, line.ratio_least, line.ratio_most)
+    else {
+        return Err("figures are missing".into());
+    };
+    // Only figures of one unit and size are compared.
+    let (unit, rows) = (&*line.unit, line.rows);
+    let id = format!("{unit}-{rows}");
     if study.plots.iter().all(|plot| plot.id != id) {
-        study.plots.push(plot(&id, line.rows, unit));
+        let (title, y_label) = match unit {
+            "ns" => ("Time of an operation", "nanoseconds an operation"),
+            "bytes" => ("Memory of a row", "resident bytes a row"),
+            other => (other, other),
+        };
+        let note = "Larder's spread is that of the paired ratios, around the median of ets.";
+        let title = format!("{title}, {} rows", short(rows));
+        let plot =
+            format!("{id} | {title} | operation, names | {y_label}, log | {unit}, less | {note}");
+        study.plots.push(Plot::parse(&plot));
     }
     let x = format!("{}: {}", line.kind, line.operation);
     let runs = line.runs.unwrap_or(0);
-    // The file has the spread of the ratios. Multiply it with the median of `ets`.
-    let spread = ratios.map(|ratio| ratio * ets);
-    if let Some(group) = group {
-        group.members += 1;
-        group.runs = group.runs.max(runs);
-        // Logarithms are added for the geometric mean.
-        for (sum, ratio) in group.spread.iter_mut().zip(ratios) {
-            *sum += ratio.ln();
-        }
-    }
-    for (series, y, [low, high]) in [("ets", ets, [ets; 2]), ("larder", larder, spread)] {
-        study.points.push(Point {
-            plot: id.clone(),
-            series: series.into(),
-            x: x.as_str().into(),
-            y,
-            low,
-            high,
-            unit: unit.into(),
-            runs,
-            better: Better::Less,
-        });
-    }
+    let spread = [larder, least * ets, most * ets];
+    study
+        .points
+        .push(point(&id, "ets", &x, [ets; 3], unit, runs));
+    study
+        .points
+        .push(point(&id, "larder", &x, spread, unit, runs));
+    Ok(())
 }
 
-fn plot(id: &str, rows: f64, unit: &str) -> Plot {
-    let (title, y_label) = match unit {
-        "ns" => ("Time of an operation", "nanoseconds an operation"),
-        "bytes" => ("Memory of a row", "resident bytes a row"),
-        other => (other, other),
+fn add_sum<'a>(
+    study: &mut Study,
+    sum: &Line,
+    members: impl Iterator<Item = &'a Line> + Clone,
+) -> Result<(), String> {
+    let ratio = sum.ratio.ok_or("a sum has no ratio")?;
+    let x = sum
+        .operation
+        .strip_suffix(": geometric mean")
+        .unwrap_or(&sum.operation);
+    // The ends of the spread are geometric means, as the ratio is.
+    let mean = |ratio: fn(&Line) -> Option<f64>| {
+        let logs = members.clone().filter_map(ratio).map(f64::ln);
+        (logs.sum::<f64>() / members.clone().count().max(1) as f64).exp()
     };
-    let title = format!("{title}, {} rows", short(rows));
-    let note = "Larder's spread is that of the paired ratios, around the median of ets.";
-    // A plot is described by one line, as in the studies.
-    Plot::said(&format!(
-        "{id} | {title} | operation, names | {y_label}, log | {unit}, less | {note}"
-    ))
-    .0
+    let figure = [
+        ratio,
+        mean(|line| line.ratio_least),
+        mean(|line| line.ratio_most),
+    ];
+    let runs = members
+        .clone()
+        .filter_map(|line| line.runs)
+        .max()
+        .unwrap_or(0);
+    let size = short(sum.rows);
+    let ours = format!("larder, {size} rows");
+    study
+        .points
+        .push(point("glance", &ours, x, figure, "times", runs));
+    // The line of `ets` has each kind of work once.
+    let ets = point("glance", "ets", x, [1.0; 3], "times", runs);
+    if !study
+        .points
+        .iter()
+        .any(|p| p.plot == ets.plot && p.series == ets.series && p.x == ets.x)
+    {
+        study.points.push(ets);
+    }
+    study.published.extend(sum.target.map(|value| Published {
+        plot: "glance".into(),
+        series: format!("target, {size} rows"),
+        x: x.into(),
+        value,
+        unit: "times".into(),
+        source: "the project's targets".into(),
+    }));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -215,33 +186,28 @@ mod tests {
     fn a_file_of_make_bench_is_a_study() {
         let study = parse(FILE).expect("such a file");
         assert_eq!(
-            (
-                study.origin.commit.as_str(),
-                study.origin.machine["otp"].as_str()
-            ),
+            (&*study.origin.commit, &*study.origin.machine["otp"]),
             ("abc", "25")
         );
-        assert_eq!((study.plots.len(), study.points.len()), (2, 4));
-        let larder = &study.points[1];
+        let ids: Vec<_> = study.plots.iter().map(|plot| &*plot.id).collect();
+        assert_eq!(ids, ["glance", "ns-1000"]);
+        let (x, unit) = ("set: insert, in order", "ns");
         assert_eq!(
-            (larder.y, larder.low, larder.high, larder.runs),
-            (500.0, 450.0, 550.0, 5)
+            study.points[0],
+            point("ns-1000", "ets", x, [200.0; 3], unit, 5)
         );
-        assert_eq!(larder.x, "set: insert, in order".into());
-        let short = &study.points[2];
+        let larder = [500.0, 450.0, 550.0];
         assert_eq!(
-            (study.plots[0].id.as_str(), short.plot.as_str()),
-            ("glance", "glance")
+            study.points[1],
+            point("ns-1000", "larder", x, larder, unit, 5)
         );
+        let sum = &study.points[2];
+        assert_eq!((&*sum.series, &sum.x), ("larder, 1 k rows", &"set".into()));
+        assert_eq!((sum.y, sum.runs), (2.3, 5));
+        assert!((sum.low - 2.25).abs() < 1e-9 && (sum.high - 2.75).abs() < 1e-9);
         assert_eq!(
-            (short.series.as_str(), &short.x),
-            ("larder, 1 k rows", &"set".into())
-        );
-        assert_eq!((short.y, short.runs), (2.3, 5));
-        assert!((short.low - 2.25).abs() < 1e-9 && (short.high - 2.75).abs() < 1e-9);
-        assert_eq!(
-            (study.points[3].series.as_str(), study.points[3].y),
-            ("ets", 1.0)
+            study.points[3],
+            point("glance", "ets", "set", [1.0; 3], "times", 5)
         );
         assert_eq!(study.published[0].value, 0.9);
     }

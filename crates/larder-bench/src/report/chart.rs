@@ -1,83 +1,70 @@
 //! A plot with all that is drawn in it: the points of a study, the published figures, and the
 //! points of another run.
 
+use crate::report::number::{figure, short};
 use crate::report::read::Findings;
 use crate::report::style::{Style, Styles};
 use crate::result::{Better, Plot, Scale, Study, X};
 use crate::stats::sorted;
 use serde::Serialize;
 
-/// One plot, ready to be drawn. Its script gets it as JSON.
+/// A plot, ready to be drawn. The script of the page gets it as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chart {
-    /// The study's name.
     #[serde(skip)]
     pub study: String,
-    /// The plot's id in the study.
+    /// The id of the plot in its study. The id in `plot` is unique in the report: it names the
+    /// element of the page and the file.
     #[serde(skip)]
-    pub of: String,
-    /// What it shows. Its id here is that of the page's element and of the file: different in each
-    /// chart.
+    pub id_in_study: String,
     #[serde(flatten)]
     pub plot: Plot,
-    /// The unit of y.
     pub unit: String,
-    /// Which way is better; nothing if the plot has published figures alone.
+    /// `None` if the plot only has published figures.
     pub better: Option<Better>,
-    /// The names on the x axis, if it is one of names: then x counts them.
+    /// The names on the x axis, whose positions are the x of the points. Empty on other axes.
     pub names: Vec<String>,
-    /// What is drawn.
     pub series: Vec<Series>,
 }
 
-/// Where a series is from.
+/// Where a series comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum From {
-    /// This run.
+pub enum Source {
     Run,
-    /// A paper.
     Published,
-    /// The run that this one is compared with.
+    /// The run that is compared with this one.
     Other,
 }
 
-/// The figures of one name.
+/// The figures of a structure, in the order of x.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
-    /// Its name.
     pub name: String,
-    /// Where it is from.
-    pub from: From,
-    /// How it looks.
+    pub from: Source,
     pub style: Style,
-    /// The figures, by x.
     pub points: Vec<Spot>,
 }
 
-/// One figure.
+/// The median of some runs, the least and the most. Published figures have 0 runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spot {
-    /// Where.
     pub x: f64,
-    /// The median.
     pub y: f64,
-    /// The least run.
     pub low: f64,
-    /// The most.
     pub high: f64,
-    /// How many runs; 0 if a paper says it.
     pub runs: usize,
 }
 
 impl Series {
-    /// What a legend calls it.
+    /// The name in legends.
     pub fn label(&self) -> String {
-        match self.from {
-            From::Run => self.name.clone(),
-            From::Published => format!("{} (published)", self.name),
-            From::Other => format!("{} (other run)", self.name),
-        }
+        let source = match self.from {
+            Source::Run => "",
+            Source::Published => " (published)",
+            Source::Other => " (other run)",
+        };
+        format!("{}{source}", self.name)
     }
 
     /// The figure at a place.
@@ -86,59 +73,110 @@ impl Series {
     }
 }
 
+/// The different places of series, in order.
+pub fn places<'a>(series: impl Iterator<Item = &'a Series>) -> Vec<f64> {
+    let mut all = sorted(series.flat_map(|one| one.points.iter().map(|spot| spot.x)));
+    all.dedup();
+    all
+}
+
 impl Chart {
-    /// The series of this run.
-    pub fn measured(&self) -> impl Iterator<Item = &Series> {
-        self.series.iter().filter(|one| one.from == From::Run)
+    /// The series of a source.
+    pub fn of(&self, source: Source) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(move |one| one.from == source)
     }
 
-    /// Those that are drawn at first: what another run measured, when the reader asks for it.
+    /// The series that are drawn at first. The script adds those of the other run on demand.
     pub fn shown(&self) -> Vec<&Series> {
-        // The page's script adds the other run.
-        let shown = self.series.iter().filter(|one| one.from != From::Other);
+        let shown = self.series.iter().filter(|one| one.from != Source::Other);
         shown.collect()
     }
 
-    /// The published ones.
-    pub fn published(&self) -> impl Iterator<Item = &Series> {
-        self.series.iter().filter(|one| one.from == From::Published)
-    }
-
-    /// Every x of the series given, in order.
-    pub fn places<'a>(&self, series: impl Iterator<Item = &'a Series>) -> Vec<f64> {
-        // Equal places are neighbours in the sorted list.
-        let mut all = sorted(series.flat_map(|one| one.points.iter().map(|spot| spot.x)));
-        all.dedup();
-        all
-    }
-
-    /// What a table calls a place.
+    /// A place as text: a name, or a number for a table or a heading.
     pub fn place(&self, x: f64) -> String {
-        match self.names.get(x as usize) {
-            Some(name) if self.plot.x_scale == Scale::Names => name.clone(),
-            _ => crate::report::number::figure(x),
-        }
+        self.name(x).unwrap_or_else(|| figure(x))
+    }
+    pub fn heading(&self, x: f64) -> String {
+        self.name(x).unwrap_or_else(|| short(x))
+    }
+    fn name(&self, x: f64) -> Option<String> {
+        let names = self.plot.x_scale == Scale::Names;
+        names.then(|| self.names.get(x as usize).cloned())?
     }
 
-    /// How many figures a logarithmic axis has no place for.
+    /// The number of figures that a logarithmic axis doesn't have.
     pub fn off_the_log(&self) -> usize {
         let spots = self.series.iter().flat_map(|one| &one.points);
         spots.filter(|spot| spot.y <= 0.0).count()
     }
+
+    /// Adds a figure (median, least, most) to the series of a name and a source.
+    fn add(
+        &mut self,
+        (name, from): (&str, Source),
+        x: &X,
+        figure: [f64; 3],
+        runs: usize,
+        styles: &Styles,
+    ) {
+        let text = x.to_string();
+        let number = match (self.plot.x_scale, x) {
+            (Scale::Names, _) => None,
+            (_, X::Number(number)) => Some(*number),
+            (_, X::Name(name)) => name.parse().ok(),
+        };
+        // A name gets its position in the order of appearance.
+        let names = &mut self.names;
+        let x = number.unwrap_or_else(|| {
+            let known = names.iter().position(|known| *known == text);
+            known.unwrap_or_else(|| {
+                names.push(text);
+                names.len() - 1
+            }) as f64
+        });
+        let [y, low, high] = figure;
+        let spot = Spot {
+            x,
+            y,
+            low,
+            high,
+            runs,
+        };
+        let known = |one: &&mut Series| one.from == from && one.name == name;
+        match self.series.iter_mut().find(known) {
+            Some(series) => series.points.push(spot),
+            None => {
+                let (name, style, points) = (name.to_string(), styles.get(name), vec![spot]);
+                self.series.push(Series {
+                    name,
+                    from,
+                    style,
+                    points,
+                });
+            }
+        }
+    }
+
+    fn add_points(&mut self, study: &Study, from: Source, styles: &Styles) {
+        let id = self.id_in_study.clone();
+        for p in study.points.iter().filter(|p| p.plot == id) {
+            // The ends that are computed from the ratios of `bench.csv` must contain the median.
+            let figure = [p.y, p.low.min(p.y), p.high.max(p.y)];
+            self.add((&p.series, from), &p.x, figure, p.runs, styles);
+        }
+    }
 }
 
-/// The charts of all studies, in their order. Published figures and the other run's points stand
-/// with ours of the same plot.
+/// The charts of all studies, with the published figures and the points of the other run.
 pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
     let both: Vec<_> = std::iter::once(here).chain(there).collect();
-    // Styles are chosen for all plots together, so that a series looks the same in each of them.
-    let styles = Styles::of(&both);
+    // A series looks the same in all charts.
+    let styles = Styles::new(&both);
     let mut charts: Vec<Chart> = Vec::new();
     for study in &here.studies {
-        let other = there.and_then(|found| found.studies.iter().find(|s| s.study == study.study));
+        let other = there.and_then(|there| there.study(&study.study));
         for plot in &study.plots {
-            let mut chart = one(study, other, plot, &styles);
-            // Two plots may have one name. Make it unique, since files and links are named by it.
+            let mut chart = chart(study, other, plot, &styles);
             while charts.iter().any(|before| before.plot.id == chart.plot.id) {
                 chart.plot.id.push('-');
             }
@@ -148,112 +186,40 @@ pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
     charts
 }
 
-fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Chart {
-    // The unit is that of the points, or of the published figures if nothing was measured.
-    let first = study.points.iter().find(|point| point.plot == plot.id);
-    let figures = study.published.iter().find(|figure| figure.plot == plot.id);
+fn chart(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Chart {
+    let first = study.points.iter().find(|p| p.plot == plot.id);
+    let published = || study.published.iter().filter(|p| p.plot == plot.id);
     let unit = first
-        .map(|point| &point.unit)
-        .or(figures.map(|figure| &figure.unit));
+        .map(|p| &p.unit)
+        .or(published().next().map(|p| &p.unit));
+    let id = file_name(&format!("{}-{}", study.study, plot.id));
     let mut chart = Chart {
         study: study.study.clone(),
-        of: plot.id.clone(),
-        plot: Plot {
-            id: file_name(&format!("{}-{}", study.study, plot.id)),
-            ..plot.clone()
-        },
+        id_in_study: plot.id.clone(),
+        plot: Plot { id, ..plot.clone() },
         unit: unit.cloned().unwrap_or_default(),
-        better: first.map(|point| point.better),
+        better: first.map(|p| p.better),
         names: Vec::new(),
         series: Vec::new(),
     };
-    add_points(&mut chart, study, From::Run, styles);
-    for figure in study.published.iter().filter(|f| f.plot == plot.id) {
-        // A published figure has no spread.
-        let spot = [figure.value; 3];
-        let name = (figure.series.as_str(), From::Published);
-        add(&mut chart, name, &figure.x, spot, 0, styles);
+    chart.add_points(study, Source::Run, styles);
+    for p in published() {
+        let series = (&*p.series, Source::Published);
+        chart.add(series, &p.x, [p.value; 3], 0, styles);
     }
-    if let Some(other) = other {
-        add_points(&mut chart, other, From::Other, styles);
-    }
-    // Lines are drawn from left to right.
+    other
+        .into_iter()
+        .for_each(|other| chart.add_points(other, Source::Other, styles));
     for series in &mut chart.series {
         series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     chart
 }
 
-fn add_points(chart: &mut Chart, study: &Study, from: From, styles: &Styles) {
-    let of = chart.of.clone();
-    for point in study.points.iter().filter(|point| point.plot == of) {
-        // The bar must contain the point. In `bench.csv` its ends are computed from ratios.
-        let (low, high) = (point.low.min(point.y), point.high.max(point.y));
-        let (name, spot) = ((point.series.as_str(), from), [point.y, low, high]);
-        add(chart, name, &point.x, spot, point.runs, styles);
-    }
-}
-
-/// Adds the figure (median, least and most) of some runs to the series of this name.
-fn add(
-    chart: &mut Chart,
-    (name, from): (&str, From),
-    x: &X,
-    [y, low, high]: [f64; 3],
-    runs: usize,
-    styles: &Styles,
-) {
-    // Numbers keep their value. On an axis of names, a place is the number of its name.
-    let x = match x {
-        X::Number(number) if chart.plot.x_scale != Scale::Names => *number,
-        place => named(&mut chart.names, &place.to_string(), chart.plot.x_scale),
-    };
-    let spot = Spot {
-        x,
-        y,
-        low,
-        high,
-        runs,
-    };
-    // A series is known by its name and by where it comes from.
-    let known = |one: &&mut Series| one.from == from && one.name == name;
-    match chart.series.iter_mut().find(known) {
-        Some(series) => series.points.push(spot),
-        None => chart.series.push(Series {
-            name: name.to_string(),
-            from,
-            style: styles.get(name),
-            points: vec![spot],
-        }),
-    }
-}
-
-/// The number of a name. On an axis of numbers, a text that is a number has that number.
-fn named(names: &mut Vec<String>, name: &str, scale: Scale) -> f64 {
-    if scale != Scale::Names {
-        if let Ok(number) = name.parse() {
-            return number;
-        }
-    }
-    // Names are numbered as they appear.
-    match names.iter().position(|known| known == name) {
-        Some(at) => at as f64,
-        None => {
-            names.push(name.to_string());
-            (names.len() - 1) as f64
-        }
-    }
-}
-
-/// Lower-case letters, digits and hyphens alone.
+/// Replaces everything but letters and digits by single hyphens.
 pub fn file_name(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.to_lowercase().chars() {
-        if c.is_ascii_alphanumeric() {
-            out.push(c);
-        } else if !out.ends_with('-') {
-            out.push('-');
-        }
-    }
-    out.trim_matches('-').to_string()
+    let text = text.to_lowercase();
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-")
 }

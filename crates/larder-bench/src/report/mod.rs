@@ -1,22 +1,22 @@
-//! What the studies found, as one HTML page that needs nothing else, and as SVG files. Nothing is
-//! measured here.
+//! The results as one HTML page that needs nothing else, and as SVG files. Nothing is measured
+//! here.
 //!
 //! ```text
-//!  DIR/*.json ─┐                   ┌─ page     the page; parts: summary, study, versus, tables
-//!  DIR/*.csv  ─┴─ read ── chart ───┤
-//!                  │       │       └─ svg      one plot;  scale: where things lie on it
+//!  DIR/*.json ─┐                   ┌─ page     the page; parts: summary, study, versus, tables,
+//!  DIR/*.csv  ─┴─ read ── chart ───┤           wide, tree
+//!                  │       │       └─ svg      one plot; scale: where things lie on it
 //!               result   verdict
 //!
 //!  *.csv ── figures ── tables in Markdown pages
-//!                        tree (the animation)
 //! ```
 //!
 //! The page's script (`assets/`) draws the same plots again, with the same shapes and colours, when
 //! a reader changes something. Without a script the page still has every plot, table and verdict.
 //!
-//! Why plots are drawn here and not by a plotting crate: each must follow the reader's dark or
-//! light scheme, be told apart without colours, carry its figures for the script, and be the same
-//! in the page and in its file. Markup of any kind goes through `maud`, which escapes all text.
+//! A plotting crate doesn't fit: plots must follow the reader's dark or light scheme, be told apart
+//! without colours, carry their figures for the script, and be the same in the page and in their
+//! files. `plotters` writes fixed colours into each element. Markup of any kind goes through
+//! `maud`, which escapes all text.
 
 mod bench_csv;
 mod chart;
@@ -44,73 +44,82 @@ pub use read::Findings;
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder could not be read or written.
     #[error("{0}: {1}")]
     Io(PathBuf, #[source] std::io::Error),
     /// A file is not what its name says.
     #[error("{0} is no study's result: {1}")]
     Form(PathBuf, String),
-    /// Two studies of one name, which would be drawn over each other.
+    /// Two files have results of one study.
     #[error("{0} and another file are both of the study {1}")]
     Twice(PathBuf, String),
     /// A table of a page can't be made.
     #[error("{0}: figures {1}")]
     Figures(PathBuf, String),
-    /// The folder has nothing to tell.
+    /// The folder has no results.
     #[error("{0} has no study's result (*.json, bench.csv of `make bench` or wide.csv of `make bench-wide`)")]
     Nothing(PathBuf),
 }
 
-/// What was written.
+/// The page and the plots that were written, and the number of studies.
 #[derive(Debug)]
 pub struct Written {
-    /// The page.
     pub page: PathBuf,
-    /// The plots, one file each.
     pub plots: Vec<PathBuf>,
-    /// How many studies it tells of.
     pub studies: usize,
 }
 
-/// Reads the results in `folder` (and those in `against`, to compare with), and writes the page to
-/// `out` and its plots to the folder `NAME-plots` beside it, where `NAME.html` is the page.
+/// Reads the results in `folder` (and those in `against`, to compare with). Writes the page to
+/// `out`, and its plots to the folder `NAME-plots` beside it, where `NAME.html` is the page.
 ///
 /// # Errors
-/// [`Error`]. A file that is no result is an error, not skipped: a report must not be silent about
-/// what it could not read.
-///
-/// # Complexity
-/// Linear in the results.
+/// [`Error`]. A file that can't be read is an error: a report must not be silent about it.
 pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Written, Error> {
     let here = Findings::read(folder)?;
     let there = against.map(Findings::read).transpose()?;
-    // The charts are made once. The page, the summary and the files draw the same ones.
     let charts = chart::all(&here, there.as_ref());
-    // The page is made completely before anything is written.
+    // The page is complete before anything is written.
     let html = page::page(&here, there.as_ref(), &charts);
-    make_folder(out.parent())?;
     save(out, &html)?;
-    let plots = write_plots(&here, &charts, out)?;
+    let mut name = out.file_stem().unwrap_or_default().to_os_string();
+    name.push("-plots");
+    let folder = out.with_file_name(name);
+    let mut plots = Vec::new();
+    let tree = here
+        .tree
+        .iter()
+        .map(|tree| ("catree-adapting", tree::file(tree)));
+    let files = charts
+        .iter()
+        .map(|chart| (&*chart.plot.id, svg::file(chart)));
+    for (id, text) in files.chain(tree) {
+        let path = folder.join(format!("{id}.svg"));
+        save(&path, &text)?;
+        plots.push(path);
+    }
+    let (page, studies) = (out.to_path_buf(), here.studies.len());
     Ok(Written {
-        page: out.to_path_buf(),
+        page,
         plots,
-        studies: here.studies.len(),
+        studies,
     })
 }
 
-/// Like [`write()`], and prints where the page and the plots are.
+/// Calls [`write()`], and prints where the page and the plots are.
 ///
 /// # Errors
 /// [`Error`].
 pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Result<(), Error> {
-    let written = write(folder, against, out)?;
+    let Written {
+        page,
+        plots,
+        studies,
+    } = write(folder, against, out)?;
     println!(
-        "{}: {} studies, {} plots",
-        written.page.display(),
-        written.studies,
-        written.plots.len()
+        "{}: {studies} studies, {} plots",
+        page.display(),
+        plots.len()
     );
-    if let Some(folder) = written.plots.first().and_then(|plot| plot.parent()) {
+    if let Some(folder) = plots.first().and_then(|plot| plot.parent()) {
         println!("{}: the plots, an SVG file each", folder.display());
     }
     Ok(())
@@ -119,7 +128,7 @@ pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Result<(), Err
 /// Writes the tables of a Markdown page anew from the CSVs of a folder.
 ///
 /// # Errors
-/// [`Error`]; the page is then as it was.
+/// [`Error`]. The page is then as it was.
 pub fn write_figures(page: &Path, folder: &Path) -> Result<(), Error> {
     save(page, &fill(page, folder)?)?;
     println!(
@@ -130,39 +139,12 @@ pub fn write_figures(page: &Path, folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn write_plots(
-    here: &Findings,
-    charts: &[chart::Chart],
-    out: &Path,
-) -> Result<Vec<PathBuf>, Error> {
-    // The folder has the name of the page, so that two pages in one folder don't mix.
-    let mut name = out.file_stem().unwrap_or_default().to_os_string();
-    name.push("-plots");
-    let folder = out.with_file_name(name);
-    make_folder(Some(&folder))?;
-    let files = charts
-        .iter()
-        .map(|chart| (chart.plot.id.as_str(), svg::file(chart)));
-    let files = files.chain(
-        here.tree
-            .iter()
-            .map(|tree| ("catree-adapting", tree::file(tree))),
-    );
-    files
-        .map(|(id, text)| {
-            let path = folder.join(format!("{id}.svg"));
-            save(&path, &text).map(|()| path)
-        })
-        .collect()
-}
-
-fn make_folder(folder: Option<&Path>) -> Result<(), Error> {
-    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), |folder| {
-        std::fs::create_dir_all(folder).map_err(|error| Error::Io(folder.to_path_buf(), error))
-    })
-}
-
+/// Writes a file, and the folder in which it is.
 fn save(path: &Path, text: &str) -> Result<(), Error> {
-    std::fs::write(path, text).map_err(|error| Error::Io(path.to_path_buf(), error))
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let created = folder.map_or(Ok(()), std::fs::create_dir_all);
+    let written = created.and_then(|()| std::fs::write(path, text));
+    written.map_err(|error| Error::Io(path.to_path_buf(), error))
 }

@@ -1,9 +1,10 @@
-//! The whole page. It is one file, which needs no other.
+//! The page, one file that needs no other.
 
 use crate::report::chart::Chart;
 use crate::report::read::Findings;
 use crate::report::style::{DASHES, MARKERS};
 use crate::report::{study, summary, svg, tree, versus, wide};
+use crate::result::Study;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 const SHEET: &str = include_str!("../../assets/page.css");
@@ -13,7 +14,7 @@ const SCRIPTS: [&str; 3] = [
     include_str!("../../assets/page.js"),
 ];
 
-/// The page of these findings.
+/// The page of these results.
 pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> String {
     let title = "Larder: the studies, re-run";
     html! {
@@ -27,7 +28,7 @@ pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Stri
             }
             body {
                 a.skip href="#summary" { "To the summary" }
-                header { h1 { (title) } (line(here)) (intro()) (contents(here, there, charts)) }
+                header { h1 { (title) } (origin(here)) (introduction()) (contents(here, there, charts)) }
                 main {
                     (summary::summary(here, charts))
                     @if let Some(there) = there { (versus::section(here, there, charts)) }
@@ -46,24 +47,24 @@ pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Stri
     .into_string()
 }
 
-fn line(here: &Findings) -> Markup {
-    // Studies of one folder mostly agree. Name each fact once.
-    let facts = |fact: &dyn Fn(&crate::result::Study) -> Option<String>| {
-        let mut all: Vec<String> = here.studies.iter().filter_map(fact).collect();
+/// The machines and the commits of the studies. Each stands there once.
+fn origin(here: &Findings) -> Markup {
+    let facts = |fact: fn(&Study) -> Option<&String>| {
+        let mut all: Vec<&str> = here.studies.iter().filter_map(fact).map(|s| &**s).collect();
         all.sort();
         all.dedup();
         all.join(", ")
     };
-    let commits = facts(&|study| Some(study.origin.commit.clone()).filter(|c| !c.is_empty()));
-    let machines = facts(&|study| study.origin.machine.get("processor").cloned());
-    let cores = facts(&|study| study.origin.machine.get("cores").cloned());
+    let commits = facts(|study| Some(&study.origin.commit).filter(|c| !c.is_empty()));
+    let machines = facts(|study| study.origin.machine.get("processor"));
+    let cores = facts(|study| study.origin.machine.get("cores"));
     html! { p.where {
         @if !machines.is_empty() { (machines) } @if !cores.is_empty() { ", " (cores) " cores" } @if !commits.is_empty() { " · commit " code { (commits) } }
     } }
 }
 
-/// For who has never seen the page.
-fn intro() -> Markup {
+/// For readers who have never seen the page.
+fn introduction() -> Markup {
     html! {
         p { "Larder is a library of in-memory tables, made to take the place of ETS, the table store of Erlang ("
             code { "ets" } "). Here it does the work of published studies beside " code { "ets" }
@@ -90,8 +91,8 @@ fn contents(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Mark
     }
 }
 
-/// Data for the scripts. No text in it can end the element: every `<` is written as an escape.
-fn data(id: &str, what: &impl serde::Serialize) -> Markup {
-    let text = serde_json::to_string(what).expect("plain data is always JSON");
+/// Data for the scripts. Escaping every `<` keeps texts from ending the element.
+fn data(id: &str, value: &impl serde::Serialize) -> Markup {
+    let text = serde_json::to_string(value).expect("plain data is always JSON");
     html! { script type="application/json" id=(id) { (PreEscaped(text.replace('<', "\\u003c"))) } }
 }

@@ -1,13 +1,13 @@
-//! The style of a series: a colour, a marker and a dash. It can be recognized without colours, and
-//! is the same in every plot.
+//! The style of a series: a colour, a dash and a marker. Series can be told apart without colours,
+//! and look the same in every plot.
 
 use crate::report::read::Findings;
 use crate::stats::distinct;
 use serde::Serialize;
 
-/// How many colours there are (`.c0` and so on in the style sheets).
-pub const COLOURS: usize = 8;
-/// Dashes of lines; the first is none.
+/// The number of colours (`.c0` and so on in the style sheets).
+const COLOURS: usize = 8;
+/// Dashes of lines. The first one is a solid line.
 pub const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "14 4"];
 /// Markers, around the origin.
 pub const MARKERS: [&str; 9] = [
@@ -22,61 +22,55 @@ pub const MARKERS: [&str; 9] = [
     "M-5,-2.2h10v4.4h-10Z",
 ];
 
-/// How one series looks.
+/// The look of a series, by numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Style {
-    /// The colour's number.
     pub colour: usize,
-    /// The dash's number.
     pub dash: usize,
-    /// The marker's number.
     pub marker: usize,
-    /// Whether it is Larder's own default: then it is drawn bolder, its markers filled.
+    /// Larder's default is drawn bold, with filled markers.
     pub ours: bool,
 }
 
-/// Whether a series is what Larder gives who asks for nothing special; the structures of the
-/// studies (`larder set, btree`) are Larder's, too, but are there to be compared with.
+/// Whether a series is Larder's default. The structures of the studies (`larder set, btree`) are
+/// there to be compared with.
 pub fn ours(name: &str) -> bool {
     let name = name.to_lowercase();
     let structure = ["larder set, ", "larder ordered_set, "];
-    let asked = structure.iter().any(|start| name.starts_with(start));
-    (name.starts_with("larder") && !asked) || name.starts_with("default")
+    let structure = structure.iter().any(|start| name.starts_with(start));
+    (name.starts_with("larder") && !structure) || name.starts_with("default")
 }
 
-/// The series of a report, in the order in which they are first met.
+/// The names of all series of a report. Their positions decide the styles.
 #[derive(Debug)]
 pub struct Styles(Vec<String>);
 
 impl Styles {
-    /// Of all the series that there are.
-    pub fn of(found: &[&Findings]) -> Styles {
+    pub fn new(found: &[&Findings]) -> Styles {
         let studies = found.iter().flat_map(|findings| &findings.studies);
         let mut names = distinct(studies.flat_map(|study| {
             let points = study.points.iter().map(|point| &point.series);
             points.chain(study.published.iter().map(|figure| &figure.series))
         }));
-        // Ours first. So a new peer changes no style of ours.
+        // Ours come first, so a new peer doesn't change them.
         names.sort_by_key(|name| !ours(name));
         Styles(names.into_iter().cloned().collect())
     }
 
-    /// How the series looks.
     pub fn get(&self, name: &str) -> Style {
-        // The place in the list of all series decides everything, so it is the same in each plot.
-        let at = self.0.iter().position(|of| of == name).unwrap_or(0);
-        let first_other = self.0.iter().take_while(|name| ours(name)).count();
+        let at = self.0.iter().position(|known| known == name).unwrap_or(0);
+        let others = self.0.iter().take_while(|name| ours(name)).count();
         let ours = ours(name);
+        // Ours begin with the solid line, the others with the first dashed one. The numbers of
+        // colours, dashes and markers are coprime, so combinations repeat late.
+        let dash = if ours {
+            at
+        } else {
+            at.saturating_sub(others) + 1
+        };
         Style {
-            // The numbers of colours, dashes and markers have no common divisor. So their
-            // combinations repeat only after all of them were used.
             colour: at % COLOURS,
-            // Ours begin with the solid line. The others begin with the first dashed one.
-            dash: if ours {
-                at % DASHES.len()
-            } else {
-                (at - first_other.min(at) + 1) % DASHES.len()
-            },
+            dash: dash % DASHES.len(),
             marker: at % MARKERS.len(),
             ours,
         }
@@ -88,22 +82,15 @@ mod tests {
     use super::ours;
 
     #[test]
-    fn the_default_is_ours_and_a_structure_is_not() {
-        for name in [
-            "larder set",
-            "default ordered_set",
-            "larder hash",
-            "larder, 1 k rows",
-        ] {
-            assert!(ours(name), "{name}");
-        }
-        for name in [
+    fn only_defaults_are_ours() {
+        let defaults = ["larder set", "default ordered_set", "larder, 1 k rows"];
+        assert!(defaults.into_iter().all(ours));
+        let others = [
             "larder set, btree",
             "larder ordered_set, lfcatree",
             "ets set",
             "judysl",
-        ] {
-            assert!(!ours(name), "{name}");
-        }
+        ];
+        assert!(!others.into_iter().any(ours));
     }
 }

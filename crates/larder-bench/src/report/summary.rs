@@ -1,23 +1,33 @@
 //! The summary: a line for each plot, with Larder and the best of the others. Losses are shown like
 //! wins.
 
-use crate::report::chart::Chart;
+use crate::report::chart::{Chart, Source};
 use crate::report::number::times;
 use crate::report::read::Findings;
-use crate::report::study::has_ours;
+use crate::report::study::anchor;
 use crate::report::tables::table;
-use crate::report::verdict::{wins, Standing, Sure};
+use crate::report::verdict::{wins, Certainty, Standing};
 use crate::result::Study;
-use crate::stats::ends;
+use crate::stats::{distinct, ends};
 use maud::{html, Markup};
 
-/// The whole summary.
+/// The summary of all studies.
 pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
     let all = Standing::of(charts);
     let of = |study: &Study| -> Vec<&Chart> {
         let of = charts.iter().filter(|chart| chart.study == study.study);
         of.collect()
     };
+    let line = |study: &Study| {
+        let mine = of(study);
+        let all = Standing::of(mine.iter().copied());
+        html! { tr {
+            th scope="row" { a href=(format!("#{}", anchor(study))) { (study.title) } }
+            td { (mine.len()) } td { (all.won) } td { (all.open) } td { (all.lost) }
+            td.text { @if all.places() > 0 { (bar(&all)) } }
+        } }
+    };
+    let headings = ["study:", "plots", "better", "open", "worse", "Larder:"];
     html! {
         section #summary {
             h2 { "Who wins where" }
@@ -28,7 +38,7 @@ pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
             }
             p { "Blue is better, orange is worse, hatched thinly is open. A difference is " em { "within the noise" } " when the spreads of the runs, from the least to the most, overlap. Where a figure has a single run nobody can tell; both count as " em { "open" } ". "
                 "“× as good” is Larder's figure beside that of the best other of all that are in the plot: above 1 Larder is better, below 1 it is worse, from its worst place to its best." }
-            (overview(found, &of))
+            (table("Larder's default beside the best other, by study", headings, found.studies.iter().map(line)))
             @for study in &found.studies {
                 @let mine = of(study);
                 @if !mine.is_empty() {
@@ -39,34 +49,16 @@ pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
     }
 }
 
-/// A line a study.
-fn overview<'a>(found: &Findings, of: &dyn Fn(&Study) -> Vec<&'a Chart>) -> Markup {
-    let line = |study: &Study| {
-        let mine = of(study);
-        let all = Standing::of(mine.iter().copied());
-        html! { tr {
-            th scope="row" { a href=(format!("#{}", crate::report::study::anchor(study))) { (study.title) } }
-            td { (mine.len()) } td { (all.won) } td { (all.open) } td { (all.lost) }
-            td.text { @if all.places() > 0 { (bar(&all)) } }
-        } }
-    };
-    let caption = "Larder's default beside the best other, by study";
-    let headings = ["study:", "plots", "better", "open", "worse", "Larder:"];
-    table(caption, headings, found.studies.iter().map(line))
-}
-
 fn by_plot(title: &str, charts: &[&Chart]) -> Markup {
     let caption = format!("{title}: who wins, by plot");
     let headings = "plot:, most often best:, better, open, worse, Larder:, × as good";
-    table(
-        &caption,
-        headings.split(", "),
-        charts.iter().map(|chart| line(chart)),
-    )
+    let lines = charts.iter().map(|chart| line(chart));
+    table(&caption, headings.split(", "), lines)
 }
 
 fn line(chart: &Chart) -> Markup {
     let standing = Standing::of([chart]);
+    let has_ours = chart.of(Source::Run).any(|series| series.style.ours);
     html! { tr {
         th scope="row" { a href=(format!("#{}", chart.plot.id)) { (chart.plot.title) } }
         td.text { (most_often(chart)) }
@@ -75,54 +67,54 @@ fn line(chart: &Chart) -> Markup {
             td.text { (bar(&standing)) }
             td { @if !standing.factors.is_empty() { (range(&standing.factors)) } }
         } @else {
-            td.none colspan="5" { @if has_ours(chart) { "nobody else is measured at the same places" } @else { "Larder's default is not in this plot" } }
+            td.none colspan="5" { @if has_ours { "nobody else is measured at the same places" } @else { "Larder's default is not in this plot" } }
         }
     } }
 }
 
 fn range(factors: &[f64]) -> String {
     let [least, most] = ends(factors).map(times);
-    if least == most {
-        least
-    } else {
-        format!("{least} – {most}")
+    match least == most {
+        true => least,
+        false => format!("{least} – {most}"),
     }
 }
 
-/// Who is best at most places, and at how many of them clearly.
+/// The structure that is best at most places, and at how many of them clearly. Of two, the first
+/// one in the plot.
 fn most_often(chart: &Chart) -> String {
     let wins = wins(chart);
-    // For each structure, at how many places it is best, and at how many of them clearly.
-    let mut counts: Vec<(&str, usize, usize)> = Vec::new();
-    for win in &wins {
-        let name = win.best.0.name.as_str();
-        let clear = usize::from(win.sure == Sure::Clear);
-        match counts.iter_mut().find(|(of, ..)| *of == name) {
-            Some((_, all, sure)) => (*all, *sure) = (*all + 1, *sure + clear),
-            None => counts.push((name, 1, clear)),
-        }
-    }
-    // The sort is stable, so of two that are best equally often the first one in the plot is named.
-    counts.sort_by_key(|(_, all, _)| std::cmp::Reverse(*all));
-    match counts.first() {
-        Some((name, all, clear)) => {
+    let count = |name: &str, clear: bool| {
+        let of = wins.iter().filter(|win| win.best.0.name == name);
+        of.filter(|win| !clear || win.certainty == Certainty::Clear)
+            .count()
+    };
+    let names = distinct(wins.iter().map(|win| &*win.best.0.name));
+    match names
+        .into_iter()
+        .rev()
+        .max_by_key(|name| count(name, false))
+    {
+        Some(name) => {
+            let (all, clear) = (count(name, false), count(name, true));
             format!("{name}: {all} of {} ({clear} clearly)", wins.len())
         }
         None => "–".into(),
     }
 }
 
-/// Better, open, worse as a bar, told apart by hatching as well as by colour.
-fn bar(standing: &Standing) -> Markup {
-    let all = standing.places().max(1) as f64;
-    let part = |count: usize| format!("width:{:.2}%", 100.0 * count as f64 / all);
-    let text = format!(
-        "better at {}, open at {}, worse at {}",
-        standing.won, standing.open, standing.lost
-    );
+/// Better, open and worse as a bar, told apart by hatching as well as by colour.
+fn bar(
+    Standing {
+        won, open, lost, ..
+    }: &Standing,
+) -> Markup {
+    let all = (won + open + lost).max(1) as f64;
+    let width = |count: &usize| format!("width:{:.2}%", 100.0 * *count as f64 / all);
+    let text = format!("better at {won}, open at {open}, worse at {lost}");
     html! {
         span.bar role="img" aria-label=(text) title=(text) {
-            span.won style=(part(standing.won)) {} span.open style=(part(standing.open)) {} span.lost style=(part(standing.lost)) {}
+            span.won style=(width(won)) {} span.open style=(width(open)) {} span.lost style=(width(lost)) {}
         }
     }
 }

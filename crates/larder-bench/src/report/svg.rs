@@ -1,4 +1,4 @@
-//! A chart as SVG: in the page, for those without a script, and as a file.
+//! A chart as SVG: in the page, for readers without a script, and as a file.
 //!
 //! ```text
 //!   x a number: lines                         x a name: a row a name, series in lanes
@@ -7,10 +7,10 @@
 //!     └──┴────┴────┴── x                                 └──┴────┴────┴── y
 //! ```
 //!
-//! The bar of a marker goes from the smallest figure of the runs to the largest. If there are more
-//! than [`CROWDED`] places, a line has no markers, and its spread is drawn as an area.
+//! The bar of a marker goes from the least figure of the runs to the greatest. With more than
+//! [`CROWDED`] places, a line has no markers, and its spread is drawn as an area.
 
-use crate::report::chart::{Chart, From, Series, Spot};
+use crate::report::chart::{places, Chart, Series, Source, Spot};
 use crate::report::number::short;
 use crate::report::scale::Axis;
 use crate::report::style::{DASHES, MARKERS};
@@ -24,15 +24,15 @@ const TOP: f64 = 14.0;
 const RIGHT: f64 = 18.0;
 const BOTTOM: f64 = 46.0;
 const LEFT: f64 = 64.0;
-/// The most places that get markers.
-pub const CROWDED: usize = 40;
-/// About the width of a letter of the plots' text.
+/// The most places with markers.
+const CROWDED: usize = 40;
+/// About the width of a letter.
 const LETTER: f64 = 6.4;
 
-/// The style sheet of plots, in the page as in files.
+/// The style sheet of plots, in the page and in files.
 pub const SHEET: &str = include_str!("../../assets/plot.css");
 
-/// Where things lie in a plot.
+/// The positions in a plot. Without an x axis, names go down and figures go across.
 struct Frame {
     left: f64,
     right: f64,
@@ -42,15 +42,13 @@ struct Frame {
     y: Axis,
     /// The height of a name's row.
     row: f64,
-    /// Whether there are too many places for markers.
     crowded: bool,
 }
 
 impl Frame {
-    fn of(chart: &Chart) -> Frame {
+    fn new(chart: &Chart) -> Frame {
         let shown = chart.shown();
         let spots = || shown.iter().flat_map(|one| &one.points);
-        // The axis has room for the spreads, not only for the medians.
         let figures = spots().flat_map(|spot| [spot.low, spot.y, spot.high]);
         let mut frame = Frame {
             left: LEFT,
@@ -63,19 +61,21 @@ impl Frame {
             crowded: false,
         };
         if chart.plot.x_scale == Scale::Names {
-            // Names stand left of the drawing, so the longest one decides where it begins.
             let longest = chart.names.iter().map(|name| name.chars().count()).max();
             frame.left = (longest.unwrap_or(0) as f64 * LETTER + 18.0).clamp(LEFT, 330.0);
-            frame.row = row_height(chart.series.len(), chart.names.len());
-            frame.bottom = TOP + frame.row * chart.names.len().max(1) as f64;
+            // Few rows may be high enough for a lane a series.
+            let rows = chart.names.len().max(1) as f64;
+            let row = 10.0 + 8.0 * chart.series.len() as f64;
+            frame.row = row.clamp(22.0, (700.0 / rows).max(90.0));
+            frame.bottom = TOP + frame.row * rows;
         } else {
             let mut x = Axis::fit(spots().map(|spot| spot.x), chart.plot.x_scale == Scale::Log);
-            // Threads and keys come whole.
+            // Threads and keys are whole numbers.
             if spots().all(|spot| spot.x.fract() == 0.0) {
                 x.ticks.retain(|tick| tick.fract() == 0.0);
             }
             frame.x = Some(x);
-            frame.crowded = chart.places(chart.series.iter()).len() > CROWDED;
+            frame.crowded = places(chart.series.iter()).len() > CROWDED;
         }
         frame
     }
@@ -84,7 +84,6 @@ impl Frame {
         self.bottom + BOTTOM
     }
 
-    /// Across, for a place on the axis that lies.
     fn across(&self, part: f64) -> f64 {
         self.left + part * (self.right - self.left)
     }
@@ -93,41 +92,33 @@ impl Frame {
         self.bottom - part * (self.bottom - self.top)
     }
 
-    /// Where a figure is, and the ends of its spread.
+    /// The positions of a figure and of the ends of its spread. On a logarithmic axis, a spread
+    /// from zero begins at the figure.
     fn place(&self, spot: &Spot, lane: f64) -> Option<[(f64, f64); 3]> {
         let y = |figure: f64| self.y.at(figure);
-        // A logarithmic axis has no place for zero. Then the spread begins at the figure itself.
-        let (low, high) = (y(spot.low).or(y(spot.y))?, y(spot.high)?);
+        let parts = [y(spot.y)?, y(spot.low).or(y(spot.y))?, y(spot.high)?];
         match &self.x {
             Some(axis) => {
                 let x = self.across(axis.at(spot.x)?);
-                Some([y(spot.y)?, low, high].map(|part| (x, self.up(part))))
+                Some(parts.map(|part| (x, self.up(part))))
             }
             None => {
-                // With names, figures go across. Series of one name stand in lanes, below one
-                // another.
                 let down = self.top + (spot.x + lane) * self.row;
-                Some([y(spot.y)?, low, high].map(|part| (self.across(part), down)))
+                Some(parts.map(|part| (self.across(part), down)))
             }
         }
     }
 }
 
-/// Enough for a lane a series, within reason: few rows may be higher.
-fn row_height(series: usize, rows: usize) -> f64 {
-    let most = (700.0 / rows.max(1) as f64).max(90.0);
-    (10.0 + 8.0 * series as f64).clamp(22.0, most)
-}
-
-/// A number of a path: no more digits than can be seen.
+/// A number of a path, with as many digits as can be seen.
 fn n(number: f64) -> String {
     let text = format!("{number:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_string)
 }
 
-/// The chart for the page: the legend is the page's.
+/// The chart for the page, which has the legend.
 pub fn inline(chart: &Chart) -> Markup {
-    let frame = Frame::of(chart);
+    let frame = Frame::new(chart);
     html! {
         svg class="plot" viewBox=(format!("0 0 {WIDTH} {}", n(frame.height()))) role="img" aria-label=(summary(chart)) {
             (body(chart, &frame))
@@ -135,29 +126,31 @@ pub fn inline(chart: &Chart) -> Markup {
     }
 }
 
-/// What one hears instead of seeing the plot.
-pub fn summary(chart: &Chart) -> String {
+/// The chart in words.
+fn summary(chart: &Chart) -> String {
     let names: Vec<String> = chart.series.iter().map(Series::label).collect();
-    format!(
-        "{}. {} by {}; {}. The figures are in the table below.",
-        chart.plot.title,
-        chart.plot.y_label,
-        chart.plot.x_label,
-        names.join(", ")
-    )
+    let (plot, names) = (&chart.plot, names.join(", "));
+    let (title, y, x) = (&plot.title, &plot.y_label, &plot.x_label);
+    format!("{title}. {y} by {x}; {names}. The figures are in the table below.")
 }
 
-/// The chart as a file of its own, with its legend and the styles.
+/// The chart as a file, with its legend and the styles.
 pub fn file(chart: &Chart) -> String {
-    let frame = Frame::of(chart);
+    let frame = Frame::new(chart);
     let rows = legend_rows(&chart.shown());
-    // Below the frame there is a row of the legend after another.
     let height = frame.height() + 20.0 * rows.len() as f64 + 8.0;
+    let at = |x: f64, i: usize| {
+        format!(
+            "translate({},{})",
+            n(x),
+            n(frame.height() + 14.0 + 20.0 * i as f64)
+        )
+    };
     let inside = html! {
         (body(chart, &frame))
         @for (i, row) in rows.iter().enumerate() {
             @for (x, series) in row {
-                g transform=(format!("translate({},{})", n(*x), n(frame.height() + 14.0 + 20.0 * i as f64))) { (key(series)) text x="36" y="4" { (series.label()) } }
+                g transform=(at(*x, i)) { (key(series)) text x="36" y="4" { (series.label()) } }
             }
         }
     };
@@ -169,17 +162,17 @@ pub fn file(chart: &Chart) -> String {
     )
 }
 
-/// A file with a title above the drawing. Of the tuple, the first number is the height of the
-/// title, the second the line of its text, the third the height of the drawing.
+/// A file with a title above the drawing. The numbers are the height of the title, the line of its
+/// text, and the height of the drawing.
 pub fn file_of(
     title: &str,
-    heard: &str,
+    label: &str,
     (head, base, height): (f64, i32, f64),
     inside: Markup,
 ) -> String {
     let whole = n(height + head);
     html! {
-        svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox=(format!("0 {} {WIDTH} {whole}", -head)) width=(WIDTH) height=(whole) role="img" aria-label=(heard) {
+        svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox=(format!("0 {} {WIDTH} {whole}", -head)) width=(WIDTH) height=(whole) role="img" aria-label=(label) {
             title { (title) }
             style { (PreEscaped(SHEET)) }
             rect.paper x="0" y=(-head) width=(WIDTH) height=(whole) {}
@@ -190,14 +183,12 @@ pub fn file_of(
     .into_string()
 }
 
-/// Legend entries in rows, each with its x.
+/// Legend entries in rows, each with its x. The width of a text is estimated.
 fn legend_rows<'a>(series: &[&'a Series]) -> Vec<Vec<(f64, &'a Series)>> {
     let (mut rows, mut x): (Vec<Vec<(f64, &Series)>>, f64) = (vec![Vec::new()], 16.0);
     for one in series {
-        // An estimate of the width: letters, the marker and the gap. The width of a text isn't
-        // known here.
         let width = one.label().chars().count() as f64 * LETTER + 62.0;
-        // The entry doesn't fit into the row any more. The first entry of a row always stays.
+        // The first entry of a row stays there in any case.
         if x + width > WIDTH && x > 16.0 {
             rows.push(Vec::new());
             x = 16.0;
@@ -218,12 +209,12 @@ pub fn key(series: &Series) -> Markup {
     }
 }
 
-/// The classes of a series, in the style sheet's words.
-pub fn classes(series: &Series) -> String {
+/// The classes of a series in the style sheet.
+fn classes(series: &Series) -> String {
     let from = match series.from {
-        From::Run => "",
-        From::Published => " published",
-        From::Other => " other",
+        Source::Run => "",
+        Source::Published => " published",
+        Source::Other => " other",
     };
     let ours = if series.style.ours { " ours" } else { "" };
     format!("series c{}{ours}{from}", series.style.colour)
@@ -231,8 +222,8 @@ pub fn classes(series: &Series) -> String {
 
 fn dash(series: &Series) -> Option<&'static str> {
     let dash = match series.from {
-        From::Run => DASHES[series.style.dash],
-        From::Published | From::Other => "1 4",
+        Source::Run => DASHES[series.style.dash],
+        _ => "1 4",
     };
     (!dash.is_empty()).then_some(dash)
 }
@@ -246,72 +237,71 @@ fn body(chart: &Chart, frame: &Frame) -> Markup {
     }
 }
 
-/// Which way is better, and the axis' own words.
-pub fn y_text(chart: &Chart) -> String {
+fn axes(chart: &Chart, frame: &Frame) -> Markup {
     let better = match chart.better {
         Some(Better::Less) => " (less is better)",
         Some(Better::More) => " (more is better)",
         None => "",
     };
-    format!("{}{better}", chart.plot.y_label)
-}
-
-fn axes(chart: &Chart, frame: &Frame) -> Markup {
-    let middle = n((frame.left + frame.right) / 2.0);
+    let y_label = format!("{}{better}", chart.plot.y_label);
+    let (left, right, top, bottom) = (n(frame.left), n(frame.right), n(frame.top), n(frame.bottom));
+    let (middle, before) = (n((frame.left + frame.right) / 2.0), n(frame.left - 8.0));
+    // The horizontal axis and its lines.
+    let horizontal = |axis: &Axis| {
+        html! { @for tick in &axis.ticks {
+            @let at = n(frame.across(axis.at(*tick).unwrap_or(0.0)));
+            path.grid d=(format!("M{at},{top}V{bottom}")) {}
+            text.tick x=(at) y=(n(frame.bottom + 17.0)) text-anchor="middle" { (short(*tick)) }
+        } }
+    };
     html! {
         @if let Some(x) = &frame.x {
             @for tick in &frame.y.ticks {
                 @let y = n(frame.up(frame.y.at(*tick).unwrap_or(0.0)));
-                path.grid d=(format!("M{},{y}H{}", n(frame.left), n(frame.right))) {}
-                text.tick x=(n(frame.left - 8.0)) y=(y) dy="4" text-anchor="end" { (short(*tick)) }
+                path.grid d=(format!("M{left},{y}H{right}")) {}
+                text.tick x=(before) y=(y) dy="4" text-anchor="end" { (short(*tick)) }
             }
-            (upright(x, frame))
+            (horizontal(x))
         } @else {
-            (upright(&frame.y, frame))
+            (horizontal(&frame.y))
             @for (i, name) in chart.names.iter().enumerate() {
                 @let y = frame.top + frame.row * i as f64;
-                @if i > 0 { path.grid d=(format!("M{},{}H{}", n(12.0), n(y), n(frame.right))) {} }
-                text.tick x=(n(frame.left - 8.0)) y=(n(y + frame.row / 2.0)) dy="4" text-anchor="end" { (cut(name, frame.left)) }
+                @if i > 0 { path.grid d=(format!("M12,{}H{right}", n(y))) {} }
+                text.tick x=(before) y=(n(y + frame.row / 2.0)) dy="4" text-anchor="end" { (cut(name, frame.left)) }
             }
         }
-        path.axis d=(format!("M{},{}V{}H{}", n(frame.left), n(frame.top), n(frame.bottom), n(frame.right))) {}
-        text.label x=(middle) y=(n(frame.bottom + 38.0)) text-anchor="middle" { @if frame.x.is_some() { (chart.plot.x_label) } @else { (y_text(chart)) } }
-        @if frame.x.is_some() { text.label transform=(format!("translate(14,{}) rotate(-90)", n((frame.top + frame.bottom) / 2.0))) text-anchor="middle" { (y_text(chart)) } }
+        path.axis d=(format!("M{left},{top}V{bottom}H{right}")) {}
+        text.label x=(middle) y=(n(frame.bottom + 38.0)) text-anchor="middle" { @if frame.x.is_some() { (chart.plot.x_label) } @else { (y_label) } }
+        @if frame.x.is_some() { text.label transform=(format!("translate(14,{}) rotate(-90)", n((frame.top + frame.bottom) / 2.0))) text-anchor="middle" { (y_label) } }
     }
 }
 
-/// The lines and ticks of the axis that lies.
-fn upright(axis: &Axis, frame: &Frame) -> Markup {
-    html! { @for tick in &axis.ticks {
-        @let at = n(frame.across(axis.at(*tick).unwrap_or(0.0)));
-        path.grid d=(format!("M{at},{}V{}", n(frame.top), n(frame.bottom))) {}
-        text.tick x=(at) y=(n(frame.bottom + 17.0)) text-anchor="middle" { (short(*tick)) }
-    } }
-}
-
-/// A name that fits; the table has the whole of it.
+/// The beginning of a name, as far as it fits. The table has the whole name.
 fn cut(name: &str, width: f64) -> String {
     let fit = ((width - 14.0) / LETTER) as usize;
-    if name.chars().count() <= fit {
-        return name.to_string();
+    match name.chars().count() <= fit {
+        true => name.to_string(),
+        false => name
+            .chars()
+            .take(fit.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
     }
-    name.chars()
-        .take(fit.saturating_sub(1))
-        .chain(['…'])
-        .collect()
 }
 
 fn draw(series: &Series, frame: &Frame, lane: f64) -> Markup {
-    // Each point has three places: its median, and the ends of its bar.
-    let places: Vec<[(f64, f64); 3]> = series
+    let places = series
         .points
         .iter()
-        .filter_map(|spot| frame.place(spot, lane))
-        .collect();
-    let middle = places.iter().map(|[at, ..]| *at);
+        .filter_map(|spot| frame.place(spot, lane));
+    let places: Vec<[(f64, f64); 3]> = places.collect();
+    let middle = places.iter().map(|[middle, ..]| *middle);
+    // The area goes along the least runs, and back along the greatest.
+    let there = places.iter().map(|[_, low, _]| *low);
+    let area = there.chain(places.iter().rev().map(|[_, _, high]| *high));
     html! {
         g class=(classes(series)) {
-            @if frame.crowded && series.from == From::Run { path.area d=(area(&places)) {} }
+            @if frame.crowded && series.from == Source::Run { path.area d=(path(area) + "Z") {} }
             @if frame.x.is_some() { path.line d=(path(middle)) stroke-dasharray=[dash(series)] {} }
             @if !frame.crowded {
                 @for [(x, y), low, high] in &places {
@@ -324,17 +314,9 @@ fn draw(series: &Series, frame: &Frame, lane: f64) -> Markup {
 }
 
 fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
-    let mut out = String::new();
-    for (i, (x, y)) in points.enumerate() {
+    let steps = points.enumerate().map(|(i, (x, y))| {
         let step = if i == 0 { 'M' } else { 'L' };
-        out += &format!("{step}{},{}", n(x), n(y));
-    }
-    out
-}
-
-/// From the least runs there to the most back.
-fn area(places: &[[(f64, f64); 3]]) -> String {
-    let there = places.iter().map(|[_, low, _]| *low);
-    let back = places.iter().rev().map(|[_, _, high]| *high);
-    path(there.chain(back)) + "Z"
+        format!("{step}{},{}", n(x), n(y))
+    });
+    steps.collect()
 }

@@ -1,18 +1,16 @@
-//! The tables under a plot: all of its figures, who is best where, and what was published beside
-//! what was measured.
+//! The tables under a plot: all of its figures, the best at each place, and the published figures
+//! beside those that were measured.
 
-use crate::report::chart::{Chart, Series, Spot};
+use crate::report::chart::{places, Chart, Series, Source, Spot};
 use crate::report::number::{figure, times};
 use crate::report::verdict::{factor, wins, Win};
-use crate::result::Scale;
 use maud::{html, Markup};
-use std::iter::once;
 
-/// More places than this go down the page, not across it.
+/// The most places of a table whose rows are series. With more places, series are columns.
 const ACROSS: usize = 10;
 
-/// A table that may be wider than the page: it scrolls by itself, by keyboard, too. A heading that
-/// ends with a colon, which isn't shown, is that of a column of texts.
+/// A table that scrolls by itself, also by keyboard, if it is wider than the page. A colon at the
+/// end of a heading isn't shown. It marks a column of texts.
 pub fn table<H: AsRef<str>>(
     caption: &str,
     headings: impl IntoIterator<Item = H>,
@@ -34,45 +32,38 @@ pub fn table<H: AsRef<str>>(
     }
 }
 
-/// The caption of a chart's table, which also says what is measured and in which unit.
+/// The caption of a chart's table, with the unit of the figures.
 fn caption(chart: &Chart, what: &str) -> String {
     format!("{}: {what}, {}", chart.plot.title, chart.unit)
 }
 
-/// All figures of a chart: medians, with the least and the most run.
+/// All figures of a chart.
 pub fn figures(chart: &Chart) -> Markup {
-    let (places, all) = (chart.places(chart.series.iter()), &chart.series);
+    let (places, all) = (places(chart.series.iter()), &chart.series);
     let caption = caption(chart, "medians (least – most run)");
     let row = |name: String, spots: Vec<Option<&Spot>>| {
         html! { tr { th scope="row" { (name) } @for spot in spots { td { (cell(spot)) } } } }
     };
-    // A row for each series can be read at a glance while there are few places. A long series goes
-    // down the page instead.
     if places.len() <= ACROSS {
-        let headings = places.iter().map(|x| head(chart, *x));
-        let row = |series| {
-            let spots = places.iter().map(|x| Series::at(series, *x));
+        let headings = places.iter().map(|x| chart.heading(*x));
+        let series = |series: &Series| {
+            let spots = places.iter().map(|x| series.at(*x));
             row(series.label(), spots.collect())
         };
-        let rows = all.iter().map(row);
-        table(&caption, once("series".into()).chain(headings), rows)
+        let headings = std::iter::once("series".into()).chain(headings);
+        table(&caption, headings, all.iter().map(series))
     } else {
-        let headings = all.iter().map(Series::label);
-        let spots = |x: f64| all.iter().map(|series| series.at(x)).collect();
-        let rows = places.iter().map(|x| row(chart.place(*x), spots(*x)));
-        let corner = chart.plot.x_label.clone();
-        table(&caption, once(corner).chain(headings), rows)
+        let place = |x: &f64| {
+            let spots = all.iter().map(|series| series.at(*x));
+            row(chart.place(*x), spots.collect())
+        };
+        let headings = std::iter::once(chart.plot.x_label.clone());
+        let headings = headings.chain(all.iter().map(Series::label));
+        table(&caption, headings, places.iter().map(place))
     }
 }
 
-fn head(chart: &Chart, x: f64) -> String {
-    if chart.plot.x_scale == Scale::Names {
-        chart.place(x)
-    } else {
-        crate::report::number::short(x)
-    }
-}
-
+/// A figure with its spread.
 fn cell(spot: Option<&Spot>) -> Markup {
     html! { @match spot {
         Some(spot) if spot.low < spot.high => { (figure(spot.y)) " " span.spread { "(" (figure(spot.low)) "–" (figure(spot.high)) ")" } },
@@ -81,13 +72,9 @@ fn cell(spot: Option<&Spot>) -> Markup {
     } }
 }
 
-/// Who is best at each place, if there is anything to be better than.
+/// The best at each place, if there is a place with two figures.
 pub fn best(chart: &Chart) -> Option<Markup> {
-    let wins = wins(chart);
-    let better = chart.better?;
-    if wins.is_empty() {
-        return None;
-    }
+    let (wins, better) = (wins(chart), chart.better?);
     let line = |win: &Win| {
         let ((best, first), (next, second)) = (win.best, win.next);
         html! { tr {
@@ -95,36 +82,21 @@ pub fn best(chart: &Chart) -> Option<Markup> {
             td.text { (best.name) } td { (figure(first.y)) }
             td.text { (next.name) } td { (figure(second.y)) }
             td { @if let Some(factor) = factor(better, first.y, second.y) { (times(factor)) } }
-            td.text { (win.sure.text()) }
+            td.text { (win.certainty.text()) }
         } }
     };
     let caption = caption(chart, "the best at each place");
-    let x = &*chart.plot.x_label;
-    let headings = [
-        x,
-        "best:",
-        "figure",
-        "next:",
-        "figure",
-        "as good",
-        "difference:",
-    ];
-    Some(table(&caption, headings, wins.iter().map(line)))
+    let headings = "best:, figure, next:, figure, as good, difference:".split(", ");
+    let headings = std::iter::once(&*chart.plot.x_label).chain(headings);
+    (!wins.is_empty()).then(|| table(&caption, headings, wins.iter().map(line)))
 }
 
-/// Published figures beside ours, if one of them has a series of ours by its name.
+/// The published figures beside those of this run, if one of their series was measured. `sources`
+/// gives the sources of a series.
 pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Markup> {
-    // A published figure stands beside ours if a series of this run has the same name.
-    let ours = |name: &str| {
-        let mut all = chart.measured();
-        all.find(|series| series.name == name)
-    };
-    chart
-        .published()
-        .find(|series| ours(&series.name).is_some())?;
+    let ours = |theirs: &Series| chart.of(Source::Run).find(|one| one.name == theirs.name);
     let line = |series: &Series, spot: &Spot| {
-        // Ours may not have been measured at this place.
-        let our = ours(&series.name).and_then(|one| one.at(spot.x));
+        let our = ours(series).and_then(|one| one.at(spot.x));
         html! { tr {
             th scope="row" { (series.name) } td.text { (chart.place(spot.x)) }
             td { (figure(spot.y)) } td { (cell(our)) }
@@ -132,22 +104,13 @@ pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Mark
             td.text { (sources(&series.name)) }
         } }
     };
+    let published = || chart.of(Source::Published);
+    let rows = published().flat_map(|one| one.points.iter().map(move |spot| line(one, spot)));
     let caption = caption(chart, "published figures beside ours");
-    let x = format!("{}:", chart.plot.x_label);
-    let headings = [
-        "series",
-        &x,
-        "published",
-        "here",
-        "here by published",
-        "source:",
-    ];
-    let spots = |series: &Series| -> Vec<Markup> {
-        series
-            .points
-            .iter()
-            .map(|spot| line(series, spot))
-            .collect()
-    };
-    Some(table(&caption, headings, chart.published().flat_map(spots)))
+    let headings = format!(
+        "series|{}:|published|here|here by published|source:",
+        chart.plot.x_label
+    );
+    let measured = published().any(|one| ours(one).is_some());
+    measured.then(|| table(&caption, headings.split('|'), rows))
 }

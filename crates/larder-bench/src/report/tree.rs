@@ -10,15 +10,16 @@
 
 use crate::report::number::{figure, short};
 use crate::report::scale::Axis;
-use crate::report::svg::WIDTH;
+use crate::report::study::facts;
+use crate::report::svg::{self, WIDTH};
 use crate::report::tables::table;
 use crate::result::{Event, EventKind, Recording};
 use maud::{html, Markup};
 use serde::Serialize;
 
-/// Where the history lies; the script draws the moment above it on the same keys.
+/// The position of the history. The script draws the moment above it.
 #[derive(Debug, Serialize)]
-struct HistoryFrame {
+struct Frame {
     left: f64,
     right: f64,
     top: f64,
@@ -27,18 +28,11 @@ struct HistoryFrame {
     end: f64,
 }
 
-const FRAME: HistoryFrame = HistoryFrame {
-    left: 64.0,
-    right: 610.0,
-    top: 30.0,
-    bottom: 470.0,
-    end: 1.0,
-};
 const HEIGHT: f64 = 510.0;
-/// Where the curve of the number of bases lies.
+/// The ends of the curve of the number of bases.
 const CURVE: (f64, f64) = (640.0, 742.0);
 
-/// A border between two bases: its key, and from when to when it was there.
+/// A border between two bases: its key, and from when to when it existed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Border {
     key: f64,
@@ -46,95 +40,117 @@ struct Border {
     to: f64,
 }
 
-/// What the script needs.
+/// The data of the script.
 #[derive(Serialize)]
 pub struct TreeData<'a> {
     recording: &'a Recording,
-    frame: HistoryFrame,
+    frame: Frame,
 }
 
-/// The recording with its frame, for the script.
-pub fn data(tree: &Recording) -> TreeData<'_> {
-    TreeData {
-        recording: tree,
-        frame: frame(tree),
+/// The recording with its frame.
+pub fn data(recording: &Recording) -> TreeData<'_> {
+    let frame = Frame::new(recording);
+    TreeData { recording, frame }
+}
+
+impl Frame {
+    fn new(tree: &Recording) -> Frame {
+        let events = tree.events.iter().map(|event| event.at);
+        let times = events.chain(tree.samples.iter().map(|sample| sample.at));
+        let end = times.fold(1e-3, f64::max);
+        let (left, right, top, bottom) = (64.0, 610.0, 30.0, 470.0);
+        Frame {
+            left,
+            right,
+            top,
+            bottom,
+            end,
+        }
     }
-}
 
-fn frame(tree: &Recording) -> HistoryFrame {
-    let last = |times: &mut dyn Iterator<Item = f64>| times.fold(0.0, f64::max);
-    let events = last(&mut tree.events.iter().map(|event| event.at));
-    let samples = last(&mut tree.samples.iter().map(|sample| sample.at));
-    HistoryFrame {
-        end: events.max(samples).max(1e-3),
-        ..FRAME
+    fn across(&self, [first, last]: [f64; 2], key: f64) -> f64 {
+        let span = last - first;
+        let part = if span > 0.0 {
+            (key - first) / span
+        } else {
+            0.0
+        };
+        self.left + part.clamp(0.0, 1.0) * (self.right - self.left)
+    }
+
+    fn down(&self, at: f64) -> f64 {
+        self.top + at / self.end * (self.bottom - self.top)
     }
 }
 
 /// The part of the page.
 pub fn section(tree: &Recording) -> Markup {
-    let count = |what| tree.events.iter().filter(|e| e.event == what).count();
+    let count = |kind| tree.events.iter().filter(|e| e.event == kind).count();
     html! {
         section #catree {
             h2 { "A tree that adapts" }
             p { "A contention-adapting tree keeps its keys in " em { "bases" } ", ordinary trees with a lock each, under a few routing nodes. Where writers wait for each other a base is split, so that "
                 "they get a lock each; where nobody waits two bases are joined, so that scans take fewer locks. What follows was recorded while threads worked on one, and is played back slowly." }
             p { (tree.title) ": " (tree.note) "." }
-            p { (count(EventKind::Split)) " splits and " (count(EventKind::Join)) " joins in " (figure(frame(tree).end)) " ms, " (tree.threads) " threads." }
+            p { (count(EventKind::Split)) " splits and " (count(EventKind::Join)) " joins in " (figure(Frame::new(tree).end)) " ms, " (tree.threads) " threads." }
             figure #tree data-tree {
                 div.controls role="group" aria-label="Animation" data-tree-controls {}
                 div.canvas #tree-now {}
                 p #tree-text aria-live="polite" {}
-                div.canvas { (history(tree)) }
+                div.canvas { svg class="plot" #tree-history viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(label(tree)) { (body(tree)) } }
                 figcaption { "Above: the bases at one moment, each as wide as its keys and as deep as the routes above it; the fuller a box, the nearer its lock's statistic is to a split (dotted: quiet, near a join); triangles are threads. "
                     "Below: the whole run, time going down. A line is a border between two bases, from the split that made it to the join that took it away. "
                     "Keys: Space plays and stops, Left and Right step, Home and End jump." }
             }
             details { summary { "Every split and join" } (events(tree)) }
-            details { summary { "Machine and settings" } (crate::report::study::facts("Machine", &tree.origin.machine)) (crate::report::study::facts("Settings", &tree.settings)) }
+            details { summary { "Machine and settings" } (facts("Machine", &tree.origin.machine)) (facts("Settings", &tree.settings)) }
         }
     }
 }
 
-/// The history as a file of its own.
+/// The history as a file.
 pub fn file(tree: &Recording) -> String {
-    crate::report::svg::file_of(&tree.title, &heard(tree), (26.0, -6, HEIGHT), body(tree))
+    svg::file_of(&tree.title, &label(tree), (26.0, -6, HEIGHT), body(tree))
 }
 
-fn heard(tree: &Recording) -> String {
-    format!(
-        "{} Borders between bases over time, and the number of bases. All events are in the table below.",
-        tree.title
-    )
-}
-
-fn history(tree: &Recording) -> Markup {
-    html! { svg class="plot" #tree-history viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(heard(tree)) { (body(tree)) } }
+/// The history in words.
+fn label(tree: &Recording) -> String {
+    let title = &tree.title;
+    format!("{title} Borders between bases over time, and the number of bases. All events are in the table below.")
 }
 
 fn body(tree: &Recording) -> Markup {
-    let frame = frame(tree);
-    let x = |key: f64| across(tree, key);
-    // Time goes down.
-    let y = |at: f64| frame.top + at / frame.end * (frame.bottom - frame.top);
-    let times = Axis::fit([0.0, frame.end].into_iter(), false);
+    let frame = Frame::new(tree);
+    let (x, y) = (|key| frame.across(tree.keys, key), |at| frame.down(at));
+    let times = Axis::fit([0.0, frame.end].into_iter(), false)
+        .ticks
+        .into_iter();
     let borders = borders(tree);
-    let lines: String = borders
+    // Borders that exist at the end were not removed by a join.
+    let made = borders.iter().filter(|b| b.from > 0.0);
+    let removed = borders.iter().filter(|b| b.to < frame.end);
+    let lines = borders
         .iter()
-        .map(|b| format!("M{:.1},{:.1}V{:.1}", x(b.key), y(b.from), y(b.to)))
-        .collect();
-    // Borders that still exist at the end were not ended by a join.
-    let joins = borders.iter().filter(|b| b.to < frame.end);
+        .map(|b| format!("M{:.1},{:.1}V{:.1}", x(b.key), y(b.from), y(b.to)));
+    let splits = made.map(|b| format!("M{:.1},{:.1}h4v4h-4Z", x(b.key) - 2.0, y(b.from) - 2.0));
+    let joins = removed.map(|b| {
+        format!(
+            "M{:.1},{:.1}a3,3 0 1,0 6,0a3,3 0 1,0 -6,0Z",
+            x(b.key) - 3.0,
+            y(b.to)
+        )
+    });
+    let across = |at: f64| format!("M{},{:.1}H{}", frame.left, y(at), CURVE.1);
     html! {
-        @for tick in times.ticks.iter().filter(|tick| **tick <= frame.end) {
-            path.grid d=(format!("M{},{:.1}H{}", frame.left, y(*tick), CURVE.1)) {}
-            text.tick x=(frame.left - 8.0) y=(format!("{:.1}", y(*tick))) dy="4" text-anchor="end" { (short(*tick)) }
+        @for tick in times.filter(|tick| *tick <= frame.end) {
+            path.grid d=(across(tick)) {}
+            text.tick x=(frame.left - 8.0) y=(format!("{:.1}", y(tick))) dy="4" text-anchor="end" { (short(tick)) }
         }
-        path.border d=(lines) {}
-        path.split d=(borders.iter().filter(|b| b.from > 0.0).map(|b| format!("M{:.1},{:.1}h4v4h-4Z", x(b.key) - 2.0, y(b.from) - 2.0)).collect::<String>()) {}
-        path.join d=(joins.map(|b| format!("M{:.1},{:.1}a3,3 0 1,0 6,0a3,3 0 1,0 -6,0Z", x(b.key) - 3.0, y(b.to))).collect::<String>()) {}
+        path.border d=(lines.collect::<String>()) {}
+        path.split d=(splits.collect::<String>()) {}
+        path.join d=(joins.collect::<String>()) {}
         @for phase in &tree.phases {
-            path.phase d=(format!("M{},{:.1}H{}", frame.left, y(phase.at), CURVE.1)) {}
+            path.phase d=(across(phase.at)) {}
             text.said x=(frame.left + 6.0) y=(format!("{:.1}", y(phase.at) + 13.0)) { (phase.text) }
         }
         path.axis d=(format!("M{},{}V{}H{}", frame.left, frame.top, frame.bottom, frame.right)) {}
@@ -145,195 +161,150 @@ fn body(tree: &Recording) -> Markup {
     }
 }
 
-/// How many bases there were, beside the history.
-fn curve(tree: &Recording, frame: &HistoryFrame) -> Markup {
-    // The curve uses its whole width: the most bases are at its right end.
+/// The number of bases over time, beside the history.
+fn curve(tree: &Recording, frame: &Frame) -> Markup {
     let most = tree
         .samples
         .iter()
         .map(|s| s.bases.len())
         .max()
         .unwrap_or(1);
-    let point = |at: f64, bases: usize| {
-        let x = CURVE.0 + bases as f64 / most as f64 * (CURVE.1 - CURVE.0);
-        let y = frame.top + at / frame.end * (frame.bottom - frame.top);
-        format!("{x:.1},{y:.1}")
-    };
-    let path: Vec<String> = tree
-        .samples
-        .iter()
-        .map(|sample| point(sample.at, sample.bases.len()))
-        .collect();
+    let points = tree.samples.iter().map(|sample| {
+        let x = CURVE.0 + sample.bases.len() as f64 / most as f64 * (CURVE.1 - CURVE.0);
+        format!("{x:.1},{:.1}", frame.down(sample.at))
+    });
+    let points: Vec<String> = points.collect();
     html! {
         path.axis d=(format!("M{},{}V{}", CURVE.0, frame.top, frame.bottom)) {}
-        @if !path.is_empty() { path.border d=(format!("M{}", path.join("L"))) {} }
+        @if !points.is_empty() { path.border d=(format!("M{}", points.join("L"))) {} }
         text.label x=((CURVE.0 + CURVE.1) / 2.0) y=(frame.top - 12.0) text-anchor="middle" { "bases, up to " (most) }
     }
 }
 
-fn across(tree: &Recording, key: f64) -> f64 {
-    let span = tree.keys[1] - tree.keys[0];
-    let part = if span > 0.0 {
-        ((key - tree.keys[0]) / span).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    FRAME.left + part * (FRAME.right - FRAME.left)
+/// The borders that exist at a time, and those that existed before.
+#[derive(Default)]
+struct Borders {
+    open: Vec<Border>,
+    done: Vec<Border>,
 }
 
-/// The borders that there have been. Samples set right what events of several threads, told apart
-/// only by their times, leave open.
+impl Borders {
+    fn begin(&mut self, key: f64, at: f64) {
+        if self.open.iter().all(|border| border.key != key) {
+            let (from, to) = (at, at);
+            self.open.push(Border { key, from, to });
+        }
+    }
+
+    fn end(&mut self, at: f64, ends: impl Fn(f64) -> bool) {
+        let open = std::mem::take(&mut self.open).into_iter();
+        let (ended, open): (Vec<_>, _) = open.partition(|border| ends(border.key));
+        self.open = open;
+        self.done
+            .extend(ended.into_iter().map(|border| Border { to: at, ..border }));
+    }
+
+    fn event(&mut self, event: &Event) {
+        let [first, last] = event.keys;
+        match (event.event, event.at_key) {
+            (EventKind::Split, Some(key)) => self.begin(key, event.at),
+            (EventKind::Split, None) => {}
+            (EventKind::Join, _) => self.end(event.at, |key| first < key && key < last),
+        }
+    }
+}
+
+/// The borders of a recording. The order of events of several threads is uncertain, so each sample
+/// corrects the borders.
 fn borders(tree: &Recording) -> Vec<Border> {
-    let (mut open, mut done): (Vec<Border>, Vec<Border>) = (Vec::new(), Vec::new());
-    let mut events = tree.events.iter().peekable();
+    let (mut borders, mut events) = (Borders::default(), tree.events.iter().peekable());
     for sample in &tree.samples {
-        // First the events up to this sample, in order.
         while let Some(event) = events.next_if(|event| event.at <= sample.at) {
-            step(event, &mut open, &mut done);
+            borders.event(event);
         }
-        // The borders of the sample: the first base has none on its left.
-        let now: Vec<f64> = sample.bases.iter().skip(1).map(|base| base.from).collect();
-        // A border that the sample doesn't have ended at some time before it. One that only the
-        // sample has began before it.
-        close(&mut open, &mut done, sample.at, |key| !now.contains(&key));
-        now.into_iter()
-            .for_each(|key| begin(&mut open, key, sample.at));
+        // The first base has no border on its left.
+        let keys: Vec<f64> = sample.bases.iter().skip(1).map(|base| base.from).collect();
+        borders.end(sample.at, |key| !keys.contains(&key));
+        keys.into_iter()
+            .for_each(|key| borders.begin(key, sample.at));
     }
-    events.for_each(|event| step(event, &mut open, &mut done));
-    let end = frame(tree).end;
-    // All other borders last to the end.
-    close(&mut open, &mut done, end, |_| true);
-    done
+    events.for_each(|event| borders.event(event));
+    borders.end(Frame::new(tree).end, |_| true);
+    borders.done
 }
 
-fn step(event: &Event, open: &mut Vec<Border>, done: &mut Vec<Border>) {
-    match (event.event, event.at_key) {
-        (EventKind::Split, Some(key)) => begin(open, key, event.at),
-        (EventKind::Split, None) => {}
-        (EventKind::Join, _) => {
-            let [first, last] = event.keys;
-            // A join ends every border between the two bases that were joined.
-            close(open, done, event.at, |key| first < key && key < last);
-        }
-    }
-}
-
-fn begin(open: &mut Vec<Border>, key: f64, at: f64) {
-    if open.iter().all(|border| border.key != key) {
-        open.push(Border {
-            key,
-            from: at,
-            to: at,
-        });
-    }
-}
-
-fn close(open: &mut Vec<Border>, done: &mut Vec<Border>, at: f64, gone: impl Fn(f64) -> bool) {
-    open.retain_mut(|border| {
-        let gone = gone(border.key);
-        if gone {
-            done.push(Border { to: at, ..*border });
-        }
-        !gone
-    });
-}
-
+/// The table of all events.
 fn events(tree: &Recording) -> Markup {
     let row = |event: &Event| {
+        let kind = if event.event == EventKind::Split {
+            "split"
+        } else {
+            "join"
+        };
+        let becomes: Vec<_> = event.becomes.iter().map(u64::to_string).collect();
         html! { tr {
-            th scope="row" { (figure(event.at)) } td.text { (name(event)) } td { (event.base) } td { @if let Some(with) = event.with { (with) } }
-            td.text { (event.becomes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")) }
+            th scope="row" { (figure(event.at)) } td.text { (kind) } td { (event.base) } td { @if let Some(with) = event.with { (with) } }
+            td.text { (becomes.join(", ")) }
             td { (figure(event.keys[0])) } td { (figure(event.keys[1])) } td { @if let Some(key) = event.at_key { (figure(key)) } }
             td { (event.count) } td { (event.entries) } td { (event.thread) }
         } }
     };
     let headings =
         "ms, event:, base, with, becomes:, first key, last key, at key, statistic, entries, thread";
-    let headings = headings.split(", ");
-    table(
-        "Splits and joins, by time",
-        headings,
-        tree.events.iter().map(row),
-    )
-}
-
-fn name(event: &Event) -> &'static str {
-    match event.event {
-        EventKind::Split => "split",
-        EventKind::Join => "join",
-    }
+    let rows = tree.events.iter().map(row);
+    table("Splits and joins, by time", headings.split(", "), rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{BaseSample, Sample};
+    use serde_json::{json, Value};
 
-    fn event(at: f64, event: EventKind, keys: [f64; 2], at_key: Option<f64>) -> Event {
-        Event {
-            at,
-            event,
-            base: 0,
-            with: None,
-            becomes: Vec::new(),
-            keys,
-            at_key,
-            count: 0,
-            entries: 0,
-            thread: 0,
-        }
-    }
-
-    fn sample(at: f64, from: &[f64]) -> Sample {
-        let base = |from: &f64| BaseSample {
-            base: 0,
-            from: *from,
-            depth: 0,
-            count: 0,
-            entries: 0,
+    /// The borders of a tree of 100 keys, with events (time, kind, keys, key of a split) and
+    /// samples (time, lower bounds of the bases).
+    fn borders_of(
+        events: &[(f64, &str, [f64; 2], Option<f64>)],
+        samples: &[(f64, &[f64])],
+    ) -> Vec<Border> {
+        let event = |(at, kind, keys, at_key): &(f64, &str, [f64; 2], Option<f64>)| {
+            json!({"at": at, "event": kind, "base": 0, "with": null, "becomes": [], "keys": keys,
+                "at_key": at_key, "count": 0, "entries": 0, "thread": 0})
         };
-        Sample {
-            at,
-            bases: from.iter().map(base).collect(),
-            threads: Vec::new(),
-        }
+        let base =
+            |from: &f64| json!({"base": 0, "from": from, "depth": 0, "count": 0, "entries": 0});
+        let sample = |(at, from): &(f64, &[f64])| {
+            let bases: Vec<Value> = from.iter().map(base).collect();
+            json!({"at": at, "bases": bases, "threads": []})
+        };
+        let events = events.iter().map(|e| serde_json::from_value(event(e)));
+        let samples = samples.iter().map(|s| serde_json::from_value(sample(s)));
+        borders(&Recording {
+            keys: [0.0, 100.0],
+            events: events.collect::<Result<_, _>>().expect("events"),
+            samples: samples.collect::<Result<_, _>>().expect("samples"),
+            ..Recording::default()
+        })
     }
 
     #[test]
-    fn a_border_lives_from_its_split_to_its_join() {
-        let tree = Recording {
-            keys: [0.0, 100.0],
-            events: vec![
-                event(1.0, EventKind::Split, [0.0, 100.0], Some(50.0)),
-                event(2.0, EventKind::Split, [0.0, 50.0], Some(25.0)),
-                event(4.0, EventKind::Join, [0.0, 50.0], None),
-            ],
-            samples: vec![
-                sample(0.0, &[0.0]),
-                sample(3.0, &[0.0, 25.0, 50.0]),
-                sample(5.0, &[0.0, 50.0]),
-            ],
-            ..Recording::default()
-        };
+    fn a_border_exists_from_its_split_to_its_join() {
+        let split = |at, to, key| (at, "split", [0.0, to], Some(key));
+        let join = (4.0, "join", [0.0, 50.0], None);
+        let events = [split(1.0, 100.0, 50.0), split(2.0, 50.0, 25.0), join];
+        let samples: [(f64, &[f64]); 3] = [
+            (0.0, &[0.0]),
+            (3.0, &[0.0, 25.0, 50.0]),
+            (5.0, &[0.0, 50.0]),
+        ];
         let border = |key, from, to| Border { key, from, to };
-        assert_eq!(
-            borders(&tree),
-            [border(25.0, 2.0, 4.0), border(50.0, 1.0, 5.0)]
-        );
+        let right = [border(25.0, 2.0, 4.0), border(50.0, 1.0, 5.0)];
+        assert_eq!(borders_of(&events, &samples), right);
     }
 
     #[test]
-    fn samples_set_right_what_no_event_told() {
-        let tree = Recording {
-            keys: [0.0, 100.0],
-            samples: vec![
-                sample(0.0, &[0.0]),
-                sample(3.0, &[0.0, 25.0]),
-                sample(5.0, &[0.0]),
-            ],
-            ..Recording::default()
-        };
-        assert_eq!(borders(&tree).len(), 1);
-        assert_eq!((borders(&tree)[0].from, borders(&tree)[0].to), (3.0, 5.0));
+    fn samples_correct_the_borders() {
+        let borders = borders_of(&[], &[(0.0, &[0.0]), (3.0, &[0.0, 25.0]), (5.0, &[0.0])]);
+        let (key, from, to) = (25.0, 3.0, 5.0);
+        assert_eq!(borders, [Border { key, from, to }]);
     }
 }

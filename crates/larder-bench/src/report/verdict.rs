@@ -1,60 +1,54 @@
 //! Who wins where, and whether that is more than noise.
 //!
-//! A difference is *within the noise* if the two spreads overlap. A spread goes from the smallest
-//! figure of the runs to the largest. A single run has no spread, so there is no verdict on it.
+//! A difference is *within the noise* if the two spreads overlap. A spread goes from the least
+//! figure of the runs to the greatest. A single run has no spread, so there is no verdict on it.
 
-use crate::report::chart::{Chart, Series, Spot};
+use crate::report::chart::{places, Chart, Series, Source, Spot};
 use crate::result::Better;
 
-/// The best at one place of a chart.
+/// The best at one place of a chart, and the next.
 #[derive(Debug)]
 pub struct Win<'a> {
-    /// Where.
     pub x: f64,
-    /// Who.
     pub best: (&'a Series, &'a Spot),
-    /// Who comes next.
     pub next: (&'a Series, &'a Spot),
-    /// How sure that is.
-    pub sure: Sure,
+    pub certainty: Certainty,
 }
 
-/// How sure a difference is.
+/// Whether a difference is more than noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sure {
-    /// The spreads are apart.
+pub enum Certainty {
+    /// The spreads don't overlap.
     Clear,
     /// The spreads overlap.
     Noise,
-    /// There was but one run of one of them.
+    /// One of them is a single run.
     OneRun,
 }
 
-impl Sure {
-    /// In words.
+impl Certainty {
+    /// The certainty of the difference of two figures. A single run may be within the spread of the
+    /// other figure, but is never clearly apart from it.
+    pub fn of(a: &Spot, b: &Spot) -> Certainty {
+        if a.low <= b.high && b.low <= a.high {
+            Certainty::Noise
+        } else if a.runs < 2 || b.runs < 2 {
+            Certainty::OneRun
+        } else {
+            Certainty::Clear
+        }
+    }
+
     pub fn text(self) -> &'static str {
         match self {
-            Sure::Clear => "clear",
-            Sure::Noise => "within the noise",
-            Sure::OneRun => "one run: noise unknown",
+            Certainty::Clear => "clear",
+            Certainty::Noise => "within the noise",
+            Certainty::OneRun => "one run: noise unknown",
         }
     }
 }
 
-/// How sure the difference of two figures is.
-pub fn sure(a: &Spot, b: &Spot) -> Sure {
-    // Spreads that touch overlap. A figure of one run has a spread of one point. So it may be
-    // within the spread of another, but it is never clearly apart from it.
-    if a.low <= b.high && b.low <= a.high {
-        Sure::Noise
-    } else if a.runs < 2 || b.runs < 2 {
-        Sure::OneRun
-    } else {
-        Sure::Clear
-    }
-}
-
-/// How many times as good as the second figure the first is. Nothing if that can't be said.
+/// How many times as good as the second figure the first is, if that is defined.
 pub fn factor(better: Better, first: f64, second: f64) -> Option<f64> {
     let factor = match better {
         Better::Less => second / first,
@@ -63,65 +57,59 @@ pub fn factor(better: Better, first: f64, second: f64) -> Option<f64> {
     (factor.is_finite() && factor > 0.0).then_some(factor)
 }
 
-/// The best at every place that has at least two of this run's figures.
+/// The best at every place with at least two figures of this run.
 pub fn wins(chart: &Chart) -> Vec<Win<'_>> {
-    let Some(better) = chart.better else {
-        return Vec::new();
+    let measured = || chart.of(Source::Run);
+    let win = |x| match ranked(chart, measured(), x)[..] {
+        [best, next, ..] => {
+            let certainty = Certainty::of(best.1, next.1);
+            Some(Win {
+                x,
+                best,
+                next,
+                certainty,
+            })
+        }
+        _ => None,
     };
-    let places = chart.places(chart.measured());
-    let win = |x| {
-        let ranked = ranked(chart.measured(), x, better);
-        // With fewer than two there is nobody to be better than.
-        let [best, next, ..] = ranked[..] else {
-            return None;
-        };
-        Some(Win {
-            x,
-            best,
-            next,
-            sure: sure(best.1, next.1),
-        })
-    };
-    places.into_iter().filter_map(win).collect()
+    places(measured()).into_iter().filter_map(win).collect()
 }
 
-/// The figures at a place, the best first.
+/// The figures at a place, the best first. None if nothing was measured.
 fn ranked<'a>(
+    chart: &Chart,
     series: impl Iterator<Item = &'a Series>,
     x: f64,
-    better: Better,
 ) -> Vec<(&'a Series, &'a Spot)> {
-    let mut all: Vec<_> = series
-        .filter_map(|one| one.at(x).map(|spot| (one, spot)))
-        .collect();
-    // Which way is better depends on the unit: less time, or more operations.
-    all.sort_by(|(_, a), (_, b)| match better {
-        Better::Less => a.y.total_cmp(&b.y),
-        Better::More => b.y.total_cmp(&a.y),
+    let all = series.filter_map(|one| Some((one, one.at(x)?)));
+    let mut all: Vec<_> = all.filter(|_| chart.better.is_some()).collect();
+    all.sort_by(|(_, a), (_, b)| match chart.better {
+        Some(Better::More) => b.y.total_cmp(&a.y),
+        _ => a.y.total_cmp(&b.y),
     });
     all
 }
 
-/// Larder's best beside the best of the others, place by place.
+/// Larder's best beside the best of the others.
 #[derive(Debug, Default, PartialEq)]
 pub struct Standing {
-    /// Where Larder is clearly better.
+    /// The number of places where Larder is clearly better.
     pub won: usize,
-    /// Where the difference is noise, or nobody knows.
+    /// The number of places without a clear difference.
     pub open: usize,
-    /// Where another is clearly better.
+    /// The number of places where another is clearly better.
     pub lost: usize,
-    /// How many times as good Larder is as the best other, at each place where that can be said.
+    /// How many times as good Larder is, at each place where that is defined.
     pub factors: Vec<f64>,
 }
 
 impl Standing {
-    /// At how many places both have figures.
+    /// The number of places where both have figures.
     pub fn places(&self) -> usize {
         self.won + self.open + self.lost
     }
 
-    /// How Larder stands in all of these charts. All zero if it is alone there, or not there.
+    /// Larder's standing in all of these charts.
     pub fn of<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> Standing {
         let mut all = Standing::default();
         charts.into_iter().for_each(|chart| all.add(chart));
@@ -129,23 +117,21 @@ impl Standing {
     }
 
     fn add(&mut self, chart: &Chart) {
-        let Some(better) = chart.better else {
-            return;
-        };
-        for x in chart.places(chart.measured()) {
-            // The best of ours and the best of the others at this place.
+        for x in places(chart.of(Source::Run)) {
             let best = |ours| {
-                let some = chart.measured().filter(move |one| one.style.ours == ours);
-                ranked(some, x, better).first().map(|(_, spot)| *spot)
+                let some = chart
+                    .of(Source::Run)
+                    .filter(move |one| one.style.ours == ours);
+                ranked(chart, some, x).first().map(|(_, spot)| *spot)
             };
-            let (Some(our), Some(their)) = (best(true), best(false)) else {
+            let (Some(our), Some(their), Some(better)) = (best(true), best(false), chart.better)
+            else {
                 continue;
             };
             let factor = factor(better, our.y, their.y);
-            match (sure(our, their), factor) {
-                // Only clear differences count as won or lost.
-                (Sure::Clear, Some(f)) if f > 1.0 => self.won += 1,
-                (Sure::Clear, Some(_)) => self.lost += 1,
+            match (Certainty::of(our, their), factor) {
+                (Certainty::Clear, Some(f)) if f > 1.0 => self.won += 1,
+                (Certainty::Clear, Some(_)) => self.lost += 1,
                 _ => self.open += 1,
             }
             self.factors.extend(factor);

@@ -1,4 +1,5 @@
-//! The recording of a contention-adapting tree, event by event: `DIR/catree-adapting.json`.
+//! The recording of a contention-adapting tree, event by event: `DIR/catree-adapting.json`. Times
+//! are milliseconds since the first phase.
 
 use super::{read_json, write_json, Origin};
 use serde::{Deserialize, Serialize};
@@ -6,63 +7,52 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// How a contention-adapting tree adapted, from the first base to the last.
+/// How a contention-adapting tree adapted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
-    /// What it is, in one line.
     pub title: String,
-    /// What a reader should know.
     pub note: String,
-    /// What it was recorded on, and when.
     #[serde(flatten)]
     pub origin: Origin,
-    /// How long it took.
+    /// How long the recording took.
     pub seconds: f64,
     /// The number of threads, which are numbered from 0.
     pub threads: usize,
-    /// All keys are in this range.
+    /// The range of all keys.
     pub keys: [f64; 2],
     /// The settings of the tree, by option.
     pub settings: BTreeMap<String, String>,
-    /// The phases of the threads' work, by time.
     pub phases: Vec<Phase>,
-    /// Splits and joins, by time.
     pub events: Vec<Event>,
-    /// Samples of all bases, by time.
     pub samples: Vec<Sample>,
 }
 
 /// The work of the threads from a time on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Milliseconds since the beginning.
     pub at: f64,
-    /// What they do.
     pub text: String,
 }
 
 /// A split of a base, or a join of two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Milliseconds since the beginning.
     pub at: f64,
-    /// Split or join.
     pub event: EventKind,
-    /// The number of the base whose contention count passed a limit.
+    /// The base whose contention count passed a limit.
     pub base: u64,
-    /// The number of its neighbour, if the two were joined.
+    /// The neighbour that it was joined with.
     pub with: Option<u64>,
-    /// The numbers of the bases that replaced it: two after a split, one after a join.
+    /// The new bases: two after a split, one after a join.
     pub becomes: Vec<u64>,
     /// The range of keys of the new bases.
     pub keys: [f64; 2],
-    /// The bound between the two new bases of a split.
+    /// The bound between the new bases of a split.
     pub at_key: Option<f64>,
-    /// The base's contention count when it passed the limit.
+    /// The contention count that passed the limit.
     pub count: i64,
-    /// The number of its entries.
+    /// The number of entries of the base.
     pub entries: usize,
-    /// The thread that split or joined it.
     pub thread: usize,
 }
 
@@ -70,27 +60,23 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventKind {
-    /// The base was split.
     Split,
-    /// The base was joined with a neighbour.
     Join,
 }
 
-/// All bases at one time, and the threads' positions.
+/// All bases at one time, in the order of their keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Milliseconds since the beginning.
     pub at: f64,
-    /// The bases in the order of their keys.
     pub bases: Vec<BaseSample>,
-    /// The key that each thread last worked on; none before its first and after its last.
+    /// The key that each thread last worked on, unless it rests.
     pub threads: Vec<Option<f64>>,
 }
 
 /// One base at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BaseSample {
-    /// Its number: that of the event which made it, or 0 for the first of all.
+    /// The number that the event gave which made it. The first base is 0.
     pub base: u64,
     /// The lower bound of its keys.
     pub from: f64,
@@ -98,12 +84,11 @@ pub struct BaseSample {
     pub depth: usize,
     /// Its contention count.
     pub count: i64,
-    /// The number of its entries.
     pub entries: usize,
 }
 
 impl Recording {
-    /// Writes itself as JSON.
+    /// Writes the recording as JSON.
     ///
     /// # Errors
     /// I/O errors.
@@ -111,7 +96,7 @@ impl Recording {
         write_json(self, path)
     }
 
-    /// Reads what [`Recording::write`] wrote.
+    /// Reads a written recording.
     ///
     /// # Errors
     /// I/O errors; `InvalidData` if the file isn't a recording.

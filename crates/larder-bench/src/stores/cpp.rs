@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use crate::stores::peer::{Listed, Peer, PeerError};
+use crate::stores::peer::{Listed, Peer, PeerResult};
 use std::ffi::{c_char, c_void, CStr};
 
-/// `struct larder_peer`. Every table is a constant of the C++ library: its name ends with a zero,
-/// its functions do what the header says of them for what their own `make` made, and touch nothing
+/// `struct larder_peer`. Every table is a constant of the C++ library. Its name ends with a zero.
+/// Its functions do what the header says with stores of the table's own `make`, and touch nothing
 /// else.
 #[repr(C)]
 pub struct Table {
@@ -25,7 +25,6 @@ unsafe impl Sync for Table {}
 include!(concat!(env!("OUT_DIR"), "/peers.rs"));
 
 impl Table {
-    /// What it is called.
     pub fn name(&self) -> &'static str {
         // SAFETY: the name is a constant of the library that ends with a zero (see Table).
         let name = unsafe { CStr::from_ptr::<'static>(self.name) };
@@ -33,8 +32,8 @@ impl Table {
     }
 }
 
-/// A store that a table made. Invariant: `store` is of the table's `make`, not dropped yet, and
-/// nobody else's.
+/// A store of a table. Invariant: `store` is a result of the table's `make`. Only this value uses
+/// and drops it.
 struct Foreign {
     table: &'static Table,
     store: *mut c_void,
@@ -43,24 +42,24 @@ struct Foreign {
 /// The peers in C and C++.
 pub fn all() -> Vec<Listed> {
     let listed = |table: &'static Table| -> Listed {
-        let made = move || Foreign {
-            table,
-            store: (table.make)(),
+        let make = move || {
+            let store = (table.make)();
+            Foreign { table, store }
         };
-        (table.name(), Box::new(move || Ok(Box::new(made()))))
+        (table.name(), Box::new(move || Ok(Box::new(make()))))
     };
     here().into_iter().map(listed).collect()
 }
 
 impl Peer for Foreign {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult {
         assert_eq!(keys.len(), values.len());
         // SAFETY: the store is the table's (invariant); both arrays have as many words.
         unsafe { (self.table.insert)(self.store, keys.as_ptr(), values.as_ptr(), keys.len()) };
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
         assert_eq!(keys.len(), values.len());
         // SAFETY: as above; the values may be written.
         let found =
@@ -68,44 +67,35 @@ impl Peer for Foreign {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool> {
         let Some(append) = self.table.append else {
             return Ok(false);
         };
+        let (keys, count, bytes) = (keys.as_ptr(), keys.len(), piece.as_ptr());
         // SAFETY: the store is the table's (invariant); the lengths are those of the arrays.
-        unsafe {
-            append(
-                self.store,
-                keys.as_ptr(),
-                keys.len(),
-                piece.as_ptr(),
-                piece.len(),
-            )
-        };
+        unsafe { append(self.store, keys, count, bytes, piece.len()) };
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
         let Some(read) = self.table.read else {
             return Ok(false);
         };
         let (before, mut room) = (out.len(), 256);
         loop {
             out.resize(before + room, 0);
-            // SAFETY: the store is the table's (invariant); from `before` on there are `room`
-            // bytes.
+            // SAFETY: the store is the table's (invariant); `out` has `room` more bytes.
             let size = unsafe { read(self.store, key, out.as_mut_ptr().add(before), room) };
-            // The key isn't there.
+            // The key is missing.
             if size == usize::MAX {
                 out.truncate(before);
                 return Ok(false);
             }
-            // It fitted. What is behind it wasn't written.
             if size <= room {
                 out.truncate(before + size);
                 return Ok(true);
             }
-            // The value is longer. Try again with as much room as it needs.
+            // The value is longer, and its length is known now.
             room = size;
         }
     }

@@ -4,14 +4,13 @@
 //! The folder contains `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each
 //! map that is available.
 
-use crate::stores::peer::PeerError;
-use crate::stores::workload::{Figure, STEPS};
+use crate::stores::peer::{PeerError, PeerResult};
+use crate::stores::workload::{parse, Figure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A map of the JVM.
 pub struct Java {
-    /// What reports call it.
     pub name: String,
     class: String,
     folder: PathBuf,
@@ -21,56 +20,37 @@ pub struct Java {
 pub fn all(folder: &Path) -> Vec<Java> {
     let list = std::fs::read_to_string(folder.join("peers.txt")).unwrap_or_default();
     let lines = list.lines().filter_map(|line| line.split_once('\t'));
-    lines
-        .map(|(class, name)| Java {
-            name: name.to_string(),
-            class: class.to_string(),
+    let java = |(class, name): (&str, &str)| {
+        let [class, name] = [class, name].map(String::from);
+        Java {
+            name,
+            class,
             folder: folder.to_path_buf(),
-        })
-        .collect()
+        }
+    };
+    lines.map(java).collect()
 }
 
+/// The serial collector returns memory after each full collection, so resident bytes are those of
+/// the entries.
+const FLAGS: &str = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=2 -XX:MaxHeapFreeRatio=5 -Xmx12g -cp";
+
 impl Java {
-    /// Runs it. The collector is the serial one, which returns memory after each full collection.
-    /// So resident bytes are those of entries.
+    /// Measures the map.
     ///
     /// # Errors
     /// If there is no JVM, it fails, or an answer is wrong.
-    pub fn run(&self, entries: usize) -> Result<Vec<Figure>, PeerError> {
+    pub fn run(&self, entries: usize) -> PeerResult<Vec<Figure>> {
         let path = format!("{0}/classes:{0}/jars/*", self.folder.display());
-        // A JVM of its own for each measurement: what was compiled or loaded for one map must not
-        // help another.
         let output = Command::new("java")
-            .args([
-                "-XX:+UseSerialGC",
-                "-XX:MinHeapFreeRatio=2",
-                "-XX:MaxHeapFreeRatio=5",
-            ])
-            .args(["-Xmx12g", "-cp", &path, "Bench"])
-            .args([&self.class, &entries.to_string()])
+            .args(FLAGS.split(' '))
+            .args([&path, "Bench", &self.class, &entries.to_string()])
             .output()
             .map_err(|error| PeerError::Absent(format!("java: {error}")))?;
-        if !output.status.success() {
-            return Err(PeerError::Wrong(
-                String::from_utf8_lossy(&output.stderr).trim().to_string(),
-            ));
+        let [out, error] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b));
+        match output.status.success() {
+            true => parse(&out),
+            false => Err(PeerError::Wrong(error.trim().to_string())),
         }
-        read(&String::from_utf8_lossy(&output.stdout))
     }
-}
-
-/// Lines `step,figure`, as this program and `Bench.java` print them.
-///
-/// # Errors
-/// If there is another line.
-pub fn read(text: &str) -> Result<Vec<Figure>, PeerError> {
-    let figure = |line: &str| {
-        let (step, figure) = line.split_once(',')?;
-        let step = STEPS.iter().find(|known| **known == step)?;
-        Some((*step, figure.parse().ok()?))
-    };
-    let lines = text.lines().map(|line| {
-        figure(line).ok_or_else(|| PeerError::Wrong(format!("unexpected line {line:?}")))
-    });
-    lines.collect()
 }

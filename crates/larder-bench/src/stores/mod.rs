@@ -10,20 +10,20 @@
 //!             └─ jvm  (java Bench)
 //! ```
 //!
-//! Nothing here is built or installed by default. `make bench-peers` does it. If a peer is not
-//! available, the result says so, with the reason. If a peer gives a wrong answer, the run fails.
-//! Each peer is one file. CONTRIBUTING.md says how to add one.
+//! Nothing here is built or installed by default. `make bench-peers` does it. The result names the
+//! peers that aren't available, with the reason. A wrong answer of a peer fails the run. Each peer
+//! is one file. CONTRIBUTING.md says how to add one.
 
 #[cfg(feature = "cpp")]
 mod cpp;
 mod jvm;
 pub mod peer;
-pub mod rust;
+mod rust;
 pub mod servers;
 mod study;
 pub mod workload;
 
-use crate::maps::peers::Only;
+use crate::maps::peers::Filter;
 use peer::{Listed, Peer, PeerError};
 use std::error::Error;
 use std::path::PathBuf;
@@ -53,56 +53,52 @@ pub enum Command {
     },
 }
 
-/// Executes the command. Returns the exit status.
+/// Executes a command.
 ///
 /// # Errors
 /// Those of the study and of the report.
 pub fn main(
     command: &Command,
-    only: &Only,
+    filter: &Filter,
     out: Option<PathBuf>,
 ) -> Result<ExitCode, Box<dyn Error>> {
     match command {
         Command::List { jvm } => {
-            // The available peers, and the others with the reason.
+            let names = names().into_iter().map(String::from);
             let java = jvm::all(jvm).into_iter();
             let java = java.map(|java| format!("{} (JVM)", java.name));
             let missing = missing().into_iter();
             let missing = missing.map(|text| format!("not here: {text}"));
-            let here = names().into_iter().map(str::to_owned);
-            let all = here.chain(java).chain(missing);
-            all.for_each(|line| println!("{line}"));
+            let lines = names.chain(java).chain(missing);
+            lines.for_each(|line| println!("{line}"));
         }
         Command::Run(options) => {
             let out = out.unwrap_or_else(|| "_build/peers".into());
-            study::run(options, only, &out)?;
-            // The report is drawn from the files that the study has just written.
+            study::run(options, filter, &out)?;
             crate::report::draw(&out, None, &out.join("report.html"))?;
         }
         Command::One {
             name,
             entries,
             appends,
-        } => return Ok(one(name, *entries, *appends)),
+        } => {
+            let peer = make(name);
+            let figures = peer.and_then(|mut peer| workload::run(&mut *peer, *entries, *appends));
+            match figures {
+                Ok(figures) => {
+                    let lines = figures.iter();
+                    lines.for_each(|(step, figure)| println!("{step},{figure}"));
+                }
+                // The exit status tells whether the peer is absent or wrong.
+                Err(why) => {
+                    eprintln!("{why}");
+                    let absent = matches!(why, PeerError::Absent(_));
+                    return Ok(ExitCode::from(if absent { study::ABSENT } else { 1 }));
+                }
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn one(name: &str, entries: usize, appends: usize) -> ExitCode {
-    let figures = make(name).and_then(|mut peer| workload::run(&mut *peer, entries, appends));
-    match figures {
-        Ok(figures) => {
-            let lines = figures.iter();
-            lines.for_each(|(step, figure)| println!("{step},{figure}"));
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            eprintln!("{why}");
-            // The exit status tells the parent whether the store is absent, or wrong.
-            let absent = matches!(why, PeerError::Absent(_));
-            ExitCode::from(if absent { study::ABSENT } else { 1 })
-        }
-    }
 }
 
 /// The peers of this build, except those of the JVM.
@@ -126,27 +122,25 @@ pub fn names() -> Vec<&'static str> {
 /// # Errors
 /// If there is none of the name, or it can't be started.
 pub fn make(name: &str) -> Result<Box<dyn Peer>, PeerError> {
-    let found = all().into_iter().find(|(of, _)| *of == name);
+    let found = all().into_iter().find(|(known, _)| *known == name);
     let none = || PeerError::Absent(format!("no peer is called {name}"));
     found.ok_or_else(none).and_then(|(_, make)| make())
 }
 
 /// The peers that this build lacks, and how to install them.
-pub fn missing() -> Vec<String> {
-    let crates =
-        (!cfg!(feature = "peers")).then(|| "congee: built without the feature `peers`".to_string());
-    missing_cpp().into_iter().chain(crates).collect()
-}
-
-#[cfg(feature = "cpp")]
-fn missing_cpp() -> Vec<String> {
-    let missing = |(name, package): &(&str, &str)| {
-        format!("{name}: its header is not installed (Debian: {package})")
-    };
-    cpp::MISSING.iter().map(missing).collect()
-}
-
-#[cfg(not(feature = "cpp"))]
-fn missing_cpp() -> Vec<String> {
-    vec!["C and C++: built without the feature `cpp`".into()]
+fn missing() -> Vec<String> {
+    let mut missing = Vec::new();
+    #[cfg(feature = "cpp")]
+    missing.extend(
+        cpp::MISSING.iter().map(|(name, package)| {
+            format!("{name}: its header is not installed (Debian: {package})")
+        }),
+    );
+    if !cfg!(feature = "cpp") {
+        missing.push("C and C++: built without the feature `cpp`".into());
+    }
+    if !cfg!(feature = "peers") {
+        missing.push("congee: built without the feature `peers`".into());
+    }
+    missing
 }

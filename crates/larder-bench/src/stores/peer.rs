@@ -1,44 +1,43 @@
 //! The operations of every store from elsewhere. A call has many keys, so that a server gets many
 //! commands at once, and the loops of C++ stores are in C++.
 
+use std::process::id;
+
 /// Why a peer can't be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// It isn't installed, or can't be started. The result says that it wasn't measured.
+    /// It isn't installed, or can't be started. The result says so.
     #[error("{0}")]
     Absent(String),
     /// It gave a wrong answer. The run fails.
     #[error("{0}")]
     Wrong(String),
-    /// A server's connection broke.
     #[error("connection: {0}")]
     Connection(#[from] std::io::Error),
 }
 
-/// A store that one thread uses. Every call fails if the peer can't do it.
-pub trait Peer {
-    /// Inserts values under keys, or replaces those that are present.
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError>;
+/// The result of an operation.
+pub type PeerResult<T = ()> = Result<T, PeerError>;
 
+/// A store that one thread uses.
+///
+/// # Errors
+/// Every call fails if the peer can't execute it.
+pub trait Peer {
+    /// Puts values under keys.
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult;
     /// Writes the value of each key that is present to the same index of `values`. Returns how many
     /// are present.
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError>;
-
-    /// Appends the piece to the bytes under each key. Returns false, and does nothing, if this peer
-    /// has no appends.
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError>;
-
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize>;
+    /// Appends the piece to the bytes under each key. Returns false if this peer has no appends.
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool>;
     /// Appends the bytes under a key to `out`. Returns false if there are none.
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError>;
-
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool>;
     /// The process whose memory holds the entries.
     fn process(&self) -> u32 {
-        std::process::id()
+        id()
     }
 }
 
 /// A peer's name, and the function that starts an empty one.
-pub type Listed = (
-    &'static str,
-    Box<dyn Fn() -> Result<Box<dyn Peer>, PeerError>>,
-);
+pub type Listed = (&'static str, Box<dyn Fn() -> PeerResult<Box<dyn Peer>>>);

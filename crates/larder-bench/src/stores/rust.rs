@@ -1,24 +1,23 @@
-//! Peers in Rust: every map of this crate, through the trait `Map`. Some can also append bytes.
+//! Peers in Rust: every map of this crate. Some can also append bytes.
 
-use crate::maps::peers::larder::Index;
-use crate::maps::peers::{each_map, each_other_map, Map, Only, Store};
-use crate::stores::peer::{Listed, Peer, PeerError};
+use crate::maps::peers::index::Index;
+use crate::maps::peers::{each_map, each_other_map, Filter, Map, Named, Store};
+use crate::stores::peer::{Listed, Peer, PeerResult};
 use std::collections::HashMap;
 
-/// A map, and bytes if it has a way to append to them.
-struct Mapped<M> {
+/// A map, and a store of bytes if the peer has appends.
+struct RustPeer<M> {
     map: M,
     bytes: Option<Box<dyn Store>>,
 }
 
-impl<M: Map> Peer for Mapped<M> {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
+impl<M: Map> Peer for RustPeer<M> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult {
         let pairs = keys.iter().zip(values);
         pairs.for_each(|(key, value)| self.map.insert(*key, *value));
         Ok(())
     }
-
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
         let mut found = 0;
         for (key, place) in keys.iter().zip(values) {
             if let Some(value) = self.map.get(*key) {
@@ -28,40 +27,33 @@ impl<M: Map> Peer for Mapped<M> {
         }
         Ok(found)
     }
-
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
-        let Some(bytes) = &mut self.bytes else {
-            return Ok(false);
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool> {
+        let append = |bytes: &mut Box<dyn Store>| {
+            let keys = keys.iter();
+            keys.for_each(|key| bytes.append(*key, piece, usize::MAX));
         };
-        keys.iter()
-            .for_each(|key| bytes.append(*key, piece, usize::MAX));
-        Ok(true)
+        Ok(self.bytes.as_mut().map(append).is_some())
     }
-
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
         Ok(self.bytes.as_mut().is_some_and(|bytes| bytes.get(key, out)))
     }
 }
 
 /// The peers in Rust.
 pub fn all() -> Vec<Listed> {
-    let (every, mut all) = (Only(Vec::new()), Vec::new());
-    each_map!(every, M => all.push(listed::<M>()));
-    each_other_map!(every, M => all.push(listed::<M>()));
+    let mut all: Vec<Listed> = Vec::new();
+    each_map!(Filter::default(), M => all.push((M::NAME, Box::new(|| Ok(make::<M>())))));
+    each_other_map!(Filter::default(), M => all.push((M::NAME, Box::new(|| Ok(make::<M>())))));
     all
 }
 
-fn listed<M: Map>() -> Listed {
-    (M::NAME, Box::new(|| Ok(mapped::<M>())))
-}
-
-fn mapped<M: Map>() -> Box<dyn Peer> {
+fn make<M: Map>() -> Box<dyn Peer> {
     let bytes: Option<Box<dyn Store>> = match M::NAME {
-        "larder hash" => Some(Box::new(Index::larder(false))),
-        "larder ordered" => Some(Box::new(Index::larder(true))),
+        "larder hash" => Some(Box::new(Index::default_structure(false))),
+        "larder ordered" => Some(Box::new(Index::default_structure(true))),
         "std HashMap" => Some(Box::new(HashMap::<u64, Vec<u8>>::new())),
         _ => None,
     };
     let map = M::empty();
-    Box::new(Mapped { map, bytes })
+    Box::new(RustPeer { map, bytes })
 }

@@ -1,14 +1,14 @@
 //! Measures all peers in turns, each in a new process. The result is a study, `peers.json`, for
 //! `larder-bench report`.
 
-use crate::maps::peers::Only;
-use crate::stores::jvm;
-use crate::stores::peer::PeerError;
-use crate::stores::workload::{Figure, KEYS_PER_CALL};
+use crate::maps::peers::Filter;
+use crate::stores::peer::{PeerError, PeerResult};
+use crate::stores::workload::{parse, Figure, KEYS_PER_CALL};
+use crate::stores::{jvm, missing, names};
 use crate::study::run::Run;
 use crate::study::StudyOptions;
 use crate::table::grouped;
-use crate::time::clock::{said, Clock};
+use crate::time::clock::{readable, Clock};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +21,9 @@ miss | Lookups of keys that are not there | entries, names | nanoseconds a looku
 bytes | Memory | entries, names | resident bytes an entry, log | bytes, less | What the process that holds the entries grew by (a server's own process), the JVM's after a collection.
 append | Appends of 16 bytes to random keys | entries, names | nanoseconds an append, log | ns, less | To an eighth as many keys as there are entries; the JVM's maps of longs have none.
 ";
+
+const SERVERS: &str =
+    "Servers get 1024 commands at once over loopback; libraries 1024 keys a call.";
 
 /// The exit status of a process whose peer isn't available.
 pub const ABSENT: u8 = 3;
@@ -48,67 +51,48 @@ pub struct PeersOptions {
     jvm: PathBuf,
 }
 
-impl PeersOptions {
-    fn entries(&self) -> Vec<usize> {
-        match (self.entries.is_empty(), self.full) {
-            (false, _) => self.entries.clone(),
-            (true, false) => vec![1 << 16, 1 << 20],
-            (true, true) => vec![1 << 16, 1 << 20, 1 << 24],
-        }
-    }
-
-    fn runs(&self) -> usize {
-        self.runs.unwrap_or(if self.full { 3 } else { 2 }).max(1)
-    }
-
-    /// The peers that `scripts/peers.sh` could not install, one per line.
-    fn not_installed(&self) -> Vec<String> {
-        let list = self.jvm.with_file_name("missing.txt");
-        let text = std::fs::read_to_string(list).unwrap_or_default();
-        text.lines().map(str::to_string).collect()
-    }
-}
-
 /// Measures a peer in a fresh process, with numbers of entries and appends.
-type Measure = Box<dyn Fn(usize, usize) -> Result<Vec<Figure>, PeerError>>;
+type Measure = Box<dyn Fn(usize, usize) -> PeerResult<Vec<Figure>>>;
 
-/// The figures of a peer of this build. This program runs once more, so that memory and caches of
-/// one store don't affect the next.
-fn one_here(name: &str, entries: usize, appends: usize) -> Result<Vec<Figure>, PeerError> {
+/// Measures a peer of this build. This program runs once more, so that memory and caches of one
+/// peer don't affect the next.
+fn measure(name: &str, entries: usize, appends: usize) -> PeerResult<Vec<Figure>> {
     let [entries, appends] = [entries, appends].map(|n| n.to_string());
     let output = Command::new(std::env::current_exe()?)
         .args(["peers", "one", name, &entries, &appends])
         .output()?;
     let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
-    // The status distinguishes a store that isn't available from one that failed. Only the latter
-    // fails the run.
     match output.status.code() {
-        Some(0) => jvm::read(&String::from_utf8_lossy(&output.stdout)),
+        Some(0) => parse(&String::from_utf8_lossy(&output.stdout)),
         Some(code) if code == i32::from(ABSENT) => Err(PeerError::Absent(message)),
         _ => Err(PeerError::Wrong(format!("{}: {message}", output.status))),
     }
 }
 
-/// Measures all, and writes the study into the folder.
+/// All peers that the filter accepts.
+fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Measure)> {
+    let here = names().into_iter().map(|name| {
+        let measure: Measure = Box::new(move |entries, appends| measure(name, entries, appends));
+        (name.to_owned(), measure)
+    });
+    let java = jvm::all(&options.jvm).into_iter().map(|java| {
+        let name = java.name.clone();
+        let measure: Measure = Box::new(move |entries, _| java.run(entries));
+        (name, measure)
+    });
+    let mut peers: Vec<_> = here.chain(java).collect();
+    peers.retain(|(name, _)| filter.accepts(name));
+    peers
+}
+
+/// Measures all peers, and writes the study into the folder.
 ///
 /// # Errors
-/// A wrong answer of any peer, after the others were measured and written; or nothing measured.
-pub fn run(options: &PeersOptions, only: &Only, out: &Path) -> Result<(), String> {
-    let here = super::names().into_iter().map(|name| -> (String, Measure) {
-        let measure = move |entries, appends| one_here(name, entries, appends);
-        (name.to_owned(), Box::new(measure))
-    });
-    let java = jvm::all(&options.jvm);
-    let no_java = java.is_empty();
-    let java = java.into_iter().map(|java| -> (String, Measure) {
-        (
-            java.name.clone(),
-            Box::new(move |entries, _| java.run(entries)),
-        )
-    });
-    let wanted = here.chain(java).filter(|(name, _)| only.has(name));
-    let who: Vec<_> = wanted.map(|one| (one.0.clone(), one)).collect();
-    if who.is_empty() {
+/// If a peer gives a wrong answer, after the others were measured and written; if nothing was
+/// measured.
+pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), String> {
+    let peers = peers(options, filter);
+    if peers.is_empty() {
         return Err("no peer has such a name".into());
     }
     let names = [
@@ -116,54 +100,55 @@ pub fn run(options: &PeersOptions, only: &Only, out: &Path) -> Result<(), String
         "Larder beside stores from elsewhere: u64 to u64, and bytes to append to",
         "the peers' own defaults, one thread, one process each",
     ];
-    let plain = StudyOptions {
+    let no_bars = StudyOptions {
         no_progress: true,
         ..StudyOptions::default()
     };
-    let mut run = Run::begin(names, &plain, Clock::new(None, false), only, out);
-    declare(&mut run, options, no_java);
+    let mut run = Run::begin(names, &no_bars, Clock::new(None, false), filter, out);
+    let runs = options
+        .runs
+        .unwrap_or(if options.full { 3 } else { 2 })
+        .max(1);
+    declare(&mut run, options, runs);
+    let mut sizes = options.entries.clone();
+    if sizes.is_empty() {
+        sizes = vec![1 << 16, 1 << 20];
+        sizes.extend(options.full.then_some(1 << 24));
+    }
     let (mut gone, mut wrong) = (BTreeSet::new(), Vec::new());
-    // The sizes in turn, and for each size the stores in turns.
-    for entries in options.entries() {
+    let items: Vec<_> = peers.iter().map(|peer| (peer.0.clone(), peer)).collect();
+    for entries in sizes {
         let x = format!("{} entries", grouped(entries));
-        let measured = run.in_turns(
-            &x,
-            (options.runs(), 1.0),
-            &who,
-            |run, _, (name, measure)| {
-                let begin = Instant::now();
-                // A store that was absent or wrong once isn't tried again.
-                if gone.contains(name) {
-                    return Ok(());
-                }
-                match measure(entries, options.appends) {
-                    Ok(figures) => {
-                        eprintln!("  {name}: {}", said(begin.elapsed().as_secs_f64()));
-                        for (step, figure) in figures {
-                            run.figure(step, name, &*x, figure);
-                        }
-                    }
-                    Err(why) => {
-                        run.skip(format!("{name}: {why}"));
-                        // A wrong answer fails the run, but the others are measured first.
-                        if let PeerError::Wrong(why) = why {
-                            wrong.push(format!("{name}: {why}"));
-                        }
-                        gone.insert(name.clone());
+        let measured = run.in_turns(&x, (runs, 1.0), &items, |run, _, (name, measure)| {
+            // A peer that was absent or wrong isn't tried again.
+            if gone.contains(name) {
+                return Ok(());
+            }
+            let begin = Instant::now();
+            match measure(entries, options.appends) {
+                Ok(figures) => {
+                    eprintln!("  {name}: {}", readable(begin.elapsed().as_secs_f64()));
+                    for (step, figure) in figures {
+                        run.figure(step, name, &*x, figure);
                     }
                 }
-                Ok(())
-            },
-        );
+                Err(why) => {
+                    run.skip(format!("{name}: {why}"));
+                    gone.insert(name.clone());
+                    // The others are measured before a wrong answer fails the run.
+                    if let PeerError::Wrong(why) = why {
+                        wrong.push(format!("{name}: {why}"));
+                    }
+                }
+            }
+            Ok(())
+        });
         measured.map_err(|error| error.to_string())?;
     }
-    // All that could be measured was measured. Write it before a wrong answer is reported.
     let study = run.end();
     if study.points.is_empty() {
-        return Err(format!(
-            "nothing was measured: {}",
-            study.skipped.join("; ")
-        ));
+        let skipped = study.skipped.join("; ");
+        return Err(format!("nothing was measured: {skipped}"));
     }
     let written = study.write(out);
     written.map_err(|error| format!("{}: {error}", out.display()))?;
@@ -173,19 +158,24 @@ pub fn run(options: &PeersOptions, only: &Only, out: &Path) -> Result<(), String
     }
 }
 
-fn declare(run: &mut Run, options: &PeersOptions, no_java: bool) {
-    run.setting("runs", options.runs());
+fn declare(run: &mut Run, options: &PeersOptions, runs: usize) {
+    run.setting("runs", runs);
     run.setting("appends", options.appends);
     run.setting("keys a call", KEYS_PER_CALL);
-    let servers = "Servers get 1024 commands at once over loopback; libraries 1024 keys a call.";
-    run.plots(PLOTS, &[("servers", servers)]);
+    run.plots(PLOTS, &[("servers", SERVERS)]);
     run.check("every value looked up is the one that was put");
     run.check("no key that was not put is found");
     run.check("under every appended key lie exactly its pieces");
-    // The page lists what is missing, so that nobody takes it for a peer that lost.
-    let missing = super::missing().into_iter().chain(options.not_installed());
-    missing.for_each(|text| run.skip(text));
-    if no_java {
+    // Peers that aren't available must not look like peers that lost. `scripts/peers.sh` lists
+    // those that it could not install.
+    let list = options.jvm.with_file_name("missing.txt");
+    let list = std::fs::read_to_string(list).unwrap_or_default();
+    let not_installed = list.lines().map(String::from);
+    missing()
+        .into_iter()
+        .chain(not_installed)
+        .for_each(|text| run.skip(text));
+    if jvm::all(&options.jvm).is_empty() {
         let folder = options.jvm.display();
         run.skip(format!(
             "the JVM's maps: {folder} has none (scripts/peers.sh)"

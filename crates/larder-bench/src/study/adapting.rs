@@ -6,7 +6,7 @@
 //! change. There are four phases of the same length: writes everywhere, writes in a sixteenth of
 //! the keys, scans, one writer.
 
-use super::run::Run;
+use super::run::{cores, Run};
 use crate::result::{ensure, BaseSample, Event, EventKind, Outcome, Phase, Recording, Sample};
 use crate::workload::Random;
 use larder_index::{pin, Direction, Start};
@@ -19,106 +19,122 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The file.
+/// The file of the recording.
 pub const FILE: &str = "catree-adapting.json";
 
 const STRUCTURE: &str = "catree";
 
-type Tree = CaTree<u64, Avl<u64>>;
-
 thread_local! {
-    /// Which worker this is.
+    /// The number of this worker.
     static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 /// What the threads of a recording share.
 struct SharedState {
-    tree: Tree,
+    tree: CaTree<u64, Avl<u64>>,
     keys: u64,
-    /// The index of the current phase; beyond the last, the recording is over.
+    /// The current phase. Beyond the last phase, the recording is over.
     phase: AtomicUsize,
-    /// The current key of each worker, plus one; 0 if it has none.
+    /// The current key of each worker, plus one. 0 while a worker rests.
     positions: Vec<AtomicU64>,
 }
 
-/// A phase, and the work of its threads.
-struct PhasePlan {
-    text: &'static str,
-    /// The operation that a worker repeats; returns `None` if the worker rests.
-    step: fn(&SharedState, usize, &mut Random) -> Option<()>,
-}
+/// A phase, and the operation that its workers repeat. The operation returns whether the worker
+/// goes on at once.
+type PhasePlan = (&'static str, fn(&SharedState, usize, &mut Random) -> bool);
 
 const PHASES: [PhasePlan; 4] = [
-    PhasePlan {
-        text: "all threads write keys everywhere",
-        step: |shared, worker, random| write(shared, worker, random, 0, shared.keys),
-    },
-    PhasePlan {
-        text: "all threads write in one sixteenth of the keys",
-        step: |shared, worker, random| {
-            write(shared, worker, random, shared.keys / 4, shared.keys / 16)
+    (
+        "all threads write keys everywhere",
+        |shared, worker, random| shared.write(worker, random.below(shared.keys)),
+    ),
+    (
+        "all threads write in one sixteenth of the keys",
+        |shared, worker, random| {
+            shared.write(worker, shared.keys / 4 + random.below(shared.keys / 16))
         },
-    },
-    PhasePlan {
-        text: "all threads scan a quarter of the keys at a time, and write now and then",
-        step: scan,
-    },
-    PhasePlan {
-        text: "one thread writes keys everywhere, the others rest",
-        step: |shared, worker, random| match worker {
-            0 => write(shared, worker, random, 0, shared.keys),
-            _ => None,
+    ),
+    (
+        "all threads scan a quarter of the keys at a time, and write now and then",
+        |shared, worker, random| match random.below(2) {
+            0 => shared.write(worker, random.below(shared.keys)),
+            _ => shared.scan(worker, random.below(shared.keys)),
         },
-    },
+    ),
+    (
+        "one thread writes keys everywhere, the others rest",
+        |shared, worker, random| worker == 0 && shared.write(worker, random.below(shared.keys)),
+    ),
 ];
 
-fn write(
-    shared: &SharedState,
-    worker: usize,
-    random: &mut Random,
-    from: u64,
-    many: u64,
-) -> Option<()> {
-    // The value is the key, so a write changes nothing but the count of the base.
-    let key = from + random.below(many);
-    // Ordering: Relaxed: only the animation reads it. The same holds below.
-    shared.positions[worker].store(key + 1, Relaxed);
-    shared
-        .tree
-        .change(&pin(), &key.to_be_bytes(), &mut |_| Act::Put(key));
-    Some(())
-}
-
-fn scan(shared: &SharedState, worker: usize, random: &mut Random) -> Option<()> {
-    // Half of the operations are writes, so that scans and writes overlap.
-    if random.below(2) == 0 {
-        return write(shared, worker, random, 0, shared.keys);
-    }
-    let guard = pin();
-    let mut key = random.below(shared.keys);
-    let end = key + shared.keys / 4;
-    loop {
-        // The position of this thread, for the animation.
-        shared.positions[worker].store(key + 1, Relaxed);
+impl SharedState {
+    fn put(&self, key: u64) {
         let bytes = key.to_be_bytes();
-        let mut last = None;
-        let cut = Cut::new(Start::At(&bytes), Direction::Forward);
-        // Batches of at most 256 keys, as the tables read.
-        let over = shared.tree.walk(&guard, cut, &mut |_, &value| {
-            last = Some(value);
-            value % 256 != 255
+        self.tree.change(&pin(), &bytes, &mut |_| Act::Put(key));
+    }
+
+    /// Overwrites a key with the same value.
+    fn write(&self, worker: usize, key: u64) -> bool {
+        // Ordering: Relaxed, here and below. Only the animation reads the positions.
+        self.positions[worker].store(key + 1, Relaxed);
+        self.put(key);
+        true
+    }
+
+    /// Scans a quarter of the keys, in batches of at most 256 keys, as tables do.
+    fn scan(&self, worker: usize, mut key: u64) -> bool {
+        let (guard, end) = (pin(), key + self.keys / 4);
+        loop {
+            self.positions[worker].store(key + 1, Relaxed);
+            let (bytes, mut last) = (key.to_be_bytes(), None);
+            let cut = Cut::new(Start::At(&bytes), Direction::Forward);
+            let over = self.tree.walk(&guard, cut, &mut |_, &value| {
+                last = Some(value);
+                value % 256 != 255
+            });
+            match last {
+                Some(last) if !over && last < end => key = last + 1,
+                _ => return true,
+            }
+        }
+    }
+
+    /// Repeats the operation of the current phase until the last phase is over.
+    fn work(&self, worker: usize, seed: u64) {
+        NUMBER.set(worker);
+        let mut random = Random::new(seed ^ (worker as u64) << 40);
+        // Ordering: Relaxed. The phase only selects the next operation.
+        while let Some((_, operation)) = PHASES.get(self.phase.load(Relaxed)) {
+            if !operation(self, worker, &mut random) {
+                self.positions[worker].store(0, Relaxed);
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        self.positions[worker].store(0, Relaxed);
+    }
+
+    /// All bases now. They change meanwhile, so a sample is approximate in time.
+    fn sample(&self, at: f64) -> Sample {
+        let bases = self.tree.bases_now(&pin()).into_iter();
+        let bases = bases.map(|b| BaseSample {
+            base: b.base,
+            from: b.from.map_or(0.0, |from| key_of(&from)),
+            depth: b.depth,
+            count: b.count,
+            entries: b.entries,
         });
-        match last {
-            // The batch ended within the range, so the next one begins behind its last key.
-            Some(last_key) if !over && last_key < end => key = last_key + 1,
-            _ => return Some(()),
+        let position = |place: &AtomicU64| place.load(Relaxed).checked_sub(1).map(|key| key as f64);
+        let threads = self.positions.iter().map(position).collect();
+        Sample {
+            at,
+            bases: bases.collect(),
+            threads,
         }
     }
 }
 
-/// The key of a position. A shorter position is a lower bound of all keys with that prefix.
+/// The key of a position. A position of fewer bytes is a lower bound of all keys with that prefix.
 fn key_of(position: &[u8]) -> f64 {
-    // Missing bytes are zeros: no key with this prefix is below that.
     let mut bytes = [0; 8];
     let n = position.len().min(8);
     bytes[..n].copy_from_slice(&position[..n]);
@@ -126,21 +142,17 @@ fn key_of(position: &[u8]) -> f64 {
 }
 
 fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
+    let [split, join] = [EventKind::Split, EventKind::Join];
+    // A base at the edge of the tree ends where the keys end.
+    let from = adapted.from.map_or(0.0, key_of);
+    let to = adapted.to.map_or(keys as f64, key_of);
     Event {
         at,
-        event: match adapted.with {
-            None => EventKind::Split,
-            Some(_) => EventKind::Join,
-        },
+        event: if adapted.with.is_none() { split } else { join },
         base: adapted.base,
         with: adapted.with,
         becomes: adapted.becomes.to_vec(),
-        // A base at the edge of the tree has no bound. The range of keys begins at 0 there, and
-        // ends at `keys`.
-        keys: [
-            adapted.from.map_or(0.0, key_of),
-            adapted.to.map_or(keys as f64, key_of),
-        ],
+        keys: [from, to],
         at_key: adapted.at.map(key_of),
         count: adapted.count,
         entries: adapted.entries,
@@ -148,112 +160,93 @@ fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
     }
 }
 
-fn sample(shared: &SharedState, at: f64) -> Sample {
-    // Bases change meanwhile, so a sample is approximate in time.
-    let bases = shared.tree.bases_now(&pin());
-    Sample {
-        at,
-        bases: bases
-            .into_iter()
-            .map(|b| BaseSample {
-                base: b.base,
-                from: b.from.map_or(0.0, |from| key_of(&from)),
-                depth: b.depth,
-                count: b.count,
-                entries: b.entries,
-            })
-            .collect(),
-        threads: shared
-            .positions
-            .iter()
-            .map(|place| place.load(Relaxed).checked_sub(1).map(|key| key as f64))
-            .collect(),
-    }
-}
-
-/// Records a run and writes it beside the study's results.
+/// Records a run, and writes it beside the results of the study.
 ///
 /// # Errors
-/// If replaying the events doesn't give the tree's final bases; I/O errors.
+/// If the replayed events don't give the final bases of the tree; I/O errors.
 pub fn record(run: &mut Run) -> Outcome {
-    if !run.only.has(STRUCTURE) && !run.only.has("ordered_set (CA tree)") {
+    if !run.filter.accepts(STRUCTURE) && !run.filter.accepts("ordered_set (CA tree)") {
         run.skip("a recorded run of a tree that adapts: not wanted (--only)".into());
         return Ok(());
     }
-    // Enough keys that bases split, and few enough that all bases can be drawn.
-    let keys = run.scale.pick(4_096, 65_536, 65_536);
-    let each = Duration::from_millis(run.scale.pick(25, 250, 500));
-    // A single thread never waits, so nothing would be split.
-    let threads = run.threads.max(2);
     run.progress
         .part("ordered-set, a tree that adapts", PHASES.len());
-    let (mut recording, entries) = perform(run, keys, each, threads);
-    // Check before anything is written: the number of entries never changes.
-    ensure!(
-        entries == keys as usize,
-        STRUCTURE,
-        "its bases have {entries} entries, not {keys}"
-    );
+    let recording = perform(run);
     replay(&recording)?;
     run.check(
         "the recorded splits and joins, replayed, end in the bases that the tree had at the end",
     );
-    recording.origin = run.origin();
     std::fs::create_dir_all(&run.out)?;
     recording.write(&run.out.join(FILE))?;
     Ok(())
 }
 
-fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, usize) {
-    let events = Arc::new(Mutex::new(Vec::new()));
-    let begin = Instant::now();
-    // The watcher is called under the tree's lock, so it only notes the time and the event.
+fn perform(run: &Run) -> Recording {
+    // Bases must split, and there must be few enough to be drawn.
+    let keys = run.extent.pick(4_096, 65_536, 65_536);
+    let each = Duration::from_millis(run.extent.pick(25, 250, 500));
+    // A single thread never waits, so nothing would be split.
+    let threads = run.threads.max(2);
+    let (begin, events) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
+    let now = move || begin.elapsed().as_secs_f64() * 1e3;
+    // The tree calls this under a lock.
     let recorder = Arc::clone(&events);
+    let record = move |adapted: &Adapted<'_>| {
+        let event = event(adapted, now(), keys);
+        recorder.lock().expect("nobody panics here").push(event);
+    };
     let adaptation = Adaptation::default();
-    let tree = Tree::new(Avl::new(false), adaptation).watched(Box::new(move |adapted| {
-        let at = begin.elapsed().as_secs_f64() * 1e3;
-        recorder
-            .lock()
-            .expect("nobody panics here")
-            .push(event(adapted, at, keys));
-    }));
     let shared = SharedState {
-        tree,
+        tree: CaTree::new(Avl::new(false), adaptation).watched(Box::new(record)),
         keys,
         phase: AtomicUsize::new(0),
         positions: (0..threads).map(|_| AtomicU64::new(0)).collect(),
     };
-    // Thread 0 is this one, which fills the tree.
+    // This thread fills the tree as worker 0.
     NUMBER.set(0);
-    for key in 0..keys {
-        shared
-            .tree
-            .change(&pin(), &key.to_be_bytes(), &mut |_| Act::Put(key));
-    }
-    let (mut phases, mut samples) = play(run, &shared, begin, each, threads);
-    let entries = samples
-        .last()
-        .map_or(0, |s: &Sample| s.bases.iter().map(|b| b.entries).sum());
+    (0..keys).for_each(|key| shared.put(key));
+    let (mut phases, mut samples) = (Vec::new(), vec![shared.sample(now())]);
+    thread::scope(|scope| {
+        let (shared, seed) = (&shared, run.options.seed);
+        for worker in 0..threads {
+            scope.spawn(move || shared.work(worker, seed));
+        }
+        for (number, (text, _)) in PHASES.iter().enumerate() {
+            run.progress.at(text);
+            shared.phase.store(number, Relaxed);
+            let (at, text) = (now(), (*text).into());
+            phases.push(Phase { at, text });
+            for _ in 0..30 {
+                thread::sleep(each / 30);
+                samples.push(shared.sample(now()));
+            }
+            run.progress.step();
+        }
+        shared.phase.store(PHASES.len(), Relaxed);
+    });
+    // The last sample is compared with the events.
+    samples.push(shared.sample(now()));
     drop(shared);
     // Events of several threads may be out of order.
     let mut events = std::mem::take(&mut *events.lock().expect("nobody panics here"));
     events.sort_by(|a: &Event, b: &Event| a.at.total_cmp(&b.at));
-    // The animation begins with the first phase; before it one thread inserts the keys.
-    let zero = phases.first().map_or(0.0, |p| p.at);
-    phases.iter_mut().for_each(|p| p.at -= zero);
+    // Times begin with the first phase.
+    let zero = phases[0].at;
+    phases.iter_mut().for_each(|phase| phase.at -= zero);
     samples
         .iter_mut()
-        .for_each(|s| s.at = (s.at - zero).max(0.0));
+        .for_each(|sample| sample.at = (sample.at - zero).max(0.0));
     events
         .iter_mut()
-        .for_each(|e| e.at = (e.at - zero).max(0.0));
-    let recording = Recording {
+        .for_each(|event| event.at = (event.at - zero).max(0.0));
+    Recording {
         title: "A contention-adapting tree adapts".into(),
         note: format!(
             "{threads} threads on {keys} keys in {} cores, a real run; a base's count grows by 250 when a writer had to wait, falls by 1 when it had not \
              and by 10 when a scan goes over its end; over 1000 it is divided, under -1000 joined to its neighbour",
-            super::run::cores()
+            cores()
         ),
+        origin: run.study().origin,
         seconds: begin.elapsed().as_secs_f64(),
         threads,
         keys: [0.0, keys as f64],
@@ -261,9 +254,7 @@ fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, 
         phases,
         events,
         samples,
-        ..Recording::default()
-    };
-    (recording, entries)
+    }
 }
 
 fn settings(a: Adaptation) -> BTreeMap<String, String> {
@@ -277,76 +268,35 @@ fn settings(a: Adaptation) -> BTreeMap<String, String> {
         ("depth", &a.depth),
         ("random_join", &a.random_join),
     ];
-    settings
-        .map(|(name, value)| (name.to_owned(), value.to_string()))
-        .into()
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_string()));
+    settings.into()
 }
 
-/// Runs the threads through the phases, and samples the tree thirty times in each.
-fn play(
-    run: &Run,
-    shared: &SharedState,
-    begin: Instant,
-    each: Duration,
-    threads: usize,
-) -> (Vec<Phase>, Vec<Sample>) {
-    let now = || begin.elapsed().as_secs_f64() * 1e3;
-    let (mut phases, mut samples) = (Vec::new(), vec![sample(shared, now())]);
-    let seed = run.options.seed;
-    // Threads run through all phases. They read the number of the phase before each operation.
-    thread::scope(|scope| {
-        for worker in 0..threads {
-            scope.spawn(move || run_worker(shared, worker, seed));
-        }
-        for (number, phase) in PHASES.iter().enumerate() {
-            run.progress.at(phase.text);
-            shared.phase.store(number, Relaxed);
-            phases.push(Phase {
-                at: now(),
-                text: phase.text.into(),
-            });
-            // Samples at regular times, while the threads work.
-            for _ in 0..30 {
-                thread::sleep(each / 30);
-                samples.push(sample(shared, now()));
-            }
-            run.progress.step();
-        }
-        shared.phase.store(PHASES.len(), Relaxed);
-    });
-    // One more sample after the last change, for the comparison with the events.
-    samples.push(sample(shared, now()));
-    (phases, samples)
-}
-
-fn run_worker(shared: &SharedState, worker: usize, seed: u64) {
-    NUMBER.set(worker);
-    let mut random = Random::new(seed ^ (worker as u64) << 40);
-    // Ordering: Relaxed: it only selects the next operation.
-    while let Some(phase) = PHASES.get(shared.phase.load(Relaxed)) {
-        if (phase.step)(shared, worker, &mut random).is_none() {
-            shared.positions[worker].store(0, Relaxed);
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-    shared.positions[worker].store(0, Relaxed);
-}
-
-/// Replays the events, beginning with one base. The result must be the bases of the last sample.
+/// Replays the events from the first base on. The result must be the bases of the last sample,
+/// which have all keys.
 fn replay(recording: &Recording) -> Outcome {
-    let mut bases: BTreeMap<u64, [f64; 2]> = BTreeMap::from([(0, recording.keys)]);
+    let last = recording.samples.last().map_or(&[][..], |s| &s.bases);
+    let (entries, keys) = (
+        last.iter().map(|b| b.entries).sum::<usize>(),
+        recording.keys[1],
+    );
+    let complete = entries == keys as usize;
+    ensure!(
+        complete,
+        STRUCTURE,
+        "its bases have {entries} entries, not {keys}"
+    );
+    let mut bases = BTreeMap::from([(0, recording.keys)]);
     for event in &recording.events {
-        // A split replaces one base, a join two. They must exist at that time.
-        let mut gone = vec![event.base];
-        gone.extend(event.with);
-        for base in gone {
+        // A split replaces one base, a join two.
+        for base in std::iter::once(event.base).chain(event.with) {
+            let existed = bases.remove(&base).is_some();
             ensure!(
-                bases.remove(&base).is_some(),
+                existed,
                 STRUCTURE,
                 "base {base} changed, but doesn't exist: {event:?}"
             );
         }
-        // The new bases have the keys of the old ones, divided where the split was.
         let [from, to] = event.keys;
         let ends = match event.at_key {
             Some(at) => vec![[from, at], [at, to]],
@@ -354,15 +304,13 @@ fn replay(recording: &Recording) -> Outcome {
         };
         bases.extend(event.becomes.iter().copied().zip(ends));
     }
-    let mut replayed: Vec<_> = bases
-        .into_iter()
-        .map(|(base, [from, _])| (from, base))
-        .collect();
+    let replayed = bases.into_iter().map(|(base, [from, _])| (from, base));
+    let mut replayed: Vec<_> = replayed.collect();
     replayed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let last = recording.samples.last().map_or(&[][..], |s| &s.bases);
     let sampled: Vec<_> = last.iter().map(|b| (b.from, b.base)).collect();
+    let right = replayed == sampled;
     ensure!(
-        replayed == sampled,
+        right,
         STRUCTURE,
         "events end in the bases {replayed:?}, the tree has {sampled:?}"
     );

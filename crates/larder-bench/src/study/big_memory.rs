@@ -1,22 +1,24 @@
 //! Large tables in memory: how they grow, how much memory they take, appends, values of all sizes.
 //!
-//! To add a structure: an implementation of `Store`, named in `stores`, both in
-//! `big_memory/stores.rs`. Maps from u64 to u64 of `peers` take part in growth by themselves.
+//! To add a structure: an implementation of `Store`, named in [`stores`]. The maps from u64 to u64
+//! of `peers` take part in growth by themselves.
 
-mod stores;
-mod writes;
-
+use super::contender::size_option;
 use super::run::Run;
-use super::{Extent, Plan};
-use crate::maps::peers::{each_map, map_names, Hand, Map, Store};
+use super::Plan;
+use crate::maps::peers::index::Index;
+use crate::maps::peers::{each_map, map_names, Handle, Map, Named, Store};
 use crate::result::{ensure, Outcome};
 use crate::stats::{ends, median};
 use crate::table::grouped;
 use crate::time::counting::counted;
-use crate::time::{timed, timed_parts};
-use crate::workload::{random_key, value_of};
-use std::time::Duration;
-use stores::Named;
+use crate::time::timed_parts;
+use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
+use hdrhistogram::Histogram;
+use larder_studies::{build_unique, structures, Order};
+use larder_term::hash::Seed;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// The study.
 pub const STUDY: Plan = Plan {
@@ -26,127 +28,122 @@ pub const STUDY: Plan = Plan {
     about: "The structures alone (larder_index::Unique), keys of eight bytes to values of bytes, one thread; beside them std's BTreeMap and hashbrown, and \
             the peers of this build in the growth of u64 to u64. An append reads, extends and writes a value in one step.",
     quick_seconds: 55.0,
+    full_hours: 3.7,
     run,
 };
 
-const PLOTS: &str = "
+const GROWTH: &str = "
 growth | Inserts a second while a table grows | entries, linear | millions of inserts a second, log | M op/s, more | u64 to u64, random keys; each point is {part} inserts from the one before it
 slowest | The slowest part of growth | , names | ms, log | ms, less | {part} inserts; the median part beside it
 entry | Bytes an entry | , names | bytes, linear | bytes, less | as the structure says, or as Rust's allocator counts; 16 of them are key and value
 load | Load: keys and values of all bytes | , names | %, linear | %, more | 16 bytes of each entry's
 ";
 
-fn run(run: &mut Run) -> Outcome {
-    let stores = stores::stores(run)?;
-    if run.scale == Extent::Full {
-        foresee(run, &stores);
-    }
-    growth(run, &stores)?;
-    writes::appends(run, &stores)?;
-    writes::sizes(run, &stores)
-}
+const APPENDS: &str = "
+append-rate | Appends of 16 bytes by Zipf popularity: writes a second | , names | millions of writes a second, linear | M op/s, more | {keys} keys, exponent 0.99; a value that would be longer than 16 KiB begins anew; asked for: at or above 0.2
+append-latency | Latency of an append at 200,000 a second | percentile, names | us, log | us, less | from the moment at which it was due to its end, so that a pause counts for all who wait; includes what the system does to the thread
+";
 
-/// Says about how long it will take: microseconds of an insert, of an append and its check, of a
-/// value of some size.
-fn foresee(run: &mut Run, stores: &[Named]) {
-    let hundred_million = 100e6;
-    let growth: f64 = stores
-        .iter()
-        .map(|s| hundred_million * seconds_of(s) * 3.0)
-        .sum();
-    run.announce(growth + stores.len() as f64 * (100e6 * 1.5e-6 + 70.0 + 3.0 * 60.0));
-}
+const SIZES: &str = "
+sizes | Writes of values by their size | bytes of a value, log | millions of writes a second, log | M op/s, more | values take the place of others, keys by Zipf popularity; {total} MB of values in all, at most {most} keys; asked for: at or above 0.2
+";
 
-/// Bytes of key and value of an entry in growth.
-const ENTRY: f64 = 16.0;
-
-/// How much more than in the end a structure may take on its way, and what allocators keep.
-const PEAK: f64 = 2.3;
-
-/// The parts of the study's time that may be over after growth, and after appends.
+/// The shares of the time until the end of growth, and of appends.
 const SHARES: [f64; 2] = [0.45, 0.75];
 
-/// Entries that are wanted, the most first, and in which parts they are counted.
-struct Goal {
-    steps: &'static [u64],
-    part: u64,
+/// Writes a second that users ask for.
+const ASKED: f64 = 200_000.0;
+
+const USERS: &str = "users of large tables";
+
+/// Bytes of the key and the value of an entry in growth.
+const ENTRY: f64 = 16.0;
+
+/// The most memory of a growing structure, relative to that in the end.
+const PEAK: f64 = 2.3;
+
+/// The length of an appended piece, and of the longest value.
+const PIECE: usize = 16;
+const LONGEST: usize = 16 << 10;
+
+fn run(run: &mut Run) -> Outcome {
+    let stores = stores(run)?;
+    growth(run, &stores)?;
+    appends(run, &stores)?;
+    sizes(run, &stores)
 }
 
-fn growth(run: &mut Run, stores: &[Named]) -> Outcome {
-    let goal = Goal {
-        steps: run.scale.pick(
-            &[20_000],
-            &[1_000_000],
-            &[1_000_000_000, 100_000_000, 10_000_000],
-        ),
-        part: run.scale.pick(2_000, 50_000, 1_000_000),
-    };
-    run.setting("growth entries", goal.steps[0]);
-    if goal.steps[0] < 100_000_000 {
-        run.skip("growth to 100,000,000 and a billion entries: asked for by --full alone".into());
-    }
-    run.plots(PLOTS, &[("part", &grouped(goal.part as usize))]);
-    // Larder's own are among the stores, so they aren't measured again as maps.
-    let mut peers = map_names(&run.only);
-    peers.retain(|name| !name.starts_with("larder"));
-    let mut left = stores.len() + peers.len();
-    run.progress.part("big-memory, growth", left);
-    for store in stores {
-        let who = (store.name.as_str(), bytes_of(store));
-        // Each has an equal part of the time that is left.
-        grow(run, &goal, who, &mut left, &store.make, |made| made.bytes())?;
-    }
-    // Maps that double are at their worst just after they did.
-    let an_entry = 45.0;
-    each_map!(run.only, M => {
-        if peers.contains(&M::NAME) {
-            let make = |_| M::empty();
-            grow(run, &goal, (M::NAME, an_entry), &mut left, make, M::own_bytes)?;
+/// A store with a name. `make` creates an empty one for about so many entries.
+struct NamedStore {
+    name: String,
+    make: Make,
+}
+
+type Make = Box<dyn Fn(usize) -> Box<dyn Store>>;
+
+/// A store with a planted fault: it loses some keys.
+struct ForgetfulStore(Box<dyn Store>);
+
+impl Store for ForgetfulStore {
+    fn put(&mut self, key: u64, value: &[u8]) {
+        if key % 89 != 11 {
+            self.0.put(key, value);
         }
-    });
-    run.check(
-        "after growth: every thousandth key has its value, a key that was never put has none",
-    );
-    Ok(())
-}
-
-/// Seconds of an insert into a small one.
-fn seconds_of(store: &Named) -> f64 {
-    timed(|| small(store)).1 / SMALL as f64
-}
-
-/// Bytes an entry, of a small one.
-fn bytes_of(store: &Named) -> f64 {
-    let (made, allocated) = counted(|| small(store));
-    made.bytes().unwrap_or(allocated) as f64 / SMALL as f64
-}
-
-/// Entries of a small one.
-const SMALL: u64 = 20_000;
-
-fn small(store: &Named) -> Box<dyn Store> {
-    let mut made = (store.make)(SMALL as usize);
-    for key in (0..SMALL).map(random_key) {
-        made.put(key, &value_of(key).to_le_bytes());
     }
-    made
+    fn append(&mut self, key: u64, piece: &[u8], most: usize) {
+        if key % 89 != 11 {
+            self.0.append(key, piece, most);
+        }
+    }
+    fn get(&mut self, key: u64, out: &mut Vec<u8>) -> bool {
+        Store::get(&mut *self.0, key, out)
+    }
+    fn bytes(&self) -> Option<usize> {
+        self.0.bytes()
+    }
 }
 
-/// The most entries that fit, of those asked for.
-fn affordable(run: &mut Run, name: &str, steps: &[u64], an_entry: f64) -> Option<u64> {
-    steps.iter().copied().find(|&n| {
-        run.fits(
-            &format!("growth of {name} to {} entries", grouped(n as usize)),
-            n as f64 * an_entry * PEAK,
-        )
-    })
+/// Larder's default structures, maps of `Vec`s, and all other structures.
+fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
+    fn store<S: Store + 'static>(name: &str, make: impl Fn(usize) -> S + 'static) -> NamedStore {
+        let name = name.to_owned();
+        NamedStore {
+            name,
+            make: Box::new(move |entries| Box::new(make(entries))),
+        }
+    }
+    let mut all = vec![
+        store("default hash", |_| Index::default_structure(false)),
+        store("default ordered", |_| Index::default_structure(true)),
+        store("hashbrown of Vec", |_| {
+            hashbrown::HashMap::<u64, Vec<u8>>::new()
+        }),
+        store("BTreeMap of Vec", |_| BTreeMap::<u64, Vec<u8>>::new()),
+    ];
+    all.extend(structures().iter().map(|structure| {
+        let order = if structure.ordered {
+            Order::Key
+        } else {
+            Order::Hash
+        };
+        store(structure.name, move |entries| {
+            let options: Vec<_> = size_option(structure.name, entries).into_iter().collect();
+            let index = build_unique(structure.name, &options, order);
+            Index::new(
+                index.expect("it is listed, and the option is its own"),
+                Seed::random(),
+            )
+        })
+    }));
+    let planted = || {
+        let whole = |_| ForgetfulStore(Box::new(Index::default_structure(false)));
+        store("planted fault", whole)
+    };
+    run.chosen(all, |store| &store.name, planted)
 }
 
-/// Entries, how many are counted together, and how long it may take.
-type Growth = (u64, u64, Option<Duration>);
-
-/// A store of words, for growth.
-impl Hand for Box<dyn Store> {
+/// Stores take part in growth with values of eight bytes.
+impl Handle for Box<dyn Store> {
     fn insert(&mut self, key: u64, value: u64) {
         self.put(key, &value.to_le_bytes());
     }
@@ -157,36 +154,96 @@ impl Hand for Box<dyn Store> {
         found.then_some(word)
     }
     fn remove(&mut self, _: u64) -> bool {
-        unreachable!("stores grow alone")
+        unreachable!("nothing is removed while stores grow")
     }
 }
 
-/// Lets a structure grow as far as memory and time allow. It takes `an_entry` bytes for each entry.
-fn grow<H: Hand>(
+/// The numbers of entries to grow to, the largest first, and the entries of a part.
+struct Goal {
+    entries: &'static [u64],
+    part: u64,
+}
+
+/// Bytes per entry of a small store.
+fn bytes_per_entry(store: &NamedStore) -> f64 {
+    const SMALL: u64 = 20_000;
+    let (made, allocated) = counted(|| {
+        let mut made = (store.make)(SMALL as usize);
+        for key in (0..SMALL).map(random_key) {
+            made.put(key, &value_of(key).to_le_bytes());
+        }
+        made
+    });
+    made.bytes().unwrap_or(allocated) as f64 / SMALL as f64
+}
+
+fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
+    const MOST: &[u64] = &[1_000_000_000, 100_000_000, 10_000_000];
+    let entries: &[u64] = run.extent.pick(&[20_000], &[1_000_000], MOST);
+    let part = run.extent.pick(2_000, 50_000, 1_000_000);
+    let goal = Goal { entries, part };
+    run.setting("growth entries", entries[0]);
+    if entries[0] < 100_000_000 {
+        run.skip("growth to 100,000,000 and a billion entries: asked for by --full alone".into());
+    }
+    run.plots(GROWTH, &[("part", &grouped(part as usize))]);
+    // Larder's own maps are among the stores.
+    let mut peers = map_names(&run.filter);
+    peers.retain(|name| !name.starts_with("larder"));
+    let mut left = stores.len() + peers.len();
+    run.progress.part("big-memory, growth", left);
+    for store in stores {
+        let who = (&*store.name, bytes_per_entry(store));
+        grow(run, &goal, who, &mut left, &store.make, |made| made.bytes())?;
+    }
+    // Maps that double are at their worst just afterwards.
+    each_map!(run.filter, M => if peers.contains(&M::NAME) {
+        grow(run, &goal, (M::NAME, 45.0), &mut left, |_| M::empty(), M::own_bytes)?;
+    });
+    run.check(
+        "after growth: every thousandth key has its value, a key that was never put has none",
+    );
+    Ok(())
+}
+
+/// Lets a structure grow as far as memory and time allow. Each of the `left` structures has an
+/// equal share of the time.
+fn grow<H: Handle>(
     run: &mut Run,
-    goal: &Goal,
-    (name, an_entry): (&str, f64),
+    &Goal { entries, part }: &Goal,
+    (name, bytes_per_entry): (&str, f64),
     left: &mut usize,
     make: impl FnOnce(usize) -> H,
     own_bytes: impl FnOnce(&mut H) -> Option<usize>,
 ) -> Outcome {
     run.progress.at(name);
-    if let Some(entries) = affordable(run, name, goal.steps, an_entry) {
-        let patience = run.clock.patience(SHARES[0], *left);
-        let growth = (entries, goal.part, patience);
-        let mut hand = make(entries as usize);
-        let (grown, allocated) = counted(|| {
-            timed_parts((entries, goal.part), patience, |i| {
+    let entries = entries.iter().copied().find(|&n| {
+        let what = format!("growth of {name} to {} entries", grouped(n as usize));
+        run.fits(&what, n as f64 * bytes_per_entry * PEAK)
+    });
+    if let Some(mut entries) = entries {
+        let limit = run.clock.time_for_each(SHARES[0], *left);
+        let mut map = make(entries as usize);
+        let (parts, allocated) = counted(|| {
+            timed_parts((entries, part), limit, |i| {
                 let key = random_key(i);
-                hand.insert(key, value_of(key));
+                map.insert(key, value_of(key));
             })
         });
-        // The time may have been over before all entries were there.
-        let entries = reached(run, name, growth, &grown);
-        grown_right(name, entries, |key| hand.get(key))?;
-        let bytes = own_bytes(&mut hand).unwrap_or(allocated);
-        report(run, name, (entries, goal.part), &grown, bytes);
-        // Save after each, since the study may take hours.
+        let grown = parts.len() as u64 * part;
+        if grown + part <= entries {
+            let seconds: f64 = parts.iter().sum();
+            let limit = limit.map_or(0.0, |limit| limit.as_secs_f64());
+            let why = match name {
+                "lfcatree" => "; its leaves never change, so each insert copies a path of nodes, and one thread alone never divides the one leaf",
+                _ => "",
+            };
+            run.skip(format!("growth of {name} beyond {} entries: these took {seconds:.1} s, and it had {limit:.1} s{why}", grouped(grown as usize)));
+            entries = grown;
+        }
+        check_growth(name, entries, |key| map.get(key))?;
+        let bytes = own_bytes(&mut map).unwrap_or(allocated);
+        report_growth(run, name, (entries, part), &parts, bytes);
         run.save()?;
     }
     *left -= 1;
@@ -194,46 +251,16 @@ fn grow<H: Hand>(
     Ok(())
 }
 
-/// How many entries came; if not all did, that is said.
-fn reached(run: &mut Run, name: &str, (entries, part, patience): Growth, grown: &[f64]) -> u64 {
-    let came = grown.len() as u64 * part;
-    // Fewer than all parts: it is said how far it came, and why it stopped.
-    if came + part <= entries {
-        let seconds: f64 = grown.iter().sum();
-        let most = patience.map_or(0.0, |most| most.as_secs_f64());
-        run.skip(format!(
-            "growth of {name} beyond {} entries: these took {seconds:.1} s, and it had {most:.1} s{}",
-            grouped(came as usize),
-            why(name)
-        ));
-        return came;
+/// Checks a sample of the entries, and keys that were never put.
+fn check_growth(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64>) -> Outcome {
+    let sample = (0..entries).step_by(997.min(entries as usize / 100).max(1));
+    for key in sample.map(random_key) {
+        let (found, value) = (get(key), value_of(key));
+        let right = found == Some(value);
+        ensure!(right, name, "under {key} there is {found:?}, not {value}");
     }
-    entries
-}
-
-/// Why a structure is as slow as it is, where that is no fault of its code.
-fn why(name: &str) -> &'static str {
-    match name {
-        "lfcatree" => "; its leaves never change, so each insert copies a path of nodes, and one thread alone never divides the one leaf",
-        _ => "",
-    }
-}
-
-fn grown_right(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64>) -> Outcome {
-    // About a hundred samples at least, spread over all keys.
-    for i in (0..entries).step_by(997.min(entries as usize / 100).max(1)) {
-        let key = random_key(i);
+    for key in (entries..entries + 1_000).map(random_key) {
         let found = get(key);
-        ensure!(
-            found == Some(value_of(key)),
-            name,
-            "under {key} there is {found:?}, not {}",
-            value_of(key)
-        );
-    }
-    // Keys that were never put must not be found.
-    for i in entries..entries + 1_000 {
-        let found = get(random_key(i));
         ensure!(
             found.is_none(),
             name,
@@ -243,22 +270,300 @@ fn grown_right(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64>
     Ok(())
 }
 
-fn report(run: &mut Run, name: &str, (entries, part): (u64, u64), parts: &[f64], bytes: usize) {
-    // No more points than a plot can show: neighbours are taken together.
+fn report_growth(
+    run: &mut Run,
+    name: &str,
+    (entries, part): (u64, u64),
+    parts: &[f64],
+    bytes: usize,
+) {
+    // A plot has room for about a hundred points.
     let together = parts.len().div_ceil(100).max(1);
     for (i, some) in parts.chunks(together).enumerate() {
-        let seconds: f64 = some.iter().sum();
-        let rate = (some.len() as u64 * part) as f64 / seconds / 1e6;
-        let x = ((i * together + some.len()) as u64 * part) as f64;
-        run.figure("growth", name, x, rate);
+        let inserts = |parts: usize| (parts as u64 * part) as f64;
+        let rate = inserts(some.len()) / some.iter().sum::<f64>() / 1e6;
+        run.figure("growth", name, inserts(i * together + some.len()), rate);
     }
-    // What a single slow part means is seen beside the median.
-    let slowest = ends(parts)[1].max(0.0);
-    for (x, seconds) in [("slowest", slowest), ("median", median(parts))] {
+    for (x, seconds) in [
+        ("slowest", ends(parts)[1].max(0.0)),
+        ("median", median(parts)),
+    ] {
         run.figure("slowest", name, x, seconds * 1e3);
     }
     let x = format!("{} entries", grouped(entries as usize));
-    let an_entry = bytes as f64 / entries as f64;
-    run.figure("entry", name, &*x, an_entry);
-    run.figure("load", name, &*x, 100.0 * ENTRY / an_entry);
+    let per_entry = bytes as f64 / entries as f64;
+    run.figure("entry", name, &*x, per_entry);
+    run.figure("load", name, &*x, 100.0 * ENTRY / per_entry);
+}
+
+/// Popular keys: ranks follow Zipf's law, and each rank has a key.
+struct Popular {
+    zipf: Zipf,
+    order: Vec<u32>,
+}
+
+impl Popular {
+    fn new(keys: usize, seed: u64) -> Popular {
+        let (zipf, order) = (Zipf::new(keys, 0.99), shuffled(keys, seed));
+        Popular { zipf, order }
+    }
+
+    fn key_of(&self, rank: usize) -> u64 {
+        random_key(u64::from(self.order[rank]))
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        self.key_of(self.zipf.next(random))
+    }
+}
+
+/// The piece of a key. Its values consist of such pieces.
+fn piece(key: u64) -> [u8; PIECE] {
+    let mut piece = [0; PIECE];
+    piece[..8].copy_from_slice(&value_of(key).to_le_bytes());
+    piece[8..].copy_from_slice(&key.to_le_bytes());
+    piece
+}
+
+/// Measures appends at full speed, and then the latency of appends at a given rate.
+fn appends(run: &mut Run, stores: &[NamedStore]) -> Outcome {
+    let (keys, writes, seconds) = run.extent.pick(
+        (2_000, 20_000, 0.1),
+        (100_000, 300_000, 0.5),
+        (10_000_000, 100_000_000, 60.0),
+    );
+    run.setting("append keys", keys);
+    run.setting("append writes", writes);
+    run.plots(APPENDS, &[("keys", &keys.to_string())]);
+    run.published("append-rate", "asked for", "full speed", ASKED / 1e6, USERS);
+    let popular = Popular::new(keys, run.options.seed);
+    run.progress.part("big-memory, appends", stores.len());
+    for (i, NamedStore { name, make }) in stores.iter().enumerate() {
+        run.progress.at(name);
+        // Values that grow by copying leave garbage behind.
+        let bytes = writes as f64 * PIECE as f64 * 2.5 + keys as f64 * 250.0;
+        let what = format!("appends, {name}");
+        if !run.is_over(&what, 1.0, 0.0) && run.fits(&what, bytes) {
+            let limit = run.clock.time_for_each(SHARES[1], stores.len() - i);
+            let limit = limit.map(|both| both / 2);
+            let seconds = limit.map_or(seconds, |half| f64::min(seconds, half.as_secs_f64()));
+            let (mut store, mut random) = (make(keys), Random::new(run.options.seed));
+            let full = full_speed(&mut *store, name, &popular, &mut random, (writes, limit))?;
+            run.figure("append-rate", name, "full speed", full);
+            let (latencies, rate) = paced(&mut *store, &popular, &mut random, seconds);
+            run.figure(
+                "append-rate",
+                name,
+                "200,000 a second asked for",
+                rate / 1e6,
+            );
+            for (x, part) in [
+                ("50 %", 0.5),
+                ("90 %", 0.9),
+                ("99 %", 0.99),
+                ("99.9 %", 0.999),
+                ("99.99 %", 0.9999),
+                ("slowest", 1.0),
+            ] {
+                let us = latencies.value_at_quantile(part) as f64 / 1e3;
+                run.figure("append-latency", name, x, us);
+            }
+            run.save()?;
+        }
+        run.progress.step();
+    }
+    run.check("after appends: every value is whole pieces of its key's, as many as the number of writes says while none began anew");
+    Ok(())
+}
+
+/// Appends until the number of writes or the time limit is reached. Returns millions of writes a
+/// second, after all values were checked.
+fn full_speed(
+    store: &mut dyn Store,
+    name: &str,
+    popular: &Popular,
+    random: &mut Random,
+    (writes, limit): (usize, Option<Duration>),
+) -> Outcome<f64> {
+    let mut counts = vec![0usize; popular.order.len()];
+    let (begin, mut done) = (Instant::now(), 0);
+    // The clock is read now and then. There is at least one write.
+    let late = || limit.is_some_and(|limit| begin.elapsed() > limit);
+    while done == 0 || done < writes && !(done.is_multiple_of(1024) && late()) {
+        let rank = popular.zipf.next(random);
+        let key = popular.key_of(rank);
+        counts[rank] += 1;
+        store.append(key, &piece(key), LONGEST);
+        done += 1;
+    }
+    let rate = done as f64 / begin.elapsed().as_secs_f64() / 1e6;
+    let mut out = Vec::new();
+    for (rank, &count) in counts.iter().enumerate() {
+        let key = popular.key_of(rank);
+        out.clear();
+        let found = store.get(key, &mut out);
+        // A full value begins anew with the next piece.
+        let full = LONGEST / PIECE;
+        let right = count
+            .checked_sub(1)
+            .map_or(0, |last| (last % full + 1) * PIECE);
+        let whole = out.chunks(PIECE).all(|p| p == piece(key));
+        let len = out.len();
+        let right_now = found == (count > 0) && len == right && whole;
+        ensure!(
+            right_now,
+            name,
+            "after {count} appends, {key} has {len} bytes, not {right}"
+        );
+    }
+    Ok(rate)
+}
+
+/// Appends 200,000 times a second. Returns the nanoseconds from when each append was due to its
+/// end, and the rate that was achieved.
+///
+/// When an append is due doesn't depend on the one before: what a slow append delays counts as
+/// slow, too (no coordinated omission).
+fn paced(
+    store: &mut dyn Store,
+    popular: &Popular,
+    random: &mut Random,
+    seconds: f64,
+) -> (Histogram<u64>, f64) {
+    const HOUR: u64 = 3_600_000_000_000;
+    let histogram = Histogram::new_with_bounds(1, HOUR, 3);
+    let mut histogram = histogram.expect("these bounds are in order");
+    let writes = (ASKED * seconds) as u64;
+    let begin = Instant::now();
+    for i in 0..writes {
+        let due = Duration::from_secs_f64(i as f64 / ASKED);
+        while begin.elapsed() < due {
+            std::hint::spin_loop();
+        }
+        let key = popular.draw(random);
+        store.append(key, &piece(key), LONGEST);
+        let end = begin.elapsed();
+        histogram.saturating_record((end - due).as_nanos() as u64);
+        // A store that can't keep up has three times as long.
+        if end.as_secs_f64() > 3.0 * seconds {
+            return (histogram, i as f64 / end.as_secs_f64());
+        }
+    }
+    (histogram, writes as f64 / begin.elapsed().as_secs_f64())
+}
+
+/// Measures writes of values by their size.
+fn sizes(run: &mut Run, stores: &[NamedStore]) -> Outcome {
+    let total = run.extent.pick(1 << 20, 8 << 20, 2 << 30usize);
+    let most = run.extent.pick(2_000, 50_000, 10_000_000);
+    let runs = run.runs(run.extent.pick(1, 3, 3));
+    let (megabytes, keys) = ((total >> 20).to_string(), most.to_string());
+    run.plots(SIZES, &[("total", &megabytes), ("most", &keys)]);
+    let sizes = [16, 64, 256, 1 << 10, 4 << 10, 16 << 10];
+    for size in sizes {
+        run.published("sizes", "asked for", size, ASKED / 1e6, USERS);
+    }
+    let popular = sizes.map(|size| Popular::new((total / size).clamp(64, most), run.options.seed));
+    let mut all = Vec::new();
+    for (size, popular) in sizes.into_iter().zip(&popular) {
+        for store in stores {
+            let name = format!("values of {size} bytes, {}", store.name);
+            all.push((name, (size, popular, store)));
+        }
+    }
+    let turns = (runs, 1.0);
+    run.in_turns(
+        "values of all sizes",
+        turns,
+        &all,
+        |run, seed, &(size, popular, store)| {
+            let what = format!("values of {size} bytes, {}", store.name);
+            let bytes = popular.order.len() as f64 * (size as f64 * 2.5 + 250.0);
+            if run.fits(&what, bytes) {
+                let rate = overwrite(store, popular, size, total, seed)?;
+                run.figure("sizes", &store.name, size, rate);
+            }
+            Ok(())
+        },
+    )?;
+    run.check("after writes of all sizes: every value has its size and is its key's");
+    Ok(())
+}
+
+/// Overwrites the values of a full store. Returns millions of writes a second.
+fn overwrite(
+    NamedStore { name, make }: &NamedStore,
+    popular: &Popular,
+    size: usize,
+    total: usize,
+    seed: u64,
+) -> Outcome<f64> {
+    // The value of a key repeats the bytes of its number.
+    let fill = |key: u64, value: &mut [u8]| {
+        let bytes = value_of(key).to_le_bytes();
+        let chunks = value.chunks_mut(8);
+        chunks.for_each(|chunk| chunk.copy_from_slice(&bytes[..chunk.len()]));
+    };
+    let keys = popular.order.len();
+    let (mut store, mut value) = (make(keys), vec![0; size]);
+    for key in (0..keys).map(|rank| popular.key_of(rank)) {
+        fill(key, &mut value);
+        store.put(key, &value);
+    }
+    // Twice the total is written, within limits.
+    let writes = (2 * total / size).clamp(2_000, keys.max(20_000));
+    let mut random = Random::new(seed);
+    let begin = Instant::now();
+    for _ in 0..writes {
+        let key = popular.draw(&mut random);
+        fill(key, &mut value);
+        store.put(key, &value);
+    }
+    let rate = writes as f64 / begin.elapsed().as_secs_f64() / 1e6;
+    // A sample of the values is checked.
+    let mut out = Vec::new();
+    for rank in (0..keys).step_by(keys.div_ceil(10_000).max(1)) {
+        let key = popular.key_of(rank);
+        out.clear();
+        fill(key, &mut value);
+        let right = Store::get(&mut *store, key, &mut out) && out == value;
+        let len = out.len();
+        ensure!(
+            right,
+            name,
+            "the value of {key} is not what was put: {len} bytes of {size}"
+        );
+    }
+    Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store that pauses once.
+    struct Pausing(Option<Duration>);
+
+    impl Store for Pausing {
+        fn put(&mut self, _: u64, _: &[u8]) {}
+        fn append(&mut self, _: u64, _: &[u8], _: usize) {
+            self.0.take().into_iter().for_each(std::thread::sleep);
+        }
+        fn get(&mut self, _: u64, _: &mut Vec<u8>) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_pause_counts_for_all_who_wait() {
+        let pause = Duration::from_millis(40);
+        let (mut store, popular) = (Pausing(Some(pause)), Popular::new(100, 1));
+        let (latencies, rate) = paced(&mut store, &popular, &mut Random::new(1), 0.1);
+        // One append waits for all of the pause. A fifth of them waits for more than half of it:
+        // 4,000 are due in 20 milliseconds, of 20,000 in all.
+        let nanoseconds = pause.as_nanos() as u64;
+        assert!(latencies.max() >= nanoseconds);
+        assert!(latencies.value_at_quantile(0.85) >= nanoseconds / 2 - 1_000_000);
+        assert!(rate > 0.0);
+    }
 }

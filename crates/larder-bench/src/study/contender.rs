@@ -1,160 +1,113 @@
-//! What studies measure: tables of Larder's engine, by structure and options, and peers' shared
-//! maps.
+//! What studies measure: tables of Larder's engine, by structure and options, and shared maps of
+//! other crates.
 //!
-//! The releases of OTP are built from our own structures and locks. They have the properties of
+//! The releases of OTP are built from Larder's structures and locks. They have the properties of
 //! each release's tables, but not its code.
 
-use super::rows::{Ask, EngineRows, Rows};
-use crate::maps::peers::{each_shared, Only, Shared};
+use super::tables::{BenchTable, EngineTable, TableSpec};
+use crate::maps::peers::{each_shared, Filter, Named, Shared};
 use crate::result::{Failure, Outcome};
-use larder::{structures, StructureValue, TableKind};
+use larder::{structures, StructureValue};
 
-/// A table under study, before it is made.
+/// A structure in a study.
 #[derive(Clone)]
 pub struct Contender {
-    /// What the study calls it.
     pub name: String,
-    how: How,
+    maker: Maker,
 }
 
 #[derive(Clone)]
-enum How {
-    Engine(Ask),
-    Peer(fn() -> Box<dyn Rows>),
+enum Maker {
+    Engine(TableSpec),
+    Peer(fn() -> Box<dyn BenchTable>),
 }
 
 impl Contender {
-    /// A table of the engine, as a line: `name | type structure option=value ...`. With the option
-    /// `counters=many` rows are counted in many places.
+    /// Parses `name | type structure option=value ...`. The option `counters=many` stands for
+    /// decentralized counters.
     ///
     /// # Panics
-    /// If it is no such line: it stands in the source of a study, or follows from it.
-    pub fn said(line: &str) -> Contender {
-        let wrong = || -> ! { panic!("{line:?} is no contender") };
-        let Some((name, table)) = line.split_once(" | ") else {
-            wrong()
-        };
-        let mut words = table.split(' ');
-        let (kind, structure) = match (words.next(), words.next()) {
-            (Some("set"), Some(structure)) => (TableKind::Set, structure),
-            (Some("ordered_set"), Some(structure)) => (TableKind::OrderedSet, structure),
-            _ => wrong(),
-        };
-        let mut ask = Ask::new(kind, structure);
-        for option in words {
-            match option.split_once('=') {
-                Some(("counters", "many")) => ask.decentralized = true,
-                Some((name, value)) => ask.options.push((name.into(), option_value(value))),
-                None => wrong(),
-            }
-        }
-        Contender {
-            name: name.to_owned(),
-            how: How::Engine(ask),
-        }
+    /// If the line has another form. It is part of the source of a study.
+    pub fn parse(line: &str) -> Contender {
+        let parts = line.split_once(" | ");
+        let parts = parts.and_then(|(name, table)| Some((name, TableSpec::parse(table)?)));
+        let (name, spec) = parts.unwrap_or_else(|| panic!("{line:?} is no contender"));
+        let (name, maker) = (name.to_owned(), Maker::Engine(spec));
+        Contender { name, maker }
     }
 
     /// Larder's set.
     pub fn default_set() -> Contender {
-        Contender::said("default set | set default")
+        Contender::parse("default set | set default")
     }
 
-    /// What the study calls it.
     pub fn name(&self) -> String {
         self.name.clone()
     }
 
-    /// The same table, but it forgets keys.
+    /// The same table with a planted fault: it forgets keys.
     pub fn planted(mut self) -> Contender {
-        if let How::Engine(ask) = &mut self.how {
-            ask.forgets = true;
+        if let Maker::Engine(spec) = &mut self.maker {
+            spec.forgets = true;
         }
         self.name = "planted fault".into();
         self
     }
 
-    /// An empty table for rows of one or two elements, about so many. Peers have two elements.
-    pub fn make(&self, arity: usize, rows: usize) -> Outcome<Box<dyn Rows>> {
+    /// Creates an empty table for about so many rows of one or two elements. Peers have two.
+    pub fn make(&self, arity: usize, rows: usize) -> Outcome<Box<dyn BenchTable>> {
+        let mut spec = match &self.maker {
+            Maker::Peer(make) => return Ok(make()),
+            Maker::Engine(spec) => spec.clone(),
+        };
+        // A structure of a fixed size needs the number of rows, unless the study has set it.
+        if !spec.options.iter().any(|(name, _)| name == BUCKETS) {
+            spec.options.extend(size_option(&spec.structure, rows));
+        }
         let refused = |e: larder::Error| Failure::Impossible(format!("{}: {e}", self.name));
-        // A structure that never grows has to know the number of rows.
-        Ok(match &self.how {
-            How::Engine(ask) => {
-                Box::new(EngineRows::new(&sized(ask, rows), arity).map_err(refused)?)
-            }
-            How::Peer(make) => make(),
-        })
+        Ok(Box::new(EngineTable::new(&spec, arity).map_err(refused)?))
     }
 }
 
-/// Contenders, a line each (see [`Contender::said`]).
+/// The contenders of a table, a line each (see [`Contender::parse`]).
 pub fn listed(lines: &str) -> Vec<Contender> {
-    lines.trim().lines().map(Contender::said).collect()
+    lines.trim().lines().map(Contender::parse).collect()
 }
 
-fn option_value(text: &str) -> StructureValue {
-    match (text.parse(), text.parse()) {
-        (Ok(number), _) => StructureValue::Int(number),
-        (_, Ok(flag)) => StructureValue::Flag(flag),
-        _ => StructureValue::Name(text.to_owned()),
-    }
-}
-
-/// The option of structures that never grow: how many lists there are for good.
+/// The option of structures of a fixed size.
 const BUCKETS: &str = "buckets";
 
-/// The number of lists for a number of rows, for structures of a fixed size. `None` for those that
-/// grow.
-pub fn size_options(structure: &str, rows: usize) -> Option<(String, StructureValue)> {
+/// For a structure of a fixed size, the option for a number of rows: about one row per bucket.
+pub fn size_option(structure: &str, rows: usize) -> Option<(String, StructureValue)> {
     let listed = structures().find(|s| s.name == structure)?;
     let fixed = listed.options.iter().any(|o| o.name == BUCKETS);
-    // One bucket for each row, within the range of the option.
-    let buckets = rows.next_power_of_two().clamp(1 << 8, 1 << 24);
-    fixed.then(|| (BUCKETS.to_owned(), StructureValue::Int(buckets as i64)))
+    let buckets = rows.next_power_of_two().clamp(1 << 8, 1 << 24) as i64;
+    fixed.then(|| (BUCKETS.to_owned(), StructureValue::Int(buckets)))
 }
 
-/// What is asked for, with the number of lists where it has to be said and was not.
-fn sized(ask: &Ask, rows: usize) -> Ask {
-    let mut ask = ask.clone();
-    // An option that the study has set has precedence.
-    if !ask.options.iter().any(|(name, _)| name == BUCKETS) {
-        ask.options.extend(size_options(&ask.structure, rows));
-    }
-    ask
-}
-
-/// Every structure that none of these is built on, with its own options, as an ordered_set if it
-/// can be one.
+/// All structures that none of the contenders has, with their default options, as an ordered_set
+/// where possible.
 pub fn others(than: &[Contender]) -> Vec<Contender> {
-    let there = |name| {
-        let on = |one: &Contender| matches!(&one.how, How::Engine(ask) if ask.structure == name);
-        than.iter().any(on)
-    };
-    let mut others = Vec::new();
-    for s in structures() {
-        // The default structure has contenders of its own.
-        if s.name != "default" && !there(s.name) {
-            let kind = match s.types.contains(&"ordered_set") {
-                true => "ordered_set",
-                false => "set",
-            };
-            let name = s.name;
-            others.push(Contender::said(&format!("{name} | {kind} {name}")));
-        }
-    }
-    others
+    let has =
+        |one: &Contender, name| matches!(&one.maker, Maker::Engine(spec) if spec.structure == name);
+    let others = structures()
+        .filter(|s| s.name != "default" && !than.iter().any(|contender| has(contender, s.name)));
+    let others = others.map(|s| {
+        let ordered = s.types.contains(&"ordered_set");
+        let kind = if ordered { "ordered_set" } else { "set" };
+        Contender::parse(&format!("{0} | {kind} {0}", s.name))
+    });
+    others.collect()
 }
 
 /// The shared maps of other crates that this build has.
 pub fn peers() -> Vec<Contender> {
     let mut peers = Vec::new();
-    each_shared!(Only(Vec::new()), S => {
-        if !S::NAME.starts_with("larder") {
-            peers.push(Contender {
-                name: S::NAME.to_owned(),
-                how: How::Peer(|| Box::new(S::empty())),
-            });
-        }
+    each_shared!(Filter::default(), S => {
+        let maker = Maker::Peer(|| Box::new(S::empty()));
+        peers.push(Contender { name: S::NAME.to_owned(), maker });
     });
+    peers.retain(|peer| !peer.name.starts_with("larder"));
     peers
 }
 
@@ -163,21 +116,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_structure_is_a_contender_or_named() {
-        let named = listed("AVL | ordered_set avl\nset | set linear_hash chain=6 locks=auto");
-        let others = others(&named);
-        assert_eq!(others.len(), structures().count() - 1 - named.len());
+    fn every_structure_is_a_contender() {
+        let own = listed("AVL | ordered_set avl\nset | set linear_hash chain=6 locks=auto");
+        let others = others(&own);
+        assert_eq!(others.len(), structures().count() - 1 - own.len());
         for contender in others {
-            let rows = contender.make(2, 100).unwrap();
-            rows.hand().insert(1, 2);
-            assert_eq!(rows.hand().get(1), Some(2), "{}", contender.name);
+            let table = contender.make(2, 100).unwrap();
+            table.handle().insert(1, 2);
+            assert_eq!(table.handle().get(1), Some(2), "{}", contender.name);
         }
     }
 
     #[test]
-    fn a_planted_one_forgets() {
-        let rows = Contender::default_set().planted().make(2, 100).unwrap();
-        rows.hand().insert(100, 2);
-        assert_eq!(rows.hand().get(100), None);
+    fn a_planted_fault_forgets_keys() {
+        let table = Contender::default_set().planted().make(2, 100).unwrap();
+        table.handle().insert(100, 2);
+        assert_eq!(table.handle().get(100), None);
     }
 }

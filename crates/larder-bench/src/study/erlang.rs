@@ -5,7 +5,7 @@
 //! ```text
 //!  @part   what  steps                              begins a part
 //!  @step   what                                     one step of it is done
-//!  @turn                                            what was found may be written
+//!  @turn                                            the results so far may be written
 //!  @fact   name  value                              of the virtual machine
 //!  @point  plot  series  x  y                       one run's figure
 //!  @skip   text                                     not measured, and why
@@ -21,7 +21,6 @@ use super::{Extent, Plan};
 use crate::result::{Failure, Outcome, Scale, X};
 use crate::time::memory;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The study.
@@ -32,6 +31,7 @@ pub const STUDY: Plan = Plan {
     about: "Module larder beside module ets, called from Erlang, in one virtual machine and in turns. Needs erl, and a tree in which \
             `make build demo-beams bench-beams` was done (--root, the current folder if not said).",
     quick_seconds: 55.0,
+    full_hours: 22.2,
     run,
 };
 
@@ -47,39 +47,30 @@ scenarios | Scenarios, a process for each scheduler | insert/delete/lookup in %,
 ";
 
 fn run(run: &mut Run) -> Outcome {
-    for w in &WORKLOADS {
-        run.plots(WORKLOAD, &[("id", w.id()), ("title", w.title())]);
+    for (id, title, ..) in &WORKLOADS {
+        run.plots(WORKLOAD, &[("id", id), ("title", title)]);
     }
     let scenarios =
         "rows {K}, half of the range there at the beginning; a sequence of next is one operation";
     run.plots(PLOTS, &[("scenarios", scenarios)]);
-    // Sizes, by how much time there is.
-    let own: &[usize] = run.scale.pick(&[700], &[700, 7_000, 70_000], &SIZES);
-    let sizes = match run.options.sizes.is_empty() {
-        true => own.to_vec(),
-        false => run.options.sizes.clone(),
-    };
-    if run.scale == Extent::Full {
-        foresee(run, &sizes);
-    } else {
+    let mut sizes = run.options.sizes.clone();
+    if sizes.is_empty() {
+        let own: &[usize] = run.extent.pick(&[700], &[700, 7_000, 70_000], &SIZES);
+        sizes = own.to_vec();
+    }
+    if run.extent != Extent::Full {
         run.skip("more than 70,000 keys, and scenarios on other structures than the defaults: asked for by --full alone".into());
     }
     // A row of ets, and keys in two orders, as lists.
-    let fit: Vec<_> = sizes
-        .into_iter()
-        .filter(|n| run.fits(&format!("{n} keys"), *n as f64 * 220.0))
-        .collect();
-    let sizes: Vec<_> = fit.iter().map(usize::to_string).collect();
-    // The virtual machine gets all its settings from its environment.
-    let mut child = start(run, &sizes.join(","))?;
-    // It reports line by line, so that what was measured is kept if it is ended.
-    let heard = listen(run, &mut child);
-    if heard.is_err() {
-        // It may have been in the middle of something.
+    sizes.retain(|&n| run.fits(&format!("{n} keys"), n as f64 * 220.0));
+    let mut child = start(run, &sizes)?;
+    let outcome = listen(run, &mut child);
+    if outcome.is_err() {
+        // It may still be measuring.
         let _ = child.kill();
     }
     let status = child.wait()?;
-    heard?;
+    outcome?;
     if !status.success() {
         return Err(Failure::Impossible(format!(
             "the virtual machine ended with {status}"
@@ -90,60 +81,48 @@ fn run(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-/// Says about how long it will take, with all contenders (some twenty): nine steps of a microsecond
-/// and a third a key, scenarios of five and a half seconds.
-fn foresee(run: &mut Run, sizes: &[usize]) {
-    let (contenders, runs) = (20.0, run.runs(3) as f64);
-    let keys = sizes.iter().sum::<usize>() as f64 * 9.0 * 1.3e-6;
-    let disjoint = 3.0 * 10e6 * 1.5e-6;
-    run.announce(contenders * runs * (keys + disjoint + 14.0 * 2.0 * 5.5));
-}
-
-fn start(run: &mut Run, sizes: &str) -> Outcome<Child> {
+/// Starts the virtual machine. Its settings are in its environment.
+fn start(run: &mut Run, sizes: &[usize]) -> Outcome<Child> {
     let root = run.options.root.clone();
     let folders = ["larder/ebin", "demo", "bench"].map(|f| root.join("_build").join(f));
-    let there = |folder: &Path, file: &str| folder.join(file).exists();
-    // Without the compiled modules the virtual machine would start and fail later.
-    if !there(&folders[0], "larder.beam") || !there(&folders[2], "larder_bench_study.beam") {
-        let what = format!(
+    // Without the compiled modules, the virtual machine would start and fail later.
+    let [larder, _, bench] = &folders;
+    if !larder.join("larder.beam").exists() || !bench.join("larder_bench_study.beam").exists() {
+        return Err(Failure::Impossible(format!(
             "{} has no built Larder: `make build demo-beams bench-beams` there first, or say --root",
             root.display()
-        );
-        return Err(Failure::Impossible(what));
+        )));
     }
-    let runs = run.runs(run.scale.pick(1, 3, 3));
-    let (inserts, range, ms) = run.scale.pick(
-        (3_000, 2_000, 10),
-        (50_000, 20_000, 25),
-        (10_000_000, 1_000_000, 3_000),
-    );
-    let flag = |on| String::from(if on { "1" } else { "0" });
-    // Whole seconds; nothing where there is no end.
-    let left = run.clock.patience(1.0, 1);
-    let seconds = left.map_or(String::new(), |left| left.as_secs().max(1).to_string());
-    let mut erl = Command::new("erl");
-    // What the studies' keys take as literals, 124 bytes each, is more than the emulator's own
-    // limit from 8 million on: room for it, in MB, of addresses alone.
-    erl.args(["-noinput", "+P", "1000000", "+MIscs", "32768", "-pa"])
+    let sizes: Vec<_> = sizes.iter().map(usize::to_string).collect();
+    let runs = run.runs(run.extent.pick(1, 3, 3));
+    let (tiny, quick) = ((3_000, 2_000, 10), (50_000, 20_000, 25));
+    let (inserts, range, ms) = run.extent.pick(tiny, quick, (10_000_000, 1_000_000, 3_000));
+    let operations = run.extent.pick("2000", "30000", "1000000").to_string();
+    let scenarios = run.extent.pick("all", "main", "all").to_string();
+    let flag = |on: bool| u8::from(on).to_string();
+    // Whole seconds, or nothing without a limit.
+    let left = run.clock.time_for_each(1.0, 1);
+    let seconds = left.map_or(String::new(), |left| left.as_secs().to_string());
+    run.setting("scenario keys", range);
+    run.setting("scenario milliseconds", ms);
+    run.setting("disjoint inserts", inserts);
+    // Keys are literals of 124 bytes. From 8 million keys on they need more address space than the
+    // emulator reserves for literals by default: 32 GiB here.
+    Command::new("erl")
+        .args(["-noinput", "+P", "1000000", "+MIscs", "32768", "-pa"])
         .args(&folders)
         .args(["-s", "larder_bench_study", "main"])
         .envs([
-            ("LARDER_STUDY_SIZES", sizes.to_string()),
+            ("LARDER_STUDY_SIZES", sizes.join(",")),
             ("LARDER_BENCH_RUNS", runs.to_string()),
-            (
-                "LARDER_STUDY_OPERATIONS",
-                run.scale.pick("2000", "30000", "1000000").into(),
-            ),
+            ("LARDER_STUDY_OPERATIONS", operations),
             ("LARDER_STUDY_INSERTS", inserts.to_string()),
             ("LARDER_BENCH_RANGE", range.to_string()),
             ("LARDER_BENCH_MS", ms.to_string()),
-            ("LARDER_STUDY_ONLY", run.only.0.join(",")),
-            (
-                "LARDER_STUDY_SCENARIOS",
-                run.scale.pick("all", "main", "all").into(),
-            ),
+            ("LARDER_STUDY_ONLY", run.filter.0.join(",")),
+            ("LARDER_STUDY_SCENARIOS", scenarios),
             ("LARDER_STUDY_SECONDS", seconds),
-            ("LARDER_STUDY_STRICT", flag(run.clock.is_strict())),
+            ("LARDER_STUDY_STRICT", flag(run.clock.strict)),
             ("LARDER_STUDY_PLANT", flag(run.options.plant)),
             (
                 "LARDER_STUDY_FREE",
@@ -151,51 +130,41 @@ fn start(run: &mut Run, sizes: &str) -> Outcome<Child> {
             ),
         ])
         .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    run.setting("scenario keys", range);
-    run.setting("scenario milliseconds", ms);
-    run.setting("disjoint inserts", inserts);
-    erl.spawn()
+        .stdout(Stdio::piped())
+        .spawn()
         .map_err(|e| Failure::Impossible(format!("erl can't be started: {e}")))
 }
 
-/// Reads until the output of the virtual machine ends.
+/// Reads the output of the virtual machine to its end.
 fn listen(run: &mut Run, child: &mut Child) -> Outcome {
-    let Some(out) = child.stdout.take() else {
-        return Err(Failure::Impossible(
-            "the virtual machine can't be heard".into(),
-        ));
-    };
+    let impossible = |what: &str| Failure::Impossible(what.into());
+    let out = child.stdout.take();
+    let out = out.ok_or_else(|| impossible("the virtual machine can't be heard"))?;
     let mut done = false;
     for line in BufReader::new(out).lines() {
         let line = line?;
         done |= line == "@done";
-        said(run, &line.split('\t').collect::<Vec<_>>())?;
+        read_line(run, &line.split('\t').collect::<Vec<_>>())?;
     }
-    // Without its last line, the virtual machine has been killed or has failed.
     match done {
         true => Ok(()),
-        false => Err(Failure::Impossible(
-            "the virtual machine ended before its work was done".into(),
+        false => Err(impossible(
+            "the virtual machine ended before its work was done",
         )),
     }
 }
 
-/// What one line says.
-fn said(run: &mut Run, fields: &[&str]) -> Outcome {
+/// Does what a line says. A line of another form is a message for the user.
+fn read_line(run: &mut Run, fields: &[&str]) -> Outcome {
     let odd = || Failure::Impossible(format!("the virtual machine said {fields:?}"));
     match *fields {
         ["@part", what, steps] => run.progress.part(what, steps.parse().map_err(|_| odd())?),
-        ["@step", what] => {
-            run.progress.at(what);
-            run.progress.step();
-        }
+        ["@step", what] => run.progress.measure(what, || ()),
         ["@turn"] => run.save()?,
         ["@fact", name, value] => run.setting(name, value),
         ["@skip", what] => run.skip(what.into()),
         ["@point", plot, series, x, y] => {
-            // A place is a number or a name, which the plot decides.
-            let x = match run.x_scale(plot).ok_or_else(odd)? {
+            let x = match run.find_plot(plot).ok_or_else(odd)?.x_scale {
                 Scale::Names => X::Name(x.into()),
                 _ => X::Number(x.parse().map_err(|_| odd())?),
             };
@@ -203,7 +172,6 @@ fn said(run: &mut Run, fields: &[&str]) -> Outcome {
         }
         ["@wrong", structure, what] => return Err(Failure::wrong(structure, what)),
         ["@done"] => {}
-        // Anything else is a message for the reader.
         _ => run.progress.say(&fields.join(" ")),
     }
     Ok(())

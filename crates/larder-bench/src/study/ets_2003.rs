@@ -1,23 +1,17 @@
 //! The study of 2003: seven workloads on rows {K, 1}, from 700 keys to 54 million.
 //!
-//! To add a workload, add an entry to [`WORKLOADS`]: a title, and a function that does the work and
-//! checks the answers.
-
-mod plan;
-mod workloads;
-
-pub(super) use plan::SIZES;
-pub(super) use workloads::WORKLOADS;
+//! To add a workload, add an entry to [`WORKLOADS`].
 
 use super::contender::Contender;
-use super::rows::Rows;
 use super::run::Run;
+use super::tables::{traverse, BenchTable};
 use super::{Extent, Plan};
+use crate::maps::peers::Handle;
 use crate::result::{Failure, Outcome};
 use crate::table::grouped;
 use crate::time::timed;
-use plan::{fitting, sizes, turns_of, Taken, ROUNDS_FULL};
-use workloads::{deletions, Answer, KeyOrders};
+use crate::workload::shuffled;
+use std::collections::HashMap;
 
 /// The study.
 pub const STUDY: Plan = Plan {
@@ -27,33 +21,28 @@ pub const STUDY: Plan = Plan {
     about: "Tables of the engine (larder::host::Table), called from Rust with a row encoded and decoded in each call. The paper's names are kept: set is linear \
             hashing under one lock (6 entries a bucket), ordered_set an AVL tree, btree a B-tree of degree 4, judysl and judyesl Judy arrays over strings, judyeh one over hashes. Figures of the paper stand beside.",
     quick_seconds: 55.0,
+    full_hours: 9.6,
     run,
 };
 
-/// What the paper is compared by.
+/// The structure that the paper compares the others with.
 const SET: &str = "set";
 
 const PAPER: &str = "Fritchie 2003";
 
-/// The plot of a workload's times by those of `set`.
-fn relative(id: &str) -> String {
-    format!("relative-{id}")
-}
-
-/// The plots of one workload.
+/// The plots of a workload: its times, and its times relative to those of `set`.
 const PAIR: &str = "
 {id} | {title} | keys, log | us for 1,000 keys, log | us, less | {note}; one thread, rows {K, 1}
 relative-{id} | {title}, relative to set | keys, log | % of the time of set, linear | %, less | {note}; one thread, rows {K, 1}; the ratio of each run
 ";
 
-/// The other plots.
 const PLOTS: &str = "
 memory | Memory of a table | keys, log | MB, log | MB, less | what the table says it holds, after sequential insert; the paper's are of a whole 32-bit virtual machine
 bytes | Memory of a row | keys, log | bytes, linear | bytes, less | the same, for each row
 headlines | The paper's headline ratios, and ours | , names | % of the time of set, linear | %, less | ours are of the largest size measured here, which is said in the name; the paper's of its own
 ";
 
-/// The paper's headline ratios: structure, workload, keys, percent of the time of set.
+/// The paper's headline ratios: structure, workload, keys, percent of the time of `set`.
 const HEADLINES: [(&str, &str, f64, f64); 7] = [
     ("judyeh", "lookup-random", 54e6, 74.7),
     ("judyeh", "insert-random", 54e6, 60.5),
@@ -87,66 +76,180 @@ judyesl | ordered_set judyesl
 judyeh | set judyl_hash
 ";
 
-/// Sends each through the course once with few keys, and says what the large sizes will take, and
-/// which have no memory.
-fn foresee(
-    run: &mut Run,
-    runs: usize,
-    contenders: &[Contender],
-    sizes: &[usize],
-    taken: &mut Taken,
-) -> Outcome {
-    // A small size, which takes no time, says what a row takes in memory and time.
-    let few = KeyOrders::new(7_000, run.options.seed);
-    for contender in contenders {
-        course(contender, &few, 1, taken)?;
-    }
-    let mut seconds = 0.0;
-    for &n in sizes {
-        // Assume that times grow linearly. Structures out of the processor's cache take longer.
-        for contender in contenders {
-            let name = &contender.name;
-            let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
-            if run.fits(&format!("{} keys, {name}", grouped(n)), bytes) {
-                let small = ROUNDS_FULL as f64 * taken.seconds(name, 1);
-                seconds += turns_of(runs, n) as f64 * taken.seconds(name, n).max(small);
-            }
+/// Numbers of keys.
+pub const SIZES: [usize; 8] = [
+    700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
+];
+
+/// Sizes up to this are measured in any case. A quick run measures larger ones while there is time.
+const ALWAYS: usize = 70_000;
+
+/// What was wrong, if something was.
+type Answer = Result<(), String>;
+
+/// The id and the title of a workload's plot, its note, and the work.
+pub type Workload = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&mut dyn Handle, &KeyOrders) -> Answer,
+);
+
+/// A table goes through all workloads, and is empty after the deletion. Each checks its answers.
+pub const WORKLOADS: [Workload; 7] = [
+    (
+        FIRST,
+        "Sequential insert",
+        "keys 1, 2, 3 and so on, into an empty table",
+        |table, keys| insert(table, keys.ascending()),
+    ),
+    (
+        "lookup-sequential",
+        "Sequential lookup",
+        "every key once, in order",
+        |table, keys| lookup(table, keys.ascending()),
+    ),
+    (
+        "lookup-random",
+        "Random lookup",
+        "every key once, in random order",
+        |table, keys| lookup(table, keys.shuffled(1)),
+    ),
+    (
+        "traversal",
+        "Forward traversal",
+        "first and next, key by key, without reading rows",
+        |table, keys| traverse(table.table(), keys.n),
+    ),
+    (
+        "counter-random",
+        "Random counter update",
+        "update_counter of every row once, in random order",
+        |table, keys| increment(table, keys.shuffled(1)),
+    ),
+    (
+        DELETION,
+        "Deletion",
+        "every key, in order, until the table is empty",
+        |table, keys| delete(table, keys.ascending()),
+    ),
+    (
+        "insert-random",
+        "Random insert",
+        "every key once, in random order, into an empty table",
+        |table, keys| insert(table, keys.shuffled(0)),
+    ),
+];
+
+const FIRST: &str = "insert-sequential";
+const DELETION: &str = "deletion";
+
+/// The keys from 1 to `n`, and two random orders of them. Rows often lie in memory in the order of
+/// insertion, so lookups have another order than inserts.
+pub struct KeyOrders {
+    n: u64,
+    orders: [Vec<u32>; 2],
+}
+
+impl KeyOrders {
+    fn new(n: usize, seed: u64) -> KeyOrders {
+        let orders = [shuffled(n, seed), shuffled(n, seed + 1)];
+        KeyOrders {
+            n: n as u64,
+            orders,
         }
     }
-    run.announce(seconds);
+
+    fn ascending(&self) -> impl Iterator<Item = u64> {
+        1..=self.n
+    }
+
+    fn shuffled(&self, order: usize) -> impl Iterator<Item = u64> + '_ {
+        self.orders[order].iter().map(|&i| u64::from(i) + 1)
+    }
+}
+
+fn insert(table: &mut dyn Handle, keys: impl Iterator<Item = u64>) -> Answer {
+    keys.for_each(|key| table.insert(key, 1));
     Ok(())
 }
 
+fn lookup(table: &mut dyn Handle, mut keys: impl Iterator<Item = u64>) -> Answer {
+    keys.try_for_each(|key| match table.get(key) {
+        Some(1) => Ok(()),
+        found => Err(format!("lookup of {key} gave {found:?}, not 1")),
+    })
+}
+
+fn increment(table: &mut dyn Handle, mut keys: impl Iterator<Item = u64>) -> Answer {
+    let table = table.table();
+    keys.try_for_each(|key| match table.add(key) {
+        Some(2) => Ok(()),
+        sum => Err(format!("update_counter of {key} gave {sum:?}, not 2")),
+    })
+}
+
+fn delete(table: &mut dyn Handle, mut keys: impl Iterator<Item = u64>) -> Answer {
+    keys.try_for_each(|key| match table.remove(key) {
+        true => Ok(()),
+        false => Err(format!("there was no {key} to delete")),
+    })
+}
+
+/// The plot of a workload's times relative to those of `set`.
+fn relative(id: &str) -> String {
+    format!("relative-{id}")
+}
+
 fn run(run: &mut Run) -> Outcome {
-    let sizes = sizes(run);
+    let mut sizes = run.options.sizes.clone();
+    if sizes.is_empty() {
+        let (own, larger) = SIZES.split_at(run.extent.pick(2, 4, SIZES.len()));
+        sizes = own.to_vec();
+        if !larger.is_empty() {
+            let larger: Vec<_> = larger.iter().map(|&n| grouped(n)).collect();
+            run.skip(format!(
+                "{} keys: asked for by --full alone",
+                larger.join("; ")
+            ));
+        }
+    }
     let contenders = run.contenders(CONTENDERS, Vec::new())?;
-    let runs = run.runs(run.scale.pick(2, 3, 3));
+    let runs = run.runs(run.extent.pick(2, 3, 3));
     declare(run);
-    // What each structure took at smaller sizes decides whether there is time for a larger one.
-    let mut taken = Taken::default();
-    if run.scale == Extent::Full {
-        foresee(run, runs, &contenders, &sizes, &mut taken)?;
+    let mut costs = Costs::default();
+    if run.extent == Extent::Full {
+        // A small size tells beforehand which sizes there is no memory for.
+        let keys = KeyOrders::new(7_000, run.options.seed);
+        for contender in &contenders {
+            let name = &contender.name;
+            costs.insert(name.clone(), course(contender, &keys, 1)?.1);
+            for &n in &sizes {
+                let (_, bytes) = estimate(&costs, name, n);
+                run.fits(&format!("{} keys, {name}", grouped(n)), bytes);
+            }
+        }
     }
     for (i, &n) in sizes.iter().enumerate() {
-        // With an end that was asked for, small sizes are done in full and large ones as far as it
-        // goes.
-        let share = match run.clock.is_strict() {
+        // With a limit of the user, small sizes are measured in full, and large ones as far as
+        // there is time.
+        let share = match run.clock.strict {
             true => 1.0,
             false => (i + 1) as f64 / sizes.len() as f64,
         };
-        size(run, (n, share), runs, &contenders, &mut taken)?;
+        // Large sizes are measured once.
+        let runs = if n > 7_000_000 { 1 } else { runs };
+        size(run, n, (runs, share), &contenders, &mut costs)?;
     }
     headlines(run, &sizes);
     Ok(())
 }
 
 fn declare(run: &mut Run) {
-    for w in &WORKLOADS {
-        let [id, title, note] = w.texts();
+    for (id, title, note, _) in &WORKLOADS {
         run.plots(PAIR, &[("id", id), ("title", title), ("note", note)]);
     }
     run.plots(PLOTS, &[]);
-    // Figures from the paper, next to which ours are drawn.
     for (name, workload, n, percent) in HEADLINES {
         run.published(&relative(workload), name, n, percent, PAPER);
     }
@@ -158,44 +261,100 @@ fn declare(run: &mut Run) {
     run.check("tables had as many rows as there were keys after inserts, none after deletion");
 }
 
-/// All contenders at one size, in turns; `share` is that of the study's time that may be over
-/// afterwards.
+/// The costs of a contender at the largest size so far.
+struct Cost {
+    keys: f64,
+    bytes_per_row: f64,
+    /// Seconds per row of all workloads together.
+    seconds_per_row: f64,
+}
+
+type Costs = HashMap<String, Cost>;
+
+/// The estimated seconds and bytes of a contender with `n` keys.
+fn estimate(costs: &Costs, name: &str, n: usize) -> (f64, f64) {
+    // A table needs more memory while it grows, and allocators keep some.
+    const PEAK: f64 = 1.7;
+    let n = n as f64;
+    match costs.get(name) {
+        None => (0.0, n * 150.0 * PEAK),
+        Some(cost) => {
+            // A row takes about half as long again for each factor of ten.
+            let tens = (n / cost.keys).log10().max(0.0);
+            let seconds = n * cost.seconds_per_row * (1.0 + 0.5 * tens);
+            (seconds, n * cost.bytes_per_row * PEAK)
+        }
+    }
+}
+
+/// The contenders for which there is time and memory at a size.
+fn fitting<'c>(
+    run: &mut Run,
+    part: &str,
+    n: usize,
+    all: &'c [Contender],
+    costs: &Costs,
+) -> Vec<(String, &'c Contender)> {
+    let (mut planned, mut late, mut fit) = (0.0, Vec::new(), Vec::new());
+    for contender in all {
+        let name = &contender.name;
+        let (seconds, bytes) = estimate(costs, name, n);
+        let always = run.extent == Extent::Full || name == SET || n <= ALWAYS;
+        if !always && !run.clock.has_time(1.0, planned + seconds) {
+            late.push(format!("{name} ({seconds:.0} s)"));
+            continue;
+        }
+        let what = format!("{part}, {name}");
+        if !run.is_over(&what, 1.0, seconds) && run.fits(&what, bytes) {
+            planned += seconds;
+            fit.push((name.clone(), contender));
+        }
+    }
+    if !late.is_empty() {
+        run.skip(format!(
+            "{part}: no time in a quick study for {}",
+            late.join(", ")
+        ));
+    }
+    fit
+}
+
+/// Measures all contenders with `n` keys.
 fn size(
     run: &mut Run,
-    (n, share): (usize, f64),
-    runs: usize,
+    n: usize,
+    turns: (usize, f64),
     contenders: &[Contender],
-    taken: &mut Taken,
+    costs: &mut Costs,
 ) -> Outcome {
     let part = format!("{} keys", grouped(n));
-    if run.is_over(&part, (1.0, 0.0)) {
+    if run.is_over(&part, 1.0, 0.0) {
         return Ok(());
     }
-    let fit = fitting(run, taken, n, contenders);
+    let fit = fitting(run, &part, n, contenders, costs);
     if fit.is_empty() {
         return Ok(());
     }
-    let data = KeyOrders::new(n, run.options.seed);
-    // Small tables go through the course often: a clock is no good at microseconds.
-    let rounds = (run.scale.pick(1_000, 50_000, ROUNDS_FULL) / n).max(1);
-    let fit: Vec<_> = fit.into_iter().map(|one| (one.name(), one)).collect();
+    let keys = KeyOrders::new(n, run.options.seed);
+    // A clock can't measure microseconds, so small tables go through the workloads often.
+    let rounds = (run.extent.pick(1_000, 50_000, 400_000) / n).max(1);
     let mut measured: Vec<(u64, &str, Times)> = Vec::new();
-    // More turns for small sizes, whose times vary more.
-    run.in_turns(&part, (turns_of(runs, n), share), &fit, |run, turn, one| {
-        let name = &one.name;
-        let seconds = taken.seconds(name, n);
-        if run.is_over(&format!("{part}, {name}"), (1.0, seconds)) {
+    run.in_turns(&part, turns, &fit, |run, turn, contender| {
+        let name = &contender.name;
+        let (seconds, _) = estimate(costs, name, n);
+        if run.is_over(&format!("{part}, {name}"), 1.0, seconds) {
             return Ok(());
         }
-        let times = course(one, &data, rounds, taken)?;
-        for (w, time) in WORKLOADS.iter().zip(times) {
-            run.figure(w.id(), name, n, time * 1e6 / (n as f64 / 1e3));
+        let (times, cost) = course(contender, &keys, rounds)?;
+        let bytes_per_row = cost.bytes_per_row;
+        costs.insert(name.clone(), cost);
+        for ((id, ..), time) in WORKLOADS.iter().zip(times) {
+            run.figure(id, name, n, time * 1e6 / (n as f64 / 1e3));
         }
-        // What its table takes doesn't vary, so it is noted once.
+        // Memory doesn't vary, so it is recorded once.
         if run.median("bytes", name, n).is_none() {
-            let bytes = taken.bytes(name);
-            run.figure("memory", name, n, bytes * n as f64 / 1e6);
-            run.figure("bytes", name, n, bytes);
+            run.figure("memory", name, n, bytes_per_row * n as f64 / 1e6);
+            run.figure("bytes", name, n, bytes_per_row);
         }
         measured.push((turn, name, times));
         if n >= 7_000_000 {
@@ -203,83 +362,74 @@ fn size(
         }
         Ok(())
     })?;
-    // The times of each turn by those of `set` in the same turn.
+    // Each turn is compared with `set` in the same turn.
     for (turn, name, times) in &measured {
-        let set = measured
+        let mut sets = measured
             .iter()
-            .find(|(of, who, _)| of == turn && *who == SET);
-        for (i, w) in WORKLOADS.iter().enumerate() {
-            if let Some((.., set)) = set {
-                let percent = 100.0 * times[i] / set[i];
-                run.figure(&relative(w.id()), name, n, percent);
+            .filter(|(of, name, _)| of == turn && *name == SET);
+        if let Some((.., set)) = sets.next() {
+            for (i, (id, ..)) in WORKLOADS.iter().enumerate() {
+                run.figure(&relative(id), name, n, 100.0 * times[i] / set[i]);
             }
         }
     }
     Ok(())
 }
 
-/// Seconds of each workload, of all rounds together.
+/// Seconds of each workload.
 type Times = [f64; WORKLOADS.len()];
 
-fn course(
-    contender: &Contender,
-    data: &KeyOrders,
-    rounds: usize,
-    taken: &mut Taken,
-) -> Outcome<Times> {
+/// Sends a table through all workloads. Returns the times of a round.
+fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<(Times, Cost)> {
     let wrong = |what: String| Failure::wrong(&contender.name, what);
-    // Room for the rows of two elements, as in the paper.
-    let rows = contender.make(2, data.n as usize)?;
-    let mut hand = rows.hand();
-    let (mut times, mut bytes) = ([0.0; WORKLOADS.len()], 0.0);
+    let table = contender.make(2, keys.n as usize)?;
+    let mut handle = table.handle();
+    let (mut times, mut bytes_per_row) = ([0.0; WORKLOADS.len()], 0.0);
     for _ in 0..rounds {
-        // The workloads build on one another, from an empty table to an empty table.
-        for (workload, time) in WORKLOADS.iter().zip(&mut times) {
-            let (answer, seconds) = timed(|| workload.work(&mut *hand, data));
-            *time += seconds;
-            // After the deletions there are no rows. After all others there is one for each key.
-            let right = if workload.id() == "deletion" {
-                0
-            } else {
-                data.n
-            };
+        for ((id, title, _, work), time) in WORKLOADS.iter().zip(&mut times) {
+            let (answer, seconds) = timed(|| work(&mut *handle, keys));
+            *time += seconds / rounds as f64;
+            let rows = if *id == DELETION { 0 } else { keys.n as usize };
             answer
-                .and_then(|()| counted(&*rows, right as usize))
-                .map_err(|what| wrong(format!("{}: {what}", workload.title())))?;
-            // Memory after all rows were inserted, and before anything else was done.
-            if workload.id() == "insert-sequential" {
-                bytes = rows.memory().unwrap_or(0) as f64 / data.n as f64;
+                .and_then(|()| counted(&*table, rows))
+                .map_err(|what| wrong(format!("{title}: {what}")))?;
+            if *id == FIRST {
+                bytes_per_row = table.memory().unwrap_or(0) as f64 / keys.n as f64;
             }
         }
         // Each round begins with an empty table.
-        deletions(&mut *hand, 1..=data.n).map_err(|what| wrong(format!("emptying: {what}")))?;
+        let emptied = delete(&mut *handle, keys.ascending());
+        emptied.map_err(|what| wrong(format!("emptying: {what}")))?;
     }
-    // Times of one round, and of one row for the plan.
-    times.iter_mut().for_each(|time| *time /= rounds as f64);
-    let a_row = times.iter().sum::<f64>() / data.n as f64;
-    taken.note(&contender.name, bytes, a_row, data.n as usize);
-    Ok(times)
+    let n = keys.n as f64;
+    let seconds_per_row = times.iter().sum::<f64>() / n;
+    Ok((
+        times,
+        Cost {
+            keys: n,
+            bytes_per_row,
+            seconds_per_row,
+        },
+    ))
 }
 
-fn counted(rows: &dyn Rows, right: usize) -> Answer {
-    match rows.counted() {
+fn counted(table: &dyn BenchTable, right: usize) -> Answer {
+    match table.len() {
         Some(n) if n != right => Err(format!("{n} rows, not {right}")),
         _ => Ok(()),
     }
 }
 
-/// The paper's ratios and ours, at the largest size that we have of each, on one plot.
+/// The paper's headline ratios beside those of the largest size here.
 fn headlines(run: &mut Run, sizes: &[usize]) {
     for (name, workload, n, percent) in HEADLINES {
-        let Some(w) = WORKLOADS.iter().find(|w| w.id() == workload) else {
-            continue;
-        };
-        let x = format!("{name}, {}", w.title().to_lowercase());
-        let at = format!("2003, {:.0} M keys", n / 1e6);
-        run.published("headlines", &at, &*x, percent, PAPER);
-        // The largest size that was measured here, since the paper's is often larger.
-        let ours = |&n: &usize| Some((n, run.median(&relative(w.id()), name, n)?));
-        if let Some((n, y)) = sizes.iter().rev().find_map(ours) {
+        let title = WORKLOADS.iter().find(|(id, ..)| *id == workload);
+        let title = title.map_or("", |(_, title, ..)| title).to_lowercase();
+        let x = format!("{name}, {title}");
+        let paper = format!("2003, {:.0} M keys", n / 1e6);
+        run.published("headlines", &paper, &*x, percent, PAPER);
+        let here = |&n: &usize| Some((n, run.median(&relative(workload), name, n)?));
+        if let Some((n, y)) = sizes.iter().rev().find_map(here) {
             let series = format!("here, {} keys", grouped(n));
             run.figure("headlines", &series, &*x, y);
         }

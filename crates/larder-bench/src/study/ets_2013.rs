@@ -1,17 +1,18 @@
 //! The study of 2013: threads on one table in three phases; releases of OTP; locks, reader groups,
 //! stacks, registries.
 //!
-//! To add a contender: a line of [`CONTENDERS`]. To add a mix: an entry of
-//! [`MIXES`].
+//! To add a contender: a line of [`CONTENDERS`]. To add a mix: an entry of [`MIXES`].
 
 use super::contender::{listed, peers, Contender};
-use super::rows::{sound, Rows};
 use super::run::{with_threads, Run};
-use super::{Extent, Plan};
-use crate::maps::peers::Next;
+use super::tables::{verify, BenchTable};
+use super::Plan;
+use crate::maps::peers::NextKey;
 use crate::result::{ensure, Failure, Outcome, X};
-use crate::time::workers;
+use crate::time::workers::work;
 use crate::workload::{Load, Mix, Random};
+use larder::api::{Larder, Table};
+use larder::host;
 use larder_term::Atom;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ pub const STUDY: Plan = Plan {
     about: "Tables of the engine (larder::host::Table), rows {K, V}, worked on by threads of a Rust program, one a core. The releases of OTP are built from \
             Larder's own structures and locks; peers are maps from u64 to u64 in their own crates (feature `peers`), without rows to encode.",
     quick_seconds: 55.0,
+    full_hours: 9.5,
     run,
 };
 
@@ -40,20 +42,11 @@ stacks | An ordered_set's stack: static or dynamic | threads, log | {rate} | ste
 registry | The way to a table: registry with and without locks | threads, log | {rate} | random lookups, each of which first finds the table by its name, among 64 tables; handle: the table is at hand
 ";
 
-/// How large the three phases are.
-#[derive(Clone, Copy)]
-struct Size {
-    /// Keys are 1 to this.
-    range: u64,
-    inserts: usize,
-    operations: usize,
-}
-
-/// The second phase: percent of lookups, the rest half inserts and half deletions.
+/// The second phase: percent of lookups. Inserts and deletions share the rest.
 const MIXES: [u64; 3] = [90, 99, 100];
 
-/// Larder's own, and what OTP's releases had, of our structures: they differ in the length of
-/// chains, the number of locks, and the groups of readers.
+/// Larder's own, and the tables of OTP's releases. Releases differ in the length of chains, the
+/// number of locks, and the groups of readers.
 const CONTENDERS: &str = "
 default set | set default
 default ordered_set | ordered_set default
@@ -67,18 +60,18 @@ R14B ordered_set | ordered_set avl reader_groups=64
 OTP 22 ordered_set | ordered_set catree
 ";
 
-/// What is swept over the number of reader groups, `{n}`: with one lock and with many.
+/// The tables of the sweep over `{n}` reader groups.
 const GROUPS: &str = "
 set, one lock | set linear_hash reader_groups={n}
 set, 64 locks | set linear_hash locks=64 reader_groups={n}
 ordered_set | ordered_set avl reader_groups={n}
 ";
 
-/// What is swept over the number of locks.
+/// The table of the sweep over `{n}` locks.
 const LOCKS: &str = "set | set linear_hash locks={n}";
 
-/// Places of the plot of options, and what is measured there. In R16B, write_concurrency does
-/// nothing to an ordered_set.
+/// The tables of the sweep over options, behind the names of their places. In R16B,
+/// write_concurrency does nothing to an ordered_set.
 const OPTIONS: &str = "
 Larder's default: set | set default
 Larder's default: ordered_set | ordered_set default
@@ -92,7 +85,6 @@ read and write: set | set linear_hash locks=64 reader_groups=64
 read and write: ordered_set | ordered_set avl reader_groups=64
 ";
 
-/// What the stacks of an ordered_set are measured on.
 const STACKS: &str = "
 static stack | ordered_set avl static_stack=true
 dynamic stack | ordered_set avl static_stack=false
@@ -100,94 +92,191 @@ default ordered_set | ordered_set default
 skiplist | ordered_set skiplist
 ";
 
+/// The numbers of keys and operations. Keys are 1 to `range`.
+#[derive(Clone, Copy)]
+struct Size {
+    range: u64,
+    inserts: usize,
+    operations: usize,
+}
+
+/// Runs and share of the time.
+type Turns = (usize, f64);
+
 fn run(run: &mut Run) -> Outcome {
-    let full = Size {
-        range: 2_097_152,
-        inserts: 1_048_576,
-        operations: 16_777_216,
+    // Smaller runs have the same proportions.
+    let divisor = run.extent.pick(512, 64, 1);
+    let size = Size {
+        range: 2_097_152 / divisor as u64,
+        inserts: 1_048_576 / divisor,
+        operations: 16_777_216 / divisor,
     };
-    // Quick studies have the same proportions with less of everything.
-    let part = |divisor: usize| Size {
-        range: full.range / divisor as u64,
-        inserts: full.inserts / divisor,
-        operations: full.operations / divisor,
-    };
-    let size = run.scale.pick(part(512), part(64), full);
     run.setting("range", size.range);
     run.setting("inserts", size.inserts);
     run.setting("operations", size.operations);
-    // Say plainly what the machine can't show.
-    if run.threads < 64 {
+    let threads = run.threads;
+    if threads < 64 {
         run.skip(format!(
-            "more than {} threads: the paper's machine had 64, this one has no more cores",
-            run.threads
+            "more than {threads} threads: the paper's machine had 64, this one has no more cores"
         ));
     }
     if !cfg!(feature = "peers") {
-        run.skip(
-            "the ecosystem's hash tables and skip list: built without the feature `peers`".into(),
-        );
+        let what = "the ecosystem's hash tables and skip list: built without the feature `peers`";
+        run.skip(what.into());
     }
     let contenders = run.contenders(CONTENDERS, peers())?;
-    let runs = run.runs(run.scale.pick(1, 3, 5));
-    let threads = run.threads.to_string();
+    let runs = run.runs(run.extent.pick(1, 3, 5));
     let note = "all threads together, from the first one's beginning to the last one's end";
-    run.plots(PLOTS, &[("phases", note), ("threads", &threads)]);
-    if run.scale == Extent::Full {
-        foresee(run, size, runs, contenders.len());
-    }
-    // Each part may last until its share of the time is over.
+    run.plots(
+        PLOTS,
+        &[("phases", note), ("threads", &threads.to_string())],
+    );
     phases(run, size, (runs, 0.6), &contenders)?;
     sweep(run, size, (runs, 0.7), "reader-groups", doubled(GROUPS, 64))?;
     sweep(run, size, (runs, 0.8), "bucket-locks", doubled(LOCKS, 1024))?;
-    sweep(run, size, (runs, 0.85), "options", options())?;
+    let options = OPTIONS
+        .trim()
+        .lines()
+        .filter_map(|line| line.split_once(": "));
+    let options = options.map(|(x, line)| (x.into(), Contender::parse(line)));
+    sweep(run, size, (runs, 0.85), "options", options.collect())?;
     stacks(run, size, (runs, 0.95))?;
     registries(run, size, (runs, 1.0))
 }
 
-/// Says about how long it will take: a microsecond and a quarter an operation of all threads
-/// together, half of one for checks.
-fn foresee(run: &mut Run, size: Size, runs: usize, contenders: usize) {
-    let counts = run.thread_counts().len();
-    let phases = contenders * counts * MIXES.len();
-    let sweeps = doubled(GROUPS, 64).len() + doubled(LOCKS, 1024).len() + options().len();
-    let step = 1.25e-6 * (size.operations + size.inserts + size.range as usize) as f64
-        + 0.5e-6 * (3 * size.range) as f64;
-    let others = 1e-6 * (4 * counts * size.inserts * 2 + 3 * counts * size.operations) as f64;
-    run.announce(runs as f64 * (step * (phases + 2 * sweeps) as f64 + others));
-}
-
-/// A row of a number: keys from 1, as in the paper.
+/// The row of a number: keys from 1, as in the paper.
 fn row(number: u64) -> (u64, u64) {
     let key = number + 1;
     (key, key ^ 0x5555)
 }
 
-/// Random numbers of a worker: the same for the same run, phase and number.
+/// The random numbers of a worker: the same for the same run, phase and number.
 fn random(seed: u64, phase: u64, number: usize) -> Random {
-    // The phase and the thread are in upper bits, which seeds of runs don't have.
+    // Seeds of runs don't use the upper bits.
     Random::new(seed ^ phase << 32 ^ (number as u64) << 40)
 }
 
-/// A worker's part of so many.
-fn part_of(all: usize, threads: usize, number: usize) -> usize {
-    // What is left over goes to the first workers, one for each.
+/// The share of a worker. The first workers get one more each of what is left over.
+fn share(all: usize, threads: usize, number: usize) -> usize {
     all / threads + usize::from(number < all % threads)
 }
 
-/// All three phases of all contenders, by number of threads.
-fn phases(run: &mut Run, size: Size, turns: (usize, f64), contenders: &[Contender]) -> Outcome {
-    let fits = |c: &&Contender| run.fits(&c.name.clone(), size.inserts as f64 * 300.0);
-    let contenders: Vec<_> = contenders.iter().filter(fits).collect();
-    // One contender goes through all numbers of threads and mixes before the next.
-    let all = with_threads(contenders, Contender::name, &run.thread_counts());
-    run.in_turns("phases", turns, &all, |run, seed, &(one, threads)| {
-        for lookups in MIXES {
-            let plots = ["insert", &format!("lookups-{lookups}"), "delete"];
-            let rates = three(one, size, lookups, threads, seed)?;
-            for (plot, rate) in plots.into_iter().zip(rates) {
-                run.figure(plot, &one.name, threads, rate);
+/// Millions of operations a second.
+fn rate(operations: usize, seconds: f64) -> f64 {
+    operations as f64 / seconds / 1e6
+}
+
+type RowLoad<'a> = Load<'a, fn(u64) -> (u64, u64)>;
+
+/// Inserts alone, or a percentage of lookups and as many inserts as deletions, so that the size of
+/// the table stays.
+fn load(name: &str, range: u64, lookups: Option<u64>) -> RowLoad<'_> {
+    let percent = lookups.map_or([100.0, 0.0, 0.0], |lookups| {
+        let changes = (100 - lookups) as f64 / 2.0;
+        [changes, changes, lookups as f64]
+    });
+    let (mix, entry) = (Mix::new(percent), row as fn(_) -> _);
+    Load {
+        name,
+        mix,
+        range,
+        entry,
+    }
+}
+
+/// A table with a number of threads. The seed decides the operations.
+struct Bench<'a> {
+    table: &'a dyn BenchTable,
+    size: Size,
+    threads: usize,
+    seed: u64,
+}
+
+impl Bench<'_> {
+    /// Executes the operations of a load by all threads together. Returns their rate.
+    fn operate(&self, load: &RowLoad<'_>, operations: usize, phase: u64) -> Outcome<f64> {
+        let done = work(self.threads, None, |worker| {
+            let mut random = random(self.seed, phase, worker.number);
+            let mine = share(operations, self.threads, worker.number) as u64;
+            let mut handle = self.table.handle();
+            load.work(
+                &mut *handle,
+                &mut random,
+                |done| done < mine,
+                |_, _, _| Ok(()),
+            )
+        })?;
+        Ok(rate(operations, done.seconds))
+    }
+
+    /// The first phase: random inserts.
+    fn inserts(&self, name: &str) -> Outcome<f64> {
+        let load = load(name, self.size.range, None);
+        self.operate(&load, self.size.inserts, 1)
+    }
+
+    /// The second phase. Returns the rate, and how many rows are left.
+    fn mixed(&self, name: &str, lookups: u64) -> Outcome<(f64, usize)> {
+        let load = load(name, self.size.range, Some(lookups));
+        let rate = self.operate(&load, self.size.operations, 2)?;
+        Ok((rate, verify(self.table, &load, None)?))
+    }
+
+    /// The number of different keys that the first phase inserts.
+    fn distinct(&self) -> usize {
+        let load = load("", self.size.range, None);
+        let mut seen = vec![false; load.range as usize];
+        for number in 0..self.threads {
+            let mut random = random(self.seed, 1, number);
+            for _ in 0..share(self.size.inserts, self.threads, number) {
+                seen[load.mix.draw(&mut random, load.range).1 as usize] = true;
             }
+        }
+        seen.iter().filter(|&&seen| seen).count()
+    }
+
+    /// The third phase: the threads delete all keys of the range, of which so many are present.
+    fn delete(&self, name: &str, rows: usize) -> Outcome<f64> {
+        let range = self.size.range;
+        let done = work(self.threads, None, |worker| {
+            let mut handle = self.table.handle();
+            let numbers = (worker.number as u64..range).step_by(self.threads);
+            let deleted = numbers.filter(|&number| handle.remove(row(number).0));
+            Ok(deleted.count())
+        })?;
+        let deleted: usize = done.results.into_iter().sum();
+        ensure!(
+            deleted == rows,
+            name,
+            "{deleted} rows were deleted, not {rows}"
+        );
+        verify(self.table, &load(name, range, None), Some(0))?;
+        Ok(rate(range as usize, done.seconds))
+    }
+}
+
+/// Measures all contenders in all three phases, by number of threads.
+fn phases(run: &mut Run, size: Size, turns: Turns, contenders: &[Contender]) -> Outcome {
+    let fits = |c: &&Contender| run.fits(&c.name, size.inserts as f64 * 300.0);
+    let contenders: Vec<_> = contenders.iter().filter(fits).collect();
+    let all = with_threads(contenders, Contender::name, &run.thread_counts());
+    run.in_turns("phases", turns, &all, |run, seed, &(contender, threads)| {
+        let name = &contender.name;
+        for lookups in MIXES {
+            let table = &*contender.make(2, size.inserts)?;
+            let bench = Bench {
+                table,
+                size,
+                threads,
+                seed,
+            };
+            let inserts = bench.inserts(name)?;
+            verify(table, &load(name, size.range, None), Some(bench.distinct()))?;
+            let (mixed, rows) = bench.mixed(name, lookups)?;
+            let deletes = bench.delete(name, rows)?;
+            run.figure("insert", name, threads, inserts);
+            run.figure(&format!("lookups-{lookups}"), name, threads, mixed);
+            run.figure("delete", name, threads, deletes);
         }
         Ok(())
     })?;
@@ -199,165 +288,57 @@ fn phases(run: &mut Run, size: Size, turns: (usize, f64), contenders: &[Contende
     Ok(())
 }
 
-/// The rates of the three phases on a fresh table.
-fn three(
-    contender: &Contender,
-    size: Size,
-    lookups: u64,
-    threads: usize,
-    seed: u64,
-) -> Outcome<[f64; 3]> {
-    let rows = contender.make(2, size.inserts)?;
-    let name = &contender.name;
-    // Each phase works on what the one before left, and is checked before the next.
-    let (inserts, mixed) = (phase(name, size, None), phase(name, size, Some(lookups)));
-    let first = operate(&*rows, &inserts, size.inserts, (1, threads, seed))?;
-    // The same seed, so that `distinct` can draw the same keys again.
-    let drawn = distinct(&inserts, size.inserts, threads, seed);
-    sound(&*rows, &inserts, Some(drawn))?;
-    let second = operate(&*rows, &mixed, size.operations, (2, threads, seed))?;
-    let left = sound(&*rows, &mixed, None)?;
-    let third = delete(&*rows, &mixed, threads, left)?;
-    Ok([first, second, third])
-}
-
-fn rate(operations: usize, seconds: f64) -> f64 {
-    operations as f64 / seconds / 1e6
-}
-
-/// What one of the first two phases does to a table: inserts alone, or so many lookups in 100 and
-/// as many inserts as deletions, so that the size of the table stays.
-fn phase(name: &str, size: Size, lookups: Option<u64>) -> Load<'_, fn(u64) -> (u64, u64)> {
-    let percent = lookups.map_or([100.0, 0.0, 0.0], |lookups| {
-        let changes = (100 - lookups) as f64 / 2.0;
-        [changes, changes, lookups as f64]
-    });
-    Load {
-        name,
-        mix: Mix::new(percent),
-        range: size.range,
-        entry: row,
-    }
-}
-
-/// So many operations of all threads together.
-fn operate<E: Fn(u64) -> (u64, u64) + Sync>(
-    rows: &dyn Rows,
-    load: &Load<'_, E>,
-    operations: usize,
-    (phase, threads, seed): (u64, usize, u64),
-) -> Outcome<f64> {
-    let done = workers::work(threads, None, |worker| {
-        let (mut hand, mut random) = (rows.hand(), random(seed, phase, worker.number));
-        let part = part_of(operations, threads, worker.number) as u64;
-        load.work(
-            &mut *hand,
-            &mut random,
-            |done| done < part,
-            |_, _, _| Ok(()),
-        )
-    })?;
-    Ok(rate(operations, done.seconds))
-}
-
-/// How many different keys the first phase draws.
-fn distinct<E>(load: &Load<'_, E>, inserts: usize, threads: usize, seed: u64) -> usize {
-    // Draw what the workers of the first phase drew, and count each key once.
-    let mut seen = vec![false; load.range as usize];
-    for number in 0..threads {
-        let mut random = random(seed, 1, number);
-        for _ in 0..part_of(inserts, threads, number) {
-            seen[load.mix.draw(&mut random, load.range).1 as usize] = true;
-        }
-    }
-    seen.iter().filter(|&&seen| seen).count()
-}
-
-/// The third phase: with n workers, each deletes every n-th key of the range.
-fn delete<E: Fn(u64) -> (u64, u64) + Sync>(
-    rows: &dyn Rows,
-    load: &Load<'_, E>,
-    threads: usize,
-    left: usize,
-) -> Outcome<f64> {
-    let done = workers::work(threads, None, |worker| {
-        // With `step_by`, the keys of the threads are disjoint, and all keys are deleted once.
-        let mut hand = rows.hand();
-        let numbers = (worker.number as u64..load.range).step_by(threads);
-        let gone = numbers.filter(|&number| hand.remove((load.entry)(number).0));
-        Ok(gone.count())
-    })?;
-    let gone: usize = done.results.into_iter().sum();
-    ensure!(
-        gone == left,
-        load.name,
-        "{gone} rows were deleted, not {left}"
-    );
-    sound(rows, load, Some(0))?;
-    Ok(rate(load.range as usize, done.seconds))
-}
-
-/// What a sweep measures: a series, the places on its axis with a table for each.
+/// The places of a sweep, and the table at each.
 type Sweep = Vec<(X, Contender)>;
 
-/// The contenders at 1, 2, 4 and so on up to the most.
+/// The tables with `{n}` as 1, 2, 4 and so on up to the most.
 fn doubled(lines: &str, most: u32) -> Sweep {
-    let of = |n: u32| {
-        let at = listed(&lines.replace("{n}", &n.to_string())).into_iter();
-        at.map(move |contender| (f64::from(n).into(), contender))
+    let tables = |n: u32| {
+        let tables = listed(&lines.replace("{n}", &n.to_string())).into_iter();
+        tables.map(move |table| (f64::from(n).into(), table))
     };
     let counts = (0..).map(|i| 1 << i).take_while(|n| *n <= most);
-    counts.flat_map(of).collect()
+    counts.flat_map(tables).collect()
 }
 
-/// The contenders of each place of [`OPTIONS`].
-fn options() -> Sweep {
-    let lines = OPTIONS
-        .trim()
-        .lines()
-        .filter_map(|line| line.split_once(": "));
-    lines
-        .map(|(x, line)| (x.into(), Contender::said(line)))
-        .collect()
-}
-
-/// The second phase, with the most threads, by what is swept over.
-fn sweep(run: &mut Run, size: Size, turns: (usize, f64), plot: &str, sweep: Sweep) -> Outcome {
+/// Measures the second phase with the most threads, by what is swept over.
+fn sweep(run: &mut Run, size: Size, turns: Turns, plot: &str, mut sweep: Sweep) -> Outcome {
     let threads = run.threads;
-    let wanted = sweep.into_iter().filter(|(_, c)| run.only.has(&c.name));
+    sweep.retain(|(_, contender)| run.filter.accepts(&contender.name));
     let named = |(x, c): (X, Contender)| (format!("{}, {x}", c.name), (x, c));
-    let all: Vec<_> = wanted.map(named).collect();
+    let all: Vec<_> = sweep.into_iter().map(named).collect();
     run.in_turns(plot, turns, &all, |run, seed, (x, contender)| {
         for lookups in [90, 99] {
             let series = format!("{}, {lookups} % lookups", contender.name);
-            // A fresh table for each point, so that no point depends on another.
-            let rows = contender.make(2, size.inserts)?;
-            let inserts = phase(&series, size, None);
-            operate(&*rows, &inserts, size.inserts, (1, threads, seed))?;
-            let mixed = phase(&series, size, Some(lookups));
-            let rate = operate(&*rows, &mixed, size.operations, (2, threads, seed))?;
-            sound(&*rows, &mixed, None)?;
+            let table = &*contender.make(2, size.inserts)?;
+            let bench = Bench {
+                table,
+                size,
+                threads,
+                seed,
+            };
+            bench.inserts(&series)?;
+            let (rate, _) = bench.mixed(&series, lookups)?;
             run.figure(plot, &series, x.clone(), rate);
         }
         Ok(())
     })
 }
 
-/// Steps of next on an ordered_set whose stack is static or not, and on Larder's.
-fn stacks(run: &mut Run, size: Size, turns: (usize, f64)) -> Outcome {
+/// Measures steps of next on an ordered_set with a static and a dynamic stack, and on Larder's.
+fn stacks(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     let mut all = listed(STACKS);
-    all.retain(|c| run.only.has(&c.name));
+    all.retain(|contender| run.filter.accepts(&contender.name));
     let keys = size.inserts as u64;
     let all = with_threads(&all, Contender::name, &run.thread_counts());
     run.in_turns("stacks", turns, &all, |run, _, &(contender, threads)| {
         let name = &contender.name;
-        let rows = contender.make(2, size.inserts)?;
-        let mut hand = rows.hand();
-        // The same keys for all, inserted in order.
+        let table = contender.make(2, size.inserts)?;
+        let mut handle = table.handle();
         for (key, value) in (0..keys).map(row) {
-            hand.insert(key, value);
+            handle.insert(key, value);
         }
-        let done = workers::work(threads, None, |_| walk(&*rows, keys, name))?;
+        let done = work(threads, None, |_| walk(&*table, keys, name))?;
         let rate = rate(keys as usize * threads, done.seconds);
         run.figure("stacks", name, threads, rate);
         Ok(())
@@ -366,108 +347,97 @@ fn stacks(run: &mut Run, size: Size, turns: (usize, f64)) -> Outcome {
     Ok(())
 }
 
-/// From the first key to the last.
-fn walk(rows: &dyn Rows, keys: u64, name: &str) -> Outcome {
-    let mut hand = rows.hand();
-    let (mut at, mut last) = (hand.first(), 0);
-    while let Next::Key(key) = at {
-        // Keys are those from 1 on, without gaps. So the next key is known.
+/// Walks over all keys, which are those from 1 on without gaps.
+fn walk(table: &dyn BenchTable, keys: u64, name: &str) -> Outcome {
+    let mut handle = table.handle();
+    let table = handle.table();
+    let (mut at, mut last) = (table.first(), 0);
+    while let NextKey::Key(key) = at {
         ensure!(key == last + 1, name, "{key} came after {last}");
         last = key;
-        at = hand.next(key);
+        at = table.next(key);
     }
     ensure!(last == keys, name, "a walk ended at {last}, not {keys}");
     Ok(())
 }
 
-/// Tables that are found by name.
-const TABLES: usize = 64;
-
-/// How a worker comes to its table.
+/// How a lookup finds its table.
 enum Access {
-    Handle,
-    Engine,
-    Locked(RwLock<HashMap<Atom, larder::api::Table>>),
+    /// The table is at hand.
+    Direct,
+    /// By name, in Larder's registry.
+    Registry,
+    /// By name, in a map under a lock.
+    Locked(RwLock<HashMap<Atom, Table>>),
 }
 
-/// Random lookups that find their table first.
-fn registries(run: &mut Run, size: Size, turns: (usize, f64)) -> Outcome {
-    let world = larder::api::Larder::new();
-    let created = |e: larder::Error| Failure::Impossible(e.to_string());
-    // Named tables, since a registry finds them by name.
-    let tables: Vec<_> = (0..TABLES)
-        .map(|i| world.table(&format!("registry_{i}")).named().create())
-        .collect::<Result<_, _>>()
-        .map_err(created)?;
-    let keys = 1_000;
-    for table in &tables {
-        for key in 0..keys {
-            let row = larder_term::term!({(key as i64), (row(key).1 as i64)});
-            table.insert(&row).map_err(created)?;
+/// Measures random lookups that first find their table.
+fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
+    const TABLES: usize = 64;
+    const KEYS: u64 = 1_000;
+    let larder = Larder::new();
+    let owner = larder.owner();
+    let create = |i| -> Result<Table, larder::Error> {
+        let table = larder.table(&format!("registry_{i}")).named().create()?;
+        for number in 0..KEYS {
+            let row = larder_term::term!({(number as i64), (row(number).1 as i64)});
+            table.insert(&row)?;
         }
-    }
-    let named = tables.iter().map(|t| (t.engine_table().name(), t.clone()));
-    // Three ways to a table: none, Larder's registry, and what a simple program would have.
+        Ok(table)
+    };
+    let tables: Result<Vec<_>, _> = (0..TABLES).map(create).collect();
+    let tables = tables.map_err(|e| Failure::Impossible(e.to_string()))?;
+    let names: Vec<_> = tables.iter().map(|t| t.engine_table().name()).collect();
+    let map = names.iter().copied().zip(tables.iter().cloned()).collect();
     let ways = [
-        ("handle", Access::Handle),
-        ("Larder's registry, without locks", Access::Engine),
+        ("handle", Access::Direct),
+        ("Larder's registry, without locks", Access::Registry),
         (
             "a map under one readers-writer lock",
-            Access::Locked(RwLock::new(named.collect())),
+            Access::Locked(RwLock::new(map)),
         ),
     ];
+    // One random lookup. The key is encoded each time, as a host does it.
+    let lookup = |access: &Access, random: &mut Random, bytes: &mut Vec<u8>| -> Outcome {
+        let (at, key) = (
+            random.below(TABLES as u64) as usize,
+            random.below(KEYS) as i64,
+        );
+        bytes.clear();
+        larder_term::Encoder::new(bytes, larder_term::Mode::Inline).int(key);
+        let member = |table: &host::Table| table.member(owner, bytes);
+        let found = match access {
+            Access::Direct => member(tables[at].engine_table()),
+            Access::Registry => {
+                let found = larder.engine().with_named(names[at], |table| member(table));
+                found.unwrap_or(Ok(false))
+            }
+            Access::Locked(map) => member(map.read()[&names[at]].engine_table()),
+        };
+        ensure!(
+            found == Ok(true),
+            "registry",
+            "{key} was not found: {found:?}"
+        );
+        Ok(())
+    };
     let name = |(name, _): &(&str, Access)| (*name).to_owned();
     let all = with_threads(&ways, name, &run.thread_counts());
     run.in_turns(
         "registry",
         turns,
         &all,
-        |run, seed, &((name, way), threads)| {
-            let done = workers::work(threads, None, |worker| {
-                let operations = part_of(size.operations, threads, worker.number);
-                let random = random(seed, 3, worker.number);
-                found(&world, &tables, way, keys, operations, random)
+        |run, seed, &((name, access), threads)| {
+            let done = work(threads, None, |worker| {
+                let (mut random, mut bytes) = (random(seed, 3, worker.number), Vec::new());
+                let operations = share(size.operations, threads, worker.number);
+                (0..operations).try_for_each(|_| lookup(access, &mut random, &mut bytes))
             })?;
-            run.figure(
-                "registry",
-                name,
-                threads,
-                rate(size.operations, done.seconds),
-            );
+            let rate = rate(size.operations, done.seconds);
+            run.figure("registry", name, threads, rate);
             Ok(())
         },
     )?;
     run.check("every lookup behind a registry found its row");
-    Ok(())
-}
-
-fn found(
-    world: &larder::api::Larder,
-    tables: &[larder::api::Table],
-    way: &Access,
-    keys: u64,
-    operations: usize,
-    mut random: Random,
-) -> Outcome {
-    let names: Vec<_> = tables.iter().map(|t| t.engine_table().name()).collect();
-    let (mut bytes, who) = (Vec::new(), world.owner());
-    for _ in 0..operations {
-        let at = random.below(TABLES as u64) as usize;
-        let key = random.below(keys) as i64;
-        // The key is encoded each time, as a host does it.
-        bytes.clear();
-        larder_term::Encoder::new(&mut bytes, larder_term::Mode::Inline).int(key);
-        let there = |table: &larder::host::Table| table.member(who, &bytes);
-        // Only the way to the table differs.
-        let met = match way {
-            Access::Handle => there(tables[at].engine_table()),
-            Access::Engine => world
-                .engine()
-                .with_named(names[at], |table| there(table))
-                .unwrap_or(Ok(false)),
-            Access::Locked(map) => there(map.read()[&names[at]].engine_table()),
-        };
-        ensure!(met == Ok(true), "registry", "{key} was not found: {met:?}");
-    }
     Ok(())
 }

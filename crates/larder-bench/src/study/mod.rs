@@ -9,12 +9,12 @@
 //!  transactions   snapshots: taking them, writing beside them, reading them
 //!  erlang         the first and the third in a BEAM, beside the real ets
 //!
-//!  run            one run of a study: what was asked for, what was found
+//!  run            one run of a study: its options, time, figures and plots
 //!  contender      what is measured: a structure with its options
-//!  rows           a table of {K, V} for one study, as a thread works on it
+//!  tables         a table of {K, V} for one study, and a thread's handle to it
 //! ```
 //!
-//! To add a study: a file with a [`Plan`], named in [`all`]. To add a workload to one: an entry of
+//! To add a study: a file with a [`Plan`], named in [`ALL`]. To add a workload to one: an entry of
 //! the list in that study's file.
 
 pub mod adapting;
@@ -24,72 +24,64 @@ pub mod erlang;
 pub mod ets_2003;
 pub mod ets_2013;
 pub mod ordered_set;
-pub mod rows;
 pub mod run;
+pub mod tables;
 pub mod transactions;
 
 pub use run::Run;
 
-use crate::maps::peers::Only;
+use crate::maps::peers::Filter;
 use crate::result::Outcome;
-use crate::time::clock;
+use crate::time::clock::readable;
 use clap::builder::RangedU64ValueParser;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A study: what it is, and how it is run.
+/// The description of a study, and the function that runs it.
 pub struct Plan {
-    /// Its name, on the command line and of its files.
+    /// The name on the command line and of the files.
     pub name: &'static str,
-    /// What it is, in one line.
     pub title: &'static str,
-    /// The paper or page that it re-runs.
+    /// The paper or page that the study re-runs.
     pub source: &'static str,
-    /// Which layer of Larder it measures, and what else a reader of `--help` should know.
+    /// The layer of Larder that is measured, and what else a reader of the list should know.
     pub about: &'static str,
-    /// Seconds that it may take when it is run quick: another turn is begun only while there is
-    /// time for it.
+    /// The time limit of a quick run, in seconds.
     pub quick_seconds: f64,
-    /// Runs it. What it measures goes into the run.
+    /// The time of a full run on two cores, in hours.
+    pub full_hours: f64,
     pub run: fn(&mut Run) -> Outcome,
 }
 
 /// All studies.
-pub fn all() -> &'static [&'static Plan] {
-    &[
-        &ets_2003::STUDY,
-        &ets_2013::STUDY,
-        &ordered_set::STUDY,
-        &big_memory::STUDY,
-        &erlang::STUDY,
-        &transactions::STUDY,
-    ]
-}
+pub const ALL: [&Plan; 6] = [
+    &ets_2003::STUDY,
+    &ets_2013::STUDY,
+    &ordered_set::STUDY,
+    &big_memory::STUDY,
+    &erlang::STUDY,
+    &transactions::STUDY,
+];
 
-/// How long a study may take.
+/// The size of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Seconds: for tests.
     Tiny,
     /// Minutes.
     Quick,
-    /// Hours: what the paper did, as memory allows.
+    /// Hours: the sizes of the papers, as far as memory allows.
     Full,
 }
 
 impl Extent {
-    /// One of three.
+    /// The value for this extent.
     pub fn pick<T>(self, tiny: T, quick: T, full: T) -> T {
         match self {
             Extent::Tiny => tiny,
             Extent::Quick => quick,
             Extent::Full => full,
         }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.pick("tiny", "quick", "full")
     }
 }
 
@@ -141,114 +133,101 @@ pub struct StudyOptions {
 }
 
 impl StudyOptions {
-    /// The size that was asked for.
-    pub fn scale(&self) -> Extent {
+    pub fn extent(&self) -> Extent {
         match (self.tiny, self.full) {
             (true, _) => Extent::Tiny,
             (_, true) => Extent::Full,
             _ => Extent::Quick,
         }
     }
+
+    /// The time limit of a study in seconds: the user's, or the plan's for a quick run.
+    pub fn seconds(&self, plan: &Plan) -> Option<f64> {
+        let quick = (self.extent() == Extent::Quick).then_some(plan.quick_seconds);
+        self.minutes.map(|minutes| minutes * 60.0).or(quick)
+    }
 }
 
-/// The studies whose tables have the sizes that are asked for.
+/// The studies with `--sizes`.
 const SIZED: [&str; 3] = ["ets-2003", "erlang", "transactions"];
 
-/// Runs the study that was asked for, or all of them, and writes what they found into the folder
-/// (`results/studies` if none is said), after each turn and at the end. Figures also go to the
-/// standard output.
+/// Runs one study or all of them. Results go into the folder (`results/studies` if none is given),
+/// after each turn and at the end, and to the standard output.
 ///
 /// # Errors
-/// A structure gave a wrong answer; there is no such study; what it needs is not there; files. The
-/// text begins with `study` and its name. Of a study that fails nothing is written.
-pub fn run(options: &StudyOptions, only: &Only, out: Option<PathBuf>) -> Result<(), String> {
-    if options.name == "list" {
+/// If a structure gives a wrong answer, there is no such study, or something that it needs is
+/// missing; I/O errors. The message names the study. A study that fails leaves no results.
+pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Result<(), String> {
+    let name = &*options.name;
+    if name == "list" {
         print!("{}", list());
         return Ok(());
     }
-    let out = out.unwrap_or_else(|| PathBuf::from("results/studies"));
-    let wanted: Vec<_> = all()
-        .iter()
-        .filter(|s| options.name == "all" || options.name == s.name)
+    let plans: Vec<_> = ALL
+        .into_iter()
+        .filter(|plan| [plan.name, "all"].contains(&name))
         .collect();
-    if wanted.is_empty() {
-        let names: Vec<_> = all().iter().map(|s| s.name).collect();
+    if plans.is_empty() {
+        let names = ALL.map(|plan| plan.name).join(", ");
         return Err(format!(
-            "study '{}': there is none; there are {}, and all",
-            options.name,
-            names.join(", ")
+            "study '{name}': there is none; there are {names}, and all"
         ));
     }
-    // Only some studies have sizes. Say so before anything is measured.
-    if !options.sizes.is_empty() && !SIZED.contains(&&*options.name) {
+    if !options.sizes.is_empty() && !SIZED.contains(&name) {
         return Err(format!(
-            "study --sizes is of the studies ets-2003, erlang and transactions alone, and this is '{}'",
-            options.name
+            "study --sizes is of the studies ets-2003, erlang and transactions alone, and this is '{name}'"
         ));
     }
-    let begin = Instant::now();
-    let of = wanted.len();
-    for (i, study) in wanted.into_iter().enumerate() {
-        if of > 1 {
-            let left = left(options, &begin, i, of);
-            // Where this study is among several, and how long the rest takes.
-            eprintln!("[{} of {of}]{left}", i + 1);
-        }
-        one(study, options, only, &out)
-            .map_err(|failure| format!("study {}: {failure}", study.name))?;
-    }
-    Ok(())
-}
-
-/// The time that this study and those after it will take, if they have an end.
-fn left(options: &StudyOptions, begin: &Instant, done: usize, of: usize) -> String {
-    let each = |study: &Plan| match (options.minutes, options.scale()) {
-        (Some(minutes), _) => Some(minutes * 60.0),
-        (None, Extent::Quick) => Some(study.quick_seconds),
-        _ => None,
-    };
-    // If one of the studies has no end, nothing is said.
-    let seconds: Option<Vec<f64>> = all()[done..of].iter().map(|study| each(study)).collect();
-    seconds.map_or(String::new(), |seconds| {
-        let spent = clock::said(begin.elapsed().as_secs_f64());
-        let left = clock::said(seconds.iter().sum());
-        format!(" after {spent}, about {left} left")
-    })
-}
-
-fn one(study: &Plan, options: &StudyOptions, only: &Only, out: &Path) -> Outcome {
-    let mut run = Run::new(study, options, only, out);
-    eprintln!("{}: {} ({})", study.name, study.title, run.scale.name());
-    let outcome = (study.run)(&mut run);
-    run.progress.end();
-    // A failed study leaves no results behind, not even those of its first turns.
-    if outcome.is_err() {
-        run.take_back();
-    }
-    outcome?;
-    // The file is written once more, without the note that the study is under way.
-    let result = run.end();
-    let path = result.write(out)?;
-    if !options.quiet {
-        print!("{}", run::table(&result));
-    }
-    eprintln!(
-        "written: {} and .csv, after {}",
-        path.display(),
-        clock::said(result.seconds)
+    let (begin, out) = (
+        Instant::now(),
+        out.unwrap_or_else(|| "results/studies".into()),
     );
+    for (i, plan) in plans.iter().enumerate() {
+        if plans.len() > 1 {
+            // The remaining time is known if all of the remaining studies have a limit.
+            let left: Option<f64> = plans[i..].iter().map(|plan| options.seconds(plan)).sum();
+            let left = left.map_or(String::new(), |left| {
+                let spent = readable(begin.elapsed().as_secs_f64());
+                format!(" after {spent}, about {} left", readable(left))
+            });
+            eprintln!("[{} of {}]{left}", i + 1, plans.len());
+        }
+        let outcome = run_one(plan, options, filter, &out);
+        outcome.map_err(|failure| format!("study {}: {failure}", plan.name))?;
+    }
     Ok(())
 }
 
-/// What each study is, for people.
-pub fn list() -> String {
-    let mut text = String::new();
-    for study in all() {
-        text += &format!(
-            "{}\n    {}\n    After: {}\n    {}\n\n",
-            study.name, study.title, study.source, study.about
-        );
+fn run_one(plan: &Plan, options: &StudyOptions, filter: &Filter, out: &Path) -> Outcome {
+    let mut run = Run::new(plan, options, filter, out);
+    let extent = run.extent.pick("tiny", "quick", "full");
+    eprintln!("{}: {} ({extent})", plan.name, plan.title);
+    let outcome = (plan.run)(&mut run);
+    run.progress.end();
+    if outcome.is_err() {
+        run.remove_results();
+        return outcome;
     }
-    text + "In all of them: `default set` and `default ordered_set` are what Larder makes when nothing is asked for; other names are those of structures that\n\
+    let study = run.end();
+    let path = study.write(out)?;
+    if !options.quiet {
+        print!("{}", run::table(&study));
+    }
+    let seconds = readable(study.seconds);
+    eprintln!("written: {} and .csv, after {seconds}", path.display());
+    Ok(())
+}
+
+fn list() -> String {
+    let describe =
+        |Plan {
+             name,
+             title,
+             source,
+             about,
+             ..
+         }: &Plan| { format!("{name}\n    {title}\n    After: {source}\n    {about}\n\n") };
+    let plans: String = ALL.into_iter().map(describe).collect();
+    plans + "In all of them: `default set` and `default ordered_set` are what Larder makes when nothing is asked for; other names are those of structures that\n\
             a table can be asked for. `--only PART,PART` measures only what has a part in its name.\n"
 }

@@ -1,12 +1,12 @@
-//! The system's allocator, with a count of live bytes while somebody wants it.
+//! The system's allocator, with a count of live bytes on demand.
 //!
-//! Outside of [`counted`] an allocation costs only one relaxed load more. So timings are not
-//! disturbed by a cache line that all threads write.
+//! Outside of [`counted`], an allocation only costs one more relaxed load: timings aren't disturbed
+//! by a cache line that all threads write.
 
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicIsize = AtomicIsize::new(0);
@@ -15,15 +15,13 @@ static LIVE: AtomicIsize = AtomicIsize::new(0);
 pub struct Counting;
 
 fn count(bytes: isize) {
-    // Ordering: Relaxed, both. The switch is turned, and the count read, by the one thread that
-    // allocates meanwhile.
-    if COUNTING.load(Ordering::Relaxed) {
-        LIVE.fetch_add(bytes, Ordering::Relaxed);
+    // Ordering: Relaxed, both. One thread switches counting on, allocates, and reads the count.
+    if COUNTING.load(Relaxed) {
+        LIVE.fetch_add(bytes, Relaxed);
     }
 }
 
-// SAFETY: every call is handed on to the system's allocator unchanged; counting touches no memory
-// but two statics.
+// SAFETY: every call is passed to the system's allocator unchanged. Counting only writes statics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -50,15 +48,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What `build` makes, and the bytes that it has taken from Rust's allocator and kept. Nobody else
-/// may allocate meanwhile.
+/// Returns the result of `build`, and the bytes that it has allocated and kept. No other thread may
+/// allocate meanwhile.
 pub fn counted<T>(build: impl FnOnce() -> T) -> (T, usize) {
     // Ordering: Relaxed, see `count`.
-    // Memory from before that is freed meanwhile counts as negative. A sum below zero is taken for
-    // zero.
-    LIVE.store(0, Ordering::Relaxed);
-    COUNTING.store(true, Ordering::Relaxed);
+    LIVE.store(0, Relaxed);
+    COUNTING.store(true, Relaxed);
     let built = build();
-    COUNTING.store(false, Ordering::Relaxed);
-    (built, LIVE.load(Ordering::Relaxed).max(0) as usize)
+    COUNTING.store(false, Relaxed);
+    // Freeing older memory counts as negative.
+    (built, LIVE.load(Relaxed).max(0) as usize)
 }

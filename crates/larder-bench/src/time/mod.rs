@@ -1,4 +1,4 @@
-//! Measuring time and memory: clocks, threads, the time that a study has, progress bars.
+//! Time and memory: clocks, threads, the time limit of a study, progress bars.
 
 pub mod clock;
 pub mod counting;
@@ -21,11 +21,12 @@ pub fn timed_each<T>(operations: usize, work: impl FnOnce() -> T) -> (T, f64) {
     (done, seconds * 1e9 / operations as f64)
 }
 
-/// Calls `work` for each of `entries` numbers. Returns the seconds of each part of `part` numbers.
-/// Ends early, after a part, if `patience` is exceeded.
+/// Calls `work` with the numbers `0..entries`. Returns the seconds of each part of `part` numbers.
+/// Ends after a part if `limit` is exceeded. A last part that isn't full is left out, unless it is
+/// the only one.
 pub fn timed_parts(
     (entries, part): (u64, u64),
-    patience: Option<Duration>,
+    limit: Option<Duration>,
     mut work: impl FnMut(u64),
 ) -> Vec<f64> {
     let mut parts = Vec::new();
@@ -33,13 +34,11 @@ pub fn timed_parts(
     let mut begin = first;
     for i in 0..entries {
         work(i);
-        // The clock is read once a part, so that it costs nothing. A last part that is not full is
-        // left out, unless it is the only one.
         if (i + 1) % part == 0 || i + 1 == entries && parts.is_empty() {
             let now = Instant::now();
             parts.push((now - begin).as_secs_f64());
             begin = now;
-            if patience.is_some_and(|most| now - first > most) {
+            if limit.is_some_and(|limit| now - first > limit) {
                 break;
             }
         }

@@ -7,15 +7,15 @@ use std::time::Duration;
 /// The bar of a bench or a study.
 pub struct Progress {
     bar: ProgressBar,
-    /// Without bars, each part is a line.
+    /// Lines instead of a bar.
     plain: bool,
 }
 
 impl Progress {
-    /// A bar where the standard error is a terminal; lines elsewhere, or if `plain` is asked for.
+    /// A bar if the standard error is a terminal, unless `plain` requests lines.
     pub fn new(plain: bool) -> Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
-        // A bar that is drawn to a file or a pipe would fill it with control characters.
+        // In a file, a bar would consist of control characters.
         let plain = plain || bar.is_hidden();
         if plain {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -25,49 +25,49 @@ impl Progress {
         Progress { bar, plain }
     }
 
-    /// Begins a part with a number of steps.
-    pub fn part(&self, what: &str, steps: usize) {
+    /// Begins a part with a number of steps. The remaining time is estimated for each part alone,
+    /// since steps of different parts take different times.
+    pub fn part(&self, name: &str, steps: usize) {
         let style = "{prefix} [{bar:30}] {pos}/{len} {elapsed} (about {eta} left) {msg}";
-        let style =
-            ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = ProgressStyle::with_template(style);
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         self.bar.set_style(style.progress_chars("=> "));
-        // The estimate of the rest is that of this part. Steps of another part took another time.
         self.bar.reset();
         self.bar.set_length(steps as u64);
-        self.bar.set_prefix(what.to_owned());
+        self.bar.set_prefix(name.to_owned());
         if self.plain {
-            eprintln!("  {what}: {steps} steps");
+            eprintln!("  {name}: {steps} steps");
         }
     }
 
     /// Shows the name of the current step.
-    pub fn at(&self, what: &str) {
-        self.bar.set_message(what.to_owned());
+    pub fn at(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
     }
 
-    /// Measures a structure, in one step.
-    pub fn measure<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
-        self.at(what);
+    /// Executes a step.
+    pub fn measure<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
+        self.at(name);
         let done = work();
         self.step();
         done
     }
 
-    /// A step is done.
+    /// Counts a step.
     pub fn step(&self) {
         self.bar.inc(1);
     }
 
-    /// A line that stays.
-    pub fn say(&self, what: &str) {
+    /// Prints a line.
+    pub fn say(&self, line: &str) {
         if self.plain {
-            eprintln!("  {what}");
+            eprintln!("  {line}");
         } else {
-            self.bar.println(format!("  {what}"));
+            self.bar.println(format!("  {line}"));
         }
     }
 
-    /// Ends the bar.
+    /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -109,7 +109,7 @@ fn times(slower: f64) -> Study {
         "workloads | All workloads at 700 k keys | workload, names | nanoseconds an operation, linear | ns, less |",
         "growth | Inserts, million by million | million, linear | milliseconds, linear | ms, less |",
     ]
-    .map(|line| Plot::said(line).0)
+    .map(Plot::parse)
     .into();
     let workloads = "sequential insert, random insert, sequential lookup, random lookup, traversal, counter, deletion";
     let mut add = |at, x, y, spread| add(&mut study, Better::Less, at, x, (y, spread));
@@ -167,7 +167,7 @@ fn threads(slower: f64) -> Study {
     ] {
         let axes = "threads, linear | million operations a second, linear | M op/s, more";
         let line = format!("{id} | {title} | {axes} |");
-        study.plots.push(Plot::said(&line).0);
+        study.plots.push(Plot::parse(&line));
         for (name, one, speedup) in presets {
             let one = if name == "default" { one * gain } else { one };
             for threads in [1.0, 2.0, 4.0] {

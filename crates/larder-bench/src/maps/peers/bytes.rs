@@ -1,16 +1,15 @@
-//! Maps from numbers to runs of bytes.
+//! Maps from numbers to byte strings.
 
 use std::collections::BTreeMap;
 
-/// A map from numbers to runs of bytes.
+/// A map from numbers to byte strings.
 pub trait Store {
-    /// Puts the value under the key.
     fn put(&mut self, key: u64, value: &[u8]);
-    /// Adds to the end of a value; one that would be longer than `most` begins anew.
+    /// Appends to a value. A value that would be longer than `most` is replaced by the piece.
     fn append(&mut self, key: u64, piece: &[u8], most: usize);
-    /// Adds the value to the end of `out`; false if there is none.
+    /// Appends the value to `out`. Returns whether the key is present.
     fn get(&mut self, key: u64, out: &mut Vec<u8>) -> bool;
-    /// Bytes that it holds, if it knows.
+    /// The bytes of a store that counts them.
     fn bytes(&self) -> Option<usize> {
         None
     }
@@ -33,10 +32,7 @@ macro_rules! stores {
             }
             fn get(&mut self, key: u64, out: &mut Vec<u8>) -> bool {
                 let found = <$map>::get(self, &key);
-                found.is_some_and(|value| {
-                    out.extend_from_slice(value);
-                    true
-                })
+                found.map(|value| out.extend_from_slice(value)).is_some()
             }
         }
     )*};

@@ -1,16 +1,20 @@
 //! Maps of the standard library and of other crates.
 //!
 //! The standard library's hash map uses SipHash, its default. With concurrent-map each thread has a
-//! clone. scc's insert doesn't replace a value that exists, which makes no difference here.
+//! clone. scc's `insert` keeps an existing value, which makes no difference here.
 
-#[cfg(feature = "peers")]
-use super::Shared;
-use super::{Hand, Map};
+use super::{Handle, Map, Named};
 use std::collections::BTreeMap;
+#[cfg(feature = "peers")]
+use {super::Shared, concurrent_map::ConcurrentMap, congee::U64Congee, crossbeam_epoch::pin};
 
 macro_rules! maps {
     ($($map:ty, $name:literal, $ordered:literal;)*) => {$(
-        impl Hand for $map {
+        impl Named for $map {
+            const NAME: &'static str = $name;
+            const ORDERED: bool = $ordered;
+        }
+        impl Handle for $map {
             fn insert(&mut self, key: u64, value: u64) {
                 <$map>::insert(self, key, value);
             }
@@ -21,16 +25,12 @@ macro_rules! maps {
                 <$map>::remove(self, &key).is_some()
             }
         }
-
         impl Map for $map {
-            const NAME: &'static str = $name;
-            const ORDERED: bool = $ordered;
-
             fn empty() -> Self {
                 Self::new()
             }
             fn scan(&mut self, mut each: impl FnMut(u64, u64)) {
-                self.iter().for_each(|(&k, &v)| each(k, v));
+                self.iter().for_each(|(&key, &value)| each(key, value));
             }
         }
     )*};
@@ -42,140 +42,125 @@ maps! {
     std::collections::HashMap<u64, u64>, "std HashMap", false;
 }
 
+/// Handles to a map, by its insert, get and remove.
 #[cfg(feature = "peers")]
-macro_rules! shared {
-    ($($map:ty, $name:literal, $ordered:literal, $insert:expr, $get:expr, $remove:expr;)*) => {$(
-        impl Hand for &$map {
-            fn insert(&mut self, key: u64, value: u64) {
-                let insert: fn(&$map, u64, u64) = $insert;
-                insert(self, key, value);
+macro_rules! handle {
+    ($handle:ty, |$map:ident, $key:ident, $value:ident| $insert:expr, $get:expr, $remove:expr) => {
+        impl Handle for $handle {
+            fn insert(&mut self, $key: u64, $value: u64) {
+                let $map = self;
+                _ = $insert;
             }
-            fn get(&mut self, key: u64) -> Option<u64> {
-                let get: fn(&$map, u64) -> Option<u64> = $get;
-                get(self, key)
+            fn get(&mut self, $key: u64) -> Option<u64> {
+                let $map = self;
+                $get
             }
-            fn remove(&mut self, key: u64) -> bool {
-                let remove: fn(&$map, u64) -> bool = $remove;
-                remove(self, key)
+            fn remove(&mut self, $key: u64) -> bool {
+                let $map = self;
+                $remove
             }
         }
+    };
+}
 
-        impl Shared for $map {
+#[cfg(feature = "peers")]
+macro_rules! shared {
+    ($($map:ty, $name:literal, $ordered:literal, $operations:tt;)*) => {$(
+        shared!(@handle &$map, $operations);
+        impl Named for $map {
             const NAME: &'static str = $name;
             const ORDERED: bool = $ordered;
-            type Hand<'a> = &'a $map;
-
+        }
+        impl Shared for $map {
+            type Handle<'a> = &'a $map;
             fn empty() -> Self {
                 Self::new()
             }
-            fn hand(&self) -> &$map {
+            fn handle(&self) -> &$map {
                 self
             }
         }
     )*};
+    (@handle $map:ty, ($($operations:tt)*)) => { handle!($map, $($operations)*); };
 }
 
 #[cfg(feature = "peers")]
 shared! {
-    dashmap::DashMap<u64, u64>, "dashmap", false,
-        |map, key, value| _ = map.insert(key, value),
-        |map, key| map.get(&key).map(|found| *found),
-        |map, key| map.remove(&key).is_some();
-    papaya::HashMap<u64, u64>, "papaya", false,
-        |map, key, value| _ = map.pin().insert(key, value),
-        |map, key| map.pin().get(&key).copied(),
-        |map, key| map.pin().remove(&key).is_some();
-    scc::HashIndex<u64, u64>, "scc::HashIndex", false,
-        |map, key, value| _ = map.insert_sync(key, value),
-        |map, key| map.peek_with(&key, |_, value| *value),
-        |map, key| map.remove_sync(&key);
-    scc::TreeIndex<u64, u64>, "scc::TreeIndex", true,
-        |map, key, value| _ = map.insert_sync(key, value),
-        |map, key| map.peek_with(&key, |_, value| *value),
-        |map, key| map.remove_sync(&key);
-    crossbeam_skiplist::SkipMap<u64, u64>, "crossbeam SkipMap", true,
-        |map, key, value| _ = map.insert(key, value),
-        |map, key| map.get(&key).map(|entry| *entry.value()),
-        |map, key| map.remove(&key).is_some();
+    dashmap::DashMap<u64, u64>, "dashmap", false, (|map, key, value| (**map).insert(key, value),
+        (**map).get(&key).map(|found| *found), (**map).remove(&key).is_some());
+    papaya::HashMap<u64, u64>, "papaya", false, (|map, key, value| (**map).pin().insert(key, value),
+        (**map).pin().get(&key).copied(), (**map).pin().remove(&key).is_some());
+    scc::HashIndex<u64, u64>, "scc::HashIndex", false, (|map, key, value| (**map).insert_sync(key, value),
+        (**map).peek_with(&key, |_, value| *value), (**map).remove_sync(&key));
+    scc::TreeIndex<u64, u64>, "scc::TreeIndex", true, (|map, key, value| (**map).insert_sync(key, value),
+        (**map).peek_with(&key, |_, value| *value), (**map).remove_sync(&key));
+    crossbeam_skiplist::SkipMap<u64, u64>, "crossbeam SkipMap", true, (|map, key, value| (**map).insert(key, value),
+        (**map).get(&key).map(|entry| *entry.value()), (**map).remove(&key).is_some());
+}
+
+/// concurrent-map, a lock-free B+-tree. Each handle is a clone of this one.
+#[cfg(feature = "peers")]
+pub struct Concurrent(std::sync::Mutex<ConcurrentMap<u64, u64>>);
+
+#[cfg(feature = "peers")]
+handle!(ConcurrentMap<u64, u64>, |map, key, value| ConcurrentMap::insert(map, key, value),
+    ConcurrentMap::get(map, &key), ConcurrentMap::remove(map, &key).is_some());
+
+#[cfg(feature = "peers")]
+impl Named for Concurrent {
+    const NAME: &'static str = "concurrent-map";
+    const ORDERED: bool = true;
 }
 
 #[cfg(feature = "peers")]
-pub use of_each_thread::{Art, Concurrent};
+impl Shared for Concurrent {
+    type Handle<'a> = ConcurrentMap<u64, u64>;
+    fn empty() -> Self {
+        Concurrent(ConcurrentMap::new().into())
+    }
+    fn handle(&self) -> ConcurrentMap<u64, u64> {
+        self.0.lock().expect("no thread panics with it").clone()
+    }
+}
+
+/// congee, an adaptive radix tree with optimistic lock coupling. Its values are words of 64 bits.
+#[cfg(feature = "peers")]
+pub struct Art(U64Congee<usize>);
 
 #[cfg(feature = "peers")]
-mod of_each_thread {
-    use super::{Hand, Map, Shared};
-    use concurrent_map::ConcurrentMap;
-    use congee::U64Congee;
-    use crossbeam_epoch::pin;
-    use std::sync::Mutex;
+handle!(
+    Art,
+    |map, key, value| map
+        .0
+        .insert(key, value as usize, &pin())
+        .expect("there is memory"),
+    map.0.get(key, &pin()).map(|value| value as u64),
+    map.0.remove(key, &pin()).is_some()
+);
 
-    /// concurrent-map, a lock-free B+-tree, to be cloned from.
-    pub struct Concurrent(Mutex<ConcurrentMap<u64, u64>>);
+#[cfg(feature = "peers")]
+impl Named for Art {
+    const NAME: &'static str = "congee (ART)";
+    const ORDERED: bool = true;
+}
 
-    impl Hand for ConcurrentMap<u64, u64> {
-        fn insert(&mut self, key: u64, value: u64) {
-            ConcurrentMap::insert(self, key, value);
-        }
-        fn get(&mut self, key: u64) -> Option<u64> {
-            ConcurrentMap::get(self, &key)
-        }
-        fn remove(&mut self, key: u64) -> bool {
-            ConcurrentMap::remove(self, &key).is_some()
-        }
+#[cfg(feature = "peers")]
+impl Map for Art {
+    fn empty() -> Self {
+        Art(U64Congee::new())
     }
-
-    impl Shared for Concurrent {
-        const NAME: &'static str = "concurrent-map";
-        const ORDERED: bool = true;
-        type Hand<'a> = ConcurrentMap<u64, u64>;
-
-        fn empty() -> Self {
-            Concurrent(Mutex::new(ConcurrentMap::new()))
-        }
-        fn hand(&self) -> ConcurrentMap<u64, u64> {
-            self.0.lock().expect("no thread panics with it").clone()
-        }
-    }
-
-    /// congee: an adaptive radix tree with optimistic lock coupling.
-    pub struct Art(U64Congee<usize>);
-
-    impl Hand for Art {
-        fn insert(&mut self, key: u64, value: u64) {
-            // Its values are words of the machine, which has 64 bits.
-            let value = value as usize;
-            self.0.insert(key, value, &pin()).expect("there is memory");
-        }
-        fn get(&mut self, key: u64) -> Option<u64> {
-            self.0.get(key, &pin()).map(|value| value as u64)
-        }
-        fn remove(&mut self, key: u64) -> bool {
-            self.0.remove(key, &pin()).is_some()
-        }
-    }
-
-    impl Map for Art {
-        const NAME: &'static str = "congee (ART)";
-        const ORDERED: bool = true;
-
-        fn empty() -> Self {
-            Art(U64Congee::new())
-        }
-
-        /// Reads parts of 1024 entries. Each begins behind the last key of the one before.
-        fn scan(&mut self, mut each: impl FnMut(u64, u64)) {
-            let (guard, mut part, mut start) = (pin(), [([0; 8], 0); 1024], 0u64);
-            loop {
-                // The keys of the map are big-endian, so they come in order.
-                let n = self.0.range(start, u64::MAX, &mut part, &guard);
-                for (key, value) in &part[..n] {
-                    each(u64::from_be_bytes(*key), *value as u64);
-                }
-                match part[..n].last() {
-                    Some((key, _)) => start = u64::from_be_bytes(*key) + 1,
-                    None => return,
-                }
+    fn scan(&mut self, mut each: impl FnMut(u64, u64)) {
+        let (guard, mut batch, mut start) = (pin(), [([0; 8], 0); 1024], 0u64);
+        // Each batch begins behind the last key of the one before. An empty batch is the end.
+        loop {
+            let n = self.0.range(start, u64::MAX, &mut batch, &guard);
+            for (key, value) in &batch[..n] {
+                // Stored keys are big-endian.
+                start = u64::from_be_bytes(*key) + 1;
+                each(start - 1, *value as u64);
+            }
+            if n == 0 {
+                return;
             }
         }
     }

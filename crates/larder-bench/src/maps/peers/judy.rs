@@ -2,12 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use super::{Hand, Map};
+use super::{Handle, Map, Named};
 use std::ffi::{c_int, c_void};
 use std::ptr::{null_mut, NonNull};
 
-// The functions of Judy.h. The last argument, where an error would be told, may be null: then only
-// the result tells.
+// The functions of Judy.h. The last argument may receive the reason of an error. It may be null.
 #[link(name = "Judy")]
 extern "C" {
     fn JudyLIns(array: *mut *mut c_void, index: usize, error: *mut c_void) -> *mut usize;
@@ -19,13 +18,13 @@ extern "C" {
     fn JudyLMemUsed(array: *const c_void) -> usize;
 }
 
-/// A JudyL array. Invariant: `self.0` is null or what Judy made of it, and no one else's.
+/// A JudyL array. Invariant: `self.0` is null or an array of Judy's that only this value uses.
 pub struct JudyL(*mut c_void);
 
-/// What Judy gives for "out of memory".
+/// Judy's result if there is no memory.
 const FAILED: *mut usize = usize::MAX as *mut usize;
 
-impl Hand for JudyL {
+impl Handle for JudyL {
     fn insert(&mut self, key: u64, value: u64) {
         // SAFETY: the array is Judy's (invariant).
         let place = unsafe { JudyLIns(&mut self.0, key as usize, null_mut()) };
@@ -46,10 +45,12 @@ impl Hand for JudyL {
     }
 }
 
-impl Map for JudyL {
+impl Named for JudyL {
     const NAME: &'static str = "JudyL";
     const ORDERED: bool = true;
+}
 
+impl Map for JudyL {
     fn empty() -> Self {
         JudyL(null_mut())
     }

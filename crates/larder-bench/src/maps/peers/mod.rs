@@ -1,189 +1,159 @@
-//! The structures that are compared: maps from `u64` to `u64`, and to bytes.
+//! The maps that are compared, from `u64` to `u64` and from `u64` to bytes.
 //!
-//! Benches are generic over the structures. So the calls of a peer are as direct as in a program
-//! that uses only this peer. [`each_map`], [`each_other_map`] and [`each_shared`] go through all
-//! that this build has.
+//! Benches are generic over the maps, so that calls are as direct as in a program that uses one map
+//! only. [`each!`] runs generic code for every type of a list; [`each_map!`], [`each_other_map!`]
+//! and [`each_shared!`] are the lists of this build.
 
-mod bytes;
+pub mod bytes;
 pub mod crates;
+pub mod index;
 #[cfg(feature = "judy")]
 pub mod judy;
-pub mod larder;
 
 pub use bytes::Store;
 
-/// What one thread does to a structure. All can do the first three; tables of the engine have the
-/// others, too. A wrong answer is for the caller to find.
-pub trait Hand {
-    /// Puts a value under a key that may be there already; whether an old value stays is the peer's
-    /// affair, as long as every thread puts the same one.
-    fn insert(&mut self, key: u64, value: u64);
-    /// The value under the key; in rows {K}, the key.
-    fn get(&mut self, key: u64) -> Option<u64>;
-    /// Removes the key; whether it was there.
-    fn remove(&mut self, key: u64) -> bool;
-    /// Adds one to the value; the sum.
-    fn add(&mut self, _key: u64) -> Option<u64> {
-        unreachable!("{NO_TABLE}")
-    }
-    /// The first key.
-    fn first(&mut self) -> Next {
-        unreachable!("{NO_TABLE}")
-    }
-    /// The key after this one.
-    fn next(&mut self, _key: u64) -> Next {
-        unreachable!("{NO_TABLE}")
-    }
-    /// Counts all rows with a match specification.
-    fn count_all(&mut self) -> u64 {
-        unreachable!("{NO_TABLE}")
-    }
-    /// Counts the rows of keys after the first and up to the second, with guards of a match
-    /// specification.
-    fn count_between(&mut self, _after: u64, _up_to: u64) -> u64 {
-        unreachable!("{NO_TABLE}")
-    }
-}
-
-/// A peer's map, to which a study came that needs more than maps have.
-const NO_TABLE: &str = "peers' maps take part where rows are inserted, looked up and deleted alone";
-
-/// What comes after a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// This one.
-    Key(u64),
-    /// None.
-    End,
-    /// In hash order, nobody knows: the key is not there.
-    Gone,
-}
-
-/// A structure in the hands of one thread.
-pub trait Map: Hand + Sized + 'static {
-    /// What reports call it.
+/// The name of a map in reports.
+pub trait Named {
     const NAME: &'static str;
-    /// Whether a scan gives the keys in order.
-    const ORDERED: bool;
-    /// An empty one.
+    /// Whether scans return the keys in order.
+    const ORDERED: bool = false;
+}
+
+/// The operations of one thread on a map. The caller checks the answers.
+pub trait Handle {
+    /// Puts a value under a key. Maps may keep an older value: all threads put the same one.
+    fn insert(&mut self, key: u64, value: u64);
+    /// The value under a key. For rows `{K}`, the key.
+    fn get(&mut self, key: u64) -> Option<u64>;
+    /// Removes a key. Returns whether it was present.
+    fn remove(&mut self, key: u64) -> bool;
+    /// The operations that only tables of the engine have.
+    fn table(&mut self) -> &mut dyn TableHandle {
+        unreachable!("studies of tables have no peers")
+    }
+}
+
+/// The operations of one thread on a table of the engine.
+pub trait TableHandle {
+    /// Adds one to the value under a key. Returns the sum.
+    fn add(&mut self, key: u64) -> Option<u64>;
+    fn first(&mut self) -> NextKey;
+    fn next(&mut self, key: u64) -> NextKey;
+    /// Counts all rows with a match specification.
+    fn count_all(&mut self) -> u64;
+    /// Counts the rows of keys in `(after, up_to]` with the guards of a match specification.
+    fn count_between(&mut self, after: u64, up_to: u64) -> u64;
+}
+
+/// The result of a step from one key to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextKey {
+    Key(u64),
+    End,
+    /// The key of the step isn't in the table. Without an order, it has no successor.
+    Missing,
+}
+
+/// A map that one thread owns.
+pub trait Map: Named + Handle + Sized + 'static {
     fn empty() -> Self;
-    /// Calls `each` with all entries.
     fn scan(&mut self, each: impl FnMut(u64, u64));
-    /// Bytes that it holds, if it has them from elsewhere than Rust's allocator.
+    /// The bytes of a map that doesn't allocate with Rust's allocator.
     fn own_bytes(&mut self) -> Option<usize> {
         None
     }
 }
 
-/// A structure in the hands of many.
-pub trait Shared: Sync + Sized + 'static {
-    /// What reports call it.
-    const NAME: &'static str;
-    /// Whether it keeps its keys in order.
-    const ORDERED: bool;
-    /// What a thread works through.
-    type Hand<'a>: Hand
+/// A map that threads share.
+pub trait Shared: Named + Sync + Sized + 'static {
+    type Handle<'a>: Handle
     where
         Self: 'a;
-    /// An empty one.
     fn empty() -> Self;
-    /// A thread's way to it.
-    fn hand(&self) -> Self::Hand<'_>;
+    fn handle(&self) -> Self::Handle<'_>;
 }
 
-/// Which structures are wanted: those with one of these in their names, or called just so where it
-/// begins with `=`; all, if it is empty.
-#[derive(Clone)]
-pub struct Only(pub Vec<String>);
+/// `--only`: accepts names that contain one of the parts, or are equal to one that begins with `=`.
+/// Without parts it accepts all names.
+#[derive(Clone, Default)]
+pub struct Filter(pub Vec<String>);
 
-impl Only {
-    /// Whether this one is wanted.
-    pub fn has(&self, name: &str) -> bool {
-        let is = |part: &String| match part.strip_prefix('=') {
+impl Filter {
+    pub fn accepts(&self, name: &str) -> bool {
+        let matches = |part: &String| match part.strip_prefix('=') {
             Some(whole) => name == whole,
             None => name.contains(part.as_str()),
         };
-        self.0.is_empty() || self.0.iter().any(is)
+        self.0.is_empty() || self.0.iter().any(matches)
     }
 }
 
-/// Does some work with each of these structures that is wanted; there `$T` is its type.
-macro_rules! of_each {
-    ($only:expr, $T:ident: $trait:ident => $work:expr; $($structure:ty),*) => {$({
-        type $T = $structure;
-        if $only.has(<$T as $crate::maps::peers::$trait>::NAME) {
-            $work;
+/// Evaluates `$work` once for each type whose name the filter accepts. `$T` stands for the type.
+macro_rules! each {
+    ($filter:expr, $T:ident => $work:expr; $($(#[$cfg:meta])? $type:ty),* $(,)?) => {$(
+        $(#[$cfg])?
+        {
+            type $T = $type;
+            if $filter.accepts(<$T as $crate::maps::peers::Named>::NAME) {
+                $work;
+            }
         }
-    })*};
+    )*};
 }
 
-/// Does some work with each map: `each_map!(only, M => work::<M>())`.
+/// The maps of one thread: `each_map!(filter, M => measure::<M>())`.
 macro_rules! each_map {
-    ($only:expr, $M:ident => $work:expr) => {{
-        use $crate::maps::peers::larder;
-        $crate::maps::peers::of_each!($only, $M: Map => $work;
-            larder::Alone<false>, hashbrown::HashMap<u64, u64>,
-            larder::Alone<true>, std::collections::BTreeMap<u64, u64>);
-        #[cfg(feature = "judy")]
-        {
-            $crate::maps::peers::of_each!($only, $M: Map => $work; $crate::maps::peers::judy::JudyL);
-        }
-    }};
+    ($filter:expr, $M:ident => $work:expr) => {
+        $crate::maps::peers::each!($filter, $M => $work;
+            $crate::maps::peers::index::Owned<false>, hashbrown::HashMap<u64, u64>,
+            $crate::maps::peers::index::Owned<true>, std::collections::BTreeMap<u64, u64>,
+            #[cfg(feature = "judy")] $crate::maps::peers::judy::JudyL)
+    };
 }
 
-/// The same with the maps that `make bench-peers` alone measures.
+/// The maps of one thread that only `make bench-peers` measures.
 macro_rules! each_other_map {
-    ($only:expr, $M:ident => $work:expr) => {{
-        $crate::maps::peers::of_each!($only, $M: Map => $work; std::collections::HashMap<u64, u64>);
-        #[cfg(feature = "peers")]
-        {
-            $crate::maps::peers::of_each!($only, $M: Map => $work; $crate::maps::peers::crates::Art);
-        }
-    }};
+    ($filter:expr, $M:ident => $work:expr) => {
+        $crate::maps::peers::each!($filter, $M => $work;
+            std::collections::HashMap<u64, u64>,
+            #[cfg(feature = "peers")] $crate::maps::peers::crates::Art)
+    };
 }
 
-/// The same with each shared structure.
+/// The maps that threads share.
 macro_rules! each_shared {
-    ($only:expr, $S:ident => $work:expr) => {{
-        use $crate::maps::peers::larder;
-        $crate::maps::peers::of_each!($only, $S: Shared => $work; larder::Larder<false>);
-        #[cfg(feature = "peers")]
-        {
-            $crate::maps::peers::of_each!($only, $S: Shared => $work;
-                dashmap::DashMap<u64, u64>, papaya::HashMap<u64, u64>,
-                scc::HashIndex<u64, u64>);
-        }
-        $crate::maps::peers::of_each!($only, $S: Shared => $work; larder::Larder<true>);
-        #[cfg(feature = "peers")]
-        {
-            $crate::maps::peers::of_each!($only, $S: Shared => $work;
-                scc::TreeIndex<u64, u64>, crossbeam_skiplist::SkipMap<u64, u64>,
-                $crate::maps::peers::crates::Concurrent);
-        }
-    }};
+    ($filter:expr, $S:ident => $work:expr) => {
+        $crate::maps::peers::each!($filter, $S => $work;
+            $crate::maps::peers::index::SharedIndex<false>,
+            #[cfg(feature = "peers")] dashmap::DashMap<u64, u64>,
+            #[cfg(feature = "peers")] papaya::HashMap<u64, u64>,
+            #[cfg(feature = "peers")] scc::HashIndex<u64, u64>,
+            $crate::maps::peers::index::SharedIndex<true>,
+            #[cfg(feature = "peers")] scc::TreeIndex<u64, u64>,
+            #[cfg(feature = "peers")] crossbeam_skiplist::SkipMap<u64, u64>,
+            #[cfg(feature = "peers")] $crate::maps::peers::crates::Concurrent)
+    };
 }
 
-pub(crate) use {each_map, each_other_map, each_shared, of_each};
+pub(crate) use {each, each_map, each_other_map, each_shared};
 
-/// The names of the maps that are wanted.
-pub fn map_names(only: &Only) -> Vec<&'static str> {
+/// The names of the maps of one thread that the filter accepts.
+pub fn map_names(filter: &Filter) -> Vec<&'static str> {
     let mut names = Vec::new();
-    each_map!(only, M => names.push(M::NAME));
+    each_map!(filter, M => names.push(M::NAME));
     names
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Only;
+    use super::Filter;
 
     #[test]
-    fn a_part_or_a_whole_name() {
-        let only = Only(vec!["=set".into(), "btree".into()]);
+    fn a_filter_accepts_parts_and_whole_names() {
+        let filter = Filter(vec!["=set".into(), "btree".into()]);
         let names = ["set", "default set", "btree", "btree m=32", "avl"];
-        assert_eq!(
-            names.map(|name| only.has(name)),
-            [true, false, true, true, false]
-        );
-        assert!(Only(Vec::new()).has("avl"));
+        let accepted = names.map(|name| filter.accepts(name));
+        assert_eq!(accepted, [true, false, true, true, false]);
+        assert!(Filter::default().accepts("avl"));
     }
 }

@@ -5,8 +5,8 @@
 //! * `get KEY...`: for each key that exists `VALUE KEY FLAGS LENGTH` and the bytes, and then `END`.
 //! * `append` stores nothing if the key is missing. Such pieces are sent again with `add`.
 
-use super::{strange, Server};
-use crate::stores::peer::{Peer, PeerError};
+use super::{unexpected, Server};
+use crate::stores::peer::{Peer, PeerError, PeerResult};
 use std::io::Write;
 
 /// A server with as much memory as it asks for, up to 8 GiB: it must not throw entries away.
@@ -18,60 +18,52 @@ pub struct Memcached {
 const AT_ONCE: usize = 64;
 
 impl Memcached {
-    /// Starts one.
-    pub fn start() -> Result<Self, PeerError> {
+    pub fn start() -> PeerResult<Self> {
         let options = "-U 0 -l 127.0.0.1 -m 8192 -t 1 -u nobody -p";
         let server = Server::start("memcached", "memcached", options)?;
         Ok(Memcached { server })
     }
 
     fn store(&mut self, command: &str, kind: char, key: u64, bytes: &[u8]) {
-        // Into a Vec nothing fails to be written.
-        let _ = write!(
-            self.server.request,
-            "{command} {kind}{key:016x} 0 0 {}\r\n",
-            bytes.len()
-        );
-        self.server.request.extend_from_slice(bytes);
-        self.server.request.extend_from_slice(b"\r\n");
+        // Writing to a vector doesn't fail.
+        let (request, len) = (&mut self.server.request, bytes.len());
+        let _ = write!(request, "{command} {kind}{key:016x} 0 0 {len}\r\n");
+        request.extend_from_slice(bytes);
+        request.extend_from_slice(b"\r\n");
     }
 
     /// Whether the store was done.
-    fn stored(&mut self) -> Result<bool, PeerError> {
+    fn stored(&mut self) -> PeerResult<bool> {
         match self.server.reply()? {
             b"STORED" => Ok(true),
             b"NOT_STORED" => Ok(false),
-            other => Err(strange("memcached", other)),
+            other => Err(unexpected("memcached", other)),
         }
     }
 
-    /// The next value of a `get`, with its key; nothing at its end.
-    fn value(&mut self, out: &mut Vec<u8>) -> Result<Option<u64>, PeerError> {
+    /// Appends the next value of a `get` to `out`. Returns its key, or `None` at the end.
+    fn value(&mut self, out: &mut Vec<u8>) -> PeerResult<Option<u64>> {
         let line = self.server.reply()?;
         if line == b"END" {
             return Ok(None);
         }
-        // Copy the line, since the buffer is needed for the value.
         let text = String::from_utf8_lossy(line).into_owned();
-        let words: Vec<&str> = text.split(' ').collect();
-        let (key, length) = match words[..] {
-            ["VALUE", key, _, length] => (
-                u64::from_str_radix(key.get(1..).unwrap_or(""), 16),
-                length.parse::<usize>(),
-            ),
-            _ => return Err(strange("memcached", text.as_bytes())),
+        let parse = || {
+            let rest = text.strip_prefix("VALUE ")?;
+            let (key, rest) = rest.split_once(' ')?;
+            let (_, length) = rest.split_once(' ')?;
+            let key = u64::from_str_radix(key.get(1..)?, 16).ok()?;
+            Some((key, length.parse().ok()?))
         };
-        let (Ok(key), Ok(length)) = (key, length) else {
-            return Err(strange("memcached", text.as_bytes()));
-        };
-        // Exactly as many bytes as the line has said, whatever they are.
+        let parsed = parse();
+        let (key, length) = parsed.ok_or_else(|| unexpected("memcached", text.as_bytes()))?;
         self.server.bytes(length, out)?;
         Ok(Some(key))
     }
 }
 
 impl Peer for Memcached {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult {
         for (key, value) in keys.iter().zip(values) {
             self.store("set", 'n', *key, &value.to_le_bytes());
         }
@@ -84,8 +76,8 @@ impl Peer for Memcached {
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
-        // Many keys in each command, and all commands in one write.
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
+        // Each command has many keys.
         for part in keys.chunks(AT_ONCE) {
             self.server.request.extend_from_slice(b"get");
             for key in part {
@@ -96,7 +88,7 @@ impl Peer for Memcached {
         self.server.send()?;
         let (mut found, mut bytes) = (0, Vec::new());
         for (part, places) in keys.chunks(AT_ONCE).zip(values.chunks_mut(AT_ONCE)) {
-            // Values come in the order of the keys; those that are not there are left out.
+            // Values come in the order of the keys. Missing ones are left out.
             let mut at = 0;
             bytes.clear();
             while let Some(key) = self.value(&mut bytes)? {
@@ -112,10 +104,11 @@ impl Peer for Memcached {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
-        // First try to append to all keys, in one write.
-        keys.iter()
-            .for_each(|key| self.store("append", 'b', *key, piece));
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool> {
+        // Appends to keys that are present.
+        for key in keys {
+            self.store("append", 'b', *key, piece);
+        }
         self.server.send()?;
         let mut left = Vec::new();
         for key in keys {
@@ -123,7 +116,7 @@ impl Peer for Memcached {
                 left.push(*key);
             }
         }
-        // One by one: a key may be among them twice, and the second piece goes behind the first.
+        // A missing key may be among them twice, so each waits for the one before.
         for key in left {
             self.store("add", 'b', key, piece);
             self.server.send()?;
@@ -138,7 +131,7 @@ impl Peer for Memcached {
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
         let _ = write!(self.server.request, "get b{key:016x}\r\n");
         self.server.send()?;
         let found = self.value(out)?.is_some();
@@ -149,6 +142,6 @@ impl Peer for Memcached {
     }
 
     fn process(&self) -> u32 {
-        self.server.process()
+        self.server.process.0.id()
     }
 }

@@ -5,8 +5,8 @@
 //! `+OK`, `:NUMBER`, or `$LENGTH` (-1 if there is nothing) and the bytes. Each of these ends with
 //! CR LF.
 
-use super::{strange, Server};
-use crate::stores::peer::{Peer, PeerError};
+use super::{unexpected, Server};
+use crate::stores::peer::{Peer, PeerResult};
 use std::io::Write;
 
 /// A server that keeps nothing on disk.
@@ -15,16 +15,15 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts one.
-    pub fn start() -> Result<Self, PeerError> {
-        // A server that keeps nothing on disk: `--save` is given an empty text.
+    pub fn start() -> PeerResult<Self> {
+        // The value of `--save` is empty.
         let options = "--bind 127.0.0.1 --appendonly no --save  --port";
         let server = Server::start("Redis", "redis-server", options)?;
         Ok(Redis { server })
     }
 
     fn command(&mut self, parts: &[&[u8]]) {
-        // Into a Vec nothing fails to be written.
+        // Writing to a vector doesn't fail.
         let _ = write!(self.server.request, "*{}\r\n", parts.len());
         for part in parts {
             let _ = write!(self.server.request, "${}\r\n", part.len());
@@ -33,36 +32,34 @@ impl Redis {
         }
     }
 
-    /// Puts the value that comes back to the end of `out`; false if there is none.
-    fn value(&mut self, out: &mut Vec<u8>) -> Result<bool, PeerError> {
+    /// Appends the value of the reply to `out`. Returns false if there is none.
+    fn value(&mut self, out: &mut Vec<u8>) -> PeerResult<bool> {
         let line = self.server.reply()?;
         let text = line.strip_prefix(b"$").map(String::from_utf8_lossy);
         match text.and_then(|text| text.parse::<i64>().ok()) {
             Some(-1) => Ok(false),
             Some(length @ 0..) => self.server.bytes(length as usize, out).map(|()| true),
-            _ => Err(strange("Redis", line)),
+            _ => Err(unexpected("Redis", line)),
         }
     }
 }
 
 impl Peer for Redis {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult {
         for (key, value) in keys.iter().zip(values) {
             self.command(&[b"SET", &key.to_be_bytes(), &value.to_le_bytes()]);
         }
-        // All commands have been written. Send them, then read a reply for each.
         self.server.send()?;
         for _ in keys {
             match self.server.reply()? {
                 b"+OK" => {}
-                other => return Err(strange("Redis", other)),
+                other => return Err(unexpected("Redis", other)),
             }
         }
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
-        // All commands in one write, and then all replies.
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
         for key in keys {
             self.command(&[b"GET", &key.to_be_bytes()]);
         }
@@ -78,7 +75,7 @@ impl Peer for Redis {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool> {
         for key in keys {
             self.command(&[b"APPEND", &bytes_key(*key), piece]);
         }
@@ -87,24 +84,24 @@ impl Peer for Redis {
             // The reply to APPEND is the new length.
             let line = self.server.reply()?;
             if !line.starts_with(b":") {
-                return Err(strange("Redis", line));
+                return Err(unexpected("Redis", line));
             }
         }
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
         self.command(&[b"GET", &bytes_key(key)]);
         self.server.send()?;
         self.value(out)
     }
 
     fn process(&self) -> u32 {
-        self.server.process()
+        self.server.process.0.id()
     }
 }
 
-/// A byte more than a number's key: a value is one or the other.
+/// The key of a value that grows. It is a byte longer than the key of a number.
 fn bytes_key(key: u64) -> [u8; 9] {
     let mut out = [b'b'; 9];
     out[1..].copy_from_slice(&key.to_be_bytes());

@@ -1,0 +1,384 @@
+//! Tables of rows `{K, V}` or `{K}`, all integers, as the threads of a study use them.
+//!
+//! Handles go through the engine as a host does: each call encodes a key and a row, and keeps
+//! nothing between calls. Each answer is decoded and returned, to be checked.
+
+use crate::maps::peers::{Handle, NextKey, Shared, TableHandle};
+use crate::result::{ensure, Outcome};
+use crate::workload::{Entry, Load};
+use larder::api::{Larder, Table};
+use larder::host::{
+    self, with_local, Budget, CounterOp, Error, OwnerId, Step, StructureValue, TableKind,
+};
+use larder_index::Direction;
+use larder_matchspec::{Context, Program};
+use larder_term::number::Number;
+use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
+use larder_term::{atoms, order_key, term, Encoder, Mode, Term, TermBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A table of the engine, or a shared map of another crate.
+pub trait BenchTable: Sync {
+    fn handle(&self) -> Box<dyn Handle + '_>;
+    /// The number of rows, if the table counts them.
+    fn len(&self) -> Option<usize> {
+        None
+    }
+    /// The bytes that the table says it has.
+    fn memory(&self) -> Option<usize> {
+        None
+    }
+}
+
+impl<S: Shared> BenchTable for S {
+    fn handle(&self) -> Box<dyn Handle + '_> {
+        Box::new(Shared::handle(self))
+    }
+}
+
+/// Goes through a table by `next`, and checks that it has each key from 1 to `n` once, by their
+/// number and their sum.
+pub fn traverse(table: &mut dyn TableHandle, n: u64) -> Result<(), String> {
+    let (mut at, mut met, mut sum) = (table.first(), 0, 0);
+    while let NextKey::Key(key) = at {
+        (met, sum) = (met + 1, sum + key);
+        at = table.next(key);
+    }
+    let right = (n, n * (n + 1) / 2);
+    match at == NextKey::End && (met, sum) == right {
+        true => Ok(()),
+        false => Err(format!(
+            "a traversal met {met} rows, whose keys add up to {sum}, not {right:?}"
+        )),
+    }
+}
+
+/// Looks up every entry of the range. Returns how many are present.
+///
+/// # Errors
+/// If the table counts another number of rows, there are not as many as expected, or a value isn't
+/// that of its key.
+pub fn verify(
+    table: &dyn BenchTable,
+    load: &Load<'_, impl Entry>,
+    expected: Option<usize>,
+) -> Outcome<usize> {
+    let found = load.count(&mut *table.handle(), 0..load.range)? as usize;
+    let counted = table.len().unwrap_or(found);
+    let right = counted == found && expected.is_none_or(|n| n == found);
+    ensure!(
+        right,
+        load.name,
+        "{found} rows are found, {counted} counted, {expected:?} right"
+    );
+    Ok(found)
+}
+
+/// A table of the engine, before it is created.
+#[derive(Clone, Debug)]
+pub struct TableSpec {
+    pub kind: TableKind,
+    pub structure: String,
+    pub options: Vec<(String, StructureValue)>,
+    pub decentralized_counters: bool,
+    /// Plants a fault: the table forgets some of its keys.
+    pub forgets: bool,
+}
+
+impl TableSpec {
+    /// A table without options.
+    pub fn new(kind: TableKind, structure: &str) -> TableSpec {
+        TableSpec {
+            kind,
+            structure: structure.to_owned(),
+            options: Vec::new(),
+            decentralized_counters: false,
+            forgets: false,
+        }
+    }
+
+    /// Parses `type structure option=value ...`.
+    pub fn parse(text: &str) -> Option<TableSpec> {
+        let mut words = text.split(' ');
+        let kind = match words.next()? {
+            "set" => TableKind::Set,
+            "ordered_set" => TableKind::OrderedSet,
+            _ => return None,
+        };
+        let mut spec = TableSpec::new(kind, words.next()?);
+        for option in words {
+            let (name, value) = option.split_once('=')?;
+            if name == "counters" {
+                spec.decentralized_counters = value == "many";
+                continue;
+            }
+            let value = match (value.parse(), value.parse()) {
+                (Ok(number), _) => StructureValue::Int(number),
+                (_, Ok(flag)) => StructureValue::Flag(flag),
+                _ => StructureValue::Name(value.to_owned()),
+            };
+            spec.options.push((name.into(), value));
+        }
+        Some(spec)
+    }
+}
+
+/// A table of the engine. Dropping it frees the table.
+pub struct EngineTable {
+    larder: Larder,
+    pub table: Table,
+    arity: usize,
+    forgets: bool,
+}
+
+impl EngineTable {
+    /// Creates an empty table for rows of one or two elements.
+    pub fn new(spec: &TableSpec, arity: usize) -> Result<EngineTable, Error> {
+        let larder = Larder::new();
+        let builder = larder.table("study").structure(&spec.structure);
+        let mut builder = match spec.kind {
+            TableKind::Set => builder.set(),
+            TableKind::OrderedSet => builder.ordered_set(),
+            TableKind::Bag => builder.bag(),
+            TableKind::DuplicateBag => builder.duplicate_bag(),
+        };
+        if spec.decentralized_counters {
+            builder = builder.decentralized_counters();
+        }
+        for (name, value) in &spec.options {
+            builder = builder.structure_option(name, value.clone());
+        }
+        let (table, forgets) = (builder.create()?, spec.forgets);
+        Ok(EngineTable {
+            larder,
+            table,
+            arity,
+            forgets,
+        })
+    }
+
+    /// A handle to a table: this one, or a snapshot of it.
+    pub fn handle_of<'t, const FORGETS: bool>(
+        &'t self,
+        table: &'t Table,
+    ) -> EngineHandle<'t, FORGETS> {
+        EngineHandle {
+            table: table.engine_table(),
+            arity: self.arity,
+            owner: self.larder.owner(),
+            object: ObjectBuf::new(),
+            key: Vec::new(),
+            exact: TermBuf::new(Mode::Inline),
+        }
+    }
+}
+
+impl Drop for EngineTable {
+    fn drop(&mut self) {
+        // Freeing this table must not disturb the next measurement.
+        let _ = self.table.drop_table();
+        self.larder.engine().reaper_idle(Duration::from_secs(600));
+    }
+}
+
+impl BenchTable for EngineTable {
+    fn handle(&self) -> Box<dyn Handle + '_> {
+        match self.forgets {
+            false => Box::new(self.handle_of::<false>(&self.table)),
+            true => Box::new(self.handle_of::<true>(&self.table)),
+        }
+    }
+    fn len(&self) -> Option<usize> {
+        Some(self.table.len())
+    }
+    fn memory(&self) -> Option<usize> {
+        Some(self.table.memory())
+    }
+}
+
+/// A thread's handle to a table. It may forget some of the keys that it inserts.
+pub struct EngineHandle<'t, const FORGETS: bool = false> {
+    pub table: &'t Arc<host::Table>,
+    arity: usize,
+    pub owner: OwnerId,
+    object: ObjectBuf,
+    key: Vec<u8>,
+    exact: TermBuf,
+}
+
+/// The result of a call on a public table without batches. No such call is refused.
+pub fn granted<T>(result: Result<T, Error>) -> T {
+    result.expect("the table is there for its study")
+}
+
+/// Compiles a match specification.
+pub fn program(spec: &Term) -> Program {
+    Program::compile(spec.as_ref()).expect("the specification is right")
+}
+
+impl<const FORGETS: bool> EngineHandle<'_, FORGETS> {
+    /// Encodes the index key of an integer. Ordered tables have another form of keys.
+    pub fn encode_key(&mut self, key: u64) -> &[u8] {
+        let (out, key) = (&mut self.key, key as i64);
+        out.clear();
+        match self.table.key_form() {
+            KeyForm::Hash { .. } => Encoder::new(out, Mode::Inline).int(key),
+            KeyForm::Ordered => {
+                // An order key is made from a term.
+                self.exact.clear();
+                self.exact.encode(|e| e.int(key));
+                let term = self.exact.term().expect("an integer is a whole term");
+                order_key::encode(term, out);
+            }
+        }
+        &self.key
+    }
+
+    /// Counts the rows that match a specification, in one call without a budget.
+    pub fn count(&self, program: Program) -> u64 {
+        let nobody = Term::from(atoms::UNDEFINED);
+        let (self_pid, node) = (nobody.as_ref(), atoms::NONODE);
+        let context = Context { self_pid, node };
+        let mut job = granted(self.table.select_count(self.owner, program));
+        while granted(job.step(&mut Budget::unlimited(), &context)) == Step::More {}
+        job.count()
+    }
+
+    fn step(&self, from: Option<&[u8]>) -> NextKey {
+        let mut found = None;
+        let result = with_local(|local| {
+            self.table
+                .step_to_key(local, self.owner, from, Direction::Forward, |key| {
+                    // Keys are stored as numbers or as terms.
+                    found = key.int().or_else(|| key.term().as_int());
+                    0
+                })
+        });
+        match (result, found) {
+            (Ok(true), Some(key)) => NextKey::Key(key as u64),
+            (Ok(_), _) => NextKey::End,
+            (Err(_), _) => NextKey::Missing,
+        }
+    }
+}
+
+impl<const FORGETS: bool> Handle for EngineHandle<'_, FORGETS> {
+    fn insert(&mut self, key: u64, value: u64) {
+        if FORGETS && key % 89 == 11 {
+            return;
+        }
+        let form = self.table.key_form();
+        let mut encoder = ObjectEncoder::new(&mut self.object, self.arity, 1, form, false);
+        encoder.key(|e| e.int(key as i64));
+        if self.arity == 2 {
+            encoder.element(|e| e.int(value as i64));
+        }
+        assert!(encoder.finish());
+        let object = self.object.borrow();
+        granted(with_local(|local| {
+            self.table.insert_in(local, self.owner, object)
+        }));
+    }
+
+    fn get(&mut self, key: u64) -> Option<u64> {
+        self.encode_key(key);
+        let (position, mut found) = (self.arity, None);
+        granted(with_local(|local| {
+            self.table
+                .lookup_in(local, self.owner, &self.key, |stored| {
+                    found = stored.view().element(position).and_then(|e| e.as_int());
+                })
+        }));
+        found.map(|value| value as u64)
+    }
+
+    fn remove(&mut self, key: u64) -> bool {
+        self.encode_key(key);
+        let removed = with_local(|local| self.table.delete_in(local, self.owner, &self.key));
+        granted(removed) == 1
+    }
+
+    fn table(&mut self) -> &mut dyn TableHandle {
+        self
+    }
+}
+
+impl<const FORGETS: bool> TableHandle for EngineHandle<'_, FORGETS> {
+    fn add(&mut self, key: u64) -> Option<u64> {
+        self.encode_key(key);
+        let (op, mut sum) = (CounterOp::new(2, Number::Int(1)), None);
+        let done = with_local(|local| {
+            let ops = || std::slice::from_ref(&op).iter();
+            let host = &mut host::Sorted as &mut dyn host::MapHost;
+            let out = &mut (&mut sum, host);
+            self.table
+                .update_counter_in(local, self.owner, &self.key, &ops, None, out)
+        });
+        match (done, sum) {
+            (Ok(()), Some(Number::Int(sum))) => Some(sum as u64),
+            _ => None,
+        }
+    }
+
+    fn first(&mut self) -> NextKey {
+        self.step(None)
+    }
+
+    fn next(&mut self, key: u64) -> NextKey {
+        self.encode_key(key);
+        self.step(Some(&self.key))
+    }
+
+    fn count_all(&mut self) -> u64 {
+        let everything = term!([{(Term::atom("_")), [], [true]}]);
+        self.count(program(&everything))
+    }
+
+    fn count_between(&mut self, after: u64, up_to: u64) -> u64 {
+        let key = || Term::atom("$1");
+        let over = Term::tuple([Term::atom(">"), key(), Term::int(after as i64)]);
+        let under = Term::tuple([Term::atom("=<"), key(), Term::int(up_to as i64)]);
+        let rest = (1..self.arity).map(|_| Term::atom("_"));
+        let head = Term::tuple(std::iter::once(key()).chain(rest).collect::<Vec<_>>());
+        let spec = term!([{(head), [{andalso, (over), (under)}], [true]}]);
+        self.count(program(&spec))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_does_what_a_table_does() {
+        for kind in [TableKind::Set, TableKind::OrderedSet] {
+            let table = EngineTable::new(&TableSpec::new(kind, "default"), 2).unwrap();
+            let mut handle = table.handle_of::<false>(&table.table);
+            assert_eq!(handle.first(), NextKey::End);
+            (1..=100).for_each(|k| handle.insert(k, k * k));
+            assert_eq!((handle.get(7), handle.get(101)), (Some(49), None));
+            assert_eq!((handle.add(7), handle.get(7)), (Some(50), Some(50)));
+            assert_eq!(traverse(&mut handle, 100), Ok(()));
+            assert!(handle.remove(8) && !handle.remove(8));
+            assert_eq!((table.len(), handle.count_all()), (Some(99), 99));
+            assert_eq!(handle.count_between(5, 10), 4);
+            assert!(traverse(&mut handle, 100).is_err());
+            let ordered = kind == TableKind::OrderedSet;
+            let next = if ordered {
+                NextKey::Key(9)
+            } else {
+                NextKey::Missing
+            };
+            assert_eq!(handle.next(8), next);
+        }
+    }
+
+    #[test]
+    fn rows_may_be_keys_alone() {
+        let table = EngineTable::new(&TableSpec::new(TableKind::Set, "default"), 1).unwrap();
+        let mut handle = table.handle_of::<false>(&table.table);
+        handle.insert(3, 0);
+        assert_eq!((handle.get(3), handle.count_between(2, 3)), (Some(3), 1));
+    }
+}
