@@ -2,7 +2,7 @@ defmodule Larder.MixProject do
   use Mix.Project
 
   # One place says the version: the application file that rebar3 reads, too.
-  @app_src "erlang/src/larder.app.src"
+  @app_src "erlang/larder.app.src"
   @external_resource @app_src
   {:ok, [{:application, :larder, props}]} = :file.consult(Path.join(__DIR__, @app_src))
   @version to_string(Keyword.fetch!(props, :vsn))

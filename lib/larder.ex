@@ -96,6 +96,20 @@ defmodule Larder do
   @typedoc "How far a subscriber may fall behind; see `subscribe/3`."
   @type feed_options :: %{optional(:limit) => pos_integer(), optional(:mailbox) => pos_integer()}
 
+  @typedoc "How often, and for how long, a function is called again; see `transaction/3`."
+  @type transaction_options :: %{
+          optional(:retries) => non_neg_integer() | :infinity,
+          optional(:timeout) => timeout()
+        }
+
+  @typedoc "A change of a table, or a condition; see `commit/1`."
+  @type operation ::
+          {:check, table(), term(), [tuple()]}
+          | {:insert | :insert_new, table(), tuple() | [tuple()]}
+          | {:delete, table(), term()}
+          | {:delete_object, table(), tuple()}
+          | {:update_counter | :update_element, table(), term(), term()}
+
   @typedoc "An item of `memory/0`."
   @type memory_item :: :total | :tables | :indexes | :snapshots | :waiting | :allocator
 
@@ -144,6 +158,8 @@ defmodule Larder do
     * `{:evict, policy}`: what goes when there is more: `:tinylfu`, `:lru`, or with `:none` nothing,
       and writes fail
     * `{:structure, name}` or `{:structure, {name, options}}`, see `structures/0`
+
+  For example:
 
       iex> tab = Larder.new(:pantry, [:ordered_set, :public, {:keypos, 2}])
       iex> {Larder.info(tab, :type), Larder.info(tab, :protection), Larder.info(tab, :keypos)}
@@ -580,10 +596,7 @@ defmodule Larder do
   Options: a map with `:retries`, how often the function is called again at most (then
   `{:aborted, :nomore}`), and `:timeout`, in milliseconds (then `{:aborted, :timeout}`).
   """
-  @spec transaction([table()], ([table()] -> result), %{
-          optional(:retries) => non_neg_integer() | :infinity,
-          optional(:timeout) => timeout()
-        }) ::
+  @spec transaction([table()], ([table()] -> result), transaction_options()) ::
           {:atomic, result} | {:aborted, term()}
         when result: term()
   def transaction(tabs, fun, options \\ %{}), do: :larder.transaction(tabs, fun, options)
@@ -617,7 +630,7 @@ defmodule Larder do
       iex> Larder.lookup(tab, :salt)
       [salt: 3]
   """
-  @spec commit([tuple()]) :: true | {false, pos_integer()}
+  @spec commit([operation()]) :: true | {false, pos_integer()}
   defdelegate commit(operations), to: :larder
 
   # ---- on the terminal ----

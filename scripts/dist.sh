@@ -7,7 +7,8 @@
 #
 #   dist.sh                           everything that can be made here, and says what can't
 #   dist.sh native PLATFORM...        the archives of these platforms; all must be made
-#   dist.sh archive PLATFORM LIBRARY  the archive of a library that is built already
+#   dist.sh host                      all of it, with one library: that of `make build`, stripped,
+#                                     as if it had been built for this platform (make test)
 #   dist.sh package                   the package: it lists the archives that are in dist/
 #   dist.sh publishable [VERSION]     whether it may be published, as that version
 #
@@ -27,7 +28,7 @@ readonly PACKAGE_LIMIT=3000000 ARCHIVE_LIMIT=4000000
 readonly CRATES='larder-term larder-index larder-judy larder-studies larder-matchspec larder-derive larder larder-nif'
 readonly SCRIPTS='app_file.escript common.sh documentation.escript erlc.sh larder_move msrv.sh native.escript nif.sh setup.sh'
 
-readonly VERSION=$(sed -n 's/.*{vsn, *"\([^"]*\)".*/\1/p' erlang/src/larder.app.src)
+readonly VERSION=$(sed -n 's/.*{vsn, *"\([^"]*\)".*/\1/p' erlang/larder.app.src)
 # The version of the native interface that the library asks for.
 readonly NIF=2.$(sed -n 's/^ *minor: \([0-9]*\),.*/\1/p' crates/larder-nif/src/lib.rs)
 readonly TARGET=${CARGO_TARGET_DIR:-$PWD/target}
@@ -43,29 +44,49 @@ main() {
       [ $# -gt 0 ] || die "dist.sh native: which platforms? ($LINUX $MACOS)"
       local platform
       for platform in "$@"; do native "$platform"; done ;;
-    archive) archive "$2" "$3" ;;
+    host) host ;;
     package) package ;;
     publishable) publishable "${2:-$VERSION}" ;;
-    *) die "dist.sh: unknown command '$1' (native, archive, package or publishable)" ;;
+    *) die "dist.sh: unknown command '$1' (native, host, package or publishable)" ;;
   esac
 }
 
 # A platform that can't be had is left out, and the last lines say so.
 all() {
   local platform lacks left=''
-  [ -z "$(git status --porcelain)" ] || say "larder: with changes that are not committed"
-  rm -f "$DIST"/larder-* "$DIST/SHA256SUMS"
+  begin
   for platform in $LINUX $MACOS; do
     if lacks=$(lacks "$platform"); [ -z "$lacks" ]; then native "$platform"
     else left+="  $platform: $lacks"$'\n'
     fi
   done
-  package
-  (cd "$DIST" && ls -l larder-* | awk '{printf "dist/%s  %s bytes\n", $NF, $5}')
+  complete
   if [ -n "$left" ]; then
     say "larder: LEFT OUT, for lack of a toolchain; .github/workflows/release.yml builds all:"
     say "${left%$'\n'}"
   fi
+}
+
+# What this platform takes is in dist/, without a build.
+host() {
+  local platform library
+  platform=$(scripts/native.escript platform) || die "native.escript knows no name of this platform"
+  library=$(mktemp -d)/larder_nif.so
+  begin
+  strip -o "$library" priv/larder_nif.so || die "priv/larder_nif.so is not there: make build comes first"
+  archive "$platform" "$library"
+  rm -r "${library%/*}"
+  complete
+}
+
+begin() {
+  [ -z "$(git status --porcelain 2>/dev/null)" ] || say "larder: with changes that are not committed"
+  rm -f "$DIST"/larder-* "$DIST/SHA256SUMS"
+}
+
+complete() {
+  package
+  (cd "$DIST" && ls -l larder-* | awk '{printf "dist/%s  %s bytes\n", $NF, $5}')
   publishable "$VERSION" || true
 }
 
@@ -206,7 +227,7 @@ stage() {
   local crate manifest
   rm -rf "$STAGE" && mkdir -p "$STAGE"
   git ls-files -co --exclude-standard -z -- LICENSE README.md CHANGELOG.md Makefile mix.exs rebar.config \
-    Cargo.toml Cargo.lock erlang/src lib $(printf 'scripts/%s ' $SCRIPTS) \
+    Cargo.toml Cargo.lock erlang/larder.app.src erlang/src lib $(printf 'scripts/%s ' $SCRIPTS) \
     $(printf 'crates/%s/Cargo.toml crates/%s/src ' $(for crate in $CRATES; do echo "$crate $crate"; done)) \
     crates/larder-nif/build.rs |
     tar --null -T - -cf - | tar -xf - -C "$STAGE"
@@ -217,6 +238,9 @@ stage() {
     mv "$manifest.new" "$manifest"
   done
   rm "$STAGE/Cargo.toml.whole"
+  # cargo warns of settings for crates that aren't there.
+  awk '/^\[/ { absent = /^\[profile\.dev\.package\]/ } !absent' "$STAGE/Cargo.toml" >"$STAGE/Cargo.toml.new"
+  mv "$STAGE/Cargo.toml.new" "$STAGE/Cargo.toml"
   # Its lock has fewer crates than the tree's, and the same versions of them.
   (cd "$STAGE" && { cargo update --workspace --offline --quiet || cargo update --workspace --quiet; })
   ! grep -vxFf Cargo.lock <(grep '^checksum' "$STAGE/Cargo.lock") || die "the package's Cargo.lock has other crates than the tree's"
@@ -225,10 +249,10 @@ stage() {
 # The address of the project is said in one place, before the first publication.
 publishable() {
   local known
-  [ "$1" = "$VERSION" ] || die "this is version $VERSION, not $1 (erlang/src/larder.app.src)"
-  known=$(grep -c "{\"Repository\", *\"https://" erlang/src/larder.app.src) || true
+  [ "$1" = "$VERSION" ] || die "this is version $VERSION, not $1 (erlang/larder.app.src)"
+  known=$(grep -c "{\"Repository\", *\"https://" erlang/larder.app.src) || true
   if [ "$known" = 0 ]; then
-    say "larder: NOT TO BE PUBLISHED YET: erlang/src/larder.app.src links to no repository, so the" \
+    say "larder: NOT TO BE PUBLISHED YET: erlang/larder.app.src links to no repository, so the" \
       "package wouldn't know where its prebuilt libraries are. Set links there."
     return 1
   fi

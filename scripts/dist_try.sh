@@ -18,7 +18,7 @@ mkdir ebin
 first=$(grep -lE '^(-callback|parse_transform\()' erlang/src/*.erl)
 erlc -o ebin $first
 erlc -pa ebin -o ebin erlang/src/*.erl
-cp erlang/src/larder.app.src ebin/larder.app
+cp erlang/larder.app.src ebin/larder.app
 mkdir -p lib/larder && mv ebin priv lib/larder/
 
 ERL_LIBS=$work/lib erl -noinput -eval '

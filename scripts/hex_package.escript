@@ -16,7 +16,7 @@
 main([Folder, File]) ->
     Target = filename:absname(File),
     ok = file:set_cwd(Folder),
-    {ok, [{application, larder, Properties}]} = file:consult("erlang/src/larder.app.src"),
+    {ok, [{application, larder, Properties}]} = file:consult("erlang/larder.app.src"),
     Files = lists:usort(lists:flatmap(fun below/1, proplists:get_value(files, Properties))),
     Version = <<"3">>,
     Metadata = metadata(Properties, Files),

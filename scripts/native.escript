@@ -227,7 +227,7 @@ build() ->
 version() -> property(vsn).
 
 property(Key) ->
-    {ok, [{application, larder, Properties}]} = file:consult("erlang/src/larder.app.src"),
+    {ok, [{application, larder, Properties}]} = file:consult("erlang/larder.app.src"),
     proplists:get_value(Key, Properties).
 
 is_set(Name) -> not lists:member(os:getenv(Name, ""), ["", "0"]).

@@ -47,7 +47,7 @@ prepare() {
 beams() {
   local root=$1 flags=(+debug_info -I erlang/include -pa _build/larder/ebin)
   inside "$root" scripts/erlc.sh _build/larder/ebin "${flags[@]}" $(echo erlang/src/*.erl)
-  inside "$root" scripts/app_file.escript erlang/src/larder.app.src _build/larder/ebin
+  inside "$root" scripts/app_file.escript erlang/larder.app.src _build/larder/ebin
   inside "$root" scripts/documentation.escript chunks _build/larder/ebin
   inside "$root" scripts/erlc.sh _build/demo "${flags[@]}" $(echo erlang/demo/*.erl examples/*/*.erl)
   inside "$root" scripts/erlc.sh _build/tests "${flags[@]}" -I erlang/test $(echo erlang/test/*.erl)

@@ -3,6 +3,7 @@
 # projects are made in a temporary folder, fetch this tree as it is now (from a git repository made
 # of it), build it, and use it. So do projects that have the package for Hex, with a prebuilt
 # library and without cargo. Nothing but git, cargo's own registry, rebar3 and mix is used: no Hex.
+# The packages come from a folder like dist/, which scripts/dist.sh makes.
 # Last line: `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -135,7 +136,7 @@ mix_runs() {
 # The version is said in one place.
 versions_agree() {
   local app cargo
-  app=$(sed -n 's/.*{vsn, *"\([^"]*\)".*/\1/p' erlang/src/larder.app.src)
+  app=$(sed -n 's/.*{vsn, *"\([^"]*\)".*/\1/p' erlang/larder.app.src)
   cargo=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
   echo "application: $app, crates: $cargo"
   [ -n "$app" ] && [ "$app" = "$cargo" ]
@@ -223,13 +224,11 @@ readme_c() {
 
 # --- what is published ----------------------------------------------------------------------------
 
-# The package for Hex, with a prebuilt library: the one that is built already. rebar3's own reader
-# of packages unpacks it.
+# What `make dist` makes, for this platform alone, with the library that is built already. rebar3's
+# own reader of packages unpacks the package.
 hex_package() {
-  local platform; platform=$(scripts/native.escript platform) || return 1
-  strip -o "$WORK/stripped.so" priv/larder_nif.so && mkdir -p "$WORK/dist" &&
-    DIST=$WORK/dist scripts/dist.sh archive "$platform" "$WORK/stripped.so" &&
-    DIST=$WORK/dist scripts/dist.sh package && (cd "$WORK/dist" && sha256sum -c SHA256SUMS) || return 1
+  DIST=$WORK/dist scripts/dist.sh host && (cd "$WORK/dist" && sha256sum -c SHA256SUMS) &&
+    tar -xzf "$WORK"/dist/larder-*-nif-*.tar.gz -C "$WORK" larder_nif.so && mv "$WORK/larder_nif.so" "$WORK/stripped.so" || return 1
   cat >"$WORK/unpack.escript" <<'ERL'
 #!/usr/bin/env escript
 main([Rebar3, Package, Folder]) ->
@@ -254,6 +253,12 @@ without_cargo() {
   printf '#!/bin/sh\necho called >>"%s/cargo_called"\nexit 1\n' "$WORK" >"$WORK/no_cargo/cargo"
   chmod +x "$WORK/no_cargo/cargo" && rm -f "$WORK/cargo_called"
   PATH=$WORK/no_cargo:$PATH "$@"
+}
+
+# rebar3 and Larder alone: `rebar3 hex build` needs to find the application in the package's root.
+hex_root() {
+  cp -r "$WORK/package" "$WORK/root" && cd "$WORK/root" && LARDER_PREBUILT=$WORK/dist without_cargo rebar3 compile &&
+    [ ! -e "$WORK/cargo_called" ] && [ -s _build/default/lib/larder/ebin/larder.beam ]
 }
 
 hex_rebar3() {
@@ -361,6 +366,8 @@ check "mix path dependency, built" mix_project mix_path "path: \"$WORK/larder\""
 check "mix path dependency, used" mix_runs mix_path
 check "crates for crates.io" "$ROOT/scripts/publish.sh" pack
 check "package for Hex" hex_package
+check "package, by erlc alone" without_cargo sh scripts/dist_try.sh "$WORK/dist"
+check "package, rebar3 in it" hex_root
 check "package, rebar3, prebuilt" hex_rebar3
 check "package, mix, prebuilt" hex_mix
 check "package, rebar3 larder move" hex_plugin

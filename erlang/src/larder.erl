@@ -83,7 +83,7 @@
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
               match_pattern/0, match_spec/0, match_clauses/0, prepared_match_spec/0,
               compiled_match_spec/0, update_op/0, counter/0, structure/0,
-              snapshot/0, difference/0, feed/0, feed_options/0,
+              snapshot/0, difference/0, transaction_options/0, operation/0, feed/0, feed_options/0,
               bound/0, limit/0, time/0, memory/0, memory_item/0, top/0,
               index/0, index_continuation/0, plan/0]).
 
@@ -102,7 +102,7 @@
 %% writes. `private': the owner alone.
 -type heir() :: {heir, pid(), term()} | {heir, pid()} | {heir, none}.
 %% The process that inherits the table when its owner ends. With a term, it receives
-%% `{'ETS-TRANSFER', Table, Owner, Term}'; without one, no message.
+%% ``{'ETS-TRANSFER', Table, Owner, Term}''; without one, no message.
 -type setting() :: heir() | {protection, access()} | bound().
 %% An option that setopts/2 can change.
 -type option() :: type() | access() | named_table | {keypos, pos_integer()} | compressed | heir()
@@ -137,6 +137,16 @@
 -type difference() :: {insert, New :: tuple()} | {replace, Old :: tuple(), New :: tuple()}
                     | {delete, Old :: tuple()}.
 %% A difference between two snapshots; see diff/2.
+-type transaction_options() :: #{retries => non_neg_integer() | infinity, timeout => timeout()}.
+%% How often, and for how long, a fun is called again; see transaction/3.
+-type operation() :: {check, table(), Key :: term(), [tuple()]}
+                   | {insert, table(), tuple() | [tuple()]}
+                   | {insert_new, table(), tuple() | [tuple()]}
+                   | {delete, table(), Key :: term()}
+                   | {delete_object, table(), tuple()}
+                   | {update_counter, table(), Key :: term(), term()}
+                   | {update_element, table(), Key :: term(), term()}.
+%% A change of one table, or a condition; see commit/1.
 -type feed() :: reference().
 %% A subscription; see subscribe/3.
 -type feed_options() :: #{limit => pos_integer(), mailbox => pos_integer()}.

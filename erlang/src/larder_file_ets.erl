@@ -2,7 +2,7 @@
 %% @doc Files of `ets:tab2file': reads them, and writes some that `ets' reads.
 %%
 %% Such a file is a disk_log. Its first term is a tuple of items of `ets:info'. The objects follow.
-%% If it was written with `extended_info', the last term is `['$end_of_table', Items]'.
+%% If it was written with `extended_info', the last term is ``['$end_of_table', Items]''.
 %%
 %% `ets' loads what is left of a damaged file, unless it is asked to verify it. Here, damage is
 %% always an error: `badfile' if bytes are missing or altered or if the file wasn't written to its

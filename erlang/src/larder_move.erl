@@ -47,7 +47,7 @@
 
 -export([plan/1, plan/2, move/1, move/2, undo/1, format/1, format_error/1, main/1]).
 
--export_type([target/0, option/0, plan/0, reason/0]).
+-export_type([target/0, option/0, plan/0, running/0, warning/0, reason/0]).
 
 -include_lib("kernel/include/file.hrl").
 
@@ -64,16 +64,25 @@
           untouched := non_neg_integer(),
           shared := [{atom(), [module()], [module()]}],
           mnesia := [module()],
-          nodes := [larder_move_node:running()],
-          warnings := [larder_move_beam:warning()]}.
+          nodes := [running()],
+          warnings := [warning()]}.
 %% `moves': the modules that are compiled again. `left': modules that call `ets' and can't be
 %% moved. `untouched': the number of modules that don't use `ets'. `shared': named tables that are
 %% used both by modules that move and by modules that stay. `mnesia': the modules that move and
 %% call Mnesia, if Mnesia stays. `nodes': the running nodes among the targets, and whether they find
 %% Larder.
 
+-type running() :: #{node := node(), has_larder := boolean(),
+                     chosen => [file:filename()], others => [file:filename()]}.
+%% `has_larder': whether the node finds the module `larder'.
+
+-type warning() :: {file:filename(), [{erl_anno:location() | none, module(), term()}]}.
+%% Of the compiler's form: the source, and places there.
+
 -type reason() ::
-        {no_such_target, term()} | larder_move_node:reason() | {no_modules, target()} | {moved_already, file:filename()}
+        {no_such_target, term()}
+      | {node, node() | string(), unreachable | no_distribution | {elsewhere, string()}
+                                  | {no_application, atom()}} | {no_modules, target()} | {moved_already, file:filename()}
       | {part_of_the_system, atom()} | {shared, plan()} | {unknown_option, term()}
       | {file:filename(), term()}.
 

@@ -9,9 +9,7 @@
 
 -export([read/1, moved/2, words/1]).
 
--export_type([beam/0, moved/0, warning/0]).
-
--type warning() :: {file:filename(), [{erl_anno:location() | none, module(), term()}]}.
+-export_type([beam/0, moved/0]).
 
 -type beam() ::
         #{file := file:filename(),
@@ -24,7 +22,7 @@
           names := [atom()],
           mnesia := boolean()}.
 
--type moved() :: {moved, binary(), [warning()]} | {untouched, [warning()]}
+-type moved() :: {moved, binary(), [larder_move:warning()]} | {untouched, [larder_move:warning()]}
                | {left, {compiler, iodata()}}.
 
 %% Chunks that the compiler writes.
@@ -120,7 +118,7 @@ carry_over(Old, New) ->
     Binary.
 
 %% @doc Errors or warnings of the compiler, a line each.
--spec words([warning()]) -> [iolist()].
+-spec words([larder_move:warning()]) -> [iolist()].
 words(Errors) ->
     [io_lib:format("~ts:~ts ~ts~n", [File, place(Location), Module:format_error(What)])
      || {File, Of} <- Errors, {Location, Module, What} <- Of].

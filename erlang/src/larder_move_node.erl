@@ -6,16 +6,6 @@
 
 -export([connect/2, ask/2, format/1, format_error/1]).
 
--export_type([running/0, reason/0]).
-
--type running() :: #{node := node(), has_larder := boolean(),
-                     chosen => [file:filename()], others => [file:filename()]}.
-%% `has_larder': whether the node finds the module `larder'. `chosen': the directories of the
-%% applications that were named, or of all. `others': those of the others that run.
-
--type reason() :: {node, node() | string(), unreachable | no_distribution | {elsewhere, string()}
-                                            | {no_application, atom()}}.
-
 %% OTP and Elixir have tables of their own in ets, and run on any node.
 -define(SYSTEM, [asn1, common_test, compiler, crypto, debugger, dialyzer, diameter, edoc, eldap,
                  erl_docgen, erl_interface, erts, et, eunit, ftp, inets, jinterface, kernel,
@@ -25,7 +15,7 @@
 -define(TIMEOUT, 10000).
 
 %% @doc Makes this node one that can ask the other, with its cookie.
--spec connect(string(), string() | none) -> {ok, node()} | {error, reason()}.
+-spec connect(string(), string() | none) -> {ok, node()} | {error, larder_move:reason()}.
 connect(Name, Cookie) ->
     case [is_alive() orelse start(Name), string:split(Name, "@")] of
         [false, _] -> {error, {node, Name, no_distribution}};
@@ -53,8 +43,9 @@ start(Name) ->
                            end),
     element(1, net_kernel:start([Own, Kind])) =:= ok.
 
-%% @doc Asks a node for the directories of some applications, or of all that runs there.
--spec ask(node(), [atom()] | running) -> {ok, running()} | {error, reason()}.
+%% @doc Asks a node for the directories of some applications, or of all that runs there (`chosen'),
+%% and of what else runs there (`others').
+-spec ask(node(), [atom()] | running) -> {ok, larder_move:running()} | {error, larder_move:reason()}.
 ask(Node, What) ->
     Call = fun(Module, Function, Args) -> erpc:call(Node, Module, Function, Args, ?TIMEOUT) end,
     try
@@ -97,7 +88,7 @@ is_of_system(Directory) ->
               filelib:wildcard(filename:join(Directory, "*.app"))).
 
 %% @doc What is to be done for a node to use what was moved.
--spec format(running()) -> iolist().
+-spec format(larder_move:running()) -> iolist().
 format(#{node := Node, has_larder := HasLarder}) ->
     [io_lib:format("  ~tw keeps its loaded modules, and its tables in ets, until it is restarted~n",
                    [Node]),
@@ -105,7 +96,7 @@ format(#{node := Node, has_larder := HasLarder}) ->
                     "-pa~n", [Node]) || not HasLarder]].
 
 %% @doc Describes why a node couldn't be asked.
--spec format_error(reason()) -> iolist().
+-spec format_error(larder_move:reason()) -> iolist().
 format_error({node, Node, unreachable}) ->
     io_lib:format("~ts doesn't answer: is that its name, and --cookie its cookie?", [Node]);
 format_error({node, Node, no_distribution}) ->

@@ -15,17 +15,6 @@
 
 -export([run/3, are_options/1, abort/1, commit/1]).
 
--export_type([options/0, operation/0]).
-
--type options() :: #{retries => non_neg_integer() | infinity, timeout => timeout()}.
--type operation() :: {check, larder:table(), Key :: term(), [tuple()]}
-                   | {insert, larder:table(), tuple() | [tuple()]}
-                   | {insert_new, larder:table(), tuple() | [tuple()]}
-                   | {delete, larder:table(), Key :: term()}
-                   | {delete_object, larder:table(), tuple()}
-                   | {update_counter, larder:table(), Key :: term(), term()}
-                   | {update_element, larder:table(), Key :: term(), term()}.
-
 %% The views of the transaction that the process is in: [{Table, View}].
 -define(VIEWS, '$larder_transaction').
 %% Attempts without a pause.
@@ -34,7 +23,7 @@
 -define(PATIENCE, 12).
 
 %% @doc Runs a fun on views of the tables; see larder:transaction/3.
--spec run([larder:table()], fun(([larder:table()]) -> Result), options()) ->
+-spec run([larder:table()], fun(([larder:table()]) -> Result), larder:transaction_options()) ->
           {atomic, Result} | {aborted, term()}.
 run(Tables, Fun, Options) ->
     are_options(Options) orelse error({larder, none}),
@@ -128,7 +117,7 @@ abort(Reason) ->
     exit({aborted, Reason}).
 
 %% @doc Applies all operations or none; see larder:commit/1.
--spec commit([operation()]) -> true | {false, pos_integer()}.
+-spec commit([larder:operation()]) -> true | {false, pos_integer()}.
 commit(Operations) ->
     commit(Operations, 0).
 

@@ -45,6 +45,18 @@ every_type_is_described_test() ->
     ?assert(length(Types) > 15),
     ?assertEqual([], [Key || Key <- Types, sentences(text(larder, Key)) < 1]).
 
+%% A quote that EDoc took for another one leaves its partner in the text.
+quotes_are_in_pairs_test() ->
+    Stray = [{M, Key} || M <- ?PUBLIC, #docs_v1{docs = Entries} <- [docs(M)],
+                         {Key, _, _, #{<<"en">> := Doc}, _} <- Entries,
+                         re:run(outside_code(Doc), "`|''") =/= nomatch],
+    ?assertEqual([], Stray).
+
+outside_code(Text) when is_binary(Text) -> Text;
+outside_code({code, _Attributes, _Inner}) -> " ";
+outside_code({_Tag, _Attributes, Inner}) -> outside_code(Inner);
+outside_code(List) when is_list(List) -> lists:map(fun outside_code/1, List).
+
 text(Module, Key) ->
     #docs_v1{docs = Entries} = docs(Module),
     case lists:keyfind(Key, 1, Entries) of

@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 -include_lib("kernel/include/file.hrl").
 
--define(IN_FOLDER(Test), {timeout, 120, fun() -> in_folder(fun Test/1) end}).
+-define(IN_FOLDER(Test), {timeout, 300, fun() -> in_folder(fun Test/1) end}).
 
 in_folder(Test) ->
     Folder = larder_test:file("move"),

@@ -1,12 +1,12 @@
 %% Secondary indexes. Part of module larder: see larder.erl.
 
 %% @doc Adds a secondary index `{Name, What, Options}' to a table. (The option `{index, [Index]}'
-%% of new/2 creates a table with indexes.) `What' is the indexed *value* of an object:
+%% of new/2 creates a table with indexes.) `What' is the indexed <em>value</em> of an object:
 %%
 %% <ul>
 %% <li>a position: the element there. Objects that are too short aren't in the index;</li>
-%% <li>an expression, as in the body of a match specification, over `'$_'', for instance
-%%     `{map_get, zip, {element, 5, '$_'}}'. Objects for which it fails aren't in
+%% <li>an expression, as in the body of a match specification, over ``'$_''', for instance
+%%     ``{map_get, zip, {element, 5, '$_'}}''. Objects for which it fails aren't in
 %%     the index.</li>
 %% </ul>
 %%
@@ -60,7 +60,7 @@ index_select(Table, Name, Spec) ->
     ?TRY(larder_index:select(Table, Name, Spec), [Table, Name, Spec]).
 
 %% @doc Like index_select/3, but returns up to `Limit' results at a time, with a continuation for
-%% index_select/1. Returns `'$end_of_table'' if there are no more.
+%% index_select/1. Returns ``'$end_of_table''' if there are no more.
 -spec index_select(table(), Name :: atom(), match_spec(), pos_integer()) ->
     {[term()], index_continuation()} | '$end_of_table'.
 index_select(Table, Name, Spec, Limit) ->

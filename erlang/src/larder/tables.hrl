@@ -122,9 +122,9 @@ info(Table) ->
 info(Table, Item) ->
     ?TRY(larder_info:item(Table, Item), [Table, Item]).
 
-%% @doc Makes another process of this node the owner, and sends it `{'ETS-TRANSFER',
-%% Table, self(), Data}'. Only the owner can do this. From then on the other process has the rights
-%% of the owner.
+%% @doc Makes another process of this node the owner, and sends it
+%% ``{'ETS-TRANSFER', Table, self(), Data}''. Only the owner can do this. From then on the other
+%% process has the rights of the owner.
 %%
 %% Fails with `badarg' if the process isn't alive, is on another node, or owns the table already.
 -spec give_away(table(), pid(), term()) -> true.

@@ -32,7 +32,7 @@ transaction(Tables, Fun) ->
 %% that the result is `{aborted, nomore}'. `timeout' is the time in milliseconds after
 %% which it isn't called again; then the result is `{aborted, timeout}'. Both may be `infinity'.
 %% Fails with `badarg' for other options.
--spec transaction([table()], fun(([table()]) -> Result), larder_transaction:options()) ->
+-spec transaction([table()], fun(([table()]) -> Result), transaction_options()) ->
           {atomic, Result} | {aborted, term()}.
 transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_map(Options) ->
     ?TRY(larder_transaction:run(Tables, Fun, Options), [Tables, Fun, Options]);
@@ -53,6 +53,6 @@ abort(Reason) ->
 %% `{check, Table, Key, Objects}' holds if these are the objects with the key.
 %% `insert_new' holds if the key isn't in the table. `update_counter' and
 %% `update_element' hold if it is. The other operations always hold.
--spec commit([larder_transaction:operation()]) -> true | {false, pos_integer()}.
+-spec commit([operation()]) -> true | {false, pos_integer()}.
 commit(Operations) ->
     ?TRY(larder_transaction:commit(Operations), [Operations]).
