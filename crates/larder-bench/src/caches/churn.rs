@@ -34,10 +34,7 @@ struct Seen {
     resident: usize,
 }
 
-/// Fills the table for so many minutes.
-///
-/// # Errors
-/// If a lookup gives a wrong value.
+/// Fills the table for so many minutes. A wrong value is an error.
 pub fn run(minutes: f64) -> Outcome<Report> {
     let builder = Larder::new().table("cache").max_memory(LIMIT);
     let builder = builder.evict(Evict::TinyLfu);

@@ -110,10 +110,8 @@ fn measure<C: Cache>(report: &mut Report, trace: &Trace, options: &CacheOptions)
     Ok(())
 }
 
-/// Measures all caches in turns, and compares `tinylfu` with its targets.
-///
-/// # Errors
-/// If a cache gives a wrong answer or exceeds its limit.
+/// Measures all caches in turns, and compares `tinylfu` with its targets. A wrong answer is an
+/// error, and so is a cache that exceeds its limit.
 pub fn run(options: &CacheOptions, filter: &Filter) -> Outcome<Report> {
     if let Some(minutes) = options.churn_minutes {
         return churn::run(minutes);

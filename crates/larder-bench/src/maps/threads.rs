@@ -94,10 +94,8 @@ fn verify(handle: &mut impl Handle, load: &Load<'_, impl Entry>, entries: u64) -
     Ok(())
 }
 
-/// Measures all maps in turns, and compares the defaults with their targets.
-///
-/// # Errors
-/// If a map gives a wrong answer.
+/// Measures all maps in turns, and compares the defaults with their targets. A wrong answer is an
+/// error.
 pub fn run(options: &ThreadsOptions, filter: &Filter) -> Outcome<Report> {
     let entries = options.entries;
     let title = format!("Threads on one structure of {entries} entries; millions of operations a second (medians); lookups/inserts/removals");

@@ -290,27 +290,18 @@ impl<K: TypedKey> Bench<'_, K> {
     }
 }
 
-/// The reports of all measurements.
-struct Reporter<'a> {
-    report: Report,
-    progress: Progress,
-    filter: &'a Filter,
-}
+/// The report, and the filter of the maps.
+struct Reporter<'a>(Report, &'a Filter);
 
 impl Reporter<'_> {
     /// Measures one map, if the filter accepts it.
-    fn map<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
-        &mut self,
-        bench: &Bench<'_, K>,
-    ) -> Outcome {
-        if !self.filter.accepts(C::NAME) {
-            return Ok(());
-        }
-        self.progress.at(C::NAME);
-        let (size, threads) = (bench.data.keys.len().to_string(), bench.threads.to_string());
-        let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
-        for (step, time) in bench.map::<V, C>()? {
-            self.report.add(&key, step, 1, time);
+    fn map<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(&mut self, b: &Bench<'_, K>) -> Outcome {
+        if self.1.accepts(C::NAME) {
+            let (size, threads) = (b.data.keys.len().to_string(), b.threads.to_string());
+            let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
+            for (step, time) in b.map::<V, C>()? {
+                self.0.add(&key, step, 1, time);
+            }
         }
         Ok(())
     }
@@ -330,44 +321,37 @@ impl Reporter<'_> {
     }
 }
 
-/// Measures all maps of all pairs of types, in turns.
-///
-/// # Errors
-/// If a map gives a wrong answer.
+/// Measures all maps of all pairs of types, in turns. A wrong answer is an error.
 pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
     let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
     let keys = ["entries", "keys", "values", "threads", "structure"];
-    let (report, progress) = (Report::new(title, &keys), Progress::new(false));
-    let mut all = Reporter {
-        report,
-        progress,
-        filter,
-    };
+    let (mut all, progress) = (
+        Reporter(Report::new(title, &keys), filter),
+        Progress::new(false),
+    );
     for &size in &options.sizes {
         let rounds = options.operations.div_ceil(size).max(1);
         let steps = options.runs * options.threads.len();
-        all.progress.part(&format!("{size} entries"), steps);
+        progress.part(&format!("{size} entries"), steps);
         let (numbers, texts) = (&Prepared::new(size), &Prepared::new(size));
-        for _ in 0..options.runs {
-            for &threads in &options.threads {
-                let numbers = &Bench {
-                    data: numbers,
-                    threads,
-                    rounds,
-                };
-                let texts = &Bench {
-                    data: texts,
-                    threads,
-                    rounds,
-                };
-                all.map::<_, _, Index>(numbers)?;
-                all.maps::<u64, u64>(numbers)?;
-                all.maps::<String, u64>(texts)?;
-                all.maps::<u64, Order>(numbers)?;
-                all.progress.step();
-            }
+        for &threads in options.threads.repeat(options.runs).iter() {
+            let numbers = &Bench {
+                data: numbers,
+                threads,
+                rounds,
+            };
+            let texts = &Bench {
+                data: texts,
+                threads,
+                rounds,
+            };
+            all.map::<_, _, Index>(numbers)?;
+            all.maps::<u64, u64>(numbers)?;
+            all.maps::<String, u64>(texts)?;
+            all.maps::<u64, Order>(numbers)?;
+            progress.step();
         }
     }
-    all.progress.end();
-    Ok(all.report)
+    progress.end();
+    Ok(all.0)
 }

@@ -160,10 +160,7 @@ fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
     }
 }
 
-/// Records a run, and writes it beside the results of the study.
-///
-/// # Errors
-/// If the replayed events don't give the final bases of the tree; I/O errors.
+/// Records a run, checks the events, and writes it beside the results of the study.
 pub fn record(run: &mut Run) -> Outcome {
     if !run.filter.accepts(STRUCTURE) && !run.filter.accepts("ordered_set (CA tree)") {
         run.skip("a recorded run of a tree that adapts: not wanted (--only)".into());

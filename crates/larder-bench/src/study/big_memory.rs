@@ -9,12 +9,11 @@ use super::Plan;
 use crate::maps::peers::index::Index;
 use crate::maps::peers::{each_map, map_names, Handle, Map, Named, Store};
 use crate::result::{ensure, Outcome};
-use crate::stats::{ends, median};
+use crate::stats::{ends, median, quantile, sorted};
 use crate::table::grouped;
 use crate::time::counting::counted;
 use crate::time::timed_parts;
 use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
-use hdrhistogram::Histogram;
 use larder_studies::{build_unique, structures, Order};
 use larder_term::hash::Seed;
 use std::collections::BTreeMap;
@@ -365,7 +364,7 @@ fn appends(run: &mut Run, stores: &[NamedStore]) -> Outcome {
                 ("99.99 %", 0.9999),
                 ("slowest", 1.0),
             ] {
-                let us = latencies.value_at_quantile(part) as f64 / 1e3;
+                let us = quantile(&latencies, part) * 1e6;
                 run.figure("append-latency", name, x, us);
             }
             run.save()?;
@@ -419,8 +418,8 @@ fn full_speed(
     Ok(rate)
 }
 
-/// Appends 200,000 times a second. Returns the nanoseconds from when each append was due to its
-/// end, and the rate that was achieved.
+/// Appends 200,000 times a second. Returns the seconds from when each append was due to its end, in
+/// ascending order, and the rate that was achieved.
 ///
 /// When an append is due doesn't depend on the one before: what a slow append delays counts as
 /// slow, too (no coordinated omission).
@@ -429,27 +428,25 @@ fn paced(
     popular: &Popular,
     random: &mut Random,
     seconds: f64,
-) -> (Histogram<u64>, f64) {
-    const HOUR: u64 = 3_600_000_000_000;
-    let histogram = Histogram::new_with_bounds(1, HOUR, 3);
-    let mut histogram = histogram.expect("these bounds are in order");
-    let writes = (ASKED * seconds) as u64;
-    let begin = Instant::now();
-    for i in 0..writes {
-        let due = Duration::from_secs_f64(i as f64 / ASKED);
-        while begin.elapsed() < due {
+) -> (Vec<f64>, f64) {
+    let writes = (ASKED * seconds) as usize;
+    // The memory is there before the clock starts.
+    let mut latencies = vec![0.0; writes];
+    let (begin, mut done, mut end) = (Instant::now(), 0, 0.0);
+    // A store that can't keep up has three times as long.
+    while done < writes && end <= 3.0 * seconds {
+        let due = done as f64 / ASKED;
+        while begin.elapsed().as_secs_f64() < due {
             std::hint::spin_loop();
         }
         let key = popular.draw(random);
         store.append(key, &piece(key), LONGEST);
-        let end = begin.elapsed();
-        histogram.saturating_record((end - due).as_nanos() as u64);
-        // A store that can't keep up has three times as long.
-        if end.as_secs_f64() > 3.0 * seconds {
-            return (histogram, i as f64 / end.as_secs_f64());
-        }
+        end = begin.elapsed().as_secs_f64();
+        latencies[done] = end - due;
+        done += 1;
     }
-    (histogram, writes as f64 / begin.elapsed().as_secs_f64())
+    latencies.truncate(done);
+    (sorted(latencies), done as f64 / end)
 }
 
 /// Measures writes of values by their size.
@@ -561,9 +558,9 @@ mod tests {
         let (latencies, rate) = paced(&mut store, &popular, &mut Random::new(1), 0.1);
         // One append waits for all of the pause. A fifth of them waits for more than half of it:
         // 4,000 are due in 20 milliseconds, of 20,000 in all.
-        let nanoseconds = pause.as_nanos() as u64;
-        assert!(latencies.max() >= nanoseconds);
-        assert!(latencies.value_at_quantile(0.85) >= nanoseconds / 2 - 1_000_000);
+        let pause = pause.as_secs_f64();
+        assert!(quantile(&latencies, 1.0) >= pause);
+        assert!(quantile(&latencies, 0.85) >= pause / 2.0 - 1e-3);
         assert!(rate > 0.0);
     }
 }

@@ -15,7 +15,7 @@
 //! Fields are separated by tabs. To add a workload, add an entry to the list in that Erlang module.
 //! Its plot is that of the study of 2003, or one of [`PLOTS`].
 
-use super::ets_2003::{SIZES, WORKLOADS};
+use super::ets_2003::{workloads, SIZES};
 use super::run::Run;
 use super::{Extent, Plan};
 use crate::result::{Failure, Outcome, Scale, X};
@@ -47,7 +47,7 @@ scenarios | Scenarios, a process for each scheduler | insert/delete/lookup in %,
 ";
 
 fn run(run: &mut Run) -> Outcome {
-    for (id, title, ..) in &WORKLOADS {
+    for [id, title, _] in workloads() {
         run.plots(WORKLOAD, &[("id", id), ("title", title)]);
     }
     let scenarios =

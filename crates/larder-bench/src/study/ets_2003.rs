@@ -1,6 +1,6 @@
 //! The study of 2003: seven workloads on rows {K, 1}, from 700 keys to 54 million.
 //!
-//! To add a workload, add an entry to [`WORKLOADS`].
+//! To add a workload: a line of [`WORKLOADS`], and its work in [`execute`].
 
 use super::contender::Contender;
 use super::run::Run;
@@ -87,62 +87,39 @@ const ALWAYS: usize = 70_000;
 /// What was wrong, if something was.
 type Answer = Result<(), String>;
 
-/// The id and the title of a workload's plot, its note, and the work.
-pub type Workload = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&mut dyn Handle, &KeyOrders) -> Answer,
-);
+/// The id and the title of each workload's plot, and its note. A table goes through all workloads,
+/// and is empty after the deletion.
+const WORKLOADS: &str = "
+insert-sequential | Sequential insert | keys 1, 2, 3 and so on, into an empty table
+lookup-sequential | Sequential lookup | every key once, in order
+lookup-random | Random lookup | every key once, in random order
+traversal | Forward traversal | first and next, key by key, without reading rows
+counter-random | Random counter update | update_counter of every row once, in random order
+deletion | Deletion | every key, in order, until the table is empty
+insert-random | Random insert | every key once, in random order, into an empty table
+";
 
-/// A table goes through all workloads, and is empty after the deletion. Each checks its answers.
-pub const WORKLOADS: [Workload; 7] = [
-    (
-        FIRST,
-        "Sequential insert",
-        "keys 1, 2, 3 and so on, into an empty table",
-        |table, keys| insert(table, keys.ascending()),
-    ),
-    (
-        "lookup-sequential",
-        "Sequential lookup",
-        "every key once, in order",
-        |table, keys| lookup(table, keys.ascending()),
-    ),
-    (
-        "lookup-random",
-        "Random lookup",
-        "every key once, in random order",
-        |table, keys| lookup(table, keys.shuffled(1)),
-    ),
-    (
-        "traversal",
-        "Forward traversal",
-        "first and next, key by key, without reading rows",
-        |table, keys| traverse(table.table(), keys.n),
-    ),
-    (
-        "counter-random",
-        "Random counter update",
-        "update_counter of every row once, in random order",
-        |table, keys| increment(table, keys.shuffled(1)),
-    ),
-    (
-        DELETION,
-        "Deletion",
-        "every key, in order, until the table is empty",
-        |table, keys| delete(table, keys.ascending()),
-    ),
-    (
-        "insert-random",
-        "Random insert",
-        "every key once, in random order, into an empty table",
-        |table, keys| insert(table, keys.shuffled(0)),
-    ),
-];
+/// The texts of [`WORKLOADS`]: id, title, note.
+pub fn workloads() -> Vec<[&'static str; 3]> {
+    let parts = |line: &'static str| -> Vec<&str> { line.split(" | ").collect() };
+    let lines = WORKLOADS.trim().lines().map(parts);
+    lines
+        .map(|parts| parts.try_into().expect("three parts"))
+        .collect()
+}
 
-const FIRST: &str = "insert-sequential";
-const DELETION: &str = "deletion";
+/// Executes a workload, and checks its answers.
+fn execute(workload: &str, table: &mut dyn Handle, keys: &KeyOrders) -> Answer {
+    match workload {
+        "insert-sequential" => insert(table, keys.ascending()),
+        "lookup-sequential" => lookup(table, keys.ascending()),
+        "lookup-random" => lookup(table, keys.shuffled(1)),
+        "traversal" => traverse(table.table(), keys.n),
+        "counter-random" => increment(table, keys.shuffled(1)),
+        "deletion" => delete(table, keys.ascending()),
+        _ => insert(table, keys.shuffled(0)),
+    }
+}
 
 /// The keys from 1 to `n`, and two random orders of them. Rows often lie in memory in the order of
 /// insertion, so lookups have another order than inserts.
@@ -246,7 +223,7 @@ fn run(run: &mut Run) -> Outcome {
 }
 
 fn declare(run: &mut Run) {
-    for (id, title, note, _) in &WORKLOADS {
+    for [id, title, note] in workloads() {
         run.plots(PAIR, &[("id", id), ("title", title), ("note", note)]);
     }
     run.plots(PLOTS, &[]);
@@ -287,39 +264,7 @@ fn estimate(costs: &Costs, name: &str, n: usize) -> (f64, f64) {
     }
 }
 
-/// The contenders for which there is time and memory at a size.
-fn fitting<'c>(
-    run: &mut Run,
-    part: &str,
-    n: usize,
-    all: &'c [Contender],
-    costs: &Costs,
-) -> Vec<(String, &'c Contender)> {
-    let (mut planned, mut late, mut fit) = (0.0, Vec::new(), Vec::new());
-    for contender in all {
-        let name = &contender.name;
-        let (seconds, bytes) = estimate(costs, name, n);
-        let always = run.extent == Extent::Full || name == SET || n <= ALWAYS;
-        if !always && !run.clock.has_time(1.0, planned + seconds) {
-            late.push(format!("{name} ({seconds:.0} s)"));
-            continue;
-        }
-        let what = format!("{part}, {name}");
-        if !run.is_over(&what, 1.0, seconds) && run.fits(&what, bytes) {
-            planned += seconds;
-            fit.push((name.clone(), contender));
-        }
-    }
-    if !late.is_empty() {
-        run.skip(format!(
-            "{part}: no time in a quick study for {}",
-            late.join(", ")
-        ));
-    }
-    fit
-}
-
-/// Measures all contenders with `n` keys.
+/// Measures all contenders with `n` keys, as far as there is time and memory.
 fn size(
     run: &mut Run,
     n: usize,
@@ -331,34 +276,33 @@ fn size(
     if run.is_over(&part, 1.0, 0.0) {
         return Ok(());
     }
-    let fit = fitting(run, &part, n, contenders, costs);
-    if fit.is_empty() {
-        return Ok(());
-    }
     let keys = KeyOrders::new(n, run.options.seed);
     // A clock can't measure microseconds, so small tables go through the workloads often.
     let rounds = (run.extent.pick(1_000, 50_000, 400_000) / n).max(1);
     let mut measured: Vec<(u64, &str, Times)> = Vec::new();
-    run.in_turns(&part, turns, &fit, |run, turn, contender| {
+    let all: Vec<_> = contenders.iter().map(|c| (c.name(), c)).collect();
+    run.in_turns(&part, turns, &all, |run, turn, contender| {
         let name = &contender.name;
-        let (seconds, _) = estimate(costs, name, n);
-        if run.is_over(&format!("{part}, {name}"), 1.0, seconds) {
-            return Ok(());
-        }
-        let (times, cost) = course(contender, &keys, rounds)?;
-        let bytes_per_row = cost.bytes_per_row;
-        costs.insert(name.clone(), cost);
-        for ((id, ..), time) in WORKLOADS.iter().zip(times) {
-            run.figure(id, name, n, time * 1e6 / (n as f64 / 1e3));
-        }
-        // Memory doesn't vary, so it is recorded once.
-        if run.median("bytes", name, n).is_none() {
-            run.figure("memory", name, n, bytes_per_row * n as f64 / 1e6);
-            run.figure("bytes", name, n, bytes_per_row);
-        }
-        measured.push((turn, name, times));
-        if n >= 7_000_000 {
-            run.save()?;
+        let what = format!("{part}, {name}");
+        let (seconds, bytes) = estimate(costs, name, n);
+        let always = run.extent == Extent::Full || name == SET || n <= ALWAYS;
+        if !always && !run.clock.has_time(1.0, seconds) {
+            run.skip(format!("{what}: no time in a quick study"));
+        } else if !run.is_over(&what, 1.0, seconds) && run.fits(&what, bytes) {
+            let (times, cost) = course(contender, &keys, rounds)?;
+            for ([id, ..], time) in workloads().into_iter().zip(&times) {
+                run.figure(id, name, n, time * 1e6 / (n as f64 / 1e3));
+            }
+            // Memory doesn't vary, so it is recorded once.
+            if run.median("bytes", name, n).is_none() {
+                run.figure("memory", name, n, cost.bytes_per_row * n as f64 / 1e6);
+                run.figure("bytes", name, n, cost.bytes_per_row);
+            }
+            costs.insert(name.clone(), cost);
+            measured.push((turn, name, times));
+            if n >= 7_000_000 {
+                run.save()?;
+            }
         }
         Ok(())
     })?;
@@ -368,7 +312,7 @@ fn size(
             .iter()
             .filter(|(of, name, _)| of == turn && *name == SET);
         if let Some((.., set)) = sets.next() {
-            for (i, (id, ..)) in WORKLOADS.iter().enumerate() {
+            for (i, [id, ..]) in workloads().into_iter().enumerate() {
                 run.figure(&relative(id), name, n, 100.0 * times[i] / set[i]);
             }
         }
@@ -377,23 +321,27 @@ fn size(
 }
 
 /// Seconds of each workload.
-type Times = [f64; WORKLOADS.len()];
+type Times = Vec<f64>;
 
 /// Sends a table through all workloads. Returns the times of a round.
 fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<(Times, Cost)> {
     let wrong = |what: String| Failure::wrong(&contender.name, what);
     let table = contender.make(2, keys.n as usize)?;
     let mut handle = table.handle();
-    let (mut times, mut bytes_per_row) = ([0.0; WORKLOADS.len()], 0.0);
+    let workloads = workloads();
+    let (mut times, mut bytes_per_row) = (vec![0.0; workloads.len()], 0.0);
     for _ in 0..rounds {
-        for ((id, title, _, work), time) in WORKLOADS.iter().zip(&mut times) {
-            let (answer, seconds) = timed(|| work(&mut *handle, keys));
+        for ([id, title, _], time) in workloads.iter().zip(&mut times) {
+            let (answer, seconds) = timed(|| execute(id, &mut *handle, keys));
             *time += seconds / rounds as f64;
-            let rows = if *id == DELETION { 0 } else { keys.n as usize };
-            answer
-                .and_then(|()| counted(&*table, rows))
-                .map_err(|what| wrong(format!("{title}: {what}")))?;
-            if *id == FIRST {
+            let rows = if *id == "deletion" {
+                0
+            } else {
+                keys.n as usize
+            };
+            let answer = answer.and_then(|()| counted(&*table, rows));
+            answer.map_err(|what| wrong(format!("{title}: {what}")))?;
+            if *id == "insert-sequential" {
                 bytes_per_row = table.memory().unwrap_or(0) as f64 / keys.n as f64;
             }
         }
@@ -423,8 +371,8 @@ fn counted(table: &dyn BenchTable, right: usize) -> Answer {
 /// The paper's headline ratios beside those of the largest size here.
 fn headlines(run: &mut Run, sizes: &[usize]) {
     for (name, workload, n, percent) in HEADLINES {
-        let title = WORKLOADS.iter().find(|(id, ..)| *id == workload);
-        let title = title.map_or("", |(_, title, ..)| title).to_lowercase();
+        let of = workloads().into_iter().find(|[id, ..]| *id == workload);
+        let title = of.map_or("", |[_, title, _]| title).to_lowercase();
         let x = format!("{name}, {title}");
         let paper = format!("2003, {:.0} M keys", n / 1e6);
         run.published("headlines", &paper, &*x, percent, PAPER);

@@ -327,22 +327,24 @@ fn sweep(run: &mut Run, size: Size, turns: Turns, plot: &str, mut sweep: Sweep) 
 
 /// Measures steps of next on an ordered_set with a static and a dynamic stack, and on Larder's.
 fn stacks(run: &mut Run, size: Size, turns: Turns) -> Outcome {
-    let mut all = listed(STACKS);
-    all.retain(|contender| run.filter.accepts(&contender.name));
-    let keys = size.inserts as u64;
-    let all = with_threads(&all, Contender::name, &run.thread_counts());
-    run.in_turns("stacks", turns, &all, |run, _, &(contender, threads)| {
-        let name = &contender.name;
-        let table = contender.make(2, size.inserts)?;
-        let mut handle = table.handle();
-        for (key, value) in (0..keys).map(row) {
-            handle.insert(key, value);
-        }
-        let done = work(threads, None, |_| walk(&*table, keys, name))?;
-        let rate = rate(keys as usize * threads, done.seconds);
-        run.figure("stacks", name, threads, rate);
-        Ok(())
-    })?;
+    let (contenders, counts) = (run.accepted(STACKS), run.thread_counts());
+    let keys = size.inserts;
+    run.by_threads(
+        "stacks",
+        turns,
+        (&contenders, &counts),
+        |contender, threads, _| {
+            let table = contender.make(2, keys)?;
+            let mut handle = table.handle();
+            for (key, value) in (0..keys as u64).map(row) {
+                handle.insert(key, value);
+            }
+            let done = work(threads, None, |_| {
+                walk(&*table, keys as u64, &contender.name)
+            })?;
+            Ok(rate(keys * threads, done.seconds))
+        },
+    )?;
     run.check("every walk by next met all keys in order");
     Ok(())
 }

@@ -3,7 +3,7 @@
 //!
 //! To add a scenario: an entry of [`SCENARIOS`].
 
-use super::contender::{listed, Contender};
+use super::contender::Contender;
 use super::run::{with_threads, Run};
 use super::tables::{traverse, verify};
 use super::{adapting, Plan};
@@ -112,31 +112,24 @@ fn run(run: &mut Run) -> Outcome {
 
 /// Measures inserts of `n` ascending keys by one, two and four threads, each in a range of its own.
 fn disjoint(run: &mut Run, turns: Turns, n: usize, contenders: &[Contender]) -> Outcome {
-    let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
-    let contenders: Vec<_> = contenders.iter().filter(fits).collect();
-    let all = with_threads(contenders, Contender::name, &[1, 2, 4]);
-    run.in_turns(
-        "disjoint inserts",
-        turns,
-        &all,
-        |run, _, &(contender, threads)| {
-            let name = &contender.name;
-            let table = contender.make(1, n)?;
-            let part = (n / threads) as u64;
-            let done = work(threads, None, |worker| {
-                let (mut handle, from) = (table.handle(), worker.number as u64 * part);
-                (from + 1..=from + part).for_each(|key| handle.insert(key, key));
-                Ok(())
-            })?;
-            let (keys, counted) = (part * threads as u64, table.len());
-            let whole = traverse(table.handle().table(), keys);
-            whole.map_err(|what| Failure::wrong(name, what))?;
-            let right = counted == Some(keys as usize);
-            ensure!(right, name, "{counted:?} rows are counted, not {keys}");
-            run.figure("disjoint", name, threads, n as f64 / done.seconds / 1e6);
+    let mut contenders = contenders.to_vec();
+    contenders.retain(|c| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0));
+    let all = (&contenders[..], &[1, 2, 4][..]);
+    run.by_threads("disjoint", turns, all, |contender, threads, _| {
+        let (name, table) = (&contender.name, contender.make(1, n)?);
+        let part = (n / threads) as u64;
+        let done = work(threads, None, |worker| {
+            let (mut handle, from) = (table.handle(), worker.number as u64 * part);
+            (from + 1..=from + part).for_each(|key| handle.insert(key, key));
             Ok(())
-        },
-    )?;
+        })?;
+        let (keys, counted) = (part * threads as u64, table.len());
+        let whole = traverse(table.handle().table(), keys);
+        whole.map_err(|what| Failure::wrong(name, what))?;
+        let right = counted == Some(keys as usize);
+        ensure!(right, name, "{counted:?} rows are counted, not {keys}");
+        Ok(n as f64 / done.seconds / 1e6)
+    })?;
     run.check("after disjoint inserts a traversal met every key once, by number and sum");
     Ok(())
 }
@@ -161,7 +154,7 @@ fn scenarios(
         turns,
         &all,
         |run, seed, &((scenario, contender), threads)| {
-            let rate = rate(contender, scenario, &order, threads, ms, seed)?;
+            let rate = rate(contender, scenario, &order, (threads, ms, seed))?;
             let plot = if threads == 1 {
                 "scenarios-1"
             } else {
@@ -180,19 +173,13 @@ fn counters(run: &mut Run, turns: Turns) -> Outcome {
     let (range, ms) = run
         .extent
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
-    let mut all = listed(COUNTERS);
-    all.retain(|contender| run.filter.accepts(&contender.name));
     let order = shuffled(range, run.options.seed);
-    let all = with_threads(&all, Contender::name, &run.thread_counts());
-    run.in_turns(
+    let (contenders, counts) = (run.accepted(COUNTERS), run.thread_counts());
+    run.by_threads(
         "counters",
         turns,
-        &all,
-        |run, seed, &(contender, threads)| {
-            let rate = rate(contender, &SCENARIOS[0], &order, threads, ms, seed)?;
-            run.figure("counters", &contender.name, threads, rate);
-            Ok(())
-        },
+        (&contenders, &counts),
+        |contender, threads, seed| rate(contender, &SCENARIOS[0], &order, (threads, ms, seed)),
     )
 }
 
@@ -202,9 +189,7 @@ fn rate(
     contender: &Contender,
     (_, percent, other): &Scenario,
     order: &[u32],
-    threads: usize,
-    ms: u64,
-    seed: u64,
+    (threads, ms, seed): (usize, u64, u64),
 ) -> Outcome<f64> {
     // A lookup of a row {K} returns the key.
     let entry = |number| (number + 1, number + 1);

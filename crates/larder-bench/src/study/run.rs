@@ -137,6 +137,23 @@ impl Run {
         self.save()
     }
 
+    /// Measures contenders with numbers of threads, in turns. The figure that `measure` returns goes
+    /// to the plot.
+    pub fn by_threads(
+        &mut self,
+        plot: &str,
+        turns: (usize, f64),
+        (contenders, counts): (&[Contender], &[usize]),
+        measure: impl Fn(&Contender, usize, u64) -> Outcome<f64>,
+    ) -> Outcome {
+        let all = with_threads(contenders, Contender::name, counts);
+        self.in_turns(plot, turns, &all, |run, seed, &(contender, threads)| {
+            let figure = measure(contender, threads, seed)?;
+            run.figure(plot, &contender.name, threads, figure);
+            Ok(())
+        })
+    }
+
     /// Whether there is no time for work of so many seconds in a part with this share. If so, the
     /// work is skipped.
     pub fn is_over(&mut self, what: &str, share: f64, seconds: f64) -> bool {
@@ -191,10 +208,15 @@ impl Run {
         self.chosen([own, others, more].concat(), |one| &one.name, planted)
     }
 
-    /// The items that the filter accepts, and the one with a planted fault if it was requested.
-    ///
-    /// # Errors
-    /// If there is none.
+    /// The contenders of a list that the filter accepts.
+    pub fn accepted(&self, lines: &str) -> Vec<Contender> {
+        let mut all = listed(lines);
+        all.retain(|contender| self.filter.accepts(&contender.name));
+        all
+    }
+
+    /// The items that the filter accepts, and the one with a planted fault if it was requested. It
+    /// is an error if there is none.
     pub fn chosen<T>(
         &self,
         mut all: Vec<T>,

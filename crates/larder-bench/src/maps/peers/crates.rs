@@ -1,49 +1,12 @@
-//! Maps of the standard library and of other crates.
-//!
-//! The standard library's hash map uses SipHash, its default. With concurrent-map each thread has a
-//! clone. scc's `insert` keeps an existing value, which makes no difference here.
+//! Maps of other crates. With concurrent-map each thread has a clone. scc's `insert` keeps an
+//! existing value, which makes no difference here.
 
-use super::{Handle, Map, Named};
-use std::collections::BTreeMap;
-#[cfg(feature = "peers")]
-use {super::Shared, concurrent_map::ConcurrentMap, congee::U64Congee, crossbeam_epoch::pin};
-
-macro_rules! maps {
-    ($($map:ty, $name:literal, $ordered:literal;)*) => {$(
-        impl Named for $map {
-            const NAME: &'static str = $name;
-            const ORDERED: bool = $ordered;
-        }
-        impl Handle for $map {
-            fn insert(&mut self, key: u64, value: u64) {
-                <$map>::insert(self, key, value);
-            }
-            fn get(&mut self, key: u64) -> Option<u64> {
-                <$map>::get(self, &key).copied()
-            }
-            fn remove(&mut self, key: u64) -> bool {
-                <$map>::remove(self, &key).is_some()
-            }
-        }
-        impl Map for $map {
-            fn empty() -> Self {
-                Self::new()
-            }
-            fn scan(&mut self, mut each: impl FnMut(u64, u64)) {
-                self.iter().for_each(|(&key, &value)| each(key, value));
-            }
-        }
-    )*};
-}
-
-maps! {
-    hashbrown::HashMap<u64, u64>, "hashbrown", false;
-    BTreeMap<u64, u64>, "BTreeMap", true;
-    std::collections::HashMap<u64, u64>, "std HashMap", false;
-}
+use super::{Handle, Map, Named, Shared};
+use concurrent_map::ConcurrentMap;
+use congee::U64Congee;
+use crossbeam_epoch::pin;
 
 /// Handles to a map, by its insert, get and remove.
-#[cfg(feature = "peers")]
 macro_rules! handle {
     ($handle:ty, |$map:ident, $key:ident, $value:ident| $insert:expr, $get:expr, $remove:expr) => {
         impl Handle for $handle {
@@ -63,7 +26,6 @@ macro_rules! handle {
     };
 }
 
-#[cfg(feature = "peers")]
 macro_rules! shared {
     ($($map:ty, $name:literal, $ordered:literal, $operations:tt;)*) => {$(
         shared!(@handle &$map, $operations);
@@ -84,7 +46,6 @@ macro_rules! shared {
     (@handle $map:ty, ($($operations:tt)*)) => { handle!($map, $($operations)*); };
 }
 
-#[cfg(feature = "peers")]
 shared! {
     dashmap::DashMap<u64, u64>, "dashmap", false, (|map, key, value| (**map).insert(key, value),
         (**map).get(&key).map(|found| *found), (**map).remove(&key).is_some());
@@ -99,20 +60,16 @@ shared! {
 }
 
 /// concurrent-map, a lock-free B+-tree. Each handle is a clone of this one.
-#[cfg(feature = "peers")]
 pub struct Concurrent(std::sync::Mutex<ConcurrentMap<u64, u64>>);
 
-#[cfg(feature = "peers")]
 handle!(ConcurrentMap<u64, u64>, |map, key, value| ConcurrentMap::insert(map, key, value),
     ConcurrentMap::get(map, &key), ConcurrentMap::remove(map, &key).is_some());
 
-#[cfg(feature = "peers")]
 impl Named for Concurrent {
     const NAME: &'static str = "concurrent-map";
     const ORDERED: bool = true;
 }
 
-#[cfg(feature = "peers")]
 impl Shared for Concurrent {
     type Handle<'a> = ConcurrentMap<u64, u64>;
     fn empty() -> Self {
@@ -124,10 +81,8 @@ impl Shared for Concurrent {
 }
 
 /// congee, an adaptive radix tree with optimistic lock coupling. Its values are words of 64 bits.
-#[cfg(feature = "peers")]
 pub struct Art(U64Congee<usize>);
 
-#[cfg(feature = "peers")]
 handle!(
     Art,
     |map, key, value| map
@@ -138,13 +93,11 @@ handle!(
     map.0.remove(key, &pin()).is_some()
 );
 
-#[cfg(feature = "peers")]
 impl Named for Art {
     const NAME: &'static str = "congee (ART)";
     const ORDERED: bool = true;
 }
 
-#[cfg(feature = "peers")]
 impl Map for Art {
     fn empty() -> Self {
         Art(U64Congee::new())

@@ -5,10 +5,12 @@
 //! and [`each_shared!`] are the lists of this build.
 
 pub mod bytes;
+#[cfg(feature = "peers")]
 pub mod crates;
 pub mod index;
 #[cfg(feature = "judy")]
 pub mod judy;
+mod std_maps;
 
 pub use bytes::Store;
 
