@@ -122,7 +122,7 @@ impl Run {
             let begin = self.clock.seconds();
             let name = format!("{}, {part}, run {}", self.result.study, turn + 1);
             self.progress.part(&name, items.len());
-            // Each turn begins with another item: the first one may be colder than the others.
+            // Each turn begins with another item, since the first one may be colder.
             let (before, after) = items.split_at(turn % items.len().max(1));
             for (name, item) in after.iter().chain(before) {
                 if self.is_over(&format!("{part}, from {name} on"), share, 0.0) {
@@ -137,8 +137,8 @@ impl Run {
         self.save()
     }
 
-    /// Measures contenders with numbers of threads, in turns. The figure that `measure` returns goes
-    /// to the plot.
+    /// Measures contenders with numbers of threads, in turns. `measure` returns a figure of the
+    /// plot.
     pub fn by_threads(
         &mut self,
         plot: &str,
