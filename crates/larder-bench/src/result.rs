@@ -162,6 +162,29 @@ impl fmt::Display for X {
     }
 }
 
+impl Point {
+    /// A point from its figure: the median, the least and the most.
+    pub fn new(
+        (plot, series, x): (&str, &str, X),
+        [y, low, high]: [f64; 3],
+        runs: usize,
+        (unit, better): (&str, Better),
+    ) -> Point {
+        let [plot, series, unit] = [plot, series, unit].map(String::from);
+        Point {
+            plot,
+            series,
+            x,
+            y,
+            low,
+            high,
+            unit,
+            runs,
+            better,
+        }
+    }
+}
+
 impl Plot {
     /// Parses a line `id | title | x label, scale | y label, scale | unit, better | note`. Studies
     /// declare their plots in such lines.

@@ -188,7 +188,18 @@ pub struct Load<'a, E> {
     pub entry: E,
 }
 
-impl<E: Entry> Load<'_, E> {
+impl<'a, E: Entry> Load<'a, E> {
+    /// A load from its name, percentages of operations (see [`Mix::new`]), range and entries.
+    pub fn new(name: &'a str, percent: [f64; 3], range: u64, entry: E) -> Load<'a, E> {
+        let mix = Mix::new(percent);
+        Load {
+            name,
+            mix,
+            range,
+            entry,
+        }
+    }
+
     /// Executes operations while `more` returns true for their number. Returns their number.
     /// `other` executes the other operation of the mix with a key.
     ///

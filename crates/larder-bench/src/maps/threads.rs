@@ -10,7 +10,7 @@ use crate::table::{verdict, Report};
 use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::time::workers::work;
-use crate::workload::{random_key, until, value_of, Entry, Load, Mix, Random};
+use crate::workload::{random_key, until, value_of, Entry, Load, Random};
 use std::time::Duration;
 
 /// What is measured.
@@ -48,13 +48,7 @@ fn measure<S: Shared>(
     (mix, percent): (&str, [f64; 3]),
     options: &ThreadsOptions,
 ) -> Outcome {
-    let (mix_of, range) = (Mix::new(percent), 2 * options.entries);
-    let load = Load {
-        name: S::NAME,
-        mix: mix_of,
-        range,
-        entry,
-    };
+    let load = Load::new(S::NAME, percent, 2 * options.entries, entry);
     for &threads in &options.threads {
         let map = S::empty();
         let mut handle = map.handle();

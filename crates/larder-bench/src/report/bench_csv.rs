@@ -10,7 +10,7 @@
 
 use crate::report::lines::lines;
 use crate::report::number::short;
-use crate::result::{Better, Origin, Plot, Point, Published, Study};
+use crate::result::{Better, Origin, Plot, Point, Published, Scale, Study};
 use std::collections::BTreeMap;
 
 /// The columns that are used here. Lines that sum up only have a ratio and a target.
@@ -31,6 +31,8 @@ struct Line {
 }
 
 const GLANCE: &str = "glance | In short: Larder's time or memory beside that of ets | work, names | times that of ets, log | times, less | Left of 1, Larder is quicker or smaller than ets. Geometric means of the operations of a kind; the targets are the project's own.";
+
+const NOTE: &str = "Larder's spread is that of the paired ratios, around the median of ets.";
 
 /// Parses the file.
 ///
@@ -75,20 +77,9 @@ pub fn parse(text: &str) -> Result<Study, String> {
     Ok(study)
 }
 
+/// A point of times, bytes or ratios.
 fn point(plot: &str, series: &str, x: &str, figure: [f64; 3], unit: &str, runs: usize) -> Point {
-    let [plot, series, unit] = [plot, series, unit].map(String::from);
-    let ([y, low, high], x, better) = (figure, x.into(), Better::Less);
-    Point {
-        plot,
-        series,
-        x,
-        y,
-        low,
-        high,
-        unit,
-        runs,
-        better,
-    }
+    Point::new((plot, series, x.into()), figure, runs, (unit, Better::Less))
 }
 
 fn add_operation(study: &mut Study, line: &Line) -> Result<(), String> {
@@ -106,11 +97,17 @@ fn add_operation(study: &mut Study, line: &Line) -> Result<(), String> {
             "bytes" => ("Memory of a row", "resident bytes a row"),
             other => (other, other),
         };
-        let note = "Larder's spread is that of the paired ratios, around the median of ets.";
-        let title = format!("{title}, {} rows", short(rows));
-        let plot =
-            format!("{id} | {title} | operation, names | {y_label}, log | {unit}, less | {note}");
-        study.plots.push(Plot::parse(&plot));
+        study.plots.push(Plot {
+            id: id.clone(),
+            title: format!("{title}, {} rows", short(rows)),
+            x_label: "operation".into(),
+            y_label: y_label.into(),
+            x_scale: Scale::Names,
+            y_scale: Scale::Log,
+            note: NOTE.into(),
+            unit: unit.into(),
+            better: Better::Less,
+        });
     }
     let x = format!("{}: {}", line.kind, line.operation);
     let runs = line.runs.unwrap_or(0);

@@ -39,32 +39,11 @@ struct SharedState {
     positions: Vec<AtomicU64>,
 }
 
-/// A phase, and the operation that its workers repeat. The operation returns whether the worker
-/// goes on at once.
-type PhasePlan = (&'static str, fn(&SharedState, usize, &mut Random) -> bool);
-
-const PHASES: [PhasePlan; 4] = [
-    (
-        "all threads write keys everywhere",
-        |shared, worker, random| shared.write(worker, random.below(shared.keys)),
-    ),
-    (
-        "all threads write in one sixteenth of the keys",
-        |shared, worker, random| {
-            shared.write(worker, shared.keys / 4 + random.below(shared.keys / 16))
-        },
-    ),
-    (
-        "all threads scan a quarter of the keys at a time, and write now and then",
-        |shared, worker, random| match random.below(2) {
-            0 => shared.write(worker, random.below(shared.keys)),
-            _ => shared.scan(worker, random.below(shared.keys)),
-        },
-    ),
-    (
-        "one thread writes keys everywhere, the others rest",
-        |shared, worker, random| worker == 0 && shared.write(worker, random.below(shared.keys)),
-    ),
+const PHASES: [&str; 4] = [
+    "all threads write keys everywhere",
+    "all threads write in one sixteenth of the keys",
+    "all threads scan a quarter of the keys at a time, and write now and then",
+    "one thread writes keys everywhere, the others rest",
 ];
 
 impl SharedState {
@@ -74,15 +53,14 @@ impl SharedState {
     }
 
     /// Overwrites a key with the same value.
-    fn write(&self, worker: usize, key: u64) -> bool {
+    fn write(&self, worker: usize, key: u64) {
         // Ordering: Relaxed, here and below. Only the animation reads the positions.
         self.positions[worker].store(key + 1, Relaxed);
         self.put(key);
-        true
     }
 
     /// Scans a quarter of the keys, in batches of at most 256 keys, as tables do.
-    fn scan(&self, worker: usize, mut key: u64) -> bool {
+    fn scan(&self, worker: usize, mut key: u64) {
         let (guard, end) = (pin(), key + self.keys / 4);
         loop {
             self.positions[worker].store(key + 1, Relaxed);
@@ -94,23 +72,33 @@ impl SharedState {
             });
             match last {
                 Some(last) if !over && last < end => key = last + 1,
-                _ => return true,
+                _ => return,
             }
         }
     }
 
-    /// Repeats the operation of the current phase until the last phase is over.
+    /// Executes the operations of all phases.
     fn work(&self, worker: usize, seed: u64) {
         NUMBER.set(worker);
         let mut random = Random::new(seed ^ (worker as u64) << 40);
-        // Ordering: Relaxed. The phase only selects the next operation.
-        while let Some((_, operation)) = PHASES.get(self.phase.load(Relaxed)) {
-            if !operation(self, worker, &mut random) {
-                self.positions[worker].store(0, Relaxed);
-                thread::sleep(Duration::from_millis(1));
+        loop {
+            let key = random.below(self.keys);
+            // Ordering: Relaxed. The phase only selects the next operation.
+            match self.phase.load(Relaxed) {
+                0 => self.write(worker, key),
+                1 => self.write(worker, self.keys / 4 + key / 16),
+                2 if random.below(2) == 0 => self.write(worker, key),
+                2 => self.scan(worker, key),
+                3 if worker == 0 => self.write(worker, key),
+                phase => {
+                    self.positions[worker].store(0, Relaxed);
+                    if phase == PHASES.len() {
+                        return;
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
             }
         }
-        self.positions[worker].store(0, Relaxed);
     }
 
     /// All bases now. They change meanwhile, so a sample is approximate in time.
@@ -208,10 +196,10 @@ fn perform(run: &Run) -> Recording {
         for worker in 0..threads {
             scope.spawn(move || shared.work(worker, seed));
         }
-        for (number, (text, _)) in PHASES.iter().enumerate() {
+        for (number, text) in PHASES.into_iter().enumerate() {
             run.progress.at(text);
             shared.phase.store(number, Relaxed);
-            let (at, text) = (now(), (*text).into());
+            let (at, text) = (now(), text.into());
             phases.push(Phase { at, text });
             for _ in 0..30 {
                 thread::sleep(each / 30);

@@ -157,12 +157,6 @@ impl Handle for Box<dyn Store> {
     }
 }
 
-/// The numbers of entries to grow to, the largest first, and the entries of a part.
-struct Goal {
-    entries: &'static [u64],
-    part: u64,
-}
-
 /// Bytes per entry of a small store.
 fn bytes_per_entry(store: &NamedStore) -> f64 {
     const SMALL: u64 = 20_000;
@@ -180,7 +174,7 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     const MOST: &[u64] = &[1_000_000_000, 100_000_000, 10_000_000];
     let entries: &[u64] = run.extent.pick(&[20_000], &[1_000_000], MOST);
     let part = run.extent.pick(2_000, 50_000, 1_000_000);
-    let goal = Goal { entries, part };
+    let goal = (entries, part);
     run.setting("growth entries", entries[0]);
     if entries[0] < 100_000_000 {
         run.skip("growth to 100,000,000 and a billion entries: asked for by --full alone".into());
@@ -193,11 +187,11 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     run.progress.part("big-memory, growth", left);
     for store in stores {
         let who = (&*store.name, bytes_per_entry(store));
-        grow(run, &goal, who, &mut left, &store.make, |made| made.bytes())?;
+        grow(run, goal, who, &mut left, &store.make, |made| made.bytes())?;
     }
     // Maps that double are at their worst just afterwards.
     each_map!(run.filter, M => if peers.contains(&M::NAME) {
-        grow(run, &goal, (M::NAME, 45.0), &mut left, |_| M::empty(), M::own_bytes)?;
+        grow(run, goal, (M::NAME, 45.0), &mut left, |_| M::empty(), M::own_bytes)?;
     });
     run.check(
         "after growth: every thousandth key has its value, a key that was never put has none",
@@ -205,11 +199,11 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     Ok(())
 }
 
-/// Lets a structure grow as far as memory and time allow. Each of the `left` structures has an
-/// equal share of the time.
+/// Lets a structure grow in parts to the first of the numbers of entries that there is memory for,
+/// as far as time allows. Each of the `left` structures has an equal share of the time.
 fn grow<H: Handle>(
     run: &mut Run,
-    &Goal { entries, part }: &Goal,
+    (entries, part): (&[u64], u64),
     (name, bytes_per_entry): (&str, f64),
     left: &mut usize,
     make: impl FnOnce(usize) -> H,

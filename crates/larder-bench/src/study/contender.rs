@@ -23,8 +23,7 @@ enum Maker {
 }
 
 impl Contender {
-    /// Parses `name | type structure option=value ...`. The option `counters=many` stands for
-    /// decentralized counters.
+    /// Parses `name | type structure option=value ...` (see [`TableSpec::parse`]).
     ///
     /// # Panics
     /// If the line has another form. It is part of the source of a study.

@@ -10,7 +10,7 @@ use super::Plan;
 use crate::maps::peers::NextKey;
 use crate::result::{ensure, Failure, Outcome, X};
 use crate::time::workers::work;
-use crate::workload::{Load, Mix, Random};
+use crate::workload::{Load, Random};
 use larder::api::{Larder, Table};
 use larder::host;
 use larder_term::Atom;
@@ -175,13 +175,7 @@ fn load(name: &str, range: u64, lookups: Option<u64>) -> RowLoad<'_> {
         let changes = (100 - lookups) as f64 / 2.0;
         [changes, changes, lookups as f64]
     });
-    let (mix, entry) = (Mix::new(percent), row as fn(_) -> _);
-    Load {
-        name,
-        mix,
-        range,
-        entry,
-    }
+    Load::new(name, percent, range, row)
 }
 
 /// A table with a number of threads. The seed decides the operations.

@@ -11,7 +11,7 @@ use crate::maps::peers::{Handle, NextKey};
 use crate::result::{ensure, Failure, Outcome};
 use crate::table::grouped;
 use crate::time::workers::work;
-use crate::workload::{shuffled, until, Load, Mix, Random};
+use crate::workload::{shuffled, until, Load, Random};
 use std::time::Duration;
 
 /// The study.
@@ -193,13 +193,8 @@ fn rate(
 ) -> Outcome<f64> {
     // A lookup of a row {K} returns the key.
     let entry = |number| (number + 1, number + 1);
-    let (name, mix, range) = (&*contender.name, Mix::new(*percent), order.len() as u64);
-    let load = Load {
-        name,
-        mix,
-        range,
-        entry,
-    };
+    let (name, range) = (&*contender.name, order.len() as u64);
+    let load = Load::new(name, *percent, range, entry);
     let half = order.len() / 2;
     let table = contender.make(1, half)?;
     let mut handle = table.handle();
@@ -215,7 +210,7 @@ fn rate(
         })
     })?;
     // Lookups alone leave exactly the first half.
-    let kept = (!mix.changes()).then_some(half);
+    let kept = (!load.mix.changes()).then_some(half);
     let found = verify(&*table, &load, kept)?;
     let scanned = handle.table().count_all() as usize;
     ensure!(

@@ -338,18 +338,9 @@ impl Run {
     /// The results so far. Plots without figures are left out.
     pub fn study(&self) -> Study {
         let point = |((id, series, x), runs): &(Place, Vec<f64>)| {
-            let (Plot { unit, better, .. }, [low, high]) = (self.plot(id), ends(runs));
-            Point {
-                plot: id.clone(),
-                series: series.clone(),
-                x: x.clone(),
-                y: median(runs),
-                low,
-                high,
-                unit: unit.clone(),
-                runs: runs.len(),
-                better: *better,
-            }
+            let (plot, [low, high]) = (self.plot(id), ends(runs));
+            let (place, figure) = ((&**id, &**series, x.clone()), [median(runs), low, high]);
+            Point::new(place, figure, runs.len(), (&plot.unit, plot.better))
         };
         let mut study = self.result.clone();
         study.points = self.figures.0.iter().map(point).collect();

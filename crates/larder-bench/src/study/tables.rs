@@ -87,26 +87,23 @@ pub struct TableSpec {
 }
 
 impl TableSpec {
-    /// A table without options.
-    pub fn new(kind: TableKind, structure: &str) -> TableSpec {
-        TableSpec {
-            kind,
-            structure: structure.to_owned(),
-            options: Vec::new(),
-            decentralized_counters: false,
-            forgets: false,
-        }
-    }
-
-    /// Parses `type structure option=value ...`.
+    /// Parses `type structure option=value ...`. The option `counters=many` stands for
+    /// decentralized counters.
     pub fn parse(text: &str) -> Option<TableSpec> {
         let mut words = text.split(' ');
         let kind = match words.next()? {
             "set" => TableKind::Set,
             "ordered_set" => TableKind::OrderedSet,
+            "bag" => TableKind::Bag,
             _ => return None,
         };
-        let mut spec = TableSpec::new(kind, words.next()?);
+        let mut spec = TableSpec {
+            kind,
+            structure: words.next()?.to_owned(),
+            options: Vec::new(),
+            decentralized_counters: false,
+            forgets: false,
+        };
         for option in words {
             let (name, value) = option.split_once('=')?;
             if name == "counters" {
@@ -350,10 +347,18 @@ impl<const FORGETS: bool> TableHandle for EngineHandle<'_, FORGETS> {
 mod tests {
     use super::*;
 
+    fn table(text: &str, arity: usize) -> EngineTable {
+        let spec = TableSpec::parse(text).expect("a table");
+        EngineTable::new(&spec, arity).unwrap()
+    }
+
     #[test]
     fn a_handle_does_what_a_table_does() {
-        for kind in [TableKind::Set, TableKind::OrderedSet] {
-            let table = EngineTable::new(&TableSpec::new(kind, "default"), 2).unwrap();
+        for (text, next) in [
+            ("set default", NextKey::Missing),
+            ("ordered_set default", NextKey::Key(9)),
+        ] {
+            let table = table(text, 2);
             let mut handle = table.handle_of::<false>(&table.table);
             assert_eq!(handle.first(), NextKey::End);
             (1..=100).for_each(|k| handle.insert(k, k * k));
@@ -364,19 +369,13 @@ mod tests {
             assert_eq!((table.len(), handle.count_all()), (Some(99), 99));
             assert_eq!(handle.count_between(5, 10), 4);
             assert!(traverse(&mut handle, 100).is_err());
-            let ordered = kind == TableKind::OrderedSet;
-            let next = if ordered {
-                NextKey::Key(9)
-            } else {
-                NextKey::Missing
-            };
             assert_eq!(handle.next(8), next);
         }
     }
 
     #[test]
     fn rows_may_be_keys_alone() {
-        let table = EngineTable::new(&TableSpec::new(TableKind::Set, "default"), 1).unwrap();
+        let table = table("set default", 1);
         let mut handle = table.handle_of::<false>(&table.table);
         handle.insert(3, 0);
         assert_eq!((handle.get(3), handle.count_between(2, 3)), (Some(3), 1));

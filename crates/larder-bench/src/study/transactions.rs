@@ -14,7 +14,6 @@ use crate::time::timed_each;
 use crate::time::workers::work;
 use crate::workload::{shuffled, Random};
 use larder::api::Snapshot;
-use larder::TableKind;
 use larder_index::Direction;
 use larder_term::object::ObjectView;
 use larder_term::{term, Term};
@@ -45,11 +44,7 @@ const READS: &str = "
 ";
 
 /// The types of tables.
-const KINDS: [(&str, TableKind); 3] = [
-    ("set", TableKind::Set),
-    ("ordered_set", TableKind::OrderedSet),
-    ("bag", TableKind::Bag),
-];
+const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];
 
 /// Keys that were changed since a snapshot was taken.
 const CHANGED: [usize; 3] = [0, 1_000, 100_000];
@@ -65,35 +60,26 @@ fn run(run: &mut Run) -> Outcome {
     let rows_text = grouped(rows);
     run.plots(PLOTS, &[("rows", &rows_text)]);
     for what in ["lookup", "scan", "fold"] {
-        for (kind, _) in KINDS {
-            run.plots(
-                READS,
-                &[("what", what), ("type", kind), ("rows", &rows_text)],
-            );
+        for kind in KINDS {
+            let values = [("what", what), ("type", kind), ("rows", &*rows_text)];
+            run.plots(READS, &values);
         }
     }
-    let kinds = KINDS
-        .into_iter()
-        .filter(|(name, _)| run.filter.accepts(name));
-    let kinds: Vec<_> = kinds.map(|kind| (kind.0.to_owned(), kind)).collect();
+    let kinds = KINDS.into_iter().filter(|kind| run.filter.accepts(kind));
+    let kinds: Vec<_> = kinds.map(|kind| (kind.to_owned(), kind)).collect();
     if kinds.is_empty() {
         let what = "no type of table is called so (--only)";
         return Err(Failure::Impossible(what.into()));
     }
-    run.in_turns(
-        "snapshots",
-        (runs, 1.0),
-        &kinds,
-        |run, seed, (name, kind)| {
-            if run.fits(&format!("{name} of {rows_text} rows"), rows as f64 * 150.0) {
-                let table = FilledTable::new(*kind, rows, seed);
-                writes(run, name, &table)?;
-                reads(run, name, &table)?;
-                taking(run, name, &table)?;
-            }
-            Ok(())
-        },
-    )?;
+    run.in_turns("snapshots", (runs, 1.0), &kinds, |run, seed, kind| {
+        if run.fits(&format!("{kind} of {rows_text} rows"), rows as f64 * 150.0) {
+            let table = FilledTable::new(kind, rows, seed);
+            writes(run, kind, &table)?;
+            reads(run, kind, &table)?;
+            taking(run, kind, &table)?;
+        }
+        Ok(())
+    })?;
     run.check("each lookup and each scan of a snapshot gave the values of before the writes");
     run.check("each lookup and each scan of the table gave the values of after the writes");
     Ok(())
@@ -147,8 +133,9 @@ struct FilledTable {
 }
 
 impl FilledTable {
-    fn new(kind: TableKind, rows: usize, seed: u64) -> FilledTable {
-        let table = granted(EngineTable::new(&TableSpec::new(kind, "default"), 2));
+    fn new(kind: &str, rows: usize, seed: u64) -> FilledTable {
+        let spec = TableSpec::parse(&format!("{kind} default")).expect("a table");
+        let table = granted(EngineTable::new(&spec, 2));
         let order = shuffled(rows, seed);
         let filled = FilledTable { table, rows, order };
         filled.write(&filled.order, 0);

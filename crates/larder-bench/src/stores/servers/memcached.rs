@@ -10,9 +10,7 @@ use crate::stores::peer::{Peer, PeerError, PeerResult};
 use std::io::Write;
 
 /// A server with as much memory as it asks for, up to 8 GiB: it must not throw entries away.
-pub struct Memcached {
-    server: Server,
-}
+pub struct Memcached(Server);
 
 /// Keys of one `get`.
 const AT_ONCE: usize = 64;
@@ -20,13 +18,12 @@ const AT_ONCE: usize = 64;
 impl Memcached {
     pub fn start() -> PeerResult<Self> {
         let options = "-U 0 -l 127.0.0.1 -m 8192 -t 1 -u nobody -p";
-        let server = Server::start("memcached", "memcached", options)?;
-        Ok(Memcached { server })
+        Ok(Memcached(Server::start("memcached", "memcached", options)?))
     }
 
     fn store(&mut self, command: &str, kind: char, key: u64, bytes: &[u8]) {
         // Writing to a vector doesn't fail.
-        let (request, len) = (&mut self.server.request, bytes.len());
+        let (request, len) = (&mut self.0.request, bytes.len());
         let _ = write!(request, "{command} {kind}{key:016x} 0 0 {len}\r\n");
         request.extend_from_slice(bytes);
         request.extend_from_slice(b"\r\n");
@@ -34,7 +31,7 @@ impl Memcached {
 
     /// Whether the store was done.
     fn stored(&mut self) -> PeerResult<bool> {
-        match self.server.reply()? {
+        match self.0.reply()? {
             b"STORED" => Ok(true),
             b"NOT_STORED" => Ok(false),
             other => Err(unexpected("memcached", other)),
@@ -43,7 +40,7 @@ impl Memcached {
 
     /// Appends the next value of a `get` to `out`. Returns its key, or `None` at the end.
     fn value(&mut self, out: &mut Vec<u8>) -> PeerResult<Option<u64>> {
-        let line = self.server.reply()?;
+        let line = self.0.reply()?;
         if line == b"END" {
             return Ok(None);
         }
@@ -57,7 +54,7 @@ impl Memcached {
         };
         let parsed = parse();
         let (key, length) = parsed.ok_or_else(|| unexpected("memcached", text.as_bytes()))?;
-        self.server.bytes(length, out)?;
+        self.0.bytes(length, out)?;
         Ok(Some(key))
     }
 }
@@ -67,7 +64,7 @@ impl Peer for Memcached {
         for (key, value) in keys.iter().zip(values) {
             self.store("set", 'n', *key, &value.to_le_bytes());
         }
-        self.server.send()?;
+        self.0.send()?;
         for _ in keys {
             if !self.stored()? {
                 return Err(PeerError::Wrong("memcached did not store".into()));
@@ -79,13 +76,13 @@ impl Peer for Memcached {
     fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
         // Each command has many keys.
         for part in keys.chunks(AT_ONCE) {
-            self.server.request.extend_from_slice(b"get");
+            self.0.request.extend_from_slice(b"get");
             for key in part {
-                let _ = write!(self.server.request, " n{key:016x}");
+                let _ = write!(self.0.request, " n{key:016x}");
             }
-            self.server.request.extend_from_slice(b"\r\n");
+            self.0.request.extend_from_slice(b"\r\n");
         }
-        self.server.send()?;
+        self.0.send()?;
         let (mut found, mut bytes) = (0, Vec::new());
         for (part, places) in keys.chunks(AT_ONCE).zip(values.chunks_mut(AT_ONCE)) {
             // Values come in the order of the keys. Missing ones are left out.
@@ -96,7 +93,7 @@ impl Peer for Memcached {
                 at += skipped.ok_or_else(|| {
                     PeerError::Wrong("memcached gives a key that nobody asked for".into())
                 })?;
-                places[at] = self.server.number(&bytes)?;
+                places[at] = self.0.number(&bytes)?;
                 (at, found) = (at + 1, found + 1);
                 bytes.clear();
             }
@@ -109,7 +106,7 @@ impl Peer for Memcached {
         for key in keys {
             self.store("append", 'b', *key, piece);
         }
-        self.server.send()?;
+        self.0.send()?;
         let mut left = Vec::new();
         for key in keys {
             if !self.stored()? {
@@ -119,10 +116,10 @@ impl Peer for Memcached {
         // A missing key may be among them twice, so each waits for the one before.
         for key in left {
             self.store("add", 'b', key, piece);
-            self.server.send()?;
+            self.0.send()?;
             if !self.stored()? {
                 self.store("append", 'b', key, piece);
-                self.server.send()?;
+                self.0.send()?;
                 if !self.stored()? {
                     return Err(PeerError::Wrong("memcached did not append".into()));
                 }
@@ -132,8 +129,8 @@ impl Peer for Memcached {
     }
 
     fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
-        let _ = write!(self.server.request, "get b{key:016x}\r\n");
-        self.server.send()?;
+        let _ = write!(self.0.request, "get b{key:016x}\r\n");
+        self.0.send()?;
         let found = self.value(out)?.is_some();
         if found {
             self.value(&mut Vec::new())?;
@@ -142,6 +139,6 @@ impl Peer for Memcached {
     }
 
     fn process(&self) -> u32 {
-        self.server.process.0.id()
+        self.0.process.0.id()
     }
 }

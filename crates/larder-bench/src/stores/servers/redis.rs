@@ -10,35 +10,32 @@ use crate::stores::peer::{Peer, PeerResult};
 use std::io::Write;
 
 /// A server that keeps nothing on disk.
-pub struct Redis {
-    server: Server,
-}
+pub struct Redis(Server);
 
 impl Redis {
     pub fn start() -> PeerResult<Self> {
         // The value of `--save` is empty.
         let options = "--bind 127.0.0.1 --appendonly no --save  --port";
-        let server = Server::start("Redis", "redis-server", options)?;
-        Ok(Redis { server })
+        Ok(Redis(Server::start("Redis", "redis-server", options)?))
     }
 
     fn command(&mut self, parts: &[&[u8]]) {
         // Writing to a vector doesn't fail.
-        let _ = write!(self.server.request, "*{}\r\n", parts.len());
+        let _ = write!(self.0.request, "*{}\r\n", parts.len());
         for part in parts {
-            let _ = write!(self.server.request, "${}\r\n", part.len());
-            self.server.request.extend_from_slice(part);
-            self.server.request.extend_from_slice(b"\r\n");
+            let _ = write!(self.0.request, "${}\r\n", part.len());
+            self.0.request.extend_from_slice(part);
+            self.0.request.extend_from_slice(b"\r\n");
         }
     }
 
     /// Appends the value of the reply to `out`. Returns false if there is none.
     fn value(&mut self, out: &mut Vec<u8>) -> PeerResult<bool> {
-        let line = self.server.reply()?;
+        let line = self.0.reply()?;
         let text = line.strip_prefix(b"$").map(String::from_utf8_lossy);
         match text.and_then(|text| text.parse::<i64>().ok()) {
             Some(-1) => Ok(false),
-            Some(length @ 0..) => self.server.bytes(length as usize, out).map(|()| true),
+            Some(length @ 0..) => self.0.bytes(length as usize, out).map(|()| true),
             _ => Err(unexpected("Redis", line)),
         }
     }
@@ -49,9 +46,9 @@ impl Peer for Redis {
         for (key, value) in keys.iter().zip(values) {
             self.command(&[b"SET", &key.to_be_bytes(), &value.to_le_bytes()]);
         }
-        self.server.send()?;
+        self.0.send()?;
         for _ in keys {
-            match self.server.reply()? {
+            match self.0.reply()? {
                 b"+OK" => {}
                 other => return Err(unexpected("Redis", other)),
             }
@@ -63,12 +60,12 @@ impl Peer for Redis {
         for key in keys {
             self.command(&[b"GET", &key.to_be_bytes()]);
         }
-        self.server.send()?;
+        self.0.send()?;
         let (mut found, mut value) = (0, Vec::new());
         for place in values.iter_mut().take(keys.len()) {
             value.clear();
             if self.value(&mut value)? {
-                *place = self.server.number(&value)?;
+                *place = self.0.number(&value)?;
                 found += 1;
             }
         }
@@ -79,10 +76,10 @@ impl Peer for Redis {
         for key in keys {
             self.command(&[b"APPEND", &bytes_key(*key), piece]);
         }
-        self.server.send()?;
+        self.0.send()?;
         for _ in keys {
             // The reply to APPEND is the new length.
-            let line = self.server.reply()?;
+            let line = self.0.reply()?;
             if !line.starts_with(b":") {
                 return Err(unexpected("Redis", line));
             }
@@ -92,12 +89,12 @@ impl Peer for Redis {
 
     fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
         self.command(&[b"GET", &bytes_key(key)]);
-        self.server.send()?;
+        self.0.send()?;
         self.value(out)
     }
 
     fn process(&self) -> u32 {
-        self.server.process.0.id()
+        self.0.process.0.id()
     }
 }
 
