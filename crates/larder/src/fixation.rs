@@ -125,8 +125,13 @@ impl Fixation {
         true
     }
 
-    /// Ends all fixations of a dropped table. Returns the owners that had fixed it.
+    /// Ends all fixations of a dropped table, which nobody can fix any more. Returns the owners that
+    /// had fixed it.
     pub(crate) fn end(&self) -> Vec<OwnerId> {
+        // Nobody has fixed it (invariant 1).
+        if !self.is_fixed() {
+            return Vec::new();
+        }
         // Ordering: SeqCst, as in `fix`.
         self.flag.store(false, Ordering::SeqCst);
         let state = self.state.lock().take();

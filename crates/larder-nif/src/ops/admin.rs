@@ -70,9 +70,10 @@ pub fn all(call: &Call<'_>) -> Reply {
 
 /// delete(Table) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.drop_called(who(call), called(call)))?;
-    Ok(atoms::TRUE.word())
+    tables::with(call, call.args[0], |table| {
+        reply_or_raise(call, table, table.drop_called(who(call), called(call)))?;
+        Ok(atoms::TRUE.word())
+    })
 }
 
 /// The name in the call's first argument, if it is a name. If the table has been renamed meanwhile,
@@ -85,22 +86,23 @@ fn called(call: &Call<'_>) -> Option<Atom> {
 /// rename(Table, Name) -> Name.
 pub fn rename(call: &Call<'_>) -> Reply {
     let (id, to) = (call.args[0], call.args[1]);
-    let table = tables::get(call, id)?;
-    reply_or_raise(call, &table, table.check_write(who(call)))?;
-    if !layout::is_atom(to) {
-        return Err(BADARG);
-    }
-    let name = atoms::from_word(call.env, to);
-    // The name may still belong to a table whose owner has just died. Then it is about to be free,
-    // so try again.
-    match table.rename(who(call), called(call), name) {
-        Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => {
-            return Err(Raise::Again)
+    tables::with(call, id, |table| {
+        reply_or_raise(call, table, table.check_write(who(call)))?;
+        if !layout::is_atom(to) {
+            return Err(BADARG);
         }
-        Err(Error::AlreadyExists) => return Err(BADARG),
-        other => reply_or_raise(call, &table, other)?,
-    }
-    Ok(if table.is_named() { to } else { id })
+        let name = atoms::from_word(call.env, to);
+        // The name may still belong to a table whose owner has just died. Then it is about to be
+        // free, so try again.
+        match table.rename(who(call), called(call), name) {
+            Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => {
+                return Err(Raise::Again)
+            }
+            Err(Error::AlreadyExists) => return Err(BADARG),
+            other => reply_or_raise(call, table, other)?,
+        }
+        Ok(if table.is_named() { to } else { id })
+    })
 }
 
 /// give_away(Table, Pid, Data) -> true.

@@ -13,7 +13,7 @@
 
 use super::owners::Owners;
 use super::registry::Registry;
-use super::{Admin, Table, DEAD};
+use super::{Admin, Table, DEAD, LATCHED};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::options::Access;
@@ -36,7 +36,7 @@ impl Catalog {
     pub(crate) fn unlink(&self, table: &Arc<Table>, mut admin: MutexGuard<'_, Admin>) {
         // (1)
         let guard = larder_index::pin();
-        table.state.set_tag(DEAD, &guard);
+        let before = table.state.set_tag(DEAD, &guard);
         // (2) `gone` stops a thread that waits for the lock in order to list the table elsewhere.
         admin.gone = true;
         admin.heir = None;
@@ -54,9 +54,12 @@ impl Catalog {
         for fixer in table.fixation.end() {
             self.owners.remove_fixed(fixer, table.id());
         }
-        // (3) Drop a batch that is under way. A thread that helps with it finds the table dead.
+        // (3) Drop a batch that is under way. A thread that helps with it finds the table dead. A
+        // batch has set the bit before it began, and none can set it now.
         free_store(table, &guard);
-        table.latch.end();
+        if before & LATCHED != 0 {
+            table.latch.end();
+        }
         if let Some(feed) = table.feed.get() {
             feed.end();
         }
@@ -146,13 +149,12 @@ impl Table {
     ) -> Result<(), Error> {
         self.check_write(who)?;
         self.check_whole()?;
-        let catalog = self.catalog()?;
         let admin = self.admin.lock();
         // A caller that has found the table by its name must not rename one that has another name
         // by now.
         self.check_called(&admin, called)?;
         if self.is_named() {
-            let guard = larder_index::pin();
+            let (catalog, guard) = (self.catalog()?, larder_index::pin());
             // The new name first, so that the table is found under one of the two at any time; and
             // if it is in use, nothing has changed.
             if !catalog.registry.take_name(to, self, &guard) {

@@ -4,14 +4,15 @@
 //! process), or lets the engine choose one. The record of an owner has its tables and the tables
 //! that it has fixed. So the cost of its end depends on these, and not on the number of all tables.
 //!
-//! Locks are taken in this order: a table's `admin`, `passing`, then one owner's record. No thread
-//! holds two records at once. The lock of a shard of records comes last: it is held while its map
-//! is searched or changed, and no other lock is taken meanwhile.
+//! The records are in shards, each under a lock. An owner lives as long as its shard has its record.
+//!
+//! Locks are taken in this order: a table's `admin`, `passing`, then one shard. No thread holds two
+//! shards at once. No reference to a table is dropped under the lock of a shard.
 
 use super::Table;
 use crate::ids::{ByNumber, OwnerId, TableId};
 use crossbeam_utils::CachePadded;
-use larder_index::sync::{Mutex, RwLock};
+use larder_index::sync::Mutex;
 use std::array::from_fn;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -21,8 +22,6 @@ use std::sync::Arc;
 /// The record of an owner.
 #[derive(Default)]
 struct Record {
-    /// Whether the owner has ended. Nothing may be added then.
-    ended: bool,
     tables: HashMap<TableId, Arc<Table>, ByNumber>,
     fixed: HashMap<TableId, Arc<Table>, ByNumber>,
 }
@@ -36,7 +35,7 @@ pub(crate) struct Estate {
 }
 
 /// Some of the records, under one lock.
-type OwnerShard = RwLock<HashMap<OwnerId, Arc<Mutex<Record>>, ByNumber>>;
+type OwnerShard = Mutex<HashMap<OwnerId, Record, ByNumber>>;
 
 /// The number of shards: enough that threads with owners of their own rarely use the same one.
 const SHARDS: usize = 32;
@@ -76,14 +75,14 @@ impl Owners {
     pub(crate) fn register_as(&self, id: OwnerId) {
         // A number whose owner has ended may be used again: `end` has removed its record, and this
         // makes another one.
-        if id.raw() != 0 && !self.is_alive(id) {
-            self.shard(id).write().entry(id).or_default();
+        if id.raw() != 0 {
+            self.shard(id).lock().entry(id).or_default();
         }
     }
 
     /// Whether the owner lives.
     pub(crate) fn is_alive(&self, id: OwnerId) -> bool {
-        self.shard(id).read().contains_key(&id)
+        self.shard(id).lock().contains_key(&id)
     }
 
     fn shard(&self, id: OwnerId) -> &OwnerShard {
@@ -92,20 +91,9 @@ impl Owners {
         &self.shards[hash as usize % SHARDS]
     }
 
-    fn record(&self, id: OwnerId) -> Option<Arc<Mutex<Record>>> {
-        self.shard(id).read().get(&id).cloned()
-    }
-
     /// Calls `f` with the record of a living owner.
     fn with<R>(&self, id: OwnerId, f: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        let record = self.record(id)?;
-        let mut record = record.lock();
-        // The owner may have ended between the lookup and the lock. Nothing may be added then,
-        // because its tables were already taken.
-        if record.ended {
-            return None;
-        }
-        Some(f(&mut record))
+        self.shard(id).lock().get_mut(&id).map(f)
     }
 
     /// Records that the owner has the table. Returns `false` if the owner has ended.
@@ -163,10 +151,9 @@ impl Owners {
         // found at least once.
         let mut tables: Vec<_> = passing.values().cloned().collect();
         for shard in self.shards.iter() {
-            let records: Vec<_> = shard.read().values().cloned().collect();
-            for record in records {
-                tables.extend(record.lock().tables.values().cloned());
-            }
+            let records = shard.lock();
+            let owned = records.values().flat_map(|record| record.tables.values());
+            tables.extend(owned.cloned());
         }
         tables
     }
@@ -180,19 +167,11 @@ impl Owners {
     /// Ends the owner and returns its estate; `None` if it didn't live. From here on nothing can be
     /// added to it.
     pub(crate) fn end(&self, id: OwnerId) -> Option<Estate> {
-        let record = self.record(id)?;
-        // Hold both locks until the tables are in `passing`, so that no table is in neither for a
-        // moment.
+        // Hold the lock until the tables are in `passing`, so that `all_tables` doesn't miss them.
         let mut passing = self.passing.lock();
-        let mut record = record.lock();
         // If several threads end the owner, one of them gets the estate.
-        if std::mem::replace(&mut record.ended, true) {
-            return None;
-        }
-        self.shard(id).write().remove(&id);
-        let tables = std::mem::take(&mut record.tables);
+        let Record { tables, fixed } = self.shard(id).lock().remove(&id)?;
         passing.extend(tables.iter().map(|(id, table)| (*id, Arc::clone(table))));
-        let fixed = std::mem::take(&mut record.fixed);
         Some(Estate {
             tables: tables.into_values().collect(),
             fixed: fixed.into_values().collect(),
