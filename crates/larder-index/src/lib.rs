@@ -55,8 +55,8 @@
 //! ```
 //!
 //! Only some modules have unsafe code: `memory` (except `units`), `outside`, `seqlock::words`,
-//! `hash::{bucket, leaf, slot, trie}` and `btree::{inner, leaf, restructure, slot, view}`. It is
-//! denied in all others.
+//! `hash::{bucket, leaf, slot, trie}`, `btree::{inner, leaf, restructure, slot, view}` and
+//! `chains::{arena, heads, node}`. It is denied in all others.
 //!
 //! # Cost
 //!
@@ -74,6 +74,7 @@
 
 mod bag;
 mod btree;
+mod chains;
 mod choice;
 mod config;
 mod contention;
@@ -97,6 +98,7 @@ mod values;
 
 pub use bag::Bag;
 pub use btree::key_order::KeyOrder;
+pub use chains::Chains;
 pub use choice::{Choice, ChoiceRange, ChoiceValue};
 pub use config::LeafConfig;
 #[cfg(not(larder_model))]
@@ -158,13 +160,10 @@ pub fn unique_hashed<R: KeyRule + 'static>(rule: R) -> Box<dyn Unique> {
     Box::new(HashOrder::new(rule, LeafConfig::default()))
 }
 
-/// Like [`unique_hashed`], or in key order if there is no rule, for users who hold locks of other
-/// indexes while they write to this one. They call [`Unique::free_large`] when they hold none.
-pub fn unique_under_locks<R: KeyRule + 'static>(rule: Option<R>) -> Box<dyn Unique> {
-    match rule {
-        Some(rule) => Box::new(HashOrder::new(rule, LeafConfig::default()).under_locks()),
-        None => Box::new(KeyOrder::new(LeafConfig::default()).under_locks()),
-    }
+/// Like [`unique_ordered`], for users who hold locks of other indexes while they write to this one.
+/// They call [`Unique::free_large`] when they hold none.
+pub fn ordered_under_locks() -> Box<dyn Unique> {
+    Box::new(KeyOrder::new(LeafConfig::default()).under_locks())
 }
 
 /// An empty index with any number of values per key, whose keys follow this rule. Its

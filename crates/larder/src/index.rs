@@ -79,9 +79,10 @@ impl Index {
         }
     }
 
-    /// Like `keyed`, for users who hold a lock of another index while they write to this one.
-    pub(crate) fn keyed_under_locks(ordered: bool, seed: &Seed) -> Arc<dyn Unique> {
-        larder_index::unique_under_locks((!ordered).then(|| Terms(seed.clone()))).into()
+    /// An empty index in key order, for users who hold a lock of another index while they write to
+    /// this one.
+    pub(crate) fn ordered_under_locks() -> Arc<dyn Unique> {
+        larder_index::ordered_under_locks().into()
     }
 
     /// An empty index with at most one value per key, in key order, or in the order of hashes with

@@ -77,6 +77,11 @@ impl Shared {
         // 1. the caller has removed it from the only leaf that had it;
         // 2. it did so under the leaf's lock, so no other thread has, or retires it.
         unsafe { handle.retire(guard) };
+        self.note_retired(guard, bytes);
+    }
+
+    /// Steps 2 to 4 for an object of this size that was retired.
+    pub(crate) fn note_retired(&self, guard: &Guard, bytes: usize) {
         self.counters.add_bytes(-(bytes as isize));
         // (2) If the thread is ending, its counter is gone. It will not retire more, so flush now.
         let retired = RETIRED.try_with(|sum| sum.replace(sum.get().saturating_add(bytes)));

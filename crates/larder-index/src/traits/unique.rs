@@ -103,6 +103,12 @@ pub trait Unique: Container {
         was
     }
 
+    /// Stores a value under a key that has none. The caller guarantees that, and that no other
+    /// thread writes the key meanwhile. Equivalent to a `put`, but cheaper.
+    fn put_absent(&self, guard: &Guard, key: Key<'_>, value: &[u8]) {
+        self.put(guard, key, value, &mut |_| true);
+    }
+
     /// Like `get_into` with a buffer for long values. Writes to `hint`, which is `default`, where
     /// the value was found, for a `put_with_hint` under the same key.
     fn get_with_hint<'g>(
@@ -239,7 +245,7 @@ pub trait Unique: Container {
     }
 
     /// Frees memory that writes have retired and kept until the thread holds no lock; see
-    /// [`unique_under_locks`](crate::unique_under_locks).
+    /// [`ordered_under_locks`](crate::ordered_under_locks).
     fn free_large(&self, _guard: &Guard) {}
 
     /// Fills `batch`, which is cleared first, with the next entries from `start` in `direction`.

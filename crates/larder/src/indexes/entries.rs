@@ -90,7 +90,7 @@ impl Entries {
         Ok(Entries {
             extractor: Extractor::of(definition)?,
             definition: definition.clone(),
-            tree: Index::keyed_under_locks(true, seed),
+            tree: Index::ordered_under_locks(),
             state: AtomicU8::new(if ready { READY } else { BUILDING }),
             moves: AtomicU64::new(0),
             changes: Arc::new(EntryChanges::new(seed)),

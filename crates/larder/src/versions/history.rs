@@ -57,7 +57,9 @@ use crate::reclaim::{reaper, Reaped};
 use crate::store::{Layers, Store};
 use crate::table::Table;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
-use larder_index::{with_spare, Change, Guard, Key, Lookup, Unique, SHORT_VALUE};
+use larder_index::{
+    with_spare, Chains, Change, Container, Guard, Key, Lookup, Unique, SHORT_VALUE,
+};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
@@ -98,10 +100,57 @@ pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     })
 }
 
-/// The undo index, and a filter that says for most keys without a record that they have none.
-struct Undo {
-    index: Arc<dyn Unique>,
-    filter: Filter,
+/// The undo index.
+enum Undo {
+    /// In key order, with a filter that says for most keys without a record that they have none.
+    Ordered(Arc<dyn Unique>, Filter),
+    /// In hash order.
+    Hashed(Arc<Chains>),
+}
+
+impl Undo {
+    /// An empty undo index of a store.
+    fn new(store: &Store) -> Self {
+        let entries = store.count.get();
+        match store.index.is_ordered() {
+            true => Undo::Ordered(Index::ordered_under_locks(), Filter::new(entries)),
+            false => Undo::Hashed(Arc::new(Chains::new(entries))),
+        }
+    }
+
+    fn index(&self) -> &dyn Unique {
+        match self {
+            Undo::Ordered(index, _) => &**index,
+            Undo::Hashed(index) => &**index,
+        }
+    }
+
+    /// Whether a key with this hash may have a record. If the answer is `false` under the lock of
+    /// its entry, it has none.
+    #[inline]
+    fn may_have(&self, hash: u64) -> bool {
+        match self {
+            Undo::Ordered(_, filter) => filter.may_have(hash),
+            Undo::Hashed(index) => index.may_have(hash),
+        }
+    }
+
+    /// Whether a key with this hash may have a record. Called under the lock of its entry, before
+    /// one is put.
+    #[inline]
+    fn may_have_before_put(&self, hash: u64) -> bool {
+        match self {
+            Undo::Ordered(_, filter) => filter.set(hash),
+            Undo::Hashed(index) => index.may_have(hash),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Undo::Ordered(index, filter) => index.memory() + filter.memory(),
+            Undo::Hashed(index) => index.memory(),
+        }
+    }
 }
 
 /// What a write has read before it preserves the value that it replaces.
@@ -281,14 +330,14 @@ impl History {
     /// The undo index, if there are any versions.
     #[inline]
     pub(crate) fn undo(&self) -> Option<&dyn Unique> {
-        self.undo.get().map(|undo| &*undo.index)
+        self.undo.get().map(Undo::index)
     }
 
     /// The undo index, if a key may have a version there.
     #[inline]
     pub(crate) fn undo_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
         let undo = self.undo.get()?;
-        undo.filter.may_have(self.hash(key)).then_some(&*undo.index)
+        undo.may_have(self.hash(key)).then_some(undo.index())
     }
 
     /// The hash of a key. Keys of an ordered_set are hashed here.
@@ -303,9 +352,7 @@ impl History {
 
     /// The memory of the undo index.
     pub(crate) fn kept(&self) -> usize {
-        self.undo
-            .get()
-            .map_or(0, |undo| undo.index.memory() + undo.filter.memory())
+        self.undo.get().map_or(0, Undo::memory)
     }
 
     /// The number of live and pending snapshots.
@@ -417,12 +464,9 @@ impl History {
             return 0;
         };
         let hash = self.hash(key);
-        // The filter has no false negatives. So the key has no version, and its record will be
-        // inserted: fetch its place.
-        if !undo.filter.may_have(hash) {
-            if !self.store.index.is_ordered() {
-                undo.index.prefetch(guard, &[key]);
-            }
+        // The key has no version, and its record will be inserted. In hash order its place is in
+        // the cache by now.
+        if !undo.may_have(hash) {
             return 0;
         }
         // Prefetch the key in the store, too, so that the cache misses of both indexes overlap.
@@ -430,7 +474,7 @@ impl History {
             self.store.index.prefetch(guard, &[key]);
         }
         let mut short = [0; SHORT_VALUE];
-        match undo.index.get_into(guard, key, &mut short, None) {
+        match undo.index().get_into(guard, key, &mut short, None) {
             Lookup::Short(len) => undo::newest(&short[..len]),
             // 0 is always a lower bound. A long record is read under the lock.
             Lookup::Absent | Lookup::Long => 0,
@@ -485,10 +529,7 @@ impl History {
     #[cold]
     fn make_undo(&self) -> &Undo {
         // Make it before it is set, so that no other writer waits for its construction.
-        let mut made = Some(Undo {
-            index: Index::keyed_under_locks(self.store.index.is_ordered(), &self.seed),
-            filter: Filter::new(self.store.count.get()),
-        });
+        let mut made = Some(Undo::new(&self.store));
         self.undo.get_or_init(|| {
             made.take()
                 .unwrap_or_else(|| unreachable!("it is taken once"))
@@ -512,17 +553,17 @@ impl History {
         if numbers.version >= newest.min(number) {
             return numbers;
         }
-        let garbage = garbage.get_or_insert_default();
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
-        // (3) The filter says that this is the first version of the key: put a record with it.
-        if !undo.filter.set(self.hash(key)) {
+        // (3) This is surely the first version of the key: put a record with it.
+        if !undo.may_have_before_put(self.hash(key)) {
             with_record(|record| {
                 write(number, record);
-                undo.index.put(guard, key, record, &mut |_| true);
+                undo.index().put_absent(guard, key, record);
             });
             return Self::renumber_if_clock_advanced(undo, guard, key, number);
         }
         // Otherwise make a new record: the new version, and then those that are still needed.
+        let garbage = garbage.get_or_insert_default();
         let mut version = 0;
         let mut add = |record: Option<&[u8]>, scratch: &mut Vec<u8>| {
             let record = record.unwrap_or_default();
@@ -547,7 +588,7 @@ impl History {
             }
             Change::Put
         };
-        if with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add)) {
+        if with_record(|scratch| undo.index().update_with(guard, key, scratch, &mut add)) {
             return Self::renumber_if_clock_advanced(undo, guard, key, number);
         }
         WriteNumbers { number, version }
@@ -568,7 +609,7 @@ impl History {
         if now != number && !planted(Fault::OneLook) {
             version = now;
             with_record(|scratch| {
-                undo.index
+                undo.index()
                     .update_with(guard, key, scratch, &mut |record, scratch| {
                         scratch.extend_from_slice(record.unwrap_or_default());
                         undo::renumber(now, scratch);
@@ -622,9 +663,9 @@ impl Drop for History {
         };
         // Small histories are freed at once. For large ones the reaper does it bit by bit.
         let unique = self.store.index.is_unique();
-        let bytes = undo.index.memory();
+        let bytes = undo.index().memory();
         let free = move || {
-            undo.index
+            undo.index()
                 .free_some(&larder_index::pin(), 64, &mut |record| {
                     for (_, version) in Versions::of(record) {
                         each_value(unique, version, &mut raw::release_value);

@@ -1,0 +1,329 @@
+//! The heads of the chains: arrays that are indexed by the top bits of a hash. There are several
+//! generations of them, each of eight times as many heads as the one before.
+//!
+//! ```text
+//!  generation 0   part │ part │ …                   128 to 32,768 heads
+//!  generation 1   part │ part │ part │ part │ …     eight times as many
+//!  …
+//!  part           head │ head │ …                   128 heads, allocated when one is first needed
+//! ```
+//!
+//! Invariants:
+//! 1. A node is in the chain of its hash in one generation, and stays there. New nodes go to the
+//!    newest generation. So nothing is moved when there are more.
+//! 2. A node is replaced or removed under the lock of its hash. A hash has one lock, of which the
+//!    chains of all generations in which it may be are part.
+
+use super::arena::Arena;
+use super::node::{Link, NodeRef, OwnNode};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{thread_number, Mutex, MutexGuard};
+use crate::Key;
+use crossbeam_epoch::Guard;
+use crossbeam_utils::CachePadded;
+use std::sync::OnceLock;
+
+/// The number of heads in a part.
+const PART: usize = 128;
+/// The base-2 logarithm of how many times more heads a generation has than the one before.
+pub(super) const FACTOR_BITS: u32 = 3;
+/// The maximum number of generations. The last one has 32 million heads or more.
+const GENERATIONS: usize = 7;
+/// The base-2 logarithm of the number of locks. It is not greater than that of the least number of
+/// heads, so that a chain is part of one lock.
+const LOCK_BITS: u32 = 4;
+/// The number of arenas. Threads are spread over them.
+const ARENAS: usize = 4;
+
+type Part = OnceLock<Box<[Link; PART]>>;
+
+/// The heads of one generation.
+struct Generation {
+    /// The base-2 logarithm of their number.
+    bits: u32,
+    parts: Box<[Part]>,
+}
+
+impl Generation {
+    fn new(bits: u32) -> Self {
+        let parts = (1usize << bits).div_ceil(PART);
+        Generation {
+            bits,
+            parts: (0..parts).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// The number of the head for a hash.
+    fn number(&self, hash: u64) -> usize {
+        (hash >> (64 - self.bits)) as usize
+    }
+
+    /// A head, if its part was allocated.
+    fn head(&self, number: usize) -> Option<&Link> {
+        let part = self.parts[number / PART].get()?;
+        Some(&part[number % PART])
+    }
+
+    /// A head. Its part is allocated if necessary; `bytes` is called with the size.
+    fn make_head(&self, number: usize, bytes: &dyn Fn(usize)) -> &Link {
+        let part = self.parts[number / PART].get_or_init(|| {
+            bytes(size_of::<[Link; PART]>());
+            Box::new([const { Link::new() }; PART])
+        });
+        &part[number % PART]
+    }
+}
+
+/// A head: the number of its generation, and its own number.
+#[derive(Clone, Copy, Default)]
+pub(super) struct HeadPlace(usize, usize);
+
+/// The heads of all generations.
+pub(super) struct Heads {
+    generations: [OnceLock<Generation>; GENERATIONS],
+    /// The number of the newest generation.
+    newest: AtomicUsize,
+    locks: [Mutex<()>; 1 << LOCK_BITS],
+    /// The slabs of nodes. They are dropped after the chains (`drop`).
+    arenas: [CachePadded<Arena>; ARENAS],
+}
+
+impl Heads {
+    /// Heads, 2 to the power of `bits` in the first generation, and at least 16.
+    pub(super) fn new(bits: u32) -> Self {
+        let bits = bits.max(LOCK_BITS);
+        let heads = Heads {
+            generations: [const { OnceLock::new() }; GENERATIONS],
+            newest: AtomicUsize::new(0),
+            locks: Default::default(),
+            arenas: Default::default(),
+        };
+        heads.generations[0].get_or_init(|| Generation::new(bits));
+        heads
+    }
+
+    /// The generations, from the newest on.
+    #[inline]
+    fn generations(&self) -> impl Iterator<Item = &Generation> {
+        // Ordering: SeqCst, pairs with `grow`: the generation is seen. Users rely on the order of
+        // this load after their own exchanges (see `Chains`).
+        let newest = self.newest.load(Ordering::SeqCst);
+        let all = self.generations[..=newest].iter().rev();
+        all.filter_map(OnceLock::get)
+    }
+
+    fn newest(&self) -> &Generation {
+        self.generations()
+            .next()
+            .unwrap_or_else(|| unreachable!("there is a first generation"))
+    }
+
+    /// The number of heads of the newest generation.
+    pub(super) fn len(&self) -> usize {
+        1 << self.newest().bits
+    }
+
+    /// Adds a generation, unless another thread has done so since there were `len` heads, or there
+    /// are as many as there may be. Returns the size of what was allocated.
+    #[cold]
+    pub(super) fn grow(&self, len: usize) -> usize {
+        // Ordering: SeqCst, as in `generations`.
+        let newest = self.newest.load(Ordering::SeqCst);
+        let bits = len.ilog2();
+        let next = newest + 1;
+        if next == GENERATIONS || self.generations[newest].get().map(|g| g.bits) != Some(bits) {
+            return 0;
+        }
+        let mut made = 0;
+        self.generations[next].get_or_init(|| {
+            let generation = Generation::new(bits + FACTOR_BITS);
+            made = size_of_val(&*generation.parts);
+            generation
+        });
+        // Ordering: SeqCst, pairs with the load in `generations`. Whoever comes first publishes it.
+        self.newest.fetch_max(next, Ordering::SeqCst);
+        made
+    }
+
+    /// Takes the lock of a hash.
+    pub(super) fn lock(&self, hash: u64) -> HashLock<'_> {
+        HashLock {
+            heads: self,
+            _lock: self.locks[(hash >> (64 - LOCK_BITS)) as usize].lock(),
+        }
+    }
+
+    /// Prefetches the head to which a new node with this hash would go.
+    pub(super) fn prefetch(&self, hash: u64) {
+        let newest = self.newest();
+        if let Some(head) = newest.head(newest.number(hash)) {
+            head.prefetch();
+        }
+    }
+
+    /// Whether there may be a node with this hash.
+    #[inline]
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        self.generations().any(|generation| {
+            let head = generation.head(generation.number(hash));
+            head.is_some_and(|head| head.may_have(hash))
+        })
+    }
+
+    /// The node of a key.
+    #[inline]
+    pub(super) fn find<'g>(&'g self, key: Key<'_>, guard: &'g Guard) -> Option<NodeRef<'g>> {
+        self.find_link(key, guard).map(|(_, node)| node)
+    }
+
+    /// The node of a key, and the link to it.
+    fn find_link<'g>(&'g self, key: Key<'_>, guard: &'g Guard) -> Option<(&'g Link, NodeRef<'g>)> {
+        for generation in self.generations() {
+            let head = generation.head(generation.number(key.hash));
+            let mut link = head.filter(|head| head.may_have(key.hash));
+            while let Some(own) = link {
+                let Some(node) = own.load(guard) else {
+                    break;
+                };
+                if node.hash() == key.hash && node.key() == key.bytes {
+                    return Some((own, node));
+                }
+                link = Some(node.next());
+            }
+        }
+        None
+    }
+
+    /// A node in a slab, for a chain of these heads. `bytes` is called with the size of what is
+    /// allocated.
+    #[inline]
+    pub(super) fn node(&self, key: Key<'_>, value: &[u8], bytes: &dyn Fn(usize)) -> OwnNode {
+        let arena = &self.arenas[thread_number() % ARENAS];
+        // SAFETY: the arena is dropped after the chains.
+        unsafe { OwnNode::in_arena(arena, key.hash, (key.bytes, value), bytes) }
+    }
+
+    /// Inserts a node, whose key has none. `bytes` is called with the size of what is allocated
+    /// besides.
+    pub(super) fn push(&self, hash: u64, node: OwnNode, bytes: &dyn Fn(usize)) {
+        let newest = self.newest();
+        newest.make_head(newest.number(hash), bytes).push(node);
+    }
+
+    /// The number of blocks: ranges of hashes, of which each has eight heads of the newest
+    /// generation or less.
+    pub(super) fn block_bits(&self) -> u32 {
+        self.newest().bits.saturating_sub(FACTOR_BITS)
+    }
+
+    /// Calls `f` with the nodes whose hashes begin with the `bits` bits of `block`.
+    pub(super) fn each_in<'g>(
+        &'g self,
+        block: u64,
+        bits: u32,
+        guard: &'g Guard,
+        f: &mut dyn FnMut(NodeRef<'g>),
+    ) {
+        for generation in self.generations() {
+            let more = generation.bits.checked_sub(bits);
+            // The heads of the block, or the one head of which the block is a part.
+            let heads = match more {
+                Some(more) => (block << more) as usize..((block + 1) << more) as usize,
+                None => {
+                    let head = (block >> (bits - generation.bits)) as usize;
+                    head..head + 1
+                }
+            };
+            for number in heads {
+                let mut link = generation.head(number);
+                while let Some(node) = link.and_then(|link| link.load(guard)) {
+                    if more.is_some() || node.hash().checked_shr(64 - bits).unwrap_or(0) == block {
+                        f(node);
+                    }
+                    link = Some(node.next());
+                }
+            }
+        }
+    }
+
+    /// Removes all nodes of the heads from this place on, until there were about `limit` of them,
+    /// and calls `f` with the value of each. Returns the next place, if there is one, and the
+    /// memory of the nodes.
+    pub(super) fn clear(
+        &self,
+        HeadPlace(first, mut number): HeadPlace,
+        limit: usize,
+        guard: &Guard,
+        f: &mut dyn FnMut(&[u8]),
+    ) -> (Option<HeadPlace>, usize) {
+        let (mut work, mut freed) = (0, 0);
+        for (place, generation) in self.generations.iter().enumerate().skip(first) {
+            let Some(generation) = generation.get() else {
+                break;
+            };
+            while number < 1 << generation.bits {
+                if work >= limit {
+                    return (Some(HeadPlace(place, number)), freed);
+                }
+                let Some(head) = generation.head(number) else {
+                    // The whole part is empty.
+                    number = (number / PART + 1) * PART;
+                    continue;
+                };
+                let _lock = self.locks[number >> (generation.bits - LOCK_BITS)].lock();
+                // SAFETY: the lock is that of all hashes of the chain, and `replace` is only called
+                // by its holder (`HashLock`).
+                let (nodes, bytes) = unsafe { head.clear(guard, f) };
+                // An empty head costs something, too.
+                (work, freed) = (work + nodes + usize::from(number % 8 == 0), freed + bytes);
+                number += 1;
+            }
+            number = 0;
+        }
+        (None, freed)
+    }
+
+    /// The number of nodes. O(n).
+    pub(super) fn count(&self, guard: &Guard) -> usize {
+        let mut nodes = 0;
+        self.each_in(0, 0, guard, &mut |_| nodes += 1);
+        nodes
+    }
+}
+
+impl Drop for Heads {
+    fn drop(&mut self) {
+        let generations = self.generations.iter_mut().filter_map(OnceLock::get_mut);
+        let parts = generations.flat_map(|generation| &mut *generation.parts);
+        for part in parts.filter_map(OnceLock::get_mut) {
+            part.iter_mut().for_each(Link::free);
+        }
+    }
+}
+
+/// The lock of a hash.
+pub(super) struct HashLock<'h> {
+    heads: &'h Heads,
+    _lock: MutexGuard<'h, ()>,
+}
+
+impl HashLock<'_> {
+    /// Replaces the node of a key whose hash has the lock, or removes it if there is no other one.
+    /// Returns the memory of the old one.
+    pub(super) fn replace(&self, key: Key<'_>, new: Option<OwnNode>, guard: &Guard) -> usize {
+        let mut new = new;
+        loop {
+            let Some((link, old)) = self.heads.find_link(key, guard) else {
+                return 0;
+            };
+            let bytes = old.memory();
+            // SAFETY: the node was found from the head of its chain, and only holders of the lock
+            // replace or remove nodes of the chain (invariant 2). So it is still there.
+            match unsafe { link.replace(old, new, guard) } {
+                Ok(()) => return bytes,
+                // Another thread has inserted a node before it.
+                Err(again) => new = again,
+            }
+        }
+    }
+}

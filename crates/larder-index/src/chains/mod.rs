@@ -1,0 +1,250 @@
+//! An index in hash order for entries that are nearly always added, and rarely replaced: each entry
+//! is a node of its own, in a chain of nodes whose hashes begin with the same bits.
+//!
+//! ```text
+//!  heads      head │ head │ head │ head │ …      by the top bits of the hash
+//!              ↓             ↓
+//!             node          node                 hash, key, value
+//!              ↓
+//!             node
+//! ```
+//!
+//! An insert makes a node and links it: nothing is moved, and mostly nothing is searched. This
+//! takes a fifth of the instructions of an insert into `HashOrder`, whose leaves grow and split. It
+//! takes more memory: 32 bytes and a head for each entry. Lookups take a cache miss for each node of
+//! the chain. So it is for histories, and not for tables.
+//!
+//! The nodes of `put_absent` are in slabs, which are freed with the index. All others are blocks of
+//! their own, which are freed when they are replaced. So slabs have at most one node for each key
+//! that was ever absent.
+//!
+//! Deviation from the contract of [`Unique`](crate::Unique): a batch of a scan isn't of one
+//! instant. Each entry is read at an instant between the call and its return.
+//!
+//! # Invariants
+//!
+//! 1. A key has at most one node. A writer of a key that may have a node holds the lock of its hash
+//!    while it searches for it and replaces it. The caller of `put_absent` guarantees that the key
+//!    has none, and that no other thread writes it.
+//! 2. A reader takes no lock. It loads the newest generation, then the heads, then the links. A
+//!    node that was linked before the reader began, or the one that replaced it, is found: a node
+//!    is replaced by one exchange of the only link that leads to it, and stays in its chain.
+//! 3. A reader that stands at a node which was replaced goes on from there. What it then reads of
+//!    later nodes is as of that replacement, or later. So it is not older than the reader's begin.
+//! 4. A node is published by a locked exchange. So a thread that has published one and then loads
+//!    another word, and a thread that has changed this word by a locked exchange and then looks for
+//!    the node, don't miss each other. On other processors than x86-64 both need a fence.
+//!
+//! Linearisation points: of a write, the exchange that links the node; of a read, the load of the
+//! link that leads to the node, or of the last link.
+//!
+//! Sources: chains that only grow at their heads, by a compare-and-exchange, are Treiber's stack
+//! (1986). Growing by adding arrays, without moving anything, is like the multi-level structures
+//! that are searched from the newest to the oldest level (Bentley, Saxe 1980).
+
+#[allow(unsafe_code)]
+mod arena;
+#[allow(unsafe_code)]
+mod heads;
+#[allow(unsafe_code)]
+mod node;
+mod scan;
+
+use crate::scratch::with_scratch;
+use crate::shared::Shared;
+use crate::sync::Mutex;
+use crate::traits::HASH;
+use crate::{
+    Batch, Change, Container, Direction, Key, Lookup, Start, Stats, Unique, Updater, SHORT_VALUE,
+};
+use crossbeam_epoch::Guard;
+use heads::{HeadPlace, Heads};
+use node::OwnNode;
+
+/// The memory, per head, at which another generation is added. There is less than one node per head
+/// then, so that few chains have a tag of another key.
+const BYTES_PER_HEAD: usize = 48;
+
+/// One insert out of so many checks whether another generation is needed. It is chosen by bits of
+/// the hash.
+const CHECK_MASK: u64 = if cfg!(larder_model) { 1 } else { 15 };
+
+/// The base-2 logarithms of the least and the greatest number of heads of a new index.
+const FIRST_BITS: (u32, u32) = (7, 15);
+
+/// An index of chains.
+pub struct Chains {
+    heads: Heads,
+    shared: Shared,
+    bytes_per_head: usize,
+    /// Where `free_some` continues.
+    freed: Mutex<HeadPlace>,
+}
+
+impl Chains {
+    /// An empty index, which is probably going to have some fraction of `entries`. The caller may
+    /// hold locks of its own while it writes. It calls `free_large` when it holds none.
+    pub fn new(entries: usize) -> Self {
+        let bits = (entries / 16).max(1).ilog2();
+        Self::with(bits.clamp(FIRST_BITS.0, FIRST_BITS.1), BYTES_PER_HEAD)
+    }
+
+    /// An empty index that has generations of many heads from the first entries on. For tests.
+    #[doc(hidden)]
+    pub fn tiny() -> Self {
+        Self::with(0, 4)
+    }
+
+    fn with(bits: u32, bytes_per_head: usize) -> Self {
+        Chains {
+            heads: Heads::new(bits),
+            shared: Shared {
+                holds_more: true,
+                ..Shared::default()
+            },
+            bytes_per_head,
+            freed: Mutex::new(HeadPlace::default()),
+        }
+    }
+
+    /// Whether there may be a node with this hash.
+    #[inline]
+    pub fn may_have(&self, hash: u64) -> bool {
+        self.heads.may_have(hash)
+    }
+
+    /// Inserts a node of a key that has none.
+    fn insert(&self, hash: u64, node: OwnNode) {
+        let add = |bytes| self.add_bytes(bytes);
+        self.heads.push(hash, node, &add);
+        if hash & CHECK_MASK == 0 {
+            let heads = self.heads.len();
+            if self.shared.counters.bytes() > heads * self.bytes_per_head {
+                add(self.heads.grow(heads));
+            }
+        }
+    }
+
+    fn add_bytes(&self, bytes: usize) {
+        self.shared.counters.add_bytes(bytes as isize);
+    }
+}
+
+impl Unique for Chains {
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        let node = self.heads.find(key, guard);
+        node.inspect(|node| out.extend_from_slice(node.value()))
+            .is_some()
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.heads.find(key, guard).is_some()
+    }
+
+    fn get_into(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: Option<&mut Vec<u8>>,
+    ) -> Lookup {
+        let Some(node) = self.heads.find(key, guard) else {
+            return Lookup::Absent;
+        };
+        let value = node.value();
+        let Some(to) = out.get_mut(..value.len()) else {
+            if let Some(long) = long {
+                long.clear();
+                long.extend_from_slice(value);
+            }
+            return Lookup::Long;
+        };
+        to.copy_from_slice(value);
+        Lookup::Short(value.len())
+    }
+
+    fn prefetch(&self, _: &Guard, keys: &[Key<'_>]) {
+        keys.iter().for_each(|key| self.heads.prefetch(key.hash));
+    }
+
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
+        with_scratch(|scratch| self.update_with(guard, key, scratch, f))
+    }
+
+    fn update_with(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_>,
+    ) -> bool {
+        scratch.clear();
+        let lock = self.heads.lock(key.hash);
+        let old = self.heads.find(key, guard);
+        let value = old.map(|node| node.value());
+        let new = match f(value, scratch).whole(value, scratch) {
+            Change::Keep => return false,
+            Change::Remove if old.is_none() => return false,
+            Change::Remove => None,
+            Change::Put | Change::Splice(_) if old.is_none() => {
+                let node = OwnNode::new(key.hash, key.bytes, scratch);
+                self.add_bytes(node.memory());
+                self.insert(key.hash, node);
+                return true;
+            }
+            Change::Put | Change::Splice(_) => Some(OwnNode::new(key.hash, key.bytes, scratch)),
+        };
+        let bytes = new.as_ref().map_or(0, OwnNode::memory);
+        let retired = lock.replace(key, new, guard);
+        drop(lock);
+        self.add_bytes(bytes);
+        self.shared.note_retired(guard, retired);
+        true
+    }
+
+    fn put_absent(&self, _: &Guard, key: Key<'_>, value: &[u8]) {
+        let add = |bytes| self.add_bytes(bytes);
+        let node = self.heads.node(key, value, &add);
+        self.insert(key.hash, node);
+    }
+
+    fn free_large(&self, guard: &Guard) {
+        self.shared.free_large(guard);
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        self.scan_blocks(guard, start, direction, batch);
+    }
+
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
+        out.extend_from_slice(key.bytes);
+    }
+}
+
+impl Container for Chains {
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        let mut freed = self.freed.lock();
+        let (next, bytes) = self.heads.clear(*freed, limit.max(1), guard, f);
+        self.shared.counters.add_bytes(-(bytes as isize));
+        *freed = next.unwrap_or_default();
+        next.is_none()
+    }
+
+    fn len(&self) -> usize {
+        self.heads.count(&crate::pin())
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.shared.counters.bytes()
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+}
