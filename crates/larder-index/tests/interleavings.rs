@@ -8,7 +8,7 @@
 
 use larder_index::sync::atomic::AtomicU64;
 use larder_index::sync::Fault;
-use larder_index::{multi_with, LeafConfig, Quarantine, Unique};
+use larder_index::{multi_with, Chains, Change, Direction, LeafConfig, Quarantine, Start, Unique};
 use larder_testing::history::of_threads;
 use larder_testing::model_checker::{
     alone, check, each_goes_wrong, each_is_found, history, plant_told, planted_search, rounds,
@@ -73,6 +73,85 @@ fn histories_of_the_hash_order() {
 #[test]
 fn histories_of_the_key_order() {
     orders("key order", Kind::Ordered);
+}
+
+/// Threads add keys to one chain, and replace their own, while one looks for a key that is there.
+/// The heads grow meanwhile.
+fn chained(hashes: Hashes) {
+    const STEPS: u64 = 4;
+    let index = Arc::new(Chains::tiny());
+    let put = move |index: &Chains, k: u64, value: u64| {
+        let bytes = k.to_be_bytes();
+        let key = larder_testing::key(&bytes, hashes);
+        match value {
+            0 => index.put_absent(&larder_index::pin(), key, &value.to_be_bytes()),
+            _ => assert!(index.update(&larder_index::pin(), key, &mut |old, new| {
+                assert!(old.is_some(), "a key of this thread");
+                new.extend_from_slice(&value.to_be_bytes());
+                Change::Put
+            })),
+        }
+    };
+    let get = move |index: &Chains, k: u64| {
+        let (bytes, mut out) = (k.to_be_bytes(), Vec::new());
+        let key = larder_testing::key(&bytes, hashes);
+        let found = index.get(&larder_index::pin(), key, &mut out);
+        found.then(|| u64::from_be_bytes(out[..].try_into().expect("eight bytes")))
+    };
+    put(&index, 100, 0);
+    let running = [0, 1].map(|own| {
+        let index = index.clone();
+        shuttle::thread::spawn(move || {
+            for k in 0..STEPS {
+                put(&index, 2 * k + own, 0);
+                assert_eq!(get(&index, 2 * k + own), Some(0));
+                put(&index, 2 * (k / 2) + own, k + 1);
+            }
+        })
+    });
+    for _ in 0..2 {
+        assert!(get(&index, 100).is_some());
+    }
+    put(&index, 100, 7);
+    assert_eq!(get(&index, 100), Some(7));
+    for thread in running {
+        thread.join().expect("no panic");
+    }
+    let all = larder_testing::scan_unique(&*index, Start::Edge, Direction::Forward);
+    assert_eq!(all.len(), 2 * STEPS as usize + 1);
+    for k in 0..2 * STEPS {
+        assert!(get(&index, k).is_some(), "{k}");
+    }
+}
+
+#[test]
+fn chains_lose_nothing() {
+    let _alone = alone();
+    for hashes in [Hashes::One, Hashes::Good] {
+        check(&format!("chains: {hashes:?}"), &LARGE, move || {
+            chained(hashes)
+        });
+    }
+    check("chains: histories", &LARGE, || {
+        execution(Box::new(Chains::tiny()), 3, 4, 3, 5);
+    });
+}
+
+/// Faults of chains.
+const BROKEN_CHAINS: [(Fault, ()); 2] = [(Fault::Overwrite, ()), (Fault::Exchange, ())];
+
+/// Not a test: run by `broken_chains_are_found`.
+#[test]
+#[ignore = "run by another test"]
+fn planted_chains() {
+    plant_told(&BROKEN_CHAINS);
+    check("a broken chain", &planted_search(), || chained(Hashes::One));
+}
+
+/// The checker finds an insert that overwrites another one.
+#[test]
+fn broken_chains_are_found() {
+    each_is_found("planted_chains", &BROKEN_CHAINS);
 }
 
 /// Appends keys that are above nearly all others, and reads or removes what this thread put two

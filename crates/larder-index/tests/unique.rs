@@ -1,7 +1,7 @@
 //! Random sequences of operations on each index with one value under a key, against the oracle.
 
 use larder_index::{
-    pin, Batch, Direction, Hint, LeafConfig, Lookup, Previous, Start, Unique, SHORT_VALUE,
+    pin, Batch, Chains, Direction, Hint, LeafConfig, Lookup, Previous, Start, Unique, SHORT_VALUE,
 };
 use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
@@ -22,6 +22,13 @@ proptest! {
         let make = if ending { make_ending } else { make_with };
         let how = ALL_HASHES[hashes];
         check(&*make(Kind::Hash, configs()[config], how), how, &ops);
+    }
+
+    #[test]
+    fn chains_are_the_oracle(ops in prop::collection::vec(op(300), 1..400), hashes in 0..4usize) {
+        let how = ALL_HASHES[hashes];
+        // Heads that were allocated stay.
+        run(&Chains::tiny(), "chains", how, &ops, |_| 1 << 17);
     }
 
     #[test]

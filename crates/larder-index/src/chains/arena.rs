@@ -43,7 +43,6 @@ fn layout(size: usize) -> Layout {
 }
 
 /// Slabs, of which the newest is in use.
-#[derive(Default)]
 pub(super) struct Arena {
     newest: AtomicPtr<Slab>,
     /// Held while a slab is added.
@@ -54,6 +53,15 @@ pub(super) struct Arena {
 unsafe impl Send for Arena {}
 // SAFETY: as above; everything else is atomic or under the lock.
 unsafe impl Sync for Arena {}
+
+impl Default for Arena {
+    fn default() -> Self {
+        Arena {
+            newest: AtomicPtr::new(null_mut()),
+            adding: Mutex::default(),
+        }
+    }
+}
 
 impl Arena {
     /// Takes this number of bytes, which are a multiple of `NODE_ALIGN`. They belong to the caller

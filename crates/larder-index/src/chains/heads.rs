@@ -66,10 +66,14 @@ impl Generation {
 
     /// A head. Its part is allocated if necessary; `bytes` is called with the size.
     fn make_head(&self, number: usize, bytes: &dyn Fn(usize)) -> &Link {
+        let mut made = 0;
         let part = self.parts[number / PART].get_or_init(|| {
-            bytes(size_of::<[Link; PART]>());
+            made = size_of::<[Link; PART]>();
             Box::new([const { Link::new() }; PART])
         });
+        if made != 0 {
+            bytes(made);
+        }
         &part[number % PART]
     }
 }

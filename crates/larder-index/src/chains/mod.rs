@@ -92,7 +92,7 @@ impl Chains {
     /// An empty index that has generations of many heads from the first entries on. For tests.
     #[doc(hidden)]
     pub fn tiny() -> Self {
-        Self::with(0, 4)
+        Self::with(0, 24)
     }
 
     fn with(bits: u32, bytes_per_head: usize) -> Self {

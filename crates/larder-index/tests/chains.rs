@@ -1,0 +1,178 @@
+//! Chains: what they do that other indexes don't.
+
+use larder_index::{pin, Batch, Chains, Change, Container, Direction, Start, Unique};
+use larder_testing::{key, mix, scan_unique, Hashes, DIRECTIONS};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn value(k: u32, turn: u32) -> Vec<u8> {
+    // Most are in slabs; some are too large for one.
+    let len = if k % 37 == 0 { 700 } else { k as usize % 40 };
+    let mut value = vec![k as u8; len];
+    value.extend_from_slice(&turn.to_be_bytes());
+    value
+}
+
+fn get(index: &Chains, k: u32) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let found = index.get(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut out);
+    found.then_some(out)
+}
+
+fn replace(index: &Chains, k: u32, turn: u32) {
+    let bytes = k.to_be_bytes();
+    assert!(
+        index.update(&pin(), key(&bytes, Hashes::Good), &mut |old, new| {
+            assert!(old.is_some(), "{k}");
+            new.extend_from_slice(&value(k, turn));
+            Change::Put
+        })
+    );
+}
+
+/// Keys come through several generations of heads, are replaced, and are all freed.
+#[test]
+fn keys_stay_in_their_generation() {
+    let n = if cfg!(miri) { 400 } else { 60_000u32 };
+    for index in [Chains::tiny(), Chains::new(0), Chains::new(1 << 20)] {
+        let empty = index.memory();
+        for k in 0..n {
+            let bytes = k.to_be_bytes();
+            let key = key(&bytes, Hashes::Good);
+            assert_eq!(get(&index, k), None);
+            index.put_absent(&pin(), key, &value(k, 0));
+            assert!(index.may_have(key.hash));
+        }
+        for k in (0..n).step_by(3) {
+            replace(&index, k, 1);
+            replace(&index, k, 2);
+        }
+        index.free_large(&pin());
+        let turn = |k| if k % 3 == 0 { 2 } else { 0 };
+        assert!((0..n).all(|k| get(&index, k) == Some(value(k, turn(k)))));
+        assert_eq!(index.len(), n as usize);
+        let all = scan_unique(&index, Start::Edge, Direction::Forward);
+        let mut backward = scan_unique(&index, Start::Edge, Direction::Backward);
+        backward.reverse();
+        assert_eq!(all, backward);
+        let place = |bytes: &[u8]| {
+            let mut position = Vec::new();
+            index.position(key(bytes, Hashes::Good), &mut position);
+            position
+        };
+        assert!(all
+            .windows(2)
+            .all(|two| place(&two[0].0) < place(&two[1].0)));
+        assert_eq!(all.len(), n as usize);
+        let full = index.memory();
+        assert!(full > empty + n as usize * 40, "{full}");
+        let mut freed = 0;
+        while !index.free_some(&pin(), 64, &mut |_| freed += 1) {}
+        assert_eq!((freed, index.len()), (n as usize, 0));
+        assert!(index.memory() < full);
+    }
+}
+
+/// A scan begins and ends where it shall, in both directions.
+#[test]
+fn scans_end_at_until() {
+    let index = Chains::tiny();
+    let n = if cfg!(miri) { 200 } else { 3000u32 };
+    for k in 0..n {
+        index.put_absent(&pin(), key(&k.to_be_bytes(), Hashes::Good), b"value");
+    }
+    let all = scan_unique(&index, Start::Edge, Direction::Forward);
+    let place = |i: usize| {
+        let mut position = Vec::new();
+        index.position(key(&all[i].0, Hashes::Good), &mut position);
+        position
+    };
+    for round in 0..200 {
+        let random = |turn: u64| mix(round * 2 + turn) as usize % all.len();
+        let (low, high) = (random(0).min(random(1)), random(0).max(random(1)));
+        for direction in DIRECTIONS {
+            let (from, to) = match direction {
+                Direction::Forward => (place(low), place(high)),
+                Direction::Backward => (place(high), place(low)),
+            };
+            let mut batch = Batch {
+                until: Bound::Included(to.clone()),
+                want: 1 + round as usize % 70,
+                ..Batch::default()
+            };
+            let mut start = from;
+            let mut found = Vec::new();
+            loop {
+                index.scan(&pin(), Start::At(&start), direction, &mut batch);
+                found.extend((0..batch.len()).map(|i| batch.key(i).to_vec()));
+                if batch.done {
+                    break;
+                }
+                start.clone_from(&batch.resume);
+                if direction == Direction::Backward {
+                    // As `Start::Past`: no entry is at the position of a resume.
+                    assert!(!batch.resume.is_empty());
+                }
+            }
+            let mut expect: Vec<_> = all[low..=high].iter().map(|(k, _)| k.clone()).collect();
+            if direction == Direction::Backward {
+                expect.reverse();
+            }
+            // There may be some entries behind the end.
+            assert_eq!(found[..expect.len()], expect, "{low} {high} {direction:?}");
+        }
+    }
+}
+
+/// Threads add keys and replace others', while readers find each key that is there.
+#[test]
+fn readers_find_what_is_there() {
+    const THREADS: u32 = 3;
+    let n = if cfg!(miri) { 60 } else { 30_000u32 };
+    let index = Chains::tiny();
+    for k in 0..n {
+        index.put_absent(&pin(), key(&k.to_be_bytes(), Hashes::Good), &value(k, 0));
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..THREADS)
+            .map(|own| {
+                let index = &index;
+                scope.spawn(move || {
+                    for i in 0..n {
+                        let k = n + i * THREADS + own;
+                        let bytes = k.to_be_bytes();
+                        index.put_absent(&pin(), key(&bytes, Hashes::Good), &value(k, 0));
+                        // One of the keys that this thread alone replaces.
+                        let other = mix(u64::from(i)) as u32 % n / THREADS * THREADS + own;
+                        if other < n {
+                            replace(index, other, i);
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            let mut round = 0;
+            while !over.load(Ordering::Relaxed) {
+                for i in 0..100 {
+                    let k = mix(round * 100 + i) as u32 % n;
+                    let found = get(&index, k).expect("it was there before");
+                    assert_eq!(found.len(), value(k, 0).len());
+                }
+                if round % 64 == 0 {
+                    let mut all = scan_unique(&index, Start::Edge, Direction::Forward);
+                    all.retain(|(k, _)| u32::from_be_bytes(k[..].try_into().unwrap()) < n);
+                    assert_eq!(all.len(), n as usize);
+                }
+                round += 1;
+            }
+        });
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(index.len(), (n + n * THREADS) as usize);
+    assert!((n..n + n * THREADS).all(|k| get(&index, k) == Some(value(k, 0))));
+}
