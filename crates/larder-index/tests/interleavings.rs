@@ -128,11 +128,11 @@ fn chained(hashes: Hashes) {
 fn chains_lose_nothing() {
     let _alone = alone();
     for hashes in [Hashes::One, Hashes::Good] {
-        check(&format!("chains: {hashes:?}"), &LARGE, move || {
+        check(&format!("chains: {hashes:?}"), &SMALL, move || {
             chained(hashes)
         });
     }
-    check("chains: histories", &LARGE, || {
+    check("chains: histories", &SMALL, || {
         execution(Box::new(Chains::tiny()), 3, 4, 3, 5);
     });
 }

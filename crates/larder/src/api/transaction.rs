@@ -151,6 +151,9 @@ impl Transaction {
     pub fn commit(&mut self) -> Result<bool, Error> {
         // Without an attempt under way, the transaction has ended.
         let under_way = self.under_way.take().ok_or(Error::NoTable)?;
+        // The views end with the attempt. If nobody else has them, their stores are dropped with
+        // it, by this thread, and not later by any thread.
+        self.views.clear();
         let tables: Vec<_> = self.tables.iter().collect();
         let outcome = patiently(&tables, || under_way.commit());
         // Release what the attempt holds before the next one begins, and let others have the turn.

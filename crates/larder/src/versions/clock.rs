@@ -21,7 +21,8 @@ use std::sync::atomic::compiler_fence;
 use std::sync::atomic::fence;
 
 /// The clock. 0 is not a valid number.
-static CLOCK: AtomicU64 = AtomicU64::new(1);
+// It has a cache line of its own, as has `HIGH_WATER`: all commits write the clock, and read both.
+static CLOCK: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(1));
 
 each_thread! {
     /// The number of the writes that this thread is making for a commit or a list; 0 outside of
@@ -120,7 +121,7 @@ static ACTIVE_COMMITS: [CachePadded<AtomicU64>; MAX_ACTIVE_COMMITS] =
     [const { CachePadded::new(AtomicU64::new(0)) }; MAX_ACTIVE_COMMITS];
 
 /// How many places have ever been used. All others are 0.
-static HIGH_WATER: AtomicUsize = AtomicUsize::new(0);
+static HIGH_WATER: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(0));
 
 /// A commit under way. It is over when this value is dropped.
 pub(super) struct ActiveCommit {
@@ -150,7 +151,10 @@ impl ActiveCommit {
             place = (place + 1) % MAX_ACTIVE_COMMITS;
             give_way();
         }
-        HIGH_WATER.fetch_max(place + 1, Ordering::SeqCst);
+        // Mostly the place was used before. It never becomes less.
+        if HIGH_WATER.load(Ordering::SeqCst) <= place {
+            HIGH_WATER.fetch_max(place + 1, Ordering::SeqCst);
+        }
         let number = draw();
         ACTIVE_COMMITS[place].store(number, Ordering::SeqCst);
         ActiveCommit { place, number }

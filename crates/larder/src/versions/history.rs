@@ -56,6 +56,7 @@ use crate::raw;
 use crate::reclaim::{reaper, Reaped};
 use crate::store::{Layers, Store};
 use crate::table::Table;
+use crossbeam_utils::CachePadded;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
 use larder_index::{
     with_spare, Chains, Change, Container, Guard, Key, Lookup, Unique, SHORT_VALUE,
@@ -65,7 +66,7 @@ use larder_term::hash::Seed;
 use larder_term::object;
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// The number of a pending snapshot.
@@ -177,11 +178,11 @@ pub(crate) struct History {
     /// The seed of the hashes of keys. They are used for the undo index, the filter and the key
     /// locks; the latter two also in an ordered_set.
     seed: Seed,
-    /// The number of the newest live or pending snapshot; 0 if there is none.
-    newest: AtomicU64,
-    /// A lower bound of the numbers of all live and pending snapshots.
-    oldest: AtomicU64,
-    live: Mutex<Live>,
+    /// What each snapshot writes. It is apart from what is only read, and from the counts of
+    /// references to the history.
+    snapshots: CachePadded<Snapshots>,
+    /// Whether commits write to the table. A hint: it may be set later than they begin.
+    has_commits: AtomicBool,
     /// The table. It goes back to its plain store when its last snapshot is released and nobody
     /// follows its feed.
     pub(super) table: Weak<Table>,
@@ -189,6 +190,15 @@ pub(crate) struct History {
     feed: Arc<TableFeed>,
     /// The number of this history's store in the feed.
     store_number: u64,
+}
+
+/// The snapshots of a history.
+struct Snapshots {
+    /// The number of the newest live or pending snapshot; 0 if there is none.
+    newest: AtomicU64,
+    /// A lower bound of the numbers of all live and pending snapshots.
+    oldest: AtomicU64,
+    live: Mutex<Live>,
 }
 
 /// A registered snapshot.
@@ -239,9 +249,12 @@ impl History {
             store,
             undo: OnceLock::new(),
             seed,
-            newest: AtomicU64::new(0),
-            oldest: AtomicU64::new(PENDING),
-            live: Mutex::default(),
+            snapshots: CachePadded::new(Snapshots {
+                newest: AtomicU64::new(0),
+                oldest: AtomicU64::new(PENDING),
+                live: Mutex::default(),
+            }),
+            has_commits: AtomicBool::new(false),
             table,
             feed,
             store_number,
@@ -321,6 +334,11 @@ impl History {
         self.kept() > LARGE
     }
 
+    /// Whether the table is bounded.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.store.bounded().is_some()
+    }
+
     /// The lock of a key.
     #[inline]
     pub(super) fn key_lock(&self, key: Key<'_>) -> KeyLock {
@@ -357,12 +375,15 @@ impl History {
 
     /// The number of live and pending snapshots.
     pub(crate) fn snapshots(&self) -> usize {
-        self.live.lock().snapshots.len()
+        self.snapshots.live.lock().snapshots.len()
     }
 
     /// Registers a pending snapshot. `None` if the history is retired.
     fn register(&self) -> Option<Registered> {
-        let mut live = self.live.lock();
+        self.register_in(&mut self.snapshots.live.lock())
+    }
+
+    fn register_in(&self, live: &mut Live) -> Option<Registered> {
         if live.is_retired {
             return None;
         }
@@ -373,17 +394,20 @@ impl History {
             lower_bound: clock::now(),
         };
         live.snapshots.push(pending);
-        self.publish_bounds(&live);
+        self.publish_bounds(live);
         Some(pending)
     }
 
     /// Sets the number of a pending snapshot.
     fn assign_number(&self, pending: Registered, number: u64) -> Registered {
+        self.assign_number_in(&mut self.snapshots.live.lock(), pending, number)
+    }
+
+    fn assign_number_in(&self, live: &mut Live, pending: Registered, number: u64) -> Registered {
         let registered = Registered {
             number,
             lower_bound: number,
         };
-        let mut live = self.live.lock();
         if let Some(snapshot) = live
             .snapshots
             .iter_mut()
@@ -391,14 +415,22 @@ impl History {
         {
             *snapshot = registered;
         }
-        self.publish_bounds(&live);
+        self.publish_bounds(live);
         registered
+    }
+
+    /// Notes that commits write to the table.
+    pub(super) fn note_commits(&self) {
+        // Ordering: Relaxed, both; a hint. It is rarely stored to, so that the line stays shared.
+        if !self.has_commits.load(Ordering::Relaxed) {
+            self.has_commits.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Removes a snapshot that is released, or that wasn't taken after all.
     fn release(&self, snapshot: Registered) {
         let guard = larder_index::pin();
-        let mut live = self.live.lock();
+        let mut live = self.snapshots.live.lock();
         if let Some(i) = live.snapshots.iter().position(|&other| other == snapshot) {
             // The order of the list doesn't matter.
             live.snapshots.swap_remove(i);
@@ -409,13 +441,18 @@ impl History {
 
     /// Called when the last follower has gone.
     pub(super) fn end_if_idle(&self, guard: &Guard) {
-        self.unwatch_if_idle(&mut self.live.lock(), guard);
+        self.unwatch_if_idle(&mut self.snapshots.live.lock(), guard);
     }
 
     /// Lets the table go back to its plain store if there are neither snapshots nor followers.
     fn unwatch_if_idle(&self, live: &mut Live, guard: &Guard) {
         // Another snapshot needs the versions.
         if !live.snapshots.is_empty() || live.is_retired {
+            return;
+        }
+        // The table would stay watched with this history (see `Table::unwatch`).
+        // Ordering: Relaxed, a hint.
+        if self.has_commits.load(Ordering::Relaxed) && !self.is_large() {
             return;
         }
         live.is_retired = match self.table.upgrade() {
@@ -433,9 +470,11 @@ impl History {
         point();
         // Ordering: SeqCst. `newest` is set before the clock is moved on, and a write reads it
         // under its leaf's lock (see `clock`). `oldest` only lags behind what could be dropped.
-        self.newest
+        self.snapshots
+            .newest
             .store(numbers.max().unwrap_or(0), Ordering::SeqCst);
-        self.oldest
+        self.snapshots
+            .oldest
             .store(bounds.min().unwrap_or(PENDING), Ordering::SeqCst);
     }
 
@@ -445,7 +484,7 @@ impl History {
     #[inline(always)]
     pub(crate) fn read_newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
         // Ordering: Relaxed; whether there is a snapshot is looked at again under the lock.
-        if self.newest.load(Ordering::Relaxed) == 0 {
+        if self.snapshots.newest.load(Ordering::Relaxed) == 0 {
             return 0;
         }
         // 0 is always a lower bound. If the entry isn't marked after all, the record is read under
@@ -503,7 +542,7 @@ impl History {
         // Ordering: SeqCst, as in `publish_bounds`. If a write sees no snapshot here, it has held
         // its lock since before a later one was registered. The readers of that snapshot wait for
         // the lock, and the write is part of the snapshot.
-        let newest = match self.newest.load(Ordering::SeqCst) {
+        let newest = match self.snapshots.newest.load(Ordering::SeqCst) {
             PENDING if planted(Fault::LostVersion) => 0,
             newest => newest,
         };
@@ -576,7 +615,7 @@ impl History {
             // Drop the versions that no snapshot can need any more (invariant 2).
             // Ordering: SeqCst, as in `publish_bounds`. If the write has read a clock that is past
             // a snapshot's number, it sees here that the snapshot is registered.
-            let oldest = self.oldest.load(Ordering::SeqCst);
+            let oldest = self.snapshots.oldest.load(Ordering::SeqCst);
             for (version_number, value) in Versions::of(record) {
                 if version_number >= oldest {
                     undo::push(version_number, value, scratch);
@@ -698,6 +737,24 @@ impl TableSnapshot {
             history,
             registered,
             time: 0,
+        })
+    }
+
+    /// Takes a snapshot of one table: registers it, draws its number, which `draw` returns with the
+    /// time of the cut, and sets it, all under one lock. `None` if the history is over.
+    pub(crate) fn taken(
+        history: Arc<History>,
+        draw: impl FnOnce() -> (u64, u64),
+    ) -> Option<TableSnapshot> {
+        let mut live = history.snapshots.live.lock();
+        let pending = history.register_in(&mut live)?;
+        let (number, time) = draw();
+        let registered = history.assign_number_in(&mut live, pending, number);
+        drop(live);
+        Some(TableSnapshot {
+            history,
+            registered,
+            time,
         })
     }
 

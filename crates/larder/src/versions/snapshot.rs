@@ -50,7 +50,7 @@ impl Engine {
     /// change when their tables are emptied or deleted. Writers are not blocked: the first change
     /// of a key after a snapshot preserves the old object.
     pub fn snapshot(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Vec<Arc<Table>>, Error> {
-        self.snapshot_after(tables, who, &mut || ())
+        self.snapshot_after(tables, who, None)
     }
 
     /// Like `snapshot`. Also calls `before` between the steps *register* and *cut*, as often as
@@ -59,7 +59,7 @@ impl Engine {
         &self,
         tables: &[&Arc<Table>],
         who: OwnerId,
-        before: &mut dyn FnMut(),
+        before: Option<&mut dyn FnMut()>,
     ) -> Result<Vec<Arc<Table>>, Error> {
         // All rights are checked before anything is watched.
         for table in tables {
@@ -129,13 +129,13 @@ pub(super) fn indexes_of(source: &Table, history: &Arc<History>) -> Option<Arc<I
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the parent module.
 pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<TableSnapshot>, Error> {
-    cut_after(tables, &mut || ())
+    cut_after(tables, None)
 }
 
 /// Like `cut`. Calls `before` between (2) and (3), each time.
 fn cut_after(
     tables: &[&Arc<Table>],
-    before: &mut dyn FnMut(),
+    mut before: Option<&mut dyn FnMut()>,
 ) -> Result<Vec<TableSnapshot>, Error> {
     loop {
         let guard = larder_index::pin();
@@ -145,18 +145,30 @@ fn cut_after(
             .collect();
         // (1), (2)
         let mut snapshots = Vec::with_capacity(tables.len());
-        for table in tables {
-            snapshots.push(table.pending_snapshot(&guard)?);
-        }
-        before();
-        // (3)
-        let (number, time) = match bounded(&snapshots) {
-            true => draw_with_time(),
-            false => (clock::draw(), 0),
+        let number = match (tables, &mut before) {
+            // (1) to (3) of one table, by one lock.
+            ([table], None) => {
+                let snapshot = table.snapshot_now(&guard)?;
+                let number = snapshot.number();
+                snapshots.push(snapshot);
+                number
+            }
+            (_, before) => {
+                for table in tables {
+                    snapshots.push(table.pending_snapshot(&guard)?);
+                }
+                if let Some(before) = before {
+                    before();
+                }
+                // (3)
+                let bounded = snapshots.iter().any(|own| own.history.is_bounded());
+                let (number, time) = draw(bounded);
+                for snapshot in &mut snapshots {
+                    snapshot.assign_number(number, time);
+                }
+                number
+            }
         };
-        for snapshot in &mut snapshots {
-            snapshot.assign_number(number, time);
-        }
         // (4)
         let mut as_before = true;
         for ((table, snapshot), transitions) in tables.iter().zip(&snapshots).zip(transitions) {
@@ -173,9 +185,12 @@ fn cut_after(
     }
 }
 
-/// A number for snapshots, and the time at which it was drawn. What is expired at that time is not
-/// part of the snapshots.
-fn draw_with_time() -> (u64, u64) {
+/// A number for snapshots, and the time at which it was drawn, if one of them is of a `bounded`
+/// table. What is expired at that time is not part of the snapshots.
+fn draw(bounded: bool) -> (u64, u64) {
+    if !bounded {
+        return (clock::draw(), 0);
+    }
     loop {
         let time = bounds::now();
         let number = clock::draw();
@@ -187,17 +202,22 @@ fn draw_with_time() -> (u64, u64) {
     }
 }
 
-/// Whether a table is bounded.
-fn bounded(snapshots: &[TableSnapshot]) -> bool {
-    let mut stores = snapshots.iter().map(|own| own.history.store());
-    stores.any(|store| store.bounded().is_some())
-}
-
 impl Table {
     /// Steps 1 and 2 for one table.
     fn pending_snapshot(self: &Arc<Self>, guard: &Guard) -> Result<TableSnapshot, Error> {
         loop {
             if let Some(snapshot) = TableSnapshot::pending(self.watch(guard)?) {
+                return Ok(snapshot);
+            }
+        }
+    }
+
+    /// Steps 1 to 3 for one table.
+    fn snapshot_now(self: &Arc<Self>, guard: &Guard) -> Result<TableSnapshot, Error> {
+        loop {
+            let history = self.watch(guard)?;
+            let bounded = history.is_bounded();
+            if let Some(snapshot) = TableSnapshot::taken(history, || draw(bounded)) {
                 return Ok(snapshot);
             }
         }
@@ -232,6 +252,7 @@ impl Table {
             let history = self.watch(&guard)?;
             let op = self.begin(&guard)?;
             if op.store.layers().locks {
+                history.note_commits();
                 return Ok(());
             }
             // A write that has revalidated holds its leaf. Later commits wait for it when they read

@@ -249,7 +249,7 @@ impl Engine {
         // (`go_to_end`).
         let subscription = Subscription::follow(table, wishes);
         let (feed, id) = (&subscription.feed, subscription.id);
-        let snapshots = self.snapshot_after(&[table], who, &mut || feed.go_to_end(id))?;
+        let snapshots = self.snapshot_after(&[table], who, Some(&mut || feed.go_to_end(id)))?;
         let snapshot = snapshots.into_iter().next().ok_or(Error::NoTable)?;
         let number = snapshot.snapshot_info().map_or(0, |info| info.number);
         // Events of writes that the snapshot includes are skipped.

@@ -192,10 +192,9 @@ struct ViewIndex<I: ?Sized> {
 /// Makes the index of a view over a snapshot, and its working set.
 pub(super) fn view(snapshot: TableSnapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
     let history = Arc::clone(&snapshot.history);
-    let (store, time) = (Arc::clone(&history), snapshot.time());
     let below = Overrides::of_history(Arc::clone(&history), snapshot.number(), seed.clone());
-    let objects = merged::merge(store.store().below(), below);
-    let objects = store.store().as_of(objects, time);
+    let objects = merged::merge(history.store().below(), below);
+    let objects = history.store().as_of(objects, snapshot.time());
     with_reads(WorkingSet::new(history, Some(snapshot), objects, seed))
 }
 
