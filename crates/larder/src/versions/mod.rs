@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `clock` | the numbers that say what comes before a snapshot and what after |
 //! | `undo` | undo records: what was under a key |
-//! | `filter` | which keys surely have no undo record |
+//! | `filter` | which keys of an ordered_set surely have no undo record |
 //! | `history` | the undo index of a store, and its live snapshots |
 //! | `watched` | the index of a table that has snapshots |
 //! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
@@ -25,7 +25,7 @@
 //! 1. *Watch*: if a table isn't watched yet, replace its store by one that keeps versions of what
 //!    its writes change.
 //! 2. *Register* a pending snapshot with each history. From here on writes keep versions of what
-//!    they change.
+//!    they change. For one table, (2) and (3) are done under one lock.
 //! 3. *Cut*: increment the clock. The new value is the number of the snapshots. This is the
 //!    linearisation point, for all tables of the call.
 //! 4. *Check*: if a table has another store by now, or a list batch holds its latch, or has held it
