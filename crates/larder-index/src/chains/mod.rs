@@ -11,8 +11,8 @@
 //!
 //! An insert makes a node and links it: nothing is moved, and mostly nothing is searched. This
 //! takes a fifth of the instructions of an insert into `HashOrder`, whose leaves grow and split. It
-//! takes more memory: 32 bytes and a head for each entry. Lookups take a cache miss for each node of
-//! the chain. So it is for histories, and not for tables.
+//! takes more memory: 32 bytes and a head for each entry. Lookups take a cache miss for each node
+//! of the chain. So it is for histories, and not for tables.
 //!
 //! The nodes of `put_absent` are in slabs, which are freed with the index. All others are blocks of
 //! their own, which are freed when they are replaced. So slabs have at most one node for each key

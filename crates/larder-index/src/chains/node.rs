@@ -12,8 +12,8 @@
 //! no node of its chain has it.
 //!
 //! Invariants:
-//! 1. A tag is set by the exchange that inserts the first node with it, and never cleared. Addresses
-//!    have 48 bits; on processors of 32 bits a head has no tags.
+//! 1. A tag is set by the exchange that inserts the first node with it, and never cleared.
+//!    Addresses have 48 bits; on processors of 32 bits a head has no tags.
 //! 2. The hash, the key and the value of a node never change.
 //! 3. Exactly one link points to a node, from when it is published until it is unlinked. The link
 //!    of a node that was unlinked is never written again.
