@@ -157,11 +157,12 @@ impl Heads {
         }
     }
 
-    /// Prefetches the head to which a new node with this hash would go.
+    /// Prefetches the heads of a hash.
     pub(super) fn prefetch(&self, hash: u64) {
-        let newest = self.newest();
-        if let Some(head) = newest.head(newest.number(hash)) {
-            head.prefetch();
+        for generation in self.generations() {
+            if let Some(head) = generation.head(generation.number(hash)) {
+                head.prefetch();
+            }
         }
     }
 
@@ -218,6 +219,20 @@ impl Heads {
     /// generation or less.
     pub(super) fn block_bits(&self) -> u32 {
         self.newest().bits.saturating_sub(FACTOR_BITS)
+    }
+
+    /// Prefetches the first nodes of the chains of a block of the newest generation, if there is
+    /// one.
+    pub(super) fn prefetch_block(&self, block: u64, bits: u32) {
+        let newest = self.newest();
+        let Some(more) = newest.bits.checked_sub(bits).filter(|_| block >> bits == 0) else {
+            return;
+        };
+        for number in (block << more) as usize..((block + 1) << more) as usize {
+            if let Some(head) = newest.head(number) {
+                head.prefetch_first();
+            }
+        }
     }
 
     /// Calls `f` with the nodes whose hashes begin with the `bits` bits of `block`.

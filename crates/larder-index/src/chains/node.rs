@@ -245,6 +245,13 @@ impl Link {
         }
     }
 
+    /// Prefetches the first node.
+    #[inline]
+    pub(super) fn prefetch_first(&self) {
+        // Ordering: Relaxed; a prefetch of any address is harmless.
+        memory::prefetch(address(self.0.load(Ordering::Relaxed)).cast());
+    }
+
     /// Prefetches the link.
     #[inline]
     pub(super) fn prefetch(&self) {

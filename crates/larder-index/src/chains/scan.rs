@@ -98,6 +98,12 @@ impl Chains {
         // The positions of a block begin with its bits.
         let first = |block: u64| block.checked_shl(64 - bits).unwrap_or(0).to_be_bytes();
         loop {
+            // This block was prefetched before the last one was read, if there was one.
+            let next = match direction {
+                Direction::Forward => block + 1,
+                Direction::Backward => block.wrapping_sub(1),
+            };
+            self.heads.prefetch_block(next, bits);
             for node in nodes_of(&self.heads, (block, bits), (start, direction), guard) {
                 batch.push(node.key(), node.value());
             }
@@ -117,10 +123,7 @@ impl Chains {
                 batch.resume.extend_from_slice(&resume[..HASH]);
                 return;
             }
-            match direction {
-                Direction::Forward => block += 1,
-                Direction::Backward => block -= 1,
-            }
+            block = next;
         }
     }
 }

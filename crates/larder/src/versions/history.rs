@@ -359,6 +359,15 @@ impl History {
         undo.may_have(self.hash(key)).then_some(undo.index())
     }
 
+    /// Prefetches what says whether a key has a version. In key order that is a filter, which is
+    /// small.
+    #[inline]
+    pub(super) fn prefetch(&self, guard: &Guard, key: Key<'_>) {
+        if let Some(Undo::Hashed(index)) = self.undo.get() {
+            index.prefetch(guard, &[key]);
+        }
+    }
+
     /// The hash of a key. Keys of an ordered_set are hashed here.
     #[inline]
     fn hash(&self, key: Key<'_>) -> u64 {

@@ -31,7 +31,7 @@ pub(crate) struct Overrides {
     /// The seed of the table's hashes.
     seed: Seed,
     /// Whether positions in the index are keys, without a hash in front.
-    ordered: bool,
+    pub(super) ordered: bool,
     /// Known ranks in the merged order. A change of the overrides discards those above it.
     pub(super) checkpoints: Arc<Checkpoints>,
 }
@@ -108,6 +108,17 @@ impl Overrides {
             Source::Snapshot(snapshot) => snapshot.history.undo_of(key),
             Source::History(history) => history.undo_of(key),
             Source::Writes(writes) => Some(&**writes),
+        }
+    }
+
+    /// Prefetches what says whether a key has an override, so that this cache miss overlaps with
+    /// those of the base.
+    #[inline]
+    fn prefetch(&self, guard: &Guard, key: Key<'_>) {
+        match &self.source {
+            Source::Snapshot(snapshot) => snapshot.history.prefetch(guard, key),
+            Source::History(history) => history.prefetch(guard, key),
+            Source::Writes(_) => {}
         }
     }
 
@@ -316,6 +327,7 @@ impl Unique for Merged<dyn Unique> {
     ) -> Lookup {
         // Read the base first, and the overrides last (invariant 4 of snapshots): a write stores
         // its version before it changes the base. So a base value that is too new is overridden.
+        self.overrides.prefetch(guard, key);
         let base = self.base.get_into(guard, key, out, long.as_deref_mut());
         self.overrides.with(guard, key, |value| match value {
             None => base,
@@ -360,6 +372,7 @@ impl Unique for Merged<dyn Unique> {
 impl Multi for Merged<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let before = values.len();
+        self.overrides.prefetch(guard, key);
         self.base.read(guard, key, values);
         self.overrides.with(guard, key, |value| {
             // The override lists all objects of the key, and replaces those of the base.

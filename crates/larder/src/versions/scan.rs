@@ -3,8 +3,7 @@
 //! # Steps of a scan
 //!
 //! 1. Read a batch of the base, which covers the positions up to its `resume`.
-//! 2. Read the overrides of those positions. Read only one first, which is usually behind them. If
-//!    there are many, end the batch behind one of them.
+//! 2. Read the overrides of those positions. If there are many, end the batch behind one of them.
 //! 3. If there are no overrides, return the batch. Otherwise merge: entries of an overridden key
 //!    are replaced by those of the override. No other entry is copied, or compared to find its
 //!    place. An unordered batch stays unordered.
@@ -13,12 +12,13 @@
 use super::merged::{MergeInput, Merged, Overrides};
 use larder_index::{with_spare, Batch, Direction, Guard, Start, Unique};
 use std::cell::Cell;
+use std::ops::Bound;
 
 /// A batch ends when it has this number of overridden keys.
 const MOST: usize = 512;
 
-/// The number of overrides that are read together, once there is one.
-const MIN_BATCH: usize = 16;
+/// The number of overrides that are read together.
+const MIN_BATCH: usize = 32;
 
 /// The place of a key that was not found.
 const NOWHERE: Span = usize::MAX..usize::MAX;
@@ -115,15 +115,23 @@ impl MergeBuffers {
         let sum = match (word(key.first_chunk()), word(key.last_chunk())) {
             (Some(first), Some(last)) if key.len() <= 16 => first ^ last.rotate_left(21),
             (Some(_), _) => overrides.hash(key),
-            (None, _) => key.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+            // Two overlapping halves, or single bytes.
+            (None, _) => match (key.first_chunk(), key.last_chunk()) {
+                (Some(first), Some(last)) => {
+                    let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+                    half(first) << 32 | half(last)
+                }
+                _ => key.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+            },
         };
         (sum.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
     }
 
     /// Builds the hash table of the keys that were found.
     fn fill_slots(&mut self, overrides: &Overrides) {
-        // At most half of the slots are used, so that searches are short.
-        let slots = (2 * self.found.len()).next_power_of_two();
+        // Most keys that are searched for are in no slot. Few slots are used, so that nearly all of
+        // these meet a free one first.
+        let slots = (16 * self.found.len()).next_power_of_two();
         self.slots.clear();
         self.slots.resize(slots, 0);
         for (i, own) in self.found.iter().enumerate() {
@@ -141,7 +149,7 @@ impl MergeBuffers {
     fn find(&self, key: &[u8], overrides: &Overrides) -> Option<usize> {
         let last = self.slots.len() - 1;
         let mut at = Self::slot(key, overrides) & last;
-        // At least half of the slots are free.
+        // Most of the slots are free.
         while let Some(i) = usize::from(self.slots[at]).checked_sub(1) {
             if self.bytes[self.found[i].key.clone()] == *key {
                 return Some(i);
@@ -223,7 +231,9 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             self.truncate_batch(direction, batch, &mut spare.position);
         }
         // (3)
-        spare.fill_slots(&self.overrides);
+        if batch.unordered || !self.overrides.ordered {
+            spare.fill_slots(&self.overrides);
+        }
         // Entries of overridden keys are dropped, wherever they lie. The overrides are appended
         // behind the others.
         if batch.unordered {
@@ -296,8 +306,12 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         } = spare;
         found.clear();
         bytes.clear();
-        read.until.clone_from(&batch.until);
-        read.want = 1;
+        // Nothing behind the batch is needed.
+        read.until = match batch.done {
+            true => batch.until.clone(),
+            false => Bound::Included(self.base.key_position(&batch.resume).to_vec()),
+        };
+        read.want = MIN_BATCH;
         // An override counts if it is between the beginning of the batch and its end.
         let range = self.range(start, direction, (!batch.done).then_some(&batch.resume));
         // If the batch begins between the objects of a key, an override of that key counts, too.
@@ -346,8 +360,6 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             if read.done || range.are_behind(&read.resume) {
                 return None;
             }
-            // Where there is one, there are often others.
-            read.want = MIN_BATCH;
             std::mem::swap(resume, &mut read.resume);
             next = match direction {
                 Direction::Forward => Start::At(resume),
@@ -381,6 +393,10 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     /// Finds the entries of each overridden key in an ordered batch, or the place where they would
     /// be.
     fn place_overridden(&self, direction: Direction, batch: &Batch, spare: &mut MergeBuffers) {
+        // In key order both lists are sorted by key, so neither keys nor positions are made.
+        if self.overrides.ordered {
+            return place_in_order(direction, batch, spare);
+        }
         // Most overridden keys have entries in the batch. They are found by one pass over it.
         for i in 0..batch.len() {
             if let Some(own) = spare.find(batch.key(i), &self.overrides) {
@@ -436,5 +452,37 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             resume: resume.map(|resume| comparable(resume)),
             direction,
         }
+    }
+}
+
+/// Finds the entry of each overridden key in a batch in key order, or the place where it would be.
+/// Each search begins where the last one has ended, with steps that double, since both lists ascend
+/// in the direction of the scan.
+fn place_in_order(direction: Direction, batch: &Batch, spare: &mut MergeBuffers) {
+    let mut low = 0;
+    for own in &mut spare.found {
+        let key = &spare.bytes[own.key.clone()];
+        let precedes = |i| match direction {
+            Direction::Forward => batch.key(i) < key,
+            Direction::Backward => batch.key(i) > key,
+        };
+        let mut step = 1;
+        while low + step <= batch.len() && precedes(low + step - 1) {
+            low += step;
+            step *= 2;
+        }
+        // The entry at `high` doesn't precede the key, or is the end.
+        let mut high = (low + step - 1).min(batch.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if precedes(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let is_there = low < batch.len() && batch.key(low) == key;
+        own.place = low..low + usize::from(is_there);
+        low = own.place.end;
     }
 }
