@@ -204,7 +204,10 @@ impl Table {
 
 /// The counters of a call except the current one, in the order of their positions. A few are in an
 /// array on the stack; a call with more than [`FEW`] counters keeps them in a tree.
-#[expect(clippy::large_enum_variant, reason = "the array is on the stack to save an allocation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the array is on the stack to save an allocation"
+)]
 enum Others<'v> {
     Few(SmallVec<[UpdatedCounter<'v>; FEW]>),
     Many(BTreeMap<usize, UpdatedCounter<'v>>),
