@@ -125,8 +125,8 @@ impl Fixation {
         true
     }
 
-    /// Ends all fixations of a dropped table, which nobody can fix any more. Returns the owners that
-    /// had fixed it.
+    /// Ends all fixations of a dropped table, which nobody can fix any more. Returns the owners
+    /// that had fixed it.
     pub(crate) fn end(&self) -> Vec<OwnerId> {
         // Nobody has fixed it (invariant 1).
         if !self.is_fixed() {

@@ -4,7 +4,8 @@
 //! process), or lets the engine choose one. The record of an owner has its tables and the tables
 //! that it has fixed. So the cost of its end depends on these, and not on the number of all tables.
 //!
-//! The records are in shards, each under a lock. An owner lives as long as its shard has its record.
+//! The records are in shards, each under a lock. An owner lives as long as its shard has its
+//! record.
 //!
 //! Locks are taken in this order: a table's `admin`, `passing`, then one shard. No thread holds two
 //! shards at once. No reference to a table is dropped under the lock of a shard.
