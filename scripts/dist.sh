@@ -131,7 +131,7 @@ zig() {
 # What is compiled for the oldest processors of a platform runs on all: nothing of this machine's
 # processor, configuration or folders gets into a library.
 native() {
-  local platform=$1 triple lacks cpu flags library
+  local platform=$1 triple lacks cpu flags library profile
   lacks=$(lacks "$platform")
   [ -z "$lacks" ] || die "$platform can't be built here: $lacks"
   triple=$(triple "$platform")
@@ -143,11 +143,14 @@ native() {
   flags=("-Ctarget-cpu=$cpu" "--remap-path-prefix=$PWD=larder"
     "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo")
   case $platform in *musl) flags+=("-Ctarget-feature=-crt-static") ;; esac
-  say "larder: building for $platform"
+  # Not as settings of the profile `release`: names in the recorded profile depend on those.
+  flags+=("-Cdebuginfo=0" "-Cstrip=symbols")
+  profile=$(scripts/nif.sh profile "$triple")
+  [ -z "$profile" ] || flags+=("-Cprofile-use=$profile" "-Cllvm-args=-no-pgo-warn-mismatch")
+  say "larder: building for $platform${profile:+, by the recorded profile}"
   (
     case $platform in *linux*) by_zig "$platform" "$triple" ;; esac
     export CARGO_ENCODED_RUSTFLAGS; CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; echo "${flags[*]}")
-    export CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_STRIP=symbols
     cargo build --quiet --locked --release -p larder-nif --target "$triple" --target-dir "$TARGET"
   )
   library=$TARGET/$triple/release/liblarder_nif
@@ -229,7 +232,7 @@ stage() {
   git ls-files -co --exclude-standard -z -- LICENSE README.md CHANGELOG.md Makefile mix.exs rebar.config \
     Cargo.toml Cargo.lock erlang/larder.app.src erlang/src lib $(printf 'scripts/%s ' $SCRIPTS) \
     $(printf 'crates/%s/Cargo.toml crates/%s/src ' $(for crate in $CRATES; do echo "$crate $crate"; done)) \
-    crates/larder-nif/build.rs |
+    crates/larder-nif/build.rs crates/larder-nif/profile |
     tar --null -T - -cf - | tar -xf - -C "$STAGE"
   # The workspace has these crates alone, which have no tests.
   sed -i.whole "s|^members = .*|members = [$(printf '"crates/%s", ' $CRATES)]|" "$STAGE/Cargo.toml"

@@ -32,6 +32,6 @@ case ${1:-} in
   '') echo "$LEAST" ;;
   pages) pages ;;
   check) check ;;
-  install) rustup toolchain install "$TOOLCHAIN" --profile minimal && check ;;
+  install) rustup toolchain install "$TOOLCHAIN" --profile minimal --no-self-update && check ;;
   *) die "msrv.sh: pages, check or install" ;;
 esac

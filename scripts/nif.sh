@@ -3,6 +3,8 @@
 #
 #   scripts/nif.sh build TARGET CARGO-OPTION...   builds it, and prints the folder that has it
 #   scripts/nif.sh record                         records the profile anew
+#   scripts/nif.sh profile TRIPLE                 prints the file of the profile, if it serves that
+#                                                 target by this compiler
 #
 # The compiler lays out and inlines code by a *profile*: how often each branch of the library was
 # taken while a part of `make bench-wide` ran (profile-guided optimisation). Calls take 7 to 25 %
@@ -78,5 +80,7 @@ record() {
 case ${1:-} in
   build) shift; build "$@" ;;
   record) record ;;
-  *) die "nif.sh: build TARGET CARGO-OPTION..., or record" ;;
+  # Names depend on the target, too: it serves the one of the recording.
+  profile) case "$(compiler)" in *" $2") profile ;; esac ;;
+  *) die "nif.sh: build TARGET CARGO-OPTION..., record, or profile TRIPLE" ;;
 esac
