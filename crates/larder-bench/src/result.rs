@@ -187,10 +187,7 @@ impl Point {
 
 impl Plot {
     /// Parses a line `id | title | x label, scale | y label, scale | unit, better | note`. Studies
-    /// declare their plots in such lines.
-    ///
-    /// # Panics
-    /// If the line has another form.
+    /// declare their plots in such lines. Panics if the line has another form.
     pub fn parse(line: &str) -> Plot {
         /// `label, word`, where the word is written as in files. Labels may contain commas.
         fn pair<T: for<'de> Deserialize<'de>>(text: &str) -> (String, T) {
@@ -260,9 +257,6 @@ const COLUMNS: [&str; 10] = [
 impl Study {
     /// Writes `<study>.json` and `<study>.csv` into the folder, which is created if it is missing.
     /// Returns the path of the JSON.
-    ///
-    /// # Errors
-    /// I/O errors.
     pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         std::fs::create_dir_all(folder)?;
         // The CSV first: a folder with the JSON of a study has both.
@@ -288,10 +282,7 @@ impl Study {
         Ok(path)
     }
 
-    /// Reads the JSON of a study.
-    ///
-    /// # Errors
-    /// I/O errors; `InvalidData` if the file isn't a study.
+    /// Reads the JSON of a study. The error is `InvalidData` if the file isn't one.
     pub fn read(path: &Path) -> io::Result<Study> {
         read_json(path)
     }

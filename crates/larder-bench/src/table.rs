@@ -79,10 +79,8 @@ impl Report {
         rows
     }
 
-    /// Prints the table, and writes it to a file if one is given.
-    ///
-    /// # Errors
-    /// If nothing was measured; I/O errors.
+    /// Prints the table, and writes it to a file if one is given. It is an error if nothing was
+    /// measured.
     pub fn finish(&self, out: Option<PathBuf>) -> Outcome {
         if self.columns.is_empty() {
             let what = "nothing was measured (is there a structure of that name?)";

@@ -201,10 +201,8 @@ impl<'a, E: Entry> Load<'a, E> {
     }
 
     /// Executes operations while `more` returns true for their number. Returns their number.
-    /// `other` executes the other operation of the mix with a key.
-    ///
-    /// # Errors
-    /// If a value isn't that of its key. A key may be missing: other threads remove keys.
+    /// `other` executes the other operation of the mix with a key. A value that isn't that of its
+    /// key is an error. A key may be missing: other threads remove keys.
     pub fn work<H: Handle + ?Sized>(
         &self,
         handle: &mut H,
@@ -230,10 +228,7 @@ impl<'a, E: Entry> Load<'a, E> {
     }
 
     /// The number of entries that are present, of these numbers. Each is looked up by itself, so
-    /// that a fault of scans hides none.
-    ///
-    /// # Errors
-    /// If a value isn't that of its key.
+    /// that a fault of scans hides none. A value that isn't that of its key is an error.
     pub fn count<H: Handle + ?Sized>(
         &self,
         handle: &mut H,

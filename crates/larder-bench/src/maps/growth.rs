@@ -89,10 +89,7 @@ fn keep(results: &mut Results, name: &'static str, grown: Grown) {
     }
 }
 
-/// Measures all maps in turns, in a thread that is bound to a core.
-///
-/// # Panics
-/// If a map loses a key.
+/// Measures all maps in turns, in a thread that is bound to a core. Panics if a map loses a key.
 pub fn run(options: &GrowthOptions, filter: &Filter) -> Report {
     let measured = std::thread::scope(|scope| scope.spawn(|| run_bound(options, filter)).join());
     measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -39,10 +39,7 @@ fn fill<M: Map>(options: &ResidentOptions) {
     black_box((first, maps));
 }
 
-/// Resident bytes per entry of a map with random entries.
-///
-/// # Panics
-/// If the process can't be started or fails.
+/// Resident bytes per entry of a map with random entries. Panics if the process fails.
 pub fn of(name: &str, entries: usize) -> f64 {
     let count = (ENOUGH / entries).max(1);
     let program = std::env::current_exe().expect("this program has a path");

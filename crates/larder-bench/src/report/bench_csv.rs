@@ -34,10 +34,7 @@ const GLANCE: &str = "glance | In short: Larder's time or memory beside that of 
 
 const NOTE: &str = "Larder's spread is that of the paired ratios, around the median of ets.";
 
-/// Parses the file.
-///
-/// # Errors
-/// If it isn't such a file.
+/// Parses the file. Another file is an error.
 pub fn parse(text: &str) -> Result<Study, String> {
     let facts = text
         .lines()

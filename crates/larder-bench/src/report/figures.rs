@@ -36,9 +36,6 @@ const END: &str = "<!-- end of figures -->";
 const CELLS: &str = "cells";
 
 /// The page with its tables made anew from the files in `results`.
-///
-/// # Errors
-/// If the page or a file can't be read, or a table can't be made.
 pub fn fill(page: &Path, results: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(page).map_err(|error| Error::Io(page.into(), error))?;
     let read = |name: &str| {

@@ -8,10 +8,7 @@ pub fn csv(text: &str) -> csv::Reader<&[u8]> {
     reader.comment(Some(b'#')).from_reader(text.as_bytes())
 }
 
-/// The lines of a CSV, of which the columns are used that `T` has.
-///
-/// # Errors
-/// If a column is missing or a field is no number.
+/// The lines of a CSV. It must have the columns that `T` has.
 pub fn lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
     let all: Result<_, _> = csv(text).deserialize().collect();
     all.map_err(|error| error.to_string())
@@ -34,10 +31,7 @@ pub struct Wide {
     pub left_out: usize,
 }
 
-/// Parses `wide.csv` of `make bench-wide`.
-///
-/// # Errors
-/// If it isn't such a file.
+/// Parses `wide.csv` of `make bench-wide`. Another file is an error.
 pub fn wide(text: &str) -> Result<Wide, String> {
     let all = lines::<Cell>(text)?.into_iter();
     let (cells, left_out): (Vec<_>, Vec<_>) = all.partition(|cell| cell.ratio.is_some());

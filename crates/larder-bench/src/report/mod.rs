@@ -70,9 +70,7 @@ pub struct Written {
 
 /// Reads the results in `folder` (and those in `against`, to compare with). Writes the page to
 /// `out`, and its plots to the folder `NAME-plots` beside it, where `NAME.html` is the page.
-///
-/// # Errors
-/// [`Error`]. A file that can't be read is an error: a report must not be silent about it.
+/// A file that can't be read is an error: a report must not be silent about it.
 pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Written, Error> {
     let here = Findings::read(folder)?;
     let there = against.map(Findings::read).transpose()?;
@@ -105,9 +103,6 @@ pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Writte
 }
 
 /// Calls [`write()`], and prints where the page and the plots are.
-///
-/// # Errors
-/// [`Error`].
 pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Result<(), Error> {
     let Written {
         page,
@@ -125,10 +120,8 @@ pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Result<(), Err
     Ok(())
 }
 
-/// Writes the tables of a Markdown page anew from the CSVs of a folder.
-///
-/// # Errors
-/// [`Error`]. The page is then as it was.
+/// Writes the tables of a Markdown page anew from the CSVs of a folder. After an error the page is
+/// as it was.
 pub fn write_figures(page: &Path, folder: &Path) -> Result<(), Error> {
     save(page, &fill(page, folder)?)?;
     println!(

@@ -28,10 +28,8 @@ const ORDER: [&str; 7] = [
 ];
 
 impl Findings {
-    /// Reads every `*.json` of the folder, `bench.csv` and `wide.csv`.
-    ///
-    /// # Errors
-    /// [`Error`], also if there is no result.
+    /// Reads every `*.json` of the folder, `bench.csv` and `wide.csv`. A folder without results is
+    /// an error.
     pub fn read(folder: &Path) -> Result<Findings, Error> {
         let io = |error| Error::Io(folder.to_path_buf(), error);
         let entries = std::fs::read_dir(folder).map_err(io)?;

@@ -89,17 +89,11 @@ pub struct BaseSample {
 
 impl Recording {
     /// Writes the recording as JSON.
-    ///
-    /// # Errors
-    /// I/O errors.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         write_json(self, path)
     }
 
-    /// Reads a written recording.
-    ///
-    /// # Errors
-    /// I/O errors; `InvalidData` if the file isn't a recording.
+    /// Reads a recording. The error is `InvalidData` if the file isn't one.
     pub fn read(path: &Path) -> io::Result<Recording> {
         read_json(path)
     }

@@ -36,10 +36,7 @@ pub fn all(folder: &Path) -> Vec<Java> {
 const FLAGS: &str = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=2 -XX:MaxHeapFreeRatio=5 -Xmx12g -cp";
 
 impl Java {
-    /// Measures the map.
-    ///
-    /// # Errors
-    /// If there is no JVM, it fails, or an answer is wrong.
+    /// Measures the map in a new JVM.
     pub fn run(&self, entries: usize) -> PeerResult<Vec<Figure>> {
         let path = format!("{0}/classes:{0}/jars/*", self.folder.display());
         let output = Command::new("java")

@@ -54,9 +54,6 @@ pub enum Command {
 }
 
 /// Executes a command.
-///
-/// # Errors
-/// Those of the study and of the report.
 pub fn main(
     command: &Command,
     filter: &Filter,
@@ -117,10 +114,7 @@ pub fn names() -> Vec<&'static str> {
     all().into_iter().map(|(name, _)| name).collect()
 }
 
-/// An empty peer of this name.
-///
-/// # Errors
-/// If there is none of the name, or it can't be started.
+/// An empty peer of this name. It is an error if there is none, or it can't be started.
 pub fn make(name: &str) -> Result<Box<dyn Peer>, PeerError> {
     let found = all().into_iter().find(|(known, _)| *known == name);
     let none = || PeerError::Absent(format!("no peer is called {name}"));

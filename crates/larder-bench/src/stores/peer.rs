@@ -19,10 +19,7 @@ pub enum PeerError {
 /// The result of an operation.
 pub type PeerResult<T = ()> = Result<T, PeerError>;
 
-/// A store that one thread uses.
-///
-/// # Errors
-/// Every call fails if the peer can't execute it.
+/// A store that one thread uses. A call fails if the peer can't execute it.
 pub trait Peer {
     /// Puts values under keys.
     fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult;

@@ -85,11 +85,8 @@ fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Measure)> {
     peers
 }
 
-/// Measures all peers, and writes the study into the folder.
-///
-/// # Errors
-/// If a peer gives a wrong answer, after the others were measured and written; if nothing was
-/// measured.
+/// Measures all peers, and writes the study into the folder. A wrong answer of a peer is an error,
+/// after the others were measured and written.
 pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), String> {
     let peers = peers(options, filter);
     if peers.is_empty() {

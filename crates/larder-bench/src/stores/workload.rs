@@ -27,10 +27,8 @@ const PIECE: [u8; 16] = *b"sixteen bytes...";
 /// The figure of a step.
 pub type Figure = (&'static str, f64);
 
-/// Parses lines `step,figure`, as this program and `Bench.java` print them.
-///
-/// # Errors
-/// If there is another line.
+/// Parses lines `step,figure`, as this program and `Bench.java` print them. Another line is an
+/// error.
 pub fn parse(text: &str) -> PeerResult<Vec<Figure>> {
     let figure = |line: &str| -> Option<Figure> {
         let (step, figure) = line.split_once(',')?;
@@ -53,10 +51,7 @@ macro_rules! ensure {
     };
 }
 
-/// Runs all steps on an empty peer.
-///
-/// # Errors
-/// If the peer can't, or gives a wrong answer.
+/// Runs all steps on an empty peer. A wrong answer is an error.
 pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> PeerResult<Vec<Figure>> {
     let keys = Keys::new(entries);
     let values: Vec<u64> = keys.insert.iter().map(|key| value_of(*key)).collect();

@@ -23,10 +23,8 @@ enum Maker {
 }
 
 impl Contender {
-    /// Parses `name | type structure option=value ...` (see [`TableSpec::parse`]).
-    ///
-    /// # Panics
-    /// If the line has another form. It is part of the source of a study.
+    /// Parses `name | type structure option=value ...` (see [`TableSpec::parse`]). Panics if the
+    /// line has another form. It is part of the source of a study.
     pub fn parse(line: &str) -> Contender {
         let parts = line.split_once(" | ");
         let parts = parts.and_then(|(name, table)| Some((name, TableSpec::parse(table)?)));

@@ -54,11 +54,8 @@ pub fn traverse(table: &mut dyn TableHandle, n: u64) -> Result<(), String> {
     }
 }
 
-/// Looks up every entry of the range. Returns how many are present.
-///
-/// # Errors
-/// If the table counts another number of rows, there are not as many as expected, or a value isn't
-/// that of its key.
+/// Looks up every entry of the range. Returns how many are present. They must be as many as the
+/// table counts and as are expected, and each value must be that of its key.
 pub fn verify(
     table: &dyn BenchTable,
     load: &Load<'_, impl Entry>,

@@ -28,13 +28,7 @@ pub struct Done<T> {
 }
 
 /// Runs a job in so many threads until each returns. With `time`, [`Worker::is_over`] tells them
-/// when it is over.
-///
-/// # Errors
-/// The error of the first worker that has one.
-///
-/// # Panics
-/// If a worker does.
+/// when it is over. Returns the error of the first worker that has one, and panics if one does.
 pub fn work<T: Send>(
     threads: usize,
     time: Option<Duration>,

@@ -62,8 +62,8 @@ shared! {
 /// concurrent-map, a lock-free B+-tree. Each handle is a clone of this one.
 pub struct Concurrent(std::sync::Mutex<ConcurrentMap<u64, u64>>);
 
-handle!(ConcurrentMap<u64, u64>, |map, key, value| ConcurrentMap::insert(map, key, value),
-    ConcurrentMap::get(map, &key), ConcurrentMap::remove(map, &key).is_some());
+handle! { ConcurrentMap<u64, u64>, |map, key, value| ConcurrentMap::insert(map, key, value),
+ConcurrentMap::get(map, &key), ConcurrentMap::remove(map, &key).is_some() }
 
 impl Named for Concurrent {
     const NAME: &'static str = "concurrent-map";
@@ -83,15 +83,8 @@ impl Shared for Concurrent {
 /// congee, an adaptive radix tree with optimistic lock coupling. Its values are words of 64 bits.
 pub struct Art(U64Congee<usize>);
 
-handle!(
-    Art,
-    |map, key, value| map
-        .0
-        .insert(key, value as usize, &pin())
-        .expect("there is memory"),
-    map.0.get(key, &pin()).map(|value| value as u64),
-    map.0.remove(key, &pin()).is_some()
-);
+handle! { Art, |map, key, value| map.0.insert(key, value as usize, &pin()).expect("there is memory"),
+map.0.get(key, &pin()).map(|value| value as u64), map.0.remove(key, &pin()).is_some() }
 
 impl Named for Art {
     const NAME: &'static str = "congee (ART)";
