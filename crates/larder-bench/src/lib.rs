@@ -1,24 +1,25 @@
-//! What the program `larder-bench` is made of. It is a library so that its parts can be tested;
-//! nobody else should build on it.
+//! The parts of the program `larder-bench`. They are a library so that they can be tested; no other
+//! crate should depend on it.
 //!
 //! ```text
 //!  command     the command line
 //!  maps        Larder's structures beside maps of other crates (make bench-rust)
-//!   ├ engine     one thread: insert, lookup (independent, dependent), scan, remove, bytes an entry
-//!   ├ growth     the pauses of a structure that grows
-//!   ├ threads    throughput of several threads on one structure
+//!   ├ engine     one thread: insert, lookup (independent, dependent), scan, remove, bytes per entry
+//!   ├ growth     the pauses of a map that grows
+//!   ├ threads    throughput of several threads on one map
 //!   ├ skew       keys that are not random
-//!   └ peers      the structures, behind one trait
-//!  caches      tables that evict, as caches, beside the caches of other crates (make bench-caches)
+//!   ├ typed      tables of Rust's types
+//!   └ peers      the maps, behind one trait
+//!  caches      tables that evict, beside the caches of other crates (make bench-caches)
 //!  study       the published studies, run again (make bench-studies)
 //!  stores      stores from elsewhere: C++, servers, the JVM (make bench-peers)
-//!  report      what was found, as a page, as plots and as tables of Markdown pages
+//!  report      the results as a page, as plots and as tables of Markdown pages
 //!
-//!  workload    keys, orders, mixes, the loop over operations of a mix: the same for everybody
-//!  time        clocks, nanoseconds of an operation, threads, memory, bars
-//!  result      what a study leaves behind: types, JSON, CSV
-//!  table       what the maps leave behind: a table on the terminal, CSV, the facts of the machine
-//!  stats       medians, quantiles, the runs of each figure
+//!  workload    keys, orders, mixes, the loop over operations of a mix
+//!  time        clocks, threads, memory, progress bars
+//!  result      the results of a study: types, JSON, CSV
+//!  table       the results of a bench: a table, CSV, the facts of the machine
+//!  stats       medians, quantiles, the figures of several runs
 //! ```
 //!
 //! Every measurement checks its answers. Dependencies that nothing else in the workspace needs are

@@ -126,12 +126,13 @@ fn run_bound(options: &GrowthOptions, filter: &Filter) -> Report {
     // The figures of the clock alone are no result.
     if results.len() > 1 {
         let results = results.iter();
-        results.for_each(|(name, grown)| tell(&mut report, name, *grown));
+        results.for_each(|(name, grown)| add(&mut report, name, *grown));
     }
     report
 }
 
-fn tell(report: &mut Report, name: &str, [median_part, slowest_part, slowest, mean]: Grown) {
+/// Adds the figures of a map. Larder's are compared with their targets.
+fn add(report: &mut Report, name: &str, [median_part, slowest_part, slowest, mean]: Grown) {
     // The ratio says how even the growth is, on any machine.
     let ratio = slowest_part / median_part;
     report.add(&[name], "ns an insert", 1, mean);

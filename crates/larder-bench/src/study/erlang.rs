@@ -154,7 +154,7 @@ fn listen(run: &mut Run, child: &mut Child) -> Outcome {
     }
 }
 
-/// Does what a line says. A line of another form is a message for the user.
+/// Executes a line. A line of another form is a message for the user.
 fn read_line(run: &mut Run, fields: &[&str]) -> Outcome {
     let odd = || Failure::Impossible(format!("the virtual machine said {fields:?}"));
     match *fields {
