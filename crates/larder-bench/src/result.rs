@@ -240,9 +240,9 @@ impl Failure {
     }
 }
 
-/// Returns a wrong answer of a structure unless `right`: `ensure!(right, name, "{key} is gone")`.
+/// Returns a wrong answer of a structure unless `right`: `ensure!(right, name; "{key} is gone")`.
 macro_rules! ensure {
-    ($right:expr, $structure:expr, $($what:tt)*) => {
+    ($right:expr, $structure:expr; $($what:tt)*) => {
         if !$right {
             return Err($crate::result::Failure::wrong($structure, format!($($what)*)));
         }

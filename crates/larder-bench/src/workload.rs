@@ -245,11 +245,7 @@ impl<'a, E: Entry> Load<'a, E> {
 
     fn check(&self, key: u64, value: u64, found: Option<u64>) -> Outcome {
         let right = found.is_none_or(|found| found == value);
-        ensure!(
-            right,
-            self.name,
-            "lookup of {key} gave {found:?}, not {value}"
-        );
+        ensure!(right, self.name; "lookup of {key} gave {found:?}, not {value}");
         Ok(())
     }
 }

@@ -80,7 +80,7 @@ fn hit_ratio<C: Cache>(trace: &Trace, capacity: usize) -> Outcome<f64> {
     requests(&cache, first)?;
     let hits = requests(&cache, second)?;
     let (len, most) = (cache.len(), capacity + capacity / 100);
-    ensure!(len <= most, C::NAME, "{len} entries of at most {capacity}");
+    ensure!(len <= most, C::NAME; "{len} entries of at most {capacity}");
     Ok(100.0 * hits as f64 / second.len() as f64)
 }
 

@@ -80,11 +80,11 @@ fn verify(handle: &mut impl Handle, load: &Load<'_, impl Entry>, entries: u64) -
     let first = load.count(handle, 0..entries)?;
     let second = load.count(handle, entries..load.range)?;
     let kept = load.mix.changes() || (first, second) == (entries, 0);
-    ensure!(kept, load.name, "lookups changed something");
+    ensure!(kept, load.name; "lookups changed something");
     // With changes, about half of the range is present: a random walk doesn't go far from it.
     let (found, least) = (first + second, entries / 2);
     let near = (least..=3 * least).contains(&found);
-    ensure!(near, load.name, "{found} entries of {entries} are left");
+    ensure!(near, load.name; "{found} entries of {entries} are left");
     Ok(())
 }
 

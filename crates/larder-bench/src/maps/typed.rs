@@ -199,11 +199,11 @@ impl<K: TypedKey> Bench<'_, K> {
                 reads = self.reads::<V, C>(&map)?;
             }
             remove += self.run(1, |key, _| {
-                ensure!(map.remove(key), C::NAME, "it lost a key");
+                ensure!(map.remove(key), C::NAME; "it lost a key");
                 Ok(())
             })?;
             let left = self.data.keys.iter().any(|(key, _)| map.get(key).is_some());
-            ensure!(!left, C::NAME, "it keeps what was removed");
+            ensure!(!left, C::NAME; "it keeps what was removed");
         }
         reads.insert(0, ("insert", insert / fills as f64));
         reads.push(("remove", remove / fills as f64));
@@ -215,7 +215,7 @@ impl<K: TypedKey> Bench<'_, K> {
         let lookup = self.run(self.rounds, |key, n| {
             let found = map.get(key);
             let right = found.as_ref().is_some_and(|value| value.number() == n);
-            ensure!(right, C::NAME, "{key:?}: {found:?}");
+            ensure!(right, C::NAME; "{key:?}: {found:?}");
             Ok(())
         })?;
         // Each key gets the value that it has.
@@ -235,7 +235,7 @@ impl<K: TypedKey> Bench<'_, K> {
             map.get(key).is_some_and(|value| value.number() == right)
         };
         let all = self.data.keys.iter().all(counted);
-        ensure!(all, C::NAME, "it lost an update");
+        ensure!(all, C::NAME; "it lost an update");
         let mut times = vec![
             ("lookup", lookup),
             ("overwrite", overwrite),
@@ -264,11 +264,7 @@ impl<K: TypedKey> Bench<'_, K> {
             // Ordering: Relaxed. The sum is read when all threads have ended.
             all_rows.fetch_add(rows, Relaxed);
             let right = !can || rows > 0;
-            ensure!(
-                right,
-                C::NAME,
-                "a range without its first row, or out of order"
-            );
+            ensure!(right, C::NAME; "a range without its first row, or out of order");
             Ok(())
         })?;
         let (rows, keys) = (all_rows.into_inner(), self.data.keys.len());
@@ -285,7 +281,7 @@ impl<K: TypedKey> Bench<'_, K> {
             }
         });
         let right = sum == self.data.sum.wrapping_mul(self.rounds as u64);
-        ensure!(right, C::NAME, "a walk has other rows");
+        ensure!(right, C::NAME; "a walk has other rows");
         Ok(each)
     }
 }

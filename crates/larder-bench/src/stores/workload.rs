@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> PeerResult<Vec<Figure>> {
 
 /// Returns a wrong answer unless `right`.
 macro_rules! ensure {
-    ($right:expr, $($what:tt)*) => {
+    ($right:expr; $($what:tt)*) => {
         if !$right {
             return Err(PeerError::Wrong(format!($($what)*)));
         }
@@ -80,12 +80,9 @@ pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> PeerResult<Ve
     let (hit, found) = lookup(&keys.visit, &mut answers)?;
     let mut pairs = keys.visit.iter().zip(&answers);
     let right = found == entries && pairs.all(|(key, answer)| *answer == value_of(*key));
-    ensure!(
-        right,
-        "it finds {found} of {entries} entries, or a wrong value"
-    );
+    ensure!(right; "it finds {found} of {entries} entries, or a wrong value");
     let (miss, found) = lookup(&keys.missing, &mut answers)?;
-    ensure!(found == 0, "it finds {found} keys that were not inserted");
+    ensure!(found == 0; "it finds {found} keys that were not inserted");
     let mut figures = vec![("insert", insert), ("hit", hit), ("miss", miss)];
     figures.extend(before.zip(after).map(|(before, after)| {
         let grown = after.saturating_sub(before);
@@ -125,7 +122,7 @@ fn append(peer: &mut dyn Peer, entries: usize, appends: usize) -> PeerResult<Opt
         let whole = bytes.chunks(PIECE.len()).all(|piece| piece == PIECE);
         let len = bytes.len();
         let right = found && len == count * PIECE.len() && whole;
-        ensure!(right, "of {count} pieces under a key it has {len} bytes");
+        ensure!(right; "of {count} pieces under a key it has {len} bytes");
     }
     Ok(Some(("append", time)))
 }

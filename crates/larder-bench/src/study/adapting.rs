@@ -266,21 +266,13 @@ fn replay(recording: &Recording) -> Outcome {
         recording.keys[1],
     );
     let complete = entries == keys as usize;
-    ensure!(
-        complete,
-        STRUCTURE,
-        "its bases have {entries} entries, not {keys}"
-    );
+    ensure!(complete, STRUCTURE; "its bases have {entries} entries, not {keys}");
     let mut bases = BTreeMap::from([(0, recording.keys)]);
     for event in &recording.events {
         // A split replaces one base, a join two.
         for base in std::iter::once(event.base).chain(event.with) {
             let existed = bases.remove(&base).is_some();
-            ensure!(
-                existed,
-                STRUCTURE,
-                "base {base} changed, but doesn't exist: {event:?}"
-            );
+            ensure!(existed, STRUCTURE; "base {base} changed, but doesn't exist: {event:?}");
         }
         let [from, to] = event.keys;
         let ends = match event.at_key {
@@ -294,10 +286,6 @@ fn replay(recording: &Recording) -> Outcome {
     replayed.sort_by(|a, b| a.0.total_cmp(&b.0));
     let sampled: Vec<_> = last.iter().map(|b| (b.from, b.base)).collect();
     let right = replayed == sampled;
-    ensure!(
-        right,
-        STRUCTURE,
-        "events end in the bases {replayed:?}, the tree has {sampled:?}"
-    );
+    ensure!(right, STRUCTURE; "events end in the bases {replayed:?}, the tree has {sampled:?}");
     Ok(())
 }

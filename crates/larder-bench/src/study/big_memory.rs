@@ -250,15 +250,11 @@ fn check_growth(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64
     for key in sample.map(random_key) {
         let (found, value) = (get(key), value_of(key));
         let right = found == Some(value);
-        ensure!(right, name, "under {key} there is {found:?}, not {value}");
+        ensure!(right, name; "under {key} there is {found:?}, not {value}");
     }
     for key in (entries..entries + 1_000).map(random_key) {
         let found = get(key);
-        ensure!(
-            found.is_none(),
-            name,
-            "under a key that was never put there is {found:?}"
-        );
+        ensure!(found.is_none(), name; "under a key that was never put there is {found:?}");
     }
     Ok(())
 }
@@ -403,11 +399,7 @@ fn full_speed(
         let whole = out.chunks(PIECE).all(|p| p == piece(key));
         let len = out.len();
         let right_now = found == (count > 0) && len == right && whole;
-        ensure!(
-            right_now,
-            name,
-            "after {count} appends, {key} has {len} bytes, not {right}"
-        );
+        ensure!(right_now, name; "after {count} appends, {key} has {len} bytes, not {right}");
     }
     Ok(rate)
 }
@@ -519,11 +511,7 @@ fn overwrite(
         fill(key, &mut value);
         let right = Store::get(&mut *store, key, &mut out) && out == value;
         let len = out.len();
-        ensure!(
-            right,
-            name,
-            "the value of {key} is not what was put: {len} bytes of {size}"
-        );
+        ensure!(right, name; "the value of {key} is not what was put: {len} bytes of {size}");
     }
     Ok(rate)
 }

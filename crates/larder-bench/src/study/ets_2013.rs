@@ -239,11 +239,7 @@ impl Bench<'_> {
             Ok(deleted.count())
         })?;
         let deleted: usize = done.results.into_iter().sum();
-        ensure!(
-            deleted == rows,
-            name,
-            "{deleted} rows were deleted, not {rows}"
-        );
+        ensure!(deleted == rows, name; "{deleted} rows were deleted, not {rows}");
         verify(self.table, &load(name, range, None), Some(0))?;
         Ok(rate(range as usize, done.seconds))
     }
@@ -349,11 +345,11 @@ fn walk(table: &dyn BenchTable, keys: u64, name: &str) -> Outcome {
     let table = handle.table();
     let (mut at, mut last) = (table.first(), 0);
     while let NextKey::Key(key) = at {
-        ensure!(key == last + 1, name, "{key} came after {last}");
+        ensure!(key == last + 1, name; "{key} came after {last}");
         last = key;
         at = table.next(key);
     }
-    ensure!(last == keys, name, "a walk ended at {last}, not {keys}");
+    ensure!(last == keys, name; "a walk ended at {last}, not {keys}");
     Ok(())
 }
 
@@ -410,11 +406,7 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
             }
             Access::Locked(map) => member(map.read()[&names[at]].engine_table()),
         };
-        ensure!(
-            found == Ok(true),
-            "registry",
-            "{key} was not found: {found:?}"
-        );
+        ensure!(found == Ok(true), "registry"; "{key} was not found: {found:?}");
         Ok(())
     };
     let name = |(name, _): &(&str, Access)| (*name).to_owned();

@@ -127,7 +127,7 @@ fn disjoint(run: &mut Run, turns: Turns, n: usize, contenders: &[Contender]) -> 
         let whole = traverse(table.handle().table(), keys);
         whole.map_err(|what| Failure::wrong(name, what))?;
         let right = counted == Some(keys as usize);
-        ensure!(right, name, "{counted:?} rows are counted, not {keys}");
+        ensure!(right, name; "{counted:?} rows are counted, not {keys}");
         Ok(n as f64 / done.seconds / 1e6)
     })?;
     run.check("after disjoint inserts a traversal met every key once, by number and sum");
@@ -213,11 +213,7 @@ fn rate(
     let kept = (!load.mix.changes()).then_some(half);
     let found = verify(&*table, &load, kept)?;
     let scanned = handle.table().count_all() as usize;
-    ensure!(
-        scanned == found,
-        name,
-        "{found} rows are found, {scanned} scanned"
-    );
+    ensure!(scanned == found, name; "{found} rows are found, {scanned} scanned");
     Ok(done.results.iter().sum::<u64>() as f64 / done.seconds / 1e6)
 }
 

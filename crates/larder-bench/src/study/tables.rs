@@ -64,11 +64,7 @@ pub fn verify(
     let found = load.count(&mut *table.handle(), 0..load.range)? as usize;
     let counted = table.len().unwrap_or(found);
     let right = counted == found && expected.is_none_or(|n| n == found);
-    ensure!(
-        right,
-        load.name,
-        "{found} rows are found, {counted} counted, {expected:?} right"
-    );
+    ensure!(right, load.name; "{found} rows are found, {counted} counted, {expected:?} right");
     Ok(found)
 }
 

@@ -211,11 +211,8 @@ fn reads(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
                     && scanned == expected
                     && (sum, rows) == (expected, t.rows);
                 let name = if planted { "planted fault" } else { series };
-                ensure!(
-                    right,
-                    name,
-                    "{found}, {scanned} and {sum} of {rows} instead of {expected}"
-                );
+                ensure!(right, name;
+                    "{found}, {scanned} and {sum} of {rows} instead of {expected}");
                 if round == 1 {
                     for (what, ns) in [("lookup", lookup), ("scan", scan), ("fold", fold)] {
                         run.figure(&format!("{what}-{kind}"), series, &*x, ns);
