@@ -155,16 +155,16 @@ impl<K: TypedKey> Prepared<K> {
 }
 
 /// One measurement: the keys, the number of threads, and how often they go through the keys.
-struct Bench<'a, K> {
+struct TypedBench<'a, K> {
     data: &'a Prepared<K>,
     threads: usize,
     rounds: usize,
 }
 
 /// Steps of a measurement, and the nanoseconds per operation.
-type Times = Vec<(&'static str, f64)>;
+type StepTimes = Vec<(&'static str, f64)>;
 
-impl<K: TypedKey> Bench<'_, K> {
+impl<K: TypedKey> TypedBench<'_, K> {
     /// Calls `job` with all keys, `rounds` times. Returns the nanoseconds per call, of all threads
     /// together.
     fn run(&self, rounds: usize, job: impl Fn(&K, u64) -> Outcome + Sync) -> Outcome<f64> {
@@ -185,7 +185,7 @@ impl<K: TypedKey> Bench<'_, K> {
     }
 
     /// All steps of a map.
-    fn map<V: TypedValue, C: TypedMap<K, V>>(&self) -> Outcome<Times> {
+    fn map<V: TypedValue, C: TypedMap<K, V>>(&self) -> Outcome<StepTimes> {
         // Small maps are filled and emptied several times. Reads are measured in the first one.
         let fills = self.rounds.min(20);
         let (mut insert, mut remove, mut reads) = (0.0, 0.0, Vec::new());
@@ -211,7 +211,7 @@ impl<K: TypedKey> Bench<'_, K> {
     }
 
     /// The steps that leave the keys of a full map as they are.
-    fn reads<V: TypedValue, C: TypedMap<K, V>>(&self, map: &C) -> Outcome<Times> {
+    fn reads<V: TypedValue, C: TypedMap<K, V>>(&self, map: &C) -> Outcome<StepTimes> {
         let lookup = self.run(self.rounds, |key, n| {
             let found = map.get(key);
             let right = found.as_ref().is_some_and(|value| value.number() == n);
@@ -291,7 +291,10 @@ struct Reporter<'a>(Report, &'a Filter);
 
 impl Reporter<'_> {
     /// Measures one map, if the filter accepts it.
-    fn map<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(&mut self, b: &Bench<'_, K>) -> Outcome {
+    fn map<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
+        &mut self,
+        b: &TypedBench<'_, K>,
+    ) -> Outcome {
         if self.1.accepts(C::NAME) {
             let (size, threads) = (b.data.keys.len().to_string(), b.threads.to_string());
             let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
@@ -303,7 +306,7 @@ impl Reporter<'_> {
     }
 
     /// Measures all maps of a pair of types.
-    fn maps<K: TypedKey, V: TypedValue>(&mut self, bench: &Bench<'_, K>) -> Outcome {
+    fn maps<K: TypedKey, V: TypedValue>(&mut self, bench: &TypedBench<'_, K>) -> Outcome {
         self.map::<K, V, Typed<K, V, Ordered>>(bench)?;
         self.map::<K, V, Typed<K, V, Hashed>>(bench)?;
         self.map::<K, V, RwLock<BTreeMap<K, V>>>(bench)?;
@@ -331,12 +334,12 @@ pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
         progress.part(&format!("{size} entries"), steps);
         let (numbers, texts) = (&Prepared::new(size), &Prepared::new(size));
         for &threads in options.threads.repeat(options.runs).iter() {
-            let numbers = &Bench {
+            let numbers = &TypedBench {
                 data: numbers,
                 threads,
                 rounds,
             };
-            let texts = &Bench {
+            let texts = &TypedBench {
                 data: texts,
                 threads,
                 rounds,

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 /// The position of the history. The script draws the moment above it.
 #[derive(Debug, Serialize)]
-struct Frame {
+struct HistoryFrame {
     left: f64,
     right: f64,
     top: f64,
@@ -44,22 +44,22 @@ struct Border {
 #[derive(Serialize)]
 pub struct TreeData<'a> {
     recording: &'a Recording,
-    frame: Frame,
+    frame: HistoryFrame,
 }
 
 /// The recording with its frame.
 pub fn data(recording: &Recording) -> TreeData<'_> {
-    let frame = Frame::new(recording);
+    let frame = HistoryFrame::new(recording);
     TreeData { recording, frame }
 }
 
-impl Frame {
-    fn new(tree: &Recording) -> Frame {
+impl HistoryFrame {
+    fn new(tree: &Recording) -> HistoryFrame {
         let events = tree.events.iter().map(|event| event.at);
         let times = events.chain(tree.samples.iter().map(|sample| sample.at));
         let end = times.fold(1e-3, f64::max);
         let (left, right, top, bottom) = (64.0, 610.0, 30.0, 470.0);
-        Frame {
+        HistoryFrame {
             left,
             right,
             top,
@@ -92,7 +92,7 @@ pub fn section(tree: &Recording) -> Markup {
             p { "A contention-adapting tree keeps its keys in " em { "bases" } ", ordinary trees with a lock each, under a few routing nodes. Where writers wait for each other a base is split, so that "
                 "they get a lock each; where nobody waits two bases are joined, so that scans take fewer locks. What follows was recorded while threads worked on one, and is played back slowly." }
             p { (tree.title) ": " (tree.note) "." }
-            p { (count(EventKind::Split)) " splits and " (count(EventKind::Join)) " joins in " (figure(Frame::new(tree).end)) " ms, " (tree.threads) " threads." }
+            p { (count(EventKind::Split)) " splits and " (count(EventKind::Join)) " joins in " (figure(HistoryFrame::new(tree).end)) " ms, " (tree.threads) " threads." }
             figure #tree data-tree {
                 div.controls role="group" aria-label="Animation" data-tree-controls {}
                 div.canvas #tree-now {}
@@ -120,7 +120,7 @@ fn label(tree: &Recording) -> String {
 }
 
 fn body(tree: &Recording) -> Markup {
-    let frame = Frame::new(tree);
+    let frame = HistoryFrame::new(tree);
     let (x, y) = (|key| frame.across(tree.keys, key), |at| frame.down(at));
     let times = Axis::fit([0.0, frame.end].into_iter(), false)
         .ticks
@@ -162,7 +162,7 @@ fn body(tree: &Recording) -> Markup {
 }
 
 /// The number of bases over time, beside the history.
-fn curve(tree: &Recording, frame: &Frame) -> Markup {
+fn curve(tree: &Recording, frame: &HistoryFrame) -> Markup {
     let most = tree
         .samples
         .iter()
@@ -229,7 +229,7 @@ fn borders(tree: &Recording) -> Vec<Border> {
             .for_each(|key| borders.begin(key, sample.at));
     }
     events.for_each(|event| borders.event(event));
-    borders.end(Frame::new(tree).end, |_| true);
+    borders.end(HistoryFrame::new(tree).end, |_| true);
     borders.done
 }
 

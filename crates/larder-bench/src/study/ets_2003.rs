@@ -3,7 +3,7 @@
 //! To add a workload: a line of [`WORKLOADS`], and its work in [`execute`].
 
 use super::contender::Contender;
-use super::run::Run;
+use super::run::{Run, Turns};
 use super::tables::{traverse, BenchTable};
 use super::{Extent, Plan};
 use crate::maps::peers::Handle;
@@ -268,7 +268,7 @@ fn estimate(costs: &Costs, name: &str, n: usize) -> (f64, f64) {
 fn size(
     run: &mut Run,
     n: usize,
-    turns: (usize, f64),
+    turns: Turns,
     contenders: &[Contender],
     costs: &mut Costs,
 ) -> Outcome {
@@ -279,7 +279,7 @@ fn size(
     let keys = KeyOrders::new(n, run.options.seed);
     // A clock can't measure microseconds, so small tables go through the workloads often.
     let rounds = (run.extent.pick(1_000, 50_000, 400_000) / n).max(1);
-    let mut measured: Vec<(u64, &str, Times)> = Vec::new();
+    let mut measured: Vec<(u64, &str, WorkloadTimes)> = Vec::new();
     let all: Vec<_> = contenders.iter().map(|c| (c.name(), c)).collect();
     run.in_turns(&part, turns, &all, |run, turn, contender| {
         let name = &contender.name;
@@ -321,10 +321,14 @@ fn size(
 }
 
 /// Seconds of each workload.
-type Times = Vec<f64>;
+type WorkloadTimes = Vec<f64>;
 
 /// Sends a table through all workloads. Returns the times of a round.
-fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<(Times, Cost)> {
+fn course(
+    contender: &Contender,
+    keys: &KeyOrders,
+    rounds: usize,
+) -> Outcome<(WorkloadTimes, Cost)> {
     let wrong = |what: String| Failure::wrong(&contender.name, what);
     let table = contender.make(2, keys.n as usize)?;
     let mut handle = table.handle();

@@ -4,7 +4,7 @@
 //! To add a contender: a line of [`CONTENDERS`]. To add a mix: an entry of [`MIXES`].
 
 use super::contender::{listed, peers, Contender};
-use super::run::{with_threads, Run};
+use super::run::{with_threads, Run, Turns};
 use super::tables::{verify, BenchTable};
 use super::Plan;
 use crate::maps::peers::NextKey;
@@ -100,9 +100,6 @@ struct Size {
     operations: usize,
 }
 
-/// Runs and share of the time.
-type Turns = (usize, f64);
-
 fn run(run: &mut Run) -> Outcome {
     // Smaller runs have the same proportions.
     let divisor = run.extent.pick(512, 64, 1);
@@ -179,14 +176,14 @@ fn load(name: &str, range: u64, lookups: Option<u64>) -> RowLoad<'_> {
 }
 
 /// A table with a number of threads. The seed decides the operations.
-struct Bench<'a> {
+struct PhaseBench<'a> {
     table: &'a dyn BenchTable,
     size: Size,
     threads: usize,
     seed: u64,
 }
 
-impl Bench<'_> {
+impl PhaseBench<'_> {
     /// Executes the operations of a load by all threads together. Returns their rate.
     fn operate(&self, load: &RowLoad<'_>, operations: usize, phase: u64) -> Outcome<f64> {
         let done = work(self.threads, None, |worker| {
@@ -254,7 +251,7 @@ fn phases(run: &mut Run, size: Size, turns: Turns, contenders: &[Contender]) -> 
         let name = &contender.name;
         for lookups in MIXES {
             let table = &*contender.make(2, size.inserts)?;
-            let bench = Bench {
+            let bench = PhaseBench {
                 table,
                 size,
                 threads,
@@ -301,7 +298,7 @@ fn sweep(run: &mut Run, size: Size, turns: Turns, plot: &str, mut sweep: Sweep) 
         for lookups in [90, 99] {
             let series = format!("{}, {lookups} % lookups", contender.name);
             let table = &*contender.make(2, size.inserts)?;
-            let bench = Bench {
+            let bench = PhaseBench {
                 table,
                 size,
                 threads,

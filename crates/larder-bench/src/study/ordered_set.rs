@@ -4,7 +4,7 @@
 //! To add a scenario: an entry of [`SCENARIOS`].
 
 use super::contender::Contender;
-use super::run::{with_threads, Run};
+use super::run::{with_threads, Run, Turns};
 use super::tables::{traverse, verify};
 use super::{adapting, Plan};
 use crate::maps::peers::{Handle, NextKey};
@@ -85,9 +85,6 @@ const SCENARIOS: [Scenario; 14] = [
     ("10/10/79.99, 0.01 select 1000", [10.0, 10.0, 79.99], Part(1000)),
     ("10/10/79.9999, 0.0001 select 1000", [10.0, 10.0, 79.9999], Part(1000)),
 ];
-
-/// Runs and share of the time.
-type Turns = (usize, f64);
 
 fn run(run: &mut Run) -> Outcome {
     let contenders = run.contenders(CONTENDERS, Vec::new())?;

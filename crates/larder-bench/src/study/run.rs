@@ -12,6 +12,9 @@ use crate::time::progress::Progress;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The number of turns of a part, and the share of the study's time until its end.
+pub type Turns = (usize, f64);
+
 /// The place of a figure: the id of its plot, its series, its x.
 type Place = (String, String, X);
 
@@ -105,7 +108,7 @@ impl Run {
     pub fn in_turns<T>(
         &mut self,
         part: &str,
-        (runs, share): (usize, f64),
+        (runs, share): Turns,
         items: &[(String, T)],
         mut measure: impl FnMut(&mut Run, u64, &T) -> Outcome,
     ) -> Outcome {
@@ -142,7 +145,7 @@ impl Run {
     pub fn by_threads(
         &mut self,
         plot: &str,
-        turns: (usize, f64),
+        turns: Turns,
         (contenders, counts): (&[Contender], &[usize]),
         measure: impl Fn(&Contender, usize, u64) -> Outcome<f64>,
     ) -> Outcome {
