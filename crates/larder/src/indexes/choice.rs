@@ -132,15 +132,13 @@ pub(crate) fn candidates(
     })
 }
 
-/// The indexes that scans of a store may use. Those of views are used if a key has at most one
-/// object: a transaction's view of a bag doesn't tell the part of a position that is the key's. An
-/// index of a bounded table may lack an object that had expired when the index was built, but not
-/// yet at the instant of a view.
+/// The indexes that scans of a store may use. Views of bounded tables are scanned: an index may
+/// lack an object that had expired when the index was built, but not yet at the instant of the
+/// view.
 fn usable<'s>(table: &Table, store: &'s Store) -> Option<&'s Arc<Indexes>> {
     let indexes = store.layers().indexes.as_ref()?;
     let is_of_table = store.views().is_empty();
-    let is_simple = store.index.is_unique() && table.options().bounds.is_none();
-    (is_of_table || is_simple).then_some(indexes)
+    (is_of_table || table.options().bounds.is_none()).then_some(indexes)
 }
 
 /// An index, the ranges of its entries, and the number of entries in them. In a view that includes

@@ -457,6 +457,14 @@ impl Multi for ViewIndex<dyn Multi> {
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
         self.seen.entry_position(batch, i, out);
     }
+
+    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        self.seen.key_position(position)
+    }
+
+    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        self.seen.comparable(position)
+    }
 }
 
 impl<I: Container + ?Sized> Container for ViewIndex<I> {
