@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 fn value(k: u32, turn: u32) -> Vec<u8> {
     // Most are in slabs; some are too large for one.
-    let len = if k % 37 == 0 { 700 } else { k as usize % 40 };
+    let len = if k.is_multiple_of(37) {
+        700
+    } else {
+        k as usize % 40
+    };
     let mut value = vec![k as u8; len];
     value.extend_from_slice(&turn.to_be_bytes());
     value

@@ -388,11 +388,15 @@ fn scan_tree<R: KeyRule>(
         (None, Direction::Forward) => {}
         (None, Direction::Backward) => start.push(PAST_NUMBERS),
     }
+    // The end of the key's positions in the direction.
+    let mut end = prefix.clone();
+    if direction == Direction::Forward {
+        end.push(PAST_NUMBERS);
+    }
     let request = ScanRequest {
         start: Start::At(&start),
         direction,
-        within: &prefix,
-        until: Bound::Unbounded,
+        until: Bound::Excluded(&end),
         limit: if batch.firsts { 1 } else { batch.limit() },
         value_limit: usize::MAX,
     };

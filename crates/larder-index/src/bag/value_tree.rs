@@ -10,7 +10,7 @@
 //! object, which leads from its hash to its number. Only writers use marks.
 
 use super::list::{self, TreeHeader};
-use super::position::{prefix, push_number};
+use super::position::{prefix, push_number, PAST_NUMBERS};
 use crate::btree::copies::{with_copies, EntryCopies};
 use crate::btree::{BPlusTree, ScanRequest};
 use crate::{Direction, Key, LeafConfig, Start, Stats};
@@ -99,13 +99,15 @@ pub(super) fn runs(
     (start, prefix): (&[u8], &[u8]),
     f: &mut dyn FnMut(&EntryCopies) -> bool,
 ) {
+    // Behind the prefix is a number in all these positions.
+    let mut end = prefix.to_vec();
+    end.push(PAST_NUMBERS);
     // A run is what one leaf has of the requested part.
     let scan = |start: &[u8], copies: &mut EntryCopies, resume: &mut Vec<u8>| {
         let request = ScanRequest {
             start: Start::At(start),
             direction: Direction::Forward,
-            within: prefix,
-            until: Bound::Unbounded,
+            until: Bound::Excluded(&end),
             limit: usize::MAX,
             value_limit: usize::MAX,
         };

@@ -68,24 +68,10 @@ impl EntryCopies {
         }
     }
 
-    /// Removes the last entry.
-    pub(crate) fn pop(&mut self) {
-        if let Some(&(from, _, _)) = self.entries.last() {
-            self.truncate(self.entries.len() - 1, from);
-        }
-    }
-
     /// The position of entry `i`.
     pub(crate) fn position(&self, i: usize) -> &[u8] {
         let (from, middle, _) = self.entries[i];
         &self.bytes[from..middle]
-    }
-
-    /// Whether the position of the last entry begins with `within`. `true` if there is no entry.
-    #[inline]
-    pub(crate) fn last_begins_with(&self, within: &[u8]) -> bool {
-        let last = self.entries.last();
-        last.is_none_or(|&(from, middle, _)| self.bytes[from..middle].starts_with(within))
     }
 
     /// Reserves memory for this number of further entries.

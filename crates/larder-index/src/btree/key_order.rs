@@ -159,7 +159,6 @@ impl Unique for KeyOrder {
             let request = ScanRequest {
                 start,
                 direction,
-                within: &[],
                 until: batch.until.as_ref().map(Vec::as_slice),
                 limit: batch.limit(),
                 value_limit: batch.value_limit(),

@@ -41,8 +41,6 @@ const BATCH_BYTES: usize = 32 << 10;
 pub(crate) struct ScanRequest<'a> {
     pub(crate) start: Start<'a>,
     pub(crate) direction: Direction,
-    /// A prefix: the first position that doesn't begin with it ends the scan.
-    pub(crate) within: &'a [u8],
     /// The last position that is needed, in the scan's direction.
     pub(crate) until: Bound<&'a [u8]>,
     /// The maximum number of entries.
@@ -322,12 +320,6 @@ fn collect(
             return Ok(Some(Stop::Full));
         }
         view.collect_copied(i, &front, request.value_limit, copies)?;
-        // Only the copy has the whole position, because the leaf stores the prefix separately. The
-        // first entry that is not within the prefix ends the scan, because positions are ordered.
-        if !request.within.is_empty() && !copies.last_begins_with(request.within) {
-            copies.pop();
-            return Ok(Some(Stop::Outside));
-        }
         i = i.wrapping_add(step);
     }
     // It isn't known whether the next entry is requested. If it isn't, the next batch is empty and
