@@ -43,27 +43,29 @@ struct Node {
 pub(super) struct Link(AtomicPtr<Node>);
 
 /// The number of bits of an address.
-const ADDRESS_BITS: u32 = if usize::BITS == 64 { 48 } else { usize::BITS };
+const ADDRESS_BITS: u32 = 48;
 
-/// The tag of a node with this hash.
+/// The bits of all tags. There are none on processors of 32 bits.
+const TAGS: usize = match usize::MAX.checked_shl(ADDRESS_BITS) {
+    Some(tags) => tags,
+    None => 0,
+};
+
+/// The tag of a node with this hash; 0 if there are none.
 fn tag(hash: u64) -> usize {
-    match ADDRESS_BITS < usize::BITS {
-        true => 1 << (ADDRESS_BITS + (hash & 15) as u32),
-        false => 0,
-    }
+    1usize
+        .checked_shl(ADDRESS_BITS + (hash & 15) as u32)
+        .unwrap_or(0)
 }
 
 /// The tags in what a link has.
 fn tags(link: *mut Node) -> usize {
-    match ADDRESS_BITS < usize::BITS {
-        true => link.addr() >> ADDRESS_BITS << ADDRESS_BITS,
-        false => 0,
-    }
+    link.addr() & TAGS
 }
 
 /// What a link has, without the tags.
 fn address(link: *mut Node) -> *mut Node {
-    link.map_addr(|address| address & !tags(link))
+    link.map_addr(|address| address & !TAGS)
 }
 
 /// A node that stays allocated during `'g`.
