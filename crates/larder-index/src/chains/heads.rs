@@ -2,7 +2,7 @@
 //! generations of them, each of eight times as many heads as the one before.
 //!
 //! ```text
-//!  generation 0   part │ part │ …                   128 to 32,768 heads
+//!  generation 0   part │ part │ …                   128 to 262,144 heads
 //!  generation 1   part │ part │ part │ part │ …     eight times as many
 //!  …
 //!  part           head │ head │ …                   128 heads, allocated when one is first needed

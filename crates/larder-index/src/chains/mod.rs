@@ -61,16 +61,16 @@ use crossbeam_epoch::Guard;
 use heads::{HeadPlace, Heads};
 use node::OwnNode;
 
-/// The memory, per head, at which another generation is added. There is less than one node per head
-/// then, so that few chains have a tag of another key.
-const BYTES_PER_HEAD: usize = 48;
+/// The memory, per head, at which another generation is added. With short entries there are one or
+/// two nodes for each head then.
+const BYTES_PER_HEAD: usize = 96;
 
 /// One insert out of so many checks whether another generation is needed. It is chosen by bits of
 /// the hash.
 const CHECK_MASK: u64 = if cfg!(larder_model) { 1 } else { 15 };
 
 /// The base-2 logarithms of the least and the greatest number of heads of a new index.
-const FIRST_BITS: (u32, u32) = (7, 15);
+const FIRST_BITS: (u32, u32) = (7, 18);
 
 /// An index of chains.
 pub struct Chains {
@@ -85,7 +85,8 @@ impl Chains {
     /// An empty index, which is probably going to have some fraction of `entries`. The caller may
     /// hold locks of its own while it writes. It calls `free_large` when it holds none.
     pub fn new(entries: usize) -> Self {
-        let bits = (entries / 16).max(1).ilog2();
+        // If a quarter of the entries are replaced, one generation has room for them.
+        let bits = (entries / 4).max(1).ilog2();
         Self::with(bits.clamp(FIRST_BITS.0, FIRST_BITS.1), BYTES_PER_HEAD)
     }
 
