@@ -73,8 +73,8 @@ use std::sync::{Arc, OnceLock, Weak};
 /// The number of a pending snapshot.
 const PENDING: u64 = u64::MAX;
 
-/// In a table that commits write to, an undo index of more bytes than this is dropped when no
-/// snapshot needs it.
+/// In a table that commits write to, an undo index of more bytes than this, and than a quarter of
+/// the table's, is dropped when no snapshot needs it.
 const LARGE: usize = 1 << 16;
 
 /// An undo index of at most this number of bytes is freed by the thread that drops it.
@@ -332,7 +332,8 @@ impl History {
 
     /// Whether the undo index takes much memory.
     pub(super) fn is_large(&self) -> bool {
-        self.kept() > LARGE
+        let kept = self.kept();
+        kept > LARGE && kept > self.store.memory() / 4
     }
 
     /// Whether the table is bounded.
