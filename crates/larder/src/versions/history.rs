@@ -5,7 +5,7 @@
 //! - *Live snapshot*: one that has been taken and not been released.
 //! - *Pending snapshot*: one that is being taken, and whose number isn't known yet.
 //! - *Undo index*: undo records under keys, in the order of the store's own index. In hash order it
-//!   is an index of chains (`larder_index::Chains`), in key order a B-tree with a `filter`.
+//!   is an index of chains (`larder_index::Chains`), in key order a B-tree.
 //!
 //! # Invariants
 //!
@@ -102,56 +102,27 @@ pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     })
 }
 
-/// The undo index.
-enum Undo {
-    /// In key order, with a filter that says for most keys without a record that they have none.
-    Ordered(Arc<dyn Unique>, Filter),
-    /// In hash order.
-    Hashed(Arc<Chains>),
+/// The undo index, and a filter that says for most keys without a record that they have none.
+struct Undo {
+    index: Arc<dyn Unique>,
+    filter: Filter,
 }
 
 impl Undo {
     /// An empty undo index of a store.
     fn new(store: &Store) -> Self {
         let entries = store.count.get();
-        match store.index.is_ordered() {
-            true => Undo::Ordered(Index::ordered_under_locks(), Filter::new(entries)),
-            false => Undo::Hashed(Arc::new(Chains::new(entries))),
-        }
-    }
-
-    fn index(&self) -> &dyn Unique {
-        match self {
-            Undo::Ordered(index, _) => &**index,
-            Undo::Hashed(index) => &**index,
-        }
-    }
-
-    /// Whether a key with this hash may have a record. If the answer is `false` under the lock of
-    /// its entry, it has none.
-    #[inline]
-    fn may_have(&self, hash: u64) -> bool {
-        match self {
-            Undo::Ordered(_, filter) => filter.may_have(hash),
-            Undo::Hashed(index) => index.may_have(hash),
-        }
-    }
-
-    /// Whether a key with this hash may have a record. Called under the lock of its entry, before
-    /// one is put.
-    #[inline]
-    fn may_have_before_put(&self, hash: u64) -> bool {
-        match self {
-            Undo::Ordered(_, filter) => filter.set(hash),
-            Undo::Hashed(index) => index.may_have(hash),
+        Undo {
+            index: match store.index.is_ordered() {
+                true => Index::ordered_under_locks(),
+                false => Arc::new(Chains::new(entries)),
+            },
+            filter: Filter::new(entries),
         }
     }
 
     fn memory(&self) -> usize {
-        match self {
-            Undo::Ordered(index, filter) => index.memory() + filter.memory(),
-            Undo::Hashed(index) => index.memory(),
-        }
+        self.index.memory() + self.filter.memory()
     }
 }
 
@@ -350,23 +321,14 @@ impl History {
     /// The undo index, if there are any versions.
     #[inline]
     pub(crate) fn undo(&self) -> Option<&dyn Unique> {
-        self.undo.get().map(Undo::index)
+        self.undo.get().map(|undo| &*undo.index)
     }
 
     /// The undo index, if a key may have a version there.
     #[inline]
     pub(crate) fn undo_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
         let undo = self.undo.get()?;
-        undo.may_have(self.hash(key)).then_some(undo.index())
-    }
-
-    /// Prefetches what says whether a key has a version. In key order that is a filter, which is
-    /// small.
-    #[inline]
-    pub(super) fn prefetch(&self, guard: &Guard, key: Key<'_>) {
-        if let Some(Undo::Hashed(index)) = self.undo.get() {
-            index.prefetch(guard, &[key]);
-        }
+        undo.filter.may_have(self.hash(key)).then_some(&*undo.index)
     }
 
     /// The hash of a key. Keys of an ordered_set are hashed here.
@@ -514,9 +476,12 @@ impl History {
             return 0;
         };
         let hash = self.hash(key);
-        // The key has no version, and its record will be inserted. In hash order its place is in
-        // the cache by now.
-        if !undo.may_have(hash) {
+        // The filter has no false negatives. So the key has no version, and its record will be
+        // inserted: fetch its place.
+        if !undo.filter.may_have(hash) {
+            if !self.store.index.is_ordered() {
+                undo.index.prefetch(guard, &[key]);
+            }
             return 0;
         }
         // Prefetch the key in the store, too, so that the cache misses of both indexes overlap.
@@ -524,7 +489,7 @@ impl History {
             self.store.index.prefetch(guard, &[key]);
         }
         let mut short = [0; SHORT_VALUE];
-        match undo.index().get_into(guard, key, &mut short, None) {
+        match undo.index.get_into(guard, key, &mut short, None) {
             Lookup::Short(len) => undo::newest(&short[..len]),
             // 0 is always a lower bound. A long record is read under the lock.
             Lookup::Absent | Lookup::Long => 0,
@@ -604,11 +569,11 @@ impl History {
             return numbers;
         }
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
-        // (3) This is surely the first version of the key: put a record with it.
-        if !undo.may_have_before_put(self.hash(key)) {
+        // (3) The filter says that this is the first version of the key: put a record with it.
+        if !undo.filter.set(self.hash(key)) {
             with_record(|record| {
                 write(number, record);
-                undo.index().put_absent(guard, key, record);
+                undo.index.put_absent(guard, key, record);
             });
             return Self::renumber_if_clock_advanced(undo, guard, key, number);
         }
@@ -638,7 +603,7 @@ impl History {
             }
             Change::Put
         };
-        if with_record(|scratch| undo.index().update_with(guard, key, scratch, &mut add)) {
+        if with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add)) {
             return Self::renumber_if_clock_advanced(undo, guard, key, number);
         }
         WriteNumbers { number, version }
@@ -659,7 +624,7 @@ impl History {
         if now != number && !planted(Fault::OneLook) {
             version = now;
             with_record(|scratch| {
-                undo.index()
+                undo.index
                     .update_with(guard, key, scratch, &mut |record, scratch| {
                         scratch.extend_from_slice(record.unwrap_or_default());
                         undo::renumber(now, scratch);
@@ -713,9 +678,9 @@ impl Drop for History {
         };
         // Small histories are freed at once. For large ones the reaper does it bit by bit.
         let unique = self.store.index.is_unique();
-        let bytes = undo.index().memory();
+        let bytes = undo.index.memory();
         let free = move || {
-            undo.index()
+            undo.index
                 .free_some(&larder_index::pin(), 64, &mut |record| {
                     for (_, version) in Versions::of(record) {
                         each_value(unique, version, &mut raw::release_value);

@@ -111,17 +111,6 @@ impl Overrides {
         }
     }
 
-    /// Prefetches what says whether a key has an override, so that this cache miss overlaps with
-    /// those of the base.
-    #[inline]
-    fn prefetch(&self, guard: &Guard, key: Key<'_>) {
-        match &self.source {
-            Source::Snapshot(snapshot) => snapshot.history.prefetch(guard, key),
-            Source::History(history) => history.prefetch(guard, key),
-            Source::Writes(_) => {}
-        }
-    }
-
     /// Calls `f` with the override of a key, if there is one.
     #[inline]
     fn with<R>(&self, guard: &Guard, key: Key<'_>, f: impl FnOnce(Option<Override<'_>>) -> R) -> R {
@@ -327,7 +316,6 @@ impl Unique for Merged<dyn Unique> {
     ) -> Lookup {
         // Read the base first, and the overrides last (invariant 4 of snapshots): a write stores
         // its version before it changes the base. So a base value that is too new is overridden.
-        self.overrides.prefetch(guard, key);
         let base = self.base.get_into(guard, key, out, long.as_deref_mut());
         self.overrides.with(guard, key, |value| match value {
             None => base,
@@ -372,7 +360,6 @@ impl Unique for Merged<dyn Unique> {
 impl Multi for Merged<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let before = values.len();
-        self.overrides.prefetch(guard, key);
         self.base.read(guard, key, values);
         self.overrides.with(guard, key, |value| {
             // The override lists all objects of the key, and replaces those of the base.

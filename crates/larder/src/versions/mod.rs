@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `clock` | the numbers that say what comes before a snapshot and what after |
 //! | `undo` | undo records: what was under a key |
-//! | `filter` | which keys of an ordered_set surely have no undo record |
+//! | `filter` | which keys surely have no undo record |
 //! | `history` | the undo index of a store, and its live snapshots |
 //! | `watched` | the index of a table that has snapshots |
 //! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
