@@ -59,9 +59,7 @@ use crate::store::{Layers, Store};
 use crate::table::Table;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
-use larder_index::{
-    with_spare, Chains, Change, Container, Guard, Key, Lookup, Unique, SHORT_VALUE,
-};
+use larder_index::{with_spare, Chains, Change, Guard, Key, Lookup, Unique, SHORT_VALUE};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
