@@ -2,10 +2,10 @@
 //! generations of them, each of eight times as many heads as the one before.
 //!
 //! ```text
-//!  generation 0   part │ part │ …                   128 to 262,144 heads
-//!  generation 1   part │ part │ part │ part │ …     eight times as many
+//!  generation 0   array │ array │ …                 128 to 262,144 heads
+//!  generation 1   array │ array │ array │ …         eight times as many
 //!  …
-//!  part           head │ head │ …                   128 heads, allocated when one is first needed
+//!  array          head │ head │ …                   128 heads, allocated when one is first needed
 //! ```
 //!
 //! Invariants:
@@ -23,8 +23,8 @@ use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use std::sync::OnceLock;
 
-/// The number of heads in a part.
-const PART: usize = 128;
+/// The number of heads in an array.
+const ARRAY_LEN: usize = 128;
 /// The base-2 logarithm of how many times more heads a generation has than the one before.
 pub(super) const FACTOR_BITS: u32 = 3;
 /// The maximum number of generations. The last one has 32 million heads or more.
@@ -35,21 +35,21 @@ const LOCK_BITS: u32 = 4;
 /// The number of arenas. Threads are spread over them.
 const ARENAS: usize = 4;
 
-type Part = OnceLock<Box<[Link; PART]>>;
+type HeadArray = OnceLock<Box<[Link; ARRAY_LEN]>>;
 
 /// The heads of one generation.
 struct Generation {
     /// The base-2 logarithm of their number.
     bits: u32,
-    parts: Box<[Part]>,
+    arrays: Box<[HeadArray]>,
 }
 
 impl Generation {
     fn new(bits: u32) -> Self {
-        let parts = (1usize << bits).div_ceil(PART);
+        let arrays = (1usize << bits).div_ceil(ARRAY_LEN);
         Generation {
             bits,
-            parts: (0..parts).map(|_| OnceLock::new()).collect(),
+            arrays: (0..arrays).map(|_| OnceLock::new()).collect(),
         }
     }
 
@@ -58,23 +58,23 @@ impl Generation {
         (hash >> (64 - self.bits)) as usize
     }
 
-    /// A head, if its part was allocated.
+    /// A head, if its array was allocated.
     fn head(&self, number: usize) -> Option<&Link> {
-        let part = self.parts[number / PART].get()?;
-        Some(&part[number % PART])
+        let array = self.arrays[number / ARRAY_LEN].get()?;
+        Some(&array[number % ARRAY_LEN])
     }
 
-    /// A head. Its part is allocated if necessary; `bytes` is called with the size.
+    /// A head. Its array is allocated if necessary; `bytes` is called with the size.
     fn make_head(&self, number: usize, bytes: &dyn Fn(usize)) -> &Link {
         let mut made = 0;
-        let part = self.parts[number / PART].get_or_init(|| {
-            made = size_of::<[Link; PART]>();
-            Box::new([const { Link::new() }; PART])
+        let array = self.arrays[number / ARRAY_LEN].get_or_init(|| {
+            made = size_of::<[Link; ARRAY_LEN]>();
+            Box::new([const { Link::new() }; ARRAY_LEN])
         });
         if made != 0 {
             bytes(made);
         }
-        &part[number % PART]
+        &array[number % ARRAY_LEN]
     }
 }
 
@@ -141,7 +141,7 @@ impl Heads {
         let mut made = 0;
         self.generations[next].get_or_init(|| {
             let generation = Generation::new(bits + FACTOR_BITS);
-            made = size_of_val(&*generation.parts);
+            made = size_of_val(&*generation.arrays);
             generation
         });
         // Ordering: SeqCst, pairs with the load in `generations`. Whoever comes first publishes it.
@@ -285,8 +285,8 @@ impl Heads {
                     return (Some(HeadPlace(place, number)), freed);
                 }
                 let Some(head) = generation.head(number) else {
-                    // The whole part is empty.
-                    number = (number / PART + 1) * PART;
+                    // The whole array is empty.
+                    number = (number / ARRAY_LEN + 1) * ARRAY_LEN;
                     continue;
                 };
                 let _lock = self.locks[number >> (generation.bits - LOCK_BITS)].lock();
@@ -313,9 +313,9 @@ impl Heads {
 impl Drop for Heads {
     fn drop(&mut self) {
         let generations = self.generations.iter_mut().filter_map(OnceLock::get_mut);
-        let parts = generations.flat_map(|generation| &mut *generation.parts);
-        for part in parts.filter_map(OnceLock::get_mut) {
-            part.iter_mut().for_each(Link::free);
+        let arrays = generations.flat_map(|generation| &mut *generation.arrays);
+        for array in arrays.filter_map(OnceLock::get_mut) {
+            array.iter_mut().for_each(Link::free);
         }
     }
 }

@@ -17,18 +17,18 @@ const BATCH: usize = 64;
 const REST_BITS: u32 = 64 - 8 * HASH as u32;
 
 /// A position: the hash, as far as it is part of a position, and the key.
-type Place<'p> = (u64, &'p [u8]);
+type HashAndKey<'p> = (u64, &'p [u8]);
 
-/// The place of a position. Missing bytes of the hash are zeros.
-fn place(position: &[u8]) -> Place<'_> {
+/// The hash and the key of a position. Missing bytes of the hash are zeros.
+fn hash_and_key(position: &[u8]) -> HashAndKey<'_> {
     let (hash, key) = position.split_at(position.len().min(HASH));
     let mut bytes = [0; 8];
     bytes[..hash.len()].copy_from_slice(hash);
     (u64::from_be_bytes(bytes), key)
 }
 
-/// The place of a node.
-fn place_of<'g>(node: NodeRef<'g>) -> Place<'g> {
+/// The hash and the key of a node.
+fn of_node<'g>(node: NodeRef<'g>) -> HashAndKey<'g> {
     (node.hash() >> REST_BITS << REST_BITS, node.key())
 }
 
@@ -46,14 +46,14 @@ fn nodes_of<'g>(
 ) -> SmallVec<[NodeRef<'g>; BATCH]> {
     let begins = match start {
         Start::Edge => None,
-        Start::At(position) | Start::Past(position) => Some(place(position)),
+        Start::At(position) | Start::Past(position) => Some(hash_and_key(position)),
     };
     let included = matches!(start, Start::At(_));
     let has_begun = |node: NodeRef<'_>| match (begins, direction) {
         (None, _) => true,
-        (Some(begins), _) if place_of(node) == begins => included,
-        (Some(begins), Direction::Forward) => place_of(node) > begins,
-        (Some(begins), Direction::Backward) => place_of(node) < begins,
+        (Some(begins), _) if of_node(node) == begins => included,
+        (Some(begins), Direction::Forward) => of_node(node) > begins,
+        (Some(begins), Direction::Backward) => of_node(node) < begins,
     };
     let mut nodes = SmallVec::new();
     heads.each_in(block, bits, guard, &mut |node| {
@@ -62,8 +62,8 @@ fn nodes_of<'g>(
         }
     });
     match direction {
-        Direction::Forward => nodes.sort_unstable_by_key(|&node| place_of(node)),
-        Direction::Backward => nodes.sort_unstable_by(|&a, &b| place_of(b).cmp(&place_of(a))),
+        Direction::Forward => nodes.sort_unstable_by_key(|&node| of_node(node)),
+        Direction::Backward => nodes.sort_unstable_by(|&a, &b| of_node(b).cmp(&of_node(a))),
     }
     nodes
 }
@@ -80,7 +80,7 @@ impl Chains {
         batch.clear();
         let bits = self.heads.block_bits();
         let last = (1u64 << bits) - 1;
-        let block_at = |position| block_of(place(position).0, bits);
+        let block_at = |position| block_of(hash_and_key(position).0, bits);
         let mut block = match (start, direction) {
             (Start::Edge, Direction::Forward) => 0,
             (Start::Edge, Direction::Backward) => last,
