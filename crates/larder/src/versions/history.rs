@@ -71,9 +71,9 @@ use std::sync::{Arc, OnceLock, Weak};
 /// The number of a pending snapshot.
 const PENDING: u64 = u64::MAX;
 
-/// In a table that commits write to, an undo index of more bytes than this, and than a quarter of
-/// the table's, is dropped when no snapshot needs it.
-const LARGE: usize = 1 << 16;
+/// In a table that commits write to, an undo index is dropped when no snapshot needs it, if it has
+/// more bytes than a quarter of the table's. The bounds of that figure.
+const LARGE: (usize, usize) = (64 << 10, 16 << 20);
 
 /// An undo index of at most this number of bytes is freed by the thread that drops it.
 const FREE_INLINE_BYTES: usize = 4096;
@@ -301,8 +301,8 @@ impl History {
 
     /// Whether the undo index takes much memory.
     pub(super) fn is_large(&self) -> bool {
-        let kept = self.kept();
-        kept > LARGE && kept > self.store.memory() / 4
+        let (least, most) = LARGE;
+        self.kept() > (self.store.memory() / 4).clamp(least, most)
     }
 
     /// Whether the table is bounded.
