@@ -153,19 +153,10 @@ impl Unique for Chains {
         out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        let Some(node) = self.heads.find(key, guard) else {
-            return Lookup::Absent;
-        };
-        let value = node.value();
-        let Some(to) = out.get_mut(..value.len()) else {
-            if let Some(long) = long {
-                long.clear();
-                long.extend_from_slice(value);
-            }
-            return Lookup::Long;
-        };
-        to.copy_from_slice(value);
-        Lookup::Short(value.len())
+        match self.heads.find(key, guard) {
+            Some(node) => Lookup::copied(node.value(), out, long),
+            None => Lookup::Absent,
+        }
     }
 
     fn prefetch(&self, _: &Guard, keys: &[Key<'_>]) {

@@ -162,10 +162,6 @@ impl HashView<'_> {
         out: &mut [u8; SHORT_VALUE],
     ) -> Result<Lookup, Torn> {
         let value = self.object(self.handle(hit))?.value();
-        let Some(to) = out.get_mut(..value.len()) else {
-            return Ok(Lookup::Long);
-        };
-        to.copy_from_slice(value);
-        Ok(Lookup::Short(value.len()))
+        Ok(Lookup::copied(value, out, None))
     }
 }

@@ -16,6 +16,26 @@ pub enum Lookup {
     Long,
 }
 
+impl Lookup {
+    /// Copies a value to `out`. If it is too long for that, it replaces the contents of `long`.
+    #[inline]
+    pub(crate) fn copied(
+        value: &[u8],
+        out: &mut [u8; SHORT_VALUE],
+        long: Option<&mut Vec<u8>>,
+    ) -> Lookup {
+        let Some(to) = out.get_mut(..value.len()) else {
+            if let Some(long) = long {
+                long.clear();
+                long.extend_from_slice(value);
+            }
+            return Lookup::Long;
+        };
+        to.copy_from_slice(value);
+        Lookup::Short(value.len())
+    }
+}
+
 /// The maximum number of keys of one call of
 /// [`Unique::get_many`](super::Unique::get_many).
 ///

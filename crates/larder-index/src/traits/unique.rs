@@ -49,16 +49,9 @@ pub trait Unique: Container {
     ) -> Lookup {
         // `get` appends to a buffer, so the length of the value is known before any of it is
         // copied.
-        with_scratch(|value| {
-            if !self.get(guard, key, value) {
-                return Lookup::Absent;
-            }
-            let Some(to) = out.get_mut(..value.len()) else {
-                long.into_iter().for_each(|long| long.clone_from(value));
-                return Lookup::Long;
-            };
-            to.copy_from_slice(value);
-            Lookup::Short(value.len())
+        with_scratch(|value| match self.get(guard, key, value) {
+            true => Lookup::copied(value, out, long),
+            false => Lookup::Absent,
         })
     }
 
