@@ -3,7 +3,7 @@
 
 use larder::api::Larder;
 use larder::host::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
-use larder::host::{Budget, Direction, Output, OwnerId, Step, Table};
+use larder::host::{Budget, Direction, EngineTable, Output, OwnerId, Step};
 use larder_matchspec::Context;
 use larder_term::{term, Encoder, Mode, NodeName, Term};
 use sha2::{Digest, Sha256};
@@ -91,7 +91,7 @@ fn check(larder: &Larder, path: &Path, bytes: &[u8], right: bool) {
     assert!(larder.engine().all().is_empty(), "a table was left behind");
 }
 
-fn load(larder: &Larder, path: &Path, verify: bool) -> Result<Arc<Table>, larder::Error> {
+fn load(larder: &Larder, path: &Path, verify: bool) -> Result<Arc<EngineTable>, larder::Error> {
     let options = LoadOptions {
         verify,
         node: NodeName::NONE,
@@ -103,7 +103,7 @@ fn load(larder: &Larder, path: &Path, verify: bool) -> Result<Arc<Table>, larder
     Ok(Arc::clone(job.table()))
 }
 
-fn save(table: &Arc<Table>, owner: OwnerId, path: &Path) {
+fn save(table: &Arc<EngineTable>, owner: OwnerId, path: &Path) {
     let options = SaveOptions {
         sync: false,
         node: NodeName::NONE,
@@ -114,7 +114,7 @@ fn save(table: &Arc<Table>, owner: OwnerId, path: &Path) {
 }
 
 /// All objects, as plain bytes, sorted.
-fn rows(table: &Arc<Table>) -> Vec<Vec<u8>> {
+fn rows(table: &Arc<EngineTable>) -> Vec<Vec<u8>> {
     let mut rows = Vec::new();
     let mut job = table
         .each(table.owner(), Direction::Forward)

@@ -112,7 +112,7 @@ impl Handle {
     }
 }
 
-fn open_snapshot(taken: Arc<larder::host::Table>, larder: &Larder) -> Result<i64, Failure> {
+fn open_snapshot(taken: Arc<larder::host::EngineTable>, larder: &Larder) -> Result<i64, Failure> {
     handles::open(Handle::of_snapshot(Snapshot::of_engine(taken, larder)?))
 }
 

@@ -22,7 +22,7 @@
 use crate::failure::Failure;
 use crossbeam_utils::{Backoff, CachePadded};
 use larder::api::{Larder, Snapshot, Table};
-use larder::host::{OwnerId, Table as EngineTable};
+use larder::host::{EngineTable, OwnerId};
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

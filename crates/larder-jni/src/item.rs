@@ -1,7 +1,7 @@
 //! Keys and values: integers of 64 bits, and bytes, which are binaries in a table.
 
 use crate::failure::Failure;
-use larder::host::{Stored, Table};
+use larder::host::{EngineTable, Stored};
 use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView};
 use larder_term::{order_key, Encoder, Term, TermRef};
 use std::cell::Cell;
@@ -129,7 +129,7 @@ fn unsupported(term: TermRef<'_>) -> Failure {
 
 /// Writes the row of a key and a value.
 #[inline]
-pub(crate) fn write_row(table: &Table, key: Item<'_>, value: Item<'_>, row: &mut ObjectBuf) {
+pub(crate) fn write_row(table: &EngineTable, key: Item<'_>, value: Item<'_>, row: &mut ObjectBuf) {
     let mut enc = ObjectEncoder::new(row, 2, 1, table.key_form(), table.compressed());
     enc.key(|e| key.push(e));
     enc.element(|e| value.push(e));
@@ -144,7 +144,7 @@ thread_local! {
 /// Calls `f` with the row of a key and a value, in the thread's own buffer.
 #[inline]
 pub(crate) fn with_row<R>(
-    table: &Table,
+    table: &EngineTable,
     key: Item<'_>,
     value: Item<'_>,
     f: impl FnOnce(&ObjectBuf) -> R,

@@ -26,7 +26,7 @@
 //! 3. Scans of a bag don't wait for the lock of a stripe. So writers of a bag note a second time
 //!    after the change. Entries that were read in between are invalidated by that.
 //! 4. A stamp that was taken after a table's store was replaced is not kept by a reader of the old
-//!    store (`Table::look` in `ops/step.rs`).
+//!    store (`EngineTable::look` in `ops/step.rs`).
 
 use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 

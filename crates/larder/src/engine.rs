@@ -8,7 +8,7 @@ use crate::ids::{OwnerId, TableId};
 use crate::ops::expirer;
 use crate::options::Options;
 use crate::reclaim::reaper;
-use crate::table::{Catalog, Table};
+use crate::table::{Catalog, EngineTable};
 use larder_index::Guard;
 use larder_term::{Atom, Term};
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 256;
 pub trait Host: Send + Sync {
     /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is the data of the
     /// message to the heir.
-    fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term);
+    fn transfer(&self, table: &Arc<EngineTable>, from: OwnerId, to: OwnerId, data: &Term);
 }
 
 /// A host that ignores all of it.
@@ -33,7 +33,7 @@ pub trait Host: Send + Sync {
 pub struct NoHost;
 
 impl Host for NoHost {
-    fn transfer(&self, _: &Arc<Table>, _: OwnerId, _: OwnerId, _: &Term) {}
+    fn transfer(&self, _: &Arc<EngineTable>, _: OwnerId, _: OwnerId, _: &Term) {}
 }
 
 /// An engine: a collection of tables and owners. Clones are handles of the same engine. When the
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// Passes on or drops the first `most` of the tables of an ended owner.
-    fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<Table>>, most: usize) {
+    fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<EngineTable>>, most: usize) {
         for table in tables.drain(..most.min(tables.len())) {
             // The table is in its heir's record, or dead, before it is removed from `passing`. So
             // `all_tables` never misses it.
@@ -126,7 +126,7 @@ impl Engine {
     }
 
     /// Passes a table of an ended owner on, or drops it.
-    fn inherit(&self, table: &Arc<Table>, from: OwnerId) {
+    fn inherit(&self, table: &Arc<EngineTable>, from: OwnerId) {
         let mut admin = table.admin.lock();
         // The table was dropped, given away, or processed by `settle_name`, since the estate was
         // taken. It no longer belongs to this owner.
@@ -155,7 +155,7 @@ impl Engine {
     /// # Errors
     /// `BadOption`, `UnknownStructure`, `AlreadyExists` (a named table whose name is in use),
     /// `NoOwner` (the owner does not live).
-    pub fn create(&self, mut options: Options, owner: OwnerId) -> Result<Arc<Table>, Error> {
+    pub fn create(&self, mut options: Options, owner: OwnerId) -> Result<Arc<EngineTable>, Error> {
         options.check()?;
         options.call_by_name();
         let (named, name, bounded) = (options.named, options.name, options.bounds.is_some());
@@ -164,7 +164,7 @@ impl Engine {
         }
         // The table is in the catalog, and its owner knows it, when this returns.
         let table = self.add((named, name), owner, |id, catalog| {
-            Table::make(id, options, owner, catalog)
+            EngineTable::make(id, options, owner, catalog)
         })?;
         if bounded {
             // Only tables with bounds have anything to expire or to evict.
@@ -176,8 +176,8 @@ impl Engine {
     /// Makes a table that is in no list.
     pub(crate) fn unlisted(
         &self,
-        make: impl FnOnce(TableId, Weak<Catalog>) -> Table,
-    ) -> Arc<Table> {
+        make: impl FnOnce(TableId, Weak<Catalog>) -> EngineTable,
+    ) -> Arc<EngineTable> {
         // Ordering: Relaxed, as in `add`.
         let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
         Arc::new(make(id, Arc::downgrade(&self.0.catalog)))
@@ -188,8 +188,8 @@ impl Engine {
         &self,
         (named, name): (bool, Atom),
         owner: OwnerId,
-        make: impl FnOnce(TableId, Weak<Catalog>) -> Table,
-    ) -> Result<Arc<Table>, Error> {
+        make: impl FnOnce(TableId, Weak<Catalog>) -> EngineTable,
+    ) -> Result<Arc<EngineTable>, Error> {
         // Ordering: Relaxed. The numbers must differ, and nothing else depends on them.
         let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
         let table = Arc::new(make(id, Arc::downgrade(&self.0.catalog)));
@@ -229,13 +229,13 @@ impl Engine {
     }
 
     /// Finds the table of this name. Takes no lock. O(1).
-    pub fn find(&self, name: Atom) -> Option<Arc<Table>> {
+    pub fn find(&self, name: Atom) -> Option<Arc<EngineTable>> {
         self.with_named(name, Arc::clone)
     }
 
     /// Calls `f` with the table of this name. Takes no lock and changes no reference count, so it
     /// is meant for hot paths. `f` must be short.
-    pub fn with_named<R>(&self, name: Atom, f: impl FnOnce(&Arc<Table>) -> R) -> Option<R> {
+    pub fn with_named<R>(&self, name: Atom, f: impl FnOnce(&Arc<EngineTable>) -> R) -> Option<R> {
         let guard = larder_index::pin();
         self.0.catalog.registry.named(name, &guard).map(f)
     }
@@ -243,14 +243,14 @@ impl Engine {
     /// Finds the table of this name. The reference is valid while the guard lives. Takes no lock
     /// and changes no reference count. O(1).
     #[inline]
-    pub fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
+    pub fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<EngineTable>> {
         self.0.catalog.registry.named(name, guard)
     }
 
     /// Returns all tables, in the order of their creation. Linear in the number of tables and of
     /// owners. A table that is created or dropped meanwhile may be among them or not. One that is
     /// passed on meanwhile is.
-    pub fn all(&self) -> Vec<Arc<Table>> {
+    pub fn all(&self) -> Vec<Arc<EngineTable>> {
         let mut tables = self.0.catalog.owners.all_tables();
         tables.retain(|table| table.is_alive());
         tables.sort_unstable_by_key(|table| table.id());
@@ -259,7 +259,7 @@ impl Engine {
     }
 
     /// Returns the tables of an owner.
-    pub fn owned_by(&self, owner: OwnerId) -> Vec<Arc<Table>> {
+    pub fn owned_by(&self, owner: OwnerId) -> Vec<Arc<EngineTable>> {
         self.0.catalog.owners.tables_of(owner)
     }
 

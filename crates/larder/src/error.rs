@@ -28,7 +28,7 @@ pub enum Error {
     /// The table is a transaction's view. A view has no name, no heir and no owner that can be
     /// changed, and ends with the transaction.
     View,
-    /// A list is being inserted into the table. Call `Table::help_batch`, then try again.
+    /// A list is being inserted into the table. Call `EngineTable::help_batch`, then try again.
     Busy,
     /// Another table has this name.
     AlreadyExists,

@@ -1,7 +1,7 @@
 //! The engine, for hosts: what bindings to other languages are made of.
 //!
-//! A host works with [`Engine`] and [`Table`], on encoded bytes, as an owner, with access rights,
-//! and in slices that a [`Budget`] ends. Programs in Rust have [`crate::Larder`] and
+//! A host works with [`Engine`] and [`EngineTable`], on encoded bytes, as an owner, with access
+//! rights, and in slices that a [`Budget`] ends. Programs in Rust have [`crate::Larder`] and
 //! [`crate::Table`], which do this by themselves. The interface of this module may change with each
 //! release.
 //!
@@ -57,7 +57,7 @@
 //! | give_away, inheritance | the store of the owner |
 //!
 //! An operation on one key can run while a long list is being inserted. Any other operation returns
-//! [`Error::Busy`] then, and has had no effect: call [`Table::help_batch`], and repeat the
+//! [`Error::Busy`] then, and has had no effect: call [`EngineTable::help_batch`], and repeat the
 //! operation. [`crate::api`] does this by itself.
 
 pub use crate::batch::{ListJob, ObjectList};
@@ -92,10 +92,10 @@ pub use crate::scan::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
 pub use crate::scan::{FoldChunk, Output, ScanStep, SelectJob, VisitObject};
 pub use crate::stored::{Stored, StoredKey};
 pub use crate::structures::{structures, Structure, StructureValue};
-pub use crate::table::{HostData, Info, Table};
+pub use crate::table::{EngineTable, HostData, Info};
 pub use crate::versions::{
-    CommitOutcome, DiffJob, Difference, FeedEvent, FeedRead, SnapshotInfo, Subscription,
-    SubscriptionOptions, Transaction, Turn, Waker,
+    CommitOutcome, DiffJob, Difference, EngineTransaction, FeedEvent, FeedRead, SnapshotInfo,
+    Subscription, SubscriptionOptions, Turn, Waker,
 };
 
 #[cfg(feature = "mimalloc")]

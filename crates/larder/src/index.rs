@@ -1,12 +1,12 @@
 //! The index of a table: a `Unique` or a `Multi` of `larder-index`.
 //!
 //! ```text
-//!  set, ordered_set        Index::Unique     at most one object per key
-//!  bag, duplicate_bag      Index::Multi      any number of objects per key
+//!  set, ordered_set        TableIndex::Unique     at most one object per key
+//!  bag, duplicate_bag      TableIndex::Multi      any number of objects per key
 //! ```
 //!
 //! The methods here are what both kinds can do. An operation that differs between them matches on
-//! [`Index`].
+//! [`TableIndex`].
 
 use crate::options::{Options, TableKind};
 use crate::raw;
@@ -39,7 +39,7 @@ impl KeyRule for Terms {
 }
 
 /// The index of a table.
-pub(crate) enum Index {
+pub(crate) enum TableIndex {
     /// At most one object per key.
     Unique(Arc<dyn Unique>),
     /// Any number of objects per key.
@@ -50,31 +50,31 @@ pub(crate) enum Index {
 macro_rules! either {
     ($index:expr, $ix:ident => $call:expr) => {
         match $index {
-            Index::Unique($ix) => $call,
-            Index::Multi($ix) => $call,
+            TableIndex::Unique($ix) => $call,
+            TableIndex::Multi($ix) => $call,
         }
     };
 }
 
-impl Index {
+impl TableIndex {
     /// An empty index for a table with these options and this seed. The options have been checked.
     pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
         let (name, said) = (&options.structure, &options.structure_options);
         match options.kind {
             // A structure of the published studies.
             kind if name != DEFAULT && kind.is_unique() => {
-                Index::Unique(structures::build_unique(name, said, kind.is_ordered()).into())
+                TableIndex::Unique(structures::build_unique(name, said, kind.is_ordered()).into())
             }
-            _ if name != DEFAULT => Index::Multi(structures::build_multi(name, said).into()),
+            _ if name != DEFAULT => TableIndex::Multi(structures::build_multi(name, said).into()),
             // The default structures.
-            TableKind::Set => Index::Unique(Self::keyed(false, seed)),
-            TableKind::OrderedSet => Index::Unique(Self::keyed(true, seed)),
+            TableKind::Set => TableIndex::Unique(Self::keyed(false, seed)),
+            TableKind::OrderedSet => TableIndex::Unique(Self::keyed(true, seed)),
             TableKind::Bag | TableKind::DuplicateBag => {
                 // A bag finds an equal object by the hash of its value, so that an insert doesn't
                 // compare it with all objects under the key.
                 let keys = Terms(seed.clone());
                 let bag = larder_index::multi_hashed(keys, LeafConfig::default(), raw::object_hash);
-                Index::Multi(bag.into())
+                TableIndex::Multi(bag.into())
             }
         }
     }
@@ -96,21 +96,21 @@ impl Index {
     }
 
     /// Another reference to the same index.
-    pub(crate) fn share(&self) -> Index {
+    pub(crate) fn share(&self) -> TableIndex {
         match self {
-            Index::Unique(ix) => Index::Unique(Arc::clone(ix)),
-            Index::Multi(ix) => Index::Multi(Arc::clone(ix)),
+            TableIndex::Unique(ix) => TableIndex::Unique(Arc::clone(ix)),
+            TableIndex::Multi(ix) => TableIndex::Multi(Arc::clone(ix)),
         }
     }
 
     /// Whether a key has at most one object.
     pub(crate) fn is_unique(&self) -> bool {
-        matches!(self, Index::Unique(_))
+        matches!(self, TableIndex::Unique(_))
     }
 
     /// Whether it is in key order.
     pub(crate) fn is_ordered(&self) -> bool {
-        matches!(self, Index::Unique(ix) if ix.is_ordered())
+        matches!(self, TableIndex::Unique(ix) if ix.is_ordered())
     }
 
     /// The number of objects at which it is full. `None` if it has no limit.
@@ -148,7 +148,7 @@ impl Index {
     /// Whether a leaf is found by a hash, and not by a descent through a tree.
     #[inline]
     pub(crate) fn is_short_way(&self) -> bool {
-        matches!(self, Index::Unique(ix) if !ix.is_ordered())
+        matches!(self, TableIndex::Unique(ix) if !ix.is_ordered())
     }
 
     /// Prefetches the memory that operations on the keys will touch. A hint.
@@ -168,10 +168,10 @@ impl Index {
     pub(crate) fn contains_after_writer(&self, guard: &Guard, key: Key<'_>) -> bool {
         match self {
             // A read waits while the leaf is locked, so it waits for a writer.
-            Index::Unique(ix) => ix.contains(guard, key),
+            TableIndex::Unique(ix) => ix.contains(guard, key),
             // A reader of a bag only waits once a writer has begun to change objects. So take the
             // entry's lock: any writer that held it has finished then.
-            Index::Multi(ix) => {
+            TableIndex::Multi(ix) => {
                 let mut there = false;
                 ix.update(guard, key, &mut |objects| there = !objects.is_empty());
                 there
@@ -184,13 +184,13 @@ impl Index {
         values.clear();
         match self {
             // At most one value.
-            Index::Unique(ix) => {
+            TableIndex::Unique(ix) => {
                 if ix.get(guard, key, &mut values.bytes) {
                     values.end(0);
                 }
             }
             // All values of the key, as of one instant.
-            Index::Multi(ix) => {
+            TableIndex::Multi(ix) => {
                 ix.read(guard, key, values);
             }
         }
@@ -207,8 +207,8 @@ impl Index {
         batch: &mut Batch,
     ) -> bool {
         match self {
-            Index::Unique(ix) => ix.step(guard, key, direction, batch),
-            Index::Multi(ix) => ix.step(guard, key, batch),
+            TableIndex::Unique(ix) => ix.step(guard, key, direction, batch),
+            TableIndex::Multi(ix) => ix.step(guard, key, batch),
         }
     }
 
@@ -263,32 +263,32 @@ impl Index {
     /// Writes the position of a key to `out`: that before all its objects, in forward order.
     pub(crate) fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
-            Index::Unique(ix) => ix.position(key, out),
-            Index::Multi(ix) => ix.first_position(key, out),
+            TableIndex::Unique(ix) => ix.position(key, out),
+            TableIndex::Multi(ix) => ix.first_position(key, out),
         }
     }
 
     /// The part of a position that is common to all positions of its key.
     pub(crate) fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         match self {
-            Index::Unique(_) => position,
-            Index::Multi(ix) => ix.key_position(position),
+            TableIndex::Unique(_) => position,
+            TableIndex::Multi(ix) => ix.key_position(position),
         }
     }
 
     /// Writes the position behind all objects of a key to `out`.
     pub(crate) fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
-            Index::Unique(ix) => ix.position(key, out),
-            Index::Multi(ix) => ix.last_position(key, out),
+            TableIndex::Unique(ix) => ix.position(key, out),
+            TableIndex::Multi(ix) => ix.last_position(key, out),
         }
     }
 
     /// Writes the position of entry `i` of a batch to `out`. `key` is the key of the entry.
     pub(crate) fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
-            Index::Unique(ix) => ix.position(key, out),
-            Index::Multi(ix) => ix.entry_position(batch, i, out),
+            TableIndex::Unique(ix) => ix.position(key, out),
+            TableIndex::Multi(ix) => ix.entry_position(batch, i, out),
         }
     }
 }

@@ -82,10 +82,10 @@ impl Local {
         self.epoch.pin()
     }
 
-    /// Whether the last answer of [`Table::step_to_key`](crate::host::Table::step_to_key) or
-    /// [`Table::step_on`](crate::host::Table::step_on) on this thread showed its key as this
-    /// number, which is not 0. In that case `step_on` can continue from there, if the table is the
-    /// same.
+    /// Whether the last answer of [`EngineTable::step_to_key`](crate::host::EngineTable::step_to_key) or
+    /// [`EngineTable::step_on`](crate::host::EngineTable::step_on) on this thread showed its key as
+    /// this number, which is not 0. In that case `step_on` can continue from there, if the table is
+    /// the same.
     #[inline]
     pub fn has_shown(&self, number: u64) -> bool {
         self.read_ahead.has_shown(number)

@@ -74,7 +74,8 @@ pub struct Limits {
     /// The maximum number of objects, at least one; `None` for no limit.
     pub max_size: Option<usize>,
     /// The maximum size in bytes of the objects, including the binaries that they refer to, at
-    /// least one; `None` for no limit. [`crate::host::Table::weight`] returns the current size.
+    /// least one; `None` for no limit. [`crate::host::EngineTable::weight`] returns the current
+    /// size.
     pub max_memory: Option<usize>,
     /// What to do when a limit is reached.
     pub evict: Evict,

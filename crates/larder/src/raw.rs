@@ -288,7 +288,7 @@ pub(crate) fn has_handles(value: &[u8]) -> bool {
 }
 
 /// A hash of a value, without its key. Two values under one key have the same hash if they are the
-/// same object (`Table::same`).
+/// same object (`EngineTable::same`).
 pub(crate) fn object_hash(value: &[u8]) -> u64 {
     // SAFETY:
     // 1. the value was written by larder-term's object encoder;

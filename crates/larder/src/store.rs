@@ -20,7 +20,7 @@
 use crate::bounds::{self, weight, BoundState, Bounded, Quota, SpaceNeeded};
 use crate::counters::Counter;
 use crate::error::Error;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::indexes::{self, Indexes};
 use crate::keys::MANY_BY_HASH;
 use crate::options::Options;
@@ -47,7 +47,7 @@ pub(crate) struct Layers {
 /// An index and the number of its objects.
 pub(crate) struct Store {
     /// The index, with all layers.
-    pub(crate) index: Index,
+    pub(crate) index: TableIndex,
     pub(crate) count: Arc<Counter>,
     /// The number of objects at which the structure is full.
     limit: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Store {
 /// The additional fields of a store with layers.
 struct Wrapped {
     /// The index below all layers.
-    objects: Index,
+    objects: TableIndex,
     layers: Layers,
     /// The `Bounded` layer, if the table is bounded.
     bounded: Option<Arc<Bounded>>,
@@ -112,7 +112,7 @@ impl Store {
     /// An empty store without layers.
     #[inline(always)]
     fn bare(options: &Options, seed: &Seed) -> Self {
-        let objects = Index::new(options, seed);
+        let objects = TableIndex::new(options, seed);
         Store {
             count: Arc::new(Counter::new(options.decentralized_counters)),
             // A structure of the studies may be made for a fixed number of objects.
@@ -189,7 +189,8 @@ impl Store {
         self.may_refuse |= self.has_limit;
         let bounded = layers.bounds.as_ref().and_then(|layer| {
             // Bags can't have bounds, which is checked when a table is created.
-            let (Index::Unique(below), Index::Unique(objects)) = (&self.index, &objects) else {
+            let (TableIndex::Unique(below), TableIndex::Unique(objects)) = (&self.index, &objects)
+            else {
                 return None;
             };
             let (own, count) = (layers.history.is_some(), Arc::clone(&self.count));
@@ -200,7 +201,7 @@ impl Store {
         // The bounds are the outermost layer, so that no other has to know which objects are
         // expired.
         if let Some(bounded) = &bounded {
-            self.index = Index::Unique(Arc::clone(bounded) as Arc<_>);
+            self.index = TableIndex::Unique(Arc::clone(bounded) as Arc<_>);
         }
         // A table without any layer uses its index directly.
         let has_none = layers.indexes.is_none() && layers.history.is_none() && bounded.is_none();
@@ -239,10 +240,10 @@ impl Store {
     }
 
     /// The index below the table's bounds, which the history works with.
-    pub(crate) fn below(&self) -> Index {
+    pub(crate) fn below(&self) -> TableIndex {
         // The history keeps objects with their stamps, so it works below the bounds.
         match self.bounded() {
-            Some(bounded) => Index::Unique(Arc::clone(bounded.below())),
+            Some(bounded) => TableIndex::Unique(Arc::clone(bounded.below())),
             None => self.index.share(),
         }
     }
@@ -266,7 +267,7 @@ impl Store {
 
     /// If the table is bounded, wraps a view of the objects with their stamps, so that it shows the
     /// objects that weren't expired at a time.
-    pub(crate) fn as_of(&self, view: Index, time: u64) -> Index {
+    pub(crate) fn as_of(&self, view: TableIndex, time: u64) -> TableIndex {
         match self.layer() {
             Some(layer) => bounds::bound(view, layer, time),
             None => view,
@@ -276,7 +277,7 @@ impl Store {
     /// Makes the store of a view of a table, which has these indexes. `views` are the differences
     /// between the view and the table.
     pub(crate) fn of_view(
-        index: Index,
+        index: TableIndex,
         indexes: Option<Arc<Indexes>>,
         views: Vec<Arc<dyn Differences>>,
     ) -> Store {
@@ -305,7 +306,7 @@ impl Store {
     }
 
     /// The index below all layers.
-    fn objects(&self) -> &Index {
+    fn objects(&self) -> &TableIndex {
         match &self.wrapped {
             None => &self.index,
             Some(wrapped) => &wrapped.objects,

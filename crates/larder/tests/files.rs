@@ -52,7 +52,7 @@ fn load(
     path: &Path,
     verify: bool,
     budget: u32,
-) -> Result<Arc<larder::host::Table>, Error> {
+) -> Result<Arc<larder::host::EngineTable>, Error> {
     let options = LoadOptions {
         verify,
         node: NodeName::NONE,
@@ -64,7 +64,7 @@ fn load(
     Ok(Arc::clone(job.table()))
 }
 
-fn rows(table: &Arc<larder::host::Table>) -> Vec<Term> {
+fn rows(table: &Arc<larder::host::EngineTable>) -> Vec<Term> {
     let nobody = term!(nobody);
     let context = larder_matchspec::Context {
         self_pid: nobody.as_ref(),

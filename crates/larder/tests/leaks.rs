@@ -1,7 +1,7 @@
 //! Nothing is left behind. One test, so that nothing else counts meanwhile.
 
 use larder::api::Larder;
-use larder::host::{with_local, Budget, Decision, FixTime, ObjectList, Options, Step, Table};
+use larder::host::{with_local, Budget, Decision, EngineTable, FixTime, ObjectList, Options, Step};
 use larder_term::object::ObjectBuf;
 use larder_term::{blob, term, Atom, Term};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn churn(larder: &Larder) {
 }
 
 /// A row is put in the place of another, and by a function that is overtaken once, and goes.
-fn exchange(table: &Table, larder: &Larder, i: i64) {
+fn exchange(table: &EngineTable, larder: &Larder, i: i64) {
     let (me, mut object, mut key) = (larder.owner(), ObjectBuf::new(), Vec::new());
     table.encode_key(term!((i + 3000)).as_ref(), &mut key);
     let write = |object: &mut ObjectBuf, n: i64| {
@@ -136,7 +136,7 @@ fn exchange(table: &Table, larder: &Larder, i: i64) {
 
 /// A table that was dropped while a list was on its way into it, which nobody will finish, and that
 /// had something to tell an heir.
-fn gone_but_held(larder: &Larder) -> Arc<Table> {
+fn gone_but_held(larder: &Larder) -> Arc<EngineTable> {
     let (engine, me) = (larder.engine(), larder.owner());
     let mut options = Options::new(Atom::new("gone"));
     options.heir = Some((me, term!({ (big(3)) })));

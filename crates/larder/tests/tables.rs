@@ -2,8 +2,8 @@
 //! gone.
 
 use larder::host::{
-    Access, Bounds, Engine, Error, FixTime, Host, NewRow, NoHost, Options, OwnerId, Slot, Table,
-    TableId, TableKind,
+    Access, Bounds, Engine, EngineTable, Error, FixTime, Host, NewRow, NoHost, Options, OwnerId,
+    Slot, TableId, TableKind,
 };
 use larder_term::object::{ObjectBuf, ObjectView};
 use larder_term::{term, Atom, Mode, Term, TermBuf, TermRef};
@@ -19,7 +19,7 @@ struct Notes {
 }
 
 impl Host for Notes {
-    fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
+    fn transfer(&self, table: &Arc<EngineTable>, from: OwnerId, to: OwnerId, data: &Term) {
         let note = (table.id(), from, to, data.to_string());
         self.transfers.lock().push(note);
     }
@@ -34,13 +34,13 @@ fn options(name: &str) -> Options {
     Options::new(Atom::new(name))
 }
 
-fn object(table: &Table, tuple: &Term) -> ObjectBuf {
+fn object(table: &EngineTable, tuple: &Term) -> ObjectBuf {
     let mut object = ObjectBuf::new();
     table.encode_object(tuple.as_ref(), &mut object).unwrap();
     object
 }
 
-fn key(table: &Table, key: &Term) -> Vec<u8> {
+fn key(table: &EngineTable, key: &Term) -> Vec<u8> {
     let mut bytes = Vec::new();
     table.encode_key(key.as_ref(), &mut bytes);
     bytes
@@ -298,7 +298,7 @@ fn fixing_is_counted_and_ends_with_the_owner() {
 }
 
 /// All keys, by first and next.
-fn walk(t: &Table, who: OwnerId, mut each: impl FnMut(&Term)) -> Vec<Term> {
+fn walk(t: &EngineTable, who: OwnerId, mut each: impl FnMut(&Term)) -> Vec<Term> {
     let mut keys = Vec::new();
     let mut at: Option<Term> = None;
     t.first(who, &mut |k| at = Some(Term::from(k))).unwrap();

@@ -18,7 +18,7 @@ pub const STUDY: Plan = Plan {
     name: "ets-2003",
     title: "Seven workloads on one thread, from 700 keys to 54 million, by structure",
     source: "S. L. Fritchie, \"A Study of Erlang ETS Table Implementations and Performance\", Erlang Workshop 2003",
-    about: "Tables of the engine (larder::host::Table), called from Rust with a row encoded and decoded in each call. The paper's names are kept: set is linear \
+    about: "Tables of the engine (larder::host::EngineTable), called from Rust with a row encoded and decoded in each call. The paper's names are kept: set is linear \
             hashing under one lock (6 entries a bucket), ordered_set an AVL tree, btree a B-tree of degree 4, judysl and judyesl Judy arrays over strings, judyeh one over hashes. Figures of the paper stand beside.",
     quick_seconds: 55.0,
     full_hours: 9.6,

@@ -22,7 +22,7 @@ pub const STUDY: Plan = Plan {
     name: "ets-2013",
     title: "Throughput of one table by threads: releases, locks, reader groups, structures",
     source: "D. Klaftenegger, K. Sagonas, K. Winblad, \"On the Scalability of the Erlang Term Storage\", Erlang Workshop 2013",
-    about: "Tables of the engine (larder::host::Table), rows {K, V}, worked on by threads of a Rust program, one a core. The releases of OTP are built from \
+    about: "Tables of the engine (larder::host::EngineTable), rows {K, V}, worked on by threads of a Rust program, one a core. The releases of OTP are built from \
             Larder's own structures and locks; peers are maps from u64 to u64 in their own crates (feature `peers`), without rows to encode.",
     quick_seconds: 55.0,
     full_hours: 9.5,
@@ -394,7 +394,7 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
         );
         bytes.clear();
         larder_term::Encoder::new(bytes, larder_term::Mode::Inline).int(key);
-        let member = |table: &host::Table| table.member(owner, bytes);
+        let member = |table: &host::EngineTable| table.member(owner, bytes);
         let found = match access {
             Access::Direct => member(tables[at].engine_table()),
             Access::Registry => {

@@ -19,7 +19,7 @@ pub const STUDY: Plan = Plan {
     name: "ordered-set",
     title: "ordered_set by threads: disjoint inserts, 14 scenarios, counters, and a tree that adapts",
     source: "K. Sagonas, K. Winblad, \"More Scalable Ordered Set for ETS Using Adaptation\", Erlang Workshop 2014; the throughput benchmark of OTP's ets_SUITE",
-    about: "Tables of the engine (larder::host::Table), rows {K}, worked on by threads of a Rust program. A recorded run of a contention-adapting tree (the \
+    about: "Tables of the engine (larder::host::EngineTable), rows {K}, worked on by threads of a Rust program. A recorded run of a contention-adapting tree (the \
             structure alone) goes to catree-adapting.json.",
     quick_seconds: 55.0,
     full_hours: 2.4,

@@ -189,7 +189,7 @@ impl BenchTable for EngineTable {
 
 /// A thread's handle to a table. It may forget some of the keys that it inserts.
 pub struct EngineHandle<'t, const FORGETS: bool = false> {
-    pub table: &'t Arc<host::Table>,
+    pub table: &'t Arc<host::EngineTable>,
     arity: usize,
     pub owner: OwnerId,
     object: ObjectBuf,

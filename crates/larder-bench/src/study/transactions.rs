@@ -25,7 +25,7 @@ pub const STUDY: Plan = Plan {
     title: "Snapshots: taking them, writing beside them, reading them",
     source: "none: what Larder does, beside itself without snapshots",
     about:
-        "Tables of the engine (larder::host::Table), rows {K, V}, worked on by threads of a Rust program.",
+        "Tables of the engine (larder::host::EngineTable), rows {K, V}, worked on by threads of a Rust program.",
     quick_seconds: 60.0,
     full_hours: 0.5,
     run,

@@ -9,7 +9,7 @@ use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, reply_or_raise, who};
 use crate::terms::atoms;
 use larder::host::FixTime;
-use larder::host::{Access, Error, Evict, Table};
+use larder::host::{Access, EngineTable, Error, Evict};
 use larder_term::Atom;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub fn new(call: &Call<'_>) -> Reply {
 fn with_owner_there<R>(
     call: &Call<'_>,
     id: Word,
-    f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>,
+    f: impl FnOnce(&Arc<EngineTable>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
     tables::with(call, id, |table| {
         // The owner has just ended. The call is repeated when its tables have been passed on.

@@ -23,7 +23,7 @@ use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, owners::ENGINE, who};
 use crate::terms::atoms;
-use larder::host::{with_local, CommitOutcome, Local, Table, Turn};
+use larder::host::{with_local, CommitOutcome, EngineTable, Local, Turn};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ struct Operation<'c> {
 /// The operations of a commit.
 #[derive(Default)]
 struct Plan<'c> {
-    tables: SmallVec<[Arc<Table>; 2]>,
+    tables: SmallVec<[Arc<EngineTable>; 2]>,
     operations: SmallVec<[Operation<'c>; 8]>,
     /// The keys that they use, each with the index of its table.
     keys: SmallVec<[(usize, Range<usize>); 8]>,
@@ -91,14 +91,14 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
         return Ok(atoms::WAIT.word());
     }
     // 2.
-    let tables: SmallVec<[&Arc<Table>; 2]> = plan.tables.iter().collect();
+    let tables: SmallVec<[&Arc<EngineTable>; 2]> = plan.tables.iter().collect();
     let key = |(table, key): &(usize, Range<usize>)| (*table, &plan.bytes[key.clone()]);
     // The engine sorts the keys by their locks.
     let keys: SmallVec<[(usize, &[u8]); 8]> = plan.keys.iter().map(key).collect();
     let mut stopped = None;
     let done = ENGINE.commit_on_keys(&tables, &keys, who(call), |transaction| {
         // 3.
-        let views: SmallVec<[&Arc<Table>; 2]> = transaction.views().collect();
+        let views: SmallVec<[&Arc<EngineTable>; 2]> = transaction.views().collect();
         stopped = with_local(|local| plan.first_that_fails(call, &views, local));
         stopped.is_none()
     });
@@ -154,7 +154,7 @@ impl<'c> Plan<'c> {
     /// The index of the table with this id.
     fn table(&mut self, call: &Call<'_>, id: Word) -> Result<usize, Raise> {
         tables::with(call, id, |table| {
-            let is_same = |own: &Arc<Table>| Arc::ptr_eq(own, table);
+            let is_same = |own: &Arc<EngineTable>| Arc::ptr_eq(own, table);
             Ok(self.tables.iter().position(is_same).unwrap_or_else(|| {
                 self.tables.push(Arc::clone(table));
                 self.tables.len() - 1
@@ -187,7 +187,7 @@ impl<'c> Plan<'c> {
     fn first_that_fails(
         &self,
         call: &Call<'_>,
-        views: &[&Arc<Table>],
+        views: &[&Arc<EngineTable>],
         local: &mut Local,
     ) -> Option<Result<usize, Raise>> {
         // In the given order, since later ones see earlier ones.
@@ -204,7 +204,12 @@ impl<'c> Plan<'c> {
 
 impl Operation<'_> {
     /// Runs the operation on a view of its table. Returns whether its condition holds.
-    fn run(&self, call: &Call<'_>, view: &Arc<Table>, local: &mut Local) -> Result<bool, Raise> {
+    fn run(
+        &self,
+        call: &Call<'_>,
+        view: &Arc<EngineTable>,
+        local: &mut Local,
+    ) -> Result<bool, Raise> {
         // Functions take their arguments from the call. So each operation is run as a call of its
         // own.
         let own = &with_args(call, self.args);
@@ -235,7 +240,7 @@ impl Operation<'_> {
     fn insert_all(
         &self,
         call: &Call<'_>,
-        view: &Arc<Table>,
+        view: &Arc<EngineTable>,
         local: &mut Local,
     ) -> Result<(), Raise> {
         each_object(self.args[1], |object| {
@@ -247,7 +252,7 @@ impl Operation<'_> {
     fn insert_all_new(
         &self,
         call: &Call<'_>,
-        view: &Arc<Table>,
+        view: &Arc<EngineTable>,
         local: &mut Local,
     ) -> Result<bool, Raise> {
         // All keys are checked before the first object is inserted, so that a list is inserted

@@ -20,7 +20,9 @@ use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, natural, reply_or_raise, who};
 use crate::terms::{atoms, decode};
-use larder::host::{Error, FeedEvent, FeedRead, Subscription, SubscriptionOptions, Table, Waker};
+use larder::host::{
+    EngineTable, Error, FeedEvent, FeedRead, Subscription, SubscriptionOptions, Waker,
+};
 use larder_matchspec::Program;
 use larder_term::object::ObjectView;
 use parking_lot::{Condvar, Mutex};
@@ -142,7 +144,7 @@ pub fn snapshot_and_subscribe(call: &Call<'_>) -> Reply {
 
 fn open(
     call: &Call<'_>,
-    subscribe: impl FnOnce(&Arc<Table>, SubscriptionOptions) -> Result<Subscription, Error>,
+    subscribe: impl FnOnce(&Arc<EngineTable>, SubscriptionOptions) -> Result<Subscription, Error>,
 ) -> Result<ResourceRef<Feed>, Raise> {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(who(call)))?;

@@ -7,7 +7,7 @@ use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::{self, owners, owners::ENGINE};
 use crate::terms::atoms::{self, Known};
-use larder::host::{Access, Concurrency, Evict, Fixed, OwnerId, Table, TableKind};
+use larder::host::{Access, Concurrency, EngineTable, Evict, Fixed, OwnerId, TableKind};
 use std::sync::Arc;
 
 /// info(Table, Item) -> Fact | undefined. `undefined` if the table doesn't exist, whatever the item
@@ -49,7 +49,7 @@ pub fn huge_pages(call: &Call<'_>) -> Reply {
 
 /// Runs `f` with the call's table, whose owner must be alive; `undefined` if there is none.
 #[inline(always)]
-fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
+fn about(call: &Call<'_>, f: impl FnOnce(&Arc<EngineTable>) -> Reply) -> Reply {
     let found = tables::with(call, call.args[0], |table| {
         // The caller is alive.
         if table.owner() != tables::who(call) && owners::end_dead_owner(call.env, table) {
@@ -71,7 +71,7 @@ fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
 
 /// The information about a table with this name. Most items are those of `info/2`. The Erlang side
 /// derives the others from them.
-fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
+fn fact(call: &Call<'_>, table: &Arc<EngineTable>, item: Word) -> Reply {
     let is = |known: Known| item == known.word();
     // Settings and properties come from different places. Each item reads only what it needs.
     let int = |n: usize| call.int(n as i64);
@@ -109,7 +109,7 @@ fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
 }
 
 /// {Ttl, Idle} | {Ttl, Idle, MaxSize, MaxMemory, Evict} | false.
-fn bounds(call: &Call<'_>, table: &Table) -> Word {
+fn bounds(call: &Call<'_>, table: &EngineTable) -> Word {
     // A time that is not limited is `infinity`.
     let time = |ms: Option<u64>| ms.map_or(atoms::INFINITY.word(), |ms| call.int(ms as i64));
     let Some(bounds) = table.bounds() else {
@@ -137,7 +137,7 @@ fn bounds(call: &Call<'_>, table: &Table) -> Word {
 }
 
 /// {Table | undefined, Number, AgeMs} | false.
-fn snapshot(call: &Call<'_>, table: &Table) -> Word {
+fn snapshot(call: &Call<'_>, table: &EngineTable) -> Word {
     let Some(of) = table.snapshot_info() else {
         return atoms::FALSE.word();
     };
@@ -152,7 +152,7 @@ fn snapshot(call: &Call<'_>, table: &Table) -> Word {
 }
 
 /// The heir, if there is one and it is alive.
-fn heir(call: &Call<'_>, table: &Table) -> Word {
+fn heir(call: &Call<'_>, table: &EngineTable) -> Word {
     // The heir may have ended since it was set.
     let heir = table.heir().map(owners::pid);
     heir.filter(|&heir| owners::is_alive(call.env, heir))
@@ -160,7 +160,7 @@ fn heir(call: &Call<'_>, table: &Table) -> Word {
 }
 
 /// The living processes that have fixed the table.
-fn fixation(call: &Call<'_>, table: &Table) -> Result<Option<Fixed>, Raise> {
+fn fixation(call: &Call<'_>, table: &EngineTable) -> Result<Option<Fixed>, Raise> {
     // Processes that have ended don't count. If there was one, its fixation has been released now,
     // and the call begins again.
     if end_dead_fixers(call, table) {
@@ -170,7 +170,7 @@ fn fixation(call: &Call<'_>, table: &Table) -> Result<Option<Fixed>, Raise> {
 }
 
 /// Ends owners that have fixed the table and whose processes have ended.
-fn end_dead_fixers(call: &Call<'_>, table: &Table) -> bool {
+fn end_dead_fixers(call: &Call<'_>, table: &EngineTable) -> bool {
     let mut gone: Vec<OwnerId> = table.fixers();
     gone.retain(|&owner| !owners::is_alive(call.env, owners::pid(owner)));
     with_env(call.env, || {
@@ -181,7 +181,7 @@ fn end_dead_fixers(call: &Call<'_>, table: &Table) -> bool {
 }
 
 /// {{Leaves, InnerNodes, Depth, Splits, Merges, Contended}, [{Name, Figure}]}.
-fn stats(call: &Call<'_>, table: &Table) -> Word {
+fn stats(call: &Call<'_>, table: &EngineTable) -> Word {
     let stats = table.stats();
     let int = |n: usize| call.int(n as i64);
     let figures = [

@@ -20,14 +20,14 @@ use crate::sys::*;
 use crate::tables::{self, asker, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::encode::{stack_bytes, Row};
-use larder::host::{Budget, ListJob, ObjectList, Step, Table};
+use larder::host::{Budget, EngineTable, ListJob, ObjectList, Step};
 use larder_term::object::outside_bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// An insertion between two slices: the resource that is an argument of `insert_more`.
 pub struct Insertion {
-    table: Arc<Table>,
+    table: Arc<EngineTable>,
     /// Whether it is an `insert_new`.
     new: bool,
     stage: Mutex<Stage>,
@@ -81,7 +81,7 @@ const LOOK: usize = 256;
 /// Whether the key of the first object exists in the table. Then an `insert_new` of the list
 /// needn't encode the others. Also `false` if the list contains anything but objects, or is long:
 /// the usual path handles these.
-fn is_first_there(call: &Call<'_>, table: &Arc<Table>, list: Word) -> bool {
+fn is_first_there(call: &Call<'_>, table: &Arc<EngineTable>, list: Word) -> bool {
     let (mut rest, mut first) = (list, None);
     for _ in 0..LOOK {
         // The list must be checked to its end: another element may be no object, which is an error.
@@ -126,7 +126,7 @@ pub fn insert_more(call: &Call<'_>) -> Reply {
 /// Runs one slice of an insertion. `begun` is its resource, after the first slice.
 fn slice(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     new: bool,
     stage: Stage,
     rest: Word,
@@ -191,7 +191,7 @@ fn slice(
 /// which is `[]` only at its end.
 fn gather(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     list: &mut ObjectList,
     mut rest: Word,
     budget: &mut Budget,

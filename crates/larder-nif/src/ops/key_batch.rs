@@ -12,7 +12,7 @@ use crate::layout::{self, NIL};
 use crate::sys::*;
 use crate::tables::{self, asker, reply_or_raise};
 use crate::terms::{atoms, decode};
-use larder::host::{KeyList, Local, Stored, Table, MAX_KEYS_PER_LOOKUP};
+use larder::host::{EngineTable, KeyList, Local, Stored, MAX_KEYS_PER_LOOKUP};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const UNIT: usize = 256;
 /// of the list.
 fn gather(
     call: &Call<'_>,
-    table: &Table,
+    table: &EngineTable,
     list: Word,
     keys: &mut KeyList,
     words: &mut SmallVec<[Word; MAX_KEYS_PER_LOOKUP]>,
@@ -137,7 +137,12 @@ fn slice(
     call: &Call<'_>,
     again: Native,
     more: Native,
-    go: impl Fn(&Arc<Table>, &mut Local, &KeyList, &mut VisitKeyObject<'_>) -> Result<(), larder::Error>,
+    go: impl Fn(
+        &Arc<EngineTable>,
+        &mut Local,
+        &KeyList,
+        &mut VisitKeyObject<'_>,
+    ) -> Result<(), larder::Error>,
 ) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let mut found = FoundLists::new(call);

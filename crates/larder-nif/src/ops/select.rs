@@ -27,8 +27,8 @@ use crate::tables::{self, natural, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{
-    Budget, CountJob, DeleteJob, Direction, IndexBuild, IndexJob, Local, Output, OwnerId, Point,
-    ReplaceJob, ScanStep, SelectJob, Step, Table, TableKind, TakeJob,
+    Budget, CountJob, DeleteJob, Direction, EngineTable, IndexBuild, IndexJob, Local, Output,
+    OwnerId, Point, ReplaceJob, ScanStep, SelectJob, Step, TableKind, TakeJob,
 };
 use larder_matchspec::{Context, Pattern, Program};
 use larder_term::Atom;
@@ -39,7 +39,7 @@ use std::time::Duration;
 
 /// The table of a scan, and what its first call knew of the caller.
 struct ScanCall {
-    table: Arc<Table>,
+    table: Arc<EngineTable>,
     caller: CallerContext,
 }
 
@@ -147,7 +147,7 @@ fn compile(call: &Call<'_>, what: ProgramSource, spec: Word) -> Result<Program, 
 /// table.
 fn point_or_scan(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     program: Program,
     at: impl FnOnce(Point<'_>) -> Result<Word, larder::Error>,
     all: impl FnOnce(Program, CallerContext) -> Reply,
@@ -276,7 +276,7 @@ pub fn select_some(call: &Call<'_>) -> Reply {
 /// the limit allows.
 fn some_at(
     call: &Call<'_>,
-    table: &Table,
+    table: &EngineTable,
     point: Point<'_>,
     limit: usize,
 ) -> Result<Option<Word>, larder::Error> {
@@ -335,7 +335,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
 pub fn select_count(call: &Call<'_>) -> Reply {
     counted(
         call,
-        (Table::check_read, None),
+        (EngineTable::check_read, None),
         |table, local, point| table.count_point(local, who(call), point),
         |table, program| Ok(Job::Count(table.select_count(who(call), program)?)),
     )
@@ -354,7 +354,7 @@ pub fn match_delete(call: &Call<'_>) -> Reply {
 fn delete(call: &Call<'_>, what: ProgramSource) -> Reply {
     counted(
         call,
-        (Table::check_write, what),
+        (EngineTable::check_write, what),
         |table, local, point| table.delete_point(local, who(call), point),
         |table, program| Ok(Job::Delete(table.select_delete(who(call), program)?)),
     )
@@ -366,11 +366,11 @@ fn delete(call: &Call<'_>, what: ProgramSource) -> Reply {
 fn counted(
     call: &Call<'_>,
     (check, what): (
-        impl Fn(&Table, OwnerId) -> Result<(), larder::Error>,
+        impl Fn(&EngineTable, OwnerId) -> Result<(), larder::Error>,
         ProgramSource,
     ),
-    at: impl Fn(&Table, &mut Local, Point<'_>) -> Result<u64, larder::Error>,
-    job: impl Fn(&Arc<Table>, Program) -> Result<Job, larder::Error>,
+    at: impl Fn(&EngineTable, &mut Local, Point<'_>) -> Result<u64, larder::Error>,
+    job: impl Fn(&Arc<EngineTable>, Program) -> Result<Job, larder::Error>,
 ) -> Reply {
     tables::with(call, call.args[0], |table| {
         reply_or_raise(call, table, check(table, who(call)))?;
@@ -427,7 +427,12 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
 }
 
 /// Runs the first slice of a job. If it isn't the last one, schedules the next one.
-pub fn begin(call: &Call<'_>, table: Arc<Table>, caller: CallerContext, mut job: Job) -> Reply {
+pub fn begin(
+    call: &Call<'_>,
+    table: Arc<EngineTable>,
+    caller: CallerContext,
+    mut job: Job,
+) -> Reply {
     let scan = ScanCall { table, caller };
     // Most scans end in their first slice, and never become a resource.
     match slice(call, &scan, &mut job, layout::NIL)? {

@@ -9,7 +9,7 @@ use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Row, Writer};
 use crate::terms::same;
-use larder::host::{Error, Local, Stored, Table};
+use larder::host::{EngineTable, Error, Local, Stored};
 use larder_term::object::{outside_bytes, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[inline]
 pub fn with_key<R>(
     call: &Call<'_>,
-    table: &Table,
+    table: &EngineTable,
     key: Word,
     f: impl FnOnce(&[u8]) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
@@ -69,7 +69,7 @@ pub fn insert(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn insert_to(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     local: &mut Local,
     object: Word,
 ) -> Reply {
@@ -92,7 +92,7 @@ pub fn insert_new(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn insert_new_to(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     local: &mut Local,
     object: Word,
 ) -> Reply {
@@ -120,7 +120,7 @@ fn is_costly(row: Word) -> bool {
 /// Whether there is an object under the key of the row that is to be inserted.
 fn has_key(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     local: &mut Local,
     row: Word,
 ) -> Result<bool, Raise> {
@@ -145,7 +145,11 @@ pub fn delete_object(call: &Call<'_>) -> Reply {
 
 /// `delete_object`, once its table is known.
 #[inline(never)]
-pub(super) fn delete_object_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+pub(super) fn delete_object_of(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    local: &mut Local,
+) -> Reply {
     // In a set, an object with containers is compared in place. Encoding it would take longer.
     let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
     if table.kind().is_unique() && elements.len() >= table.keypos() && has_containers(elements) {
@@ -173,7 +177,7 @@ fn has_containers(elements: &[Word]) -> bool {
 #[inline(never)]
 fn delete_compared(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     local: &mut Local,
     elements: &[Word],
 ) -> Reply {
@@ -196,7 +200,7 @@ fn delete_compared(
 #[inline]
 pub fn with_object<R>(
     call: &Call<'_>,
-    (table, local): (&Arc<Table>, &mut Local),
+    (table, local): (&Arc<EngineTable>, &mut Local),
     tuple: Word,
     f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
 ) -> Result<R, Raise> {
@@ -265,7 +269,7 @@ pub fn lookup(call: &Call<'_>) -> Reply {
 
 /// `lookup`, once its table is known.
 #[inline(never)]
-pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut Local) -> Reply {
     let mut found = FoundObjects::new(call);
     let caller_key = call.args[1];
     // The engine pins the epoch, copies each object, and visits the copy. The visitor makes a term
@@ -342,7 +346,7 @@ pub fn member(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn has_member(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     local: &mut Local,
 ) -> Result<bool, Raise> {
     with_key(call, table, call.args[1], |key| {
@@ -472,7 +476,7 @@ pub fn delete(call: &Call<'_>) -> Reply {
 
 /// `delete`, once its table is known.
 #[inline(never)]
-pub(super) fn delete_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+pub(super) fn delete_of(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut Local) -> Reply {
     let gone = with_key(call, table, call.args[1], |key| {
         reply_or_raise(call, table, table.delete_in(local, asker(call), key))
     })?;

@@ -9,7 +9,7 @@ use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, reply_or_raise, who};
 use crate::terms::{atoms, decode};
-use larder::host::{Budget, DiffJob, Difference, Error, Step, Table};
+use larder::host::{Budget, DiffJob, Difference, EngineTable, Error, Step};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub fn snapshot(call: &Call<'_>) -> Reply {
     })?;
     // From here on the snapshots end with the caller.
     owners::watch(call.env, call.self_pid());
-    let tables: Vec<&Arc<Table>> = tables.iter().collect();
+    let tables: Vec<&Arc<EngineTable>> = tables.iter().collect();
     match with_env(call.env, || ENGINE.snapshot(&tables, who(call))) {
         Ok(snapshots) => {
             call.spent(10 * tables.len() as u64);
@@ -60,7 +60,7 @@ pub fn release(call: &Call<'_>) -> Reply {
 
 /// A comparison between two slices.
 pub struct Diff {
-    old: Arc<Table>,
+    old: Arc<EngineTable>,
     job: Mutex<DiffJob>,
 }
 

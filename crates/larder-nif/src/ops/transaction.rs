@@ -10,7 +10,7 @@ use crate::resource::Registered;
 use crate::sys::*;
 use crate::tables::{self, owners::ENGINE, who};
 use crate::terms::atoms;
-use larder::host::{CommitOutcome, Error, Table, Transaction, Turn};
+use larder::host::{CommitOutcome, EngineTable, EngineTransaction, Error, Turn};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ const NORMAL_SCHEDULER_KEYS: usize = 500;
 
 /// A transaction, and its turn, if it has one.
 pub struct Running {
-    tables: Vec<Arc<Table>>,
-    transaction: Transaction,
+    tables: Vec<Arc<EngineTable>>,
+    transaction: EngineTransaction,
     turn: Mutex<Option<Turn>>,
 }
 
@@ -61,7 +61,7 @@ pub fn begin(call: &Call<'_>) -> Reply {
 
 /// The exception for an error of the engine about some tables. Each of the tables may be what is in
 /// the way of the call.
-pub(super) fn refused(call: &Call<'_>, tables: &[Arc<Table>], error: &Error) -> Raise {
+pub(super) fn refused(call: &Call<'_>, tables: &[Arc<EngineTable>], error: &Error) -> Raise {
     // If one of the tables is only busy, the call is repeated.
     for table in tables {
         if let Raise::Again = tables::refused(call, table, error) {

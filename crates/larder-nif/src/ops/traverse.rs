@@ -8,7 +8,9 @@ use crate::sys::*;
 use crate::tables::{self, asker, natural, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use larder::host::{Direction, Error, FoldChunk, Local, Slot, Stamp, Stored, StoredKey, Table};
+use larder::host::{
+    Direction, EngineTable, Error, FoldChunk, Local, Slot, Stamp, Stored, StoredKey,
+};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 #[inline(always)]
 fn step(
     call: &Call<'_>,
-    (table, local): (&Arc<Table>, &mut Local),
+    (table, local): (&Arc<EngineTable>, &mut Local),
     from_key: bool,
     mut go: impl FnMut(&mut Local, Option<&[u8]>) -> Result<bool, Error>,
 ) -> Result<bool, Raise> {
@@ -40,7 +42,7 @@ fn step(
 
 /// Checks the start of a step in an ordered_set: any key except '$end_of_table'.
 #[inline(always)]
-fn check_start(call: &Call<'_>, table: &Arc<Table>) -> Result<(), Raise> {
+fn check_start(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<(), Raise> {
     // It marks the end, so a traversal doesn't continue from it.
     if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
         reply_or_raise(call, table, table.check_read(who(call)))?;
@@ -216,7 +218,7 @@ fn stamp(word: Word) -> Result<Stamp, Raise> {
 /// Reads a chunk of a fold: {Objects, Stamp, Count, KeyPos}. `Objects` is a list of objects; in a
 /// bag, a list of lists of all objects of a key; [] at the end. `Count` and `Stamp` are arguments
 /// of the next call.
-fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -> Reply {
+fn fold(call: &Call<'_>, table: &Arc<EngineTable>, key: Option<&[u8]>, count: usize) -> Reply {
     let direction = select::direction(call.args[1]);
     let mut shown = ResultTerms::new(call);
     // In a bag, `firsts` has where the objects of each key begin.

@@ -15,7 +15,7 @@ use crate::tables::{self, asker, reply_or_raise, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Row, Unreadable, Writer};
-use larder::host::{CounterOp, CounterOps, Error, Local, MapHost, Sums, Table};
+use larder::host::{CounterOp, CounterOps, EngineTable, Error, Local, MapHost, Sums};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
 use larder_term::{Mode, Term, TermBuf, TermRef};
@@ -70,7 +70,7 @@ struct CounterTerms<'c, 'a> {
 
 impl<'c, 'a> CounterTerms<'c, 'a> {
     #[inline]
-    fn new(call: &'c Call<'a>, table: &Table, ops: Word) -> Self {
+    fn new(call: &'c Call<'a>, table: &EngineTable, ops: Word) -> Self {
         CounterTerms {
             call,
             keypos: table.keypos(),
@@ -223,7 +223,7 @@ pub fn update_counter(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn counter_of(
     call: &Call<'_>,
-    (table, local): (&Arc<Table>, &mut Local),
+    (table, local): (&Arc<EngineTable>, &mut Local),
     default: Option<Word>,
 ) -> Result<Option<Word>, Raise> {
     // 1. Refuse a default that isn't a tuple before the operations are read, but after the table
@@ -285,7 +285,7 @@ fn is_row(default: Option<Word>) -> bool {
 #[inline(never)]
 fn with_row<R>(
     call: &Call<'_>,
-    table: &Table,
+    table: &EngineTable,
     default: Option<Word>,
     f: impl FnOnce(ObjectRef<'_>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
@@ -315,7 +315,7 @@ pub fn update_element(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn elements_of(
     call: &Call<'_>,
-    (table, local): (&Arc<Table>, &mut Local),
+    (table, local): (&Arc<EngineTable>, &mut Local),
     default: Option<Word>,
 ) -> Reply {
     // 1. Read the positions, and write the new elements on the stack, one behind the other.
@@ -354,7 +354,7 @@ pub(super) fn elements_of(
 
 /// Refuses `update_element` for its arguments.
 #[cold]
-fn refuse_element(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
+fn refuse_element(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<bool, Raise> {
     reply_or_raise(call, table, table.check_write(who(call)))?;
     Err(if table.kind().is_unique() {
         BADARG

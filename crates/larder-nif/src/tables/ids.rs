@@ -7,17 +7,17 @@
 use crate::resource::{Registered, ResourceRef};
 use crate::sys::*;
 use crate::terms::atoms;
-use larder::host::Table;
+use larder::host::EngineTable;
 use std::sync::Arc;
 
 /// A table as a resource.
-pub struct TableRef(pub Arc<Table>);
+pub struct TableRef(pub Arc<EngineTable>);
 
 /// The resource type of tables.
 pub static TABLES: Registered<TableRef> = Registered::new();
 
 /// The reference to a table, also if the table is named.
-pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
+pub fn reference(env: *mut Env, table: &Arc<EngineTable>) -> Word {
     table.with_beside(|kept| {
         // The resource was made before. All references to the table are equal.
         let held = kept.as_ref().and_then(|kept| kept.downcast_ref());
@@ -37,7 +37,7 @@ pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
 }
 
 /// The id of a table.
-pub fn term(env: *mut Env, table: &Arc<Table>) -> Word {
+pub fn term(env: *mut Env, table: &Arc<EngineTable>) -> Word {
     if table.is_named() {
         atoms::to_word(env, table.name())
     } else {

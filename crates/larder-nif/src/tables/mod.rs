@@ -8,7 +8,7 @@ use crate::call::{self, Call, Raise, BADARG};
 use crate::layout;
 use crate::sys::*;
 use crate::terms::atoms;
-use larder::host::{Budget, Error, Local, OwnerId, Table};
+use larder::host::{Budget, EngineTable, Error, Local, OwnerId};
 use owners::ENGINE;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub fn asker<'a>(call: &'a Call<'_>) -> impl FnOnce() -> OwnerId + 'a {
 pub fn with<R>(
     call: &Call<'_>,
     id: Word,
-    f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>,
+    f: impl FnOnce(&Arc<EngineTable>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
     // A named table is found by its name. The epoch is pinned while `f` runs.
     if layout::is_atom(id) {
@@ -53,7 +53,7 @@ pub fn with<R>(
 pub fn with_local<R>(
     call: &Call<'_>,
     id: Word,
-    f: impl FnOnce(&Arc<Table>, &mut Local) -> Result<R, Raise>,
+    f: impl FnOnce(&Arc<EngineTable>, &mut Local) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
     larder::host::with_local(|local| {
         let guard;
@@ -75,7 +75,7 @@ pub fn with_local<R>(
 }
 
 /// The table of an id, with a counted reference.
-pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
+pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<EngineTable>, Raise> {
     with(call, id, |table| Ok(Arc::clone(table)))
 }
 
@@ -84,8 +84,8 @@ pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
 pub fn get_all(
     call: &Call<'_>,
     ids: Word,
-    check: impl Fn(&Arc<Table>) -> Result<(), Raise>,
-) -> Result<Vec<Arc<Table>>, Raise> {
+    check: impl Fn(&Arc<EngineTable>) -> Result<(), Raise>,
+) -> Result<Vec<Arc<EngineTable>>, Raise> {
     let (mut rest, mut tables) = (ids, Vec::new());
     // An id that occurs twice gives the table twice.
     while let Some((id, tail)) = layout::cell(rest) {
@@ -103,7 +103,7 @@ pub fn get_all(
 #[inline]
 pub fn reply_or_raise<R>(
     call: &Call<'_>,
-    table: &Arc<Table>,
+    table: &Arc<EngineTable>,
     result: Result<R, Error>,
 ) -> Result<R, Raise> {
     result.map_err(|error| refused(call, table, &error))
@@ -111,7 +111,7 @@ pub fn reply_or_raise<R>(
 
 /// What to raise for an error of the engine; see `reply_or_raise`.
 #[cold]
-pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
+pub fn refused(call: &Call<'_>, table: &Arc<EngineTable>, error: &Error) -> Raise {
     match error {
         // Help first, so that the call has a chance when it is repeated.
         Error::Busy => {

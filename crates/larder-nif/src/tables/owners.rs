@@ -39,7 +39,7 @@ use crate::resource::{Registered, ResourceRef, Sample};
 use crate::sys::callback::{self, current_env, with_env};
 use crate::sys::*;
 use crate::terms::{atoms, decode};
-use larder::host::{ByNumber, Engine, Host, OwnerId, Table};
+use larder::host::{ByNumber, Engine, EngineTable, Host, OwnerId};
 use larder_term::{Atom, Term};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -204,7 +204,7 @@ impl Drop for Guard {
 
 /// If the table's owner has ended and the engine doesn't know yet, ends the owner. Returns whether
 /// that was the case.
-pub fn end_dead_owner(env: *mut Env, table: &Table) -> bool {
+pub fn end_dead_owner(env: *mut Env, table: &EngineTable) -> bool {
     // Read the owner first. If the table is passed on meanwhile, its new owner is alive.
     let owner = table.owner();
     let gone = table.is_alive() && !is_alive(env, pid(owner));
@@ -217,7 +217,7 @@ pub fn end_dead_owner(env: *mut Env, table: &Table) -> bool {
 /// Whether a living process has a table of this name. If an owner has ended, its tables are passed
 /// on or dropped first. A table that is just being dropped may keep its name for a moment.
 pub fn holds_name(env: *mut Env, name: Atom) -> bool {
-    let holds = |table: &Arc<Table>| !end_dead_owner(env, table) && table.is_alive();
+    let holds = |table: &Arc<EngineTable>| !end_dead_owner(env, table) && table.is_alive();
     ENGINE.with_named(name, holds) == Some(true)
 }
 
@@ -238,7 +238,7 @@ fn with_owner<R>(pid: Pid, f: impl FnOnce(&Owner) -> R) -> Option<R> {
 struct BeamHost;
 
 impl Host for BeamHost {
-    fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
+    fn transfer(&self, table: &Arc<EngineTable>, from: OwnerId, to: OwnerId, data: &Term) {
         // The data is in a 1-tuple. Any other term means that the heir wants no message.
         if let Some(data) = data.as_ref().as_tuple().and_then(|tuple| tuple.get(0)) {
             send_transfer(table, pid(from), pid(to), |env| {
@@ -249,7 +249,12 @@ impl Host for BeamHost {
 }
 
 /// Sends {'ETS-TRANSFER', Table, From, Data}.
-pub fn send_transfer(table: &Arc<Table>, from: Pid, to: Pid, data: impl FnOnce(*mut Env) -> Word) {
+pub fn send_transfer(
+    table: &Arc<EngineTable>,
+    from: Pid,
+    to: Pid,
+    data: impl FnOnce(*mut Env) -> Word,
+) {
     // SAFETY: a fresh environment is made, filled, sent (which empties it) and freed here; the
     // caller's is that of the running callback, or null on a thread of our own, as `enif_send`
     // wants it.

@@ -47,7 +47,7 @@ use crate::ids::OwnerId;
 use crate::ops::expirer;
 use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 use crate::reclaim::reaper;
-use crate::table::Table as EngineTable;
+use crate::table::EngineTable;
 use larder_term::{atoms, Atom};
 use std::fmt;
 use std::sync::Arc;

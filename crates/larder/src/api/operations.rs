@@ -3,7 +3,7 @@
 use super::transaction::turn;
 use super::{patiently, Larder, Table};
 use crate::error::Error;
-use crate::table::Table as EngineTable;
+use crate::table::EngineTable;
 use crate::versions::CommitOutcome;
 use larder_index::sync::give_way;
 use larder_term::{AsTerm, Term};

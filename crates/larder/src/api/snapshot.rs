@@ -5,7 +5,7 @@ use super::table::tuple;
 use super::{patiently, Larder, Table};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::table::Table as EngineTable;
+use crate::table::EngineTable;
 use crate::versions::Difference;
 use std::fmt;
 use std::ops::Deref;

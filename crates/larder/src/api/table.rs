@@ -6,7 +6,7 @@ use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::ops::{CounterOp, MapOp, NewRow};
-use crate::table::Table as EngineTable;
+use crate::table::EngineTable;
 use larder_term::number::Number;
 use larder_term::object::{ObjectBuf, ObjectView};
 use larder_term::{AsTerm, Atom, Encoder, Term, TermRef};

@@ -2,8 +2,8 @@
 
 use super::{patiently, Larder, Table};
 use crate::error::Error;
-use crate::table::Table as EngineTable;
-use crate::versions::{CommitOutcome, Transaction as UnderWay, Turn};
+use crate::table::EngineTable;
+use crate::versions::{CommitOutcome, EngineTransaction, Turn};
 use larder_index::sync::give_way;
 use std::fmt;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ pub struct Transaction {
     tables: Vec<Arc<EngineTable>>,
     views: Vec<Table>,
     /// `None` after a commit.
-    under_way: Option<UnderWay>,
+    under_way: Option<EngineTransaction>,
     /// The number of attempts so far.
     attempts: u32,
     turn: Option<Turn>,

@@ -6,12 +6,12 @@ use super::{BatchProgress, ListBatch, Phase};
 use crate::bounds::SpaceNeeded;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::indexes::{take_holder, Claimed, Refused};
 use crate::keys::{KeyBatch, MANY_TO_READ, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::sync::{give_way, planted, Fault, MutexGuard};
 use larder_index::{Guard, Key, Previous, Values, MAX_KEYS_PER_LOOKUP};
 use larder_term::Atom;
@@ -38,7 +38,7 @@ fn once_measured(op: &Operation<'_>) -> Phase {
 impl ListBatch {
     /// (2), (3) Runs one slice, if no other thread is running one. Returns `Done` when the batch is
     /// over.
-    pub(super) fn work(&self, table: &Table, budget: &mut Budget) -> Result<Step, Error> {
+    pub(super) fn work(&self, table: &EngineTable, budget: &mut Budget) -> Result<Step, Error> {
         // Pin before the lock is taken, since a pin may run deferred calls.
         let guard = larder_index::pin();
         let Some(mut progress) = self.progress.try_lock() else {
@@ -73,14 +73,14 @@ impl ListBatch {
 
     /// The key and the value of object `i`.
     #[inline]
-    fn object(&self, table: &Table, i: usize) -> (Key<'_>, &[u8]) {
+    fn object(&self, table: &EngineTable, i: usize) -> (Key<'_>, &[u8]) {
         let (key, value) = self.list.get(i);
         (table.key(key), value)
     }
 
     /// If it pays, prefetches the leaves of some objects from this one on, before the first of them
     /// is locked, so that their cache misses overlap. Returns the range of the objects.
-    fn prefetch(&self, table: &Table, op: &Operation<'_>, from: usize) -> Range<usize> {
+    fn prefetch(&self, table: &EngineTable, op: &Operation<'_>, from: usize) -> Range<usize> {
         // Only a long list can outrun the clearing of the pages that it needs (see
         // `MANY_TO_WRITE`).
         let many = match self.list.is_indexed() {
@@ -100,7 +100,7 @@ impl ListBatch {
     #[inline]
     fn advance(
         &self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         progress: &mut BatchProgress,
     ) -> Result<bool, Error> {
@@ -167,7 +167,12 @@ impl ListBatch {
 
     /// `Claiming`: claims the values of the next object. Returns `false` if they aren't claimed:
     /// the phase has changed, or the object has to be claimed again.
-    fn claim_next(&self, table: &Table, op: &Operation<'_>, progress: &mut BatchProgress) -> bool {
+    fn claim_next(
+        &self,
+        table: &EngineTable,
+        op: &Operation<'_>,
+        progress: &mut BatchProgress,
+    ) -> bool {
         let again = progress.again.last().copied();
         let object = self.object(table, again.unwrap_or(progress.next));
         match self.claim(table, op, object, progress) {
@@ -187,7 +192,7 @@ impl ListBatch {
     /// Whether the value that couldn't be claimed may be claimed again: the row that had it was
     /// expired, and is gone.
     #[cold]
-    fn free(&self, table: &Table, op: &Operation<'_>, progress: &mut BatchProgress) -> bool {
+    fn free(&self, table: &EngineTable, op: &Operation<'_>, progress: &mut BatchProgress) -> bool {
         let Some(holder) = take_holder() else {
             return false;
         };
@@ -224,7 +229,7 @@ impl ListBatch {
     /// `Measuring`: what the objects up to `next` need, given what those before it need.
     fn measured(
         &self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         next: usize,
         so_far: SpaceNeeded,
@@ -235,9 +240,9 @@ impl ListBatch {
         let mut old = Vec::new();
         let replaces = match &op.store.index {
             // Of several objects with the key, the last one stays.
-            Index::Unique(_) if self.list.has_key_from(key.bytes, next + 1) => return so_far,
-            Index::Unique(index) => index.get(op.guard, key, &mut old),
-            Index::Multi(_) => false,
+            TableIndex::Unique(_) if self.list.has_key_from(key.bytes, next + 1) => return so_far,
+            TableIndex::Unique(index) => index.get(op.guard, key, &mut old),
+            TableIndex::Multi(_) => false,
         };
         let mut need = so_far;
         need += op.store.need(key, replaces.then_some(&old), Some(new));
@@ -247,7 +252,7 @@ impl ListBatch {
     /// Claims the values of an object, the next one of the list.
     fn claim(
         &self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         (key, value): (Key<'_>, &[u8]),
         progress: &mut BatchProgress,
@@ -283,7 +288,7 @@ impl ListBatch {
     #[inline(always)]
     fn put(
         &self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         key: Key<'_>,
         value: &[u8],
@@ -301,7 +306,7 @@ impl ListBatch {
     /// Returns `false` if the operation has to wait.
     pub(super) fn settle(
         &self,
-        table: &Table,
+        table: &EngineTable,
         guard: &Guard,
         key: &[u8],
         intent: Intent,

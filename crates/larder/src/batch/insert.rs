@@ -4,11 +4,11 @@ use super::{ListBatch, ObjectList, Phase};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::sync::give_way;
 use std::sync::Arc;
 
-impl Table {
+impl EngineTable {
     /// Begins to insert a list, all or nothing. With `new`, nothing is inserted if one of the keys
     /// is in the table. A key may occur several times in the list.
     ///
@@ -39,7 +39,7 @@ impl Table {
 /// A list insert that is under way. If the job is dropped before its first step, nothing has
 /// happened. If it is dropped later, the next threads that access the table finish it.
 pub struct ListJob {
-    table: Arc<Table>,
+    table: Arc<EngineTable>,
     batch: Arc<ListBatch>,
     /// Whether the batch has acquired the latch.
     begun: bool,

@@ -5,12 +5,12 @@ use super::ListBatch;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ops::{Admission, Intent, Operation};
-use crate::table::{Table, DEAD, LATCHED};
+use crate::table::{EngineTable, DEAD, LATCHED};
 use larder_index::sync::atomic::Ordering;
 use larder_index::Guard;
 use std::sync::Arc;
 
-impl Table {
+impl EngineTable {
     /// (1) Acquires the latch for the batch. `Busy` if another batch holds it.
     pub(super) fn acquire_latch(&self, batch: &Arc<ListBatch>) -> Result<(), Error> {
         // Pin before the slot is locked, since a pin may run deferred calls.

@@ -12,7 +12,7 @@ use super::layer::{BoundState, PendingTimer, TimerAction};
 use super::quota::{weight_of_stamped, Growth, Quota};
 use super::stamp::{self, object_of, ObjectTimes};
 use crate::counters::Counter;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::raw;
 use crate::reclaim::reaper;
 use larder_index::sync::{planted, Fault};
@@ -240,9 +240,9 @@ impl Bounded {
 
 /// Wraps the index of a view of a bounded table, which has stamps. Objects are expired as of a
 /// time.
-pub(crate) fn bound(below: Index, layer: &Arc<BoundState>, at: u64) -> Index {
+pub(crate) fn bound(below: TableIndex, layer: &Arc<BoundState>, at: u64) -> TableIndex {
     match below {
-        Index::Unique(below) => Index::Unique(Arc::new(Bounded {
+        TableIndex::Unique(below) => TableIndex::Unique(Arc::new(Bounded {
             // A view has a fixed time: the objects that are expired don't change while it is read.
             fixed_time: Some(at),
             ..Bounded::new(
@@ -253,7 +253,7 @@ pub(crate) fn bound(below: Index, layer: &Arc<BoundState>, at: u64) -> Index {
             )
         })),
         // Bags have no bounds.
-        multi @ Index::Multi(_) => multi,
+        multi @ TableIndex::Multi(_) => multi,
     }
 }
 

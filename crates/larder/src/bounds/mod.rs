@@ -47,8 +47,8 @@
 //!
 //! 1. The expirer (see `ops::expirer`) turns the wheel, and takes a chunk of timers.
 //! 2. Lock the entry of each timer's key. If there is an object, the timer is its own, and its
-//!    deadline has passed, remove the object by `Table::remove_one`. So snapshots keep it, and
-//!    feeds get an event.
+//!    deadline has passed, remove the object by `EngineTable::remove_one`. So snapshots keep it,
+//!    and feeds get an event.
 //! 3. If the deadline was moved, arm the stamp with it, and add a new timer.
 //!
 //! A write that replaces an object keeps its timer if that is early enough. So a key that is

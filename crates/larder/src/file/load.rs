@@ -10,7 +10,7 @@ use crate::budget::{Budget, Step};
 use crate::engine::Engine;
 use crate::error::{Error, FileError};
 use crate::ids::OwnerId;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_term::object::ObjectBuf;
 use larder_term::{etf, Atom, Mode, NodeName, TermBuf};
 use sha2::{Digest, Sha256};
@@ -37,7 +37,7 @@ pub struct LoadOptions {
 
 /// A load under way. If it is dropped before it is done, it drops the table.
 pub struct LoadJob {
-    table: Arc<Table>,
+    table: Arc<EngineTable>,
     owner: OwnerId,
     options: LoadOptions,
     header: Header,
@@ -200,7 +200,7 @@ impl LoadJob {
     }
 
     /// The table. It is complete when `step` has returned `Done`.
-    pub fn table(&self) -> &Arc<Table> {
+    pub fn table(&self) -> &Arc<EngineTable> {
         &self.table
     }
 

@@ -6,7 +6,7 @@ use crate::error::{Error, FileError};
 use crate::ids::OwnerId;
 use crate::raw;
 use crate::scan::Cursor;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Batch, Direction};
 use larder_term::{etf, NodeName};
 use sha2::{Digest, Sha256};
@@ -34,9 +34,9 @@ pub struct SaveOptions {
 /// unchanged.
 pub struct SaveJob {
     /// The table, which must live until the end.
-    table: Arc<Table>,
+    table: Arc<EngineTable>,
     /// The table whose objects are saved: a snapshot, or the table itself if it can have none.
-    objects_of: Arc<Table>,
+    objects_of: Arc<EngineTable>,
     options: SaveOptions,
     cursor: Cursor,
     batch: Batch,
@@ -61,7 +61,7 @@ impl SaveJob {
     /// `NoTable`, `Access` (the right to read is needed), `Busy` (a list is being inserted), `File`
     /// if the file can't be made.
     pub fn begin(
-        table: &Arc<Table>,
+        table: &Arc<EngineTable>,
         who: OwnerId,
         path: &Path,
         options: SaveOptions,

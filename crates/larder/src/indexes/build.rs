@@ -27,12 +27,12 @@ use super::{Entries, IndexDefinition, IndexEntry, Indexes, Refused, TableKeys};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::ops::Operation;
 use crate::scan::Cursor;
 use crate::store::Layers;
 use crate::structures::DEFAULT;
-use crate::table::Table;
+use crate::table::EngineTable;
 use crate::versions;
 use larder_index::sync::give_way;
 use larder_index::{Batch, Change, Direction, Guard, Previous};
@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 /// An index that is being added. If it is dropped before the end, the index is removed again.
 pub struct IndexBuild {
-    table: Arc<Table>,
+    table: Arc<EngineTable>,
     entries: Arc<Entries>,
     cursor: Cursor,
     /// Entries that the scan has read. Those from `next` on are still to be indexed. Only their
@@ -55,7 +55,7 @@ pub struct IndexBuild {
 /// The units of a budget that the entries of a key cost.
 const UNITS_A_KEY: u32 = 4;
 
-impl Table {
+impl EngineTable {
     /// Begins to add an index. The table can be read and written meanwhile.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl Drop for IndexBuild {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Makes the entries of a key's rows, under its lock. Returns `false` if it must be repeated,
     /// because a claim that was met may be given back, or was that of an expired row.
     fn make_entries(&self, op: &Operation<'_>, entries: &Entries, key: &[u8]) -> bool {
@@ -286,14 +286,14 @@ impl Table {
         // Collect and set under the entry's lock, so that the entries are those of the current
         // rows. The rows themselves aren't changed.
         match &op.store.index {
-            Index::Unique(index) => {
+            TableIndex::Unique(index) => {
                 index.update(op.guard, self.key(key), &mut |row, _| {
                     row.into_iter().for_each(|row| note(row, &mut all));
                     set(&all);
                     Change::Keep
                 });
             }
-            Index::Multi(index) => index.update(op.guard, self.key(key), &mut |rows| {
+            TableIndex::Multi(index) => index.update(op.guard, self.key(key), &mut |rows| {
                 rows.each(&mut |_, row| {
                     note(row, &mut all);
                     true

@@ -36,7 +36,7 @@ use crate::buffers::Lent;
 use crate::ops::Operation;
 use crate::programs::{KeyOrder, Plan, Program};
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Guard, Start};
 use larder_term::object::KeyForm;
 use larder_term::Atom;
@@ -108,7 +108,7 @@ pub(crate) enum Gathered {
 /// `limit` is the number of results that are wanted. `by_key` says that the program limits the key
 /// to a range.
 pub(crate) fn candidates(
-    table: &Table,
+    table: &EngineTable,
     program: &Program,
     limit: Option<usize>,
     by_key: bool,
@@ -135,7 +135,7 @@ pub(crate) fn candidates(
 /// The indexes that scans of a store may use. Views of bounded tables are scanned: an index may
 /// lack an object that had expired when the index was built, but not yet at the instant of the
 /// view.
-fn usable<'s>(table: &Table, store: &'s Store) -> Option<&'s Arc<Indexes>> {
+fn usable<'s>(table: &EngineTable, store: &'s Store) -> Option<&'s Arc<Indexes>> {
     let indexes = store.layers().indexes.as_ref()?;
     let is_of_table = store.views().is_empty();
     (is_of_table || table.options().bounds.is_none()).then_some(indexes)
@@ -230,7 +230,7 @@ impl CandidateKeys {
     /// Gathers keys until there are no more, or until the budget is exhausted.
     pub(crate) fn gather(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         budget: &mut Budget,
     ) -> Gathered {
@@ -299,7 +299,7 @@ impl CandidateKeys {
     /// were read before.
     fn gather_differing(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         budget: &mut Budget,
     ) -> Gathered {
@@ -332,7 +332,7 @@ impl CandidateKeys {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Returns how a match specification would be evaluated now: by keys, by an index, or by a
     /// scan. `limit` is the number of results that are wanted.
     ///

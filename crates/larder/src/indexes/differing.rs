@@ -11,7 +11,7 @@ use super::Entries;
 use crate::buffers::Buffers;
 use crate::ops::Operation;
 use crate::raw;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
 use larder_index::{Direction, Start};
 
@@ -28,7 +28,7 @@ impl Differing {
     /// them has in the index, and with the key. Returns the number of keys; `None` at the end.
     pub(super) fn next(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         (op, own): (&Operation<'_>, &Entries),
         buffers: &mut Buffers,
         mut see: impl FnMut(&[u8], &[u8]),

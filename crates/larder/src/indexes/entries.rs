@@ -23,7 +23,7 @@ use super::refusal;
 use super::values::Extractor;
 use crate::counters::Counter;
 use crate::error::Error;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::reclaim::reaper;
 use larder_index::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use larder_index::{Change, Guard, Hint, Key, Lookup, Previous, Unique, SHORT_VALUE};
@@ -90,7 +90,7 @@ impl Entries {
         Ok(Entries {
             extractor: Extractor::of(definition)?,
             definition: definition.clone(),
-            tree: Index::ordered_under_locks(),
+            tree: TableIndex::ordered_under_locks(),
             state: AtomicU8::new(if ready { READY } else { BUILDING }),
             moves: AtomicU64::new(0),
             changes: Arc::new(EntryChanges::new(seed)),

@@ -8,7 +8,7 @@ use super::values::has;
 use super::{Entries, IndexEntry, Indexes};
 use crate::bounds::{self, object_of, ObjectTimes};
 use crate::delegate::{delegate_container, delegate_multi, delegate_objects, delegate_unique};
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::programs::Scratch;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
@@ -201,15 +201,19 @@ struct Indexed<I: ?Sized> {
 
 /// Wraps an index of rows, so that changes of rows change their entries, too. `has_stamps` says
 /// that each row is followed by a stamp (`bounds`).
-pub(crate) fn wrap_indexed(index: Index, indexes: &Arc<Indexes>, has_stamps: bool) -> Index {
+pub(crate) fn wrap_indexed(
+    index: TableIndex,
+    indexes: &Arc<Indexes>,
+    has_stamps: bool,
+) -> TableIndex {
     let indexes = Arc::clone(indexes);
     match index {
-        Index::Unique(index) => Index::Unique(Arc::new(Indexed {
+        TableIndex::Unique(index) => TableIndex::Unique(Arc::new(Indexed {
             index,
             indexes,
             has_stamps,
         })),
-        Index::Multi(index) => Index::Multi(Arc::new(Indexed {
+        TableIndex::Multi(index) => TableIndex::Multi(Arc::new(Indexed {
             index,
             indexes,
             has_stamps,

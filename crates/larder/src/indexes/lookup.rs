@@ -18,14 +18,14 @@ use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::keys::{KeyBatch, MANY_TO_READ};
 use crate::ops::{copy_of, Operation};
 use crate::pairs::Pairs;
 use crate::programs::{Context, Outcome, Plan, Program, Scratch};
 use crate::raw;
 use crate::scan::{Output, ScanStep};
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Hint, Start, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, Atom, TermRef};
@@ -164,7 +164,7 @@ pub struct IndexInfo {
 /// A lookup in an index that is under way, in slices. Between two batches of entries no epoch is
 /// pinned, and nothing is locked.
 pub struct IndexJob {
-    table: Arc<Table>,
+    table: Arc<EngineTable>,
     definition: IndexDefinition,
     ranges: EntryRanges,
     program: Option<Program>,
@@ -185,7 +185,7 @@ struct EntryPlace {
     rows: usize,
 }
 
-impl Table {
+impl EngineTable {
     /// Begins to look up the rows that have a value in an index (`==`).
     ///
     /// # Errors
@@ -495,13 +495,13 @@ impl IndexJob {
             // (2) Copy all rows under the key, as of one instant.
             let key = table.key(entry.key);
             let mut given = match &op.store.index {
-                Index::Unique(ix) => {
+                TableIndex::Unique(ix) => {
                     match copy_of(&**ix, op.guard, key, &mut short, &mut values.bytes) {
                         Some((row, len)) => giving.row(entry.value, key.bytes, &row[..len]),
                         None => Given::Nothing,
                     }
                 }
-                Index::Multi(ix) => {
+                TableIndex::Multi(ix) => {
                     values.clear();
                     ix.read(op.guard, key, values);
                     giving.rows(entry.value, key.bytes, values)
@@ -558,7 +558,7 @@ impl<'b> EntryList<'b> {
     /// Prefetches the rows of some of these entries. The rows of neighbouring entries are in
     /// unrelated places, so that their cache misses then overlap.
     #[inline(never)]
-    fn prefetch(&self, table: &Table, op: &Operation<'_>, entries: Range<usize>) {
+    fn prefetch(&self, table: &EngineTable, op: &Operation<'_>, entries: Range<usize>) {
         let mut keys = KeyBatch::new();
         keys.fill(entries.len(), |i| {
             table.key(self.get(entries.start + i).key)
@@ -650,7 +650,7 @@ impl Giving<'_> {
     #[cold]
     fn follow(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         own: &Entries,
         entry: IndexEntry<'_>,

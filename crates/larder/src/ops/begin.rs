@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::error::Error;
 use crate::raw::Loaded;
 use crate::store::Store;
-use crate::table::{Table, DEAD};
+use crate::table::{EngineTable, DEAD};
 use larder_index::sync::{planted, Fault};
 use larder_index::{Guard, Key};
 use larder_term::Atom;
@@ -93,7 +93,7 @@ pub(crate) fn fence_after_lock() {
     std::sync::atomic::fence(Ordering::SeqCst);
 }
 
-impl Table {
+impl EngineTable {
     /// Begins an operation on the current store.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ use crate::error::Error;
 use crate::indexes::{note_taken, taken, Claimed, Refused};
 use crate::raw;
 use crate::reclaim::reaper;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::sync::give_way;
 use larder_index::{Batch, Change, Guard, Hint, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
@@ -136,7 +136,7 @@ impl OldHandles {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Changes an entry of a set or ordered_set as `f` decides. `f` is called under the lock, with
     /// the value and an empty buffer. It may be called again after `Stale`.
     #[inline]
@@ -525,7 +525,7 @@ fn is_below_bounds(op: &Operation<'_>, ix: &dyn Unique) -> bool {
 /// have stamps behind them (`is_below_bounds`).
 #[cold]
 fn check_room_and_claim(
-    table: &Table,
+    table: &EngineTable,
     op: &Operation<'_>,
     (key, old, new): (Key<'_>, Option<&[u8]>, &[u8]),
     has_stamps: bool,
@@ -570,7 +570,7 @@ pub(crate) struct ValueList<'o> {
     objects: &'o mut dyn Objects,
     old_handles: &'o mut OldHandles,
     delta: i64,
-    place: (&'o Table, &'o Operation<'o>, Key<'o>),
+    place: (&'o EngineTable, &'o Operation<'o>, Key<'o>),
     /// Why a change was not made.
     refused: Option<Written>,
 }

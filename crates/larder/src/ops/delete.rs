@@ -7,15 +7,15 @@ use super::commit::{ValueList, Written};
 use super::lookup::copy_of;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::local::{with_local, Local};
 use crate::reclaim::reaper;
 use crate::stored::Stored;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Guard, Key, Previous, Start, SHORT_VALUE};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
-impl Table {
+impl EngineTable {
     /// Deletes the objects under the index key. Returns their number.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Table {
         self.may_write(who)?;
         let (guard, hashed, keypos) = (local.pin(), self.key(key), self.keypos());
         self.writing_under(&guard, key, |op| {
-            let Index::Unique(ix) = &op.store.index else {
+            let TableIndex::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
             };
             let mut short = [0; SHORT_VALUE];
@@ -158,12 +158,12 @@ impl Table {
             // Each attempt sets this again. An attempt that has to be repeated has removed nothing.
             let mut gone = 0;
             let written = match &op.store.index {
-                Index::Unique(ix) => {
+                TableIndex::Unique(ix) => {
                     let (written, was) = self.remove_one(op, &**ix, key, &mut *goes);
                     gone = usize::from(was == Previous::Present);
                     written
                 }
-                Index::Multi(ix) => self.change_present(op, &**ix, key, &mut |values| {
+                TableIndex::Multi(ix) => self.change_present(op, &**ix, key, &mut |values| {
                     // The callback runs under the entry's lock, so all objects go at one instant.
                     gone = remove(values, goes);
                     Ok(())

@@ -29,7 +29,7 @@ use crate::bounds::{
 };
 use crate::error::Error;
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Guard, Previous};
 
 /// The maximum number of objects that a write evicts in addition to the number that it has written.
@@ -41,7 +41,7 @@ const CHOICES: usize = 8;
 /// dropped.
 const STALE: usize = 4;
 
-impl Table {
+impl EngineTable {
     /// (2) Called after this number of objects was written.
     #[cold]
     pub(crate) fn evict_after(&self, guard: &Guard, written: usize) {

@@ -18,10 +18,10 @@ use super::begin::{Intent, Operation};
 use super::commit::Written;
 use crate::error::Error;
 use crate::ids::Who;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::local::Local;
 use crate::stored::Stored;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Hint, Lookup, Previous, Unique, SHORT_VALUE};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
@@ -43,13 +43,13 @@ impl Operation<'_> {
     /// `TableType` for a bag, whose keys may have several objects.
     fn unique(&self) -> Result<&dyn Unique, Error> {
         match &self.store.index {
-            Index::Unique(ix) => Ok(&**ix),
-            Index::Multi(_) => Err(Error::TableType),
+            TableIndex::Unique(ix) => Ok(&**ix),
+            TableIndex::Multi(_) => Err(Error::TableType),
         }
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Inserts an object, and calls `visit` with the one that it has replaced. Returns whether
     /// there was one.
     ///

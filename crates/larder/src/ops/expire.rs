@@ -2,7 +2,8 @@
 //! object, and the removal of expired objects (steps 2 and 3 of `bounds`).
 //!
 //! Linearisation point: the store with which the index unlocks the leaf. The operations work below
-//! the table's bounds, on values with stamps, by `Table::remove_one` and `Table::change_one`.
+//! the table's bounds, on values with stamps, by `EngineTable::remove_one` and
+//! `EngineTable::change_one`.
 
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, EditBuffer, Written};
@@ -15,7 +16,7 @@ use crate::ids::{OwnerId, Who};
 use crate::indexes::{take_holder, Holder};
 use crate::local::{with_local, Local};
 use crate::options::Bounds;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Change, Guard, Previous};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
@@ -30,7 +31,7 @@ pub enum TimeLeft {
     Unlimited,
 }
 
-impl Table {
+impl EngineTable {
     /// The bounds of an operation's table.
     fn bounded_of<'g>(&self, op: &Operation<'g>) -> Result<&'g Bounded, Error> {
         match op.store.bounded() {

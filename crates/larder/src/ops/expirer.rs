@@ -15,7 +15,7 @@
 
 use crate::bounds;
 use crate::reclaim::throttle::Throttle;
-use crate::table::Table;
+use crate::table::EngineTable;
 use parking_lot::{Condvar, Mutex};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Weak};
@@ -34,7 +34,7 @@ const EVICTED: usize = 32;
 
 #[derive(Default)]
 struct ExpiringTables {
-    tables: Vec<Weak<Table>>,
+    tables: Vec<Weak<EngineTable>>,
     started: bool,
     thread: Option<JoinHandle<()>>,
     /// Whether the thread should end when there are no tables.
@@ -50,7 +50,7 @@ static WATCHED: Mutex<ExpiringTables> = Mutex::new(ExpiringTables {
 static ADDED: Condvar = Condvar::new();
 
 /// Adds a bounded table, which the thread processes as long as it lives.
-pub(crate) fn watch(table: &Arc<Table>) {
+pub(crate) fn watch(table: &Arc<EngineTable>) {
     let mut watched = WATCHED.lock();
     watched.tables.push(Arc::downgrade(table));
     // The programs of the model checker remove expired objects themselves.
@@ -90,7 +90,7 @@ pub(crate) fn end(until: Instant) {
     }
 }
 
-fn is_alive(table: &Weak<Table>) -> bool {
+fn is_alive(table: &Weak<EngineTable>) -> bool {
     table.upgrade().is_some_and(|table| table.is_alive())
 }
 
@@ -127,14 +127,14 @@ fn main() {
 }
 
 /// The time of a table's next timer.
-fn next_of(table: &Weak<Table>) -> Option<u64> {
+fn next_of(table: &Weak<EngineTable>) -> Option<u64> {
     let table = table.upgrade()?;
     let guard = larder_index::pin();
     table.store(&guard)?.layer()?.next()
 }
 
 /// The approximate number of due timers of a table: at most the number of all its timers.
-fn backlog(table: &Weak<Table>) -> usize {
+fn backlog(table: &Weak<EngineTable>) -> usize {
     let Some(table) = table.upgrade() else {
         return 0;
     };
@@ -146,7 +146,7 @@ fn backlog(table: &Weak<Table>) -> usize {
 }
 
 /// Processes a chunk of each table. Returns whether more timers may be due.
-fn round(tables: &[Weak<Table>], throttle: &mut Throttle) -> bool {
+fn round(tables: &[Weak<EngineTable>], throttle: &mut Throttle) -> bool {
     let mut more = false;
     for weak in tables {
         // A table that was dropped is left out, until the list is cleaned.

@@ -12,10 +12,10 @@
 //! If none of them is possible, bytes decide. Otherwise the elements are compared as terms.
 
 use crate::raw;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_term::object::COMPRESSED;
 
-impl Table {
+impl EngineTable {
     /// Whether two values under one key are the same object (`=:=`).
     #[inline]
     pub(crate) fn same(&self, key: &[u8], a: &[u8], b: &[u8]) -> bool {

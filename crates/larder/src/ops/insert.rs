@@ -6,14 +6,14 @@ use super::begin::Operation;
 use super::commit::Written;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::local::{with_local, Local};
 use crate::options::TableKind;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Key, Previous};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
-impl Table {
+impl EngineTable {
     /// Inserts an object. In a set or ordered_set it replaces the one under its key. In a bag it is
     /// added to the others, unless it is present already; in a duplicate_bag always. The table
     /// takes its own counts of the object's handles.
@@ -24,7 +24,7 @@ impl Table {
         with_local(|local| self.insert_in(local, who, object.borrow())).map(|_| ())
     }
 
-    /// The same as [`insert`](Table::insert), with the thread's `local`, for host interfaces.
+    /// The same as [`insert`](EngineTable::insert), with the thread's `local`, for host interfaces.
     /// Returns whether the table has taken over the counts of the object's handles, if they were
     /// given ([`ObjectRef::giving`]).
     ///
@@ -42,12 +42,12 @@ impl Table {
         self.writing_under(&local.pin(), key.bytes, |op| match &op.store.index {
             // Replace the object under the key, if there is one. If counts were given, the table
             // takes them over.
-            Index::Unique(ix) => {
+            TableIndex::Unique(ix) => {
                 let value = (object.value(), object.is_given());
                 Ok((self.put_one(op, &**ix, key, value, |_| true).0, true))
             }
             // The value is copied into the key's list, with counts of its own.
-            Index::Multi(_) => Ok((self.put(op, key, object.value())?, false)),
+            TableIndex::Multi(_) => Ok((self.put(op, key, object.value())?, false)),
         })
     }
 
@@ -60,7 +60,7 @@ impl Table {
         with_local(|local| self.insert_new_in(local, who, object.borrow()))
     }
 
-    /// The same as [`insert_new`](Table::insert_new), with the thread's `local`, for host
+    /// The same as [`insert_new`](EngineTable::insert_new), with the thread's `local`, for host
     /// interfaces. If the counts of the object's handles were given, a set or ordered_set takes
     /// them over if it inserts the object.
     ///
@@ -80,7 +80,7 @@ impl Table {
             // that insert the same key at once, one succeeds.
             let mut inserted = false;
             let written = match &op.store.index {
-                Index::Unique(ix) => {
+                TableIndex::Unique(ix) => {
                     let value = (object.value(), object.is_given());
                     let (written, was) = self.put_one(op, &**ix, key, value, |old| old.is_none());
                     inserted = was == Previous::Absent;
@@ -88,7 +88,7 @@ impl Table {
                 }
                 // All objects of a key are under one lock, so the check and the insert are one
                 // step.
-                Index::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
+                TableIndex::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
                     inserted = values.is_empty();
                     if inserted {
                         values.push(object.value());
@@ -118,8 +118,8 @@ impl Table {
         value: &[u8],
     ) -> Result<Written, Error> {
         match &op.store.index {
-            Index::Unique(ix) => Ok(self.put_one(op, &**ix, key, (value, false), |_| true).0),
-            Index::Multi(ix) => {
+            TableIndex::Unique(ix) => Ok(self.put_one(op, &**ix, key, (value, false), |_| true).0),
+            TableIndex::Multi(ix) => {
                 // In a bag, compare the new object with the others under their lock. So two threads
                 // never insert two equal ones.
                 let dedupe = self.kind() == TableKind::Bag;

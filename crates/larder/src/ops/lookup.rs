@@ -14,18 +14,18 @@
 use super::begin::{Intent, Operation};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::keys::{KeyBatch, KeyList, MANY_TO_READ};
 use crate::local::{with_local, Local};
 use crate::raw;
 use crate::stored::Stored;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Guard, Key, Lookup, Unique, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
 use smallvec::SmallVec;
 
-impl Table {
+impl EngineTable {
     /// Calls `visit` with each object under the index key, in order of arrival, and returns their
     /// number. O(1) (ordered_set: O(log n)), and linear in the bytes that are found.
     ///
@@ -40,7 +40,7 @@ impl Table {
         with_local(|local| self.lookup_in(local, who, key, |stored| visit(&stored.view())))
     }
 
-    /// The same as [`lookup`](Table::lookup), with the thread's `local`, for host interfaces.
+    /// The same as [`lookup`](EngineTable::lookup), with the thread's `local`, for host interfaces.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -91,8 +91,8 @@ impl Table {
             // Prefetch the leaves of all keys of this group, then copy their values if they are
             // short. The keys of a bag are only prefetched here, and looked up one by one below.
             let unique = match &op.store.index {
-                Index::Unique(ix) => Some(ix),
-                Index::Multi(_) => None,
+                TableIndex::Unique(ix) => Some(ix),
+                TableIndex::Multi(_) => None,
             };
             match unique {
                 Some(ix) => ix.get_many(&guard, batch.keys(), is_far, &mut local.short_values),
@@ -127,7 +127,7 @@ impl Table {
         Ok(())
     }
 
-    /// Whether there is an object under the index key. See [`lookup`](Table::lookup).
+    /// Whether there is an object under the index key. See [`lookup`](EngineTable::lookup).
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -135,7 +135,7 @@ impl Table {
         with_local(|local| self.member_in(local, who, key))
     }
 
-    /// The same as [`member`](Table::member), with the thread's `local`, for host interfaces.
+    /// The same as [`member`](EngineTable::member), with the thread's `local`, for host interfaces.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -149,7 +149,7 @@ impl Table {
 
     /// Calls `visit` with the elements at these positions (counted from 1) of each object under the
     /// index key, one object after the other. `visit` also gets the place of the position among
-    /// `positions`. Returns the number of objects. See [`lookup`](Table::lookup).
+    /// `positions`. Returns the number of objects. See [`lookup`](EngineTable::lookup).
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `Position` if a position is 0, or beyond the end of one of the
@@ -164,8 +164,8 @@ impl Table {
         with_local(|local| self.lookup_elements_in(local, who, key, positions, visit))
     }
 
-    /// The same as [`lookup_elements`](Table::lookup_elements), with the thread's `local`, for host
-    /// interfaces.
+    /// The same as [`lookup_elements`](EngineTable::lookup_elements), with the thread's `local`,
+    /// for host interfaces.
     ///
     /// # Errors
     /// As `lookup_elements`.
@@ -187,7 +187,7 @@ impl Table {
         }
         let key = self.key(key);
         // The common case: one object, copied to the stack if it is short.
-        let Index::Unique(ix) = &op.store.index else {
+        let TableIndex::Unique(ix) = &op.store.index else {
             return self.elements_of(local, &op, key, positions, &mut visit);
         };
         let mut short = [0; SHORT_VALUE];
@@ -237,7 +237,7 @@ impl Table {
         key: Key<'_>,
         mut visit: impl FnMut(Stored<'_>),
     ) -> usize {
-        let Index::Unique(ix) = &op.store.index else {
+        let TableIndex::Unique(ix) = &op.store.index else {
             return self.visit_all(local, op, key.bytes, key.hash, &mut visit);
         };
         // (5) Copy the value: to the stack if it is short, otherwise to the thread's buffer.

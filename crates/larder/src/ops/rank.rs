@@ -12,11 +12,11 @@ use super::begin::Operation;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::local::{with_local, Local};
 use crate::scan::SelectJob;
 use crate::stored::Stored;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Guard, Ranked};
 use larder_term::object::ObjectView;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const LEAVES: usize = 4096;
 /// The number of leaves that are counted in the host's unit of work, half a microsecond.
 const LEAVES_A_UNIT: usize = 4;
 
-impl Table {
+impl EngineTable {
     /// Runs `f` with the interface for rank queries.
     fn with_ranks<R>(
         &self,
@@ -45,8 +45,8 @@ impl Table {
         f: impl FnOnce(&dyn Ranked, &mut usize) -> Option<R>,
     ) -> Result<R, Error> {
         let ranked = match &op.store.index {
-            Index::Unique(ix) => ix.ranked(),
-            Index::Multi(_) => None,
+            TableIndex::Unique(ix) => ix.ranked(),
+            TableIndex::Multi(_) => None,
         };
         let mut left = LEAVES;
         // The index decreases `left` by the leaves that it has had to count.

@@ -12,11 +12,11 @@ use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::raw;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Direction, Key, Start};
 use larder_term::object::ObjectView;
 
-/// The result of [`Table::slot`].
+/// The result of [`EngineTable::slot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// The slot has this number of objects, all of which were visited.
@@ -30,7 +30,7 @@ const SLOT_LOAD: usize = 4;
 
 type Visit<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
 
-impl Table {
+impl EngineTable {
     /// Calls `visit` with each object in slot `i`, from 0.
     ///
     /// An ordered_set has one slot per object, in order. Other tables have a number of slots that

@@ -17,11 +17,11 @@ use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::read_ahead::{NextEntry, ReadAhead, StepFrom};
 use crate::stored::{Stored, StoredKey};
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Direction, Key};
 use larder_term::TermRef;
 
-impl Table {
+impl EngineTable {
     /// Calls `visit` with the first key. Returns `false` if the table is empty.
     ///
     /// # Errors

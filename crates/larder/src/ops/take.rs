@@ -7,11 +7,11 @@ use crate::ids::{OwnerId, Who};
 use crate::keys::{KeyBatch, KeyList, MANY_TO_WRITE};
 use crate::local::{with_local, Local};
 use crate::stored::Stored;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Guard, Key, MAX_KEYS_PER_LOOKUP};
 use larder_term::object::ObjectView;
 
-impl Table {
+impl EngineTable {
     /// Deletes the objects under the index key, and calls `visit` with each of them, in the order
     /// of insertion. Returns their number.
     ///

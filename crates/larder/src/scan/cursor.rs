@@ -41,11 +41,11 @@
 
 use crate::budget::Budget;
 use crate::error::Error;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::indexes::{self, CandidateKeys, Gathered};
 use crate::ops::Operation;
 use crate::programs::{KeyOrder, Plan, Program};
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Start};
 use larder_term::object::KeyForm;
 use std::collections::HashSet;
@@ -115,7 +115,7 @@ impl Cursor {
     /// A cursor at the beginning of the path of `program` in `table`. Without a program the path is
     /// everywhere. `limit` is the number of results that are wanted at first.
     pub(crate) fn new(
-        table: &Table,
+        table: &EngineTable,
         program: Option<&Program>,
         direction: Direction,
         limit: Option<usize>,
@@ -173,7 +173,7 @@ impl Cursor {
     #[inline]
     pub(crate) fn gather(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         budget: &mut Budget,
     ) -> bool {
@@ -189,7 +189,12 @@ impl Cursor {
 
     /// Makes a path of the gathered keys.
     #[cold]
-    fn use_gathered(&mut self, gathered: Gathered, table: &Table, op: &Operation<'_>) -> bool {
+    fn use_gathered(
+        &mut self,
+        gathered: Gathered,
+        table: &EngineTable,
+        op: &Operation<'_>,
+    ) -> bool {
         let keys = match gathered {
             Gathered::More => return false,
             // There are too many keys, so scan the table. A place is a position of the table,
@@ -210,7 +215,7 @@ impl Cursor {
     fn sort_gathered(
         &self,
         keys: Vec<Vec<u8>>,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
     ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut gathered = Vec::with_capacity(keys.len());
@@ -228,7 +233,7 @@ impl Cursor {
 
     /// Drops the gathered keys before the place, if the scan resumes at one. The place's own key
     /// stays if it may have unread objects: in a bag, or if the place is the start of a batch.
-    fn drop_before_place(&mut self, gathered: &mut Vec<(Vec<u8>, Vec<u8>)>, index: &Index) {
+    fn drop_before_place(&mut self, gathered: &mut Vec<(Vec<u8>, Vec<u8>)>, index: &TableIndex) {
         let place = match &self.place {
             CursorPlace::Begin | CursorPlace::End => None,
             CursorPlace::Past(place) | CursorPlace::Resume(place) => {
@@ -257,7 +262,7 @@ impl Cursor {
     /// uses all of them, and needs no order.
     pub(crate) fn fill(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         (wanted, any_order): (usize, bool),
         batch: &mut Batch,
@@ -383,7 +388,13 @@ impl Cursor {
     }
 
     /// Step 2: moves the cursor back, behind the first `done` entries of the last batch.
-    pub(crate) fn stop(&mut self, table: &Table, op: &Operation<'_>, batch: &Batch, done: usize) {
+    pub(crate) fn stop(
+        &mut self,
+        table: &EngineTable,
+        op: &Operation<'_>,
+        batch: &Batch,
+        done: usize,
+    ) {
         if batch.unordered {
             return self.stop_unordered(op, batch, done);
         }
@@ -498,8 +509,8 @@ impl CursorPlace {
 /// What identifies entry `i` of a batch in its table: its key, or in a bag its position.
 fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
     match &op.store.index {
-        Index::Unique(_) => batch.key(i).to_vec(),
-        Index::Multi(ix) => {
+        TableIndex::Unique(_) => batch.key(i).to_vec(),
+        TableIndex::Multi(ix) => {
             // The objects of a key are told apart by their positions.
             let mut position = Vec::new();
             ix.entry_position(batch, i, &mut position);
@@ -509,20 +520,25 @@ fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
 }
 
 /// Whether the table was empty at an instant of the call, if that is cheap to find out.
-fn is_seen_empty(table: &Table) -> bool {
+fn is_seen_empty(table: &EngineTable) -> bool {
     let guard = larder_index::pin();
     // While a list is being inserted, some of its objects are not in the index yet.
     let Ok(op) = table.begin(&guard) else {
         return false;
     };
     match &op.store.index {
-        Index::Unique(ix) => ix.is_seen_empty(&guard),
-        Index::Multi(_) => false,
+        TableIndex::Unique(ix) => ix.is_seen_empty(&guard),
+        TableIndex::Multi(_) => false,
     }
 }
 
 /// The path of a program in a table.
-fn path(table: &Table, program: &Program, direction: Direction, limit: Option<usize>) -> Path {
+fn path(
+    table: &EngineTable,
+    program: &Program,
+    direction: Direction,
+    limit: Option<usize>,
+) -> Path {
     // An object that is inserted later wasn't present throughout the scan, so it may be missed.
     if is_seen_empty(table) {
         return Path::Nothing;
@@ -568,7 +584,7 @@ fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
 /// Reads objects under the current key, if there is one, and moves the place and the number of the
 /// key behind them. Returns how many of the first entries are under the key.
 fn fill_under_key(
-    table: &Table,
+    table: &EngineTable,
     op: &Operation<'_>,
     key: Option<&[u8]>,
     (place, number): (&mut CursorPlace, &mut usize),
@@ -590,7 +606,7 @@ fn fill_under_key(
 /// Reads objects under one key into the batch. Returns how many of the first entries are under the
 /// key, and the place behind them, which is `Begin` when the key is done.
 fn under_key(
-    table: &Table,
+    table: &EngineTable,
     op: &Operation<'_>,
     key: &[u8],
     place: &CursorPlace,
@@ -598,7 +614,7 @@ fn under_key(
 ) -> (usize, CursorPlace) {
     let indexed = table.key(key);
     match &op.store.index {
-        Index::Unique(ix) => {
+        TableIndex::Unique(ix) => {
             // A set has one object under the key. After it the key is done.
             if *place == CursorPlace::Begin {
                 batch.push_read(key, |value| ix.get(op.guard, indexed, value));
@@ -606,12 +622,12 @@ fn under_key(
             (batch.len(), CursorPlace::Begin)
         }
         // Most keys have few objects, which are read at once.
-        Index::Multi(ix)
+        TableIndex::Multi(ix)
             if *place == CursorPlace::Begin && ix.scan_key(op.guard, indexed, batch) =>
         {
             (batch.len(), CursorPlace::Begin)
         }
-        Index::Multi(ix) => {
+        TableIndex::Multi(ix) => {
             // Limit the read: entries of later keys would be copied for nothing.
             if *place == CursorPlace::Begin && batch.want == 0 {
                 batch.want = MIN_BATCH;

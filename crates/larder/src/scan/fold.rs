@@ -1,10 +1,10 @@
 //! Folds: reading the next objects of a table in chunks, and checking that they are still current.
 //!
 //! The caller reads a chunk from a key on, shows its objects one by one, and calls
-//! [`Table::is_unchanged`] before each. If the table has changed, the caller discards the rest of
-//! the chunk, and the next chunk begins behind the last key that was shown. So every object is
-//! shown as it is at its turn, although hundreds were read in one call. The result is exactly that
-//! of steps from key to key.
+//! [`EngineTable::is_unchanged`] before each. If the table has changed, the caller discards the
+//! rest of the chunk, and the next chunk begins behind the last key that was shown. So every object
+//! is shown as it is at its turn, although hundreds were read in one call. The result is exactly
+//! that of steps from key to key.
 //!
 //! A chunk has all objects of a key or none. If a bag's key is just being changed in several
 //! objects, the chunk may have a part of the change, as in every scan. In that case `is_unchanged`
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::ops::Operation;
 use crate::raw;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Direction, Key, Start};
 use larder_term::object::ObjectView;
 
@@ -28,10 +28,10 @@ const CHUNK_OBJECTS: usize = 256;
 /// Called with each object of a chunk, and whether it is the first of its key.
 pub type VisitObject<'f> = dyn FnMut(&ObjectView<'_>, bool) + 'f;
 
-/// What [`Table::fold`] returns about a chunk that it has shown.
+/// What [`EngineTable::fold`] returns about a chunk that it has shown.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldChunk {
-    /// The argument of [`Table::is_unchanged`].
+    /// The argument of [`EngineTable::is_unchanged`].
     pub stamp: Stamp,
     /// The number of objects that the next chunk should have if the table doesn't change. Chunks
     /// grow until they are full: a scan copies all objects that it is asked for, so it is asked for
@@ -66,7 +66,7 @@ impl ChunkBudget {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Shows the next objects behind a key, or from the beginning if there is no key: about `count`
     /// of them, and at least one unless the fold is at its end. The key need not be in the table.
     /// A chunk also ends when its objects take 16 KiB.

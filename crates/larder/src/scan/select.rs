@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::stored::Stored;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::Direction;
 use larder_term::object::ObjectView;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// The state of a scan between slices.
 pub(crate) struct Scan {
-    pub(crate) table: Arc<Table>,
+    pub(crate) table: Arc<EngineTable>,
     pub(crate) program: Option<Program>,
     pub(crate) cursor: Cursor,
     pub(crate) lent: Lent,
@@ -33,7 +33,7 @@ impl Scan {
     /// A scan at its beginning. It is boxed, because it is large and often moved. `limit` is the
     /// number of results that are wanted at first.
     pub(crate) fn new(
-        table: &Arc<Table>,
+        table: &Arc<EngineTable>,
         program: Option<Program>,
         direction: Direction,
         limit: Option<usize>,
@@ -148,7 +148,7 @@ pub(super) fn cost(weight: u32, value: &[u8]) -> u32 {
     weight.saturating_add((value.len() / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
-impl Table {
+impl EngineTable {
     /// Begins a scan that yields every object.
     ///
     /// # Errors
@@ -187,7 +187,7 @@ pub struct SelectJob {
 
 impl SelectJob {
     pub(super) fn new(
-        table: &Arc<Table>,
+        table: &Arc<EngineTable>,
         program: Option<Program>,
         direction: Direction,
         limit: Option<usize>,
@@ -215,8 +215,8 @@ impl SelectJob {
         })
     }
 
-    /// Like `step`, for a job without a program ([`Table::each`]): passes on each object as it is
-    /// stored.
+    /// Like `step`, for a job without a program ([`EngineTable::each`]): passes on each object as
+    /// it is stored.
     ///
     /// # Errors
     /// Those of `step`.

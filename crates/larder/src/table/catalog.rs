@@ -13,7 +13,7 @@
 
 use super::owners::Owners;
 use super::registry::Registry;
-use super::{Admin, Table, DEAD, LATCHED};
+use super::{Admin, EngineTable, DEAD, LATCHED};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::options::Access;
@@ -33,7 +33,7 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// Ends a table: marks it dead (the linearisation point), removes it from all lists, and passes
     /// its store to the reaper. The caller holds `admin`.
-    pub(crate) fn unlink(&self, table: &Arc<Table>, mut admin: MutexGuard<'_, Admin>) {
+    pub(crate) fn unlink(&self, table: &Arc<EngineTable>, mut admin: MutexGuard<'_, Admin>) {
         // (1)
         let guard = larder_index::pin();
         let before = table.state.set_tag(DEAD, &guard);
@@ -71,13 +71,13 @@ impl Catalog {
 }
 
 /// Passes a dead table's store to the reaper.
-fn free_store(table: &Table, guard: &Guard) {
+fn free_store(table: &EngineTable, guard: &Guard) {
     if let Some(store) = table.state.take(guard) {
         reaper::free(store, guard);
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Ends a table that is in no list.
     pub(crate) fn end(&self, guard: &Guard) {
         self.state.set_tag(DEAD, guard);

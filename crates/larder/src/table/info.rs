@@ -1,6 +1,6 @@
 //! Information about a table.
 
-use super::Table;
+use super::EngineTable;
 use crate::error::Error;
 use crate::fixation::{FixTime, Fixed};
 use crate::ids::{OwnerId, TableId};
@@ -30,7 +30,7 @@ pub struct Info {
     pub heir: Option<OwnerId>,
     /// The number of objects.
     pub size: usize,
-    /// The memory in bytes; see `Table::memory`.
+    /// The memory in bytes; see `EngineTable::memory`.
     pub memory: usize,
     /// Whether objects are stored compressed.
     pub compressed: bool,
@@ -48,7 +48,7 @@ pub struct Info {
     pub safe_fixed: Option<Fixed>,
 }
 
-impl Table {
+impl EngineTable {
     /// Returns the properties of the table; `None` if it is dead. No access right is needed.
     pub fn info(&self) -> Option<Info> {
         if !self.is_alive() {

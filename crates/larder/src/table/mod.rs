@@ -48,7 +48,7 @@ pub(crate) struct Admin {
 
 /// A table of tuples. It is created by `Engine::create`, and shared as an `Arc`. After it was
 /// dropped, every operation returns `NoTable`.
-pub struct Table {
+pub struct EngineTable {
     pub(crate) id: TableId,
     /// The options that every operation reads, next to its other fields.
     keypos: usize,
@@ -83,7 +83,7 @@ const READ_ONLY: u8 = 4;
 /// Data of the host that belong to a table.
 pub type HostData = Box<dyn Any + Send + Sync>;
 
-impl fmt::Debug for Table {
+impl fmt::Debug for EngineTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -95,7 +95,7 @@ impl fmt::Debug for Table {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Makes a table that is in no list yet.
     pub(crate) fn make(
         id: TableId,
@@ -137,7 +137,7 @@ impl Table {
         // whatever the rights are.
         let read_only = if of.writes { 0 } else { READ_ONLY };
         let access = options.access as u8 | read_only;
-        Table {
+        EngineTable {
             access: AtomicU8::new(access),
             view: Some(of),
             ..Self::with_store(id, options, owner, catalog, objects)
@@ -164,7 +164,7 @@ impl Table {
         };
         // What operations on objects use comes first. What only `info` and the catalog need is
         // boxed or behind a lock.
-        Table {
+        EngineTable {
             id,
             keypos: options.keypos,
             kind: options.kind,

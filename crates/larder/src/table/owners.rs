@@ -10,7 +10,7 @@
 //! Locks are taken in this order: a table's `admin`, `passing`, then one shard. No thread holds two
 //! shards at once. No reference to a table is dropped under the lock of a shard.
 
-use super::Table;
+use super::EngineTable;
 use crate::ids::{ByNumber, OwnerId, TableId};
 use crossbeam_utils::CachePadded;
 use larder_index::sync::Mutex;
@@ -23,16 +23,16 @@ use std::sync::Arc;
 /// The record of an owner.
 #[derive(Default)]
 struct Record {
-    tables: HashMap<TableId, Arc<Table>, ByNumber>,
-    fixed: HashMap<TableId, Arc<Table>, ByNumber>,
+    tables: HashMap<TableId, Arc<EngineTable>, ByNumber>,
+    fixed: HashMap<TableId, Arc<EngineTable>, ByNumber>,
 }
 
 /// The estate of an owner that has ended.
 pub(crate) struct Estate {
     /// Its tables.
-    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) tables: Vec<Arc<EngineTable>>,
     /// The tables that it had fixed.
-    pub(crate) fixed: Vec<Arc<Table>>,
+    pub(crate) fixed: Vec<Arc<EngineTable>>,
 }
 
 /// Some of the records, under one lock.
@@ -46,7 +46,7 @@ pub(crate) struct Owners {
     shards: Box<[CachePadded<OwnerShard>; SHARDS]>,
     /// The tables of owners that have ended, until they are passed on or dropped. The tables of an
     /// owner move here under this lock only. So a thread that holds it sees each table.
-    passing: Mutex<HashMap<TableId, Arc<Table>, ByNumber>>,
+    passing: Mutex<HashMap<TableId, Arc<EngineTable>, ByNumber>>,
     next: AtomicU64,
 }
 
@@ -98,7 +98,7 @@ impl Owners {
     }
 
     /// Records that the owner has the table. Returns `false` if the owner has ended.
-    pub(crate) fn add_table(&self, id: OwnerId, table: &Arc<Table>) -> bool {
+    pub(crate) fn add_table(&self, id: OwnerId, table: &Arc<EngineTable>) -> bool {
         self.with(id, |r| r.tables.insert(table.id(), Arc::clone(table)))
             .is_some()
     }
@@ -110,7 +110,7 @@ impl Owners {
     }
 
     /// Records that the owner has fixed the table. Registers the owner if necessary.
-    pub(crate) fn add_fixed(&self, id: OwnerId, table: &Arc<Table>) {
+    pub(crate) fn add_fixed(&self, id: OwnerId, table: &Arc<EngineTable>) {
         loop {
             self.register_as(id);
             // `None` if the owner has ended since it was registered. Register it again. 0 stands
@@ -128,7 +128,7 @@ impl Owners {
     }
 
     /// Passes a table from one owner to another. Returns `false` if the latter has ended.
-    pub(crate) fn pass(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId) -> bool {
+    pub(crate) fn pass(&self, table: &Arc<EngineTable>, from: OwnerId, to: OwnerId) -> bool {
         let _passing = self.passing.lock();
         // Add it before it is removed: `to` may have ended, and then `from` still has the table.
         let taken = self.add_table(to, table);
@@ -145,7 +145,7 @@ impl Owners {
     }
 
     /// Returns all tables. No table that lives throughout is missing, but one may occur twice.
-    pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
+    pub(crate) fn all_tables(&self) -> Vec<Arc<EngineTable>> {
         let passing = self.passing.lock();
         // While `passing` is held, a table is only removed from a record if it is dropped. A table
         // that an heir gets is in the heir's record before it is removed from `passing`. So it is
@@ -160,7 +160,7 @@ impl Owners {
     }
 
     /// The owner's tables.
-    pub(crate) fn tables_of(&self, id: OwnerId) -> Vec<Arc<Table>> {
+    pub(crate) fn tables_of(&self, id: OwnerId) -> Vec<Arc<EngineTable>> {
         self.with(id, |r| r.tables.values().cloned().collect())
             .unwrap_or_default()
     }

@@ -5,7 +5,7 @@
 //! loads, no lock, and no change of a reference count. A list of all tables is obtained from the
 //! owners.
 
-use super::Table;
+use super::EngineTable;
 use crate::raw::EpochCell;
 use larder_index::Guard;
 use larder_term::Atom;
@@ -17,7 +17,7 @@ const FIRST_BITS: u32 = 8;
 /// The number of chunks, which is enough for all 32-bit numbers.
 const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize + 1;
 
-type NameSlot = EpochCell<Arc<Table>>;
+type NameSlot = EpochCell<Arc<EngineTable>>;
 
 /// The chunk of a number, and the place in it: chunk c > 0 has the numbers from
 /// 2^(FIRST_BITS + c - 1) to twice that.
@@ -53,14 +53,14 @@ impl Default for Registry {
 
 impl Registry {
     /// Finds the table of this name.
-    pub(crate) fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
+    pub(crate) fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<EngineTable>> {
         let (chunk, i) = place(name.id());
         // If the chunk wasn't allocated, none of its names was ever taken.
         self.names[chunk].get()?[i].load(guard).get()
     }
 
     /// Gives the name to the table. Returns `false` if another table has it.
-    pub(crate) fn take_name(&self, name: Atom, table: &Arc<Table>, guard: &Guard) -> bool {
+    pub(crate) fn take_name(&self, name: Atom, table: &Arc<EngineTable>, guard: &Guard) -> bool {
         let (chunk, i) = place(name.id());
         // A chunk never moves, so `named` reads it without a lock.
         let slots = self.names[chunk]

@@ -2,7 +2,7 @@
 //! are counted by one scan, in slices, when the number is first asked for.
 
 use crate::budget::Budget;
-use crate::index::Index;
+use crate::index::TableIndex;
 use larder_index::sync::Mutex;
 use larder_index::{Batch, Direction, Start};
 
@@ -28,7 +28,7 @@ enum CountPlace {
 impl Count {
     /// Continues to count, if necessary, as long as the budget lasts. Returns the number, if it is
     /// known then. The index must be the same in all calls, and must not change.
-    pub(crate) fn go_on(&self, index: &Index, budget: &mut Budget) -> Option<usize> {
+    pub(crate) fn go_on(&self, index: &TableIndex, budget: &mut Budget) -> Option<usize> {
         // One thread counts at a time. Others wait, and continue where it has stopped.
         let mut progress = self.0.lock();
         let mut batch = Batch {

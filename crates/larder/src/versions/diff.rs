@@ -32,7 +32,7 @@ use crate::ids::OwnerId;
 use crate::ops::Operation;
 use crate::raw;
 use crate::scan::Cursor;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Guard, Start, Values};
 use larder_term::object::ObjectView;
 use std::collections::HashMap;
@@ -63,8 +63,8 @@ const BYTES_PER_BUDGET_UNIT: usize = 256;
 
 /// A comparison of two snapshots, which proceeds in slices.
 pub struct DiffJob {
-    old: Arc<Table>,
-    new: Arc<Table>,
+    old: Arc<EngineTable>,
+    new: Arc<EngineTable>,
     place: DiffPlace,
     buffers: DiffBuffers,
 }
@@ -107,7 +107,7 @@ struct DiffBuffers {
     last: Vec<u8>,
 }
 
-impl Table {
+impl EngineTable {
     /// Begins a comparison of two snapshots of a table: this one and another. The cost depends on
     /// the number of keys that have changed since the oldest live snapshot was taken, not on the
     /// size of the table. If `delete_all_objects` was called between the two, it depends on the
@@ -115,7 +115,11 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`, `Access`; `TableType` if one is not a snapshot or they are of different tables.
-    pub fn diff(self: &Arc<Self>, other: &Arc<Table>, who: OwnerId) -> Result<DiffJob, Error> {
+    pub fn diff(
+        self: &Arc<Self>,
+        other: &Arc<EngineTable>,
+        who: OwnerId,
+    ) -> Result<DiffJob, Error> {
         // Both must be readable. The two may have other owners than the table.
         self.check_read(who)?;
         other.check_read(who)?;
@@ -155,7 +159,7 @@ impl DiffPlace {
     }
 
     /// Step 1: polls once, and returns the next place if the wait is over.
-    fn look(&mut self, table: &Table) -> Option<DiffPlace> {
+    fn look(&mut self, table: &EngineTable) -> Option<DiffPlace> {
         let DiffPlace::Wait(gone_on, left) = self else {
             return None;
         };
@@ -169,7 +173,7 @@ impl DiffPlace {
         (*left == 0).then(|| DiffPlace::all(table, Side::Old))
     }
 
-    fn all(table: &Table, side: Side) -> DiffPlace {
+    fn all(table: &EngineTable, side: Side) -> DiffPlace {
         DiffPlace::All(
             Box::new(Cursor::new(table, None, Direction::Forward, None)),
             side,
@@ -243,7 +247,7 @@ struct SnapshotPair<'g> {
 
 /// A snapshot, and an operation that reads it.
 struct Opened<'g> {
-    table: &'g Table,
+    table: &'g EngineTable,
     op: Operation<'g>,
 }
 

@@ -1,7 +1,7 @@
 //! The keys of a view that may have other objects than the table which the view shows.
 
 use super::history::History;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::indexes::EntriesRead;
 use larder_index::Unique;
 
@@ -18,7 +18,7 @@ pub(crate) trait Differences: Send + Sync {
 
     /// The objects that the view shows, in an index whose reads aren't added to the read set.
     /// `None` if no reads of the view are.
-    fn unnoted(&self) -> Option<&Index> {
+    fn unnoted(&self) -> Option<&TableIndex> {
         None
     }
 

@@ -52,11 +52,11 @@ use super::feed::{self, DeferredWork, TableFeed};
 use super::filter::Filter;
 use super::key_locks::KeyLock;
 use super::undo::{self, BagObjects, Override, Versions};
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::raw;
 use crate::reclaim::{reaper, Reaped};
 use crate::store::{Layers, Store};
-use crate::table::Table;
+use crate::table::EngineTable;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
 use larder_index::{with_spare, Chains, Change, Guard, Key, Lookup, Unique, SHORT_VALUE};
@@ -112,7 +112,7 @@ impl Undo {
         let entries = store.count.get();
         Undo {
             index: match store.index.is_ordered() {
-                true => Index::ordered_under_locks(),
+                true => TableIndex::ordered_under_locks(),
                 false => Arc::new(Chains::new(entries)),
             },
             filter: Filter::new(entries),
@@ -155,7 +155,7 @@ pub(crate) struct History {
     has_commits: AtomicBool,
     /// The table. It goes back to its plain store when its last snapshot is released and nobody
     /// follows its feed.
-    pub(super) table: Weak<Table>,
+    pub(super) table: Weak<EngineTable>,
     /// The table's feed.
     feed: Arc<TableFeed>,
     /// The number of this history's store in the feed.
@@ -191,7 +191,7 @@ struct Live {
 
 impl History {
     /// A new history of a table's store.
-    pub(crate) fn new(store: Store, table: &Arc<Table>) -> Self {
+    pub(crate) fn new(store: Store, table: &Arc<EngineTable>) -> Self {
         let feed = Arc::clone(table.feed());
         // If the table has another store by now, the caller discards this history.
         let store_number = feed.store();
@@ -212,7 +212,7 @@ impl History {
     fn begin(
         store: Store,
         seed: Seed,
-        table: Weak<Table>,
+        table: Weak<EngineTable>,
         (feed, store_number): (Arc<TableFeed>, u64),
     ) -> Self {
         History {
@@ -421,7 +421,7 @@ impl History {
         if !live.snapshots.is_empty() || live.is_retired {
             return;
         }
-        // The table would stay watched with this history (see `Table::unwatch`).
+        // The table would stay watched with this history (see `EngineTable::unwatch`).
         // Ordering: Relaxed, a hint.
         if self.has_commits.load(Ordering::Relaxed) && !self.is_large() {
             return;

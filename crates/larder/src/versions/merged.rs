@@ -15,7 +15,7 @@
 use super::checkpoints::Checkpoints;
 use super::history::{with_record, History, TableSnapshot};
 use super::undo::{self, BagObjects, Override};
-use crate::index::Index;
+use crate::index::TableIndex;
 use larder_index::{
     Batch, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats, Unique,
     Updater, Values, SHORT_VALUE,
@@ -151,10 +151,10 @@ pub(crate) struct Merged<I: ?Sized> {
 }
 
 /// The merged view of an index and its overrides.
-pub(crate) fn merge(base: Index, overrides: Overrides) -> Index {
+pub(crate) fn merge(base: TableIndex, overrides: Overrides) -> TableIndex {
     match base {
-        Index::Unique(base) => Index::Unique(Arc::new(Merged { base, overrides })),
-        Index::Multi(base) => Index::Multi(Arc::new(Merged { base, overrides })),
+        TableIndex::Unique(base) => TableIndex::Unique(Arc::new(Merged { base, overrides })),
+        TableIndex::Multi(base) => TableIndex::Multi(Arc::new(Merged { base, overrides })),
     }
 }
 

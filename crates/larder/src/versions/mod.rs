@@ -88,6 +88,6 @@ pub use feed::Waker;
 pub(crate) use history::History;
 pub use snapshot::SnapshotInfo;
 pub use subscription::{FeedEvent, FeedRead, Subscription, SubscriptionOptions};
-pub use transaction::{CommitOutcome, Transaction, Turn};
+pub use transaction::{CommitOutcome, EngineTransaction, Turn};
 pub(crate) use view_of::ViewOf;
 pub(crate) use watched::wrap_watched;

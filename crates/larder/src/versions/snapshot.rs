@@ -17,7 +17,7 @@ use crate::indexes::Indexes;
 use crate::options::{Access, Options};
 use crate::store::{Layers, Store};
 use crate::structures::DEFAULT;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
 use larder_index::Guard;
 use smallvec::SmallVec;
@@ -49,7 +49,11 @@ impl Engine {
     /// The snapshots show all writes that took effect before the instant, and no others. They don't
     /// change when their tables are emptied or deleted. Writers are not blocked: the first change
     /// of a key after a snapshot preserves the old object.
-    pub fn snapshot(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Vec<Arc<Table>>, Error> {
+    pub fn snapshot(
+        &self,
+        tables: &[&Arc<EngineTable>],
+        who: OwnerId,
+    ) -> Result<Vec<Arc<EngineTable>>, Error> {
         self.snapshot_after(tables, who, None)
     }
 
@@ -57,10 +61,10 @@ impl Engine {
     /// they are repeated.
     pub(super) fn snapshot_after(
         &self,
-        tables: &[&Arc<Table>],
+        tables: &[&Arc<EngineTable>],
         who: OwnerId,
         before: Option<&mut dyn FnMut()>,
-    ) -> Result<Vec<Arc<Table>>, Error> {
+    ) -> Result<Vec<Arc<EngineTable>>, Error> {
         // All rights are checked before anything is watched.
         for table in tables {
             table.check_read(who)?;
@@ -77,21 +81,21 @@ impl Engine {
     /// Makes a table of a snapshot.
     fn list_snapshot(
         &self,
-        source: &Arc<Table>,
+        source: &Arc<EngineTable>,
         snapshot: TableSnapshot,
         who: OwnerId,
-    ) -> Result<Arc<Table>, Error> {
+    ) -> Result<Arc<EngineTable>, Error> {
         let of = ViewOf::snapshot(source, &snapshot);
         let options = snapshot_options(source);
         let objects = (source.seed.clone(), store(source, snapshot));
         self.add((false, options.name), who, |id, catalog| {
-            Table::of_view(id, options, who, catalog, objects, of)
+            EngineTable::of_view(id, options, who, catalog, objects, of)
         })
     }
 }
 
 /// The options of a snapshot of a table.
-fn snapshot_options(source: &Table) -> Options {
+fn snapshot_options(source: &EngineTable) -> Options {
     let access = match source.access() {
         Access::Private => Access::Private,
         Access::Public | Access::Protected => Access::Protected,
@@ -100,7 +104,7 @@ fn snapshot_options(source: &Table) -> Options {
 }
 
 /// The options of a view of a table.
-pub(super) fn view_options(source: &Table, access: Access) -> Options {
+pub(super) fn view_options(source: &EngineTable, access: Access) -> Options {
     let mut options = source.options().clone();
     (options.named, options.heir) = (false, None);
     (options.name, options.access) = (source.name(), access);
@@ -108,7 +112,7 @@ pub(super) fn view_options(source: &Table, access: Access) -> Options {
 }
 
 /// The store of a snapshot of a table.
-fn store(source: &Table, snapshot: TableSnapshot) -> Store {
+fn store(source: &EngineTable, snapshot: TableSnapshot) -> Store {
     let (history, time) = (Arc::clone(&snapshot.history), snapshot.time());
     let indexes = indexes_of(source, &history);
     let differ = Arc::clone(&history) as _;
@@ -120,7 +124,7 @@ fn store(source: &Table, snapshot: TableSnapshot) -> Store {
 }
 
 /// The indexes of a table, if it still has this history.
-pub(super) fn indexes_of(source: &Table, history: &Arc<History>) -> Option<Arc<Indexes>> {
+pub(super) fn indexes_of(source: &EngineTable, history: &Arc<History>) -> Option<Arc<Indexes>> {
     let guard = larder_index::pin();
     let store = source.store(&guard)?;
     let is_own = store.history().is_some_and(|own| Arc::ptr_eq(own, history));
@@ -128,13 +132,13 @@ pub(super) fn indexes_of(source: &Table, history: &Arc<History>) -> Option<Arc<I
 }
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the parent module.
-pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<TableSnapshot>, Error> {
+pub(super) fn cut(tables: &[&Arc<EngineTable>]) -> Result<Vec<TableSnapshot>, Error> {
     cut_after(tables, None)
 }
 
 /// Like `cut`. Calls `before` between (2) and (3), each time.
 fn cut_after(
-    tables: &[&Arc<Table>],
+    tables: &[&Arc<EngineTable>],
     mut before: Option<&mut dyn FnMut()>,
 ) -> Result<Vec<TableSnapshot>, Error> {
     loop {
@@ -202,7 +206,7 @@ fn draw(bounded: bool) -> (u64, u64) {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Steps 1 and 2 for one table.
     fn pending_snapshot(self: &Arc<Self>, guard: &Guard) -> Result<TableSnapshot, Error> {
         loop {
@@ -333,12 +337,12 @@ impl Table {
     /// # Errors
     /// Those of `Engine::snapshot`, except for access rights.
     #[cfg(feature = "files")]
-    pub(crate) fn unlisted_snapshot(self: &Arc<Self>) -> Result<Arc<Table>, Error> {
+    pub(crate) fn unlisted_snapshot(self: &Arc<Self>) -> Result<Arc<EngineTable>, Error> {
         let snapshot = cut(&[self])?.pop().ok_or(Error::NoTable)?;
         let of = ViewOf::snapshot(self, &snapshot);
         let objects = (self.seed.clone(), store(self, snapshot));
         let (id, owner, options) = (self.id(), self.owner(), snapshot_options(self));
-        let table = Table::of_view(id, options, owner, std::sync::Weak::new(), objects, of);
+        let table = EngineTable::of_view(id, options, owner, std::sync::Weak::new(), objects, of);
         Ok(Arc::new(table))
     }
 
@@ -374,7 +378,7 @@ impl Table {
     }
 
     /// The table of which this one is a snapshot, if it is one and that table still exists.
-    pub fn snapshot_source(&self) -> Option<Arc<Table>> {
+    pub fn snapshot_source(&self) -> Option<Arc<EngineTable>> {
         let source = self.snapshot_of()?.source.upgrade()?;
         source.is_alive().then_some(source)
     }

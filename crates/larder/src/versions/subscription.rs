@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::programs::{Context, Program};
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_term::object::ObjectView;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ pub enum FeedRead {
 
 /// A subscription. It ends when it is dropped.
 pub struct Subscription {
-    table: Arc<Table>,
+    table: Arc<EngineTable>,
     feed: Arc<TableFeed>,
     id: u64,
     filter: Option<Program>,
@@ -80,7 +80,7 @@ pub struct Subscription {
 
 impl Subscription {
     /// Step 2.
-    fn follow(table: &Arc<Table>, wishes: SubscriptionOptions) -> Self {
+    fn follow(table: &Arc<EngineTable>, wishes: SubscriptionOptions) -> Self {
         let feed = Arc::clone(table.feed());
         Subscription {
             // A limit of 0 could never be kept.
@@ -94,7 +94,7 @@ impl Subscription {
     }
 
     /// The table.
-    pub fn table(&self) -> &Arc<Table> {
+    pub fn table(&self) -> &Arc<EngineTable> {
         &self.table
     }
 
@@ -194,7 +194,7 @@ impl Drop for Subscription {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Subscribes to all changes of the table from now on.
     ///
     /// # Errors
@@ -236,13 +236,13 @@ impl Engine {
     /// changes after it. Each change is in exactly one of the two.
     ///
     /// # Errors
-    /// Those of [`Engine::snapshot`] and [`Table::subscribe`].
+    /// Those of [`Engine::snapshot`] and [`EngineTable::subscribe`].
     pub fn snapshot_and_subscribe(
         &self,
-        table: &Arc<Table>,
+        table: &Arc<EngineTable>,
         who: OwnerId,
         wishes: SubscriptionOptions,
-    ) -> Result<(Arc<Table>, Subscription), Error> {
+    ) -> Result<(Arc<EngineTable>, Subscription), Error> {
         table.check_read(who)?;
         table.check_watchable()?;
         // Follow before the snapshot is taken. Each attempt to take it moves the follower on

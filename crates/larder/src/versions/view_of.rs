@@ -4,7 +4,7 @@ use super::count::Count;
 use super::history::{History, TableSnapshot};
 use crate::error::Error;
 use crate::ids::TableId;
-use crate::table::Table;
+use crate::table::EngineTable;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ pub(crate) struct ViewOf {
 /// The description of a table that is a snapshot.
 pub(crate) struct SnapshotOf {
     /// The table that it was taken of.
-    pub(super) source: Weak<Table>,
+    pub(super) source: Weak<EngineTable>,
     /// Only the snapshot's index owns the history, and releases it when it is dropped.
     pub(super) history: Weak<History>,
     pub(super) number: u64,
@@ -30,7 +30,7 @@ pub(crate) struct SnapshotOf {
 
 impl ViewOf {
     /// A snapshot of a table.
-    pub(super) fn snapshot(source: &Arc<Table>, snapshot: &TableSnapshot) -> Self {
+    pub(super) fn snapshot(source: &Arc<EngineTable>, snapshot: &TableSnapshot) -> Self {
         ViewOf {
             table: source.id(),
             writes: false,

@@ -31,7 +31,7 @@ use super::key_locks::WriteLock;
 use super::undo::{self, Override};
 use crate::bounds::{object_of, take_cause, ChangeCause};
 use crate::delegate::{delegate_container, delegate_multi, delegate_objects, delegate_unique};
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
@@ -54,17 +54,17 @@ struct WatchedIndex<I: ?Sized> {
 
 /// Makes a watched index over the index of a history's objects. `locks` says whether operations on
 /// one key use the key's lock.
-pub(crate) fn wrap_watched(index: Index, history: &Arc<History>, locks: bool) -> Index {
+pub(crate) fn wrap_watched(index: TableIndex, history: &Arc<History>, locks: bool) -> TableIndex {
     let history = Arc::clone(history);
     let bounded = history.store().bounded().is_some();
     match index {
-        Index::Unique(index) => Index::Unique(Arc::new(WatchedIndex {
+        TableIndex::Unique(index) => TableIndex::Unique(Arc::new(WatchedIndex {
             index,
             history,
             locks,
             bounded,
         })),
-        Index::Multi(index) => Index::Multi(Arc::new(WatchedIndex {
+        TableIndex::Multi(index) => TableIndex::Multi(Arc::new(WatchedIndex {
             index,
             history,
             locks,

@@ -19,7 +19,7 @@ use super::{Unreadable, Writer, Written};
 use crate::layout;
 use crate::sys::*;
 use crate::terms::buffer::StackBytes;
-use larder::host::Table;
+use larder::host::EngineTable;
 use larder_term::object::{
     self, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
 };
@@ -51,7 +51,7 @@ impl<'p> Row<'p> {
     /// Writes the object with these elements. `Unreadable` also if it has no element at the
     /// position of the key.
     #[inline(always)]
-    pub fn write(&mut self, table: &Table, elements: &[Word]) -> Written {
+    pub fn write(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
         // 1. The head: arity and flags. In an ordered_set the key is assumed to be restorable from
         // its order key; `other_key` corrects the flag if it isn't.
         let (keypos, form) = (table.keypos(), table.key_form());
@@ -159,7 +159,7 @@ impl<'p> Row<'p> {
 
     /// Sets the flag for handles in the value's head, or compresses a value that has none.
     #[inline(never)]
-    fn finish(&mut self, table: &Table) {
+    fn finish(&mut self, table: &EngineTable) {
         let value = &mut self.value;
         if value.handles.get() {
             // Whoever drops the value later looks for handles only if this flag is set.

@@ -10,7 +10,7 @@ use super::ser;
 use crate::error::Error;
 use crate::keys;
 use crate::raw;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
 use larder_term::{order_key, Encoder, Mode};
 use serde::Serialize;
@@ -112,7 +112,7 @@ pub(super) fn index_key<K: EncodeKey + ?Sized>(key: &K) -> Result<Vec<u8>, Error
 /// `WrongType` for an invalid key, and for values that serde can't convert to terms.
 #[inline]
 pub(super) fn with_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Sized, R>(
-    table: &Table,
+    table: &EngineTable,
     key: &K,
     value: &V,
     f: impl FnOnce(&ObjectBuf) -> R,
@@ -129,7 +129,7 @@ pub(super) fn with_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Size
 /// Those of `with_object`.
 #[inline]
 pub(super) fn write_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
-    table: &Table,
+    table: &EngineTable,
     key: &K,
     value: &V,
     object: &mut ObjectBuf,

@@ -14,7 +14,7 @@ use super::{MapChange, MapHost, NewRow, Sorted};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_term::number::Number;
 use larder_term::object::patch::{Element, Patch};
 use larder_term::object::ObjectRef;
@@ -53,7 +53,7 @@ impl Sums for Option<Number> {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Adds to elements of the object under the index key. The new value for each op goes to
     /// `sums`. If the key is absent and `default` is given, the object is first made from it. Ops
     /// are applied in order, all or none.

@@ -4,12 +4,12 @@ use super::{NewRow, PositionOrder};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_term::object::patch::Patch;
 use larder_term::object::ObjectRef;
 use larder_term::TermRef;
 
-impl Table {
+impl EngineTable {
     /// Replaces elements of the object under the index key. Returns `false` if there is no such
     /// object and no `default`. If the key is absent and `default` is given, the object is first
     /// made from it. If there are several elements for one position, the last one counts. All are

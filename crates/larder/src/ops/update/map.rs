@@ -4,7 +4,7 @@ use super::PositionOrder;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_term::object::patch::{Element, Patch};
 use larder_term::{MapEdit, TermRef};
 use smallvec::SmallVec;
@@ -44,7 +44,7 @@ impl MapHost for Sorted {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Changes maps that are elements of the object under the index key. Returns `false` if there
     /// is no such object. Changes of one map are made in order, all or none.
     ///

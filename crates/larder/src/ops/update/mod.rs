@@ -38,10 +38,10 @@ mod map;
 use super::commit::{Edit, EditBuffer};
 use crate::error::Error;
 use crate::ids::Who;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::local::Local;
 use crate::raw;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::Change;
 use larder_term::object::patch::{self, Patch};
 use larder_term::object::{self, ObjectBuf, ObjectEncoder, ObjectRef, COMPRESSED};
@@ -60,7 +60,7 @@ pub struct NewRow<'a> {
     pub tuple: TermRef<'a>,
 }
 
-impl Table {
+impl EngineTable {
     /// Replaces the object under the index key by the result of `f` for it. If there is none,
     /// inserts the result of `f` for `default`. Returns `false` if there was neither.
     ///
@@ -84,7 +84,7 @@ impl Table {
         // (1) Repeat the closure as long as the state word has changed under the lock.
         self.writing_under(&guard, key, |op| {
             // A key of a bag may have several objects.
-            let Index::Unique(ix) = &op.store.index else {
+            let TableIndex::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
             };
             let mut found = false;

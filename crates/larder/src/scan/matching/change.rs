@@ -22,7 +22,7 @@ use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::local::Local;
 use crate::ops::{EditBuffer, Operation, ValueList, Written};
 use crate::options::TableKind;
@@ -31,12 +31,12 @@ use crate::raw;
 use crate::scan::output::{Output, Sink};
 use crate::scan::select::{cost, result_of, weight, Scan};
 use crate::scan::Cursor;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::{Batch, Change, Direction, Previous, Values};
 use larder_term::object::{ObjectBuf, ObjectView};
 use std::sync::Arc;
 
-impl Table {
+impl EngineTable {
     /// Begins to delete the objects for which the result of `program` is `true`.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Table {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Checks that `who` may replace objects by the results of a program.
     fn check_replace(&self, who: OwnerId, program: &Program) -> Result<(), Error> {
         self.check_write(who)?;
@@ -150,13 +150,13 @@ trait ScanWork {
     /// Returns the number of changed objects.
     fn apply(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         matched: &mut Matched<'_>,
     ) -> Result<u64, Error>;
 
     /// Called for an object that was removed together with others of its leaf.
-    fn removed(&mut self, table: &Table, matched: &mut Matched<'_>);
+    fn removed(&mut self, table: &EngineTable, matched: &mut Matched<'_>);
 }
 
 /// A delete of the objects for which the program's result is `true`.
@@ -173,14 +173,14 @@ impl ScanWork for Deleting {
 
     fn apply(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         matched: &mut Matched<'_>,
     ) -> Result<u64, Error> {
         matched.delete(table, op, None)
     }
 
-    fn removed(&mut self, _: &Table, _: &mut Matched<'_>) {}
+    fn removed(&mut self, _: &EngineTable, _: &mut Matched<'_>) {}
 }
 
 /// A delete of the objects that match. Their results are passed to the sink.
@@ -196,14 +196,14 @@ impl ScanWork for TakeMatched<'_, '_> {
 
     fn apply(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         matched: &mut Matched<'_>,
     ) -> Result<u64, Error> {
         matched.delete(table, op, Some(self.0))
     }
 
-    fn removed(&mut self, table: &Table, matched: &mut Matched<'_>) {
+    fn removed(&mut self, table: &EngineTable, matched: &mut Matched<'_>) {
         if let Some(value) = matched.value {
             matched.give(table, value, self.0);
         }
@@ -230,7 +230,7 @@ impl ScanWork for Replacing<'_> {
 
     fn apply(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         matched: &mut Matched<'_>,
     ) -> Result<u64, Error> {
@@ -247,7 +247,7 @@ impl ScanWork for Replacing<'_> {
         }
     }
 
-    fn removed(&mut self, _: &Table, _: &mut Matched<'_>) {}
+    fn removed(&mut self, _: &EngineTable, _: &mut Matched<'_>) {}
 }
 
 /// An object of a scan, and what is needed to run the program on it.
@@ -261,7 +261,7 @@ struct Matched<'t> {
 }
 
 impl WriteScan {
-    fn new(table: &Arc<Table>, program: Program) -> Self {
+    fn new(table: &Arc<EngineTable>, program: Program) -> Self {
         WriteScan {
             scan: Scan::new(table, Some(program), Direction::Forward, None),
             count: 0,
@@ -296,7 +296,7 @@ impl WriteScan {
 
 /// What the steps of a slice work with: the scan, and one operation on its table.
 struct Slice<'s, 't> {
-    table: &'t Table,
+    table: &'t EngineTable,
     op: &'t Operation<'t>,
     program: &'s Program,
     context: &'t Context<'t>,
@@ -313,7 +313,7 @@ struct Slice<'s, 't> {
 impl<'s, 't> Slice<'s, 't> {
     fn new(
         scan: &'s mut WriteScan,
-        table: &'t Table,
+        table: &'t EngineTable,
         op: &'t Operation<'t>,
         context: &'t Context<'t>,
     ) -> Option<Self> {
@@ -482,12 +482,14 @@ impl<'s, 't> Slice<'s, 't> {
     }
 }
 
-impl Table {
+impl EngineTable {
     /// Removes the chosen entries of a batch in one change. Returns `false`, and changes nothing,
     /// if that isn't possible.
     fn remove_chosen(&self, op: &Operation<'_>, batch: &Batch, chosen: &[u32]) -> bool {
         match &op.store.index {
-            Index::Unique(ix) if batch.unordered => self.remove_scanned(op, &**ix, batch, chosen),
+            TableIndex::Unique(ix) if batch.unordered => {
+                self.remove_scanned(op, &**ix, batch, chosen)
+            }
             _ => false,
         }
     }
@@ -507,14 +509,14 @@ impl Matched<'_> {
     }
 
     /// `matches` for the value of an object.
-    fn matches_value(&mut self, table: &Table, value: &[u8], any: bool) -> bool {
+    fn matches_value(&mut self, table: &EngineTable, value: &[u8], any: bool) -> bool {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
         self.matches(&object, any)
     }
 
     /// Passes on the result for an object that was removed.
-    fn give(&mut self, table: &Table, value: &[u8], sink: &mut Sink<'_>) {
+    fn give(&mut self, table: &EngineTable, value: &[u8], sink: &mut Sink<'_>) {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
         result_of(
@@ -530,7 +532,7 @@ impl Matched<'_> {
     /// the object.
     fn replacement(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         value: &[u8],
         new: &mut ObjectBuf,
     ) -> Result<bool, Error> {
@@ -561,7 +563,7 @@ impl Matched<'_> {
     /// deleted objects.
     fn delete(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         take: Option<&mut Sink<'_>>,
     ) -> Result<u64, Error> {
@@ -570,7 +572,7 @@ impl Matched<'_> {
         // Values that differ from the one that was read, copied under the lock for `take`.
         let mut taken = Values::default();
         let written = match &op.store.index {
-            Index::Unique(ix) => {
+            TableIndex::Unique(ix) => {
                 // If the object is still as it was read, it has matched. Otherwise match it again
                 // under the lock.
                 let read = self.value;
@@ -588,7 +590,7 @@ impl Matched<'_> {
                 removed = u64::from(was == Previous::Present);
                 written
             }
-            Index::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {
+            TableIndex::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {
                 // A repeated attempt begins with nothing taken.
                 taken.clear();
                 removed = values.remove_if(&mut |value| {
@@ -622,14 +624,14 @@ impl Matched<'_> {
     /// number of replaced objects.
     fn replace(
         &mut self,
-        table: &Table,
+        table: &EngineTable,
         op: &Operation<'_>,
         prepared: &mut ObjectBuf,
     ) -> Result<(Written, u64), Error> {
         let key = table.key(self.key);
         let mut count = 0;
         let written = match &op.store.index {
-            Index::Unique(ix) => {
+            TableIndex::Unique(ix) => {
                 // Make the replacement of the object that was read before the lock is taken.
                 let read = self.value;
                 if let Some(read) = read {
@@ -657,7 +659,7 @@ impl Matched<'_> {
                     Ok(Change::Put.into())
                 })?
             }
-            Index::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {
+            TableIndex::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {
                 count = self.replace_all(table, values)?;
                 Ok(())
             })?,
@@ -666,7 +668,11 @@ impl Matched<'_> {
     }
 
     /// Replaces the objects of a key that the program matches.
-    fn replace_all(&mut self, table: &Table, values: &mut ValueList<'_>) -> Result<u64, Error> {
+    fn replace_all(
+        &mut self,
+        table: &EngineTable,
+        values: &mut ValueList<'_>,
+    ) -> Result<u64, Error> {
         // Make all replacements before the first object is changed. So after an error all objects
         // of the key are unchanged.
         // Old values are copied, since the list changes when the first object is replaced.

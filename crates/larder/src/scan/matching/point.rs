@@ -12,7 +12,7 @@ use crate::programs::{Context, Program};
 use crate::raw;
 use crate::scan::output::{Output, Sink};
 use crate::scan::select::result_of;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_term::TermRef;
 
 /// A program, its context, and the key that it binds (`Program::bound_key`).
@@ -26,7 +26,7 @@ pub struct Point<'a> {
     pub context: &'a Context<'a>,
 }
 
-impl Table {
+impl EngineTable {
     /// Passes the results for the objects under the key to `sink`, in order of arrival.
     ///
     /// # Errors

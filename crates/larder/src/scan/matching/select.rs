@@ -5,12 +5,12 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::programs::{Context, Program};
 use crate::scan::select::{Scan, SelectJob};
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::Direction;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-impl Table {
+impl EngineTable {
     /// Begins a select. It yields the results of `program` for the objects that it matches; for an
     /// ordered_set, in the order of the table. With a limit, the job pauses after that number of
     /// results.

@@ -5,13 +5,13 @@ use super::super::clock::{self, ActiveCommit};
 use super::super::key_locks::{CommitLocks, KeyLock};
 use super::super::undo::{self, Override};
 use super::view::survivors;
-use super::{TableInTransaction, Transaction};
+use super::{EngineTransaction, TableInTransaction};
 use crate::error::Error;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
 use crate::ops::{Admission, Operation, ValueList};
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
 use larder_index::{Guard, Previous, Values};
 use std::sync::atomic::{fence, Ordering};
@@ -59,7 +59,7 @@ fn unique(store: &Store) -> Option<&Arc<Indexes>> {
     indexes.filter(|indexes| indexes.has_unique())
 }
 
-impl Transaction {
+impl EngineTransaction {
     /// The written keys, table by table.
     pub(super) fn written(&self) -> Vec<WrittenKey> {
         let mut written = Vec::new();
@@ -86,7 +86,7 @@ impl Transaction {
         &self,
         written: &[WrittenKey],
         guard: &Guard,
-    ) -> Result<Option<&Arc<Table>>, Error> {
+    ) -> Result<Option<&Arc<EngineTable>>, Error> {
         for (i, TableInTransaction { table, .. }) in self.parts.iter().enumerate() {
             let own = written.iter().filter(|key| key.part == i);
             let rows = own.map(|key| match key.value() {
@@ -119,7 +119,7 @@ impl Transaction {
         let unchanged = written.iter().all(|key| {
             let set = &self.parts[key.part].set;
             let own = set.history.key(&key.key);
-            if let Index::Multi(index) = &set.history.store().index {
+            if let TableIndex::Multi(index) = &set.history.store().index {
                 // A write that began before the table had key locks may still hold the lock of the
                 // bag's key. An empty update waits for it.
                 index.update(guard, own, &mut |_| ());
@@ -253,13 +253,13 @@ impl Transaction {
             };
             let key = table.key(&written_key.key);
             match (&op.store.index, written_key.value()) {
-                (Index::Unique(ix), Override::Value(value)) => {
+                (TableIndex::Unique(ix), Override::Value(value)) => {
                     table.put_one(&op, &**ix, key, (value, false), |_| true);
                 }
-                (Index::Unique(ix), Override::Absent) => {
+                (TableIndex::Unique(ix), Override::Absent) => {
                     table.remove_one(&op, &**ix, key, |_| true);
                 }
-                (Index::Multi(ix), value) => {
+                (TableIndex::Multi(ix), value) => {
                     table.change_many(&op, &**ix, key, &mut |values| {
                         apply_to_bag(value, values);
                         Ok(())

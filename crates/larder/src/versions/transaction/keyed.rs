@@ -24,14 +24,14 @@
 //! There is no deadlock: while the operations run, the commit only waits for the locks of leaves.
 
 use super::super::key_locks::{CommitLocks, KeyLock};
-use super::{prepare, view, CommitOutcome, TableInTransaction, Transaction};
+use super::{prepare, view, CommitOutcome, EngineTransaction, TableInTransaction};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::options::Access;
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
 use larder_index::Guard;
 use std::sync::Arc;
@@ -48,13 +48,13 @@ impl Engine {
     /// another row has just lost a value of a unique index.
     ///
     /// # Errors
-    /// Those of [`Engine::begin`] and [`Transaction::commit`].
+    /// Those of [`Engine::begin`] and [`EngineTransaction::commit`].
     pub fn commit_on_keys(
         &self,
-        tables: &[&Arc<Table>],
+        tables: &[&Arc<EngineTable>],
         keys: &[(usize, &[u8])],
         who: OwnerId,
-        run: impl FnOnce(&Transaction) -> bool,
+        run: impl FnOnce(&EngineTransaction) -> bool,
     ) -> Result<CommitOutcome, Error> {
         prepare(tables, who)?;
         let guard = larder_index::pin();
@@ -69,7 +69,7 @@ impl Engine {
         let Some(parts) = self.present_parts(tables, keys, who, &guard)? else {
             return Ok(CommitOutcome::Conflict);
         };
-        let transaction = Transaction { parts };
+        let transaction = EngineTransaction { parts };
         // (3) Run the operations. If they fail or write nothing, dropping the locks is all that is
         // left to do.
         if !run(&transaction) {
@@ -94,7 +94,7 @@ impl Engine {
     /// Views of the tables as they are. `None` if one of the tables is no longer watched.
     fn present_parts(
         &self,
-        tables: &[&Arc<Table>],
+        tables: &[&Arc<EngineTable>],
         keys: &[(usize, &[u8])],
         who: OwnerId,
         guard: &Guard,
@@ -105,7 +105,7 @@ impl Engine {
             let Some(history) = store.history().filter(|_| store.layers().locks) else {
                 return Ok(None);
             };
-            if let Index::Multi(index) = &history.store().index {
+            if let TableIndex::Multi(index) = &history.store().index {
                 // A write that began before the table had key locks may still hold the lock of the
                 // bag's key. An empty update waits for it.
                 for (_, key) in keys.iter().filter(|(table, _)| *table == i) {

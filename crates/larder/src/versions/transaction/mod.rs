@@ -84,7 +84,7 @@ use crate::ids::OwnerId;
 use crate::indexes::{Claimed, Indexes, Refused};
 use crate::options::Access;
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::EngineTable;
 use apply::WrittenKey;
 use larder_index::{Container, Guard};
 use larder_term::Atom;
@@ -104,8 +104,8 @@ pub enum CommitOutcome {
 
 /// A table of a transaction.
 struct TableInTransaction {
-    table: Arc<Table>,
-    view: Arc<Table>,
+    table: Arc<EngineTable>,
+    view: Arc<EngineTable>,
     set: Arc<WorkingSet>,
 }
 
@@ -113,7 +113,7 @@ struct TableInTransaction {
 type Stores<'g> = SmallVec<[&'g Store; 4]>;
 
 /// A transaction under way. If it is dropped before its commit, it has no effect.
-pub struct Transaction {
+pub struct EngineTransaction {
     parts: Vec<TableInTransaction>,
 }
 
@@ -122,7 +122,11 @@ impl Engine {
     ///
     /// # Errors
     /// Those of [`Engine::snapshot`].
-    pub fn begin(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Transaction, Error> {
+    pub fn begin(
+        &self,
+        tables: &[&Arc<EngineTable>],
+        who: OwnerId,
+    ) -> Result<EngineTransaction, Error> {
         prepare(tables, who)?;
         // One cut for all tables, so that the views are of one instant.
         let snapshots = cut(tables)?;
@@ -135,13 +139,13 @@ impl Engine {
             let store = Store::of_view(index, indexes, differ);
             parts.push(self.part(table, (who, Access::Private), (store, set)));
         }
-        Ok(Transaction { parts })
+        Ok(EngineTransaction { parts })
     }
 
     /// Makes the view of a table.
     fn part(
         &self,
-        table: &Arc<Table>,
+        table: &Arc<EngineTable>,
         (who, access): (OwnerId, Access),
         (store, set): (Store, Arc<WorkingSet>),
     ) -> TableInTransaction {
@@ -150,8 +154,8 @@ impl Engine {
         let of = ViewOf::transaction(table.id(), table.may_write(who).is_ok());
         // With the table's own seed, hashes of keys are the same in both.
         let objects = (table.seed.clone(), store);
-        let view =
-            self.unlisted(|id, catalog| Table::of_view(id, options, who, catalog, objects, of));
+        let view = self
+            .unlisted(|id, catalog| EngineTable::of_view(id, options, who, catalog, objects, of));
         TableInTransaction {
             table: Arc::clone(table),
             view,
@@ -162,7 +166,7 @@ impl Engine {
 
 /// Prepares some tables for a transaction of `who`: from now on writes of single keys take key
 /// locks.
-fn prepare(tables: &[&Arc<Table>], who: OwnerId) -> Result<(), Error> {
+fn prepare(tables: &[&Arc<EngineTable>], who: OwnerId) -> Result<(), Error> {
     for (i, table) in tables.iter().enumerate() {
         table.check_read(who)?;
         // Two views of one table wouldn't see each other's writes.
@@ -175,9 +179,9 @@ fn prepare(tables: &[&Arc<Table>], who: OwnerId) -> Result<(), Error> {
     Ok(())
 }
 
-impl Transaction {
+impl EngineTransaction {
     /// The views of the tables, in the order of the tables. They end with the transaction.
-    pub fn views(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub fn views(&self) -> impl Iterator<Item = &Arc<EngineTable>> {
         self.parts.iter().map(|part| &part.view)
     }
 
@@ -364,7 +368,7 @@ impl Transaction {
     }
 }
 
-impl Drop for Transaction {
+impl Drop for EngineTransaction {
     fn drop(&mut self) {
         self.end();
     }

@@ -23,7 +23,7 @@ use super::super::merged::{self, Overrides};
 use super::super::undo::{self, BagObjects, Override};
 use super::reads::Reads;
 use super::writes::Writes;
-use crate::index::Index;
+use crate::index::TableIndex;
 use crate::indexes::EntriesRead;
 use crate::raw;
 use larder_index::sync::Mutex;
@@ -51,7 +51,7 @@ pub(super) struct WorkingSet {
     /// The read set.
     pub(super) reads: Mutex<Reads>,
     /// What the transaction sees: own writes over the snapshot.
-    seen: Index,
+    seen: TableIndex,
     /// Ranks that have been counted in the view.
     checkpoints: Arc<Checkpoints>,
     /// Whether a key has at most one object.
@@ -74,7 +74,7 @@ impl Differences for WorkingSet {
         self.history.store().size()
     }
 
-    fn unnoted(&self) -> Option<&Index> {
+    fn unnoted(&self) -> Option<&TableIndex> {
         Some(&self.seen)
     }
 
@@ -91,7 +91,7 @@ impl WorkingSet {
     fn new(
         history: Arc<History>,
         snapshot: Option<TableSnapshot>,
-        objects: Index,
+        objects: TableIndex,
         seed: &Seed,
     ) -> Self {
         let index = &history.store().index;
@@ -190,7 +190,7 @@ struct ViewIndex<I: ?Sized> {
 }
 
 /// Makes the index of a view over a snapshot, and its working set.
-pub(super) fn view(snapshot: TableSnapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
+pub(super) fn view(snapshot: TableSnapshot, seed: &Seed) -> (TableIndex, Arc<WorkingSet>) {
     let history = Arc::clone(&snapshot.history);
     let below = Overrides::of_history(Arc::clone(&history), snapshot.number(), seed.clone());
     let objects = merged::merge(history.store().below(), below);
@@ -200,18 +200,18 @@ pub(super) fn view(snapshot: TableSnapshot, seed: &Seed) -> (Index, Arc<WorkingS
 
 /// Makes the index of a view over the current objects, and its working set. The caller has locked
 /// the keys that it will use.
-pub(super) fn present(history: Arc<History>, seed: &Seed) -> (Index, Arc<WorkingSet>) {
+pub(super) fn present(history: Arc<History>, seed: &Seed) -> (TableIndex, Arc<WorkingSet>) {
     let objects = history.store().index.share();
     with_reads(WorkingSet::new(history, None, objects, seed))
 }
 
 /// Makes the index of a view, which shows what the transaction sees, and records what is read.
-fn with_reads(set: WorkingSet) -> (Index, Arc<WorkingSet>) {
+fn with_reads(set: WorkingSet) -> (TableIndex, Arc<WorkingSet>) {
     let own = Arc::new(set);
     let set = Arc::clone(&own);
     let index = match own.seen.share() {
-        Index::Unique(seen) => Index::Unique(Arc::new(ViewIndex { set, seen })),
-        Index::Multi(seen) => Index::Multi(Arc::new(ViewIndex { set, seen })),
+        TableIndex::Unique(seen) => TableIndex::Unique(Arc::new(ViewIndex { set, seen })),
+        TableIndex::Multi(seen) => TableIndex::Multi(Arc::new(ViewIndex { set, seen })),
     };
     (index, own)
 }
