@@ -42,6 +42,9 @@ struct Node {
 /// The head of a chain, or what links a node to the next one. The latter has no tags.
 pub(super) struct Link(AtomicPtr<Node>);
 
+/// The bytes of a key and a value that are prefetched with a node.
+const SHORT: usize = 16;
+
 /// The number of bits of an address.
 const ADDRESS_BITS: u32 = 48;
 
@@ -175,7 +178,7 @@ impl<'g> NodeRef<'g> {
     }
 
     fn bytes(self, from: usize, len: usize) -> &'g [u8] {
-        // SAFETY: `key + value` bytes follow the head, which `OwnNode::new` has written. Both
+        // SAFETY: `key + value` bytes follow the head, which `OwnNode::new` has written. All
         // callers stay within them. They stay allocated during `'g`, and never change.
         unsafe { std::slice::from_raw_parts(self.node.as_ptr().add(1).cast::<u8>().add(from), len) }
     }
@@ -184,7 +187,7 @@ impl<'g> NodeRef<'g> {
         self.head().hash
     }
 
-    fn key_len(self) -> usize {
+    pub(super) fn key_len(self) -> usize {
         self.head().key >> 1
     }
 
@@ -198,6 +201,11 @@ impl<'g> NodeRef<'g> {
 
     pub(super) fn value(self) -> &'g [u8] {
         self.bytes(self.key_len(), self.head().value)
+    }
+
+    /// The key and the value as one run of bytes.
+    pub(super) fn entry(self) -> &'g [u8] {
+        self.bytes(0, self.key_len() + self.head().value)
     }
 
     /// The link to the next node.
@@ -247,11 +255,13 @@ impl Link {
         }
     }
 
-    /// Prefetches the first node.
+    /// Prefetches the first node: its head, and the beginning of its key and its value.
     #[inline]
     pub(super) fn prefetch_first(&self) {
         // Ordering: Relaxed; a prefetch of any address is harmless.
-        memory::prefetch(address(self.0.load(Ordering::Relaxed)).cast());
+        let node = address(self.0.load(Ordering::Relaxed));
+        memory::prefetch(node.cast());
+        memory::prefetch(node.wrapping_add(1).cast::<u8>().wrapping_add(SHORT));
     }
 
     /// Prefetches the link.

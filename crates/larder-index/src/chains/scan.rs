@@ -8,6 +8,7 @@ use crate::traits::HASH;
 use crate::{Batch, Direction, Start};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// The entries after which a batch ends, if the caller wants no other number.
@@ -19,6 +20,12 @@ const REST_BITS: u32 = 64 - 8 * HASH as u32;
 /// A position: the hash, as far as it is part of a position, and the key.
 type HashAndKey<'p> = (u64, &'p [u8]);
 
+/// A node, and its hash, as far as it is part of a position.
+type HashAndNode<'g> = (u64, NodeRef<'g>);
+
+/// Nodes of a block.
+type Nodes<'g> = SmallVec<[HashAndNode<'g>; BATCH]>;
+
 /// The hash and the key of a position. Missing bytes of the hash are zeros.
 fn hash_and_key(position: &[u8]) -> HashAndKey<'_> {
     let (hash, key) = position.split_at(position.len().min(HASH));
@@ -27,9 +34,9 @@ fn hash_and_key(position: &[u8]) -> HashAndKey<'_> {
     (u64::from_be_bytes(bytes), key)
 }
 
-/// The hash and the key of a node.
-fn of_node<'g>(node: NodeRef<'g>) -> HashAndKey<'g> {
-    (node.hash() >> REST_BITS << REST_BITS, node.key())
+/// The part of a node's hash that is part of its position.
+fn hash_of(node: NodeRef<'_>) -> u64 {
+    node.hash() >> REST_BITS << REST_BITS
 }
 
 /// The block of a hash.
@@ -37,35 +44,32 @@ fn block_of(hash: u64, bits: u32) -> u64 {
     hash.checked_shr(64 - bits).unwrap_or(0)
 }
 
-/// The nodes of a block, from `start` on, in the order of the scan.
+/// Collects the nodes of a block, in the order of the scan.
 fn nodes_of<'g>(
     heads: &'g Heads,
     (block, bits): (u64, u32),
-    (start, direction): (Start<'_>, Direction),
+    direction: Direction,
     guard: &'g Guard,
-) -> SmallVec<[NodeRef<'g>; BATCH]> {
-    let begins = match start {
-        Start::Edge => None,
-        Start::At(position) | Start::Past(position) => Some(hash_and_key(position)),
-    };
-    let included = matches!(start, Start::At(_));
-    let has_begun = |node: NodeRef<'_>| match (begins, direction) {
-        (None, _) => true,
-        (Some(begins), _) if of_node(node) == begins => included,
-        (Some(begins), Direction::Forward) => of_node(node) > begins,
-        (Some(begins), Direction::Backward) => of_node(node) < begins,
-    };
-    let mut nodes = SmallVec::new();
+    nodes: &mut Nodes<'g>,
+) {
+    nodes.clear();
     heads.each_in(block, bits, guard, &mut |node| {
-        if has_begun(node) {
-            nodes.push(node);
-        }
+        nodes.push((hash_of(node), node));
     });
+    let order = |a: &HashAndNode<'_>, b: &HashAndNode<'_>| {
+        // Few hashes are equal.
+        a.0.cmp(&b.0).then_with(|| a.1.key().cmp(b.1.key()))
+    };
     match direction {
-        Direction::Forward => nodes.sort_unstable_by_key(|&node| of_node(node)),
-        Direction::Backward => nodes.sort_unstable_by(|&a, &b| of_node(b).cmp(&of_node(a))),
+        Direction::Forward => nodes.sort_unstable_by(order),
+        Direction::Backward => nodes.sort_unstable_by(|a, b| order(b, a)),
     }
-    nodes
+}
+
+/// Keeps the nodes whose order, compared with a position, is one of those that `keeps` accepts.
+fn retain(nodes: &mut Nodes<'_>, position: &[u8], keeps: impl Fn(Ordering) -> bool) {
+    let position = hash_and_key(position);
+    nodes.retain(|&mut (hash, node)| keeps((hash, node.key()).cmp(&position)));
 }
 
 impl Chains {
@@ -86,6 +90,8 @@ impl Chains {
             (Start::Edge, Direction::Backward) => last,
             (Start::At(position) | Start::Past(position), _) => block_at(position),
         };
+        // The positions of a block begin with its bits.
+        let first = |block: u64| block.checked_shl(64 - bits).unwrap_or(0).to_be_bytes();
         let end = match (&batch.until, direction) {
             (Bound::Unbounded, Direction::Forward) => last,
             (Bound::Unbounded, Direction::Backward) => 0,
@@ -95,8 +101,12 @@ impl Chains {
             0 => BATCH,
             wanted => wanted,
         };
-        // The positions of a block begin with its bits.
-        let first = |block: u64| block.checked_shl(64 - bits).unwrap_or(0).to_be_bytes();
+        // How a node behind a position compares with it.
+        let behind = match direction {
+            Direction::Forward => Ordering::Greater,
+            Direction::Backward => Ordering::Less,
+        };
+        let (begin, mut nodes) = (block, Nodes::new());
         loop {
             // This block was prefetched before the last one was read, if there was one.
             let next = match direction {
@@ -104,8 +114,26 @@ impl Chains {
                 Direction::Backward => block.wrapping_sub(1),
             };
             self.heads.prefetch_block(next, bits);
-            for node in nodes_of(&self.heads, (block, bits), (start, direction), guard) {
-                batch.push(node.key(), node.value());
+            nodes_of(&self.heads, (block, bits), direction, guard, &mut nodes);
+            // Only the first block has nodes before the start, and only the last one behind the
+            // end.
+            match start {
+                Start::At(position) if block == begin => {
+                    retain(&mut nodes, position, |order| order != behind.reverse());
+                }
+                Start::Past(position) if block == begin => {
+                    retain(&mut nodes, position, |order| order == behind);
+                }
+                _ => {}
+            }
+            match &batch.until {
+                Bound::Included(position) | Bound::Excluded(position) if block == end => {
+                    retain(&mut nodes, position, |order| order != behind);
+                }
+                _ => {}
+            }
+            for &(_, node) in &nodes {
+                batch.push_adjacent(node.entry(), node.key_len());
             }
             let is_end = match direction {
                 Direction::Forward => block >= end,

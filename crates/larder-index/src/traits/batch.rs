@@ -141,12 +141,21 @@ impl Batch {
         self.bytes[k..end].split_at(v - k)
     }
     /// Appends an entry.
+    #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
         let k = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let v = self.bytes.len();
         self.bytes.extend_from_slice(value);
         self.entries.push((k, v, self.bytes.len()));
+    }
+
+    /// Appends an entry, given its key and its value as one run of bytes. The key has `key` bytes.
+    #[inline]
+    pub(crate) fn push_adjacent(&mut self, entry: &[u8], key: usize) {
+        let k = self.bytes.len();
+        self.bytes.extend_from_slice(entry);
+        self.entries.push((k, k + key, self.bytes.len()));
     }
 
     /// Appends an entry whose value `read` appends to the bytes. If `read` returns `false`, there

@@ -59,31 +59,37 @@ impl ViewRange<'_> {
     }
 }
 
-/// A place in a buffer.
+/// Some neighbouring entries.
 type Span = std::ops::Range<usize>;
 
-/// An overridden key: spans of `MergeBuffers::bytes`.
+/// An overridden key.
 struct OverriddenKey {
-    /// The common prefix of the positions of its entries.
-    position: Span,
-    key: Span,
-    record: Span,
+    /// The batch of `Overridden::reads` that has its override.
+    read: usize,
+    /// The number of the override in that batch.
+    entry: usize,
     /// Its entries in the base's batch, or the place where they would be.
     place: Span,
+}
+
+/// The overridden keys of a batch of the base.
+#[derive(Default)]
+struct Overridden {
+    /// The overrides as they were read. Those behind the last scan are left from earlier merges.
+    reads: Vec<Batch>,
+    /// The keys, in the order of the scan.
+    keys: Vec<OverriddenKey>,
+    /// A hash table with numbers of `keys`, from 1, by `slot`; 0 in a free place. Its size is a
+    /// power of two.
+    slots: Vec<u16>,
 }
 
 /// The buffers of a merge. Each thread keeps one set.
 #[derive(Default)]
 struct MergeBuffers {
-    /// The overrides that were read.
-    read: Batch,
-    /// The overridden keys, in the order of the scan.
-    found: Vec<OverriddenKey>,
-    /// Their bytes.
-    bytes: Vec<u8>,
-    /// A hash table with numbers of `found`, from 1, by `MergeBuffers::slot` of the key; 0 in a
-    /// free place. Its size is a power of two.
-    slots: Vec<u16>,
+    overridden: Overridden,
+    /// The numbers of the overridden keys, in the order of their places.
+    order: Vec<u16>,
     /// The entries of the base's batch.
     entries: Vec<(usize, usize, usize)>,
     position: Vec<u8>,
@@ -103,39 +109,53 @@ thread_local! {
 
 impl MergeBuffers {
     fn is_small(&self) -> bool {
-        self.read.bytes.capacity() + self.bytes.capacity() <= MAX_KEPT_CAPACITY
+        let reads = self.overridden.reads.iter();
+        reads.map(|read| read.bytes.capacity()).sum::<usize>() <= MAX_KEPT_CAPACITY
     }
+}
 
-    /// The place at which the search for a key begins: a hash, whose low bits are used.
+/// The place at which the search for a key begins, `bytes[from..end]`: a hash, whose low bits are
+/// used. It takes few instructions for a short key, even if the length isn't known beforehand.
+#[inline]
+fn slot(bytes: &[u8], (from, end): (usize, usize), overrides: &Overrides) -> usize {
+    let key = &bytes[from..end];
+    // Use all bytes of a short key. Hash a long one, because many keys may have both ends in
+    // common.
+    let sum = match (key.first_chunk(), key.last_chunk()) {
+        (Some(first), Some(last)) if key.len() <= 16 => {
+            u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(21)
+        }
+        (Some(_), _) => overrides.hash(key),
+        // Mostly other bytes follow the key. They are loaded with it, and cleared.
+        (None, _) => {
+            let word = match bytes[from..].first_chunk() {
+                Some(word) => u64::from_le_bytes(*word),
+                None => key.iter().rfold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+            };
+            word & ((1 << (8 * key.len())) - 1)
+        }
+    };
+    (sum.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
+}
+
+impl Overridden {
+    /// The key and the record of an override.
     #[inline]
-    fn slot(key: &[u8], overrides: &Overrides) -> usize {
-        let word = |bytes: Option<&[u8; 8]>| bytes.map(|bytes| u64::from_le_bytes(*bytes));
-        // Use all bytes of a short key. Hash a long one, because many keys may have both ends in
-        // common.
-        let sum = match (word(key.first_chunk()), word(key.last_chunk())) {
-            (Some(first), Some(last)) if key.len() <= 16 => first ^ last.rotate_left(21),
-            (Some(_), _) => overrides.hash(key),
-            // Two overlapping halves, or single bytes.
-            (None, _) => match (key.first_chunk(), key.last_chunk()) {
-                (Some(first), Some(last)) => {
-                    let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
-                    half(first) << 32 | half(last)
-                }
-                _ => key.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
-            },
-        };
-        (sum.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
+    fn entry(&self, own: &OverriddenKey) -> (&[u8], &[u8]) {
+        self.reads[own.read].entry(own.entry)
     }
 
-    /// Builds the hash table of the keys that were found.
+    /// Builds the hash table of the keys.
     fn fill_slots(&mut self, overrides: &Overrides) {
         // Most keys that are searched for are in no slot. Few slots are used, so that nearly all of
         // these meet a free one first.
-        let slots = (16 * self.found.len()).next_power_of_two();
+        let slots = (16 * self.keys.len()).next_power_of_two();
         self.slots.clear();
         self.slots.resize(slots, 0);
-        for (i, own) in self.found.iter().enumerate() {
-            let mut at = Self::slot(&self.bytes[own.key.clone()], overrides) % slots;
+        for (i, own) in self.keys.iter().enumerate() {
+            let read = &self.reads[own.read];
+            let (from, end, _) = read.entries[own.entry];
+            let mut at = slot(&read.bytes, (from, end), overrides) % slots;
             // Linear probing. A slot has the number of the key plus one, and 0 if it is empty.
             while self.slots[at] != 0 {
                 at = (at + 1) % slots;
@@ -144,14 +164,23 @@ impl MergeBuffers {
         }
     }
 
-    /// The number of a key that was found.
-    #[inline]
-    fn find(&self, key: &[u8], overrides: &Overrides) -> Option<usize> {
-        let last = self.slots.len() - 1;
-        let mut at = Self::slot(key, overrides) & last;
+    /// The number of the key `bytes[from..end]`, if it is overridden.
+    #[inline(always)]
+    fn find(&self, bytes: &[u8], span: (usize, usize), overrides: &Overrides) -> Option<usize> {
+        let at = slot(bytes, span, overrides) & (self.slots.len() - 1);
         // Most of the slots are free.
+        match self.slots[at] {
+            0 => None,
+            _ => self.find_from(at, &bytes[span.0..span.1]),
+        }
+    }
+
+    /// The number of a key whose search begins at this slot.
+    fn find_from(&self, at: usize, key: &[u8]) -> Option<usize> {
+        let last = self.slots.len() - 1;
+        let mut at = at;
         while let Some(i) = usize::from(self.slots[at]).checked_sub(1) {
-            if self.bytes[self.found[i].key.clone()] == *key {
+            if self.entry(&self.keys[i]).0 == key {
                 return Some(i);
             }
             at = (at + 1) & last;
@@ -218,7 +247,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         spare: &mut MergeBuffers,
     ) -> bool {
         let cut = self.find_overridden(guard, index, (start, direction), batch, spare);
-        if spare.found.is_empty() {
+        if spare.overridden.keys.is_empty() {
             return true;
         }
         // An unordered batch can't be cut, since it has no order. The caller reads it again in
@@ -231,41 +260,28 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             self.truncate_batch(direction, batch, &mut spare.position);
         }
         // (3)
-        if batch.unordered || !self.overrides.ordered {
-            spare.fill_slots(&self.overrides);
-        }
-        // Entries of overridden keys are dropped, wherever they lie. The overrides are appended
-        // behind the others.
-        if batch.unordered {
-            let mut i = 0;
-            let Batch { bytes, entries, .. } = &mut *batch;
-            entries.retain(|&(key, value, _)| {
-                i += 1;
-                spare.find(&bytes[key..value], &self.overrides).is_none()
-            });
-        } else {
-            self.place_overridden(direction, batch, spare);
-            std::mem::swap(&mut batch.entries, &mut spare.entries);
-            batch.entries.clear();
-        }
+        self.place_overridden(direction, batch, index, spare);
+        std::mem::swap(&mut batch.entries, &mut spare.entries);
+        batch.entries.clear();
         // Pushing overrides must not change where the scan resumes.
         let resume = std::mem::take(&mut batch.resume);
         let range = self.range(start, direction, (!batch.done).then_some(&resume));
         let mut from = 0;
-        let last = spare.found.len() - 1;
+        let overridden = &spare.overridden;
+        let last = overridden.keys.len() - 1;
         // Copy what lies before each overridden key, then what the override has in place of its
         // entries.
-        for (i, own) in spare.found.iter().enumerate() {
-            if !batch.unordered {
-                let before = &spare.entries[from..own.place.start];
-                batch.entries.extend_from_slice(before);
-                from = own.place.end;
-            }
+        for i in spare.order.iter().map(|&i| usize::from(i)) {
+            let own = &overridden.keys[i];
+            let before = &spare.entries[from..own.place.start];
+            batch.entries.extend_from_slice(before);
+            from = own.place.end;
             // An override without a value for this reader: the key's entries are left out.
-            let Some(value) = self.overrides.read(&spare.bytes[own.record.clone()]) else {
+            let (key, record) = overridden.entry(own);
+            let Some(value) = self.overrides.read(record) else {
                 continue;
             };
-            let (key, pushed) = (&spare.bytes[own.key.clone()], batch.len());
+            let pushed = batch.len();
             self.base.push(key, value, direction, batch);
             // A batch may begin and end between the objects of a key.
             if i == 0 || i == last {
@@ -279,9 +295,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 }
             }
         }
-        if !batch.unordered {
-            batch.entries.extend_from_slice(&spare.entries[from..]);
-        }
+        batch.entries.extend_from_slice(&spare.entries[from..]);
         batch.resume = resume;
         true
     }
@@ -297,21 +311,12 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         spare: &mut MergeBuffers,
     ) -> Option<Vec<u8>> {
         let MergeBuffers {
-            read,
-            found,
-            bytes,
+            overridden: Overridden { reads, keys, .. },
             position,
             resume,
             ..
         } = spare;
-        found.clear();
-        bytes.clear();
-        // Nothing behind the batch is needed.
-        read.until = match batch.done {
-            true => batch.until.clone(),
-            false => Bound::Included(self.base.key_position(&batch.resume).to_vec()),
-        };
-        read.want = MIN_BATCH;
+        keys.clear();
         // An override counts if it is between the beginning of the batch and its end.
         let range = self.range(start, direction, (!batch.done).then_some(&batch.resume));
         // If the batch begins between the objects of a key, an override of that key counts, too.
@@ -323,42 +328,49 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 key => Start::At(key),
             },
         };
-        loop {
+        for number in 0.. {
+            if number == reads.len() {
+                reads.push(Batch::default());
+            }
+            let read = &mut reads[number];
+            // Nothing behind the batch is needed.
+            read.until = match batch.done {
+                true => batch.until.clone(),
+                false => Bound::Included(self.base.key_position(&batch.resume).to_vec()),
+            };
+            read.want = MIN_BATCH;
             index.scan(guard, next, direction, read);
-            for i in 0..read.len() {
-                let (key, record) = read.entry(i);
+            // The overrides are in order, so those behind the batch are the last ones.
+            let mut is_behind = |i| {
+                index.position(self.overrides.key(read.key(i)), position);
+                range.are_behind(position)
+            };
+            let mut end = read.len();
+            if end > 0 && is_behind(end - 1) {
+                end = partition_point(0..end - 1, |i| !is_behind(i));
+            }
+            for entry in 0..end {
                 // Records without a version for this reader don't override anything.
-                if self.overrides.read(record).is_none() {
+                if self.overrides.read(read.value(entry)).is_none() {
                     continue;
                 }
-                let indexed = self.overrides.key(key);
-                index.position(indexed, position);
-                if range.are_behind(position) {
-                    return None;
-                }
-                // The record is copied: the next scan reuses the batch in which it lies.
-                let mut keep = |part: &[u8]| {
-                    let from = bytes.len();
-                    bytes.extend_from_slice(part);
-                    from..bytes.len()
-                };
-                found.push(OverriddenKey {
-                    position: keep(position),
-                    key: keep(key),
-                    record: keep(record),
+                keys.push(OverriddenKey {
+                    read: number,
+                    entry,
                     place: NOWHERE,
                 });
                 // Many overrides are merged in parts. The batch ends behind this one.
-                if found.len() == MOST {
+                if keys.len() == MOST {
                     let mut cut = Vec::new();
-                    self.base.resume_behind(indexed, direction, &mut cut);
+                    let key = self.overrides.key(read.key(entry));
+                    self.base.resume_behind(key, direction, &mut cut);
                     // The batch of the base may end between the objects of this key.
                     let sooner = range.is_behind(self.base.comparable(&cut));
                     return (!sooner).then_some(cut);
                 }
             }
-            if read.done || range.are_behind(&read.resume) {
-                return None;
+            if end < read.len() || read.done || range.are_behind(&read.resume) {
+                break;
             }
             std::mem::swap(resume, &mut read.resume);
             next = match direction {
@@ -366,6 +378,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 Direction::Backward => Start::Past(resume),
             };
         }
+        None
     }
 
     /// Drops the entries of an ordered batch that are behind its `resume`.
@@ -373,65 +386,84 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     fn truncate_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
         let resume = std::mem::take(&mut batch.resume);
         let range = self.range(Start::Edge, direction, Some(&resume));
-        // Entries ascend in the direction of the scan, so the first one behind the end is found by
-        // halving.
-        let (mut low, mut high) = (0, batch.len());
-        while low < high {
-            let middle = (low + high) / 2;
-            let key = self.overrides.key(batch.key(middle));
-            self.base.entry_position(batch, middle, key, position);
-            if range.is_behind(self.base.comparable(position)) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        batch.entries.truncate(low);
+        // Entries ascend in the direction of the scan.
+        let end = partition_point(0..batch.len(), |i| {
+            let key = self.overrides.key(batch.key(i));
+            self.base.entry_position(batch, i, key, position);
+            !range.is_behind(self.base.comparable(position))
+        });
+        batch.entries.truncate(end);
         batch.resume = resume;
     }
 
-    /// Finds the entries of each overridden key in an ordered batch, or the place where they would
-    /// be.
-    fn place_overridden(&self, direction: Direction, batch: &Batch, spare: &mut MergeBuffers) {
+    /// Finds the entries of each overridden key in a batch, or the place where they would be, and
+    /// the order of these places.
+    fn place_overridden(
+        &self,
+        direction: Direction,
+        batch: &Batch,
+        index: &dyn Unique,
+        spare: &mut MergeBuffers,
+    ) {
+        let MergeBuffers {
+            overridden,
+            order,
+            position,
+            resume: there,
+            ..
+        } = spare;
+        order.clear();
+        let all = 0..overridden.keys.len() as u16;
         // In key order both lists are sorted by key, so neither keys nor positions are made.
-        if self.overrides.ordered {
-            return place_in_order(direction, batch, spare);
+        if self.overrides.ordered && !batch.unordered {
+            place_in_order(direction, batch, overridden);
+            return order.extend(all);
         }
+        overridden.fill_slots(&self.overrides);
         // Most overridden keys have entries in the batch. They are found by one pass over it.
-        for i in 0..batch.len() {
-            if let Some(own) = spare.find(batch.key(i), &self.overrides) {
+        for (i, &(key, value, _)) in batch.entries.iter().enumerate() {
+            if let Some(own) = overridden.find(&batch.bytes, (key, value), &self.overrides) {
                 // The entries of a key are adjacent.
-                let place = &mut spare.found[own].place;
+                let place = &mut overridden.keys[own].place;
+                if *place == NOWHERE {
+                    order.push(own as u16);
+                }
                 *place = place.start.min(i)..i + 1;
             }
         }
-        // The others get the place between their neighbours. Both lists are in order, so each
-        // search begins where the last one has ended.
-        let mut from = 0;
-        for own in &mut spare.found {
-            if own.place == NOWHERE {
-                let position = &spare.bytes[own.position.clone()];
-                let (mut low, mut high) = (from, batch.len());
-                while low < high {
-                    let middle = (low + high) / 2;
-                    let key = self.overrides.key(batch.key(middle));
-                    let there = &mut spare.position;
-                    self.base.entry_position(batch, middle, key, there);
-                    let there = self.base.key_position(there);
-                    let precedes = match direction {
-                        Direction::Forward => there < position,
-                        Direction::Backward => there > position,
-                    };
-                    if precedes {
-                        low = middle + 1;
-                    } else {
-                        high = middle;
-                    }
+        let Overridden { reads, keys, .. } = overridden;
+        // The place of the others doesn't matter.
+        if batch.unordered {
+            for (i, own) in keys.iter_mut().enumerate() {
+                if own.place == NOWHERE {
+                    own.place = batch.len()..batch.len();
+                    order.push(i as u16);
                 }
-                own.place = low..low;
+            }
+            return;
+        }
+        // They get the place between their neighbours. Both lists are in order, so each search
+        // begins where the last one has ended.
+        let mut from = 0;
+        for own in keys {
+            if own.place == NOWHERE {
+                let key = self.overrides.key(reads[own.read].key(own.entry));
+                index.position(key, position);
+                let at = partition_point(from..batch.len(), |i| {
+                    let key = self.overrides.key(batch.key(i));
+                    self.base.entry_position(batch, i, key, there);
+                    let there = self.base.key_position(there);
+                    match direction {
+                        Direction::Forward => there < &position[..],
+                        Direction::Backward => there > &position[..],
+                    }
+                });
+                own.place = at..at;
             }
             from = own.place.end;
         }
+        order.clear();
+        order.extend(all);
     }
 
     /// The range of a batch.
@@ -455,13 +487,29 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     }
 }
 
+/// The first number of a range for which `precedes` isn't true, or its end. It is true for the
+/// numbers before that one, and for no other.
+fn partition_point(range: Span, mut precedes: impl FnMut(usize) -> bool) -> usize {
+    let Span { mut start, mut end } = range;
+    while start < end {
+        let middle = (start + end) / 2;
+        if precedes(middle) {
+            start = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    start
+}
+
 /// Finds the entry of each overridden key in a batch in key order, or the place where it would be.
 /// Each search begins where the last one has ended, with steps that double, since both lists ascend
 /// in the direction of the scan.
-fn place_in_order(direction: Direction, batch: &Batch, spare: &mut MergeBuffers) {
+fn place_in_order(direction: Direction, batch: &Batch, overridden: &mut Overridden) {
+    let Overridden { reads, keys, .. } = overridden;
     let mut low = 0;
-    for own in &mut spare.found {
-        let key = &spare.bytes[own.key.clone()];
+    for own in keys {
+        let key = reads[own.read].key(own.entry);
         let precedes = |i| match direction {
             Direction::Forward => batch.key(i) < key,
             Direction::Backward => batch.key(i) > key,
@@ -471,16 +519,8 @@ fn place_in_order(direction: Direction, batch: &Batch, spare: &mut MergeBuffers)
             low += step;
             step *= 2;
         }
-        // The entry at `high` doesn't precede the key, or is the end.
-        let mut high = (low + step - 1).min(batch.len());
-        while low < high {
-            let middle = (low + high) / 2;
-            if precedes(middle) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        // The entry at the end of this range doesn't precede the key, or is the end.
+        low = partition_point(low..(low + step - 1).min(batch.len()), precedes);
         let is_there = low < batch.len() && batch.key(low) == key;
         own.place = low..low + usize::from(is_there);
         low = own.place.end;
