@@ -11,11 +11,18 @@ pub fn sorted(figures: impl IntoIterator<Item = f64>) -> Vec<f64> {
 pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut out = Vec::new();
     for value in values {
-        if !out.contains(&value) {
-            out.push(value);
-        }
+        place(&mut out, value);
     }
     out
+}
+
+/// The position of a value, which is added at the end if it is new.
+pub fn place<T: PartialEq>(known: &mut Vec<T>, value: T) -> usize {
+    let found = known.iter().position(|known| *known == value);
+    found.unwrap_or_else(|| {
+        known.push(value);
+        known.len() - 1
+    })
 }
 
 /// The middle figure, or the mean of the two in the middle.

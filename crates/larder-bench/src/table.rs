@@ -1,52 +1,97 @@
 //! The results of benches: a table on the terminal, and a CSV with the facts of the machine.
 
 use crate::result::{Failure, Origin, Outcome};
-use crate::stats::{distinct, Samples};
+use crate::stats::{median, place, sorted};
 use indicatif::HumanCount;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A table whose fields are medians of several runs. Lines have keys of several parts. Lines and
-/// columns stand in the order in which they are first named.
+/// What describes a distribution: headings, and the part of the figures up to each quantile.
+pub const QUANTILES: [(&str, f64); 5] = [
+    ("p10", 0.1),
+    ("median", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("worst", 1.0),
+];
+
+/// Figures of some runs, by row and by column. A row has a key of several parts. Rows and columns
+/// stand in the order in which they are first named.
+#[derive(Default)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+    pub columns: Vec<String>,
+    /// The figures of each field, by the positions of its row and its column.
+    fields: BTreeMap<(usize, usize), Vec<f64>>,
+}
+
+impl Table {
+    /// Adds figures to a field. Its column is there even without any.
+    pub fn extend<'k>(
+        &mut self,
+        key: impl IntoIterator<Item = &'k str>,
+        column: &str,
+        figures: impl IntoIterator<Item = f64>,
+    ) {
+        let column = place(&mut self.columns, column.into());
+        let key: Vec<_> = key.into_iter().map(String::from).collect();
+        for figure in figures {
+            let row = place(&mut self.rows, key.clone());
+            self.fields.entry((row, column)).or_default().push(figure);
+        }
+    }
+
+    /// The key of each row, and the figures of its fields in ascending order. A field without any
+    /// is empty.
+    pub fn rows(&self) -> Vec<(&[String], Vec<Vec<f64>>)> {
+        let figures = |at| sorted(self.fields.get(&at).into_iter().flatten().copied());
+        let fields = |row| (0..self.columns.len()).map(move |column| figures((row, column)));
+        let rows = self.rows.iter().enumerate();
+        rows.map(|(row, key)| (&key[..], fields(row).collect()))
+            .collect()
+    }
+
+    /// The median of a field, if it has figures.
+    pub fn median(&self, key: &[&str], column: &str) -> Option<f64> {
+        let row = self.rows.iter().position(|row| row == key)?;
+        let column = self.columns.iter().position(|name| name == column)?;
+        self.fields.get(&(row, column)).map(|runs| median(runs))
+    }
+}
+
+/// The result of a bench: a table of medians, with remarks below it.
 pub struct Report {
     title: String,
     /// The headings of the parts of a key.
     keys: Vec<&'static str>,
-    /// The name and the decimals of each column.
-    columns: Vec<(String, usize)>,
-    /// The runs of each field, by the key of its line and the name of its column.
-    fields: Samples<(Vec<String>, String)>,
+    table: Table,
+    /// The decimals of each column.
+    decimals: Vec<usize>,
     notes: Vec<String>,
 }
 
-fn field(key: &[&str], column: &str) -> (Vec<String>, String) {
-    let key = key.iter().map(|part| part.to_string());
-    (key.collect(), column.to_string())
-}
-
 impl Report {
-    /// An empty table.
     pub fn new(title: impl Into<String>, keys: &[&'static str]) -> Self {
         Report {
             title: title.into(),
             keys: keys.to_vec(),
-            columns: Vec::new(),
-            fields: Samples(Vec::new()),
+            table: Table::default(),
+            decimals: Vec::new(),
             notes: Vec::new(),
         }
     }
 
     /// Adds the figure of one run.
     pub fn add(&mut self, key: &[&str], column: &str, decimals: usize, figure: f64) {
-        if self.columns.iter().all(|(name, _)| name != column) {
-            self.columns.push((column.to_string(), decimals));
-        }
-        self.fields.add(field(key, column), figure);
+        self.table.extend(key.iter().copied(), column, [figure]);
+        // A new column has no decimals yet.
+        self.decimals.resize(self.table.columns.len(), decimals);
     }
 
     /// The median of a field, if it was measured.
     pub fn median(&self, key: &[&str], column: &str) -> Option<f64> {
-        self.fields.median(&field(key, column))
+        self.table.median(key, column)
     }
 
     /// The ratio of a field to the field of another line, if both were measured.
@@ -66,12 +111,11 @@ impl Report {
 
     /// The header and the lines. A field that wasn't measured is empty.
     fn rows(&self) -> Vec<Vec<String>> {
-        let names = self.columns.iter().map(|(name, _)| name.clone());
         let keys = self.keys.iter().map(|key| key.to_string());
-        let mut rows = vec![keys.chain(names).collect::<Vec<_>>()];
-        for key in distinct(self.fields.0.iter().map(|((key, _), _)| key)) {
-            let cells = self.columns.iter().map(|(column, decimals)| {
-                let figure = self.fields.median(&(key.clone(), column.clone()));
+        let mut rows = vec![keys.chain(self.table.columns.iter().cloned()).collect()];
+        for (key, fields) in self.table.rows() {
+            let cells = fields.iter().zip(&self.decimals).map(|(runs, decimals)| {
+                let figure = (!runs.is_empty()).then(|| median(runs));
                 figure.map_or(String::new(), |figure| format!("{figure:.decimals$}"))
             });
             rows.push(key.iter().cloned().chain(cells).collect());
@@ -82,7 +126,7 @@ impl Report {
     /// Prints the table, and writes it to a file if one is given. It is an error if nothing was
     /// measured.
     pub fn finish(&self, out: Option<PathBuf>) -> Outcome {
-        if self.columns.is_empty() {
+        if self.table.columns.is_empty() {
             let what = "nothing was measured (is there a structure of that name?)";
             return Err(Failure::Impossible(what.into()));
         }
@@ -169,8 +213,7 @@ fn facts() -> Vec<(&'static str, String)> {
 /// The facts as the results of studies have them.
 pub fn origin() -> Origin {
     let facts = facts().into_iter();
-    let mut machine: std::collections::BTreeMap<_, _> =
-        facts.map(|(name, fact)| (name.to_owned(), fact)).collect();
+    let mut machine: BTreeMap<_, _> = facts.map(|(name, fact)| (name.to_owned(), fact)).collect();
     let mut take = |name| machine.remove(name).unwrap_or_default();
     let (commit, started) = (take("commit"), take("date"));
     Origin {

@@ -1,7 +1,8 @@
 //! Every peer of this build goes through the workload, small; a peer that lies is found out; the
 //! program writes a study.
 
-use larder_bench::stores::peer::{Peer, PeerError};
+use larder_bench::result::Failure;
+use larder_bench::stores::peer::Peer;
 use larder_bench::stores::{make, names, servers, workload};
 use std::process::Command;
 
@@ -17,7 +18,7 @@ fn every_peer_gives_right_answers() {
     for name in names() {
         let program = servers::SERVERS.iter().find(|(of, ..)| *of == name);
         let mut peer = match make(name) {
-            Err(PeerError::Absent(why)) if program.is_some_and(|(_, it, _)| !installed(it)) => {
+            Err(Failure::Impossible(why)) if program.is_some_and(|(_, it, _)| !installed(it)) => {
                 eprintln!("{name} is not installed: {why}");
                 continue;
             }
@@ -41,7 +42,7 @@ struct Liar {
 }
 
 impl Peer for Liar {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), PeerError> {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Failure> {
         let (mut keys, mut values) = (keys.to_vec(), values.to_vec());
         match self.fault {
             "loses a key" => (_, _) = (keys.pop(), values.pop()),
@@ -50,16 +51,16 @@ impl Peer for Liar {
         }
         self.inner.insert(&keys, &values)
     }
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, PeerError> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Failure> {
         let found = self.inner.get(keys, values)?;
         let more = usize::from(self.fault == "makes up a key" && found < keys.len());
         Ok(found + more)
     }
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, PeerError> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Failure> {
         let left = usize::from(self.fault == "forgets an append");
         self.inner.append(&keys[left..], piece)
     }
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, PeerError> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Failure> {
         self.inner.read(key, out)
     }
 }
@@ -77,7 +78,10 @@ fn a_peer_that_lies_is_found_out() {
         "makes up a key",
         "forgets an append",
     ] {
-        assert!(matches!(run(fault), Err(PeerError::Wrong(_))), "it {fault}");
+        assert!(
+            matches!(run(fault), Err(Failure::Wrong { .. })),
+            "it {fault}"
+        );
     }
 }
 

@@ -8,8 +8,8 @@
 //!
 //! Lines without figures sum up those that follow. They make the first plot, with the targets.
 
-use crate::report::lines::lines;
 use crate::report::number::short;
+use crate::report::read::lines;
 use crate::result::{Better, Origin, Plot, Point, Published, Scale, Study};
 use std::collections::BTreeMap;
 

@@ -23,10 +23,11 @@
 //!
 //! Another part is an error, and so is a column that the file lacks.
 
-use crate::report::lines::csv;
 use crate::report::number::{self, grouped};
+use crate::report::read::csv;
 use crate::report::Error;
-use crate::stats::{distinct, quantile, sorted};
+use crate::stats::quantile;
+use crate::table::{Table, QUANTILES};
 use csv::StringRecord;
 use std::path::Path;
 
@@ -64,55 +65,38 @@ fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<S
     Ok(out)
 }
 
-/// The lines of one file, or of several that have the same columns.
-struct File {
-    header: StringRecord,
-    lines: Vec<StringRecord>,
-}
-
-impl File {
-    fn read(names: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<File, String> {
-        let mut file: Option<File> = None;
-        for name in names.split(" + ") {
-            let text = read(name)?;
-            let mut reader = csv(&text);
-            let error = |error: csv::Error| error.to_string();
-            let header = reader.headers().map_err(error)?.clone();
-            let lines: Result<Vec<_>, _> = reader.records().collect();
-            let lines = lines.map_err(error)?;
-            match &mut file {
-                None => file = Some(File { header, lines }),
-                Some(file) if file.header == header => file.lines.extend(lines),
-                Some(_) => return Err("the files have different columns".into()),
-            }
+/// The header and the lines of one file, or of several that have the same columns.
+fn records(
+    names: &str,
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Result<(StringRecord, Vec<StringRecord>), String> {
+    let (mut first, mut all) = (None, Vec::new());
+    for name in names.split(" + ") {
+        let text = read(name)?;
+        let mut reader = csv(&text);
+        let header = reader.headers().map_err(|error| error.to_string())?.clone();
+        if *first.get_or_insert(header.clone()) != header {
+            return Err("the files have different columns".into());
         }
-        file.ok_or_else(|| "it names no file".into())
+        let lines: Result<Vec<_>, _> = reader.records().collect();
+        all.extend(lines.map_err(|error| error.to_string())?);
     }
-
-    fn column(&self, name: &str) -> Result<usize, String> {
-        let column = self.header.iter().position(|column| column == name);
-        column.ok_or_else(|| format!("the file has no column {name:?}"))
-    }
+    Ok((first.unwrap_or_default(), all))
 }
-
-/// A column of a table: its heading, and the function from the lines of a row to the field.
-type Column = (String, Box<dyn Fn(&[&StringRecord]) -> Option<f64>>);
 
 /// Makes the table of a comment.
 fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
     let (names, parts) = comment.split_once('|').unwrap_or((comment, ""));
-    let file = File::read(names.trim(), read)?;
-    let (mut rows, mut lines, mut worst) =
-        (Vec::new(), file.lines.iter().collect::<Vec<_>>(), None);
-    let mut fields = None;
-    for part in parts
-        .split('|')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
-        let (name, list) = part
-            .split_once(": ")
-            .ok_or_else(|| format!("no ': ' in {part:?}"))?;
+    let (header, mut lines) = records(names.trim(), read)?;
+    let column = |name: &str| {
+        let at = header.iter().position(|column| column == name);
+        at.ok_or_else(|| format!("the file has no column {name:?}"))
+    };
+    let (mut rows, mut fields, mut worst) = (Vec::new(), None, None);
+    let parts = parts.split('|').map(str::trim);
+    for part in parts.filter(|part| !part.is_empty()) {
+        let pair = part.split_once(": ");
+        let (name, list) = pair.ok_or_else(|| format!("no ': ' in {part:?}"))?;
         match name {
             "rows" => rows = list.split(", ").collect(),
             "columns" | "values" | "quantiles" => fields = Some((name, list)),
@@ -120,7 +104,7 @@ fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
             "where" => {
                 for pair in list.split(", ") {
                     let (name, value) = pair.split_once('=').ok_or("no = in where")?;
-                    let column = file.column(name)?;
+                    let column = column(name)?;
                     lines.retain(|line| line[column] == *value);
                 }
             }
@@ -128,127 +112,92 @@ fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
         }
     }
     let (kind, list) = fields.ok_or("it says neither columns, values nor quantiles")?;
-    let columns = columns(kind, list, &file, &lines)?;
-    let keys: Vec<usize> = rows
-        .iter()
-        .map(|name| file.column(name))
-        .collect::<Result<_, _>>()?;
-    let key = |line: &StringRecord| -> Vec<String> {
-        keys.iter()
-            .map(|column| line[*column].to_string())
-            .collect()
+    let keys: Result<Vec<usize>, _> = rows.iter().map(|name| column(name)).collect();
+    let (keys, mut table) = (keys?, Table::default());
+    let mut add = |line: &StringRecord, heading: &str, at: usize, by: f64| {
+        let figure = line[at].parse::<f64>().map(|figure| figure / by);
+        table.extend(keys.iter().map(|key| &line[*key]), heading, figure);
     };
-    // A row without any figure is left out.
-    let mut body: Vec<(Vec<String>, Vec<Option<f64>>)> = Vec::new();
-    for row in distinct(lines.iter().map(|line| key(line))) {
-        let of: Vec<_> = lines
-            .iter()
-            .copied()
-            .filter(|line| key(line) == row)
-            .collect();
-        let fields: Vec<_> = columns.iter().map(|(_, field)| field(&of)).collect();
-        if fields.iter().any(Option::is_some) {
-            body.push((row, fields));
-        }
-    }
-    if let Some(most) = worst {
-        let last = |fields: &[Option<f64>]| fields.last().copied().flatten().unwrap_or(0.0);
-        body.sort_by(|a, b| last(&b.1).total_cmp(&last(&a.1)));
-        body.truncate(most);
-    }
-    if body.is_empty() {
-        return Err("the file has no such lines".into());
-    }
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let headings = columns.iter().map(|(heading, _)| grouped(heading));
-    let mut out = line(
-        rows.iter()
-            .map(|name| name.to_string())
-            .chain(headings)
-            .collect(),
-    );
-    // Names are left-aligned, figures right-aligned.
-    let marks = [vec!["---"; rows.len()], vec!["--:"; columns.len()]].concat();
-    out += &line(marks.into_iter().map(String::from).collect());
-    for (row, fields) in body {
-        let fields = columns
-            .iter()
-            .zip(fields)
-            .map(|((heading, _), field)| match field {
-                None => String::new(),
-                Some(count) if heading == CELLS => format!("{count:.0}"),
-                Some(figure) => number::table(figure),
-            });
-        out += &line(row.iter().map(|name| grouped(name)).chain(fields).collect());
-    }
-    Ok(out)
-}
-
-/// The columns of a table, by the kind of its fields.
-fn columns(
-    kind: &str,
-    list: &str,
-    file: &File,
-    lines: &[&StringRecord],
-) -> Result<Vec<Column>, String> {
-    if kind == "values" {
-        let column = |value: &str| -> Result<Column, String> {
-            let (value, heading) = value.split_once(" as ").unwrap_or((value, value));
+    if kind == "columns" {
+        let pair = list.split_once("; value: ");
+        let (columns, value) = pair.ok_or("no '; value: ' after columns")?;
+        let (columns, value) = (column(columns)?, column(value)?);
+        let lines = lines.iter();
+        lines.for_each(|line| add(line, &line[columns], value, 1.0));
+    } else {
+        let value = |value| {
+            let (value, heading) = str::split_once(value, " as ").unwrap_or((value, value));
             let divided = value.rsplit_once(" / ");
             let divided = divided.and_then(|(name, by)| Some((name, by.parse::<f64>().ok()?)));
             let (name, by) = divided.unwrap_or((value, 1.0));
-            let at = file.column(name)?;
-            Ok((
-                heading.into(),
-                Box::new(move |of| Some(part(0.5, of, at)? / by)),
-            ))
+            Ok((heading, column(name)?, by))
         };
-        return list.split(", ").map(column).collect();
+        let values: Result<Vec<_>, String> = list.split(", ").map(value).collect();
+        let values = values?;
+        for line in &lines {
+            let values = values.iter();
+            values.for_each(|(heading, at, by)| add(line, heading, *at, *by));
+        }
     }
-    if kind == "columns" {
-        let pair = list
-            .split_once("; value: ")
-            .ok_or("no '; value: ' after columns")?;
-        let (columns, value) = (file.column(pair.0)?, file.column(pair.1)?);
-        let column = |heading: String| -> Column {
-            let name = heading.clone();
-            let field = move |of: &[&StringRecord]| {
-                let of = of.iter().filter(|line| line[columns] == *name);
-                part(0.5, &of.copied().collect::<Vec<_>>(), value)
-            };
-            (heading, Box::new(field))
-        };
-        let headings = distinct(lines.iter().map(|line| line[columns].to_string()));
-        return Ok(headings.into_iter().map(column).collect());
-    }
-    let at = file.column(list)?;
-    let count = move |of: &[&StringRecord]| {
-        let count = figures(of, at).len();
-        (count > 0).then_some(count as f64)
+    markdown(&rows, &table, kind == "quantiles", worst)
+}
+
+/// A table of medians, or of the quantiles of its only column, in Markdown. `worst` limits the
+/// number of rows.
+fn markdown(
+    keys: &[&str],
+    table: &Table,
+    quantiles: bool,
+    worst: Option<usize>,
+) -> Result<String, String> {
+    let part = |figures: &[f64], part| (!figures.is_empty()).then(|| quantile(figures, part));
+    let fields = |fields: Vec<Vec<f64>>| -> Vec<Option<f64>> {
+        if !quantiles {
+            return fields.iter().map(|figures| part(figures, 0.5)).collect();
+        }
+        let parts = QUANTILES.iter().map(|(_, share)| part(&fields[0], *share));
+        std::iter::once(Some(fields[0].len() as f64))
+            .chain(parts)
+            .collect()
     };
-    let parts = [
-        ("p10", 0.1),
-        ("median", 0.5),
-        ("p90", 0.9),
-        ("p99", 0.99),
-        ("worst", 1.0),
-    ];
-    let mut columns: Vec<Column> = vec![(CELLS.into(), Box::new(count))];
-    columns.extend(parts.map(|(heading, share)| -> Column {
-        (heading.into(), Box::new(move |of| part(share, of, at)))
-    }));
-    Ok(columns)
-}
-
-/// The figures of a column in ascending order. Empty fields are left out.
-fn figures(lines: &[&StringRecord], at: usize) -> Vec<f64> {
-    sorted(lines.iter().filter_map(|line| line[at].parse().ok()))
-}
-
-/// A quantile of a column, if it has figures.
-fn part(share: f64, lines: &[&StringRecord], at: usize) -> Option<f64> {
-    let sorted = figures(lines, at);
-    (!sorted.is_empty()).then(|| quantile(&sorted, share))
+    let rows = table.rows().into_iter();
+    let mut rows: Vec<_> = rows.map(|(key, figures)| (key, fields(figures))).collect();
+    if let Some(most) = worst {
+        let last = |fields: &[Option<f64>]| fields.last().copied().flatten().unwrap_or(0.0);
+        rows.sort_by(|a, b| last(&b.1).total_cmp(&last(&a.1)));
+        rows.truncate(most);
+    }
+    if rows.is_empty() {
+        return Err("the file has no such lines".into());
+    }
+    let headings: Vec<&str> = match quantiles {
+        true => std::iter::once(CELLS)
+            .chain(QUANTILES.map(|(name, _)| name))
+            .collect(),
+        false => table.columns.iter().map(String::as_str).collect(),
+    };
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let names = keys.iter().map(|name| name.to_string());
+    let mut out = line(
+        names
+            .chain(headings.iter().map(|name| grouped(name)))
+            .collect(),
+    );
+    // Names are left-aligned, figures right-aligned.
+    let marks = [vec!["---"; keys.len()], vec!["--:"; headings.len()]].concat();
+    out += &line(marks.into_iter().map(String::from).collect());
+    for (key, fields) in rows {
+        let fields = headings
+            .iter()
+            .zip(fields)
+            .map(|(heading, field)| match field {
+                None => String::new(),
+                Some(count) if *heading == CELLS => format!("{count:.0}"),
+                Some(figure) => number::table(figure),
+            });
+        out += &line(key.iter().map(|name| grouped(name)).chain(fields).collect());
+    }
+    Ok(out)
 }
 
 #[cfg(test)]

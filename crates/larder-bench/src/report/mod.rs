@@ -21,7 +21,6 @@
 mod bench_csv;
 mod chart;
 mod figures;
-mod lines;
 mod number;
 mod page;
 mod read;

@@ -3,7 +3,7 @@
 use crate::report::chart::Chart;
 use crate::report::read::Findings;
 use crate::report::style::{DASHES, MARKERS};
-use crate::report::{study, summary, svg, tree, versus, wide};
+use crate::report::{study, summary, svg, tree, versus};
 use crate::result::Study;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
@@ -32,7 +32,7 @@ pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Stri
                 main {
                     (summary::summary(here, charts))
                     @if let Some(there) = there { (versus::section(here, there, charts)) }
-                    @if let Some(run) = &here.wide { (wide::section(run)) }
+                    @if let Some(run) = &here.wide { (run.section()) }
                     @for one in &here.studies { (study::section(one, charts)) }
                     @if let Some(tree) = &here.tree { (tree::section(tree)) }
                 }

@@ -1,9 +1,10 @@
 //! The files of a folder: studies, the recording of a tree, `bench.csv` of `make bench` and
 //! `wide.csv` of `make bench-wide`.
 
-use crate::report::lines::{self, Wide};
+use crate::report::wide::{self, Wide};
 use crate::report::{bench_csv, Error};
 use crate::result::{Recording, Study};
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
 /// The results of a folder.
@@ -67,7 +68,7 @@ impl Findings {
                 return Ok(());
             }
             "wide.csv" => {
-                self.wide = Some(parse(path, lines::wide)?);
+                self.wide = Some(parse(path, wide::parse)?);
                 return Ok(());
             }
             "bench.csv" => parse(path, bench_csv::parse)?,
@@ -95,4 +96,16 @@ fn failed(path: &Path, error: std::io::Error) -> Error {
 fn parse<T>(path: &Path, parse: fn(&str) -> Result<T, String>) -> Result<T, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| failed(path, error))?;
     parse(&text).map_err(|why| Error::Form(path.into(), why))
+}
+
+/// A reader of a CSV. Lines that begin with `#` are facts, which it ignores.
+pub fn csv(text: &str) -> csv::Reader<&[u8]> {
+    let mut reader = csv::ReaderBuilder::new();
+    reader.comment(Some(b'#')).from_reader(text.as_bytes())
+}
+
+/// The lines of a CSV. It must have the columns that `T` has.
+pub fn lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
+    let all: Result<_, _> = csv(text).deserialize().collect();
+    all.map_err(|error| error.to_string())
 }

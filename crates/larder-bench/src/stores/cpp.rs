@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::stores::peer::{Listed, Peer, PeerResult};
+use crate::result::Outcome;
+use crate::stores::peer::{Listed, Peer};
 use std::ffi::{c_char, c_void, CStr};
 
 /// `struct larder_peer`. Every table is a constant of the C++ library. Its name ends with a zero.
@@ -52,14 +53,14 @@ pub fn all() -> Vec<Listed> {
 }
 
 impl Peer for Foreign {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Outcome {
         assert_eq!(keys.len(), values.len());
         // SAFETY: the store is the table's (invariant); both arrays have as many words.
         unsafe { (self.table.insert)(self.store, keys.as_ptr(), values.as_ptr(), keys.len()) };
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Outcome<usize> {
         assert_eq!(keys.len(), values.len());
         // SAFETY: as above; the values may be written.
         let found =
@@ -67,7 +68,7 @@ impl Peer for Foreign {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Outcome<bool> {
         let Some(append) = self.table.append else {
             return Ok(false);
         };
@@ -77,7 +78,7 @@ impl Peer for Foreign {
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Outcome<bool> {
         let Some(read) = self.table.read else {
             return Ok(false);
         };

@@ -24,7 +24,8 @@ mod study;
 pub mod workload;
 
 use crate::maps::peers::Filter;
-use peer::{Listed, Peer, PeerError};
+use crate::result::{Failure, Outcome};
+use peer::{Listed, Peer};
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,7 +64,7 @@ pub fn main(
         Command::List { jvm } => {
             let names = names().into_iter().map(String::from);
             let java = jvm::all(jvm).into_iter();
-            let java = java.map(|java| format!("{} (JVM)", java.name));
+            let java = java.map(|[_, name]| format!("{name} (JVM)"));
             let missing = missing().into_iter();
             let missing = missing.map(|text| format!("not here: {text}"));
             let lines = names.chain(java).chain(missing);
@@ -89,7 +90,7 @@ pub fn main(
                 // The exit status tells whether the peer is absent or wrong.
                 Err(why) => {
                     eprintln!("{why}");
-                    let absent = matches!(why, PeerError::Absent(_));
+                    let absent = matches!(why, Failure::Impossible(_));
                     return Ok(ExitCode::from(if absent { study::ABSENT } else { 1 }));
                 }
             }
@@ -115,9 +116,9 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// An empty peer of this name. It is an error if there is none, or it can't be started.
-pub fn make(name: &str) -> Result<Box<dyn Peer>, PeerError> {
+pub fn make(name: &str) -> Outcome<Box<dyn Peer>> {
     let found = all().into_iter().find(|(known, _)| *known == name);
-    let none = || PeerError::Absent(format!("no peer is called {name}"));
+    let none = || Failure::Impossible(format!("no peer is called {name}"));
     found.ok_or_else(none).and_then(|(_, make)| make())
 }
 

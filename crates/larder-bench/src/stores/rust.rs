@@ -2,7 +2,8 @@
 
 use crate::maps::peers::index::Index;
 use crate::maps::peers::{each_map, each_other_map, Filter, Map, Named, Store};
-use crate::stores::peer::{Listed, Peer, PeerResult};
+use crate::result::Outcome;
+use crate::stores::peer::{Listed, Peer};
 use std::collections::HashMap;
 
 /// A map, and a store of bytes if the peer has appends.
@@ -12,12 +13,12 @@ struct RustPeer<M> {
 }
 
 impl<M: Map> Peer for RustPeer<M> {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Outcome {
         let pairs = keys.iter().zip(values);
         pairs.for_each(|(key, value)| self.map.insert(*key, *value));
         Ok(())
     }
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Outcome<usize> {
         let mut found = 0;
         for (key, place) in keys.iter().zip(values) {
             if let Some(value) = self.map.get(*key) {
@@ -27,14 +28,14 @@ impl<M: Map> Peer for RustPeer<M> {
         }
         Ok(found)
     }
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Outcome<bool> {
         let append = |bytes: &mut Box<dyn Store>| {
             let keys = keys.iter();
             keys.for_each(|key| bytes.append(*key, piece, usize::MAX));
         };
         Ok(self.bytes.as_mut().map(append).is_some())
     }
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Outcome<bool> {
         Ok(self.bytes.as_mut().is_some_and(|bytes| bytes.get(key, out)))
     }
 }

@@ -2,7 +2,7 @@
 //! `larder-bench report`.
 
 use crate::maps::peers::Filter;
-use crate::stores::peer::{PeerError, PeerResult};
+use crate::result::{Failure, Outcome};
 use crate::stores::workload::{parse, Figure, KEYS_PER_CALL};
 use crate::stores::{jvm, missing, names};
 use crate::study::run::Run;
@@ -51,38 +51,46 @@ pub struct PeersOptions {
     jvm: PathBuf,
 }
 
-/// Measures a peer in a fresh process, with numbers of entries and appends.
-type Measure = Box<dyn Fn(usize, usize) -> PeerResult<Vec<Figure>>>;
+/// The process that measures a peer, with numbers of entries and appends.
+type Process = Box<dyn Fn(usize, usize) -> Command>;
 
-/// Measures a peer of this build. This program runs once more, so that memory and caches of one
-/// peer don't affect the next.
-fn measure(name: &str, entries: usize, appends: usize) -> PeerResult<Vec<Figure>> {
-    let [entries, appends] = [entries, appends].map(|n| n.to_string());
-    let output = Command::new(std::env::current_exe()?)
-        .args(["peers", "one", name, &entries, &appends])
-        .output()?;
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
-    match output.status.code() {
-        Some(0) => parse(&String::from_utf8_lossy(&output.stdout)),
-        Some(code) if code == i32::from(ABSENT) => Err(PeerError::Absent(message)),
-        _ => Err(PeerError::Wrong(format!("{}: {message}", output.status))),
-    }
-}
-
-/// All peers that the filter accepts.
-fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Measure)> {
+/// All peers that the filter accepts. Each is measured in a fresh process, so that memory and
+/// caches of one don't affect the next.
+fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Process)> {
     let here = names().into_iter().map(|name| {
-        let measure: Measure = Box::new(move |entries, appends| measure(name, entries, appends));
-        (name.to_owned(), measure)
+        let command = move |entries: usize, appends: usize| {
+            let program = std::env::current_exe().expect("this program has a path");
+            let mut command = Command::new(program);
+            let numbers = [entries, appends].map(|n| n.to_string());
+            command.args(["peers", "one", name]).args(numbers);
+            command
+        };
+        (name.to_owned(), Box::new(command) as Process)
     });
-    let java = jvm::all(&options.jvm).into_iter().map(|java| {
-        let name = java.name.clone();
-        let measure: Measure = Box::new(move |entries, _| java.run(entries));
-        (name, measure)
+    let java = jvm::all(&options.jvm).into_iter().map(|[class, name]| {
+        let folder = options.jvm.clone();
+        let command = move |entries, _| jvm::command(&folder, &class, entries);
+        (name, Box::new(command) as Process)
     });
     let mut peers: Vec<_> = here.chain(java).collect();
     peers.retain(|(name, _)| filter.accepts(name));
     peers
+}
+
+/// Runs a process to its end, and reads the figures that it prints.
+fn measure(mut process: Command) -> Outcome<Vec<Figure>> {
+    let program = process.get_program().to_string_lossy().into_owned();
+    let output = process.output();
+    let output = output.map_err(|e| Failure::Impossible(format!("{program}: {e}")))?;
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
+    match output.status.code() {
+        Some(0) => parse(&String::from_utf8_lossy(&output.stdout)),
+        Some(code) if code == i32::from(ABSENT) => Err(Failure::Impossible(message)),
+        _ => Err(Failure::wrong(
+            "the peer",
+            format!("{}: {message}", output.status),
+        )),
+    }
 }
 
 /// Measures all peers, and writes the study into the folder. A wrong answer of a peer is an error,
@@ -116,13 +124,13 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), St
     let items: Vec<_> = peers.iter().map(|peer| (peer.0.clone(), peer)).collect();
     for entries in sizes {
         let x = format!("{} entries", grouped(entries));
-        let measured = run.in_turns(&x, (runs, 1.0), &items, |run, _, (name, measure)| {
+        let measured = run.in_turns(&x, (runs, 1.0), &items, |run, _, (name, process)| {
             // A peer that was absent or wrong isn't tried again.
             if gone.contains(name) {
                 return Ok(());
             }
             let begin = Instant::now();
-            match measure(entries, options.appends) {
+            match measure(process(entries, options.appends)) {
                 Ok(figures) => {
                     eprintln!("  {name}: {}", readable(begin.elapsed().as_secs_f64()));
                     for (step, figure) in figures {
@@ -133,8 +141,8 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), St
                     run.skip(format!("{name}: {why}"));
                     gone.insert(name.clone());
                     // The others are measured before a wrong answer fails the run.
-                    if let PeerError::Wrong(why) = why {
-                        wrong.push(format!("{name}: {why}"));
+                    if let Failure::Wrong { what, .. } = why {
+                        wrong.push(format!("{name}: {what}"));
                     }
                 }
             }

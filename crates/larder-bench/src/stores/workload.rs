@@ -10,7 +10,8 @@
 //!           the bytes of some checked
 //! ```
 
-use crate::stores::peer::{Peer, PeerError, PeerResult};
+use crate::result::{ensure, Failure, Outcome};
+use crate::stores::peer::Peer;
 use crate::time::memory::resident;
 use crate::time::timed_each;
 use crate::workload::{random_key, value_of, Keys, Random};
@@ -29,30 +30,24 @@ pub type Figure = (&'static str, f64);
 
 /// Parses lines `step,figure`, as this program and `Bench.java` print them. Another line is an
 /// error.
-pub fn parse(text: &str) -> PeerResult<Vec<Figure>> {
+pub fn parse(text: &str) -> Outcome<Vec<Figure>> {
     let figure = |line: &str| -> Option<Figure> {
         let (step, figure) = line.split_once(',')?;
         let step = STEPS.iter().find(|known| **known == step)?;
         Some((*step, figure.parse().ok()?))
     };
-    let wrong = |line| PeerError::Wrong(format!("unexpected line {line:?}"));
+    let wrong = |line| Failure::wrong(PEER, format!("unexpected line {line:?}"));
     let lines = text
         .lines()
         .map(|line| figure(line).ok_or_else(|| wrong(line)));
     lines.collect()
 }
 
-/// Returns a wrong answer unless `right`.
-macro_rules! ensure {
-    ($right:expr; $($what:tt)*) => {
-        if !$right {
-            return Err(PeerError::Wrong(format!($($what)*)));
-        }
-    };
-}
+/// What a wrong answer is said to be of. The process that measures all peers adds the name.
+const PEER: &str = "the peer";
 
 /// Runs all steps on an empty peer. A wrong answer is an error.
-pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> PeerResult<Vec<Figure>> {
+pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> Outcome<Vec<Figure>> {
     let keys = Keys::new(entries);
     let values: Vec<u64> = keys.insert.iter().map(|key| value_of(*key)).collect();
     let mut answers = vec![0; entries];
@@ -75,14 +70,14 @@ pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> PeerResult<Ve
             }
             Ok(())
         });
-        PeerResult::Ok((time?, found))
+        Outcome::Ok((time?, found))
     };
     let (hit, found) = lookup(&keys.visit, &mut answers)?;
     let mut pairs = keys.visit.iter().zip(&answers);
     let right = found == entries && pairs.all(|(key, answer)| *answer == value_of(*key));
-    ensure!(right; "it finds {found} of {entries} entries, or a wrong value");
+    ensure!(right, PEER; "it finds {found} of {entries} entries, or a wrong value");
     let (miss, found) = lookup(&keys.missing, &mut answers)?;
-    ensure!(found == 0; "it finds {found} keys that were not inserted");
+    ensure!(found == 0, PEER; "it finds {found} keys that were not inserted");
     let mut figures = vec![("insert", insert), ("hit", hit), ("miss", miss)];
     figures.extend(before.zip(after).map(|(before, after)| {
         let grown = after.saturating_sub(before);
@@ -93,13 +88,13 @@ pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> PeerResult<Ve
 }
 
 /// The nanoseconds of the work, divided by `count`.
-fn per(count: usize, work: impl FnOnce() -> PeerResult) -> PeerResult<f64> {
+fn per(count: usize, work: impl FnOnce() -> Outcome) -> Outcome<f64> {
     let (done, each) = timed_each(count, work);
     done.map(|()| each)
 }
 
 /// Measures appends to random keys, if the peer has them, and checks the bytes of every key.
-fn append(peer: &mut dyn Peer, entries: usize, appends: usize) -> PeerResult<Option<Figure>> {
+fn append(peer: &mut dyn Peer, entries: usize, appends: usize) -> Outcome<Option<Figure>> {
     let (keys, mut random) = ((entries / 8).max(1) as u64, Random::new(7));
     let all = (0..appends).map(|_| random_key(random.below(keys)));
     let (all, mut can): (Vec<u64>, _) = (all.collect(), true);
@@ -122,7 +117,7 @@ fn append(peer: &mut dyn Peer, entries: usize, appends: usize) -> PeerResult<Opt
         let whole = bytes.chunks(PIECE.len()).all(|piece| piece == PIECE);
         let len = bytes.len();
         let right = found && len == count * PIECE.len() && whole;
-        ensure!(right; "of {count} pieces under a key it has {len} bytes");
+        ensure!(right, PEER; "of {count} pieces under a key it has {len} bytes");
     }
     Ok(Some(("append", time)))
 }

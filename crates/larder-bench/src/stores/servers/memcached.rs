@@ -6,7 +6,8 @@
 //! * `append` stores nothing if the key is missing. Such pieces are sent again with `add`.
 
 use super::{unexpected, Server};
-use crate::stores::peer::{Peer, PeerError, PeerResult};
+use crate::result::{Failure, Outcome};
+use crate::stores::peer::Peer;
 use std::io::Write;
 
 /// A server with as much memory as it asks for, up to 8 GiB: it must not throw entries away.
@@ -16,7 +17,7 @@ pub struct Memcached(Server);
 const AT_ONCE: usize = 64;
 
 impl Memcached {
-    pub fn start() -> PeerResult<Self> {
+    pub fn start() -> Outcome<Self> {
         let options = "-U 0 -l 127.0.0.1 -m 8192 -t 1 -u nobody -p";
         Ok(Memcached(Server::start("memcached", "memcached", options)?))
     }
@@ -30,7 +31,7 @@ impl Memcached {
     }
 
     /// Whether the store was done.
-    fn stored(&mut self) -> PeerResult<bool> {
+    fn stored(&mut self) -> Outcome<bool> {
         match self.0.reply()? {
             b"STORED" => Ok(true),
             b"NOT_STORED" => Ok(false),
@@ -39,7 +40,7 @@ impl Memcached {
     }
 
     /// Appends the next value of a `get` to `out`. Returns its key, or `None` at the end.
-    fn value(&mut self, out: &mut Vec<u8>) -> PeerResult<Option<u64>> {
+    fn value(&mut self, out: &mut Vec<u8>) -> Outcome<Option<u64>> {
         let line = self.0.reply()?;
         if line == b"END" {
             return Ok(None);
@@ -60,20 +61,20 @@ impl Memcached {
 }
 
 impl Peer for Memcached {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Outcome {
         for (key, value) in keys.iter().zip(values) {
             self.store("set", 'n', *key, &value.to_le_bytes());
         }
         self.0.send()?;
         for _ in keys {
             if !self.stored()? {
-                return Err(PeerError::Wrong("memcached did not store".into()));
+                return Err(Failure::wrong("memcached", "nothing was stored"));
             }
         }
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Outcome<usize> {
         // Each command has many keys.
         for part in keys.chunks(AT_ONCE) {
             self.0.request.extend_from_slice(b"get");
@@ -90,9 +91,8 @@ impl Peer for Memcached {
             bytes.clear();
             while let Some(key) = self.value(&mut bytes)? {
                 let skipped = part[at..].iter().position(|wanted| *wanted == key);
-                at += skipped.ok_or_else(|| {
-                    PeerError::Wrong("memcached gives a key that nobody asked for".into())
-                })?;
+                at += skipped
+                    .ok_or_else(|| Failure::wrong("memcached", "a key that nobody asked for"))?;
                 places[at] = self.0.number(&bytes)?;
                 (at, found) = (at + 1, found + 1);
                 bytes.clear();
@@ -101,7 +101,7 @@ impl Peer for Memcached {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Outcome<bool> {
         // Appends to keys that are present.
         for key in keys {
             self.store("append", 'b', *key, piece);
@@ -121,14 +121,14 @@ impl Peer for Memcached {
                 self.store("append", 'b', key, piece);
                 self.0.send()?;
                 if !self.stored()? {
-                    return Err(PeerError::Wrong("memcached did not append".into()));
+                    return Err(Failure::wrong("memcached", "nothing was appended"));
                 }
             }
         }
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Outcome<bool> {
         let _ = write!(self.0.request, "get b{key:016x}\r\n");
         self.0.send()?;
         let found = self.value(out)?.is_some();

@@ -4,14 +4,15 @@
 mod memcached;
 mod redis;
 
-use crate::stores::peer::{Peer, PeerError, PeerResult};
+use crate::result::{Failure, Outcome};
+use crate::stores::peer::Peer;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Starts a server.
-type Start = fn() -> PeerResult<Box<dyn Peer>>;
+type Start = fn() -> Outcome<Box<dyn Peer>>;
 
 /// The servers: name, program, start.
 pub const SERVERS: [(&str, &str, Start); 2] = [
@@ -51,7 +52,7 @@ impl Server {
     ///
     /// # Errors
     /// If the program is missing, or doesn't listen within ten seconds.
-    fn start(name: &'static str, program: &str, arguments: &str) -> PeerResult<Server> {
+    fn start(name: &'static str, program: &str, arguments: &str) -> Outcome<Server> {
         let start = || -> Result<Server, String> {
             let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
             let port = free.map_err(|error| error.to_string())?.port();
@@ -76,18 +77,18 @@ impl Server {
                 line: Vec::new(),
             })
         };
-        start().map_err(|why| PeerError::Absent(format!("{program}: {why}")))
+        start().map_err(|why| Failure::Impossible(format!("{program}: {why}")))
     }
 
     /// Sends the commands in `request`.
-    fn send(&mut self) -> PeerResult {
+    fn send(&mut self) -> Outcome {
         self.to.write_all(&self.request)?;
         self.request.clear();
         Ok(())
     }
 
     /// Reads a line of the reply. Returns it without its end.
-    fn reply(&mut self) -> PeerResult<&[u8]> {
+    fn reply(&mut self) -> Outcome<&[u8]> {
         self.line.clear();
         self.from.read_until(b'\n', &mut self.line)?;
         match self.line.strip_suffix(b"\r\n") {
@@ -97,7 +98,7 @@ impl Server {
     }
 
     /// Appends `length` bytes of the reply to `out`. The end of a line must follow them.
-    fn bytes(&mut self, length: usize, out: &mut Vec<u8>) -> PeerResult {
+    fn bytes(&mut self, length: usize, out: &mut Vec<u8>) -> Outcome {
         let end = out.len() + length;
         out.resize(end + 2, 0);
         self.from.read_exact(&mut out[end - length..])?;
@@ -109,7 +110,7 @@ impl Server {
     }
 
     /// The number in the eight bytes of a value.
-    fn number(&self, value: &[u8]) -> PeerResult<u64> {
+    fn number(&self, value: &[u8]) -> Outcome<u64> {
         let bytes = value.try_into().map_err(|_| unexpected(self.name, value))?;
         Ok(u64::from_le_bytes(bytes))
     }
@@ -135,7 +136,7 @@ fn connect(port: u16, child: &mut Child) -> Result<TcpStream, String> {
     }
 }
 
-fn unexpected(server: &str, reply: &[u8]) -> PeerError {
+fn unexpected(server: &str, reply: &[u8]) -> Failure {
     let reply = String::from_utf8_lossy(reply);
-    PeerError::Wrong(format!("{server} answers {reply:?}"))
+    Failure::wrong(server, reply)
 }

@@ -6,14 +6,15 @@
 //! CR LF.
 
 use super::{unexpected, Server};
-use crate::stores::peer::{Peer, PeerResult};
+use crate::result::Outcome;
+use crate::stores::peer::Peer;
 use std::io::Write;
 
 /// A server that keeps nothing on disk.
 pub struct Redis(Server);
 
 impl Redis {
-    pub fn start() -> PeerResult<Self> {
+    pub fn start() -> Outcome<Self> {
         // The value of `--save` is empty.
         let options = "--bind 127.0.0.1 --appendonly no --save  --port";
         Ok(Redis(Server::start("Redis", "redis-server", options)?))
@@ -30,7 +31,7 @@ impl Redis {
     }
 
     /// Appends the value of the reply to `out`. Returns false if there is none.
-    fn value(&mut self, out: &mut Vec<u8>) -> PeerResult<bool> {
+    fn value(&mut self, out: &mut Vec<u8>) -> Outcome<bool> {
         let line = self.0.reply()?;
         let text = line.strip_prefix(b"$").map(String::from_utf8_lossy);
         match text.and_then(|text| text.parse::<i64>().ok()) {
@@ -42,7 +43,7 @@ impl Redis {
 }
 
 impl Peer for Redis {
-    fn insert(&mut self, keys: &[u64], values: &[u64]) -> PeerResult {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Outcome {
         for (key, value) in keys.iter().zip(values) {
             self.command(&[b"SET", &key.to_be_bytes(), &value.to_le_bytes()]);
         }
@@ -56,7 +57,7 @@ impl Peer for Redis {
         Ok(())
     }
 
-    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> PeerResult<usize> {
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Outcome<usize> {
         for key in keys {
             self.command(&[b"GET", &key.to_be_bytes()]);
         }
@@ -72,7 +73,7 @@ impl Peer for Redis {
         Ok(found)
     }
 
-    fn append(&mut self, keys: &[u64], piece: &[u8]) -> PeerResult<bool> {
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Outcome<bool> {
         for key in keys {
             self.command(&[b"APPEND", &bytes_key(*key), piece]);
         }
@@ -87,7 +88,7 @@ impl Peer for Redis {
         Ok(true)
     }
 
-    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> PeerResult<bool> {
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Outcome<bool> {
         self.command(&[b"GET", &bytes_key(key)]);
         self.0.send()?;
         self.value(out)
