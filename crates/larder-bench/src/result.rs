@@ -118,9 +118,9 @@ pub struct Plot {
     /// How the figures were measured, or where they come from. May be empty.
     pub note: String,
     /// The unit of the points. Files have it in each point.
-    #[serde(skip)]
+    #[serde(default, skip_serializing)]
     pub unit: String,
-    #[serde(skip)]
+    #[serde(default, skip_serializing)]
     pub better: Better,
 }
 
@@ -189,31 +189,19 @@ impl Plot {
     /// Parses a line `id | title | x label, scale | y label, scale | unit, better | note`. Studies
     /// declare their plots in such lines. Panics if the line has another form.
     pub fn parse(line: &str) -> Plot {
-        /// `label, word`, where the word is written as in files. Labels may contain commas.
-        fn pair<T: for<'de> Deserialize<'de>>(text: &str) -> (String, T) {
-            let (label, word) = text.rsplit_once(',').unwrap_or_default();
-            let word = serde_json::from_value(word.trim().into());
-            let word = word.unwrap_or_else(|why| panic!("{text:?} of a plot: {why}"));
-            (label.into(), word)
-        }
         let parts: Vec<&str> = line.split('|').map(str::trim).collect();
         let [id, title, x, y, unit, note] = parts[..] else {
             panic!("{line:?} has not the six parts of a plot");
         };
-        let [id, title, note] = [id, title, note].map(String::from);
-        let ((x_label, x_scale), (y_label, y_scale), (unit, better)) =
-            (pair(x), pair(y), pair(unit));
-        Plot {
-            id,
-            title,
-            x_label,
-            y_label,
-            x_scale,
-            y_scale,
-            note,
-            unit,
-            better,
-        }
+        // Labels may contain commas. The word behind the last one is written as in files.
+        let [x, y, unit] = [x, y, unit].map(|pair| pair.rsplit_once(',').unwrap_or_default());
+        let plot = serde_json::json!({
+            "id": id, "title": title, "note": note,
+            "x_label": x.0, "x_scale": x.1.trim(),
+            "y_label": y.0, "y_scale": y.1.trim(),
+            "unit": unit.0, "better": unit.1.trim(),
+        });
+        serde_json::from_value(plot).unwrap_or_else(|why| panic!("{line:?} is no plot: {why}"))
     }
 }
 
@@ -260,21 +248,15 @@ impl Study {
     pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         std::fs::create_dir_all(folder)?;
         // The CSV first: a folder with the JSON of a study has both.
-        let mut csv = csv::Writer::from_path(folder.join(format!("{}.csv", self.study)))?;
+        let path = folder.join(format!("{}.csv", self.study));
+        let mut csv = csv::WriterBuilder::new();
+        let mut csv = csv.has_headers(false).from_path(path)?;
         csv.write_record(COLUMNS)?;
         for p in &self.points {
             // All digits are written, so that readers get the same figures.
-            let [y, low, high] = [p.y, p.low, p.high].map(|figure| figure.to_string());
-            let (x, runs) = (p.x.to_string(), p.runs.to_string());
-            let better = if p.better == Better::Less {
-                "less"
-            } else {
-                "more"
-            };
-            let [study, plot, series, unit] = [&self.study, &p.plot, &p.series, &p.unit];
-            csv.write_record([
-                study, plot, series, &x, &y, &low, &high, unit, &runs, better,
-            ])?;
+            let figures = [p.y, p.low, p.high].map(|figure| figure.to_string());
+            let place = (&self.study, &p.plot, &p.series, p.x.to_string());
+            csv.serialize((place, figures, &p.unit, p.runs, p.better))?;
         }
         csv.flush()?;
         let path = folder.join(format!("{}.json", self.study));

@@ -119,63 +119,60 @@ impl TypedValue for Order {
 const RANGE: usize = 100;
 
 /// A map that threads share.
-trait TypedMap<K, V>: Sync + Sized {
+trait TypedMap: Sync + Sized {
+    type Key: TypedKey;
+    type Value: TypedValue;
     const NAME: &'static str;
     fn empty() -> Self;
-    fn insert(&self, key: K, value: V);
-    fn get(&self, key: &K) -> Option<V>;
+    fn insert(&self, key: Self::Key, value: Self::Value);
+    fn get(&self, key: &Self::Key) -> Option<Self::Value>;
     /// Removes a key. Returns whether it was present.
-    fn remove(&self, key: &K) -> bool;
+    fn remove(&self, key: &Self::Key) -> bool;
     /// Adds one to the number in a value, atomically.
-    fn increment(&self, key: &K);
+    fn increment(&self, key: &Self::Key);
     /// Visits up to [`RANGE`] rows from a key on, in order. Returns false if the map can't.
-    fn range(&self, _from: &K, _visit: impl FnMut(&K, &V)) -> bool {
+    fn range(&self, _from: &Self::Key, _visit: impl FnMut(&Self::Key, &Self::Value)) -> bool {
         false
     }
     /// Visits all rows.
-    fn each(&self, visit: impl FnMut(&K, &V));
+    fn each(&self, visit: impl FnMut(&Self::Key, &Self::Value));
 }
 
-/// Keys with their numbers, and the order in which they are visited.
-struct Prepared<K> {
+/// Keys with their numbers, the order in which they are visited, and how often and by how many
+/// threads.
+struct TypedBench<K> {
     keys: Vec<(K, u64)>,
     order: Vec<u32>,
-    sum: u64,
-}
-
-impl<K: TypedKey> Prepared<K> {
-    fn new(size: usize) -> Self {
-        let numbers = (0..size as u64).map(random_key);
-        let numbers = numbers.map(|n| (K::of(n >> 8), value_of(n) >> 32));
-        let keys: Vec<_> = numbers.collect();
-        let sum = keys.iter().fold(0u64, |sum, (_, n)| sum.wrapping_add(*n));
-        let order = shuffled(size, 3);
-        Prepared { keys, order, sum }
-    }
-}
-
-/// One measurement: the keys, the number of threads, and how often they go through the keys.
-struct TypedBench<'a, K> {
-    data: &'a Prepared<K>,
-    threads: usize,
     rounds: usize,
+    threads: usize,
 }
 
 /// Steps of a measurement, and the nanoseconds per operation.
 type StepTimes = Vec<(&'static str, f64)>;
 
-impl<K: TypedKey> TypedBench<'_, K> {
+impl<K: TypedKey> TypedBench<K> {
+    fn new(size: usize, rounds: usize) -> Self {
+        let numbers = (0..size as u64).map(random_key);
+        let keys = numbers.map(|n| (K::of(n >> 8), value_of(n) >> 32));
+        TypedBench {
+            keys: keys.collect(),
+            order: shuffled(size, 3),
+            rounds,
+            threads: 1,
+        }
+    }
+
     /// Calls `job` with all keys, `rounds` times. Returns the nanoseconds per call, of all threads
     /// together.
     fn run(&self, rounds: usize, job: impl Fn(&K, u64) -> Outcome + Sync) -> Outcome<f64> {
-        let order = &self.data.order;
+        let order = &self.order;
         // Each thread has a part of the keys, so threads don't write the same ones.
         let part = order.len().div_ceil(self.threads);
         let done = work(self.threads, None, |worker| {
             let mine = order.chunks(part).nth(worker.number).unwrap_or(&[]);
             for _ in 0..rounds {
                 for &i in mine {
-                    let (key, value) = &self.data.keys[i as usize];
+                    let (key, value) = &self.keys[i as usize];
                     job(key, *value)?;
                 }
             }
@@ -185,24 +182,24 @@ impl<K: TypedKey> TypedBench<'_, K> {
     }
 
     /// All steps of a map.
-    fn map<V: TypedValue, C: TypedMap<K, V>>(&self) -> Outcome<StepTimes> {
+    fn map<C: TypedMap<Key = K>>(&self) -> Outcome<StepTimes> {
         // Small maps are filled and emptied several times. Reads are measured in the first one.
         let fills = self.rounds.min(20);
         let (mut insert, mut remove, mut reads) = (0.0, 0.0, Vec::new());
         for fill in 0..fills {
             let map = C::empty();
             insert += self.run(1, |key, n| {
-                map.insert(key.clone(), V::of(n));
+                map.insert(key.clone(), C::Value::of(n));
                 Ok(())
             })?;
             if fill == 0 {
-                reads = self.reads::<V, C>(&map)?;
+                reads = self.reads(&map)?;
             }
             remove += self.run(1, |key, _| {
                 ensure!(map.remove(key), C::NAME; "it lost a key");
                 Ok(())
             })?;
-            let left = self.data.keys.iter().any(|(key, _)| map.get(key).is_some());
+            let left = self.keys.iter().any(|(key, _)| map.get(key).is_some());
             ensure!(!left, C::NAME; "it keeps what was removed");
         }
         reads.insert(0, ("insert", insert / fills as f64));
@@ -211,7 +208,7 @@ impl<K: TypedKey> TypedBench<'_, K> {
     }
 
     /// The steps that leave the keys of a full map as they are.
-    fn reads<V: TypedValue, C: TypedMap<K, V>>(&self, map: &C) -> Outcome<StepTimes> {
+    fn reads<C: TypedMap<Key = K>>(&self, map: &C) -> Outcome<StepTimes> {
         let lookup = self.run(self.rounds, |key, n| {
             let found = map.get(key);
             let right = found.as_ref().is_some_and(|value| value.number() == n);
@@ -220,11 +217,11 @@ impl<K: TypedKey> TypedBench<'_, K> {
         })?;
         // Each key gets the value that it has.
         let overwrite = self.run(self.rounds, |key, n| {
-            map.insert(key.clone(), V::of(n));
+            map.insert(key.clone(), C::Value::of(n));
             Ok(())
         })?;
-        let each = self.each::<V, C>(map)?;
-        let range = self.ranges::<V, C>(map)?;
+        let each = self.each(map)?;
+        let range = self.ranges(map)?;
         let count = self.run(self.rounds, |key, _| {
             map.increment(key);
             Ok(())
@@ -234,7 +231,7 @@ impl<K: TypedKey> TypedBench<'_, K> {
             let right = n.wrapping_add(self.rounds as u64);
             map.get(key).is_some_and(|value| value.number() == right)
         };
-        let all = self.data.keys.iter().all(counted);
+        let all = self.keys.iter().all(counted);
         ensure!(all, C::NAME; "it lost an update");
         let mut times = vec![
             ("lookup", lookup),
@@ -248,7 +245,7 @@ impl<K: TypedKey> TypedBench<'_, K> {
 
     /// Nanoseconds per row in ranges of a hundred rows, one from each hundredth key. `None` if the
     /// map has no ranges.
-    fn ranges<V: TypedValue, C: TypedMap<K, V>>(&self, map: &C) -> Outcome<Option<f64>> {
+    fn ranges<C: TypedMap<Key = K>>(&self, map: &C) -> Outcome<Option<f64>> {
         let all_rows = AtomicUsize::new(0);
         let time = self.run(1, |key, n| {
             if !n.is_multiple_of(RANGE as u64) {
@@ -267,20 +264,24 @@ impl<K: TypedKey> TypedBench<'_, K> {
             ensure!(right, C::NAME; "a range without its first row, or out of order");
             Ok(())
         })?;
-        let (rows, keys) = (all_rows.into_inner(), self.data.keys.len());
+        let (rows, keys) = (all_rows.into_inner(), self.keys.len());
         // The time was divided by the number of keys. The result is per row.
         Ok((rows > 0).then(|| time * keys as f64 / rows as f64))
     }
 
     /// Nanoseconds per row of a walk over all rows.
-    fn each<V: TypedValue, C: TypedMap<K, V>>(&self, map: &C) -> Outcome<f64> {
+    fn each<C: TypedMap<Key = K>>(&self, map: &C) -> Outcome<f64> {
         let mut sum = 0u64;
-        let ((), each) = timed_each(self.rounds * self.data.keys.len(), || {
+        let ((), each) = timed_each(self.rounds * self.keys.len(), || {
             for _ in 0..self.rounds {
                 map.each(|_, value| sum = sum.wrapping_add(value.number()));
             }
         });
-        let right = sum == self.data.sum.wrapping_mul(self.rounds as u64);
+        let once = self
+            .keys
+            .iter()
+            .fold(0u64, |sum, (_, n)| sum.wrapping_add(*n));
+        let right = sum == once.wrapping_mul(self.rounds as u64);
         ensure!(right, C::NAME; "a walk has other rows");
         Ok(each)
     }
@@ -291,14 +292,11 @@ struct Reporter<'a>(Report, &'a Filter);
 
 impl Reporter<'_> {
     /// Measures one map, if the filter accepts it.
-    fn map<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
-        &mut self,
-        b: &TypedBench<'_, K>,
-    ) -> Outcome {
+    fn map<C: TypedMap>(&mut self, bench: &TypedBench<C::Key>) -> Outcome {
         if self.1.accepts(C::NAME) {
-            let (size, threads) = (b.data.keys.len().to_string(), b.threads.to_string());
-            let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
-            for (step, time) in b.map::<V, C>()? {
+            let (size, threads) = (bench.keys.len().to_string(), bench.threads.to_string());
+            let key = [&size, C::Key::NAME, C::Value::NAME, &threads, C::NAME];
+            for (step, time) in bench.map::<C>()? {
                 self.0.add(&key, step, 1, time);
             }
         }
@@ -306,15 +304,15 @@ impl Reporter<'_> {
     }
 
     /// Measures all maps of a pair of types.
-    fn maps<K: TypedKey, V: TypedValue>(&mut self, bench: &TypedBench<'_, K>) -> Outcome {
-        self.map::<K, V, Typed<K, V, Ordered>>(bench)?;
-        self.map::<K, V, Typed<K, V, Hashed>>(bench)?;
-        self.map::<K, V, RwLock<BTreeMap<K, V>>>(bench)?;
+    fn maps<K: TypedKey, V: TypedValue>(&mut self, bench: &TypedBench<K>) -> Outcome {
+        self.map::<Typed<K, V, Ordered>>(bench)?;
+        self.map::<Typed<K, V, Hashed>>(bench)?;
+        self.map::<RwLock<BTreeMap<K, V>>>(bench)?;
         #[cfg(feature = "peers")]
         {
-            self.map::<K, V, crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(bench)?;
-            self.map::<K, V, dashmap::DashMap<K, V>>(bench)?;
-            self.map::<K, V, papaya::HashMap<K, V>>(bench)?;
+            self.map::<crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(bench)?;
+            self.map::<dashmap::DashMap<K, V>>(bench)?;
+            self.map::<papaya::HashMap<K, V>>(bench)?;
         }
         Ok(())
     }
@@ -332,22 +330,14 @@ pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
         let rounds = options.operations.div_ceil(size).max(1);
         let steps = options.runs * options.threads.len();
         progress.part(&format!("{size} entries"), steps);
-        let (numbers, texts) = (&Prepared::new(size), &Prepared::new(size));
-        for &threads in options.threads.repeat(options.runs).iter() {
-            let numbers = &TypedBench {
-                data: numbers,
-                threads,
-                rounds,
-            };
-            let texts = &TypedBench {
-                data: texts,
-                threads,
-                rounds,
-            };
-            all.map::<_, _, Index>(numbers)?;
-            all.maps::<u64, u64>(numbers)?;
-            all.maps::<String, u64>(texts)?;
-            all.maps::<u64, Order>(numbers)?;
+        let mut numbers = TypedBench::new(size, rounds);
+        let mut texts = TypedBench::new(size, rounds);
+        for threads in options.threads.repeat(options.runs) {
+            (numbers.threads, texts.threads) = (threads, threads);
+            all.map::<Index>(&numbers)?;
+            all.maps::<u64, u64>(&numbers)?;
+            all.maps::<String, u64>(&texts)?;
+            all.maps::<u64, Order>(&numbers)?;
             progress.step();
         }
     }

@@ -57,16 +57,14 @@ pub fn parse(text: &str) -> Result<Study, String> {
         ..Study::default()
     };
     let all = lines::<Line>(text)?;
-    let operations = all.iter().filter(|line| line.ets.is_some());
-    operations
-        .into_iter()
-        .try_for_each(|line| add_operation(&mut study, line))?;
-    // Each sum has the operations that follow it.
     let is_sum = |line: &Line| line.ets.is_none();
-    let sums = (0..all.len()).filter(|&i| is_sum(&all[i]));
-    for i in sums {
+    for line in all.iter().filter(|line| !is_sum(line)) {
+        add_operation(&mut study, line)?;
+    }
+    for i in (0..all.len()).filter(|&i| is_sum(&all[i])) {
+        // Each sum has the operations that follow it.
         let members = all[i + 1..].iter().take_while(|line| !is_sum(line));
-        add_sum(&mut study, &all[i], members)?;
+        add_sum(&mut study, &all[i], &members.collect::<Vec<_>>())?;
     }
     if all.iter().any(is_sum) {
         study.plots.insert(0, Plot::parse(GLANCE));
@@ -109,54 +107,33 @@ fn add_operation(study: &mut Study, line: &Line) -> Result<(), String> {
     let x = format!("{}: {}", line.kind, line.operation);
     let runs = line.runs.unwrap_or(0);
     let spread = [larder, least * ets, most * ets];
-    study
-        .points
-        .push(point(&id, "ets", &x, [ets; 3], unit, runs));
-    study
-        .points
-        .push(point(&id, "larder", &x, spread, unit, runs));
+    let figures = [("ets", [ets; 3]), ("larder", spread)];
+    let points = figures.map(|(series, figure)| point(&id, series, &x, figure, unit, runs));
+    study.points.extend(points);
     Ok(())
 }
 
-fn add_sum<'a>(
-    study: &mut Study,
-    sum: &Line,
-    members: impl Iterator<Item = &'a Line> + Clone,
-) -> Result<(), String> {
+fn add_sum(study: &mut Study, sum: &Line, members: &[&Line]) -> Result<(), String> {
     let ratio = sum.ratio.ok_or("a sum has no ratio")?;
-    let x = sum
-        .operation
-        .strip_suffix(": geometric mean")
-        .unwrap_or(&sum.operation);
+    let x = sum.operation.strip_suffix(": geometric mean");
+    let x = x.unwrap_or(&sum.operation);
     // The ends of the spread are geometric means, as the ratio is.
     let mean = |ratio: fn(&Line) -> Option<f64>| {
-        let logs = members.clone().filter_map(ratio).map(f64::ln);
-        (logs.sum::<f64>() / members.clone().count().max(1) as f64).exp()
+        let logs = members.iter().filter_map(|line| ratio(line)).map(f64::ln);
+        (logs.sum::<f64>() / members.len().max(1) as f64).exp()
     };
-    let figure = [
-        ratio,
-        mean(|line| line.ratio_least),
-        mean(|line| line.ratio_most),
-    ];
-    let runs = members
-        .clone()
-        .filter_map(|line| line.runs)
-        .max()
-        .unwrap_or(0);
-    let size = short(sum.rows);
+    let spread = [mean(|line| line.ratio_least), mean(|line| line.ratio_most)];
+    let runs = members.iter().filter_map(|line| line.runs).max();
+    let (runs, size) = (runs.unwrap_or(0), short(sum.rows));
     let ours = format!("larder, {size} rows");
-    study
-        .points
-        .push(point("glance", &ours, x, figure, "times", runs));
+    let figure = [ratio, spread[0], spread[1]];
+    let ours = point("glance", &ours, x, figure, "times", runs);
     // The line of `ets` has each kind of work once.
     let ets = point("glance", "ets", x, [1.0; 3], "times", runs);
-    if !study
-        .points
-        .iter()
-        .any(|p| p.plot == ets.plot && p.series == ets.series && p.x == ets.x)
-    {
-        study.points.push(ets);
-    }
+    let same = |p: &Point| (&p.plot, &p.series, &p.x) == (&ets.plot, &ets.series, &ets.x);
+    let known = study.points.iter().any(same);
+    study.points.push(ours);
+    study.points.extend((!known).then_some(ets));
     study.published.extend(sum.target.map(|value| Published {
         plot: "glance".into(),
         series: format!("target, {size} rows"),

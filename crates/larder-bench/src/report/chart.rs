@@ -5,7 +5,7 @@ use crate::report::number::{figure, short};
 use crate::report::read::Findings;
 use crate::report::style::{Style, Styles};
 use crate::result::{Better, Plot, Scale, Study, X};
-use crate::stats::sorted;
+use crate::stats::{place, sorted};
 use serde::Serialize;
 
 /// A plot, ready to be drawn. The script of the page gets it as JSON.
@@ -115,46 +115,35 @@ impl Chart {
         &mut self,
         (name, from): (&str, Source),
         x: &X,
-        figure: [f64; 3],
+        [y, low, high]: [f64; 3],
         runs: usize,
         styles: &Styles,
     ) {
-        let text = x.to_string();
         let number = match (self.plot.x_scale, x) {
             (Scale::Names, _) => None,
             (_, X::Number(number)) => Some(*number),
             (_, X::Name(name)) => name.parse().ok(),
         };
         // A name gets its position in the order of appearance.
-        let names = &mut self.names;
-        let x = number.unwrap_or_else(|| {
-            let known = names.iter().position(|known| *known == text);
-            known.unwrap_or_else(|| {
-                names.push(text);
-                names.len() - 1
-            }) as f64
+        let x = number.unwrap_or_else(|| place(&mut self.names, x.to_string()) as f64);
+        let known = |one: &Series| one.from == from && one.name == name;
+        let at = self.series.iter().position(known).unwrap_or_else(|| {
+            let (name, style, points) = (name.to_string(), styles.get(name), Vec::new());
+            self.series.push(Series {
+                name,
+                from,
+                style,
+                points,
+            });
+            self.series.len() - 1
         });
-        let [y, low, high] = figure;
-        let spot = Spot {
+        self.series[at].points.push(Spot {
             x,
             y,
             low,
             high,
             runs,
-        };
-        let known = |one: &&mut Series| one.from == from && one.name == name;
-        match self.series.iter_mut().find(known) {
-            Some(series) => series.points.push(spot),
-            None => {
-                let (name, style, points) = (name.to_string(), styles.get(name), vec![spot]);
-                self.series.push(Series {
-                    name,
-                    from,
-                    style,
-                    points,
-                });
-            }
-        }
+        });
     }
 
     fn add_points(&mut self, study: &Study, from: Source, styles: &Styles) {

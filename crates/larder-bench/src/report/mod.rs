@@ -80,18 +80,16 @@ pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Writte
     let mut name = out.file_stem().unwrap_or_default().to_os_string();
     name.push("-plots");
     let folder = out.with_file_name(name);
-    let mut plots = Vec::new();
     let tree = here
         .tree
         .iter()
         .map(|tree| ("catree-adapting", tree::file(tree)));
-    let files = charts
-        .iter()
-        .map(|chart| (&*chart.plot.id, svg::file(chart)));
+    let charts = charts.iter();
+    let files = charts.map(|chart| (&*chart.plot.id, svg::file(chart)));
+    let mut plots = Vec::new();
     for (id, text) in files.chain(tree) {
-        let path = folder.join(format!("{id}.svg"));
-        save(&path, &text)?;
-        plots.push(path);
+        plots.push(folder.join(format!("{id}.svg")));
+        save(&plots[plots.len() - 1], &text)?;
     }
     let (page, studies) = (out.to_path_buf(), here.studies.len());
     Ok(Written {
@@ -103,17 +101,10 @@ pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Writte
 
 /// Calls [`write()`], and prints where the page and the plots are.
 pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Result<(), Error> {
-    let Written {
-        page,
-        plots,
-        studies,
-    } = write(folder, against, out)?;
-    println!(
-        "{}: {studies} studies, {} plots",
-        page.display(),
-        plots.len()
-    );
-    if let Some(folder) = plots.first().and_then(|plot| plot.parent()) {
+    let written = write(folder, against, out)?;
+    let (page, plots) = (written.page.display(), written.plots.len());
+    println!("{page}: {} studies, {plots} plots", written.studies);
+    if let Some(folder) = written.plots.first().and_then(|plot| plot.parent()) {
         println!("{}: the plots, an SVG file each", folder.display());
     }
     Ok(())
@@ -123,11 +114,8 @@ pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Result<(), Err
 /// as it was.
 pub fn write_figures(page: &Path, folder: &Path) -> Result<(), Error> {
     save(page, &fill(page, folder)?)?;
-    println!(
-        "{}: its tables are those of {}",
-        page.display(),
-        folder.display()
-    );
+    let (page, folder) = (page.display(), folder.display());
+    println!("{page}: its tables are those of {folder}");
     Ok(())
 }
 

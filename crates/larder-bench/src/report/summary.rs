@@ -85,11 +85,11 @@ fn range(factors: &[f64]) -> String {
 fn most_often(chart: &Chart) -> String {
     let wins = wins(chart);
     let count = |name: &str, clear: bool| {
-        let of = wins.iter().filter(|win| win.best.0.name == name);
+        let of = wins.iter().filter(|win| win.first.0.name == name);
         of.filter(|win| !clear || win.certainty == Certainty::Clear)
             .count()
     };
-    let names = distinct(wins.iter().map(|win| &*win.best.0.name));
+    let names = distinct(wins.iter().map(|win| &*win.first.0.name));
     match names
         .into_iter()
         .rev()

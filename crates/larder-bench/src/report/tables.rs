@@ -3,7 +3,7 @@
 
 use crate::report::chart::{places, Chart, Series, Source, Spot};
 use crate::report::number::{figure, times};
-use crate::report::verdict::{factor, wins, Win};
+use crate::report::verdict::{wins, Pair};
 use maud::{html, Markup};
 
 /// The most places of a table whose rows are series. With more places, series are columns.
@@ -74,14 +74,14 @@ fn cell(spot: Option<&Spot>) -> Markup {
 
 /// The best at each place, if there is a place with two figures.
 pub fn best(chart: &Chart) -> Option<Markup> {
-    let (wins, better) = (wins(chart), chart.better?);
-    let line = |win: &Win| {
-        let ((best, first), (next, second)) = (win.best, win.next);
+    let wins = wins(chart);
+    let line = |win: &Pair| {
+        let ((best, first), (next, second)) = (win.first, win.second);
         html! { tr {
-            th scope="row" { (chart.place(win.x)) }
+            th scope="row" { (chart.place(first.x)) }
             td.text { (best.name) } td { (figure(first.y)) }
             td.text { (next.name) } td { (figure(second.y)) }
-            td { @if let Some(factor) = factor(better, first.y, second.y) { (times(factor)) } }
+            td { @if let Some(factor) = win.factor { (times(factor)) } }
             td.text { (win.certainty.text()) }
         } }
     };

@@ -6,12 +6,16 @@
 use crate::report::chart::{places, Chart, Series, Source, Spot};
 use crate::result::Better;
 
-/// The best at one place of a chart, and the next.
+/// A figure and the series that has it.
+pub type Figure<'a> = (&'a Series, &'a Spot);
+
+/// Two figures of one place.
 #[derive(Debug)]
-pub struct Win<'a> {
-    pub x: f64,
-    pub best: (&'a Series, &'a Spot),
-    pub next: (&'a Series, &'a Spot),
+pub struct Pair<'a> {
+    pub first: Figure<'a>,
+    pub second: Figure<'a>,
+    /// How many times as good as the second one the first is, if that is defined.
+    pub factor: Option<f64>,
     pub certainty: Certainty,
 }
 
@@ -22,23 +26,11 @@ pub enum Certainty {
     Clear,
     /// The spreads overlap.
     Noise,
-    /// One of them is a single run.
+    /// One of them is a single run. It may be within the other's spread, but is never clearly apart.
     OneRun,
 }
 
 impl Certainty {
-    /// The certainty of the difference of two figures. A single run may be within the spread of the
-    /// other figure, but is never clearly apart from it.
-    pub fn of(a: &Spot, b: &Spot) -> Certainty {
-        if a.low <= b.high && b.low <= a.high {
-            Certainty::Noise
-        } else if a.runs < 2 || b.runs < 2 {
-            Certainty::OneRun
-        } else {
-            Certainty::Clear
-        }
-    }
-
     pub fn text(self) -> &'static str {
         match self {
             Certainty::Clear => "clear",
@@ -48,41 +40,45 @@ impl Certainty {
     }
 }
 
-/// How many times as good as the second figure the first is, if that is defined.
-pub fn factor(better: Better, first: f64, second: f64) -> Option<f64> {
-    let factor = match better {
-        Better::Less => second / first,
-        Better::More => first / second,
-    };
-    (factor.is_finite() && factor > 0.0).then_some(factor)
+impl<'a> Pair<'a> {
+    /// Compares two figures of a chart, unless nothing of it was measured.
+    pub fn of(chart: &Chart, first: Figure<'a>, second: Figure<'a>) -> Option<Pair<'a>> {
+        let (a, b) = (first.1, second.1);
+        let factor = match chart.better? {
+            Better::Less => b.y / a.y,
+            Better::More => a.y / b.y,
+        };
+        let certainty = if a.low <= b.high && b.low <= a.high {
+            Certainty::Noise
+        } else if a.runs < 2 || b.runs < 2 {
+            Certainty::OneRun
+        } else {
+            Certainty::Clear
+        };
+        let factor = (factor.is_finite() && factor > 0.0).then_some(factor);
+        Some(Pair {
+            first,
+            second,
+            factor,
+            certainty,
+        })
+    }
 }
 
-/// The best at every place with at least two figures of this run.
-pub fn wins(chart: &Chart) -> Vec<Win<'_>> {
-    let measured = || chart.of(Source::Run);
-    let win = |x| match ranked(chart, measured(), x)[..] {
-        [best, next, ..] => {
-            let certainty = Certainty::of(best.1, next.1);
-            Some(Win {
-                x,
-                best,
-                next,
-                certainty,
-            })
-        }
+/// The best at every place with at least two figures of this run, beside the next.
+pub fn wins(chart: &Chart) -> Vec<Pair<'_>> {
+    let win = |x| match ranked(chart, x, |_| true)[..] {
+        [best, next, ..] => Pair::of(chart, best, next),
         _ => None,
     };
-    places(measured()).into_iter().filter_map(win).collect()
+    let places = places(chart.of(Source::Run)).into_iter();
+    places.filter_map(win).collect()
 }
 
-/// The figures at a place, the best first. None if nothing was measured.
-fn ranked<'a>(
-    chart: &Chart,
-    series: impl Iterator<Item = &'a Series>,
-    x: f64,
-) -> Vec<(&'a Series, &'a Spot)> {
-    let all = series.filter_map(|one| Some((one, one.at(x)?)));
-    let mut all: Vec<_> = all.filter(|_| chart.better.is_some()).collect();
+/// The figures of some series of this run at a place, the best first.
+fn ranked(chart: &Chart, x: f64, which: impl Fn(&Series) -> bool) -> Vec<Figure<'_>> {
+    let series = chart.of(Source::Run).filter(|one| which(one));
+    let mut all: Vec<_> = series.filter_map(|one| Some((one, one.at(x)?))).collect();
     all.sort_by(|(_, a), (_, b)| match chart.better {
         Some(Better::More) => b.y.total_cmp(&a.y),
         _ => a.y.total_cmp(&b.y),
@@ -119,22 +115,20 @@ impl Standing {
     fn add(&mut self, chart: &Chart) {
         for x in places(chart.of(Source::Run)) {
             let best = |ours| {
-                let some = chart
-                    .of(Source::Run)
-                    .filter(move |one| one.style.ours == ours);
-                ranked(chart, some, x).first().map(|(_, spot)| *spot)
+                ranked(chart, x, |one| one.style.ours == ours)
+                    .first()
+                    .copied()
             };
-            let (Some(our), Some(their), Some(better)) = (best(true), best(false), chart.better)
-            else {
+            let both = best(true).zip(best(false));
+            let Some(pair) = both.and_then(|(our, their)| Pair::of(chart, our, their)) else {
                 continue;
             };
-            let factor = factor(better, our.y, their.y);
-            match (Certainty::of(our, their), factor) {
-                (Certainty::Clear, Some(f)) if f > 1.0 => self.won += 1,
+            match (pair.certainty, pair.factor) {
+                (Certainty::Clear, Some(factor)) if factor > 1.0 => self.won += 1,
                 (Certainty::Clear, Some(_)) => self.lost += 1,
                 _ => self.open += 1,
             }
-            self.factors.extend(factor);
+            self.factors.extend(pair.factor);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::report::chart::{Chart, Source};
 use crate::report::number::{figure, times};
 use crate::report::read::Findings;
 use crate::report::tables::table;
-use crate::report::verdict::{factor, Certainty};
+use crate::report::verdict::{Certainty, Pair};
 use crate::result::Study;
 use crate::stats::distinct;
 use maud::{html, Markup};
@@ -13,58 +13,40 @@ use maud::{html, Markup};
 /// The most differences that are seen at once.
 const FIRST: usize = 20;
 
-/// A figure of this run, the other run's, and how many times as good the first is.
-#[derive(Debug)]
-struct Pair<'a> {
-    chart: &'a Chart,
-    series: &'a str,
-    x: f64,
-    here: f64,
-    there: f64,
-    factor: f64,
-    certainty: Certainty,
-}
-
-/// Every figure that both runs have.
-fn pairs(charts: &[Chart]) -> Vec<Pair<'_>> {
+/// Every figure that both runs have, with its chart. The figure of this run is the first.
+fn pairs(charts: &[Chart]) -> Vec<(&Chart, Pair<'_>)> {
     let mut all = Vec::new();
     for chart in charts {
         for series in chart.of(Source::Run) {
-            let Some(others) = chart
-                .of(Source::Other)
-                .find(|other| other.name == series.name)
-            else {
+            let mut others = chart.of(Source::Other);
+            let Some(other) = others.find(|other| other.name == series.name) else {
                 continue;
             };
             all.extend(series.points.iter().filter_map(|spot| {
-                let (other, better) = (others.at(spot.x)?, chart.better?);
-                Some(Pair {
-                    chart,
-                    series: &series.name,
-                    x: spot.x,
-                    here: spot.y,
-                    there: other.y,
-                    factor: factor(better, spot.y, other.y)?,
-                    certainty: Certainty::of(spot, other),
-                })
+                let other = (other, other.at(spot.x)?);
+                Some((chart, Pair::of(chart, (series, spot), other)?))
             }));
         }
     }
+    all.retain(|(_, pair)| pair.factor.is_some());
     all
+}
+
+/// How many times as good a figure of this run is.
+fn factor((_, pair): &(&Chart, Pair)) -> f64 {
+    pair.factor.unwrap_or(1.0)
 }
 
 /// The part of the page.
 pub fn section(here: &Findings, there: &Findings, charts: &[Chart]) -> Markup {
     let mut all = pairs(charts);
     // The largest differences come first. A half and a double are equally large.
-    all.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
-    let is_clear = |pair: &Pair| pair.certainty == Certainty::Clear;
+    all.sort_by(|a, b| factor(b).ln().abs().total_cmp(&factor(a).ln().abs()));
+    let is_clear = |(_, pair): &(&Chart, Pair)| pair.certainty == Certainty::Clear;
     let (clear, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(is_clear);
-    let better = clear.iter().filter(|pair| pair.factor > 1.0).count();
-    let once = rest
-        .iter()
-        .filter(|pair| pair.certainty == Certainty::OneRun)
-        .count();
+    let better = clear.iter().filter(|pair| factor(pair) > 1.0).count();
+    let once = |(_, pair): &&(&Chart, Pair)| pair.certainty == Certainty::OneRun;
+    let once = rest.iter().filter(once).count();
     let (first, more) = clear.split_at(clear.len().min(FIRST));
     html! {
         section #versus {
@@ -80,17 +62,19 @@ pub fn section(here: &Findings, there: &Findings, charts: &[Chart]) -> Markup {
     }
 }
 
-fn list(caption: &str, pairs: &[Pair]) -> Markup {
-    let row = |pair: &Pair| {
+fn list(caption: &str, pairs: &[(&Chart, Pair)]) -> Markup {
+    let row = |both: &(&Chart, Pair)| {
+        let ((chart, pair), factor) = (both, factor(both));
         let verdict = match pair.certainty {
-            Certainty::Clear if pair.factor > 1.0 => "better",
+            Certainty::Clear if factor > 1.0 => "better",
             Certainty::Clear => "worse",
             other => other.text(),
         };
+        let ((series, here), (_, there)) = (pair.first, pair.second);
         html! { tr {
-            th scope="row" { a href=(format!("#{}", pair.chart.plot.id)) { (pair.chart.plot.title) } }
-            td.text { (pair.series) } td.text { (pair.chart.place(pair.x)) }
-            td { (figure(pair.here)) } td { (figure(pair.there)) } td { (times(pair.factor)) } td.text { (verdict) }
+            th scope="row" { a href=(format!("#{}", chart.plot.id)) { (chart.plot.title) } }
+            td.text { (series.name) } td.text { (chart.place(here.x)) }
+            td { (figure(here.y)) } td { (figure(there.y)) } td { (times(factor)) } td.text { (verdict) }
         } }
     };
     let headings = "plot:, series:, place:, here, other run, × as good, difference:";

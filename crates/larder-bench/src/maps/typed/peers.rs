@@ -19,7 +19,9 @@ macro_rules! typed_map {
     (|$map:ident, $key:ident, $value:ident, $visit:ident| [$($generics:tt)*] $k:ty, $v:ty;
      $type:ty, $name:literal, $empty:expr; insert $insert:expr; get $get:expr; remove $remove:expr;
      increment $increment:expr; $(range $range:expr;)? each $each:expr;) => {
-        impl<$($generics)*> TypedMap<$k, $v> for $type {
+        impl<$($generics)*> TypedMap for $type {
+            type Key = $k;
+            type Value = $v;
             const NAME: &'static str = $name;
             fn empty() -> Self {
                 $empty
