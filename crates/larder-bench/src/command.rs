@@ -67,7 +67,6 @@ enum What {
     Resident(resident::ResidentOptions),
 }
 
-/// Does what the command line says.
 pub fn main() -> ExitCode {
     execute(Arguments::parse()).unwrap_or_else(|why| {
         eprintln!("larder-bench: {why}");

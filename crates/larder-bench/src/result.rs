@@ -32,7 +32,6 @@ pub struct Study {
     pub source: String,
     #[serde(flatten)]
     pub origin: Origin,
-    /// How long the study took.
     pub seconds: f64,
     /// Options and their values.
     pub settings: BTreeMap<String, String>,
@@ -57,7 +56,6 @@ pub struct Origin {
 /// A figure of a paper, in the unit of the points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// The id of the plot.
     pub plot: String,
     pub series: String,
     pub x: X,
@@ -79,7 +77,6 @@ pub enum X {
 /// The figures of some runs: the median, the least and the most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// The id of the plot.
     pub plot: String,
     /// A structure, with its options where they matter.
     pub series: String,
@@ -124,7 +121,6 @@ pub struct Plot {
     pub better: Better,
 }
 
-/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {

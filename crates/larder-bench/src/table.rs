@@ -63,10 +63,8 @@ impl Table {
 /// The result of a bench: a table of medians, with remarks below it.
 pub struct Report {
     title: String,
-    /// The headings of the parts of a key.
     keys: Vec<&'static str>,
     table: Table,
-    /// The decimals of each column.
     decimals: Vec<usize>,
     notes: Vec<String>,
 }
@@ -89,7 +87,6 @@ impl Report {
         self.decimals.resize(self.table.columns.len(), decimals);
     }
 
-    /// The median of a field, if it was measured.
     pub fn median(&self, key: &[&str], column: &str) -> Option<f64> {
         self.table.median(key, column)
     }
@@ -104,7 +101,6 @@ impl Report {
         self.notes.extend(figure.map(describe));
     }
 
-    /// Adds a line below the table.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
     }

@@ -23,7 +23,6 @@ impl Random {
         Random(random_key(seed))
     }
 
-    /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         random_key(self.0)
@@ -110,7 +109,6 @@ impl Zipf {
         }
     }
 
-    /// Draws a rank.
     pub fn next(&self, random: &mut Random) -> usize {
         let u = random.unit();
         // The first two ranks are exact. The formula approximates the others.
@@ -126,7 +124,6 @@ impl Zipf {
     }
 }
 
-/// The kind of a drawn operation.
 #[derive(Clone, Copy)]
 pub enum Operation {
     Insert,
@@ -135,7 +132,6 @@ pub enum Operation {
     Other,
 }
 
-/// The shares of the operations.
 #[derive(Clone, Copy)]
 pub struct Mix {
     /// Draws of 32 bits below the limits are inserts, removals, lookups.

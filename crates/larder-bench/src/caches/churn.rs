@@ -12,7 +12,6 @@ use larder::prelude::*;
 use larder::Evict;
 use std::time::Duration;
 
-/// The table's limit in bytes.
 const LIMIT: usize = 256 << 20;
 
 /// The number of keys. Their values together are several times the limit.

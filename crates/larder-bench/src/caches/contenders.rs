@@ -4,7 +4,6 @@ use crate::maps::peers::Named;
 use larder::prelude::*;
 use larder::Evict;
 
-/// A cache that threads share.
 pub trait Cache: Named + Sync + Sized {
     fn new(capacity: usize) -> Self;
     fn get(&self, key: u64) -> Option<u64>;

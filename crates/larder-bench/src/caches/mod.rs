@@ -17,7 +17,6 @@ use crate::workload::{value_of, Random};
 use contenders::{Cache, Lru, TinyLfu};
 use larder_testing::traces::{self, Trace};
 
-/// What is measured.
 #[derive(clap::Args)]
 pub struct CacheOptions {
     /// Entries that a cache holds.
@@ -41,10 +40,8 @@ pub struct CacheOptions {
     churn_minutes: Option<f64>,
 }
 
-/// The column of hit ratios.
 const HITS: &str = "hits in 100";
 
-/// The column of rates.
 fn rate_column(threads: usize) -> String {
     match threads {
         1 => "1 thread".into(),
@@ -64,7 +61,6 @@ fn request<C: Cache>(cache: &C, key: u64) -> Outcome<bool> {
     }
 }
 
-/// The number of hits among these keys.
 fn requests<'a, C: Cache>(cache: &C, keys: impl IntoIterator<Item = &'a u64>) -> Outcome<usize> {
     let mut hits = 0;
     for &key in keys {
@@ -99,7 +95,6 @@ fn rate<C: Cache>(trace: &Trace, threads: usize, capacity: usize) -> Outcome<f64
     Ok(done.results.iter().sum::<f64>() / 1e6)
 }
 
-/// Measures a cache once with a trace.
 fn measure<C: Cache>(report: &mut Report, trace: &Trace, options: &CacheOptions) -> Outcome {
     let (key, capacity) = ([trace.name, C::NAME], options.capacity);
     report.add(&key, HITS, 1, hit_ratio::<C>(trace, capacity)?);

@@ -13,7 +13,6 @@ use crate::time::progress::Progress;
 use crate::time::timed_each;
 use crate::workload::{value_of, Keys};
 
-/// What is measured.
 #[derive(clap::Args)]
 pub struct EngineOptions {
     /// Entries.

@@ -13,7 +13,6 @@ use crate::workload::{random_key, value_of};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What is measured.
 #[derive(clap::Args)]
 pub struct GrowthOptions {
     /// Entries in the end.
@@ -79,7 +78,6 @@ fn grow<M: Map>(options: &GrowthOptions, progress: &Progress) -> Option<Grown> {
     Some(grown)
 }
 
-/// The least figures of each map.
 type Results = Vec<(&'static str, Grown)>;
 
 fn keep(results: &mut Results, name: &'static str, grown: Grown) {

@@ -11,7 +11,6 @@ use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use larder_index::{pin, Change};
 use larder_term::hash::Seed;
 
-/// What is measured.
 #[derive(clap::Args)]
 pub struct SkewOptions {
     /// Entries.

@@ -13,7 +13,6 @@ use crate::time::workers::work;
 use crate::workload::{random_key, until, value_of, Entry, Load, Random};
 use std::time::Duration;
 
-/// What is measured.
 #[derive(clap::Args)]
 pub struct ThreadsOptions {
     /// Numbers of threads.

@@ -27,7 +27,6 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What is measured.
 #[derive(clap::Args)]
 pub struct TypedOptions {
     /// Entries.
@@ -134,7 +133,6 @@ trait TypedMap: Sync + Sized {
     fn range(&self, _from: &Self::Key, _visit: impl FnMut(&Self::Key, &Self::Value)) -> bool {
         false
     }
-    /// Visits all rows.
     fn each(&self, visit: impl FnMut(&Self::Key, &Self::Value));
 }
 

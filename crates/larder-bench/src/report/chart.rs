@@ -57,7 +57,6 @@ pub struct Spot {
 }
 
 impl Series {
-    /// The name in legends.
     pub fn label(&self) -> String {
         let source = match self.from {
             Source::Run => "",
@@ -67,7 +66,6 @@ impl Series {
         format!("{}{source}", self.name)
     }
 
-    /// The figure at a place.
     pub fn at(&self, x: f64) -> Option<&Spot> {
         self.points.iter().find(|spot| spot.x == x)
     }
@@ -81,7 +79,6 @@ pub fn places<'a>(series: impl Iterator<Item = &'a Series>) -> Vec<f64> {
 }
 
 impl Chart {
-    /// The series of a source.
     pub fn of(&self, source: Source) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(move |one| one.from == source)
     }
@@ -156,7 +153,6 @@ impl Chart {
     }
 }
 
-/// The charts of all studies, with the published figures and the points of the other run.
 pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
     let both: Vec<_> = std::iter::once(here).chain(there).collect();
     // A series looks the same in all charts.

@@ -40,7 +40,6 @@ use std::path::{Path, PathBuf};
 pub use figures::fill;
 pub use read::Findings;
 
-/// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0}: {1}")]
@@ -54,7 +53,6 @@ pub enum Error {
     /// A table of a page can't be made.
     #[error("{0}: figures {1}")]
     Figures(PathBuf, String),
-    /// The folder has no results.
     #[error("{0} has no study's result (*.json, bench.csv of `make bench` or wide.csv of `make bench-wide`)")]
     Nothing(PathBuf),
 }

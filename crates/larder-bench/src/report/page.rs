@@ -14,7 +14,6 @@ const SCRIPTS: [&str; 3] = [
     include_str!("../../assets/page.js"),
 ];
 
-/// The page of these results.
 pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> String {
     let title = "Larder: the studies, re-run";
     html! {

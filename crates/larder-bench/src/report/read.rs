@@ -7,7 +7,6 @@ use crate::result::{Recording, Study};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// The results of a folder.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub folder: PathBuf,
@@ -54,7 +53,6 @@ impl Findings {
         Ok(found)
     }
 
-    /// The study of a name.
     pub fn study(&self, name: &str) -> Option<&Study> {
         self.studies.iter().find(|study| study.study == name)
     }

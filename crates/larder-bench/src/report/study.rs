@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 /// The most texts about what was not measured that are seen at once.
 const FEW: usize = 4;
 
-/// The part of a study.
 pub fn section(study: &Study, charts: &[Chart]) -> Markup {
     html! {
         section id=(anchor(study)) {
@@ -50,7 +49,6 @@ fn about(study: &Study) -> Markup {
     }
 }
 
-/// Names and facts.
 pub fn facts(title: &str, facts: &BTreeMap<String, String>) -> Markup {
     html! { @if !facts.is_empty() {
         h4 { (title) }

@@ -11,7 +11,6 @@ use crate::result::Study;
 use crate::stats::{distinct, ends};
 use maud::{html, Markup};
 
-/// The summary of all studies.
 pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
     let all = Standing::of(charts);
     let of = |study: &Study| -> Vec<&Chart> {

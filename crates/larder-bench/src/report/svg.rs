@@ -17,7 +17,6 @@ use crate::report::style::{DASHES, MARKERS};
 use crate::result::{Better, Scale};
 use maud::{html, Markup, PreEscaped};
 
-/// The width of every plot.
 pub const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 380.0;
 const TOP: f64 = 14.0;
@@ -29,7 +28,6 @@ const CROWDED: usize = 40;
 /// About the width of a letter.
 const LETTER: f64 = 6.4;
 
-/// The style sheet of plots, in the page and in files.
 pub const SHEET: &str = include_str!("../../assets/plot.css");
 
 /// The positions in a plot. Without an x axis, names go down and figures go across.
@@ -126,7 +124,6 @@ pub fn inline(chart: &Chart) -> Markup {
     }
 }
 
-/// The chart in words.
 fn summary(chart: &Chart) -> String {
     let names: Vec<String> = chart.series.iter().map(Series::label).collect();
     let (plot, names) = (&chart.plot, names.join(", "));

@@ -37,7 +37,6 @@ fn caption(chart: &Chart, what: &str) -> String {
     format!("{}: {what}, {}", chart.plot.title, chart.unit)
 }
 
-/// All figures of a chart.
 pub fn figures(chart: &Chart) -> Markup {
     let (places, all) = (places(chart.series.iter()), &chart.series);
     let caption = caption(chart, "medians (least – most run)");

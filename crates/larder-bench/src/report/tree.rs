@@ -40,7 +40,6 @@ struct Border {
     to: f64,
 }
 
-/// The data of the script.
 #[derive(Serialize)]
 pub struct TreeData<'a> {
     recording: &'a Recording,
@@ -83,7 +82,6 @@ impl HistoryFrame {
     }
 }
 
-/// The part of the page.
 pub fn section(tree: &Recording) -> Markup {
     let count = |kind| tree.events.iter().filter(|e| e.event == kind).count();
     html! {
@@ -113,7 +111,6 @@ pub fn file(tree: &Recording) -> String {
     svg::file_of(&tree.title, &label(tree), (26.0, -6, HEIGHT), body(tree))
 }
 
-/// The history in words.
 fn label(tree: &Recording) -> String {
     let title = &tree.title;
     format!("{title} Borders between bases over time, and the number of bases. All events are in the table below.")
@@ -233,7 +230,6 @@ fn borders(tree: &Recording) -> Vec<Border> {
     borders.done
 }
 
-/// The table of all events.
 fn events(tree: &Recording) -> Markup {
     let row = |event: &Event| {
         let kind = if event.event == EventKind::Split {

@@ -37,7 +37,6 @@ fn factor((_, pair): &(&Chart, Pair)) -> f64 {
     pair.factor.unwrap_or(1.0)
 }
 
-/// The part of the page.
 pub fn section(here: &Findings, there: &Findings, charts: &[Chart]) -> Markup {
     let mut all = pairs(charts);
     // The largest differences come first. A half and a double are equally large.

@@ -58,7 +58,6 @@ impl Wide {
         table(&caption, headings.chain(["slower"]), rows.iter().map(line))
     }
 
-    /// The heat map of a size.
     fn heat_map(&self, rows: u64) -> Markup {
         let mut ratios = Table::default();
         for cell in self.cells.iter().filter(|cell| cell.rows == rows) {
@@ -85,7 +84,6 @@ impl Wide {
         html! { div.heat { (table(&caption, headings, ratios.rows().into_iter().map(line))) } }
     }
 
-    /// The section of the page.
     pub fn section(&self) -> Markup {
         let mut sizes = distinct(self.cells.iter().map(|cell| cell.rows));
         sizes.sort();

@@ -14,13 +14,10 @@ pub struct Recording {
     pub note: String,
     #[serde(flatten)]
     pub origin: Origin,
-    /// How long the recording took.
     pub seconds: f64,
     /// The number of threads, which are numbered from 0.
     pub threads: usize,
-    /// The range of all keys.
     pub keys: [f64; 2],
-    /// The settings of the tree, by option.
     pub settings: BTreeMap<String, String>,
     pub phases: Vec<Phase>,
     pub events: Vec<Event>,
@@ -51,12 +48,10 @@ pub struct Event {
     pub at_key: Option<f64>,
     /// The contention count that passed the limit.
     pub count: i64,
-    /// The number of entries of the base.
     pub entries: usize,
     pub thread: usize,
 }
 
-/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventKind {
@@ -82,13 +77,11 @@ pub struct BaseSample {
     pub from: f64,
     /// The number of route nodes above it.
     pub depth: usize,
-    /// Its contention count.
     pub count: i64,
     pub entries: usize,
 }
 
 impl Recording {
-    /// Writes the recording as JSON.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         write_json(self, path)
     }

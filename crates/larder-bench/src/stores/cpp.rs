@@ -40,7 +40,6 @@ struct Foreign {
     store: *mut c_void,
 }
 
-/// The peers in C and C++.
 pub fn all() -> Vec<Listed> {
     let listed = |table: &'static Table| -> Listed {
         let make = move || {

@@ -54,7 +54,6 @@ pub enum Command {
     },
 }
 
-/// Executes a command.
 pub fn main(
     command: &Command,
     filter: &Filter,

@@ -40,7 +40,6 @@ impl<M: Map> Peer for RustPeer<M> {
     }
 }
 
-/// The peers in Rust.
 pub fn all() -> Vec<Listed> {
     let mut all: Vec<Listed> = Vec::new();
     each_map!(Filter::default(), M => all.push((M::NAME, Box::new(|| Ok(make::<M>())))));

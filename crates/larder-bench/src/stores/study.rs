@@ -28,7 +28,6 @@ const SERVERS: &str =
 /// The exit status of a process whose peer isn't available.
 pub const ABSENT: u8 = 3;
 
-/// What is measured.
 #[derive(clap::Args)]
 pub struct PeersOptions {
     /// Minutes: 65,536 and 1,048,576 entries, each peer twice (the default).

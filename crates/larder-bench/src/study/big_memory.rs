@@ -19,7 +19,6 @@ use larder_term::hash::Seed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The study.
 pub const STUDY: Plan = Plan {
     name: "big-memory",
     title: "Large in-memory tables: growth by the million, bytes an entry, appends, value sizes",

@@ -33,7 +33,6 @@ impl Contender {
         Contender { name, maker }
     }
 
-    /// Larder's set.
     pub fn default_set() -> Contender {
         Contender::parse("default set | set default")
     }

@@ -23,7 +23,6 @@ use crate::time::memory;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// The study.
 pub const STUDY: Plan = Plan {
     name: "erlang",
     title: "Larder and ets in one BEAM: the workloads of 2003, disjoint inserts, the 14 scenarios",

@@ -13,7 +13,6 @@ use crate::time::timed;
 use crate::workload::shuffled;
 use std::collections::HashMap;
 
-/// The study.
 pub const STUDY: Plan = Plan {
     name: "ets-2003",
     title: "Seven workloads on one thread, from 700 keys to 54 million, by structure",
@@ -184,11 +183,12 @@ fn run(run: &mut Run) -> Outcome {
         let (own, larger) = SIZES.split_at(run.extent.pick(2, 4, SIZES.len()));
         sizes = own.to_vec();
         if !larger.is_empty() {
-            let larger: Vec<_> = larger.iter().map(|&n| grouped(n)).collect();
-            run.skip(format!(
-                "{} keys: asked for by --full alone",
-                larger.join("; ")
-            ));
+            let larger = larger
+                .iter()
+                .map(|&n| grouped(n))
+                .collect::<Vec<_>>()
+                .join("; ");
+            run.skip(format!("{larger} keys: asked for by --full alone"));
         }
     }
     let contenders = run.contenders(CONTENDERS, Vec::new())?;
@@ -200,7 +200,7 @@ fn run(run: &mut Run) -> Outcome {
         let keys = KeyOrders::new(7_000, run.options.seed);
         for contender in &contenders {
             let name = &contender.name;
-            costs.insert(name.clone(), course(contender, &keys, 1)?.1);
+            costs.insert(name.clone(), course(contender, &keys, 1)?);
             for &n in &sizes {
                 let (_, bytes) = estimate(&costs, name, n);
                 run.fits(&format!("{} keys, {name}", grouped(n)), bytes);
@@ -238,30 +238,34 @@ fn declare(run: &mut Run) {
     run.check("tables had as many rows as there were keys after inserts, none after deletion");
 }
 
-/// The costs of a contender at the largest size so far.
-struct Cost {
+/// A table's way through all workloads.
+struct Course {
     keys: f64,
     bytes_per_row: f64,
-    /// Seconds per row of all workloads together.
-    seconds_per_row: f64,
+    /// Seconds of each workload.
+    times: Vec<f64>,
 }
 
-type Costs = HashMap<String, Cost>;
+/// The course of each contender with the most keys so far.
+type Costs = HashMap<String, Course>;
 
 /// The estimated seconds and bytes of a contender with `n` keys.
 fn estimate(costs: &Costs, name: &str, n: usize) -> (f64, f64) {
     // A table needs more memory while it grows, and allocators keep some.
     const PEAK: f64 = 1.7;
     let n = n as f64;
-    match costs.get(name) {
-        None => (0.0, n * 150.0 * PEAK),
-        Some(cost) => {
-            // A row takes about half as long again for each factor of ten.
-            let tens = (n / cost.keys).log10().max(0.0);
-            let seconds = n * cost.seconds_per_row * (1.0 + 0.5 * tens);
-            (seconds, n * cost.bytes_per_row * PEAK)
-        }
-    }
+    let Some(Course {
+        keys,
+        bytes_per_row,
+        times,
+    }) = costs.get(name)
+    else {
+        return (0.0, n * 150.0 * PEAK);
+    };
+    // A row takes about half as long again for each factor of ten.
+    let tens = (n / keys).log10().max(0.0);
+    let seconds = n * times.iter().sum::<f64>() / keys * (1.0 + 0.5 * tens);
+    (seconds, n * bytes_per_row * PEAK)
 }
 
 /// Measures all contenders with `n` keys, as far as there is time and memory.
@@ -279,7 +283,7 @@ fn size(
     let keys = KeyOrders::new(n, run.options.seed);
     // A clock can't measure microseconds, so small tables go through the workloads often.
     let rounds = (run.extent.pick(1_000, 50_000, 400_000) / n).max(1);
-    let mut measured: Vec<(u64, &str, WorkloadTimes)> = Vec::new();
+    let mut measured: Vec<(u64, &str, Vec<f64>)> = Vec::new();
     let all: Vec<_> = contenders.iter().map(|c| (c.name(), c)).collect();
     run.in_turns(&part, turns, &all, |run, turn, contender| {
         let name = &contender.name;
@@ -289,17 +293,17 @@ fn size(
         if !always && !run.clock.has_time(1.0, seconds) {
             run.skip(format!("{what}: no time in a quick study"));
         } else if !run.is_over(&what, 1.0, seconds) && run.fits(&what, bytes) {
-            let (times, cost) = course(contender, &keys, rounds)?;
-            for ([id, ..], time) in workloads().into_iter().zip(&times) {
+            let course = course(contender, &keys, rounds)?;
+            for ([id, ..], time) in workloads().into_iter().zip(&course.times) {
                 run.figure(id, name, n, time * 1e6 / (n as f64 / 1e3));
             }
             // Memory doesn't vary, so it is recorded once.
             if run.median("bytes", name, n).is_none() {
-                run.figure("memory", name, n, cost.bytes_per_row * n as f64 / 1e6);
-                run.figure("bytes", name, n, cost.bytes_per_row);
+                run.figure("memory", name, n, course.bytes_per_row * n as f64 / 1e6);
+                run.figure("bytes", name, n, course.bytes_per_row);
             }
-            costs.insert(name.clone(), cost);
-            measured.push((turn, name, times));
+            measured.push((turn, name, course.times.clone()));
+            costs.insert(name.clone(), course);
             if n >= 7_000_000 {
                 run.save()?;
             }
@@ -308,10 +312,8 @@ fn size(
     })?;
     // Each turn is compared with `set` in the same turn.
     for (turn, name, times) in &measured {
-        let mut sets = measured
-            .iter()
-            .filter(|(of, name, _)| of == turn && *name == SET);
-        if let Some((.., set)) = sets.next() {
+        let mut sets = measured.iter().filter(|(_, name, _)| *name == SET);
+        if let Some((.., set)) = sets.find(|(of, ..)| of == turn) {
             for (i, [id, ..]) in workloads().into_iter().enumerate() {
                 run.figure(&relative(id), name, n, 100.0 * times[i] / set[i]);
             }
@@ -320,15 +322,8 @@ fn size(
     Ok(())
 }
 
-/// Seconds of each workload.
-type WorkloadTimes = Vec<f64>;
-
-/// Sends a table through all workloads. Returns the times of a round.
-fn course(
-    contender: &Contender,
-    keys: &KeyOrders,
-    rounds: usize,
-) -> Outcome<(WorkloadTimes, Cost)> {
+/// Sends a table through all workloads. The times are those of a round.
+fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<Course> {
     let wrong = |what: String| Failure::wrong(&contender.name, what);
     let table = contender.make(2, keys.n as usize)?;
     let mut handle = table.handle();
@@ -338,11 +333,7 @@ fn course(
         for ([id, title, _], time) in workloads.iter().zip(&mut times) {
             let (answer, seconds) = timed(|| execute(id, &mut *handle, keys));
             *time += seconds / rounds as f64;
-            let rows = if *id == "deletion" {
-                0
-            } else {
-                keys.n as usize
-            };
+            let rows = usize::from(*id != "deletion") * keys.n as usize;
             let answer = answer.and_then(|()| counted(&*table, rows));
             answer.map_err(|what| wrong(format!("{title}: {what}")))?;
             if *id == "insert-sequential" {
@@ -353,16 +344,12 @@ fn course(
         let emptied = delete(&mut *handle, keys.ascending());
         emptied.map_err(|what| wrong(format!("emptying: {what}")))?;
     }
-    let n = keys.n as f64;
-    let seconds_per_row = times.iter().sum::<f64>() / n;
-    Ok((
+    let keys = keys.n as f64;
+    Ok(Course {
+        keys,
+        bytes_per_row,
         times,
-        Cost {
-            keys: n,
-            bytes_per_row,
-            seconds_per_row,
-        },
-    ))
+    })
 }
 
 fn counted(table: &dyn BenchTable, right: usize) -> Answer {

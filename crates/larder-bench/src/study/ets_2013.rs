@@ -17,7 +17,6 @@ use larder_term::Atom;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 
-/// The study.
 pub const STUDY: Plan = Plan {
     name: "ets-2013",
     title: "Throughput of one table by threads: releases, locks, reader groups, structures",
@@ -165,57 +164,53 @@ fn rate(operations: usize, seconds: f64) -> f64 {
 
 type RowLoad<'a> = Load<'a, fn(u64) -> (u64, u64)>;
 
-/// Inserts alone, or a percentage of lookups and as many inserts as deletions, so that the size of
-/// the table stays.
-fn load(name: &str, range: u64, lookups: Option<u64>) -> RowLoad<'_> {
-    let percent = lookups.map_or([100.0, 0.0, 0.0], |lookups| {
-        let changes = (100 - lookups) as f64 / 2.0;
-        [changes, changes, lookups as f64]
-    });
-    Load::new(name, percent, range, row)
-}
-
-/// A table with a number of threads. The seed decides the operations.
+/// A table and those who work on it. The seed decides the operations.
 struct PhaseBench<'a> {
-    table: &'a dyn BenchTable,
+    name: &'a str,
+    table: Box<dyn BenchTable>,
     size: Size,
     threads: usize,
     seed: u64,
 }
 
 impl PhaseBench<'_> {
-    /// Executes the operations of a load by all threads together. Returns their rate.
-    fn operate(&self, load: &RowLoad<'_>, operations: usize, phase: u64) -> Outcome<f64> {
+    /// Inserts alone, or a percentage of lookups and as many inserts as deletions, so that the size
+    /// of the table stays.
+    fn load(&self, lookups: Option<u64>) -> RowLoad<'_> {
+        let percent = lookups.map_or([100.0, 0.0, 0.0], |lookups| {
+            let changes = (100 - lookups) as f64 / 2.0;
+            [changes, changes, lookups as f64]
+        });
+        Load::new(self.name, percent, self.size.range, row)
+    }
+
+    /// Executes the first phase, or the second one with a percentage of lookups, by all threads
+    /// together. Returns the rate.
+    fn operate(&self, lookups: Option<u64>) -> Outcome<f64> {
+        let (phase, operations) = match lookups {
+            None => (1, self.size.inserts),
+            Some(_) => (2, self.size.operations),
+        };
+        let load = self.load(lookups);
         let done = work(self.threads, None, |worker| {
             let mut random = random(self.seed, phase, worker.number);
             let mine = share(operations, self.threads, worker.number) as u64;
-            let mut handle = self.table.handle();
-            load.work(
-                &mut *handle,
-                &mut random,
-                |done| done < mine,
-                |_, _, _| Ok(()),
-            )
+            let more = |done| done < mine;
+            load.work(&mut *self.table.handle(), &mut random, more, |_, _, _| {
+                Ok(())
+            })
         })?;
         Ok(rate(operations, done.seconds))
     }
 
-    /// The first phase: random inserts.
-    fn inserts(&self, name: &str) -> Outcome<f64> {
-        let load = load(name, self.size.range, None);
-        self.operate(&load, self.size.inserts, 1)
-    }
-
-    /// The second phase. Returns the rate, and how many rows are left.
-    fn mixed(&self, name: &str, lookups: u64) -> Outcome<(f64, usize)> {
-        let load = load(name, self.size.range, Some(lookups));
-        let rate = self.operate(&load, self.size.operations, 2)?;
-        Ok((rate, verify(self.table, &load, None)?))
+    /// The number of rows, of which so many are expected.
+    fn verify(&self, expected: Option<usize>) -> Outcome<usize> {
+        verify(&*self.table, &self.load(None), expected)
     }
 
     /// The number of different keys that the first phase inserts.
     fn distinct(&self) -> usize {
-        let load = load("", self.size.range, None);
+        let load = self.load(None);
         let mut seen = vec![false; load.range as usize];
         for number in 0..self.threads {
             let mut random = random(self.seed, 1, number);
@@ -227,7 +222,7 @@ impl PhaseBench<'_> {
     }
 
     /// The third phase: the threads delete all keys of the range, of which so many are present.
-    fn delete(&self, name: &str, rows: usize) -> Outcome<f64> {
+    fn delete(&self, rows: usize) -> Outcome<f64> {
         let range = self.size.range;
         let done = work(self.threads, None, |worker| {
             let mut handle = self.table.handle();
@@ -236,8 +231,8 @@ impl PhaseBench<'_> {
             Ok(deleted.count())
         })?;
         let deleted: usize = done.results.into_iter().sum();
-        ensure!(deleted == rows, name; "{deleted} rows were deleted, not {rows}");
-        verify(self.table, &load(name, range, None), Some(0))?;
+        ensure!(deleted == rows, self.name; "{deleted} rows were deleted, not {rows}");
+        self.verify(Some(0))?;
         Ok(rate(range as usize, done.seconds))
     }
 }
@@ -250,17 +245,18 @@ fn phases(run: &mut Run, size: Size, turns: Turns, contenders: &[Contender]) -> 
     run.in_turns("phases", turns, &all, |run, seed, &(contender, threads)| {
         let name = &contender.name;
         for lookups in MIXES {
-            let table = &*contender.make(2, size.inserts)?;
+            let table = contender.make(2, size.inserts)?;
             let bench = PhaseBench {
+                name,
                 table,
                 size,
                 threads,
                 seed,
             };
-            let inserts = bench.inserts(name)?;
-            verify(table, &load(name, size.range, None), Some(bench.distinct()))?;
-            let (mixed, rows) = bench.mixed(name, lookups)?;
-            let deletes = bench.delete(name, rows)?;
+            let inserts = bench.operate(None)?;
+            bench.verify(Some(bench.distinct()))?;
+            let mixed = bench.operate(Some(lookups))?;
+            let deletes = bench.delete(bench.verify(None)?)?;
             run.figure("insert", name, threads, inserts);
             run.figure(&format!("lookups-{lookups}"), name, threads, mixed);
             run.figure("delete", name, threads, deletes);
@@ -296,17 +292,19 @@ fn sweep(run: &mut Run, size: Size, turns: Turns, plot: &str, mut sweep: Sweep) 
     let all: Vec<_> = sweep.into_iter().map(named).collect();
     run.in_turns(plot, turns, &all, |run, seed, (x, contender)| {
         for lookups in [90, 99] {
-            let series = format!("{}, {lookups} % lookups", contender.name);
-            let table = &*contender.make(2, size.inserts)?;
+            let name = &*format!("{}, {lookups} % lookups", contender.name);
+            let table = contender.make(2, size.inserts)?;
             let bench = PhaseBench {
+                name,
                 table,
                 size,
                 threads,
                 seed,
             };
-            bench.inserts(&series)?;
-            let (rate, _) = bench.mixed(&series, lookups)?;
-            run.figure(plot, &series, x.clone(), rate);
+            bench.operate(None)?;
+            let rate = bench.operate(Some(lookups))?;
+            bench.verify(None)?;
+            run.figure(plot, name, x.clone(), rate);
         }
         Ok(())
     })

@@ -53,7 +53,6 @@ pub struct Plan {
     pub run: fn(&mut Run) -> Outcome,
 }
 
-/// All studies.
 pub const ALL: [&Plan; 6] = [
     &ets_2003::STUDY,
     &ets_2013::STUDY,

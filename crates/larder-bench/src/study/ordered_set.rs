@@ -14,7 +14,6 @@ use crate::time::workers::work;
 use crate::workload::{shuffled, until, Load, Random};
 use std::time::Duration;
 
-/// The study.
 pub const STUDY: Plan = Plan {
     name: "ordered-set",
     title: "ordered_set by threads: disjoint inserts, 14 scenarios, counters, and a tree that adapts",
@@ -58,7 +57,6 @@ enum Other {
     Nothing,
     /// So many steps of next from a random key.
     Steps(usize),
-    /// select_count of all rows.
     All,
     /// select_count of a range of so many keys, by guards.
     Part(u64),

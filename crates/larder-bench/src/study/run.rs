@@ -18,13 +18,10 @@ pub type Turns = (usize, f64);
 /// The place of a figure: the id of its plot, its series, its x.
 type Place = (String, String, X);
 
-/// A running study.
 pub struct Run {
     pub options: StudyOptions,
     pub extent: Extent,
-    /// The most threads.
     pub threads: usize,
-    /// The folder of the results.
     pub out: PathBuf,
     pub progress: Progress,
     pub clock: Clock,
@@ -39,7 +36,6 @@ pub struct Run {
 /// The y axis, the unit and the direction of a throughput.
 const RATE: &str = "millions of operations a second, log | M op/s, more";
 
-/// Why something is skipped.
 const NO_TIME: &str = "not in the time that was given (--minutes)";
 
 /// The note of results that are written before the end.
@@ -237,7 +233,6 @@ impl Run {
         }
     }
 
-    /// Records the value of an option.
     pub fn setting(&mut self, name: &str, value: impl ToString) {
         let (name, value) = (name.to_owned(), value.to_string());
         self.result.settings.insert(name, value);
@@ -254,7 +249,6 @@ impl Run {
         self.result.plots.extend(lines.map(Plot::parse));
     }
 
-    /// The plot with an id.
     pub fn find_plot(&self, id: &str) -> Option<&Plot> {
         self.result.plots.iter().find(|plot| plot.id == id)
     }
@@ -332,7 +326,6 @@ impl Run {
         }
     }
 
-    /// Ends the run.
     pub fn end(self) -> Study {
         self.progress.end();
         self.study()
@@ -371,7 +364,6 @@ pub fn with_threads<T: Copy>(
     all.collect()
 }
 
-/// The cores that this program may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -202,7 +202,6 @@ pub fn granted<T>(result: Result<T, Error>) -> T {
     result.expect("the table is there for its study")
 }
 
-/// Compiles a match specification.
 pub fn program(spec: &Term) -> Program {
     Program::compile(spec.as_ref()).expect("the specification is right")
 }

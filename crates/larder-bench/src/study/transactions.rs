@@ -19,7 +19,6 @@ use larder_term::object::ObjectView;
 use larder_term::{term, Term};
 use std::time::{Duration, Instant};
 
-/// The study.
 pub const STUDY: Plan = Plan {
     name: "transactions",
     title: "Snapshots: taking them, writing beside them, reading them",
@@ -43,7 +42,6 @@ const READS: &str = "
 {what}-{type} | A {what} of a {type} of {rows} rows | keys changed since, names | ns a row, linear | ns, less | lookup: in random order; scan: select_count of all rows; fold: all rows, in order
 ";
 
-/// The types of tables.
 const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];
 
 /// Keys that were changed since a snapshot was taken.
@@ -86,7 +84,6 @@ fn run(run: &mut Run) -> Outcome {
 }
 
 impl EngineHandle<'_> {
-    /// Replaces the row of a key.
     fn put(&mut self, key: u64, value: u64) {
         // A bag would keep the old row.
         if !self.table.kind().is_unique() {

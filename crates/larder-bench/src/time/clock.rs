@@ -13,7 +13,6 @@
 
 use std::time::{Duration, Instant};
 
-/// The clock of a study.
 pub struct Clock {
     began: Instant,
     limit: Option<Duration>,
@@ -22,7 +21,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts a clock.
     pub fn new(limit: Option<Duration>, strict: bool) -> Clock {
         let began = Instant::now();
         Clock {
@@ -32,7 +30,6 @@ impl Clock {
         }
     }
 
-    /// Seconds since the beginning.
     pub fn seconds(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 
-/// The allocator.
 pub struct Counting;
 
 fn count(bytes: isize) {

@@ -28,12 +28,10 @@ fn available() -> f64 {
     number(&text, "MemAvailable:").map_or(0.0, |kib| kib * 1024.0)
 }
 
-/// Resident bytes of this process.
 pub fn own() -> usize {
     resident(std::process::id()).expect("Linux describes processes in /proc")
 }
 
-/// Resident bytes of a process.
 pub fn resident(process: u32) -> Option<usize> {
     let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     number(&text, "VmRSS:").map(|kib| kib as usize * 1024)

@@ -45,7 +45,6 @@ impl Progress {
         self.bar.set_message(name.to_owned());
     }
 
-    /// Executes a step.
     pub fn measure<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
         self.at(name);
         let done = work();
@@ -53,12 +52,10 @@ impl Progress {
         done
     }
 
-    /// Counts a step.
     pub fn step(&self) {
         self.bar.inc(1);
     }
 
-    /// Prints a line.
     pub fn say(&self, line: &str) {
         if self.plain {
             eprintln!("  {line}");
@@ -67,7 +64,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -14,7 +14,6 @@ pub struct Worker<'c> {
 }
 
 impl Worker<'_> {
-    /// Whether the time is over.
     pub fn is_over(&self) -> bool {
         // Ordering: Relaxed. The flag publishes no other data.
         self.stop.load(Relaxed)

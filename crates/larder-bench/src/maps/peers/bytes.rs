@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// A map from numbers to byte strings.
 pub trait Store {
     fn put(&mut self, key: u64, value: &[u8]);
     /// Appends to a value. A value that would be longer than `most` is replaced by the piece.

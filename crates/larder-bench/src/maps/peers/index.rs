@@ -42,7 +42,6 @@ pub fn index(ordered: bool, seed: &Seed, eight: bool) -> Box<dyn Unique> {
     larder_index::unique_hashed(Rule { seed, eight })
 }
 
-/// A key with its hash.
 pub fn key<'a>(seed: &Seed, bytes: &'a [u8]) -> Key<'a> {
     let hash = seed.hash(bytes);
     Key { bytes, hash }
@@ -85,7 +84,6 @@ impl ThreadPin {
     }
 }
 
-/// An index from numbers to byte strings.
 pub struct Index {
     index: Box<dyn Unique>,
     seed: Seed,
@@ -117,7 +115,6 @@ impl Index {
         });
     }
 
-    /// The word under a number.
     pub fn word(&self, guard: &Guard, number: u64) -> Option<u64> {
         let mut value = [0; SHORT_VALUE];
         // Values of eight bytes are short: they are copied without an allocation.

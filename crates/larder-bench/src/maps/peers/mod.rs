@@ -14,7 +14,6 @@ mod std_maps;
 
 pub use bytes::Store;
 
-/// The name of a map in reports.
 pub trait Named {
     const NAME: &'static str;
     /// Whether scans return the keys in order.

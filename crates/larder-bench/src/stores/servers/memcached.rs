@@ -30,7 +30,6 @@ impl Memcached {
         request.extend_from_slice(b"\r\n");
     }
 
-    /// Whether the store was done.
     fn stored(&mut self) -> Outcome<bool> {
         match self.0.reply()? {
             b"STORED" => Ok(true),

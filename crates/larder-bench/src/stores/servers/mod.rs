@@ -11,7 +11,6 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts a server.
 type Start = fn() -> Outcome<Box<dyn Peer>>;
 
 /// The servers: name, program, start.
@@ -80,7 +79,6 @@ impl Server {
         start().map_err(|why| Failure::Impossible(format!("{program}: {why}")))
     }
 
-    /// Sends the commands in `request`.
     fn send(&mut self) -> Outcome {
         self.to.write_all(&self.request)?;
         self.request.clear();
