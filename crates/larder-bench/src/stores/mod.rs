@@ -61,11 +61,11 @@ pub fn main(
 ) -> Result<ExitCode, Box<dyn Error>> {
     match command {
         Command::List { jvm } => {
-            let names = names().into_iter().map(String::from);
             let java = jvm::all(jvm).into_iter();
             let java = java.map(|[_, name]| format!("{name} (JVM)"));
             let missing = missing().into_iter();
             let missing = missing.map(|text| format!("not here: {text}"));
+            let names = names().into_iter().map(String::from);
             let lines = names.chain(java).chain(missing);
             lines.for_each(|line| println!("{line}"));
         }
@@ -80,12 +80,10 @@ pub fn main(
             appends,
         } => {
             let peer = make(name);
-            let figures = peer.and_then(|mut peer| workload::run(&mut *peer, *entries, *appends));
-            match figures {
-                Ok(figures) => {
-                    let lines = figures.iter();
-                    lines.for_each(|(step, figure)| println!("{step},{figure}"));
-                }
+            match peer.and_then(|mut peer| workload::run(&mut *peer, *entries, *appends)) {
+                Ok(figures) => figures
+                    .iter()
+                    .for_each(|(step, figure)| println!("{step},{figure}")),
                 // The exit status tells whether the peer is absent or wrong.
                 Err(why) => {
                     eprintln!("{why}");
@@ -125,11 +123,11 @@ pub fn make(name: &str) -> Outcome<Box<dyn Peer>> {
 fn missing() -> Vec<String> {
     let mut missing = Vec::new();
     #[cfg(feature = "cpp")]
-    missing.extend(
-        cpp::MISSING.iter().map(|(name, package)| {
-            format!("{name}: its header is not installed (Debian: {package})")
-        }),
-    );
+    for (name, package) in cpp::MISSING {
+        missing.push(format!(
+            "{name}: its header is not installed (Debian: {package})"
+        ));
+    }
     if !cfg!(feature = "cpp") {
         missing.push("C and C++: built without the feature `cpp`".into());
     }

@@ -109,10 +109,7 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), St
         ..StudyOptions::default()
     };
     let mut run = Run::begin(names, &no_bars, Clock::new(None, false), filter, out);
-    let runs = options
-        .runs
-        .unwrap_or(if options.full { 3 } else { 2 })
-        .max(1);
+    let runs = options.runs.unwrap_or(2 + usize::from(options.full)).max(1);
     declare(&mut run, options, runs);
     let mut sizes = options.entries.clone();
     if sizes.is_empty() {
@@ -174,11 +171,9 @@ fn declare(run: &mut Run, options: &PeersOptions, runs: usize) {
     // those that it could not install.
     let list = options.jvm.with_file_name("missing.txt");
     let list = std::fs::read_to_string(list).unwrap_or_default();
-    let not_installed = list.lines().map(String::from);
-    missing()
-        .into_iter()
-        .chain(not_installed)
-        .for_each(|text| run.skip(text));
+    for text in missing().into_iter().chain(list.lines().map(String::from)) {
+        run.skip(text);
+    }
     if jvm::all(&options.jvm).is_empty() {
         let folder = options.jvm.display();
         run.skip(format!(

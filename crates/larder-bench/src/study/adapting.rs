@@ -217,13 +217,10 @@ fn perform(run: &Run) -> Recording {
     events.sort_by(|a: &Event, b: &Event| a.at.total_cmp(&b.at));
     // Times begin with the first phase.
     let zero = phases[0].at;
-    phases.iter_mut().for_each(|phase| phase.at -= zero);
-    samples
-        .iter_mut()
-        .for_each(|sample| sample.at = (sample.at - zero).max(0.0));
-    events
-        .iter_mut()
-        .for_each(|event| event.at = (event.at - zero).max(0.0));
+    let times = phases.iter_mut().map(|phase| &mut phase.at);
+    let times = times.chain(samples.iter_mut().map(|sample| &mut sample.at));
+    let times = times.chain(events.iter_mut().map(|event| &mut event.at));
+    times.for_each(|at| *at = (*at - zero).max(0.0));
     Recording {
         title: "A contention-adapting tree adapts".into(),
         note: format!(

@@ -54,6 +54,11 @@ const ASKED: f64 = 200_000.0;
 
 const USERS: &str = "users of large tables";
 
+#[rustfmt::skip]
+const PERCENTILES: [(&str, f64); 6] = [
+    ("50 %", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("99.9 %", 0.999), ("99.99 %", 0.9999), ("slowest", 1.0),
+];
+
 /// Bytes of the key and the value of an entry in growth.
 const ENTRY: f64 = 16.0;
 
@@ -113,24 +118,16 @@ fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
     let mut all = vec![
         store("default hash", |_| Index::default_structure(false)),
         store("default ordered", |_| Index::default_structure(true)),
-        store("hashbrown of Vec", |_| {
-            hashbrown::HashMap::<u64, Vec<u8>>::new()
-        }),
-        store("BTreeMap of Vec", |_| BTreeMap::<u64, Vec<u8>>::new()),
+        store("hashbrown of Vec", |_| hashbrown::HashMap::new()),
+        store("BTreeMap of Vec", |_| BTreeMap::new()),
     ];
     all.extend(structures().iter().map(|structure| {
-        let order = if structure.ordered {
-            Order::Key
-        } else {
-            Order::Hash
-        };
+        let order = [Order::Hash, Order::Key][usize::from(structure.ordered)];
         store(structure.name, move |entries| {
             let options: Vec<_> = size_option(structure.name, entries).into_iter().collect();
             let index = build_unique(structure.name, &options, order);
-            Index::new(
-                index.expect("it is listed, and the option is its own"),
-                Seed::random(),
-            )
+            let index = index.expect("it is listed, and the option is its own");
+            Index::new(index, Seed::random())
         })
     }));
     let planted = || {
@@ -153,6 +150,9 @@ impl Handle for Box<dyn Store> {
     }
     fn remove(&mut self, _: u64) -> bool {
         unreachable!("nothing is removed while stores grow")
+    }
+    fn own_bytes(&mut self) -> Option<usize> {
+        self.bytes()
     }
 }
 
@@ -186,11 +186,11 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     run.progress.part("big-memory, growth", left);
     for store in stores {
         let who = (&*store.name, bytes_per_entry(store));
-        grow(run, goal, who, &mut left, &store.make, |made| made.bytes())?;
+        grow(run, goal, who, &mut left, &store.make)?;
     }
     // Maps that double are at their worst just afterwards.
     each_map!(run.filter, M => if peers.contains(&M::NAME) {
-        grow(run, goal, (M::NAME, 45.0), &mut left, |_| M::empty(), M::own_bytes)?;
+        grow(run, goal, (M::NAME, 45.0), &mut left, |_| M::empty())?;
     });
     run.check(
         "after growth: every thousandth key has its value, a key that was never put has none",
@@ -206,7 +206,6 @@ fn grow<H: Handle>(
     (name, bytes_per_entry): (&str, f64),
     left: &mut usize,
     make: impl FnOnce(usize) -> H,
-    own_bytes: impl FnOnce(&mut H) -> Option<usize>,
 ) -> Outcome {
     run.progress.at(name);
     let entries = entries.iter().copied().find(|&n| {
@@ -234,7 +233,7 @@ fn grow<H: Handle>(
             entries = grown;
         }
         check_growth(name, entries, |key| map.get(key))?;
-        let bytes = own_bytes(&mut map).unwrap_or(allocated);
+        let bytes = map.own_bytes().unwrap_or(allocated);
         report_growth(run, name, (entries, part), &parts, bytes);
         run.save()?;
     }
@@ -272,12 +271,8 @@ fn report_growth(
         let rate = inserts(some.len()) / some.iter().sum::<f64>() / 1e6;
         run.figure("growth", name, inserts(i * together + some.len()), rate);
     }
-    for (x, seconds) in [
-        ("slowest", ends(parts)[1].max(0.0)),
-        ("median", median(parts)),
-    ] {
-        run.figure("slowest", name, x, seconds * 1e3);
-    }
+    run.figure("slowest", name, "slowest", ends(parts)[1] * 1e3);
+    run.figure("slowest", name, "median", median(parts) * 1e3);
     let x = format!("{} entries", grouped(entries as usize));
     let per_entry = bytes as f64 / entries as f64;
     run.figure("entry", name, &*x, per_entry);
@@ -339,20 +334,9 @@ fn appends(run: &mut Run, stores: &[NamedStore]) -> Outcome {
             let full = full_speed(&mut *store, name, &popular, &mut random, (writes, limit))?;
             run.figure("append-rate", name, "full speed", full);
             let (latencies, rate) = paced(&mut *store, &popular, &mut random, seconds);
-            run.figure(
-                "append-rate",
-                name,
-                "200,000 a second asked for",
-                rate / 1e6,
-            );
-            for (x, part) in [
-                ("50 %", 0.5),
-                ("90 %", 0.9),
-                ("99 %", 0.99),
-                ("99.9 %", 0.999),
-                ("99.99 %", 0.9999),
-                ("slowest", 1.0),
-            ] {
+            let x = "200,000 a second asked for";
+            run.figure("append-rate", name, x, rate / 1e6);
+            for (x, part) in PERCENTILES {
                 let us = quantile(&latencies, part) * 1e6;
                 run.figure("append-latency", name, x, us);
             }
@@ -392,9 +376,8 @@ fn full_speed(
         let found = store.get(key, &mut out);
         // A full value begins anew with the next piece.
         let full = LONGEST / PIECE;
-        let right = count
-            .checked_sub(1)
-            .map_or(0, |last| (last % full + 1) * PIECE);
+        let last = count.checked_sub(1);
+        let right = last.map_or(0, |last| (last % full + 1) * PIECE);
         let whole = out.chunks(PIECE).all(|p| p == piece(key));
         let len = out.len();
         let right_now = found == (count > 0) && len == right && whole;

@@ -98,6 +98,7 @@ fn start(run: &mut Run, sizes: &[usize]) -> Outcome<Child> {
     let (inserts, range, ms) = run.extent.pick(tiny, quick, (10_000_000, 1_000_000, 3_000));
     let operations = run.extent.pick("2000", "30000", "1000000").to_string();
     let scenarios = run.extent.pick("all", "main", "all").to_string();
+    let free = format!("{:.0}", memory::free().max(0.0));
     let flag = |on: bool| u8::from(on).to_string();
     // Whole seconds, or nothing without a limit.
     let left = run.clock.time_for_each(1.0, 1);
@@ -123,10 +124,7 @@ fn start(run: &mut Run, sizes: &[usize]) -> Outcome<Child> {
             ("LARDER_STUDY_SECONDS", seconds),
             ("LARDER_STUDY_STRICT", flag(run.clock.strict)),
             ("LARDER_STUDY_PLANT", flag(run.options.plant)),
-            (
-                "LARDER_STUDY_FREE",
-                format!("{:.0}", memory::free().max(0.0)),
-            ),
+            ("LARDER_STUDY_FREE", free),
         ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -145,12 +143,8 @@ fn listen(run: &mut Run, child: &mut Child) -> Outcome {
         done |= line == "@done";
         read_line(run, &line.split('\t').collect::<Vec<_>>())?;
     }
-    match done {
-        true => Ok(()),
-        false => Err(impossible(
-            "the virtual machine ended before its work was done",
-        )),
-    }
+    let early = || impossible("the virtual machine ended before its work was done");
+    done.then_some(()).ok_or_else(early)
 }
 
 /// Executes a line. A line of another form is a message for the user.

@@ -112,9 +112,8 @@ fn run(run: &mut Run) -> Outcome {
     run.setting("operations", size.operations);
     let threads = run.threads;
     if threads < 64 {
-        run.skip(format!(
-            "more than {threads} threads: the paper's machine had 64, this one has no more cores"
-        ));
+        let why = "the paper's machine had 64, this one has no more cores";
+        run.skip(format!("more than {threads} threads: {why}"));
     }
     if !cfg!(feature = "peers") {
         let what = "the ecosystem's hash tables and skip list: built without the feature `peers`";
@@ -123,17 +122,13 @@ fn run(run: &mut Run) -> Outcome {
     let contenders = run.contenders(CONTENDERS, peers())?;
     let runs = run.runs(run.extent.pick(1, 3, 5));
     let note = "all threads together, from the first one's beginning to the last one's end";
-    run.plots(
-        PLOTS,
-        &[("phases", note), ("threads", &threads.to_string())],
-    );
+    let values = [("phases", note), ("threads", &*threads.to_string())];
+    run.plots(PLOTS, &values);
     phases(run, size, (runs, 0.6), &contenders)?;
     sweep(run, size, (runs, 0.7), "reader-groups", doubled(GROUPS, 64))?;
     sweep(run, size, (runs, 0.8), "bucket-locks", doubled(LOCKS, 1024))?;
-    let options = OPTIONS
-        .trim()
-        .lines()
-        .filter_map(|line| line.split_once(": "));
+    let options = OPTIONS.trim().lines();
+    let options = options.filter_map(|line| line.split_once(": "));
     let options = options.map(|(x, line)| (x.into(), Contender::parse(line)));
     sweep(run, size, (runs, 0.85), "options", options.collect())?;
     stacks(run, size, (runs, 0.95))?;
@@ -314,22 +309,17 @@ fn sweep(run: &mut Run, size: Size, turns: Turns, plot: &str, mut sweep: Sweep) 
 fn stacks(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     let (contenders, counts) = (run.accepted(STACKS), run.thread_counts());
     let keys = size.inserts;
-    run.by_threads(
-        "stacks",
-        turns,
-        (&contenders, &counts),
-        |contender, threads, _| {
-            let table = contender.make(2, keys)?;
-            let mut handle = table.handle();
-            for (key, value) in (0..keys as u64).map(row) {
-                handle.insert(key, value);
-            }
-            let done = work(threads, None, |_| {
-                walk(&*table, keys as u64, &contender.name)
-            })?;
-            Ok(rate(keys * threads, done.seconds))
-        },
-    )?;
+    let all = (&contenders[..], &counts[..]);
+    run.by_threads("stacks", turns, all, |contender, threads, _| {
+        let table = contender.make(2, keys)?;
+        let mut handle = table.handle();
+        for (key, value) in (0..keys as u64).map(row) {
+            handle.insert(key, value);
+        }
+        let name = &*contender.name;
+        let done = work(threads, None, |_| walk(&*table, keys as u64, name))?;
+        Ok(rate(keys * threads, done.seconds))
+    })?;
     run.check("every walk by next met all keys in order");
     Ok(())
 }
@@ -375,21 +365,17 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     let tables: Result<Vec<_>, _> = (0..TABLES).map(create).collect();
     let tables = tables.map_err(|e| Failure::Impossible(e.to_string()))?;
     let names: Vec<_> = tables.iter().map(|t| t.engine_table().name()).collect();
-    let map = names.iter().copied().zip(tables.iter().cloned()).collect();
+    let map = names.iter().copied().zip(tables.iter().cloned());
+    let map = RwLock::new(map.collect());
     let ways = [
         ("handle", Access::Direct),
         ("Larder's registry, without locks", Access::Registry),
-        (
-            "a map under one readers-writer lock",
-            Access::Locked(RwLock::new(map)),
-        ),
+        ("a map under one readers-writer lock", Access::Locked(map)),
     ];
     // One random lookup. The key is encoded each time, as a host does it.
     let lookup = |access: &Access, random: &mut Random, bytes: &mut Vec<u8>| -> Outcome {
-        let (at, key) = (
-            random.below(TABLES as u64) as usize,
-            random.below(KEYS) as i64,
-        );
+        let at = random.below(TABLES as u64) as usize;
+        let key = random.below(KEYS) as i64;
         bytes.clear();
         larder_term::Encoder::new(bytes, larder_term::Mode::Inline).int(key);
         let member = |table: &host::EngineTable| table.member(owner, bytes);

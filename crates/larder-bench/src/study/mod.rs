@@ -162,10 +162,8 @@ pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Res
         print!("{}", list());
         return Ok(());
     }
-    let plans: Vec<_> = ALL
-        .into_iter()
-        .filter(|plan| [plan.name, "all"].contains(&name))
-        .collect();
+    let mut plans = ALL.to_vec();
+    plans.retain(|plan| [plan.name, "all"].contains(&name));
     if plans.is_empty() {
         let names = ALL.map(|plan| plan.name).join(", ");
         return Err(format!(
@@ -177,10 +175,8 @@ pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Res
             "study --sizes is of the studies ets-2003, erlang and transactions alone, and this is '{name}'"
         ));
     }
-    let (begin, out) = (
-        Instant::now(),
-        out.unwrap_or_else(|| "results/studies".into()),
-    );
+    let begin = Instant::now();
+    let out = out.unwrap_or_else(|| "results/studies".into());
     for (i, plan) in plans.iter().enumerate() {
         if plans.len() > 1 {
             // The remaining time is known if all of the remaining studies have a limit.
@@ -218,14 +214,10 @@ fn run_one(plan: &Plan, options: &StudyOptions, filter: &Filter, out: &Path) -> 
 }
 
 fn list() -> String {
-    let describe =
-        |Plan {
-             name,
-             title,
-             source,
-             about,
-             ..
-         }: &Plan| { format!("{name}\n    {title}\n    After: {source}\n    {about}\n\n") };
+    let describe = |plan: &Plan| {
+        let (name, title, source, about) = (plan.name, plan.title, plan.source, plan.about);
+        format!("{name}\n    {title}\n    After: {source}\n    {about}\n\n")
+    };
     let plans: String = ALL.into_iter().map(describe).collect();
     plans + "In all of them: `default set` and `default ordered_set` are what Larder makes when nothing is asked for; other names are those of structures that\n\
             a table can be asked for. `--only PART,PART` measures only what has a part in its name.\n"

@@ -9,6 +9,7 @@ use crate::table::origin;
 use crate::time::clock::{readable, Clock};
 use crate::time::memory;
 use crate::time::progress::Progress;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -308,12 +309,8 @@ impl Run {
         };
         // The amount of free memory changes. Each thing is recorded once.
         let begin = format!("{what}: {}", memory::WOULD_TAKE);
-        if !self
-            .result
-            .skipped
-            .iter()
-            .any(|text| text.starts_with(&begin))
-        {
+        let mut skipped = self.result.skipped.iter();
+        if !skipped.any(|text| text.starts_with(&begin)) {
             self.skip(format!("{what}: {lack}"));
         }
         false
@@ -341,10 +338,10 @@ impl Run {
         let mut study = self.result.clone();
         study.points = self.figures.0.iter().map(point).collect();
         study.seconds = self.clock.seconds();
-        let (points, published) = (&study.points, &study.published);
-        study.plots.retain(|plot| {
-            points.iter().any(|p| p.plot == plot.id) || published.iter().any(|p| p.plot == plot.id)
-        });
+        let plots = study.points.iter().map(|point| &point.plot);
+        let plots = plots.chain(study.published.iter().map(|figure| &figure.plot));
+        let plots: HashSet<_> = plots.collect();
+        study.plots.retain(|plot| plots.contains(&plot.id));
         study
     }
 }

@@ -7,9 +7,7 @@ use crate::maps::peers::{Handle, NextKey, Shared, TableHandle};
 use crate::result::{ensure, Outcome};
 use crate::workload::{Entry, Load};
 use larder::api::{Larder, Table};
-use larder::host::{
-    self, with_local, Budget, CounterOp, Error, OwnerId, Step, StructureValue, TableKind,
-};
+use larder::host::{self, with_local, Budget, CounterOp, Error, OwnerId, Step, StructureValue};
 use larder_index::Direction;
 use larder_matchspec::{Context, Program};
 use larder_term::number::Number;
@@ -71,7 +69,7 @@ pub fn verify(
 /// A table of the engine, before it is created.
 #[derive(Clone, Debug)]
 pub struct TableSpec {
-    pub kind: TableKind,
+    kind: String,
     pub structure: String,
     pub options: Vec<(String, StructureValue)>,
     pub decentralized_counters: bool,
@@ -84,14 +82,11 @@ impl TableSpec {
     /// decentralized counters.
     pub fn parse(text: &str) -> Option<TableSpec> {
         let mut words = text.split(' ');
-        let kind = match words.next()? {
-            "set" => TableKind::Set,
-            "ordered_set" => TableKind::OrderedSet,
-            "bag" => TableKind::Bag,
-            _ => return None,
-        };
+        let kind = words.next()?;
         let mut spec = TableSpec {
-            kind,
+            kind: ["set", "ordered_set", "bag"]
+                .contains(&kind)
+                .then(|| kind.to_owned())?,
             structure: words.next()?.to_owned(),
             options: Vec::new(),
             decentralized_counters: false,
@@ -127,11 +122,10 @@ impl EngineTable {
     pub fn new(spec: &TableSpec, arity: usize) -> Result<EngineTable, Error> {
         let larder = Larder::new();
         let builder = larder.table("study").structure(&spec.structure);
-        let mut builder = match spec.kind {
-            TableKind::Set => builder.set(),
-            TableKind::OrderedSet => builder.ordered_set(),
-            TableKind::Bag => builder.bag(),
-            TableKind::DuplicateBag => builder.duplicate_bag(),
+        let mut builder = match &*spec.kind {
+            "set" => builder.set(),
+            "bag" => builder.bag(),
+            _ => builder.ordered_set(),
         };
         if spec.decentralized_counters {
             builder = builder.decentralized_counters();

@@ -227,6 +227,9 @@ impl<const ORDERED: bool, I: Borrow<SharedIndex<ORDERED>>> Handle for IndexHandl
         let index = &self.index.borrow().0;
         self.pin.with(|guard| index.remove(guard, key))
     }
+    fn own_bytes(&mut self) -> Option<usize> {
+        self.index.borrow().0.bytes()
+    }
 }
 
 impl<const ORDERED: bool> Named for SharedIndex<ORDERED> {
@@ -249,9 +252,6 @@ impl<const ORDERED: bool> Map for Owned<ORDERED> {
             each(key, value);
             true
         });
-    }
-    fn own_bytes(&mut self) -> Option<usize> {
-        self.index.0.bytes()
     }
 }
 

@@ -43,6 +43,10 @@ impl Handle for JudyL {
         // SAFETY: the array is Judy's (invariant).
         unsafe { JudyLDel(&mut self.0, key as usize, null_mut()) == 1 }
     }
+    fn own_bytes(&mut self) -> Option<usize> {
+        // SAFETY: the array is Judy's (invariant).
+        Some(unsafe { JudyLMemUsed(self.0) })
+    }
 }
 
 impl Named for JudyL {
@@ -65,11 +69,6 @@ impl Map for JudyL {
             // SAFETY: as for JudyLFirst.
             place = unsafe { JudyLNext(self.0, &mut key, null_mut()) };
         }
-    }
-
-    fn own_bytes(&mut self) -> Option<usize> {
-        // SAFETY: the array is Judy's (invariant).
-        Some(unsafe { JudyLMemUsed(self.0) })
     }
 }
 

@@ -4,15 +4,12 @@
 //! only. [`each!`] runs generic code for every type of a list; [`each_map!`], [`each_other_map!`]
 //! and [`each_shared!`] are the lists of this build.
 
-pub mod bytes;
 #[cfg(feature = "peers")]
 pub mod crates;
 pub mod index;
 #[cfg(feature = "judy")]
 pub mod judy;
 mod std_maps;
-
-pub use bytes::Store;
 
 pub trait Named {
     const NAME: &'static str;
@@ -28,6 +25,10 @@ pub trait Handle {
     fn get(&mut self, key: u64) -> Option<u64>;
     /// Removes a key. Returns whether it was present.
     fn remove(&mut self, key: u64) -> bool;
+    /// The bytes of a map that doesn't allocate with Rust's allocator.
+    fn own_bytes(&mut self) -> Option<usize> {
+        None
+    }
     /// The operations that only tables of the engine have.
     fn table(&mut self) -> &mut dyn TableHandle {
         unreachable!("studies of tables have no peers")
@@ -59,8 +60,17 @@ pub enum NextKey {
 pub trait Map: Named + Handle + Sized + 'static {
     fn empty() -> Self;
     fn scan(&mut self, each: impl FnMut(u64, u64));
-    /// The bytes of a map that doesn't allocate with Rust's allocator.
-    fn own_bytes(&mut self) -> Option<usize> {
+}
+
+/// A map from numbers to byte strings.
+pub trait Store {
+    fn put(&mut self, key: u64, value: &[u8]);
+    /// Appends to a value. A value that would be longer than `most` is replaced by the piece.
+    fn append(&mut self, key: u64, piece: &[u8], most: usize);
+    /// Appends the value to `out`. Returns whether the key is present.
+    fn get(&mut self, key: u64, out: &mut Vec<u8>) -> bool;
+    /// The bytes of a store that counts them.
+    fn bytes(&self) -> Option<usize> {
         None
     }
 }
