@@ -3,6 +3,7 @@
 use crate::result::{Failure, Origin, Outcome};
 use crate::stats::{median, place, sorted};
 use indicatif::HumanCount;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -170,6 +171,18 @@ impl Report {
         }
         std::fs::write(path, bytes)
     }
+}
+
+/// A reader of a CSV. Lines that begin with `#` are facts, which it ignores.
+pub fn csv(text: &str) -> csv::Reader<&[u8]> {
+    let mut reader = csv::ReaderBuilder::new();
+    reader.comment(Some(b'#')).from_reader(text.as_bytes())
+}
+
+/// The lines of a CSV. It must have the columns that `T` has.
+pub fn lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
+    let all: Result<_, _> = csv(text).deserialize().collect();
+    all.map_err(|error| error.to_string())
 }
 
 /// The mark of a target that was met, or not.

@@ -196,6 +196,13 @@ impl<'a, E: Entry> Load<'a, E> {
         }
     }
 
+    /// Inserts the entries of these numbers.
+    pub fn fill<H: Handle + ?Sized>(&self, handle: &mut H, numbers: impl Iterator<Item = u64>) {
+        for (key, value) in numbers.map(&self.entry) {
+            handle.insert(key, value);
+        }
+    }
+
     /// Executes operations while `more` returns true for their number. Returns their number.
     /// `other` executes the other operation of the mix with a key. A value that isn't that of its
     /// key is an error. A key may be missing: other threads remove keys.

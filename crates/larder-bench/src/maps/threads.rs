@@ -51,9 +51,7 @@ fn measure<S: Shared>(
     for &threads in &options.threads {
         let map = S::empty();
         let mut handle = map.handle();
-        for (key, value) in (0..options.entries).map(entry) {
-            handle.insert(key, value);
-        }
+        load.fill(&mut handle, 0..options.entries);
         let rate = rate(&map, threads, &load, options.ms)?;
         verify(&mut handle, &load, options.entries)?;
         let order = if S::ORDERED { "ordered" } else { "hash" };

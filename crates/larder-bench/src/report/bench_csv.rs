@@ -9,8 +9,8 @@
 //! Lines without figures sum up those that follow. They make the first plot, with the targets.
 
 use crate::report::number::short;
-use crate::report::read::lines;
 use crate::result::{Better, Origin, Plot, Point, Published, Scale, Study};
+use crate::table::lines;
 use std::collections::BTreeMap;
 
 /// The columns that are used here. Lines that sum up only have a ratio and a target.

@@ -24,10 +24,9 @@
 //! Another part is an error, and so is a column that the file lacks.
 
 use crate::report::number::{self, grouped};
-use crate::report::read::csv;
 use crate::report::Error;
 use crate::stats::quantile;
-use crate::table::{Table, QUANTILES};
+use crate::table::{csv, Table, QUANTILES};
 use csv::StringRecord;
 use std::path::Path;
 

@@ -136,27 +136,17 @@ pub fn file(chart: &Chart) -> String {
     let frame = Frame::new(chart);
     let rows = legend_rows(&chart.shown());
     let height = frame.height() + 20.0 * rows.len() as f64 + 8.0;
-    let at = |x: f64, i: usize| {
-        format!(
-            "translate({},{})",
-            n(x),
-            n(frame.height() + 14.0 + 20.0 * i as f64)
-        )
-    };
+    let down = |i: usize| n(frame.height() + 14.0 + 20.0 * i as f64);
     let inside = html! {
         (body(chart, &frame))
         @for (i, row) in rows.iter().enumerate() {
             @for (x, series) in row {
-                g transform=(at(*x, i)) { (key(series)) text x="36" y="4" { (series.label()) } }
+                g transform=(format!("translate({},{})", n(*x), down(i))) { (key(series)) text x="36" y="4" { (series.label()) } }
             }
         }
     };
-    file_of(
-        &chart.plot.title,
-        &summary(chart),
-        (30.0, -9, height),
-        inside,
-    )
+    let label = summary(chart);
+    file_of(&chart.plot.title, &label, (30.0, -9, height), inside)
 }
 
 /// A file with a title above the drawing. The numbers are the height of the title, the line of its

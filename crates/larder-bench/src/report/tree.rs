@@ -119,24 +119,17 @@ fn label(tree: &Recording) -> String {
 fn body(tree: &Recording) -> Markup {
     let frame = HistoryFrame::new(tree);
     let (x, y) = (|key| frame.across(tree.keys, key), |at| frame.down(at));
-    let times = Axis::fit([0.0, frame.end].into_iter(), false)
-        .ticks
-        .into_iter();
+    let times = Axis::fit([0.0, frame.end].into_iter(), false).ticks;
+    let times = times.into_iter();
     let borders = borders(tree);
     // Borders that exist at the end were not removed by a join.
     let made = borders.iter().filter(|b| b.from > 0.0);
     let removed = borders.iter().filter(|b| b.to < frame.end);
-    let lines = borders
-        .iter()
-        .map(|b| format!("M{:.1},{:.1}V{:.1}", x(b.key), y(b.from), y(b.to)));
+    let line = |b: &Border| format!("M{:.1},{:.1}V{:.1}", x(b.key), y(b.from), y(b.to));
+    let lines = borders.iter().map(line);
     let splits = made.map(|b| format!("M{:.1},{:.1}h4v4h-4Z", x(b.key) - 2.0, y(b.from) - 2.0));
-    let joins = removed.map(|b| {
-        format!(
-            "M{:.1},{:.1}a3,3 0 1,0 6,0a3,3 0 1,0 -6,0Z",
-            x(b.key) - 3.0,
-            y(b.to)
-        )
-    });
+    let circle = "a3,3 0 1,0 6,0a3,3 0 1,0 -6,0Z";
+    let joins = removed.map(|b| format!("M{:.1},{:.1}{circle}", x(b.key) - 3.0, y(b.to)));
     let across = |at: f64| format!("M{},{:.1}H{}", frame.left, y(at), CURVE.1);
     html! {
         @for tick in times.filter(|tick| *tick <= frame.end) {
@@ -160,12 +153,8 @@ fn body(tree: &Recording) -> Markup {
 
 /// The number of bases over time, beside the history.
 fn curve(tree: &Recording, frame: &HistoryFrame) -> Markup {
-    let most = tree
-        .samples
-        .iter()
-        .map(|s| s.bases.len())
-        .max()
-        .unwrap_or(1);
+    let most = tree.samples.iter().map(|s| s.bases.len()).max();
+    let most = most.unwrap_or(1);
     let points = tree.samples.iter().map(|sample| {
         let x = CURVE.0 + sample.bases.len() as f64 / most as f64 * (CURVE.1 - CURVE.0);
         format!("{x:.1},{:.1}", frame.down(sample.at))
@@ -197,8 +186,9 @@ impl Borders {
         let open = std::mem::take(&mut self.open).into_iter();
         let (ended, open): (Vec<_>, _) = open.partition(|border| ends(border.key));
         self.open = open;
+        let ended = ended.into_iter();
         self.done
-            .extend(ended.into_iter().map(|border| Border { to: at, ..border }));
+            .extend(ended.map(|border| Border { to: at, ..border }));
     }
 
     fn event(&mut self, event: &Event) {
@@ -222,8 +212,9 @@ fn borders(tree: &Recording) -> Vec<Border> {
         // The first base has no border on its left.
         let keys: Vec<f64> = sample.bases.iter().skip(1).map(|base| base.from).collect();
         borders.end(sample.at, |key| !keys.contains(&key));
-        keys.into_iter()
-            .for_each(|key| borders.begin(key, sample.at));
+        for key in keys {
+            borders.begin(key, sample.at);
+        }
     }
     events.for_each(|event| borders.event(event));
     borders.end(HistoryFrame::new(tree).end, |_| true);
@@ -232,11 +223,7 @@ fn borders(tree: &Recording) -> Vec<Border> {
 
 fn events(tree: &Recording) -> Markup {
     let row = |event: &Event| {
-        let kind = if event.event == EventKind::Split {
-            "split"
-        } else {
-            "join"
-        };
+        let kind = ["join", "split"][usize::from(event.event == EventKind::Split)];
         let becomes: Vec<_> = event.becomes.iter().map(u64::to_string).collect();
         html! { tr {
             th scope="row" { (figure(event.at)) } td.text { (kind) } td { (event.base) } td { @if let Some(with) = event.with { (with) } }

@@ -26,7 +26,7 @@ pub enum Certainty {
     Clear,
     /// The spreads overlap.
     Noise,
-    /// One of them is a single run. It may be within the other's spread, but is never clearly apart.
+    /// One of them is a single run. It may be within the spread of the other, but is never apart.
     OneRun,
 }
 

@@ -4,36 +4,11 @@
 //! A field is the median of the ratios of its cells (types of tables, by reference and by name).
 //! Its colour shows the distance from 1. The number stands in it, too.
 
-use crate::report::read::lines;
+use crate::report::read::{Cell, Wide};
 use crate::report::tables::table;
 use crate::stats::{distinct, quantile};
 use crate::table::{Table, QUANTILES};
 use maud::{html, Markup};
-
-/// A cell of `wide.csv`. One that was left out has no ratio.
-#[derive(Debug, serde::Deserialize)]
-struct Cell {
-    operation: String,
-    kind: String,
-    rows: u64,
-    /// Larder's time relative to that of ets.
-    ratio: Option<f64>,
-}
-
-/// The cells of a run that have a ratio, and the number of the others.
-#[derive(Debug, Default)]
-pub struct Wide {
-    cells: Vec<Cell>,
-    left_out: usize,
-}
-
-/// Parses `wide.csv` of `make bench-wide`. Another file is an error.
-pub fn parse(text: &str) -> Result<Wide, String> {
-    let all = lines::<Cell>(text)?.into_iter();
-    let (cells, left_out): (Vec<_>, Vec<_>) = all.partition(|cell| cell.ratio.is_some());
-    let left_out = left_out.len();
-    Ok(Wide { cells, left_out })
-}
 
 impl Wide {
     fn distribution(&self, title: &str, row: impl Fn(&Cell) -> String) -> Markup {
@@ -103,7 +78,7 @@ impl Wide {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::report::read::wide;
 
     const FILE: &str = "# seed: 1\noperation,type,kind,rows,ratio,left_out\n\
         lookup_hit,set,int,10,0.45,\nlookup_hit,bag,int,10,3.00,\n\
@@ -111,7 +86,7 @@ mod tests {
 
     #[test]
     fn cells_become_fields_with_their_medians() {
-        let run = parse(FILE).expect("such a file");
+        let run = wide(FILE).expect("such a file");
         assert_eq!((run.cells.len(), run.left_out), (3, 1));
         let page = run.section().into_string();
         assert!(["0.5", "0.4"]
@@ -125,7 +100,7 @@ mod tests {
 
     #[test]
     fn another_file_is_an_error() {
-        assert!(parse("a,b\n1,2\n").is_err());
-        assert!(parse(&FILE.replace("3.00", "many")).is_err());
+        assert!(wide("a,b\n1,2\n").is_err());
+        assert!(wide(&FILE.replace("3.00", "many")).is_err());
     }
 }

@@ -4,7 +4,7 @@
 //! The releases of OTP are built from Larder's structures and locks. They have the properties of
 //! each release's tables, but not its code.
 
-use super::tables::{BenchTable, EngineTable, TableSpec};
+use super::tables::{BenchTable, StudyTable, TableSpec};
 use crate::maps::peers::{each_shared, Filter, Named, Shared};
 use crate::result::{Failure, Outcome};
 use larder::{structures, StructureValue};
@@ -61,7 +61,7 @@ impl Contender {
             spec.options.extend(size_option(&spec.structure, rows));
         }
         let refused = |e: larder::Error| Failure::Impossible(format!("{}: {e}", self.name));
-        Ok(Box::new(EngineTable::new(&spec, arity).map_err(refused)?))
+        Ok(Box::new(StudyTable::new(&spec, arity).map_err(refused)?))
     }
 }
 

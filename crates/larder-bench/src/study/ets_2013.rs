@@ -152,11 +152,6 @@ fn share(all: usize, threads: usize, number: usize) -> usize {
     all / threads + usize::from(number < all % threads)
 }
 
-/// Millions of operations a second.
-fn rate(operations: usize, seconds: f64) -> f64 {
-    operations as f64 / seconds / 1e6
-}
-
 type RowLoad<'a> = Load<'a, fn(u64) -> (u64, u64)>;
 
 /// A table and those who work on it. The seed decides the operations.
@@ -195,7 +190,7 @@ impl PhaseBench<'_> {
                 Ok(())
             })
         })?;
-        Ok(rate(operations, done.seconds))
+        Ok(done.rate(operations as u64))
     }
 
     /// The number of rows, of which so many are expected.
@@ -225,10 +220,10 @@ impl PhaseBench<'_> {
             let deleted = numbers.filter(|&number| handle.remove(row(number).0));
             Ok(deleted.count())
         })?;
-        let deleted: usize = done.results.into_iter().sum();
+        let deleted: usize = done.results.iter().sum();
         ensure!(deleted == rows, self.name; "{deleted} rows were deleted, not {rows}");
         self.verify(Some(0))?;
-        Ok(rate(range as usize, done.seconds))
+        Ok(done.rate(range))
     }
 }
 
@@ -312,13 +307,11 @@ fn stacks(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     let all = (&contenders[..], &counts[..]);
     run.by_threads("stacks", turns, all, |contender, threads, _| {
         let table = contender.make(2, keys)?;
-        let mut handle = table.handle();
-        for (key, value) in (0..keys as u64).map(row) {
-            handle.insert(key, value);
-        }
         let name = &*contender.name;
+        Load::new(name, [100.0, 0.0, 0.0], keys as u64, row)
+            .fill(&mut *table.handle(), 0..keys as u64);
         let done = work(threads, None, |_| walk(&*table, keys as u64, name))?;
-        Ok(rate(keys * threads, done.seconds))
+        Ok(done.rate((keys * threads) as u64))
     })?;
     run.check("every walk by next met all keys in order");
     Ok(())
@@ -402,8 +395,7 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
                 let operations = share(size.operations, threads, worker.number);
                 (0..operations).try_for_each(|_| lookup(access, &mut random, &mut bytes))
             })?;
-            let rate = rate(size.operations, done.seconds);
-            run.figure("registry", name, threads, rate);
+            run.figure("registry", name, threads, done.rate(size.operations as u64));
             Ok(())
         },
     )?;

@@ -92,10 +92,8 @@ fn run(run: &mut Run) -> Outcome {
         .extent
         .pick((2_000, 8), (20_000, 25), (1_000_000, 3_000));
     let note = format!("keys from 1 to {range}, half of them there at the beginning, {ms} ms a run on a fresh table; a sequence of next is one operation");
-    run.plots(
-        PLOTS,
-        &[("inserts", &grouped(inserts)), ("scenarios", &note)],
-    );
+    let values = [("inserts", &*grouped(inserts)), ("scenarios", &note)];
+    run.plots(PLOTS, &values);
     run.setting("disjoint inserts", inserts);
     run.setting("scenario keys", range);
     run.setting("scenario milliseconds", ms);
@@ -123,7 +121,7 @@ fn disjoint(run: &mut Run, turns: Turns, n: usize, contenders: &[Contender]) -> 
         whole.map_err(|what| Failure::wrong(name, what))?;
         let right = counted == Some(keys as usize);
         ensure!(right, name; "{counted:?} rows are counted, not {keys}");
-        Ok(n as f64 / done.seconds / 1e6)
+        Ok(done.rate(n as u64))
     })?;
     run.check("after disjoint inserts a traversal met every key once, by number and sum");
     Ok(())
@@ -139,9 +137,8 @@ fn scenarios(
     let mut counts = run.thread_counts();
     counts.retain(|&n| n == 1 || n == run.threads);
     let order = shuffled(range, run.options.seed);
-    let pairs = SCENARIOS
-        .iter()
-        .flat_map(|s| contenders.iter().map(move |c| (s, c)));
+    let pairs = SCENARIOS.iter();
+    let pairs = pairs.flat_map(|s| contenders.iter().map(move |c| (s, c)));
     let name = |(s, c): (&Scenario, &Contender)| format!("{}, {}", s.0, c.name);
     let all = with_threads(pairs, name, &counts);
     run.in_turns(
@@ -150,11 +147,7 @@ fn scenarios(
         &all,
         |run, seed, &((scenario, contender), threads)| {
             let rate = rate(contender, scenario, &order, (threads, ms, seed))?;
-            let plot = if threads == 1 {
-                "scenarios-1"
-            } else {
-                "scenarios"
-            };
+            let plot = ["scenarios", "scenarios-1"][usize::from(threads == 1)];
             run.figure(plot, &contender.name, scenario.0, rate);
             Ok(())
         },
@@ -170,12 +163,10 @@ fn counters(run: &mut Run, turns: Turns) -> Outcome {
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
     let order = shuffled(range, run.options.seed);
     let (contenders, counts) = (run.accepted(COUNTERS), run.thread_counts());
-    run.by_threads(
-        "counters",
-        turns,
-        (&contenders, &counts),
-        |contender, threads, seed| rate(contender, &SCENARIOS[0], &order, (threads, ms, seed)),
-    )
+    let all = (&contenders[..], &counts[..]);
+    run.by_threads("counters", turns, all, |contender, threads, seed| {
+        rate(contender, &SCENARIOS[0], &order, (threads, ms, seed))
+    })
 }
 
 /// Millions of operations a second of a scenario on a fresh table, which begins with half of the
@@ -193,23 +184,25 @@ fn rate(
     let half = order.len() / 2;
     let table = contender.make(1, half)?;
     let mut handle = table.handle();
-    for &number in &order[..half] {
-        let (key, value) = entry(u64::from(number));
-        handle.insert(key, value);
-    }
+    load.fill(
+        &mut *handle,
+        order[..half].iter().map(|&number| u64::from(number)),
+    );
     let done = work(threads, Some(Duration::from_millis(ms)), |worker| {
-        let mut random = Random::new(seed ^ (worker.number as u64) << 40);
-        let (mut handle, more) = (table.handle(), until(|| worker.is_over()));
-        load.work(&mut *handle, &mut random, more, |handle, key, random| {
-            execute(handle, *other, (key, range), random)
-        })
+        let more = until(|| worker.is_over());
+        load.work(
+            &mut *table.handle(),
+            &mut worker.random(seed),
+            more,
+            |handle, key, random| execute(handle, *other, (key, range), random),
+        )
     })?;
     // Lookups alone leave exactly the first half.
     let kept = (!load.mix.changes()).then_some(half);
     let found = verify(&*table, &load, kept)?;
     let scanned = handle.table().count_all() as usize;
     ensure!(scanned == found, name; "{found} rows are found, {scanned} scanned");
-    Ok(done.results.iter().sum::<u64>() as f64 / done.seconds / 1e6)
+    Ok(done.rate(done.results.iter().sum()))
 }
 
 /// Executes the other operation of a scenario. Since other threads write meanwhile, numbers of rows

@@ -110,16 +110,16 @@ impl TableSpec {
 }
 
 /// A table of the engine. Dropping it frees the table.
-pub struct EngineTable {
+pub struct StudyTable {
     larder: Larder,
     pub table: Table,
     arity: usize,
     forgets: bool,
 }
 
-impl EngineTable {
+impl StudyTable {
     /// Creates an empty table for rows of one or two elements.
-    pub fn new(spec: &TableSpec, arity: usize) -> Result<EngineTable, Error> {
+    pub fn new(spec: &TableSpec, arity: usize) -> Result<StudyTable, Error> {
         let larder = Larder::new();
         let builder = larder.table("study").structure(&spec.structure);
         let mut builder = match &*spec.kind {
@@ -134,7 +134,7 @@ impl EngineTable {
             builder = builder.structure_option(name, value.clone());
         }
         let (table, forgets) = (builder.create()?, spec.forgets);
-        Ok(EngineTable {
+        Ok(StudyTable {
             larder,
             table,
             arity,
@@ -158,7 +158,7 @@ impl EngineTable {
     }
 }
 
-impl Drop for EngineTable {
+impl Drop for StudyTable {
     fn drop(&mut self) {
         // Freeing this table must not disturb the next measurement.
         let _ = self.table.drop_table();
@@ -166,7 +166,7 @@ impl Drop for EngineTable {
     }
 }
 
-impl BenchTable for EngineTable {
+impl BenchTable for StudyTable {
     fn handle(&self) -> Box<dyn Handle + '_> {
         match self.forgets {
             false => Box::new(self.handle_of::<false>(&self.table)),
@@ -333,9 +333,9 @@ impl<const FORGETS: bool> TableHandle for EngineHandle<'_, FORGETS> {
 mod tests {
     use super::*;
 
-    fn table(text: &str, arity: usize) -> EngineTable {
+    fn table(text: &str, arity: usize) -> StudyTable {
         let spec = TableSpec::parse(text).expect("a table");
-        EngineTable::new(&spec, arity).unwrap()
+        StudyTable::new(&spec, arity).unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Each turn measures everything first without snapshots, and then with them.
 
 use super::run::Run;
-use super::tables::{granted, program, EngineHandle, EngineTable, TableSpec};
+use super::tables::{granted, program, EngineHandle, StudyTable, TableSpec};
 use super::Plan;
 use crate::maps::peers::Handle;
 use crate::result::{ensure, Failure, Outcome};
@@ -124,7 +124,7 @@ impl EngineHandle<'_> {
 
 /// A table with rows {K, 0}, and a random order of its keys.
 struct FilledTable {
-    table: EngineTable,
+    table: StudyTable,
     rows: usize,
     order: Vec<u32>,
 }
@@ -132,7 +132,7 @@ struct FilledTable {
 impl FilledTable {
     fn new(kind: &str, rows: usize, seed: u64) -> FilledTable {
         let spec = TableSpec::parse(&format!("{kind} default")).expect("a table");
-        let table = granted(EngineTable::new(&spec, 2));
+        let table = granted(StudyTable::new(&spec, 2));
         let order = shuffled(rows, seed);
         let filled = FilledTable { table, rows, order };
         filled.write(&filled.order, 0);

@@ -2,6 +2,7 @@
 //! enough.
 
 use crate::result::Outcome;
+use crate::workload::Random;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Barrier;
 use std::thread::{scope, sleep};
@@ -14,6 +15,11 @@ pub struct Worker<'c> {
 }
 
 impl Worker<'_> {
+    /// The random numbers of this worker: the same for the same seed, whose upper bits are zero.
+    pub fn random(&self, seed: u64) -> Random {
+        Random::new(seed ^ (self.number as u64) << 40)
+    }
+
     pub fn is_over(&self) -> bool {
         // Ordering: Relaxed. The flag publishes no other data.
         self.stop.load(Relaxed)
@@ -24,6 +30,13 @@ impl Worker<'_> {
 pub struct Done<T> {
     pub results: Vec<T>,
     pub seconds: f64,
+}
+
+impl<T> Done<T> {
+    /// Millions of operations a second, of all workers together.
+    pub fn rate(&self, operations: u64) -> f64 {
+        operations as f64 / self.seconds / 1e6
+    }
 }
 
 /// Runs a job in so many threads until each returns. With `time`, [`Worker::is_over`] tells them
@@ -62,12 +75,9 @@ pub fn work<T: Send>(
         let last = ends.iter().map(|(_, _, end)| *end).max();
         let seconds = first
             .zip(last)
-            .map(|(first, last)| (last - first).as_secs_f64());
+            .map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         let results = ends.into_iter().map(|(result, ..)| result).collect();
-        Ok(Done {
-            results,
-            seconds: seconds.unwrap_or(0.0),
-        })
+        Ok(Done { results, seconds })
     })
 }
 

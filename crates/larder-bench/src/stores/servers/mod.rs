@@ -6,7 +6,7 @@ mod redis;
 
 use crate::result::{Failure, Outcome};
 use crate::stores::peer::Peer;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -52,9 +52,8 @@ impl Server {
     /// # Errors
     /// If the program is missing, or doesn't listen within ten seconds.
     fn start(name: &'static str, program: &str, arguments: &str) -> Outcome<Server> {
-        let start = || -> Result<Server, String> {
-            let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
-            let port = free.map_err(|error| error.to_string())?.port();
+        let start = || -> io::Result<Server> {
+            let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             // Some servers write files in spite of their options.
             let child = Command::new(program)
                 .args(arguments.split(' '))
@@ -63,17 +62,18 @@ impl Server {
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
-                .spawn();
-            let mut process = Process(child.map_err(|error| error.to_string())?);
+                .spawn()?;
+            let mut process = Process(child);
             let to = connect(port, &mut process.0)?;
-            let from = to.try_clone().map_err(|error| error.to_string())?;
+            let from = BufReader::with_capacity(1 << 16, to.try_clone()?);
+            let (request, line) = (Vec::new(), Vec::new());
             Ok(Server {
                 name,
                 process,
                 to,
-                from: BufReader::with_capacity(1 << 16, from),
-                request: Vec::new(),
-                line: Vec::new(),
+                from,
+                request,
+                line,
             })
         };
         start().map_err(|why| Failure::Impossible(format!("{program}: {why}")))
@@ -115,20 +115,20 @@ impl Server {
 }
 
 /// Connects to a server, which may need a moment before it listens.
-fn connect(port: u16, child: &mut Child) -> Result<TcpStream, String> {
+fn connect(port: u16, child: &mut Child) -> io::Result<TcpStream> {
     let begin = Instant::now();
     loop {
         if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
             // Requests are sent as a whole, so there is no reason to delay them.
-            let set = stream.set_nodelay(true);
-            let set = set.and_then(|()| stream.set_read_timeout(Some(Duration::from_secs(60))));
-            return set.map(|()| stream).map_err(|error| error.to_string());
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+            return Ok(stream);
         }
         if let Ok(Some(status)) = child.try_wait() {
-            return Err(format!("it ended at once: {status}"));
+            return Err(io::Error::other(format!("it ended at once: {status}")));
         }
         if begin.elapsed() > Duration::from_secs(10) {
-            return Err("it does not listen".into());
+            return Err(io::Error::other("it does not listen"));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
