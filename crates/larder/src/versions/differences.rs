@@ -1,6 +1,5 @@
 //! The keys of a view that may have other objects than the table which the view shows.
 
-use super::history::History;
 use crate::index::TableIndex;
 use crate::indexes::EntriesRead;
 use larder_index::Unique;
@@ -24,27 +23,4 @@ pub(crate) trait Differences: Send + Sync {
 
     /// Adds entries of a secondary index to the read set, if there is one.
     fn note_entries(&self, _read: EntriesRead) {}
-}
-
-/// The keys that have changed since a snapshot.
-impl Differences for History {
-    fn changed(&self) -> Option<&dyn Unique> {
-        self.undo()
-    }
-
-    fn about(&self) -> usize {
-        /// Keys are counted in an undo index of at most this many bytes.
-        const SMALL: usize = 1 << 16;
-        /// The least size of a key with its version.
-        const LEAST: usize = 32;
-        match self.undo() {
-            None => 0,
-            Some(undo) if undo.memory() <= SMALL => undo.len(),
-            Some(undo) => undo.memory() / LEAST,
-        }
-    }
-
-    fn table_size(&self) -> usize {
-        self.store().size()
-    }
 }

@@ -48,6 +48,7 @@
 //! a pin may run deferred calls, and one of those may release a snapshot.
 
 use super::clock;
+use super::differences::Differences;
 use super::feed::{self, DeferredWork, TableFeed};
 use super::filter::Filter;
 use super::key_locks::KeyLock;
@@ -752,5 +753,28 @@ impl TableSnapshot {
 impl Drop for TableSnapshot {
     fn drop(&mut self) {
         self.history.release(self.registered);
+    }
+}
+
+/// The keys that have changed since a snapshot.
+impl Differences for History {
+    fn changed(&self) -> Option<&dyn Unique> {
+        self.undo()
+    }
+
+    fn about(&self) -> usize {
+        /// Keys are counted in an undo index of at most this many bytes.
+        const SMALL: usize = 1 << 16;
+        /// The least size of a key with its version.
+        const LEAST: usize = 32;
+        match self.undo() {
+            None => 0,
+            Some(undo) if undo.memory() <= SMALL => undo.len(),
+            Some(undo) => undo.memory() / LEAST,
+        }
+    }
+
+    fn table_size(&self) -> usize {
+        self.store().size()
     }
 }
