@@ -44,21 +44,3 @@ pub fn ends(figures: &[f64]) -> [f64; 2] {
     let least = figures.clone().fold(f64::INFINITY, f64::min);
     [least, figures.fold(f64::NEG_INFINITY, f64::max)]
 }
-
-/// The figures of several runs, by key, in the order in which the keys first appear.
-pub struct Samples<K>(pub Vec<(K, Vec<f64>)>);
-
-impl<K: PartialEq> Samples<K> {
-    pub fn add(&mut self, key: K, figure: f64) {
-        match self.0.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, runs)) => runs.push(figure),
-            None => self.0.push((key, vec![figure])),
-        }
-    }
-
-    /// The median of the runs, if there are any.
-    pub fn median(&self, key: &K) -> Option<f64> {
-        let (_, runs) = self.0.iter().find(|(known, _)| known == key)?;
-        Some(median(runs))
-    }
-}

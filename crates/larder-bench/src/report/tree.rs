@@ -223,7 +223,10 @@ fn borders(tree: &Recording) -> Vec<Border> {
 
 fn events(tree: &Recording) -> Markup {
     let row = |event: &Event| {
-        let kind = ["join", "split"][usize::from(event.event == EventKind::Split)];
+        let kind = match event.event {
+            EventKind::Split => "split",
+            EventKind::Join => "join",
+        };
         let becomes: Vec<_> = event.becomes.iter().map(u64::to_string).collect();
         html! { tr {
             th scope="row" { (figure(event.at)) } td.text { (kind) } td { (event.base) } td { @if let Some(with) = event.with { (with) } }

@@ -109,7 +109,10 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), St
         ..StudyOptions::default()
     };
     let mut run = Run::begin(names, &no_bars, Clock::new(None, false), filter, out);
-    let runs = options.runs.unwrap_or(2 + usize::from(options.full)).max(1);
+    let runs = options
+        .runs
+        .unwrap_or(if options.full { 3 } else { 2 })
+        .max(1);
     declare(&mut run, options, runs);
     let mut sizes = options.entries.clone();
     if sizes.is_empty() {

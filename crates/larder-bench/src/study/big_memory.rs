@@ -122,7 +122,10 @@ fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
         store("BTreeMap of Vec", |_| BTreeMap::new()),
     ];
     all.extend(structures().iter().map(|structure| {
-        let order = [Order::Hash, Order::Key][usize::from(structure.ordered)];
+        let order = match structure.ordered {
+            true => Order::Key,
+            false => Order::Hash,
+        };
         store(structure.name, move |entries| {
             let options: Vec<_> = size_option(structure.name, entries).into_iter().collect();
             let index = build_unique(structure.name, &options, order);

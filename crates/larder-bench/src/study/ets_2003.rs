@@ -333,7 +333,10 @@ fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<Cou
         for ([id, title, _], time) in workloads.iter().zip(&mut times) {
             let (answer, seconds) = timed(|| execute(id, &mut *handle, keys));
             *time += seconds / rounds as f64;
-            let rows = usize::from(*id != "deletion") * keys.n as usize;
+            let rows = match *id {
+                "deletion" => 0,
+                _ => keys.n as usize,
+            };
             let answer = answer.and_then(|()| counted(&*table, rows));
             answer.map_err(|what| wrong(format!("{title}: {what}")))?;
             if *id == "insert-sequential" {

@@ -147,7 +147,10 @@ fn scenarios(
         &all,
         |run, seed, &((scenario, contender), threads)| {
             let rate = rate(contender, scenario, &order, (threads, ms, seed))?;
-            let plot = ["scenarios", "scenarios-1"][usize::from(threads == 1)];
+            let plot = match threads {
+                1 => "scenarios-1",
+                _ => "scenarios",
+            };
             run.figure(plot, &contender.name, scenario.0, rate);
             Ok(())
         },

@@ -4,7 +4,7 @@ use super::contender::{listed, others, Contender};
 use super::{Extent, Plan, StudyOptions};
 use crate::maps::peers::Filter;
 use crate::result::{Failure, Outcome, Plot, Point, Published, Study, X};
-use crate::stats::{ends, median, Samples};
+use crate::stats::{ends, median};
 use crate::table::origin;
 use crate::time::clock::{readable, Clock};
 use crate::time::memory;
@@ -27,7 +27,8 @@ pub struct Run {
     pub progress: Progress,
     pub clock: Clock,
     pub filter: Filter,
-    figures: Samples<Place>,
+    /// The figures of the runs at each place, in the order in which places first appear.
+    figures: Vec<(Place, Vec<f64>)>,
     /// The result, save its points.
     result: Study,
     /// Whether the results of this run have been written.
@@ -59,7 +60,7 @@ impl Run {
             progress: Progress::new(options.no_progress),
             clock,
             filter: filter.clone(),
-            figures: Samples(Vec::new()),
+            figures: Vec::new(),
             result: Study {
                 study: name.into(),
                 title: title.into(),
@@ -166,7 +167,7 @@ impl Run {
 
     /// Writes the results so far. They remain if the study is interrupted.
     pub fn save(&mut self) -> Outcome {
-        if !self.figures.0.is_empty() {
+        if !self.figures.is_empty() {
             let mut study = self.study();
             study.skipped.push(UNDER_WAY.into());
             study.write(&self.out)?;
@@ -262,13 +263,17 @@ impl Run {
     /// Adds the figure of one run to a point.
     pub fn figure(&mut self, plot: &str, series: &str, x: impl Into<X>, y: f64) {
         let place = (plot.to_owned(), series.to_owned(), x.into());
-        self.figures.add(place, y);
+        match self.figures.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, runs)) => runs.push(y),
+            None => self.figures.push((place, vec![y])),
+        }
     }
 
     /// The median of a point so far.
     pub fn median(&self, plot: &str, series: &str, x: impl Into<X>) -> Option<f64> {
         let place = (plot.to_owned(), series.to_owned(), x.into());
-        self.figures.median(&place)
+        let (_, runs) = self.figures.iter().find(|(known, _)| *known == place)?;
+        Some(median(runs))
     }
 
     /// Adds a figure of a paper, in the unit of its plot.
@@ -336,7 +341,7 @@ impl Run {
             Point::new(place, figure, runs.len(), (&plot.unit, plot.better))
         };
         let mut study = self.result.clone();
-        study.points = self.figures.0.iter().map(point).collect();
+        study.points = self.figures.iter().map(point).collect();
         study.seconds = self.clock.seconds();
         let plots = study.points.iter().map(|point| &point.plot);
         let plots = plots.chain(study.published.iter().map(|figure| &figure.plot));
