@@ -107,7 +107,7 @@ struct Counted {
     rows: Vec<Row>,
     /// Rows that are not.
     others: Vec<Row>,
-    batch: Batch,
+    batch: Batch<'static>,
     out: Vec<u8>,
     short: [u8; SHORT_VALUE],
 }
@@ -187,7 +187,9 @@ impl Counted {
             }
             "next" | "next-in-order" => {
                 let key = Some(row.key());
-                let here = index.step(guard, key, Direction::Forward, &mut self.batch);
+                let here = self
+                    .batch
+                    .lend(|batch| index.step(guard, key, Direction::Forward, batch));
                 assert!(here);
             }
             "insert" | "fill" => {
@@ -244,14 +246,17 @@ impl Counted {
             } else {
                 Start::At(&at)
             };
-            let batch = &mut self.batch;
-            batch.want = 0;
-            self.index.scan(guard, start, Direction::Forward, batch);
-            for i in 0..batch.len() {
-                black_box((batch.key(i).first(), batch.value(i).len()));
-            }
-            rows = rows.saturating_sub(batch.len());
-            at.clone_from(&batch.resume);
+            let index = &self.index;
+            self.batch.want = 0;
+            let read = self.batch.lend(|batch| {
+                index.scan(guard, start, Direction::Forward, batch);
+                for i in 0..batch.len() {
+                    black_box((batch.key(i).first(), batch.value(i).len()));
+                }
+                (batch.len(), std::mem::take(&mut batch.resume))
+            });
+            rows = rows.saturating_sub(read.0);
+            at = read.1;
         }
     }
 

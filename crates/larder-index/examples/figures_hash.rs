@@ -223,15 +223,15 @@ impl Bench {
     }
 
     fn scans(&self) {
-        let mut batch = Batch::default();
+        let (guard, mut batch) = (pin(), Batch::default());
         let mut at = Vec::new();
         time("scan, a row", self.rows, {
             let (mut left, mut whole) = (0, 0);
-            let (batch, at) = (&mut batch, &mut at);
+            let (guard, batch, at) = (&guard, &mut batch, &mut at);
             move |i| {
                 if left == 0 {
                     let start = if i == 0 { Start::Edge } else { Start::At(at) };
-                    self.index.scan(&pin(), start, Direction::Forward, batch);
+                    self.index.scan(guard, start, Direction::Forward, batch);
                     at.clone_from(&batch.resume);
                     left = batch.len();
                     whole += left as u64;
@@ -245,7 +245,7 @@ impl Bench {
         for (name, want) in [("next", 1), ("next as the engine asks", 2)] {
             batch.want = want;
             self.index
-                .scan(&pin(), Start::Edge, Direction::Forward, &mut batch);
+                .scan(&guard, Start::Edge, Direction::Forward, &mut batch);
             time(name, self.rows.min(1_000_000) - 1, |_| {
                 key.clear();
                 key.extend_from_slice(batch.key(0));
@@ -257,12 +257,12 @@ impl Bench {
                     Start::At(&at)
                 };
                 self.index
-                    .scan(&pin(), start, Direction::Forward, &mut batch);
+                    .scan(&guard, start, Direction::Forward, &mut batch);
                 if want == 2 && batch.len() > 1 {
-                    batch.entries.swap(0, 1);
+                    batch.remove(0);
                 } else if want == 2 {
                     self.index
-                        .scan(&pin(), Start::Past(&at), Direction::Forward, &mut batch);
+                        .scan(&guard, Start::Past(&at), Direction::Forward, &mut batch);
                 }
                 assert!(!batch.is_empty());
             });

@@ -50,10 +50,7 @@ fn put(index: &dyn Unique, i: u64) -> bool {
 
 /// Walks with `Start::Past`, one entry at a time.
 fn walk(index: &dyn Unique, direction: Direction, rows: u64) -> f64 {
-    let mut batch = Batch {
-        want: 1,
-        ..Batch::default()
-    };
+    let (guard, mut batch) = (pin(), Batch::default().with_want(1));
     let mut at = Vec::new();
     let mut seen = 0;
     let nanos = time(rows, |_| {
@@ -61,26 +58,27 @@ fn walk(index: &dyn Unique, direction: Direction, rows: u64) -> f64 {
             0 => Start::Edge,
             _ => Start::Past(&at),
         };
-        index.scan(&pin(), start, direction, &mut batch);
+        index.scan(&guard, start, direction, &mut batch);
         at.clear();
         at.extend_from_slice(batch.key(0));
         seen += 1;
     });
-    index.scan(&pin(), Start::Past(&at), direction, &mut batch);
+    index.scan(&guard, Start::Past(&at), direction, &mut batch);
     assert!(batch.is_empty());
     nanos
 }
 
 /// Scans all, leaf by leaf.
 fn scan(index: &dyn Unique, rows: u64) -> f64 {
-    let (mut batch, mut seen, mut at, mut sum) = (Batch::default(), 0, Vec::new(), 0);
+    let (guard, mut batch) = (pin(), Batch::default());
+    let (mut seen, mut at, mut sum) = (0, Vec::new(), 0);
     let nanos = spent(|| loop {
         let start = if seen == 0 {
             Start::Edge
         } else {
             Start::At(&at)
         };
-        index.scan(&pin(), start, Direction::Forward, &mut batch);
+        index.scan(&guard, start, Direction::Forward, &mut batch);
         seen += batch.len();
         sum += (0..batch.len())
             .map(|i| batch.value(i).len())

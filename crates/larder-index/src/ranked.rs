@@ -35,12 +35,12 @@ pub trait Ranked: Send + Sync {
 
     /// Fills `batch`, which is cleared first, with the n-th entry in the direction, counted from 0.
     /// Returns `false` if there are fewer.
-    fn nth(
+    fn nth<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         n: u64,
         direction: Direction,
         work: &mut usize,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Option<bool>;
 }

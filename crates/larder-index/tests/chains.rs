@@ -99,15 +99,14 @@ fn scans_end_at_until() {
                 Direction::Forward => (place(low), place(high)),
                 Direction::Backward => (place(high), place(low)),
             };
-            let mut batch = Batch {
-                until: Bound::Included(to.clone()),
-                want: 1 + round as usize % 70,
-                ..Batch::default()
-            };
+            let guard = pin();
+            let mut batch = Batch::default()
+                .with_until(Bound::Included(to.clone()))
+                .with_want(1 + round as usize % 70);
             let mut start = from;
             let mut found = Vec::new();
             loop {
-                index.scan(&pin(), Start::At(&start), direction, &mut batch);
+                index.scan(&guard, Start::At(&start), direction, &mut batch);
                 found.extend((0..batch.len()).map(|i| batch.key(i).to_vec()));
                 if batch.done {
                     break;

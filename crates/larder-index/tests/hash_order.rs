@@ -211,21 +211,21 @@ fn steps_of_one_and_two_meet_all() {
             put(&*index, key(&key_bytes(n), how), &vec![n as u8; size]);
         }
         let all = scan_unique(&*index, Start::Edge, Direction::Forward);
-        let mut batch = Batch::default();
+        let (guard, mut batch) = (pin(), Batch::default());
         let mut position = Vec::new();
         for want in [1, 2] {
             batch.want = want;
             for (i, (k, _)) in all.iter().enumerate() {
                 index.position(key(k, how), &mut position);
                 index.scan(
-                    &pin(),
+                    &guard,
                     Start::Past(&position),
                     Direction::Forward,
                     &mut batch,
                 );
                 let next = all.get(i + 1).map(|e| &e.0[..]);
                 assert_eq!((!batch.is_empty()).then(|| batch.key(0)), next);
-                index.scan(&pin(), Start::At(&position), Direction::Forward, &mut batch);
+                index.scan(&guard, Start::At(&position), Direction::Forward, &mut batch);
                 assert_eq!(batch.key(0), k);
                 assert!(batch.len() <= want);
             }
@@ -294,10 +294,12 @@ fn what_is_unchanged_is_what_a_scan_finds() {
     let [index, twin] =
         [0, 1].map(|_| unique_with(UniqueKind::Hash(Arc::new(Ints)), LeafConfig::tiny()));
     let scan = |from: &[u8], want: usize| {
-        let (mut position, mut batch) = (Vec::new(), Batch::default());
+        let (guard, mut position, mut batch) = (pin(), Vec::new(), Batch::default());
         index.position(int_key(from), &mut position);
         batch.want = want;
-        index.scan(&pin(), Start::At(&position), Direction::Forward, &mut batch);
+        batch.lend_owned(|batch| {
+            index.scan(&guard, Start::At(&position), Direction::Forward, batch);
+        });
         batch
     };
     let rows = |batch: &Batch| -> Vec<_> {
@@ -354,8 +356,8 @@ type Row = (Vec<u8>, Vec<u8>);
 
 /// The next entry behind a key, or the first of all; and whether the key was there.
 fn step(index: &dyn Unique, from: Option<&[u8]>) -> (bool, Option<Row>) {
-    let mut batch = Batch::default();
-    let here = index.step(&pin(), from.map(int_key), Direction::Forward, &mut batch);
+    let (guard, mut batch) = (pin(), Batch::default());
+    let here = index.step(&guard, from.map(int_key), Direction::Forward, &mut batch);
     assert!(!batch.is_empty() || batch.done);
     let row = (!batch.is_empty()).then(|| (batch.key(0).to_vec(), batch.value(0).to_vec()));
     (here, row)

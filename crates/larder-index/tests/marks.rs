@@ -80,10 +80,7 @@ impl Marks<'_> {
 
     /// Removes some entries of a leaf at once.
     fn remove_some(&mut self, start: u64, random: &mut Random) {
-        let mut batch = Batch {
-            any_order: true,
-            ..Batch::default()
-        };
+        let (guard, mut batch) = (pin(), Batch::default().in_any_order());
         let mut position = Vec::new();
         let hash = Key {
             bytes: &[],
@@ -92,7 +89,7 @@ impl Marks<'_> {
         self.index.position(hash, &mut position);
         let start = Start::At(&position);
         self.index
-            .scan(&pin(), start, Direction::Forward, &mut batch);
+            .scan(&guard, start, Direction::Forward, &mut batch);
         let chosen: Vec<u32> = (0..batch.len() as u32)
             .filter(|_| random.below(4) == 0)
             .collect();

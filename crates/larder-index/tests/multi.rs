@@ -165,15 +165,15 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
     let own = rows.into_iter().filter(|(key, _)| key == k.bytes);
     assert_eq!(own.map(|(_, v)| v).collect::<Vec<_>>(), got);
     // A key with few objects is read at once. From each of them a scan continues behind it.
-    let mut batch = Batch::default();
-    if index.scan_key(&pin(), k, &mut batch) {
+    let (guard, mut batch) = (pin(), Batch::default());
+    if index.scan_key(&guard, k, &mut batch) {
         let values = (0..batch.len()).map(|i| batch.value(i).to_vec());
         assert_eq!(values.collect::<Vec<_>>(), got);
         for i in 0..batch.len() {
             assert_eq!(batch.key(i), k.bytes);
             let (mut place, mut next) = (Vec::new(), Batch::default());
             index.entry_position(&batch, i, &mut place);
-            index.scan(&pin(), Start::Past(&place), DIRECTIONS[0], &mut next);
+            index.scan(&guard, Start::Past(&place), DIRECTIONS[0], &mut next);
             let behind = (!next.is_empty()).then(|| next.value(0));
             assert_eq!(behind, got.get(i + 1).map(|value| &value[..]));
         }
@@ -250,8 +250,8 @@ fn a_scan_goes_on_within_a_key() {
             let k = key(b"key", Hashes::Good);
             let step = |f: &mut dyn FnMut(&mut dyn Objects)| index.update(&pin(), k, f);
             step(&mut |objects| (0..before).for_each(|i| objects.push(&[i])));
-            let (mut batch, mut position) = (Batch::default(), Vec::new());
-            index.scan(&pin(), Start::Edge, DIRECTIONS[0], &mut batch);
+            let (guard, mut batch, mut position) = (pin(), Batch::default(), Vec::new());
+            index.scan(&guard, Start::Edge, DIRECTIONS[0], &mut batch);
             index.entry_position(&batch, usize::from(stop), &mut position);
             // The one behind which it stopped goes, and others come, or go from the end.
             step(&mut |objects| {

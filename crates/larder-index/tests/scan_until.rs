@@ -31,11 +31,7 @@ fn scan(
     (direction, want): (Direction, usize),
 ) -> Vec<Vec<u8>> {
     let guard = pin();
-    let mut batch = Batch {
-        until: until.clone(),
-        want,
-        ..Batch::default()
-    };
+    let mut batch = Batch::default().with_until(until.clone()).with_want(want);
     let (mut keys, mut resume) = (Vec::new(), None::<Vec<u8>>);
     loop {
         let start = match (&resume, from, direction) {

@@ -32,11 +32,12 @@ fn number(batch: &Batch, i: usize) -> u64 {
 
 /// All batches of a scan, one after the other; `each` may change the index between them.
 fn scan(index: &dyn Unique, any_order: bool, mut each: impl FnMut(&Batch)) {
-    let (mut batch, mut at) = (Batch::default(), None::<Vec<u8>>);
+    let mut at = None::<Vec<u8>>;
     loop {
+        let (guard, mut batch) = (pin(), Batch::default());
         batch.any_order = any_order;
         let start = at.as_deref().map_or(Start::Edge, Start::At);
-        index.scan(&pin(), start, Direction::Forward, &mut batch);
+        index.scan(&guard, start, Direction::Forward, &mut batch);
         each(&batch);
         if batch.done {
             return;

@@ -38,15 +38,16 @@ fn each(rows: u64, mut f: impl FnMut(Key<'_>)) -> f64 {
 }
 
 fn scan(index: &dyn Unique) -> usize {
-    let (mut batch, mut resume, mut met) = (Batch::default(), Vec::new(), 0);
-    index.scan(&pin(), Start::Edge, Direction::Forward, &mut batch);
+    let (guard, mut batch) = (pin(), Batch::default());
+    let (mut resume, mut met) = (Vec::new(), 0);
+    index.scan(&guard, Start::Edge, Direction::Forward, &mut batch);
     loop {
         met += batch.len();
         if batch.done {
             return met;
         }
         std::mem::swap(&mut resume, &mut batch.resume);
-        index.scan(&pin(), Start::At(&resume), Direction::Forward, &mut batch);
+        index.scan(&guard, Start::At(&resume), Direction::Forward, &mut batch);
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn is_full(batch: &Batch) -> bool {
         0 => MOST,
         want => want.min(MOST),
     };
-    batch.len() >= most || batch.bytes.len() >= ENOUGH
+    batch.len() >= most || batch.copied_bytes() >= ENOUGH
 }
 
 /// Writes to `resume` where a scan continues after the entry at a position, which is given in

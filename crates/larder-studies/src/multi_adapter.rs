@@ -133,9 +133,7 @@ fn take<'c>(
         let number = number.to_be_bytes();
         // Put the hash before the entry and the number behind it, for `entry_position`. They aren't
         // part of the key or the value.
-        batch.bytes.extend_from_slice(hash);
-        batch.push(key, object.bytes());
-        batch.bytes.extend_from_slice(&number);
+        batch.push_between(hash, key, object.bytes(), &number);
         // The batch resumes behind this entry, or before it, if the direction is backward.
         fill::resume_after(&[position, &number], direction, &mut batch.resume);
         // The entry that fills the batch is in it, so each batch makes progress.
@@ -194,7 +192,13 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         self.counts.add(len, bytes);
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         batch.clear();
         let forward = direction == Direction::Forward;
         let entries = Cut::new(start, direction);
@@ -242,10 +246,11 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
     }
 
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        let (key, value, end) = batch.entries[i];
+        let (before, behind) = batch.around(i);
         out.clear();
-        out.extend_from_slice(&batch.bytes[key - HASH..value]);
-        out.extend_from_slice(&batch.bytes[end..end + size_of::<u64>()]);
+        out.extend_from_slice(&before[before.len() - HASH..]);
+        out.extend_from_slice(batch.key(i));
+        out.extend_from_slice(&behind[..size_of::<u64>()]);
     }
 }
 

@@ -109,7 +109,13 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
         changed
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         batch.clear();
         let front = self.order.front();
         let cut = Cut::new(start, direction);

@@ -55,7 +55,7 @@ pub fn meddle(index: &dyn Unique, steps: u32, seed: u64) {
 /// Reads backwards, some entries at a time, `most` batches: keys fall, each has its value, and none
 /// of those that were appended is missing. The last that was, if there is one.
 pub fn look(index: &dyn Unique, most: usize) -> Option<u32> {
-    let (mut batch, mut from) = (Batch::default(), Vec::new());
+    let mut from = Vec::new();
     let (mut last, mut above): (Option<u32>, Option<u32>) = (None, None);
     // Turn by turn, each batch begins where the one before ended.
     for turn in 0..most {
@@ -63,8 +63,9 @@ pub fn look(index: &dyn Unique, most: usize) -> Option<u32> {
             0 => Start::Edge,
             _ => Start::Past(&from),
         };
-        batch.clear();
-        index.scan(&pin(), start, Direction::Backward, &mut batch);
+        let guard = pin();
+        let mut batch = Batch::default();
+        index.scan(&guard, start, Direction::Backward, &mut batch);
         for i in 0..batch.len() {
             let bytes: [u8; 4] = batch.key(i).try_into().expect("keys have four bytes");
             let k = u32::from_be_bytes(bytes);

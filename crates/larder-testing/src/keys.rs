@@ -1,8 +1,8 @@
 //! Adversarial keys and hashes, indexes for them, and complete scans.
 
 use larder_index::{
-    pin, unique_with, Batch, Change, Direction, Key, KeyRule, LeafConfig, Multi, Start, Unique,
-    UniqueKind,
+    pin, unique_with, Batch, Change, Direction, Guard, Key, KeyRule, LeafConfig, Multi, Start,
+    Unique, UniqueKind,
 };
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ pub fn remove(index: &dyn Unique, key: Key<'_>) -> bool {
 
 /// All entries of a scan. Asserts that every batch except the last one has entries.
 pub fn scan_all(
-    scan: &mut dyn FnMut(Start<'_>, &mut Batch),
+    scan: &mut dyn FnMut(Start<'_>, &mut Batch<'static>),
     start: Start<'_>,
     direction: Direction,
 ) -> Rows {
@@ -181,22 +181,35 @@ pub fn scan_all(
     }
 }
 
-/// All entries of an index from `start` on.
-pub fn scan_unique(index: &dyn Unique, start: Start<'_>, direction: Direction) -> Rows {
-    scan_all(
-        &mut |s, b| index.scan(&pin(), s, direction, b),
-        start,
-        direction,
-    )
+/// Fills a batch that is kept when the guard is gone. Its entries are copies.
+pub fn scan_owned(
+    scan: impl for<'g> FnOnce(&'g Guard, &mut Batch<'g>),
+    batch: &mut Batch<'static>,
+) {
+    let guard = pin();
+    batch.lend_owned(|batch| scan(&guard, batch));
 }
 
-/// All entries of an index from `start` on.
+/// All entries of an index from `start` on. Each batch is read under a guard of its own.
+pub fn scan_unique(index: &dyn Unique, start: Start<'_>, direction: Direction) -> Rows {
+    let mut scan = |start: Start<'_>, batch: &mut Batch<'static>| {
+        scan_owned(
+            |guard, batch| index.scan(guard, start, direction, batch),
+            batch,
+        );
+    };
+    scan_all(&mut scan, start, direction)
+}
+
+/// All entries of an index from `start` on. Each batch is read under a guard of its own.
 pub fn scan_multi(index: &dyn Multi, start: Start<'_>, direction: Direction) -> Rows {
-    scan_all(
-        &mut |s, b| index.scan(&pin(), s, direction, b),
-        start,
-        direction,
-    )
+    let mut scan = |start: Start<'_>, batch: &mut Batch<'static>| {
+        scan_owned(
+            |guard, batch| index.scan(guard, start, direction, batch),
+            batch,
+        );
+    };
+    scan_all(&mut scan, start, direction)
 }
 
 /// Both directions.

@@ -157,9 +157,12 @@ fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Rows 
         _ => Start::Edge,
     };
     let direction = DIRECTIONS[usize::from(which / 2 % 2)];
-    let mut step = |start: Start<'_>, batch: &mut Batch| {
+    let mut step = |start: Start<'_>, batch: &mut Batch<'static>| {
         batch.want = want;
-        index.scan(&pin(), start, direction, batch);
+        scan_owned(
+            |guard, batch| index.scan(guard, start, direction, batch),
+            batch,
+        );
     };
     scan_all(&mut step, start, direction)
 }
@@ -206,8 +209,8 @@ pub fn run(
 
 /// The position of each entry takes up the scan there, or just after it.
 fn positions_resume(index: &dyn Multi, all: &[(Vec<u8>, Vec<u8>)]) {
-    let mut batch = Batch::default();
-    index.scan(&pin(), Start::Edge, DIRECTIONS[0], &mut batch);
+    let (guard, mut batch) = (pin(), Batch::default());
+    index.scan(&guard, Start::Edge, DIRECTIONS[0], &mut batch);
     let mut position = Vec::new();
     for i in 0..batch.len() {
         index.entry_position(&batch, i, &mut position);

@@ -43,25 +43,13 @@ fn range(start: Start<'_>, direction: Direction) -> (Bound<Vec<u8>>, Bound<Vec<u
     }
 }
 
-/// Appends an entry of a `Multi`. The hash and the number of the arrival lie around it in the
-/// buffer, unseen by `key` and `value`.
-fn push_around(batch: &mut Batch, hash: &[u8], key: &[u8], value: &[u8], number: &[u8]) {
-    batch.bytes.extend_from_slice(hash);
-    batch.push(key, value);
-    batch.bytes.extend_from_slice(number);
-}
-
-/// The position of entry `i`, pushed by `push_around`.
+/// The position of entry `i` of a `Multi`: the hash before it, the key, and the number behind it.
 fn position_around(batch: &Batch, i: usize, out: &mut Vec<u8>) {
-    let (key, value, end) = batch.entries[i];
-    // The bytes behind a value extend to the hash of the next entry, or to the end of the batch.
-    let next = match batch.entries.get(i + 1) {
-        Some(next) => next.0 - HASH,
-        None => batch.bytes.len(),
-    };
+    let (before, behind) = batch.around(i);
     out.clear();
-    out.extend_from_slice(&batch.bytes[key - HASH..value]);
-    out.extend_from_slice(&batch.bytes[end..next]);
+    out.extend_from_slice(&before[before.len() - HASH..]);
+    out.extend_from_slice(batch.key(i));
+    out.extend_from_slice(&behind[..size_of::<u64>()]);
 }
 
 /// Removes at most `limit` entries; answers whether none is left.
@@ -115,7 +103,7 @@ fn fill(
         // index.
         let (hash, rest) = position.split_at(front);
         let (key, number) = rest.split_at(rest.len() - back);
-        push_around(batch, hash, key, value, number);
+        batch.push_between(hash, key, value, number);
         // Backward, a scan resumes past the last entry that was read.
         batch.resume.clear();
         batch.resume.extend_from_slice(position);
@@ -190,7 +178,13 @@ impl Unique for OracleUnique {
         }
     }
 
-    fn scan(&self, _guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        _guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         let skip = if self.ordered { 0 } else { HASH };
         // The lock is held for the whole batch, so a batch is of one instant.
         let map = self.map.lock();
@@ -333,7 +327,13 @@ impl Multi for OracleMulti {
         });
     }
 
-    fn scan(&self, _guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        _guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         let map = self.map.lock();
         fill(&map, start, direction, batch, HASH, 8);
     }

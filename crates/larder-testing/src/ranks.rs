@@ -25,8 +25,8 @@ pub fn count(index: &dyn Unique, low: Option<&[u8]>, high: Option<&[u8]>, work: 
 
 /// The n-th key of a direction.
 pub fn nth(index: &dyn Unique, n: u64, direction: Direction) -> Option<Vec<u8>> {
-    let (mut batch, mut work) = (Batch::default(), usize::MAX);
-    let there = ranked(index).nth(&pin(), n, direction, &mut work, &mut batch);
+    let (guard, mut batch, mut work) = (pin(), Batch::default(), usize::MAX);
+    let there = ranked(index).nth(&guard, n, direction, &mut work, &mut batch);
     assert_eq!(there, Some(!batch.is_empty()));
     (!batch.is_empty()).then(|| batch.key(0).to_vec())
 }

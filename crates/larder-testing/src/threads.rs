@@ -116,7 +116,7 @@ pub fn no_value_is_torn(index: &dyn Unique, rounds: u64) {
         }
         scope.spawn(|| {
             // Lookups and scans read without a lock, and are both checked.
-            let (mut out, mut batch) = (Vec::new(), Batch::default());
+            let mut out = Vec::new();
             let mut i = 0u64;
             while !stop.load(Relaxed) {
                 i += 1;
@@ -126,7 +126,8 @@ pub fn no_value_is_torn(index: &dyn Unique, rounds: u64) {
                     assert_whole(&out);
                 }
                 let direction = DIRECTIONS[(i % 2) as usize];
-                index.scan(&pin(), Start::Edge, direction, &mut batch);
+                let (guard, mut batch) = (pin(), Batch::default());
+                index.scan(&guard, Start::Edge, direction, &mut batch);
                 (0..batch.len()).for_each(|i| assert_whole(batch.value(i)));
             }
         });
@@ -267,9 +268,9 @@ pub fn queues(index: &dyn Unique, name: &str, n: u64) {
         for _ in 0..2 {
             // Two threads take from the front. Both see the same entries, and race for each.
             scope.spawn(|| {
-                let mut batch = Batch::default();
                 while taken.load(Relaxed) < 2 * n {
-                    index.scan(&pin(), Start::Edge, Direction::Forward, &mut batch);
+                    let (guard, mut batch) = (pin(), Batch::default());
+                    index.scan(&guard, Start::Edge, Direction::Forward, &mut batch);
                     for i in 0..batch.len() {
                         // A removal says whether it removed something. So each entry counts once.
                         if remove(index, key(batch.key(i), Hashes::Good)) {

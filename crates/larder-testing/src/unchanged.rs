@@ -33,13 +33,14 @@ pub fn exchange(index: &dyn Unique, keys: u16, gone: &AtomicU64) {
 
 /// The reader. Returns how many batches were still true, and how many were not.
 pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64, u64) {
-    let (mut batch, mut found) = (Batch::default(), (0, 0));
+    let mut found = (0, 0);
     for i in 0..times {
+        let (guard, mut batch) = (pin(), Batch::default());
         // Batches of one to five entries.
         batch.want = 1 + (mix(i ^ salt) % 5) as usize;
         // Start at a random hash, as a position of two bytes.
         let from = (mix(i.wrapping_mul(salt | 1)) as u16).to_be_bytes();
-        index.scan(&pin(), Start::At(&from), Direction::Forward, &mut batch);
+        index.scan(&guard, Start::At(&from), Direction::Forward, &mut batch);
         // An index may give no state with a batch. Then there is nothing to ask about.
         let Some(seen) = batch.seen.filter(|_| !batch.is_empty()) else {
             continue;

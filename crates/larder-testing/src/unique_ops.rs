@@ -239,9 +239,12 @@ fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows
         _ => Start::Past(&position),
     };
     let direction = DIRECTIONS[usize::from(which / 3)];
-    let mut step = |start: Start<'_>, batch: &mut Batch| {
+    let mut step = |start: Start<'_>, batch: &mut Batch<'static>| {
         batch.want = want;
-        index.scan(&pin(), start, direction, batch);
+        scan_owned(
+            |guard, batch| index.scan(guard, start, direction, batch),
+            batch,
+        );
     };
     scan_all(&mut step, start, direction)
 }

@@ -14,7 +14,7 @@ const MAX_KEPT_CAPACITY: usize = 256 << 10;
 #[derive(Default)]
 pub(crate) struct Buffers {
     /// Entries that a scan of the index has read.
-    pub(crate) batch: Batch,
+    pub(crate) batch: Batch<'static>,
     /// The unpacked elements of a compressed object.
     pub(crate) plain: Vec<u8>,
     /// The values under one key.
@@ -71,10 +71,7 @@ impl Drop for Lent {
             return;
         };
         // Drop a set that a large scan has made large.
-        let batch = &buffers.batch;
-        let entries = batch.entries.capacity() * size_of::<(usize, usize, usize)>();
-        let memory = batch.bytes.capacity()
-            + entries
+        let memory = buffers.batch.capacity()
             + buffers.plain.capacity()
             + buffers.values.bytes.capacity()
             + buffers.indexed.bytes.capacity()

@@ -33,12 +33,12 @@ macro_rules! delegate_scans {
             self.index.prefetch(guard, keys);
         }
 
-        fn scan(
+        fn scan<'g>(
             &self,
-            guard: &larder_index::Guard,
+            guard: &'g larder_index::Guard,
             start: larder_index::Start<'_>,
             direction: larder_index::Direction,
-            batch: &mut larder_index::Batch,
+            batch: &mut larder_index::Batch<'g>,
         ) {
             self.index.scan(guard, start, direction, batch);
         }
@@ -63,17 +63,22 @@ macro_rules! delegate_unique {
             self.index.is_ordered()
         }
 
-        fn step(
+        fn step<'g>(
             &self,
-            guard: &larder_index::Guard,
+            guard: &'g larder_index::Guard,
             key: Option<larder_index::Key<'_>>,
             direction: larder_index::Direction,
-            batch: &mut larder_index::Batch,
+            batch: &mut larder_index::Batch<'g>,
         ) -> bool {
             self.index.step(guard, key, direction, batch)
         }
 
-        fn sample(&self, guard: &larder_index::Guard, place: u64, batch: &mut larder_index::Batch) {
+        fn sample<'g>(
+            &self,
+            guard: &'g larder_index::Guard,
+            place: u64,
+            batch: &mut larder_index::Batch<'g>,
+        ) {
             self.index.sample(guard, place, batch);
         }
 
@@ -92,11 +97,11 @@ macro_rules! delegate_multi {
     () => {
         $crate::delegate::delegate_scans!();
 
-        fn step(
+        fn step<'g>(
             &self,
-            guard: &larder_index::Guard,
+            guard: &'g larder_index::Guard,
             key: Option<larder_index::Key<'_>>,
-            batch: &mut larder_index::Batch,
+            batch: &mut larder_index::Batch<'g>,
         ) -> bool {
             self.index.step(guard, key, batch)
         }

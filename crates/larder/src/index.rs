@@ -199,12 +199,12 @@ impl TableIndex {
     /// Reads the entry next to a key. Without a key, it is the first one in the direction. Returns
     /// whether the key is present. A bag only steps forward.
     #[inline]
-    pub(crate) fn step(
+    pub(crate) fn step<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> bool {
         match self {
             TableIndex::Unique(ix) => ix.step(guard, key, direction, batch),
@@ -218,37 +218,37 @@ impl TableIndex {
     }
 
     /// Reads a batch of entries, beginning at `start`.
-    pub(crate) fn scan(
+    pub(crate) fn scan<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) {
         either!(self, ix => ix.scan(guard, start, direction, batch));
     }
 
     /// Reads a batch of entries, beginning behind all objects of a key. `position` is a scratch
     /// buffer.
-    pub(crate) fn scan_past(
+    pub(crate) fn scan_past<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         key: Key<'_>,
         direction: Direction,
         position: &mut Vec<u8>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) {
         self.end_position(key, position);
         self.scan(guard, Start::Past(position), direction, batch);
     }
 
     /// Reads the batch that follows this one. `position` is a scratch buffer.
-    pub(crate) fn scan_on(
+    pub(crate) fn scan_on<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         direction: Direction,
         position: &mut Vec<u8>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) {
         // The scan clears the batch, including the position at which to resume. So swap that with
         // the scratch buffer, which needs no copy.

@@ -97,9 +97,9 @@ pub(crate) struct ReadAhead {
     /// Whether each key has at most one entry.
     unique: bool,
     /// The entries that were read. The one at `at` is the last answer.
-    batch: Box<Batch>,
+    batch: Box<Batch<'static>>,
     /// The buffer of the next step. It becomes `batch` if the step returns an entry.
-    pub(crate) spare: Box<Batch>,
+    pub(crate) spare: Box<Batch<'static>>,
     /// The buffer for a position.
     pub(crate) position: Vec<u8>,
     /// The number of the entry of the last answer, the first of its key.
@@ -186,10 +186,10 @@ impl ReadAhead {
     fn next_place(&self) -> Option<usize> {
         let next = self.at + 1;
         // What comes after the last entry is unknown, unless the batch reached the table's end.
-        match self.batch.entries.get(next) {
-            Some(_) if self.unique => Some(next),
-            Some(_) => self.next_of_bag(next),
-            None => self.batch.done.then_some(next),
+        match next < self.batch.len() {
+            true if self.unique => Some(next),
+            true => self.next_of_bag(next),
+            false => self.batch.done.then_some(next),
         }
     }
 
@@ -342,7 +342,7 @@ impl ReadAhead {
         // allocates nothing after that.
         std::mem::swap(&mut self.batch, &mut self.spare);
         // Don't keep a megabyte for a traversal that may be over.
-        if self.batch.bytes.capacity() > MAX_KEPT_CAPACITY {
+        if self.batch.capacity() > MAX_KEPT_CAPACITY {
             *self = ReadAhead::default();
             return;
         }
@@ -354,8 +354,8 @@ impl ReadAhead {
     }
 
     /// Returns a batch that was taken from `spare`, unless it is large.
-    pub(crate) fn put_back(&mut self, batch: Box<Batch>) {
-        if batch.bytes.capacity() <= MAX_KEPT_CAPACITY {
+    pub(crate) fn put_back(&mut self, batch: Box<Batch<'static>>) {
+        if batch.capacity() <= MAX_KEPT_CAPACITY {
             self.spare = batch;
         }
     }

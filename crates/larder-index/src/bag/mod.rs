@@ -180,17 +180,12 @@ impl<R: KeyRule> Bag<R> {
             // Discard the values of a previous attempt, which were not of one instant.
             values.spans.truncate(before);
             values.bytes.truncate(bytes);
-            // The copies are of one leaf at one instant. The stripe's version, which `read_in_tree`
+            // A run is of one leaf at one instant. The stripe's version, which `read_in_tree`
             // validates, makes all runs of the key one instant.
-            runs(
-                &value_trees.tree,
-                guard,
-                (&prefix, &prefix),
-                &mut |copies| {
-                    (0..copies.len()).for_each(|i| values.push(copies.value(i)));
-                    true
-                },
-            );
+            runs(&value_trees.tree, guard, (&prefix, &prefix), &mut |run| {
+                (0..run.len()).for_each(|i| values.push(run.value(i)));
+                true
+            });
         });
         // The key is a list by now, or was removed.
         if read.is_none() {
@@ -328,17 +323,23 @@ impl<R: KeyRule> Multi for Bag<R> {
         self.update_any(guard, key, true, f);
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         // The entries below are lists of objects, which have to be read as a whole.
         batch.heads = false;
         scan::scan(self, guard, start, direction, batch);
     }
 
-    fn scan_key(&self, guard: &Guard, key: Key<'_>, batch: &mut Batch) -> bool {
+    fn scan_key<'g>(&self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
         scan::scan_key(self, guard, key, batch)
     }
 
-    fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
+    fn step<'g>(&self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
         batch.heads = false;
         scan::step(self, guard, key, batch)
     }

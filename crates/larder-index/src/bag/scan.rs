@@ -6,6 +6,8 @@
 //!            …  key | object, number | key | object, number       copies of the others, at the end
 //! ```
 //!
+//! A list that is an outside object stays where it is: the entries point into it.
+//!
 //! 1. Read the entries of a leaf at one instant, as a scan of a set does.
 //! 2. Turn each list into entries of the batch, one for each object. The first object of a list
 //!    stays where it was read. The key is moved in front of it, overwriting the bytes in between.
@@ -27,9 +29,8 @@
 use super::list::{self, read_number, ListItem, TreeHeader};
 use super::position::{self, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
 use super::Bag;
-use crate::btree::copies::with_copies;
 use crate::btree::ScanRequest;
-use crate::traits::HASH;
+use crate::traits::{with_batch, BatchEntry, HASH};
 use crate::{Batch, Direction, Key, KeyRule, Start, Unique};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -37,9 +38,6 @@ use std::ops::{Bound, Range};
 
 /// A batch is full when copies of objects have more bytes than this.
 const BATCH_BYTES: usize = 1 << 20;
-
-/// An entry as it was read: where its key begins, where its list begins, and where the list ends.
-type RawEntry = (usize, usize, usize);
 
 /// Where a scan begins.
 struct ScanStart {
@@ -126,12 +124,12 @@ impl ScanStart {
 }
 
 /// See [`Multi::scan`](crate::Multi::scan).
-pub(super) fn scan<R: KeyRule>(
+pub(super) fn scan<'g, R: KeyRule>(
     bag: &Bag<R>,
-    guard: &Guard,
+    guard: &'g Guard,
     start: Start<'_>,
     direction: Direction,
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) {
     let mut from = ScanStart::new(start, direction);
     loop {
@@ -198,44 +196,37 @@ fn unpack<R: KeyRule>(
     direction: Direction,
     batch: &mut Batch,
 ) -> Unpacked {
-    // Move the entries that were read to `raw`. The entries of their objects are pushed instead,
-    // and point into the same bytes.
-    let mut raw = std::mem::take(&mut batch.raw);
-    raw.clear();
-    std::mem::swap(&mut raw, &mut batch.entries);
     // What was read is already in the bytes, so only copies count.
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
-    let mut unpacked = Unpacked::All;
-    // If the scan begins within a key, that is the first one. No other key has a bound.
-    let mut bound = match raw.first() {
-        Some(&(key, list, _)) => from.bound(&batch.bytes[key..list]),
-        None => None,
-    };
-    for &(key, list, end) in &raw {
-        // Unpack the list, unless the batch is full.
-        let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
-        if !stops && !list::is_in_tree(&batch.bytes[list..end]) {
-            let bound = bound.take();
-            match direction {
-                Direction::Forward => spread((key, list, end), bound, batch),
-                Direction::Backward => spread_backward((key, list, end), bound, batch),
+    // The entries that were read are replaced by those of their objects.
+    batch.replace_entries(|batch, read| {
+        // If the scan begins within a key, that is the first one. No other key has a bound.
+        let mut bound = match read.0.first() {
+            Some(first) => from.bound(first.parts(&batch.bytes).0),
+            None => None,
+        };
+        for entry in &read.0 {
+            // Unpack the list, unless the batch is full.
+            let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
+            let (key, list) = entry.parts(&batch.bytes);
+            if !stops && !list::is_in_tree(list) {
+                spread(entry, bound.take(), direction, batch);
+                continue;
             }
-            continue;
-        }
-        // The batch ends before this key, because it is full, or because this is a tree key. If it
-        // is the first key, read the tree. Otherwise the next batch begins with this key.
-        let key = batch.bytes[key..list].to_vec();
-        if batch.unordered {
-            unpacked = Unpacked::Unordered;
-        } else if batch.is_empty() {
-            unpacked = Unpacked::InTree(key);
-        } else {
+            // The batch ends before this key, because it is full, or because this is a tree key.
+            // If it is the first key, read the tree. Otherwise the next batch begins with it.
+            if batch.unordered {
+                return Unpacked::Unordered;
+            }
+            let key = key.to_vec();
+            if batch.is_empty() {
+                return Unpacked::InTree(key);
+            }
             stop(bag, &key, before(direction), batch);
+            break;
         }
-        break;
-    }
-    batch.raw = raw;
-    unpacked
+        Unpacked::All
+    })
 }
 
 /// The marker, in place of a number, for "before all objects of a key" in this direction.
@@ -272,14 +263,60 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
     bag.entries.position(Key { bytes: key, hash }, out);
 }
 
-/// Unpacks a list, from the object with the number `bound` on. The first object stays where it is.
+/// Unpacks a list, from the object with the number `bound` on, in the direction of the scan.
 #[inline(always)]
-fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
+fn spread<'g>(
+    entry: &BatchEntry<'g>,
+    bound: Option<u64>,
+    direction: Direction,
+    batch: &mut Batch<'g>,
+) {
+    match (entry.copied_key(), direction) {
+        (None, _) => spread_outside(entry, bound, direction, batch),
+        (Some(key), Direction::Forward) => spread_copied(key, entry.value(), bound, batch),
+        (Some(key), Direction::Backward) => spread_backward(key, entry.value(), bound, batch),
+    }
+}
+
+/// Unpacks a list that is an outside object. Nothing is copied.
+#[inline(never)]
+fn spread_outside<'g>(
+    entry: &BatchEntry<'g>,
+    bound: Option<u64>,
+    direction: Direction,
+    batch: &mut Batch<'g>,
+) {
+    let Batch {
+        bytes,
+        entries,
+        firsts,
+        ..
+    } = batch;
+    let (list, before) = (entry.value(), entries.len());
+    let items = list::items_from(&entry.base(bytes)[..list.end], list.start + 1);
+    entries.extend(items.filter_map(|item| {
+        let belongs = bound.is_none_or(|bound| match direction {
+            Direction::Forward => item.number >= bound,
+            Direction::Backward => item.number <= bound,
+        });
+        belongs.then(|| entry.with_value(item.object))
+    }));
+    // A list can only be walked in ascending order.
+    if direction == Direction::Backward {
+        entries[before..].reverse();
+    } else if *firsts {
+        entries.truncate(before + 1);
+    }
+}
+
+/// Unpacks a copied list in ascending order. The first object stays where it is.
+#[inline(always)]
+fn spread_copied(key: Range<usize>, list: Range<usize>, bound: Option<u64>, batch: &mut Batch) {
     // Skip the count, and the objects before the bound. Numbers ascend, so all objects behind the
     // first one that belongs to the scan belong to it, too.
-    let mut at = list + 1;
+    let mut at = list.start + 1;
     let first = loop {
-        let Some(item) = list::items_from(&batch.bytes[..end], at).next() else {
+        let Some(item) = list::items_from(&batch.bytes[..list.end], at).next() else {
             return;
         };
         at = item.end;
@@ -287,12 +324,12 @@ fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
             break item.object;
         }
     };
-    let moved = first.start - (list - key);
+    let moved = first.start - key.len();
     // Move the key in front of that object. This overwrites the count and the objects before the
     // bound. The rest of the list isn't touched, and is copied from its place.
-    keep_first(key..list, first, batch);
-    if at < end && !batch.firsts {
-        copy_rest(moved..moved + (list - key), at..end, batch);
+    keep_first(key.clone(), first, batch);
+    if at < list.end && !batch.firsts {
+        copy_rest(moved..moved + key.len(), at..list.end, batch);
     }
 }
 
@@ -306,14 +343,15 @@ fn copy_rest(key: Range<usize>, rest: Range<usize>, batch: &mut Batch) {
     }
 }
 
-/// Unpacks a list in descending order, from the object with the number `bound` on.
-fn spread_backward((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
+/// Unpacks a copied list in descending order.
+fn spread_backward(key: Range<usize>, list: Range<usize>, bound: Option<u64>, batch: &mut Batch) {
     // A list can only be walked in ascending order, so collect its items first. All objects are
     // copied, since moving the key would overwrite items that are still needed.
-    let items: SmallVec<[ListItem; 16]> = list::items_from(&batch.bytes[..end], list + 1).collect();
+    let items = list::items_from(&batch.bytes[..list.end], list.start + 1);
+    let items: SmallVec<[ListItem; 16]> = items.collect();
     for item in items.iter().rev() {
         if bound.is_none_or(|bound| item.number <= bound) {
-            copy(key..list, item, batch);
+            copy(key.clone(), item, batch);
         }
     }
 }
@@ -324,7 +362,8 @@ fn spread_backward((key, list, end): RawEntry, bound: Option<u64>, batch: &mut B
 fn keep_first(key: Range<usize>, object: Range<usize>, batch: &mut Batch) {
     let moved = object.start - key.len();
     move_up(&mut batch.bytes, key, moved);
-    batch.entries.push((moved, object.start, object.end));
+    let entry = BatchEntry::copied(moved, object.start, object.end);
+    batch.entries.push(entry);
 }
 
 /// Moves some bytes, of which there are usually few.
@@ -361,20 +400,21 @@ fn copy(key: Range<usize>, item: &ListItem, batch: &mut Batch) {
     let (from, value) = (bytes.len(), bytes.len() + key.len());
     bytes.extend_from_within(key);
     bytes.extend_from_within(item.object.start..item.end);
-    batch.entries.push((from, value, value + item.object.len()));
+    let entry = BatchEntry::copied(from, value, value + item.object.len());
+    batch.entries.push(entry);
 }
 
 /// Step 3: fills the batch with the next objects of a tree key. The batch stays empty in two cases.
 /// If the key has no objects that belong to the scan, `from` is set behind the key. If the key is
 /// no longer a tree key, `from` stays as it is.
 #[cold]
-fn scan_tree<R: KeyRule>(
+fn scan_tree<'g, R: KeyRule>(
     bag: &Bag<R>,
-    guard: &Guard,
+    guard: &'g Guard,
     from: &mut ScanStart,
     key: &[u8],
     direction: Direction,
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) {
     // Discard the entries that were read: they are of another instant than the tree.
     batch.clear();
@@ -404,29 +444,27 @@ fn scan_tree<R: KeyRule>(
         bytes: key,
         hash: bag.entries.keys.hash(key),
     };
-    with_copies(|copies| {
-        let mut resume = std::mem::take(&mut batch.resume);
+    with_batch(|found| {
         // Read the tree as of one instant, by the version of the stripe (invariant 3).
-        let done = bag.read_in_tree(guard, own, |value_trees| {
-            value_trees.tree.scan(guard, &request, copies, &mut resume)
+        let read = bag.read_in_tree(guard, own, |value_trees| {
+            value_trees.tree.scan(guard, &request, found);
         });
-        batch.resume = resume;
         // The key is no longer a tree key.
-        let Some(done) = done else {
+        if read.is_none() {
             return;
-        };
+        }
         // Add the objects, each followed by its number, so that the scan can resume behind any of
         // them.
-        for i in 0..copies.len() {
-            batch.push(key, copies.value(i));
-            list::push_number(position::number(copies.position(i)), &mut batch.bytes);
+        for i in 0..found.len() {
+            batch.push(key, found.value(i));
+            list::push_number(position::number(found.key(i)), &mut batch.bytes);
         }
         // The scan resumes behind the last object, or behind the key.
-        let last = copies
+        let last = found
             .len()
             .checked_sub(1)
-            .map(|i| position::number(copies.position(i)));
-        match (last, done) {
+            .map(|i| position::number(found.key(i)));
+        match (last, found.done) {
             (None, _) => from.go_behind(&prefix),
             // Nothing more of this key is wanted.
             (Some(_), done) if done || batch.firsts => stop(bag, key, behind(direction), batch),
@@ -442,11 +480,11 @@ fn scan_tree<R: KeyRule>(
 }
 
 /// See [`Multi::scan_key`](crate::Multi::scan_key). A list is short, and is unpacked as a whole.
-pub(super) fn scan_key<R: KeyRule>(
+pub(super) fn scan_key<'g, R: KeyRule>(
     bag: &Bag<R>,
-    guard: &Guard,
+    guard: &'g Guard,
     key: Key<'_>,
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) -> bool {
     batch.clear();
     // As a scan of the entries leaves it: the key, and the list behind it.
@@ -460,29 +498,32 @@ pub(super) fn scan_key<R: KeyRule>(
         batch.clear();
         return false;
     }
-    spread((0, list, end), None, batch);
+    spread_copied(0..list, list..end, None, batch);
     true
 }
 
 /// See [`Multi::step`](crate::Multi::step).
 #[inline]
-pub(super) fn step<R: KeyRule>(
+pub(super) fn step<'g, R: KeyRule>(
     bag: &Bag<R>,
-    guard: &Guard,
+    guard: &'g Guard,
     key: Option<Key<'_>>,
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) -> bool {
     loop {
         let is_present = bag.entries.step(guard, key, Direction::Forward, batch);
         // If there is an entry of the hash order, replace it by the entry of its first object.
-        let Some((key, list, end)) = batch.entries.pop() else {
+        let Some(entry) = batch.entries.pop() else {
             return is_present;
         };
-        if list::is_in_tree(&batch.bytes[list..end]) {
-            let key = batch.bytes[key..list].to_vec();
+        let (key, list) = entry.parts(&batch.bytes);
+        if list::is_in_tree(list) {
+            let key = key.to_vec();
             first_in_tree(bag, guard, &key, batch);
-        } else if let Some(item) = list::items_from(&batch.bytes[..end], list + 1).next() {
-            keep_first(key..list, item.object, batch);
+        } else {
+            let firsts = std::mem::replace(&mut batch.firsts, true);
+            spread(&entry, None, Direction::Forward, batch);
+            batch.firsts = firsts;
         }
         // The batch is only empty if a tree key has become a list, or was removed, in between. Then
         // repeat the step.
@@ -495,7 +536,12 @@ pub(super) fn step<R: KeyRule>(
 /// Fills the batch with the first object of a tree key. It stays empty if the key is no longer a
 /// tree key.
 #[cold]
-fn first_in_tree<R: KeyRule>(bag: &Bag<R>, guard: &Guard, key: &[u8], batch: &mut Batch) {
+fn first_in_tree<'g, R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &'g Guard,
+    key: &[u8],
+    batch: &mut Batch<'g>,
+) {
     let mut from = ScanStart {
         prefix: Vec::new(),
         within: StartFilter::Edge,
@@ -514,8 +560,7 @@ pub(super) fn entry_position<R: KeyRule>(bag: &Bag<R>, batch: &Batch, i: usize, 
 
 /// The number of an object of a batch (invariant 1).
 pub(super) fn number(batch: &Batch, i: usize) -> u64 {
-    let (_, _, end) = batch.entries[i];
-    read_number(&batch.bytes, end).map_or(0, |(number, _)| number)
+    read_number(batch.around(i).1, 0).map_or(0, |(number, _)| number)
 }
 
 /// Counts all objects.

@@ -99,8 +99,8 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     /// `false`.
     fn entries_from(&self, start: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         let range = (start, &self.prefix[..]);
-        runs(&self.value_trees.tree, self.guard, range, &mut |copies| {
-            (0..copies.len()).all(|i| f(copies.position(i), copies.value(i)))
+        runs(&self.value_trees.tree, self.guard, range, &mut |run| {
+            (0..run.len()).all(|i| f(run.key(i), run.value(i)))
         });
     }
 
@@ -245,8 +245,8 @@ impl<R: KeyRule> TreeValues<'_, R> {
         // The limit is applied here, not to the marks: objects with the same hash may be unequal.
         let (marks, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
         let range = (&marks[..], &marks[..]);
-        runs(&self.value_trees.marks, self.guard, range, &mut |copies| {
-            found.extend((0..copies.len()).map(|i| number(copies.position(i))));
+        runs(&self.value_trees.marks, self.guard, range, &mut |run| {
+            found.extend((0..run.len()).map(|i| number(run.key(i))));
             true
         });
         // Equal hashes don't prove equality, so compare each object.

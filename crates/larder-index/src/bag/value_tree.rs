@@ -11,9 +11,9 @@
 
 use super::list::{self, TreeHeader};
 use super::position::{prefix, push_number, PAST_NUMBERS};
-use crate::btree::copies::{with_copies, EntryCopies};
 use crate::btree::{BPlusTree, ScanRequest};
-use crate::{Direction, Key, LeafConfig, Start, Stats};
+use crate::traits::with_batch;
+use crate::{Batch, Direction, Key, LeafConfig, Start, Stats};
 use crossbeam_epoch::Guard;
 use std::ops::Bound;
 
@@ -93,17 +93,17 @@ impl ValueTrees {
 
 /// Calls `f` with runs of entries whose positions begin with `prefix`, in order from `start` on,
 /// until it returns `false`.
-pub(super) fn runs(
+pub(super) fn runs<'g>(
     tree: &BPlusTree,
-    guard: &Guard,
+    guard: &'g Guard,
     (start, prefix): (&[u8], &[u8]),
-    f: &mut dyn FnMut(&EntryCopies) -> bool,
+    f: &mut dyn FnMut(&Batch<'g>) -> bool,
 ) {
     // Behind the prefix is a number in all these positions.
     let mut end = prefix.to_vec();
     end.push(PAST_NUMBERS);
     // A run is what one leaf has of the requested part.
-    let scan = |start: &[u8], copies: &mut EntryCopies, resume: &mut Vec<u8>| {
+    let scan = |start: &[u8], batch: &mut Batch<'g>| {
         let request = ScanRequest {
             start: Start::At(start),
             direction: Direction::Forward,
@@ -111,15 +111,15 @@ pub(super) fn runs(
             limit: usize::MAX,
             value_limit: usize::MAX,
         };
-        tree.scan(guard, &request, copies, resume)
+        tree.scan(guard, &request, batch);
     };
-    let (mut resume, mut next) = (Vec::new(), Vec::new());
-    with_copies(|copies| {
+    let mut next = Vec::new();
+    with_batch(|batch| {
         // Skip an empty run that isn't the end, so that `f` only gets runs with entries.
-        let mut done = scan(start, copies, &mut resume);
-        while (copies.len() == 0 || f(copies)) && !done {
-            std::mem::swap(&mut next, &mut resume);
-            done = scan(&next, copies, &mut resume);
+        scan(start, batch);
+        while (batch.is_empty() || f(batch)) && !batch.done {
+            std::mem::swap(&mut next, &mut batch.resume);
+            scan(&next, batch);
         }
     });
 }

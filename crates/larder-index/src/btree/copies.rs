@@ -74,11 +74,6 @@ impl EntryCopies {
         &self.bytes[from..middle]
     }
 
-    /// Reserves memory for this number of further entries.
-    pub(crate) fn reserve(&mut self, entries: usize) {
-        self.entries.reserve(entries);
-    }
-
     /// The value of entry `i`, which has no handle.
     pub(crate) fn value(&self, i: usize) -> &[u8] {
         let (_, middle, end) = self.entries[i];

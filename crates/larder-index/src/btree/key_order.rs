@@ -2,7 +2,6 @@
 //!
 //! A position is the key itself. The operations are those of the B+-tree (`btree`).
 
-use crate::btree::copies::with_copies;
 use crate::btree::{BPlusTree, ScanRequest, StepStart};
 use crate::hint::Hint;
 use crate::scratch::with_scratch;
@@ -12,6 +11,7 @@ use crate::{
     Predicate, Previous, Ranked, Start, Stats, Unique, Updater, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
+use std::ops::Bound;
 
 /// An index in key order.
 pub struct KeyOrder(BPlusTree);
@@ -152,30 +152,33 @@ impl Unique for KeyOrder {
         self.0.free_large(guard);
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        batch.clear();
-        with_copies(|copies| {
-            // All positions, from the start to the caller's end, within its limits.
-            let request = ScanRequest {
-                start,
-                direction,
-                until: batch.until.as_ref().map(Vec::as_slice),
-                limit: batch.limit(),
-                value_limit: batch.value_limit(),
-            };
-            batch.done = self.0.scan(guard, &request, copies, &mut batch.resume);
-            // The batch takes the copies as they are.
-            std::mem::swap(&mut copies.bytes, &mut batch.bytes);
-            std::mem::swap(&mut copies.entries, &mut batch.entries);
-        });
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
+        // All positions, from the start to the caller's end, within its limits. The end is taken
+        // out of the batch while the batch is filled.
+        let until = std::mem::replace(&mut batch.until, Bound::Unbounded);
+        let request = ScanRequest {
+            start,
+            direction,
+            until: until.as_ref().map(Vec::as_slice),
+            limit: batch.limit(),
+            value_limit: batch.value_limit(),
+        };
+        self.0.scan(guard, &request, batch);
+        batch.until = until;
     }
 
-    fn step(
+    fn step<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> bool {
         let from = match key {
             Some(key) => StepStart::Position(key.bytes),
@@ -188,7 +191,7 @@ impl Unique for KeyOrder {
         }
     }
 
-    fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
+    fn sample<'g>(&self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
         self.0.sample(guard, place, batch);
     }
 

@@ -115,13 +115,13 @@ impl Ranked for BPlusTree {
         }
     }
 
-    fn nth(
+    fn nth<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         n: u64,
         direction: Direction,
         work: &mut usize,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Option<bool> {
         let (levels, backoff) = (&self.inner, Backoff::new());
         loop {
@@ -214,7 +214,12 @@ fn count_in(leaf: TreeLeaf<'_>, part: Between<'_>) -> Option<(u64, bool)> {
 
 /// Copies the n-th entry of a leaf from one end, counted from 0. `None` if the leaf is obsolete, or
 /// is being written; `false` if there is no such entry.
-fn copy_nth(leaf: TreeLeaf<'_>, n: u64, direction: Direction, batch: &mut Batch) -> Option<bool> {
+fn copy_nth<'g>(
+    leaf: TreeLeaf<'g>,
+    n: u64,
+    direction: Direction,
+    batch: &mut Batch<'g>,
+) -> Option<bool> {
     // Nothing is copied unless the leaf is current, and nothing is returned unless it still is.
     let view = leaf.read().ok()?;
     let (n, len) = (n as usize, view.len());

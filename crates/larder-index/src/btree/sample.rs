@@ -34,7 +34,7 @@ fn part(place: &mut u64, parts: usize) -> usize {
 impl BPlusTree {
     /// Fills `batch`, which is cleared first, with about as many entries as it wants. Those of one
     /// leaf are of one instant. There are fewer if leaves are empty or have changed meanwhile.
-    pub(crate) fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
+    pub(crate) fn sample<'g>(&self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
         batch.clear();
         let places = batch.want.div_ceil(NEIGHBOURS).max(1) as u64;
         for i in 0..places {
@@ -55,7 +55,7 @@ impl BPlusTree {
 }
 
 /// (2), (3) Returns `None` if the leaf is obsolete or has changed.
-fn copy_some(leaf: TreeLeaf<'_>, mut place: u64, batch: &mut Batch) -> Option<()> {
+fn copy_some<'g>(leaf: TreeLeaf<'g>, mut place: u64, batch: &mut Batch<'g>) -> Option<()> {
     let view = leaf.read().ok()?;
     // Fewer entries if the leaf has fewer, all of them from one place.
     let len = view.len();
@@ -76,10 +76,7 @@ mod tests {
     #[test]
     fn samples_come_from_all_over() {
         let (tree, guard) = (KeyOrder::new(Default::default()), crate::pin());
-        let mut batch = Batch {
-            want: 48,
-            ..Batch::default()
-        };
+        let mut batch = Batch::default().with_want(48);
         tree.sample(&guard, 7, &mut batch);
         assert!(batch.is_empty());
         for i in 0..20_000u32 {

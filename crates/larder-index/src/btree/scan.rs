@@ -22,7 +22,6 @@
 //! Deviation: there are no links between leaves, so each leaf is found from the root.
 
 use super::BPlusTree;
-use crate::btree::copies::EntryCopies;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
 use crate::btree::leaf::TreeLeaf;
 use crate::btree::search_key::SearchKey;
@@ -34,7 +33,7 @@ use crossbeam_epoch::Guard;
 use std::ops::{Bound, Range};
 
 /// Once a batch has more bytes than this, it takes no further entry. Its reader then finds the
-/// copies in the processor's caches. All outside objects of a leaf would not fit.
+/// copies in the processor's caches.
 const BATCH_BYTES: usize = 32 << 10;
 
 /// What a scan requests.
@@ -85,12 +84,12 @@ impl BPlusTree {
     /// `None` if the next entry is in another leaf, or the leaf is being written. The caller must
     /// then scan.
     #[inline]
-    pub(crate) fn step(
+    pub(crate) fn step<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         from: StepStart<'_>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Option<bool> {
         batch.clear();
         let forward = direction == Direction::Forward;
@@ -124,16 +123,14 @@ impl BPlusTree {
         self.inner.find_edge(end, guard)
     }
 
-    /// Fills `copies`, which is cleared first, with the next requested entries, all of one leaf and
-    /// of one instant. There are none only at the end. `resume` gets the position at which to
-    /// continue. Returns whether the end was reached.
-    pub(crate) fn scan(
+    /// Fills `batch`, which is cleared first, with the next requested entries, all of one leaf and
+    /// of one instant. There are none only at the end. The hints of the batch are not used.
+    pub(crate) fn scan<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         request: &ScanRequest<'_>,
-        copies: &mut EntryCopies,
-        resume: &mut Vec<u8>,
-    ) -> bool {
+        batch: &mut Batch<'g>,
+    ) {
         let forward = request.direction == Direction::Forward;
         let end = if forward {
             RangeEnd::High
@@ -144,7 +141,7 @@ impl BPlusTree {
         let backoff = Backoff::new();
         loop {
             // (1) Discard the entries of a failed attempt (invariant 3).
-            copies.clear();
+            batch.clear();
             let FencedLeaf { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
             // An obsolete leaf has successors, which a new descent finds, with their fences.
             let Ok(view) = leaf.read() else {
@@ -152,7 +149,7 @@ impl BPlusTree {
                 continue;
             };
             // (2), (3) Validate before anything that was collected is used, including an error.
-            let collected = collect(&view, &cursor, request, copies);
+            let collected = collect(&view, &cursor, request, batch);
             if !view.is_valid() {
                 backoff.snooze();
                 continue;
@@ -164,27 +161,27 @@ impl BPlusTree {
             match (stopped, fence) {
                 // The request ends within the leaf, or the leaf is the last one.
                 (Some(Stop::Outside), _) | (None, None) => {
-                    resume.clear();
-                    return true;
+                    batch.done = true;
+                    return;
                 }
                 // Continue behind the last entry. A backward scan continues strictly before
                 // `resume`.
                 (Some(Stop::Full), _) => {
-                    resume.clear();
-                    resume.extend_from_slice(copies.position(copies.len() - 1));
+                    let mut resume = std::mem::take(&mut batch.resume);
+                    resume.extend_from_slice(batch.key(batch.len() - 1));
                     if forward {
                         // Positions are prefix-free, so there is nothing in between.
                         resume.push(0);
                     }
-                    return false;
+                    batch.resume = resume;
+                    return;
                 }
                 // The whole leaf was returned: everything before the fence.
-                (None, Some(fence)) if copies.len() > 0 => {
-                    resume.clear();
-                    resume.extend_from_slice(fence);
-                    return false;
+                (None, Some(fence)) if !batch.is_empty() => {
+                    batch.resume.extend_from_slice(fence);
+                    return;
                 }
-                // The leaf has no entry for the scan. Continue, since no copies would mean the
+                // The leaf has no entry for the scan. Continue, since no entries would mean the
                 // end.
                 (None, Some(fence)) => cursor.go_on(fence),
             }
@@ -300,15 +297,15 @@ impl<'a> Cursor<'a> {
 }
 
 /// Copies the requested entries from a leaf. `None`: up to its end.
-fn collect(
-    view: &TreeView<'_>,
+fn collect<'g>(
+    view: &TreeView<'g>,
     cursor: &Cursor<'_>,
     request: &ScanRequest<'_>,
-    copies: &mut EntryCopies,
+    batch: &mut Batch<'g>,
 ) -> Result<Option<Stop>, Torn> {
     let Span { entries, cut } = cursor.span(view, request.until)?;
     let wanted = entries.len().min(request.limit);
-    copies.reserve(wanted);
+    batch.entries.reserve(wanted);
     let front = view.front();
     // In the scan's direction.
     let (mut i, step) = match cursor.forward {
@@ -316,10 +313,10 @@ fn collect(
         false => (entries.end.wrapping_sub(1), usize::MAX),
     };
     for _ in 0..wanted {
-        if copies.bytes.len() > BATCH_BYTES {
+        if batch.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
         }
-        view.collect_copied(i, &front, request.value_limit, copies)?;
+        view.add_to(batch, i, &front, request.value_limit)?;
         i = i.wrapping_add(step);
     }
     // It isn't known whether the next entry is requested. If it isn't, the next batch is empty and

@@ -25,6 +25,7 @@ use crate::memory::prefetch;
 use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{self, Torn};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::traits::BatchEntry;
 use crate::{Batch, SHORT_VALUE};
 use std::cmp::Ordering;
 
@@ -505,9 +506,19 @@ impl<'g> TreeView<'g> {
     /// Appends entry `i` to the copies. An outside object is added as its handle.
     #[inline]
     pub(crate) fn collect(&self, i: usize, copies: &mut EntryCopies) -> Result<(), Torn> {
-        let from = copies.bytes.len();
-        let (middle, handle) = self.copy_entry(i, &self.front(), usize::MAX, &mut copies.bytes)?;
-        copies.end_entry(from, middle, handle);
+        let (from, slot) = (copies.bytes.len(), self.slot(i)?);
+        let record = self.record(slot)?;
+        if record.is_outside() {
+            let handle = self.handle_of(&record)?;
+            copies
+                .bytes
+                .extend_from_slice(self.outside(&record)?.position());
+            copies.end_entry(from, copies.bytes.len(), handle);
+            return Ok(());
+        }
+        let bytes = &mut copies.bytes;
+        let middle = self.copy_inside((slot, &record), &self.front(), usize::MAX, bytes)?;
+        copies.end_entry(from, middle, None);
         Ok(())
     }
 
@@ -517,22 +528,16 @@ impl<'g> TreeView<'g> {
         words::CopyPrefix::new(self.leaf.prefix())
     }
 
-    /// Appends the position and the first `limit` bytes of the value of entry `i`. Returns where
-    /// the value begins. If the object is outside, appends the position alone, and returns the
-    /// handle, too.
+    /// Appends the position and the first `limit` bytes of the value of an entry that isn't outside.
+    /// Returns where the value begins.
     #[inline(always)]
-    fn copy_entry(
+    fn copy_inside(
         &self,
-        i: usize,
+        (slot, record): (u64, &Record),
         front: &words::CopyPrefix<'_>,
         limit: usize,
         bytes: &mut Vec<u8>,
-    ) -> Result<(usize, Option<Handle>), Torn> {
-        let slot = self.slot(i)?;
-        let record = self.record(slot)?;
-        if record.is_outside() {
-            return self.copy_position(&record, bytes);
-        }
+    ) -> Result<usize, Torn> {
         // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
         // slot, and the rest in the record.
         let more = (slot.to_be_bytes(), record.suffix().min(5));
@@ -540,52 +545,35 @@ impl<'g> TreeView<'g> {
         let value = record.value().min(limit);
         let (at, len) = (record.rest_at(), record.rest() + value);
         words::copy_out_behind(front, more, self.words, at, len, bytes)?;
-        Ok((bytes.len() - value, None))
-    }
-
-    /// Continues `copy_entry` for an object that is outside.
-    #[cold]
-    fn copy_position(
-        &self,
-        record: &Record,
-        bytes: &mut Vec<u8>,
-    ) -> Result<(usize, Option<Handle>), Torn> {
-        let handle = self.handle_of(record)?;
-        bytes.extend_from_slice(self.outside(record)?.position());
-        Ok((bytes.len(), handle))
+        Ok(bytes.len() - value)
     }
 
     /// Appends entry `i` to the batch.
     #[inline(always)]
-    pub(crate) fn copy_next(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
-        let from = batch.bytes.len();
-        let limit = batch.value_limit();
-        let (middle, handle) = self.copy_entry(i, &self.front(), limit, &mut batch.bytes)?;
-        if let Some(handle) = handle {
-            let value = self.object(handle)?.value_head(limit);
-            batch.bytes.extend_from_slice(value);
-        }
-        batch.entries.push((from, middle, batch.bytes.len()));
-        Ok(())
+    pub(crate) fn copy_next(&self, i: usize, batch: &mut Batch<'g>) -> Result<(), Torn> {
+        self.add_to(batch, i, &self.front(), batch.value_limit())
     }
 
-    /// Appends entry `i` to the copies, with the first `limit` bytes of its value. The value of an
-    /// outside object is copied. `front` is that of the view.
+    /// Appends entry `i` to the batch: an outside object as it is, otherwise a copy with the first
+    /// `limit` bytes of the value. `front` is that of the view.
     #[inline(always)]
-    pub(crate) fn collect_copied(
+    pub(crate) fn add_to(
         &self,
+        batch: &mut Batch<'g>,
         i: usize,
         front: &words::CopyPrefix<'_>,
         limit: usize,
-        copies: &mut EntryCopies,
     ) -> Result<(), Torn> {
-        let from = copies.bytes.len();
-        let (middle, handle) = self.copy_entry(i, front, limit, &mut copies.bytes)?;
-        if let Some(handle) = handle {
-            let value = self.object(handle)?.value_head(limit);
-            copies.bytes.extend_from_slice(value);
+        let (from, slot) = (batch.bytes.len(), self.slot(i)?);
+        let record = self.record(slot)?;
+        if record.is_outside() {
+            let object = self.outside(&record)?;
+            batch.entries.push(BatchEntry::outside(object));
+            return Ok(());
         }
-        copies.end_entry(from, middle, None);
+        let middle = self.copy_inside((slot, &record), front, limit, &mut batch.bytes)?;
+        let entry = BatchEntry::copied(from, middle, batch.bytes.len());
+        batch.entries.push(entry);
         Ok(())
     }
 }

@@ -208,7 +208,13 @@ impl Unique for Chains {
         self.shared.free_large(guard);
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         self.scan_blocks(guard, start, direction, batch);
     }
 

@@ -74,12 +74,12 @@ fn retain(nodes: &mut Nodes<'_>, position: &[u8], keeps: impl Fn(Ordering) -> bo
 
 impl Chains {
     /// See `Unique::scan`.
-    pub(super) fn scan_blocks(
+    pub(super) fn scan_blocks<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) {
         batch.clear();
         let bits = self.heads.block_bits();

@@ -358,12 +358,18 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         self.shared.free_large(guard);
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         crate::hash::scan::scan(self, guard, start, direction, batch);
     }
 
     /// A leaf: its entries have nothing in common but the beginning of their hashes.
-    fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
+    fn sample<'g>(&self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
         // A scan from the leaf's first hash reads the whole leaf, unsorted.
         let hash = self.trie.find(place, guard).shape().first_hash(place);
         let want = std::mem::take(&mut batch.want);
@@ -375,12 +381,12 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         (batch.want, batch.any_order) = (want, any_order);
     }
 
-    fn step(
+    fn step<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> bool {
         if direction == Direction::Backward {
             return step_by_scan(self, guard, key, direction, batch);

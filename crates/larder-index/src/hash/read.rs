@@ -219,11 +219,11 @@ impl<R: KeyRule> HashOrder<R> {
     /// Copies the first entry behind the bound to the empty batch, if there is one in the bound's
     /// leaf. Also returns the first hash after the leaf's range.
     #[inline]
-    pub(super) fn step_in_leaf(
+    pub(super) fn step_in_leaf<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         bound: LowerBound<'_>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> (Successor, Option<u64>) {
         let backoff = Backoff::new();
         loop {

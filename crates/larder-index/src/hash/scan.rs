@@ -1,13 +1,12 @@
 //! Scans of the hash order.
 //!
 //! ```text
-//!  batch.bytes     bucket h | bucket h+1 | … | bucket k |  position, value | position, value
-//!                  a copy of the leaf's buckets            outside objects, behind all buckets
-//!  batch.entries   (key from, value from, end)             in the order of positions
+//!  batch.bytes     bucket h | bucket h+1 | … | bucket k      a copy of the leaf's buckets
+//!  batch.entries   in the order of positions
 //! ```
 //!
 //! Once the copied buckets have been validated they are plain bytes, and the entries of the batch
-//! point into them. A scan that needs few entries copies few buckets.
+//! point into them, or to outside objects. A scan that needs few entries copies few buckets.
 //!
 //! 1. Find the leaf whose range has the bound's hash, and load its version.
 //! 2. Copy its buckets, and validate the version. From here on nothing is torn.
@@ -22,8 +21,7 @@
 //!    repeats an entry, however the leaves have been split, merged or replaced meanwhile.
 //! 2. Homes are in the order of hashes, and so are the tags of one home. So each home is sorted
 //!    separately, and only entries with equal tags need their hashes and keys.
-//! 3. Copied buckets are contiguous at the beginning of the batch's bytes. Nothing else is appended
-//!    before the last bucket has been copied.
+//! 3. Copied buckets are contiguous at the beginning of the batch's bytes.
 //! 4. A batch is of one version of one leaf. Buckets that are copied later are validated against
 //!    the same version as the first.
 //!
@@ -40,10 +38,10 @@ use super::shape::{Shape, DISPLACED, HASH_BITS, OUTSIDE};
 use crate::hash::group::{sort, DisplacedEntries, Group, PackedEntry};
 use crate::hash::leaf::HashView;
 use crate::hash::HashOrder;
-use crate::outside::{Handle, Outside};
+use crate::outside::Handle;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
-use crate::traits::HASH;
+use crate::traits::{BatchEntry, HASH};
 use crate::{Batch, Direction, Seen, Start};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -51,10 +49,6 @@ use std::cmp::Ordering;
 
 /// A scan that needs at most this number of entries copies bucket by bucket.
 const FEW: usize = 64;
-/// A batch is full when its outside objects have more bytes than this.
-const BATCH_BYTES: usize = 1 << 20;
-/// Outside objects are prefetched this number of objects ahead.
-const AHEAD: usize = 2;
 /// The difference between neighbouring hashes, of which only the top bits are used.
 const STEP: u64 = 1 << (64 - HASH_BITS);
 
@@ -105,12 +99,12 @@ fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
 }
 
 /// See [`Unique::scan`](crate::Unique::scan).
-pub(crate) fn scan<R: KeyRule>(
+pub(crate) fn scan<'g, R: KeyRule>(
     index: &HashOrder<R>,
-    guard: &Guard,
+    guard: &'g Guard,
     start: Start<'_>,
     direction: Direction,
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) {
     let forward = direction == Direction::Forward;
     batch.clear();
@@ -180,11 +174,12 @@ pub(crate) fn scan<R: KeyRule>(
 fn resume_after_last<R: KeyRule>(keys: &Keys<R>, forward: bool, batch: &mut Batch) {
     // A full batch has at least one entry.
     let last = batch.len() - 1;
-    let hash = keys.hash(batch.key(last));
-    let (from, end, _) = batch.entries[last];
-    batch.resume.extend_from_slice(&hash.to_be_bytes()[..HASH]);
-    // A position is the hash and the key. The batch has no hashes, so it was computed again.
-    batch.resume.extend_from_slice(&batch.bytes[from..end]);
+    // A position is the hash and the key. The batch has no hashes, so compute it again.
+    let (key, _) = batch.entries[last].parts(&batch.bytes);
+    batch
+        .resume
+        .extend_from_slice(&keys.hash(key).to_be_bytes()[..HASH]);
+    batch.resume.extend_from_slice(key);
     if forward {
         // Keys are prefix-free, so no key is between this one and this one with a zero byte.
         batch.resume.push(0);
@@ -212,14 +207,15 @@ struct Copied {
 impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Reads the entries behind the bound from the leaf, a leaf of the index with this number.
     #[inline]
-    fn read(mut self, index: u64, batch: &mut Batch) -> Result<LeafEnd, Torn> {
+    fn read(mut self, index: u64, batch: &mut Batch<'g>) -> Result<LeafEnd, Torn> {
         // Record the version in the batch. A later removal or step may rely on it
         // (`remove_scanned`, `is_unchanged`).
         batch.seen = Some(Seen {
             index,
             version: self.view.version(),
         });
-        if batch.any_order && self.is_whole() && self.read_unordered(batch)? {
+        if batch.any_order && self.is_whole() {
+            self.read_unordered(batch)?;
             return Ok(LeafEnd::Leaf);
         }
         // A leaf of one or two buckets is copied at once.
@@ -236,7 +232,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     /// Reads the entries behind the bound, in order.
-    fn read_ordered(&self, batch: &mut Batch) -> Result<LeafEnd, Torn> {
+    fn read_ordered(&self, batch: &mut Batch<'g>) -> Result<LeafEnd, Torn> {
         // Borrow the words of the batch, so that a scan of many leaves allocates them once.
         let mut group = Group::new(std::mem::take(&mut batch.order));
         let ended = self.read_by(batch, &mut group);
@@ -244,73 +240,43 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         ended
     }
 
-    /// Reads all entries of the leaf in the order of their slot entries. Returns `false`, and
-    /// leaves the batch empty, if they are too much for one batch.
-    fn read_unordered(&self, batch: &mut Batch) -> Result<bool, Torn> {
+    /// Reads all entries of the leaf in the order of their slot entries.
+    fn read_unordered(&self, batch: &mut Batch<'g>) -> Result<(), Torn> {
         // (2) Copy all buckets, and validate.
         self.view.copy_buckets(&mut batch.bytes);
         self.check(())?;
-        let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
-        // Outside objects are appended behind the last bucket. Sum up their sizes first.
-        let mut much = 0;
         batch.entries.reserve(self.view.count());
         for bucket in 0..self.shape.buckets as usize {
             // All buckets were copied, from the first on (invariant 3).
             let place = bucket * self.shape.bucket();
-            // (4) Append the entries. Those of outside objects are filled in below.
+            // (4) Append the entries.
             for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
                 let body = &batch.bytes[from..end];
-                let mut entry = (0, 0, 0);
-                if slot & OUTSIDE == 0 {
+                let entry = if slot & OUTSIDE == 0 {
                     // The bytes have been validated, so lengths in them can be trusted.
                     let key = self.keys.key_in(body);
-                    entry = (from + key.start, from + key.end, end);
+                    BatchEntry::copied(from + key.start, from + key.end, end)
                 } else {
-                    let handle = Handle::from_bits(plain::handle_bits(body));
-                    outside.push((batch.entries.len(), handle));
                     // `object` validates the version again. If the leaf has changed since, the
                     // object may have been retired before we pinned it.
-                    much += self.view.object(handle)?.memory();
-                    if much > BATCH_BYTES {
-                        break;
-                    }
-                }
+                    let handle = Handle::from_bits(plain::handle_bits(body));
+                    BatchEntry::outside(self.view.object(handle)?)
+                };
                 batch.entries.push(entry);
             }
         }
-        // If the entries are too much for one batch, the caller reads the leaf in order, in parts.
-        batch.unordered = much <= BATCH_BYTES;
-        if batch.unordered {
-            self.append_outside(&outside, batch)?;
-        } else {
-            batch.bytes.clear();
-            batch.entries.clear();
-        }
-        Ok(batch.unordered)
-    }
-
-    /// Appends outside objects to the bytes, and fills in their entries.
-    fn append_outside(&self, outside: &[(usize, Handle)], batch: &mut Batch) -> Result<(), Torn> {
-        // The version is validated for each object before its handle is followed. The epoch then
-        // keeps the object alive.
-        for (n, &(i, handle)) in outside.iter().enumerate() {
-            if let Some(&(_, later)) = outside.get(n + AHEAD) {
-                self.view.object(later)?.prefetch();
-            }
-            append(i, self.view.object(handle)?, batch);
-        }
+        batch.unordered = true;
         Ok(())
     }
 
     /// Steps 2 to 4. `group` is a buffer for the entries of one home.
-    fn read_by(&self, batch: &mut Batch, group: &mut Group) -> Result<LeafEnd, Torn> {
+    fn read_by(&self, batch: &mut Batch<'g>, group: &mut Group) -> Result<LeafEnd, Torn> {
         let (home, tag) = self.shape.place(self.bound.hash);
         // (2) Copy the bound's home bucket, or all buckets, and validate.
         let mut copied = self.copy_first(home, batch)?;
-        let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
         // Walk over the homes, starting at the bound's. All entries of later homes are behind the
         // bound, so they needn't be compared with it.
-        let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
+        let (mut at, limit) = (home, batch.limit());
         let mut ended = LeafEnd::Leaf;
         batch.entries.reserve(self.view.count().min(limit));
         // If the whole leaf was copied, assign all displaced entries to their homes in one pass.
@@ -336,33 +302,23 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     ended = LeafEnd::Batch;
                     break 'homes;
                 }
-                if found.outside() {
-                    // Append an empty entry, which `append_outside` fills in. The object can't be
-                    // copied yet, since buckets must be contiguous (invariant 3).
-                    let handle = self.handle(found, batch);
-                    outside.push((batch.len(), handle));
-                    bytes += self.view.object(handle)?.memory();
-                    batch.entries.push((0, 0, 0));
-                    if bytes > BATCH_BYTES {
-                        // The batch is full. This entry is still part of it, so that each batch has
-                        // at least one.
-                        limit = batch.len();
-                    }
+                let entry = if found.outside() {
+                    // The version is validated before the handle is followed. The epoch then
+                    // keeps the object alive.
+                    BatchEntry::outside(self.view.object(self.handle(found, batch))?)
                 } else {
                     // The entry points into the copied bucket.
                     let (from, end) = (found.from(), found.end());
                     let key = self.keys.key_in(&batch.bytes[from..end]);
-                    let entry = (from + key.start, from + key.end, end);
-                    batch.entries.push(entry);
-                }
+                    BatchEntry::copied(from + key.start, from + key.end, end)
+                };
+                batch.entries.push(entry);
             }
             match self.next_home(at) {
                 Some(next) => at = next,
                 None => break,
             }
         }
-        // All buckets have been copied, so outside objects can be appended now.
-        self.append_outside(&outside, batch)?;
         Ok(ended)
     }
 
@@ -624,14 +580,4 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         }
         Ok(())
     }
-}
-
-/// Appends an outside object to the bytes, and fills in entry `i` of the batch.
-fn append(i: usize, object: Outside<'_>, batch: &mut Batch) {
-    let from = batch.bytes.len();
-    batch.bytes.extend_from_slice(object.position());
-    let middle = batch.bytes.len();
-    let value = object.value_head(batch.value_limit());
-    batch.bytes.extend_from_slice(value);
-    batch.entries[i] = (from, middle, batch.bytes.len());
 }

@@ -32,6 +32,7 @@ use crate::hash::leaf::HashView;
 use crate::hash::shape::*;
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
+use crate::traits::BatchEntry;
 use crate::Batch;
 use std::ops::Range;
 
@@ -201,7 +202,7 @@ impl<'g> HashView<'g> {
         self,
         bound: LowerBound<'_>,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<Successor, Torn> {
         // The bound's hash is in the leaf's range, so entries behind the bound have the same home
         // or a later one.
@@ -249,7 +250,7 @@ impl<'g> HashView<'g> {
         bound: TaggedBound<'_>,
         at_home: bool,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let (bucket, tag) = (home.bucket, bound.tag);
         // (1) Find the least tag above the bound's.
@@ -274,7 +275,7 @@ impl<'g> HashView<'g> {
         bucket: Bucket<'g>,
         number: usize,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         // Every tag is at least 0, so this is the least tag of the bucket.
         let best = self.least_of(bucket, number, 0, keys, batch)?;
@@ -293,7 +294,7 @@ impl<'g> HashView<'g> {
         number: usize,
         low: u8,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let Some((tag, slot)) = least(bucket, low) else {
             return Ok(None);
@@ -321,7 +322,7 @@ impl<'g> HashView<'g> {
         bound: TaggedBound<'_>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let TaggedBound { tag, bound } = bound;
         let mut best = Ok(best);
@@ -345,7 +346,7 @@ impl<'g> HashView<'g> {
         wanted: SearchFilter<'_>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         // Only a displaced entry whose tag is at most that of `best` can precede it. Mostly the
         // overflow bits say that there is none.
@@ -364,7 +365,7 @@ impl<'g> HashView<'g> {
         wanted: SearchFilter<'_>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let SearchFilter { from, bound } = wanted;
         let shape = self.leaf.shape();
@@ -412,7 +413,7 @@ impl<'g> HashView<'g> {
         bound: Option<LowerBound<'_>>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         // Copy the keys behind the batch's bytes, which serve as a scratch buffer here.
         let from = batch.bytes.len();
@@ -462,17 +463,19 @@ impl<'g> HashView<'g> {
         &self,
         one: Candidate<'g>,
         keys: &Keys<R>,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<(), Torn> {
         // The batch is empty, so the body begins at its front.
         if let Some(handle) = self.copy_body(one, &mut batch.bytes) {
-            let object = self.object(handle)?;
-            batch.push(object.position(), object.value_head(batch.value_limit()));
+            batch
+                .entries
+                .push(BatchEntry::outside(self.object(handle)?));
             return Ok(());
         }
         self.confirm()?;
         let key = keys.key_in(&batch.bytes);
-        batch.entries.push((key.start, key.end, batch.bytes.len()));
+        let entry = BatchEntry::copied(key.start, key.end, batch.bytes.len());
+        batch.entries.push(entry);
         Ok(())
     }
 

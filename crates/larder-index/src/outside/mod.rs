@@ -43,34 +43,36 @@ pub(crate) struct Outside<'g> {
     alive: PhantomData<&'g [u8]>,
 }
 
+// SAFETY: it is used like a shared reference to bytes, which other threads may have, too.
+unsafe impl Send for Outside<'_> {}
+// SAFETY: the same.
+unsafe impl Sync for Outside<'_> {}
+
 impl<'g> Outside<'g> {
     fn head(self) -> &'g OutsideHead {
         // SAFETY: the object stays allocated during `'g`, and is immutable.
         unsafe { self.head.as_ref() }
     }
 
-    fn bytes(self, from: usize, len: usize) -> &'g [u8] {
+    /// The position and the value, next to each other.
+    #[inline]
+    pub(crate) fn bytes(self) -> &'g [u8] {
+        let len = self.head().position + self.head().value;
         // SAFETY:
         // 1. `position + value` bytes follow the head, which `Handle::new` has written;
-        // 2. all callers stay within them;
-        // 3. they stay allocated during `'g`, and are immutable.
-        unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<u8>().add(from), len) }
+        // 2. they stay allocated during `'g`, and are immutable.
+        unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<u8>(), len) }
     }
 
     /// The whole position.
+    #[inline]
     pub(crate) fn position(self) -> &'g [u8] {
-        self.bytes(0, self.head().position)
+        &self.bytes()[..self.head().position]
     }
 
     /// The value.
     pub(crate) fn value(self) -> &'g [u8] {
-        self.bytes(self.head().position, self.head().value)
-    }
-
-    /// The first `limit` bytes of the value.
-    pub(crate) fn value_head(self, limit: usize) -> &'g [u8] {
-        let head = self.head();
-        self.bytes(head.position, head.value.min(limit))
+        &self.bytes()[self.head().position..]
     }
 
     /// The memory of the object in bytes.
@@ -81,8 +83,8 @@ impl<'g> Outside<'g> {
     /// Prefetches the first cache lines of the object. If it is longer, the processor's own
     /// prefetcher detects the sequential read.
     pub(crate) fn prefetch(self) {
-        let len = self.head().position + self.head().value;
-        for line in self.bytes(0, len.min(LINES * LINE)).chunks(LINE) {
+        let bytes = self.bytes();
+        for line in bytes[..bytes.len().min(LINES * LINE)].chunks(LINE) {
             memory::prefetch(line.as_ptr());
         }
     }

@@ -1,6 +1,22 @@
 //! The result of a scan: a batch of entries.
+//!
+//! ```text
+//!  entries    copied            outside              copied
+//!               ↓                  ↓                   ↓
+//!  bytes      key | value          │               key | value
+//!                                  ↓
+//!  object                 position | value           not copied: the epoch keeps it
+//! ```
+//!
+//! An entry was copied to the bytes of the batch, or it is an outside object, which is immutable,
+//! and is read where it lies. So a batch with such entries has the lifetime of the guard with which
+//! it was filled. A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]), and
+//! may have the objects copied ([`Batch::lend_owned`]).
 
-use std::ops::Bound;
+use crate::outside::Outside;
+use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
+use std::cell::Cell;
+use std::ops::{Bound, Range};
 
 /// Where a batch was read, for [`Unique::is_unchanged`](super::Unique::is_unchanged).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,16 +30,104 @@ pub struct Seen {
 /// The number of bytes of a value that a scan copies if the caller needs the values' heads alone.
 pub const HEAD: usize = 8;
 
-/// A consistent copy of some neighbouring entries, in scan order, taken at one instant from one
-/// leaf. It can be reused: `clear` keeps its memory. The key and the value of an entry are adjacent
-/// in one buffer.
+/// An entry of a batch: where its key and its value are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchEntry<'g> {
+    /// The object, if the entry is one outside. Its key is the object's position.
+    outside: Option<Outside<'g>>,
+    /// Where a copied key begins. It ends where the value begins.
+    key: usize,
+    /// Where the value begins and ends, in the bytes of the batch or of the object.
+    value: usize,
+    end: usize,
+}
+
+impl<'g> BatchEntry<'g> {
+    /// An entry that was copied to the bytes of the batch: where its key begins, where its value
+    /// begins, and where that ends.
+    #[inline]
+    pub(crate) fn copied(key: usize, value: usize, end: usize) -> Self {
+        BatchEntry {
+            outside: None,
+            key,
+            value,
+            end,
+        }
+    }
+
+    /// An outside object.
+    #[inline]
+    pub(crate) fn outside(object: Outside<'g>) -> Self {
+        let (value, end) = (object.position().len(), object.bytes().len());
+        BatchEntry {
+            outside: Some(object),
+            key: 0,
+            value,
+            end,
+        }
+    }
+
+    /// The key of this entry, with a part of the same bytes as its value.
+    #[inline]
+    pub(crate) fn with_value(self, value: Range<usize>) -> Self {
+        BatchEntry {
+            value: value.start,
+            end: value.end,
+            ..self
+        }
+    }
+
+    /// The bytes in which the entry is.
+    #[inline]
+    pub(crate) fn base<'b>(&self, bytes: &'b [u8]) -> &'b [u8]
+    where
+        'g: 'b,
+    {
+        match self.outside {
+            None => bytes,
+            Some(object) => object.bytes(),
+        }
+    }
+
+    /// The key and the value.
+    #[inline(always)]
+    pub(crate) fn parts<'b>(&self, bytes: &'b [u8]) -> (&'b [u8], &'b [u8])
+    where
+        'g: 'b,
+    {
+        match self.outside {
+            None => bytes[self.key..self.end].split_at(self.value - self.key),
+            Some(object) => (object.position(), &object.bytes()[self.value..self.end]),
+        }
+    }
+
+    /// Where a copied key begins and where it ends. `None` of an outside object.
+    #[inline]
+    pub(crate) fn copied_key(&self) -> Option<Range<usize>> {
+        match self.outside {
+            None => Some(self.key..self.value),
+            Some(_) => None,
+        }
+    }
+
+    /// Where the value begins and ends in `base`.
+    #[inline]
+    pub(crate) fn value(&self) -> Range<usize> {
+        self.value..self.end
+    }
+}
+
+/// What may belong to an entry behind its value (`Batch::around`): a number of this many bytes.
+const MAX_BEHIND: usize = 10;
+
+/// Some neighbouring entries, in scan order, as of one instant, from one leaf. It can be reused:
+/// `clear` keeps its memory. It has the lifetime of the guard with which it was filled; see the
+/// module.
 #[derive(Debug)]
-pub struct Batch {
-    /// The keys and values of all entries.
-    pub bytes: Vec<u8>,
-    /// For each entry: the start of the key, the start of the value, and the end of the value in
-    /// `bytes`.
-    pub entries: Vec<(usize, usize, usize)>,
+pub struct Batch<'g> {
+    /// The keys and values of the entries that were copied.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) entries: Vec<BatchEntry<'g>>,
     /// The position from which a scan continues after this batch, with `Start::At` (forward) or
     /// `Start::Past` (backward). Empty at the end of the scan.
     pub resume: Vec<u8>,
@@ -49,13 +153,13 @@ pub struct Batch {
     pub unordered: bool,
     /// Where the entries were read, if the index can tell whether they have changed since.
     pub seen: Option<Seen>,
-    /// A buffer for the index to sort entries in. Callers don't use it.
-    pub order: Vec<u64>,
-    /// A buffer for an index of lists, which makes entries of it. Callers don't use it.
-    pub raw: Vec<(usize, usize, usize)>,
+    /// A buffer for the index to sort entries in.
+    pub(crate) order: Vec<u64>,
+    /// The entries while they are replaced by others (`replace_entries`).
+    replaced: Vec<BatchEntry<'g>>,
 }
 
-impl Default for Batch {
+impl Default for Batch<'_> {
     fn default() -> Self {
         Batch {
             bytes: Vec::new(),
@@ -70,12 +174,31 @@ impl Default for Batch {
             unordered: false,
             seen: None,
             order: Vec::new(),
-            raw: Vec::new(),
+            replaced: Vec::new(),
         }
     }
 }
 
-impl Batch {
+impl<'g> Batch<'g> {
+    /// The batch for scans that need this number of entries ([`want`](Batch::want)).
+    #[must_use]
+    pub fn with_want(self, want: usize) -> Self {
+        Batch { want, ..self }
+    }
+    /// The batch for scans that end at this key ([`until`](Batch::until)).
+    #[must_use]
+    pub fn with_until(self, until: Bound<Vec<u8>>) -> Self {
+        Batch { until, ..self }
+    }
+    /// The batch for scans whose order doesn't matter ([`any_order`](Batch::any_order)).
+    #[must_use]
+    pub fn in_any_order(self) -> Self {
+        Batch {
+            any_order: true,
+            ..self
+        }
+    }
+
     /// Empties the batch. Its memory and the hints of the caller are kept.
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -94,6 +217,30 @@ impl Batch {
         self.firsts = false;
         self.heads = false;
     }
+
+    /// Copies the outside objects to the bytes; of their values only the heads, if no more is
+    /// needed.
+    pub(super) fn own(&mut self) {
+        let limit = self.value_limit();
+        self.replaced.clear();
+        for entry in &mut self.entries {
+            let Some(object) = entry.outside else {
+                continue;
+            };
+            let (value, behind) = object.bytes()[entry.value..].split_at(entry.value().len());
+            let value = &value[..value.len().min(limit)];
+            *entry = push_to(&mut self.bytes, object.position(), value);
+            let behind = &behind[..behind.len().min(MAX_BEHIND)];
+            self.bytes.extend_from_slice(behind);
+        }
+    }
+
+    /// Forgets all entries.
+    pub(super) fn forget(&mut self) {
+        self.clear();
+        self.replaced.clear();
+    }
+
     /// The maximum number of entries that the caller needs.
     pub(crate) fn limit(&self) -> usize {
         if self.want == 0 {
@@ -125,29 +272,58 @@ impl Batch {
     /// The key of entry `i`.
     #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
-        let (k, v, _) = self.entries[i];
-        &self.bytes[k..v]
+        self.entries[i].parts(&self.bytes).0
     }
     /// The value of entry `i`.
     #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
-        let (_, v, end) = self.entries[i];
-        &self.bytes[v..end]
+        self.entries[i].parts(&self.bytes).1
     }
     /// The key and the value of entry `i`.
     #[inline(always)]
     pub fn entry(&self, i: usize) -> (&[u8], &[u8]) {
-        let (k, v, end) = self.entries[i];
-        self.bytes[k..end].split_at(v - k)
+        self.entries[i].parts(&self.bytes)
     }
+
+    /// The key of entry `i` with the bytes that lie behind it, and its length. If the key is short,
+    /// whole words of it can be loaded.
+    #[inline]
+    pub fn key_and_rest(&self, i: usize) -> (&[u8], usize) {
+        let entry = &self.entries[i];
+        match entry.outside {
+            None => (&self.bytes[entry.key..], entry.value - entry.key),
+            Some(object) => (object.bytes(), object.position().len()),
+        }
+    }
+
+    /// The bytes before the key of a copied entry, from the first byte of the batch on, and those
+    /// behind the value of any entry.
+    pub fn around(&self, i: usize) -> (&[u8], &[u8]) {
+        let entry = &self.entries[i];
+        let (key, end) = (entry.key, entry.end);
+        (&self.bytes[..key], &entry.base(&self.bytes)[end..])
+    }
+
+    /// Prefetches the beginning of entry `i`, if there is one and it wasn't copied.
+    #[inline]
+    pub fn prefetch(&self, i: usize) {
+        if let Some(object) = self.entries.get(i).and_then(|entry| entry.outside) {
+            object.prefetch();
+        }
+    }
+
     /// Appends an entry.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
-        let k = self.bytes.len();
-        self.bytes.extend_from_slice(key);
-        let v = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        self.entries.push((k, v, self.bytes.len()));
+        let entry = push_to(&mut self.bytes, key, value);
+        self.entries.push(entry);
+    }
+
+    /// Appends an entry with bytes around it, which are no part of it ([`around`](Batch::around)).
+    pub fn push_between(&mut self, before: &[u8], key: &[u8], value: &[u8], behind: &[u8]) {
+        self.bytes.extend_from_slice(before);
+        self.push(key, value);
+        self.bytes.extend_from_slice(behind);
     }
 
     /// Appends an entry, given its key and its value as one run of bytes. The key has `key` bytes.
@@ -155,7 +331,8 @@ impl Batch {
     pub(crate) fn push_adjacent(&mut self, entry: &[u8], key: usize) {
         let k = self.bytes.len();
         self.bytes.extend_from_slice(entry);
-        self.entries.push((k, k + key, self.bytes.len()));
+        let entry = BatchEntry::copied(k, k + key, self.bytes.len());
+        self.entries.push(entry);
     }
 
     /// Appends an entry whose value `read` appends to the bytes. If `read` returns `false`, there
@@ -165,10 +342,111 @@ impl Batch {
         self.bytes.extend_from_slice(key);
         let v = self.bytes.len();
         match read(&mut self.bytes) {
-            true => self.entries.push((k, v, self.bytes.len())),
+            true => {
+                let entry = BatchEntry::copied(k, v, self.bytes.len());
+                self.entries.push(entry);
+            }
             false => self.bytes.truncate(k),
         }
     }
+
+    /// Drops the entries from `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        self.entries.truncate(len);
+    }
+
+    /// Drops entry `i`. O(n).
+    pub fn remove(&mut self, i: usize) {
+        self.entries.remove(i);
+    }
+
+    /// Keeps the entries for which `keep` returns `true`, given number, key and value.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize, &[u8], &[u8]) -> bool) {
+        let (mut i, bytes) = (0, &self.bytes);
+        self.entries.retain(|entry| {
+            let (key, value) = entry.parts(bytes);
+            i += 1;
+            keep(i - 1, key, value)
+        });
+    }
+
+    /// Drops the last `len` bytes of the value of each entry.
+    pub fn shorten_values(&mut self, len: usize) {
+        for entry in &mut self.entries {
+            entry.end = entry.value.max(entry.end - len);
+        }
+    }
+
+    /// Takes all entries out of the batch, and calls `f`, which appends others. It may append those
+    /// that were taken again ([`push_entries`](Batch::push_entries)). Their bytes stay.
+    pub fn replace_entries<T>(&mut self, f: impl FnOnce(&mut Self, &BatchEntries<'g>) -> T) -> T {
+        let mut old = BatchEntries(std::mem::take(&mut self.replaced));
+        old.0.clear();
+        std::mem::swap(&mut old.0, &mut self.entries);
+        let result = f(self, &old);
+        self.replaced = old.0;
+        result
+    }
+
+    /// Appends some of the entries that `replace_entries` has taken.
+    pub fn push_entries(&mut self, entries: &BatchEntries<'g>, range: Range<usize>) {
+        self.entries.extend_from_slice(&entries.0[range]);
+    }
+
+    /// The number of bytes that were copied.
+    pub fn copied_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The memory of the batch in bytes.
+    pub fn capacity(&self) -> usize {
+        let entries = self.entries.capacity() + self.replaced.capacity();
+        let words = self.order.capacity();
+        self.bytes.capacity()
+            + self.resume.capacity()
+            + entries * size_of::<BatchEntry<'_>>()
+            + words * size_of::<u64>()
+    }
+}
+
+/// BatchEntries that were taken out of a batch.
+#[derive(Debug)]
+pub struct BatchEntries<'g>(pub(crate) Vec<BatchEntry<'g>>);
+
+impl BatchEntries<'_> {
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Appends a key and a value to the bytes, and returns their entry.
+fn push_to<'g>(bytes: &mut Vec<u8>, key: &[u8], value: &[u8]) -> BatchEntry<'g> {
+    let k = bytes.len();
+    bytes.extend_from_slice(key);
+    let v = bytes.len();
+    bytes.extend_from_slice(value);
+    BatchEntry::copied(k, v, bytes.len())
+}
+
+thread_local! {
+    static SPARE: Cell<Option<Batch<'static>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with an empty batch without hints, whose memory is kept for the thread's next call.
+pub(crate) fn with_batch<'g, T>(f: impl FnOnce(&mut Batch<'g>) -> T) -> T {
+    with_spare(
+        &SPARE,
+        |spare| spare.capacity() <= MAX_KEPT_CAPACITY,
+        |spare: &mut Batch<'static>| {
+            spare.reset();
+            spare.lend(f)
+        },
+    )
 }
 
 #[cfg(all(test, target_pointer_width = "64"))]

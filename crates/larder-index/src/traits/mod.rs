@@ -28,13 +28,16 @@
 mod batch;
 mod container;
 mod key;
+#[allow(unsafe_code)]
+mod lend;
 mod lookup;
 mod multi;
 mod stats;
 mod unique;
 mod write;
 
-pub use batch::{Batch, Seen, HEAD};
+pub(crate) use batch::{with_batch, BatchEntry};
+pub use batch::{Batch, BatchEntries, Seen, HEAD};
 pub use container::Container;
 pub(crate) use key::HASH;
 pub use key::{Direction, Key, Start};

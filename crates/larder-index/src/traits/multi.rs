@@ -109,12 +109,18 @@ pub trait Multi: Container {
 
     /// Like `Unique::scan`, for single entries: it may see only a part of the changes of an update.
     /// `Batch::resume` may be between two values of one key.
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    );
 
     /// Fills `batch`, which is cleared first, with the entries of one key, as of one instant, and
     /// returns `true`. If the key may have many, or the index can't tell, returns `false`, and
     /// leaves the batch empty.
-    fn scan_key(&self, guard: &Guard, key: Key<'_>, batch: &mut Batch) -> bool {
+    fn scan_key<'g>(&self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
         let _ = (guard, key);
         batch.clear();
         false
@@ -123,7 +129,7 @@ pub trait Multi: Container {
     /// Fills `batch`, which is cleared first, with the first entry of the next key behind `key`.
     /// `key` need not be in the index. Without a `key`, it is the first entry of all. Otherwise
     /// like `Unique::step`, forward.
-    fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
+    fn step<'g>(&self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
         step_keys_by_scan(self, guard, key, batch)
     }
 
@@ -171,11 +177,11 @@ pub trait Multi: Container {
 }
 
 /// Implements [`Multi::step`] by a scan.
-fn step_keys_by_scan<M: Multi + ?Sized>(
+fn step_keys_by_scan<'g, M: Multi + ?Sized>(
     index: &M,
-    guard: &Guard,
+    guard: &'g Guard,
     key: Option<Key<'_>>,
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) -> bool {
     // One value behind the key is enough. The caller's limit is restored below.
     let want = std::mem::replace(&mut batch.want, 1);

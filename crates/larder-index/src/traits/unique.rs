@@ -244,7 +244,13 @@ pub trait Unique: Container {
     /// Fills `batch`, which is cleared first, with the next entries from `start` in `direction`.
     /// There is at least one entry, unless the scan is at its end, and there are at most those of
     /// one leaf. All are read at one instant.
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    );
 
     /// Returns whether all entries of a batch are in the index now, unchanged. `seen` is that of
     /// the batch, and `key` is one of its keys. If the result is `true`, there is no other entry
@@ -261,12 +267,12 @@ pub trait Unique: Container {
     /// there is no `key` and the batch has a `seen`, the entry is the first one as long as
     /// `is_unchanged` says so. Returns whether there was a value under `key` at some instant during
     /// the call. O(1) (ordered: O(log n)).
-    fn step(
+    fn step<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> bool {
         step_by_scan(self, guard, key, direction, batch)
     }
@@ -276,7 +282,7 @@ pub trait Unique: Container {
     ///
     /// `place`, a fraction of 2⁶⁴, determines the sampled places. All values from 0 to 2⁶⁴ - 1
     /// together cover the whole index. An index that can't sample returns its first entries.
-    fn sample(&self, guard: &Guard, _place: u64, batch: &mut Batch) {
+    fn sample<'g>(&self, guard: &'g Guard, _place: u64, batch: &mut Batch<'g>) {
         self.scan(guard, Start::Edge, Direction::Forward, batch);
     }
 
@@ -290,12 +296,12 @@ pub trait Unique: Container {
 }
 
 /// Implements [`Unique::step`] by a scan.
-pub(crate) fn step_by_scan<U: Unique + ?Sized>(
+pub(crate) fn step_by_scan<'g, U: Unique + ?Sized>(
     index: &U,
-    guard: &Guard,
+    guard: &'g Guard,
     key: Option<Key<'_>>,
     direction: Direction,
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) -> bool {
     // One entry suffices. Restore the caller's hint at the end.
     let want = std::mem::replace(&mut batch.want, 1);

@@ -383,19 +383,21 @@ impl Unique for Bounded {
         changed
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         let now = self.read_time();
         self.below.scan(guard, start, direction, batch);
         loop {
             // Entries expire even if the leaf doesn't change.
             batch.seen = None;
             // Remove expired entries, and strip the stamps of the others.
-            let Batch { bytes, entries, .. } = &mut *batch;
-            entries.retain_mut(|(_, value, end)| {
-                let live = !ObjectTimes::of(&bytes[*value..*end]).is_expired(now);
-                *end -= stamp::LEN;
-                live
-            });
+            batch.retain(|_, _, value| !ObjectTimes::of(value).is_expired(now));
+            batch.shorten_values(stamp::LEN);
             // A batch must not be empty before the end. If all its entries were expired, read the
             // next one.
             if batch.done || !batch.is_empty() {
@@ -418,12 +420,12 @@ impl Unique for Bounded {
 
     /// Continues from an expired key as long as it is in the index. An owner that has fixed the
     /// table may have got the key before.
-    fn step(
+    fn step<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> bool {
         // One time for the whole step. Otherwise an object could be live in one round and expired
         // in the next.
@@ -436,9 +438,8 @@ impl Unique for Bounded {
             let live = (0..=last).find(|&i| !ObjectTimes::of(batch.value(i)).is_expired(now));
             if let Some(i) = live {
                 // Return only one entry, because others could be expired when a step gets to them.
-                let (key, value, end) = batch.entries[i];
-                batch.entries.clear();
-                batch.entries.push((key, value, end - stamp::LEN));
+                batch.retain(|at, _, _| at == i);
+                batch.shorten_values(stamp::LEN);
                 batch.done = false;
                 break;
             }

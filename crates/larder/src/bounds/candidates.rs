@@ -227,16 +227,17 @@ impl Chooser<'_> {
     /// (1) Samples the index. Returns the coldest objects of the sample.
     fn sample(&self, guard: &Guard, place: &mut u64) -> Vec<Victim> {
         let mut lent = Lent::new();
-        let batch = &mut lent.batch;
         // An index may return fewer, for instance those of one leaf.
-        batch.want = SAMPLE;
+        lent.batch.want = SAMPLE;
         let (mut seen, mut coldest) = (0, Vec::new());
         for _ in 0..DRAWS {
             // The next place is far from this one, and from all recent ones.
             *place = place.wrapping_add(GOLDEN);
-            self.index.sample(guard, *place, batch);
-            self.add_coldest(batch, &mut coldest);
-            seen += batch.len();
+            seen += lent.batch.lend(|batch| {
+                self.index.sample(guard, *place, batch);
+                self.add_coldest(batch, &mut coldest);
+                batch.len()
+            });
             if seen >= SAMPLE {
                 break;
             }

@@ -39,7 +39,7 @@ pub struct SaveJob {
     objects_of: Arc<EngineTable>,
     options: SaveOptions,
     cursor: Cursor,
-    batch: Batch,
+    batch: Batch<'static>,
     output: FileWriter,
     objects: u64,
 }
@@ -161,27 +161,29 @@ impl SaveJob {
         // Pin the epoch for the objects of one leaf only. A save may take minutes, and must not
         // keep garbage from being freed.
         let guard = larder_index::pin();
-        let table = &self.objects_of;
+        let (table, node, cursor) = (&self.objects_of, &self.options.node, &mut self.cursor);
         let op = table.begin(&guard)?;
-        let usable = self.cursor.fill(table, &op, (0, false), &mut self.batch);
         let (mut plain, mut tuple) = (Vec::new(), Vec::new());
-        for i in 0..usable {
-            let (key, value) = (self.batch.key(i), self.batch.value(i));
-            // The handles in the batch's copies are valid while the epoch is pinned, so encode the
-            // object now.
-            let object = raw::view(key, value, table.keypos(), &mut plain);
-            tuple.clear();
-            object.to_tuple(&mut tuple);
-            if chunks.last().is_none_or(FileChunk::is_full) {
-                chunks.push(FileChunk::new());
+        Ok(self.batch.lend(|batch| {
+            let usable = cursor.fill(table, &op, (0, false), batch);
+            for i in 0..usable {
+                let (key, value) = batch.entry(i);
+                // The handles in the objects are valid while the epoch is pinned, so encode the
+                // object now.
+                let object = raw::view(key, value, table.keypos(), &mut plain);
+                tuple.clear();
+                object.to_tuple(&mut tuple);
+                if chunks.last().is_none_or(FileChunk::is_full) {
+                    chunks.push(FileChunk::new());
+                }
+                if let Some(chunk) = chunks.last_mut() {
+                    etf::encode(raw::stored(&tuple), node, &mut chunk.bytes);
+                    chunk.objects += 1;
+                }
+                budget.spend(1);
             }
-            if let Some(chunk) = chunks.last_mut() {
-                etf::encode(raw::stored(&tuple), &self.options.node, &mut chunk.bytes);
-                chunk.objects += 1;
-            }
-            budget.spend(1);
-        }
-        Ok(usable)
+            usable
+        }))
     }
 }
 

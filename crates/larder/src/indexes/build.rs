@@ -47,7 +47,7 @@ pub struct IndexBuild {
     cursor: Cursor,
     /// Entries that the scan has read. Those from `next` on are still to be indexed. Only their
     /// keys are used, so a batch stays good when the table changes.
-    batch: Batch,
+    batch: Batch<'static>,
     next: usize,
     is_over: bool,
 }
@@ -173,8 +173,9 @@ impl IndexBuild {
             // (3)
             if self.next == self.batch.len() {
                 self.next = 0;
-                self.cursor
-                    .fill(&self.table, &op, (0, true), &mut self.batch);
+                let (table, cursor) = (&self.table, &mut self.cursor);
+                self.batch
+                    .lend_owned(|batch| cursor.fill(table, &op, (0, true), batch));
             }
             let in_time = self.index_batch(&op, budget);
             // (3) An empty batch is the end of the scan.

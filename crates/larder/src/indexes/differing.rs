@@ -56,7 +56,7 @@ impl Differing {
         let unnoted = views.iter().find_map(|view| view.unnoted());
         let objects = unnoted.unwrap_or(&op.store.index);
         let start = self.from.as_deref().map_or(Start::Edge, Start::At);
-        index.scan(op.guard, start, Direction::Forward, batch);
+        batch.lend_owned(|batch| index.scan(op.guard, start, Direction::Forward, batch));
         for i in 0..batch.len() {
             let key = batch.key(i);
             objects.copy(op.guard, table.key(key), values);

@@ -365,7 +365,7 @@ impl IndexJob {
             batch.clear();
             let from = resume.as_deref().or(first);
             let start = from.map_or(Start::Edge, Start::At);
-            own.tree.scan(op.guard, start, Direction::Forward, batch);
+            batch.lend_owned(|batch| own.tree.scan(op.guard, start, Direction::Forward, batch));
             // They are in order, so those beyond the range are at the end.
             let is_within = |i: &usize| match &batch.until {
                 Bound::Excluded(high) => batch.key(*i) < &high[..],
@@ -373,7 +373,7 @@ impl IndexJob {
             };
             let within = (0..batch.len()).rev().find(is_within).map_or(0, |i| i + 1);
             let is_over = batch.done || within < batch.len();
-            batch.entries.truncate(within);
+            batch.truncate(within);
             let next = (!is_over).then(|| std::mem::take(&mut batch.resume));
             // The entries of a table are returned batch by batch.
             if views.is_empty() {
@@ -535,7 +535,7 @@ impl IndexJob {
 /// The entries that (1) has read: those of a table, or those of a view.
 struct EntryList<'b> {
     own: &'b Entries,
-    batch: &'b Batch,
+    batch: &'b Batch<'b>,
     pairs: Option<&'b Pairs>,
     /// The value, if all are entries of the same one.
     one_value: Option<&'b [u8]>,

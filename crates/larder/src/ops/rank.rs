@@ -153,22 +153,24 @@ impl EngineTable {
         let guard = local.pin();
         let mut lent = Lent::new();
         let Buffers { batch, plain, .. } = &mut *lent;
-        // The entry is copied to the batch, so that it is valid while it is shown.
-        let there = self.find_nth(local, &guard, n, batch)?;
-        if there {
-            let (key, value) = batch.entry(0);
-            visit(Stored::new(key, value, self.keypos(), plain));
-        }
-        Ok(there)
+        batch.lend(|batch| {
+            // The entry doesn't change while the epoch is pinned, so it is valid while it is shown.
+            let there = self.find_nth(local, &guard, n, batch)?;
+            if there {
+                let (key, value) = batch.entry(0);
+                visit(Stored::new(key, value, self.keypos(), plain));
+            }
+            Ok(there)
+        })
     }
 
     /// Copies the n-th object to a batch.
-    fn find_nth(
+    fn find_nth<'g>(
         &self,
         local: &Local,
-        guard: &Guard,
+        guard: &'g Guard,
         n: i64,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Result<bool, Error> {
         // Numbers count from 1 at the front, and from −1 at the back.
         let way = match n < 0 {
@@ -193,12 +195,15 @@ impl EngineTable {
         let mut job = self.each(who, Direction::Forward)?;
         job.set_limit(Some(most));
         let mut lent = Lent::new();
-        let batch = &mut lent.batch;
-        let there = with_local(|local| self.find_nth(local, &local.pin(), n, batch))?;
+        let guard = larder_index::pin();
+        let first = lent.batch.lend(|batch| {
+            let there = with_local(|local| self.find_nth(local, &guard, n, batch))?;
+            Ok::<_, Error>(there.then(|| batch.key(0).to_vec()))
+        })?;
         // From the key of that object on. An empty scan if there is none.
-        match there {
-            true => job.begin_at(batch.key(0).to_vec()),
-            false => job.set_limit(Some(0)),
+        match first {
+            Some(key) => job.begin_at(key),
+            None => job.set_limit(Some(0)),
         }
         Ok(job)
     }

@@ -13,7 +13,7 @@ use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::raw;
 use crate::table::EngineTable;
-use larder_index::{Direction, Key, Start};
+use larder_index::{Batch, Direction, Key, Start};
 use larder_term::object::ObjectView;
 
 /// The result of [`EngineTable::slot`].
@@ -29,6 +29,13 @@ pub enum Slot {
 const SLOT_LOAD: usize = 4;
 
 type Visit<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
+
+/// What a search for a slot works with.
+struct SlotBuffers<'b, 'g> {
+    batch: &'b mut Batch<'g>,
+    plain: &'b mut Vec<u8>,
+    position: &'b mut Vec<u8>,
+}
 
 impl EngineTable {
     /// Calls `visit` with each object in slot `i`, from 0.
@@ -75,28 +82,45 @@ impl EngineTable {
             };
         }
         let mut lent = Lent::new();
-        let s = &mut *lent;
-        if !self.kind().is_ordered() {
-            let bits = slots.trailing_zeros();
-            return Ok(Slot::Objects(self.hash_slot(&op, s, i, bits, visit)));
-        }
-        let (n, forward) = (i as u64, Direction::Forward);
-        let is_there = self.with_ranks_of(local, &op, |ranked, work| {
-            ranked.nth(&guard, n, forward, work, &mut s.batch)
-        });
-        match is_there {
-            Ok(true) => Ok(self.only_object(s, 0, visit)),
-            // Others have removed so many objects meanwhile that there is none.
-            Ok(false) => Ok(Slot::End),
-            Err(Error::Unranked) => Ok(self.nth_entry(&op, s, i, visit)),
-            Err(error) => Err(error),
-        }
+        let Buffers {
+            batch,
+            plain,
+            position,
+            ..
+        } = &mut *lent;
+        batch.lend(|batch| {
+            let mut s = SlotBuffers {
+                batch,
+                plain,
+                position,
+            };
+            if !self.kind().is_ordered() {
+                let bits = slots.trailing_zeros();
+                return Ok(Slot::Objects(self.hash_slot(&op, &mut s, i, bits, visit)));
+            }
+            let (n, forward) = (i as u64, Direction::Forward);
+            let is_there = self.with_ranks_of(local, &op, |ranked, work| {
+                ranked.nth(&guard, n, forward, work, s.batch)
+            });
+            match is_there {
+                Ok(true) => Ok(self.only_object(&mut s, 0, visit)),
+                // Others have removed so many objects meanwhile that there is none.
+                Ok(false) => Ok(Slot::End),
+                Err(Error::Unranked) => Ok(self.nth_entry(&op, &mut s, i, visit)),
+                Err(error) => Err(error),
+            }
+        })
     }
 
     /// Visits an entry of the batch, the only object of its slot.
-    fn only_object(&self, s: &mut Buffers, entry: usize, visit: &mut Visit<'_>) -> Slot {
+    fn only_object(
+        &self,
+        s: &mut SlotBuffers<'_, '_>,
+        entry: usize,
+        visit: &mut Visit<'_>,
+    ) -> Slot {
         let (key, value) = s.batch.entry(entry);
-        visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+        visit(&raw::view(key, value, self.keypos(), s.plain));
         Slot::Objects(1)
     }
 
@@ -115,16 +139,16 @@ impl EngineTable {
 
     /// Visits the i-th object of an ordered_set whose index answers no queries of ranks. Returns
     /// `End` if others have removed so many objects meanwhile that there is none.
-    fn nth_entry(
+    fn nth_entry<'g>(
         &self,
-        op: &Operation<'_>,
-        s: &mut Buffers,
+        op: &Operation<'g>,
+        s: &mut SlotBuffers<'_, 'g>,
         mut i: usize,
         visit: &mut Visit<'_>,
     ) -> Slot {
         s.batch.want = 0;
         let (index, guard) = (&op.store.index, op.guard);
-        index.scan(guard, Start::Edge, Direction::Forward, &mut s.batch);
+        index.scan(guard, Start::Edge, Direction::Forward, s.batch);
         loop {
             if i < s.batch.len() {
                 return self.only_object(s, i, visit);
@@ -134,15 +158,15 @@ impl EngineTable {
             }
             // Skip the whole batch.
             i -= s.batch.len();
-            index.scan_on(guard, Direction::Forward, &mut s.position, &mut s.batch);
+            index.scan_on(guard, Direction::Forward, s.position, s.batch);
         }
     }
 
     /// Visits the objects whose hash begins with the `bits` bits of `i`. Returns their number.
-    fn hash_slot(
+    fn hash_slot<'g>(
         &self,
-        op: &Operation<'_>,
-        s: &mut Buffers,
+        op: &Operation<'g>,
+        s: &mut SlotBuffers<'_, 'g>,
         i: usize,
         bits: u32,
         visit: &mut Visit<'_>,
@@ -153,16 +177,11 @@ impl EngineTable {
         let (index, guard) = (&op.store.index, op.guard);
         // Entries are in the order of their hashes, so a slot is a range of positions. An empty key
         // sorts before all keys, so this position is the start of the range.
-        index.position(Key { bytes: &[], hash }, &mut s.position);
+        index.position(Key { bytes: &[], hash }, s.position);
         // Ask for a few more entries than a slot has on average. The first one of the next slot
         // then shows where this one ends.
         s.batch.want = 2 * SLOT_LOAD;
-        index.scan(
-            guard,
-            Start::At(&s.position),
-            Direction::Forward,
-            &mut s.batch,
-        );
+        index.scan(guard, Start::At(s.position), Direction::Forward, s.batch);
         let mut seen = 0;
         loop {
             for entry in 0..s.batch.len() {
@@ -171,13 +190,13 @@ impl EngineTable {
                 if slot_of(self.seed.hash(key)) != i as u64 {
                     return seen;
                 }
-                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+                visit(&raw::view(key, value, self.keypos(), s.plain));
                 seen += 1;
             }
             if s.batch.done {
                 return seen;
             }
-            index.scan_on(guard, Direction::Forward, &mut s.position, &mut s.batch);
+            index.scan_on(guard, Direction::Forward, s.position, s.batch);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::local::{with_local, Local};
 use crate::read_ahead::{NextEntry, ReadAhead, StepFrom};
 use crate::stored::{Stored, StoredKey};
 use crate::table::EngineTable;
-use larder_index::{Direction, Key};
+use larder_index::{Batch, Direction, Key};
 use larder_term::TermRef;
 
 impl EngineTable {
@@ -278,13 +278,12 @@ impl EngineTable {
         let start = from.map(|key| self.key(key));
         // Of a step to a key, the index copies the key and little else. A layer above the index
         // (bounds, versions) may need the whole values.
-        let ahead = &mut local.read_ahead;
         let heads = wanted == WantedPart::Key
             && self.kind().is_unique()
             && op.store.is_bare()
-            && !ahead.needs_values(changes.number());
-        ahead.spare.heads = heads;
-        let here = op.go(start, way, more, ahead);
+            && !local.read_ahead.needs_values(changes.number());
+        local.read_ahead.spare.heads = heads;
+        let here = op.go(start, way, more, &mut local.read_ahead);
         // (3) In an ordered_set the key need not be there.
         if let (Some(key), false, false) = (start, here, self.kind().is_ordered()) {
             self.check_deleted(&op, key)?;
@@ -377,16 +376,19 @@ fn note_shown(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
     shown.is_some()
 }
 
-impl Operation<'_> {
+impl<'g> Operation<'g> {
     /// Reads the entry next to a key, or the first one in the direction if there is no key, into
     /// the cursor's spare batch. If `more` is not 0, also reads about this number of entries after
     /// it. Returns whether the key is there.
     #[inline]
     fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut ReadAhead) -> bool {
-        let batch = &mut ahead.spare;
         match key {
             Some(key) if more > 0 => self.go_far(key, way, 1 + more, ahead),
-            _ => self.store.index.step(self.guard, key, way, batch),
+            _ => {
+                let step =
+                    |batch: &mut Batch<'g>| self.store.index.step(self.guard, key, way, batch);
+                ahead.spare.lend_owned(step)
+            }
         }
     }
 
@@ -395,9 +397,11 @@ impl Operation<'_> {
         // This is not of the same instant as the next read. If the key is removed in between, it
         // was there when the step began.
         let here = index.contains(guard, key);
-        ahead.spare.want = want;
-        ahead.spare.firsts = true;
-        index.scan_past(guard, key, way, &mut ahead.position, &mut ahead.spare);
+        let ReadAhead {
+            spare, position, ..
+        } = ahead;
+        (spare.want, spare.firsts) = (want, true);
+        spare.lend_owned(|batch| index.scan_past(guard, key, way, position, batch));
         here
     }
 }

@@ -260,12 +260,12 @@ impl Cursor {
     ///
     /// `wanted` is how many entries the caller can use (0: any number). `any_order` says that it
     /// uses all of them, and needs no order.
-    pub(crate) fn fill(
+    pub(crate) fn fill<'g>(
         &mut self,
         table: &EngineTable,
-        op: &Operation<'_>,
+        op: &Operation<'g>,
         (wanted, any_order): (usize, bool),
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> usize {
         batch.want = if wanted == 0 {
             0
@@ -357,7 +357,7 @@ impl Cursor {
             .map(|i| !passed.names.contains(&name(op, batch, i)))
             .collect();
         let mut wanted = wanted.into_iter();
-        batch.entries.retain(|_| wanted.next() == Some(true));
+        batch.retain(|_, _, _| wanted.next() == Some(true));
     }
 
     /// Forgets the processed entries if the place is behind all of them.
@@ -583,12 +583,12 @@ fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
 
 /// Reads objects under the current key, if there is one, and moves the place and the number of the
 /// key behind them. Returns how many of the first entries are under the key.
-fn fill_under_key(
+fn fill_under_key<'g>(
     table: &EngineTable,
-    op: &Operation<'_>,
+    op: &Operation<'g>,
     key: Option<&[u8]>,
     (place, number): (&mut CursorPlace, &mut usize),
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) -> Option<usize> {
     let Some(key) = key else {
         *place = CursorPlace::End;
@@ -605,12 +605,12 @@ fn fill_under_key(
 
 /// Reads objects under one key into the batch. Returns how many of the first entries are under the
 /// key, and the place behind them, which is `Begin` when the key is done.
-fn under_key(
+fn under_key<'g>(
     table: &EngineTable,
-    op: &Operation<'_>,
+    op: &Operation<'g>,
     key: &[u8],
     place: &CursorPlace,
-    batch: &mut Batch,
+    batch: &mut Batch<'g>,
 ) -> (usize, CursorPlace) {
     let indexed = table.key(key);
     match &op.store.index {
@@ -690,7 +690,7 @@ fn truncate_beyond(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction
             low = middle + 1;
         }
     }
-    batch.entries.truncate(low);
+    batch.truncate(low);
     batch.done = true;
 }
 

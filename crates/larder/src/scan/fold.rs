@@ -16,8 +16,9 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::ops::Operation;
 use crate::raw;
+use crate::scan::select::AHEAD;
 use crate::table::EngineTable;
-use larder_index::{Direction, Key, Start};
+use larder_index::{Batch, Direction, Key, Start, Values};
 use larder_term::object::ObjectView;
 
 /// A chunk ends when its objects take this number of bytes.
@@ -66,6 +67,14 @@ impl ChunkBudget {
     }
 }
 
+/// What a fold works with.
+struct FoldBuffers<'b, 'g> {
+    batch: &'b mut Batch<'g>,
+    plain: &'b mut Vec<u8>,
+    values: &'b mut Values,
+    position: &'b mut Vec<u8>,
+}
+
 impl EngineTable {
     /// Shows the next objects behind a key, or from the beginning if there is no key: about `count`
     /// of them, and at least one unless the fold is at its end. The key need not be in the table.
@@ -100,19 +109,34 @@ impl EngineTable {
             bytes: CHUNK_BYTES,
         };
         let mut lent = Lent::new();
-        let s = &mut *lent;
-        s.batch.want = wanted.objects;
-        match from {
-            None => op.store.index.scan(&guard, Start::Edge, way, &mut s.batch),
-            // The key itself was shown by the last chunk.
-            Some(key) => past(&op, self.key(key), way, s),
-        }
-        // The objects of a bag's key are shown together, so that a chunk never ends between them.
-        if self.kind().is_unique() {
-            self.show_each(&op, s, way, &mut wanted, show);
-        } else {
-            self.show_keys(&op, s, &mut wanted, show);
-        }
+        let Buffers {
+            batch,
+            plain,
+            values,
+            position,
+            ..
+        } = &mut *lent;
+        batch.lend(|batch| {
+            let mut s = FoldBuffers {
+                batch,
+                plain,
+                values,
+                position,
+            };
+            s.batch.want = wanted.objects;
+            match from {
+                None => op.store.index.scan(&guard, Start::Edge, way, s.batch),
+                // The key itself was shown by the last chunk.
+                Some(key) => s.go_past(&op, self.key(key), way),
+            }
+            // The objects of a bag's key are shown together, so that a chunk never ends between
+            // them.
+            if self.kind().is_unique() {
+                self.show_each(&op, &mut s, way, &mut wanted, show);
+            } else {
+                self.show_keys(&op, &mut s, &mut wanted, show);
+            }
+        });
         let next = wanted.next(count);
         Ok(FoldChunk { stamp, next })
     }
@@ -126,19 +150,20 @@ impl EngineTable {
     }
 
     /// Shows the entries of a batch, and of the following ones. Each is the only one of its key.
-    fn show_each(
+    fn show_each<'g>(
         &self,
-        op: &Operation<'_>,
-        s: &mut Buffers,
+        op: &Operation<'g>,
+        s: &mut FoldBuffers<'_, 'g>,
         way: Direction,
         wanted: &mut ChunkBudget,
         show: &mut VisitObject<'_>,
     ) {
         loop {
             for i in 0..s.batch.len() {
-                let (key, value) = (s.batch.key(i), s.batch.value(i));
+                s.batch.prefetch(i + AHEAD);
+                let (key, value) = s.batch.entry(i);
                 // Each entry begins a key, so the caller may stop before any.
-                show(&raw::view(key, value, self.keypos(), &mut s.plain), true);
+                show(&raw::view(key, value, self.keypos(), s.plain), true);
                 // The limits are checked after each object, so at least one is shown.
                 wanted.take(value.len());
                 if wanted.is_over() {
@@ -150,32 +175,31 @@ impl EngineTable {
             }
             // Read no more than is still wanted.
             s.batch.want = wanted.objects;
-            op.store
-                .index
-                .scan_on(op.guard, way, &mut s.position, &mut s.batch);
+            op.store.index.scan_on(op.guard, way, s.position, s.batch);
         }
     }
 
     /// The same for a bag, key by key. Only the last key of a batch may have objects that are not
     /// in the batch.
-    fn show_keys(
+    fn show_keys<'g>(
         &self,
-        op: &Operation<'_>,
-        s: &mut Buffers,
+        op: &Operation<'g>,
+        s: &mut FoldBuffers<'_, 'g>,
         wanted: &mut ChunkBudget,
         show: &mut VisitObject<'_>,
     ) {
         loop {
-            let whole = whole_keys(s);
+            let whole = whole_keys(s.batch);
             for i in 0..whole {
-                let (key, value) = (s.batch.key(i), s.batch.value(i));
+                s.batch.prefetch(i + AHEAD);
+                let (key, value) = s.batch.entry(i);
                 let first = i == 0 || s.batch.key(i - 1) != key;
                 // A chunk must end between two keys. If it ended within one, the next chunk would
                 // begin behind the key's last object, or show the first ones again.
                 if first && wanted.is_over() {
                     return;
                 }
-                show(&raw::view(key, value, self.keypos(), &mut s.plain), first);
+                show(&raw::view(key, value, self.keypos(), s.plain), first);
                 wanted.take(value.len());
             }
             if s.batch.done || wanted.is_over() {
@@ -185,16 +209,16 @@ impl EngineTable {
                 // Read the last key's objects again, including those that the batch didn't have.
                 let last = s.batch.key(whole - 1).to_vec();
                 s.batch.want = wanted.objects;
-                past(op, self.key(&last), Direction::Forward, s);
+                s.go_past(op, self.key(&last), Direction::Forward);
                 continue;
             }
             // The key has more objects than a batch.
             let key = s.batch.key(0).to_vec();
             // Read all of them at one instant, however many there are, because a chunk has all
             // objects of a key or none.
-            op.store.index.copy(op.guard, self.key(&key), &mut s.values);
+            op.store.index.copy(op.guard, self.key(&key), s.values);
             for (i, value) in s.values.iter().enumerate() {
-                let object = raw::view(&key, value, self.keypos(), &mut s.plain);
+                let object = raw::view(&key, value, self.keypos(), s.plain);
                 show(&object, i == 0);
                 wanted.take(object.others_bytes().len());
             }
@@ -202,14 +226,13 @@ impl EngineTable {
                 return;
             }
             s.batch.want = wanted.objects;
-            past(op, self.key(&key), Direction::Forward, s);
+            s.go_past(op, self.key(&key), Direction::Forward);
         }
     }
 }
 
 /// The number of entries of a batch whose keys surely have no further objects.
-fn whole_keys(s: &Buffers) -> usize {
-    let batch = &s.batch;
+fn whole_keys(batch: &Batch) -> usize {
     if batch.done || batch.is_empty() {
         return batch.len();
     }
@@ -221,8 +244,10 @@ fn whole_keys(s: &Buffers) -> usize {
         .map_or(0, |i| i + 1)
 }
 
-/// Continues the scan behind a key.
-fn past(op: &Operation<'_>, key: Key<'_>, way: Direction, s: &mut Buffers) {
-    let index = &op.store.index;
-    index.scan_past(op.guard, key, way, &mut s.position, &mut s.batch);
+impl<'g> FoldBuffers<'_, 'g> {
+    /// Continues the scan behind a key.
+    fn go_past(&mut self, op: &Operation<'g>, key: Key<'_>, way: Direction) {
+        let index = &op.store.index;
+        index.scan_past(op.guard, key, way, self.position, self.batch);
+    }
 }

@@ -75,31 +75,38 @@ impl Scan {
         let (weight, keypos) = (weight(program), table.keypos());
         loop {
             // (1) Pin the epoch anew for each batch, so that a long scan doesn't keep garbage from
-            // being freed. It stays pinned while the batch is processed, since the handles in the
-            // batch's copies must stay valid.
+            // being freed. It stays pinned while the batch is processed, since the objects and the
+            // handles in them must stay valid.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
             // If the plan uses a secondary index, gather all keys from its entries first.
             if !cursor.gather(table, &op, budget) {
                 return Ok(Step::More);
             }
-            // (2) Copy the next entries. The first `usable` of them are on the path.
-            let usable = cursor.fill(table, &op, (wanted, any_order), batch);
-            if usable == 0 {
-                return Ok(Step::Done);
-            }
-            // (3) Process them. The batch is a validated copy, so writers may change the leaf
-            // meanwhile.
-            for i in 0..usable {
-                let (key, value) = batch.entry(i);
-                let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
-                // (4) Pause behind this row, if the caller wants to or the budget is used up.
-                if !budget.spend(cost(weight, value)) || flow.is_break() {
-                    if i + 1 < usable {
-                        cursor.stop(table, &op, batch, i + 1);
-                    }
-                    return Ok(Step::More);
+            // (2) Read the next entries. The first `usable` of them are on the path.
+            let paused = batch.lend(|batch| {
+                let usable = cursor.fill(table, &op, (wanted, any_order), batch);
+                if usable == 0 {
+                    return Some(Step::Done);
                 }
+                // (3) Process them. They are of one instant, and don't change, so writers may
+                // change the leaf meanwhile.
+                for i in 0..usable {
+                    batch.prefetch(i + AHEAD);
+                    let (key, value) = batch.entry(i);
+                    let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
+                    // (4) Pause behind this row, if the caller wants to or the budget is used up.
+                    if !budget.spend(cost(weight, value)) || flow.is_break() {
+                        if i + 1 < usable {
+                            cursor.stop(table, &op, batch, i + 1);
+                        }
+                        return Some(Step::More);
+                    }
+                }
+                None
+            });
+            if let Some(step) = paused {
+                return Ok(step);
             }
             if cursor.is_at_end() {
                 return Ok(Step::Done);
@@ -127,18 +134,26 @@ impl Scan {
         // (1), (2)
         let guard = larder_index::pin();
         let op = table.begin(&guard)?;
-        let usable = self.cursor.fill(table, &op, wanted, batch);
-        // (3) All of the batch is processed, so the cursor stays behind it.
-        for i in 0..usable {
-            let (key, value) = batch.entry(i);
-            row(Stored::new(key, value, keypos, plain));
-        }
+        let cursor = &mut self.cursor;
+        let usable = batch.lend(|batch| {
+            let usable = cursor.fill(table, &op, wanted, batch);
+            // (3) All of the batch is processed, so the cursor stays behind it.
+            for i in 0..usable {
+                batch.prefetch(i + AHEAD);
+                let (key, value) = batch.entry(i);
+                row(Stored::new(key, value, keypos, plain));
+            }
+            usable
+        });
         Ok(match usable == 0 || self.cursor.is_at_end() {
             true => Step::Done,
             false => Step::More,
         })
     }
 }
+
+/// Objects outside their leaves are prefetched this number of rows ahead.
+pub(super) const AHEAD: usize = 2;
 
 /// This number of an object's bytes costs as much as the row of a small object.
 const BYTES_PER_BUDGET_UNIT: usize = 256;

@@ -31,10 +31,7 @@ impl Count {
     pub(crate) fn go_on(&self, index: &TableIndex, budget: &mut Budget) -> Option<usize> {
         // One thread counts at a time. Others wait, and continue where it has stopped.
         let mut progress = self.0.lock();
-        let mut batch = Batch {
-            any_order: true,
-            ..Batch::default()
-        };
+        let mut batch = Batch::default().in_any_order();
         loop {
             let start = match &progress.place {
                 CountPlace::End => return Some(progress.objects),
@@ -43,18 +40,19 @@ impl Count {
             };
             // Pin for one batch, as in other long scans.
             let guard = larder_index::pin();
-            index.scan(&guard, start, Direction::Forward, &mut batch);
-            progress.objects += batch.len();
-            progress.place = if batch.done {
-                CountPlace::End
-            } else {
-                CountPlace::At(std::mem::take(&mut batch.resume))
+            let (objects, is_over, resume) = batch.lend(|batch| {
+                index.scan(&guard, start, Direction::Forward, batch);
+                (batch.len(), batch.done, std::mem::take(&mut batch.resume))
+            });
+            progress.objects += objects;
+            progress.place = match is_over {
+                true => CountPlace::End,
+                false => CountPlace::At(resume),
             };
             // A batch without objects has a cost, too.
-            if !budget.spend(batch.len() as u32 + 1) && !batch.done {
+            if !budget.spend(objects as u32 + 1) && !is_over {
                 return None;
             }
-            batch.clear();
         }
     }
 }

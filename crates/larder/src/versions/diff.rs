@@ -100,7 +100,7 @@ enum Side {
 
 #[derive(Default)]
 struct DiffBuffers {
-    batch: Batch,
+    batch: Batch<'static>,
     old: Values,
     new: Values,
     /// If all keys are compared: the key that was compared last.
@@ -281,35 +281,40 @@ impl SnapshotPair<'_> {
             UndoPlace::At(position) => Start::At(position),
             UndoPlace::Past(position) => Start::Past(position),
         };
-        let mut batch = std::mem::take(&mut buffers.batch);
-        batch.clear();
-        undo.scan(self.guard, start, Direction::Forward, &mut batch);
-        let mut stopped = None;
-        for i in 0..batch.len() {
-            // The record has all versions of the key. One of them in the range shows a change
-            // between the two.
-            let (key, record) = batch.entry(i);
-            let changed = Versions::of(record).any(|(number, _)| range.contains(&number));
-            let cost = match changed {
-                true => self.compare(key, Some(record), buffers, sink),
-                false => 0,
-            };
-            // The slice ends in the middle of the batch. The next one scans on from this key.
-            if !budget.spend(1 + cost) && i + 1 < batch.len() {
-                let mut position = Vec::new();
-                undo.position(self.old.table.key(key), &mut position);
-                stopped = Some(position);
-                break;
+        let mut own = std::mem::take(&mut buffers.batch);
+        let next = own.lend(|batch| {
+            undo.scan(self.guard, start, Direction::Forward, batch);
+            let mut stopped = None;
+            for i in 0..batch.len() {
+                // The record has all versions of the key. One of them in the range shows a change
+                // between the two.
+                let (key, record) = batch.entry(i);
+                let changed = Versions::of(record).any(|(number, _)| range.contains(&number));
+                let cost = match changed {
+                    true => self.compare(key, Some(record), buffers, sink),
+                    false => 0,
+                };
+                // The slice ends in the middle of the batch. The next one scans on from this key.
+                if !budget.spend(1 + cost) && i + 1 < batch.len() {
+                    let mut position = Vec::new();
+                    undo.position(self.old.table.key(key), &mut position);
+                    stopped = Some(position);
+                    break;
+                }
             }
+            // A position stays valid even if the key's record is dropped meanwhile.
+            match stopped {
+                Some(position) => Some(UndoPlace::Past(position)),
+                None if batch.done => None,
+                None => Some(UndoPlace::At(std::mem::take(&mut batch.resume))),
+            }
+        });
+        buffers.batch = own;
+        match next {
+            Some(next) => *place = next,
+            None => return Some(DiffPlace::End),
         }
-        let end = stopped.is_none() && batch.done;
-        // A position stays valid even if the key's record is dropped meanwhile.
-        *place = match stopped {
-            Some(position) => UndoPlace::Past(position),
-            None => UndoPlace::At(std::mem::take(&mut batch.resume)),
-        };
-        buffers.batch = batch;
-        end.then_some(DiffPlace::End)
+        None
     }
 
     /// Compares what both snapshots see under the next keys of one of them.
@@ -326,29 +331,32 @@ impl SnapshotPair<'_> {
             Side::Old => &self.old,
             Side::New => &self.new,
         };
-        let mut batch = std::mem::take(&mut buffers.batch);
-        let usable = cursor.fill(table, op, (0, false), &mut batch);
-        for i in 0..usable {
-            let key = batch.key(i);
-            // The objects of one key of a bag are adjacent. They are compared together.
-            let mut cost = 0;
-            if buffers.last != key {
-                buffers.last.clear();
-                buffers.last.extend_from_slice(key);
-                let indexed = table.key(key);
-                // Keys that both have were compared in the scan of the older snapshot.
-                let compared =
-                    side == Side::New && self.old.op.store.index.contains(self.guard, indexed);
-                if !compared {
-                    cost = self.compare(key, None, buffers, sink);
+        let mut own = std::mem::take(&mut buffers.batch);
+        let usable = own.lend(|batch| {
+            let usable = cursor.fill(table, op, (0, false), batch);
+            for i in 0..usable {
+                let key = batch.key(i);
+                // The objects of one key of a bag are adjacent. They are compared together.
+                let mut cost = 0;
+                if buffers.last != key {
+                    buffers.last.clear();
+                    buffers.last.extend_from_slice(key);
+                    let indexed = table.key(key);
+                    // Keys that both have were compared in the scan of the older snapshot.
+                    let compared =
+                        side == Side::New && self.old.op.store.index.contains(self.guard, indexed);
+                    if !compared {
+                        cost = self.compare(key, None, buffers, sink);
+                    }
+                }
+                if !budget.spend(1 + cost) && i + 1 < usable {
+                    cursor.stop(table, op, batch, i + 1);
+                    break;
                 }
             }
-            if !budget.spend(1 + cost) && i + 1 < usable {
-                cursor.stop(table, op, &batch, i + 1);
-                break;
-            }
-        }
-        buffers.batch = batch;
+            usable
+        });
+        buffers.batch = own;
         // The batch had entries. The next call goes on behind them.
         match side {
             _ if usable > 0 => None,

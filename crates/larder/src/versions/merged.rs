@@ -160,7 +160,13 @@ pub(crate) fn merge(base: TableIndex, overrides: Overrides) -> TableIndex {
 
 /// What a merge needs of either kind of index.
 pub(crate) trait MergeInput: Send + Sync {
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    );
     /// The position of entry `i`, whose key is `key`.
     fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>);
     /// The prefix that the positions of all entries of one key share.
@@ -174,7 +180,13 @@ pub(crate) trait MergeInput: Send + Sync {
 }
 
 impl MergeInput for dyn Unique {
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         Unique::scan(self, guard, start, direction, batch);
     }
 
@@ -207,7 +219,13 @@ impl MergeInput for dyn Unique {
 }
 
 impl MergeInput for dyn Multi {
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         Multi::scan(self, guard, start, direction, batch);
     }
 
@@ -252,10 +270,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     fn count(&self) -> usize {
         let guard = larder_index::pin();
         // The order doesn't matter for a number. Batches in any order are copied as they are.
-        let mut batch = Batch {
-            any_order: true,
-            ..Batch::default()
-        };
+        let mut batch = Batch::default().in_any_order();
         let mut position = Vec::new();
         self.scan_merged(&guard, Start::Edge, Direction::Forward, &mut batch);
         let mut sum = batch.len();
@@ -343,7 +358,13 @@ impl Unique for Merged<dyn Unique> {
         false
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         self.scan_merged(guard, start, direction, batch);
     }
 
@@ -385,7 +406,13 @@ impl Multi for Merged<dyn Multi> {
         debug_assert!(false, "a snapshot is written");
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         self.scan_merged(guard, start, direction, batch);
     }
 

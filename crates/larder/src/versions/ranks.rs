@@ -76,11 +76,9 @@ impl Merged<dyn Unique> {
             return found;
         };
         // One more than wanted, which shows whether there are more.
-        let mut batch = Batch {
-            until: to.map_or(Bound::Unbounded, |to| Bound::Excluded(to.to_vec())),
-            want: most + 1,
-            ..Batch::default()
-        };
+        let mut batch = Batch::default()
+            .with_until(to.map_or(Bound::Unbounded, |to| Bound::Excluded(to.to_vec())))
+            .with_want(most + 1);
         let mut at = from.to_vec();
         loop {
             index.scan(guard, Start::At(&at), Direction::Forward, &mut batch);
@@ -180,18 +178,15 @@ impl Merged<dyn Unique> {
     }
 
     /// Passes `n` entries, from a position in a direction, and copies the next one.
-    fn pass(
+    fn pass<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         start: Start<'_>,
         (mut n, direction): (u64, Direction),
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> bool {
         // Scan the merged view, since overridden keys must be passed correctly.
-        let mut own = Batch {
-            want: n as usize + 1,
-            ..Batch::default()
-        };
+        let mut own = Batch::default().with_want(n as usize + 1);
         Unique::scan(self, guard, start, direction, &mut own);
         let mut at = Vec::new();
         loop {
@@ -239,13 +234,13 @@ impl Ranked for Merged<dyn Unique> {
     }
 
     /// The base's entry with about that rank is near. Its rank in the snapshot says how near.
-    fn nth(
+    fn nth<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         n: u64,
         direction: Direction,
         work: &mut usize,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Option<bool> {
         let base = self.base()?;
         // Convert a rank from the end to one from the beginning.

@@ -10,7 +10,7 @@
 //! 4. If nothing is left, continue behind the batch.
 
 use super::merged::{MergeInput, Merged, Overrides};
-use larder_index::{with_spare, Batch, Direction, Guard, Start, Unique};
+use larder_index::{with_spare, Batch, BatchEntries, Direction, Guard, Start, Unique};
 use std::cell::Cell;
 use std::ops::Bound;
 
@@ -76,7 +76,7 @@ struct OverriddenKey {
 #[derive(Default)]
 struct Overridden {
     /// The overrides as they were read. Those behind the last scan are left from earlier merges.
-    reads: Vec<Batch>,
+    reads: Vec<Batch<'static>>,
     /// The keys, in the order of the scan.
     keys: Vec<OverriddenKey>,
     /// A hash table with numbers of `keys`, from 1, by `slot`; 0 in a free place. Its size is a
@@ -90,8 +90,6 @@ struct MergeBuffers {
     overridden: Overridden,
     /// The numbers of the overridden keys, in the order of their places.
     order: Vec<u16>,
-    /// The entries of the base's batch.
-    entries: Vec<(usize, usize, usize)>,
     position: Vec<u8>,
     resume: Vec<u8>,
 }
@@ -110,15 +108,16 @@ thread_local! {
 impl MergeBuffers {
     fn is_small(&self) -> bool {
         let reads = self.overridden.reads.iter();
-        reads.map(|read| read.bytes.capacity()).sum::<usize>() <= MAX_KEPT_CAPACITY
+        reads.map(Batch::capacity).sum::<usize>() <= MAX_KEPT_CAPACITY
     }
 }
 
-/// The place at which the search for a key begins, `bytes[from..end]`: a hash, whose low bits are
-/// used. It takes few instructions for a short key, even if the length isn't known beforehand.
+/// The place at which the search for a key begins, the first `len` of these bytes: a hash, whose low
+/// bits are used. It takes few instructions for a short key, even if the length isn't known
+/// beforehand.
 #[inline]
-fn slot(bytes: &[u8], (from, end): (usize, usize), overrides: &Overrides) -> usize {
-    let key = &bytes[from..end];
+fn slot((bytes, len): (&[u8], usize), overrides: &Overrides) -> usize {
+    let key = &bytes[..len];
     // Use all bytes of a short key. Hash a long one, because many keys may have both ends in
     // common.
     let sum = match (key.first_chunk(), key.last_chunk()) {
@@ -128,7 +127,7 @@ fn slot(bytes: &[u8], (from, end): (usize, usize), overrides: &Overrides) -> usi
         (Some(_), _) => overrides.hash(key),
         // Mostly other bytes follow the key. They are loaded with it, and cleared.
         (None, _) => {
-            let word = match bytes[from..].first_chunk() {
+            let word = match bytes.first_chunk() {
                 Some(word) => u64::from_le_bytes(*word),
                 None => key.iter().rfold(0, |sum, &byte| sum << 8 | u64::from(byte)),
             };
@@ -153,9 +152,8 @@ impl Overridden {
         self.slots.clear();
         self.slots.resize(slots, 0);
         for (i, own) in self.keys.iter().enumerate() {
-            let read = &self.reads[own.read];
-            let (from, end, _) = read.entries[own.entry];
-            let mut at = slot(&read.bytes, (from, end), overrides) % slots;
+            let key = self.reads[own.read].key_and_rest(own.entry);
+            let mut at = slot(key, overrides) % slots;
             // Linear probing. A slot has the number of the key plus one, and 0 if it is empty.
             while self.slots[at] != 0 {
                 at = (at + 1) % slots;
@@ -164,14 +162,14 @@ impl Overridden {
         }
     }
 
-    /// The number of the key `bytes[from..end]`, if it is overridden.
+    /// The number of the key that the first `len` of these bytes are, if it is overridden.
     #[inline(always)]
-    fn find(&self, bytes: &[u8], span: (usize, usize), overrides: &Overrides) -> Option<usize> {
-        let at = slot(bytes, span, overrides) & (self.slots.len() - 1);
+    fn find(&self, (bytes, len): (&[u8], usize), overrides: &Overrides) -> Option<usize> {
+        let at = slot((bytes, len), overrides) & (self.slots.len() - 1);
         // Most of the slots are free.
         match self.slots[at] {
             0 => None,
-            _ => self.find_from(at, &bytes[span.0..span.1]),
+            _ => self.find_from(at, &bytes[..len]),
         }
     }
 
@@ -191,12 +189,12 @@ impl Overridden {
 
 impl<I: MergeInput + ?Sized> Merged<I> {
     /// See `Unique::scan` and `Multi::scan`, and the module.
-    pub(super) fn scan_merged(
+    pub(super) fn scan_merged<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) {
         let any_order = batch.any_order;
         let mut resume = Vec::new();
@@ -261,20 +259,29 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
         // (3)
         self.place_overridden(direction, batch, index, spare);
-        std::mem::swap(&mut batch.entries, &mut spare.entries);
-        batch.entries.clear();
         // Pushing overrides must not change where the scan resumes.
         let resume = std::mem::take(&mut batch.resume);
         let range = self.range(start, direction, (!batch.done).then_some(&resume));
+        batch.replace_entries(|batch, base| self.push_merged(&range, base, batch, spare));
+        batch.resume = resume;
+        true
+    }
+
+    /// Step 3: appends what lies before each overridden key in the entries of the base, then what
+    /// the override has in place of its entries, and in the end the rest.
+    fn push_merged<'g>(
+        &self,
+        range: &ViewRange<'_>,
+        base: &BatchEntries<'g>,
+        batch: &mut Batch<'g>,
+        spare: &mut MergeBuffers,
+    ) {
         let mut from = 0;
         let overridden = &spare.overridden;
         let last = overridden.keys.len() - 1;
-        // Copy what lies before each overridden key, then what the override has in place of its
-        // entries.
         for i in spare.order.iter().map(|&i| usize::from(i)) {
             let own = &overridden.keys[i];
-            let before = &spare.entries[from..own.place.start];
-            batch.entries.extend_from_slice(before);
+            batch.push_entries(base, from..own.place.start);
             from = own.place.end;
             // An override without a value for this reader: the key's entries are left out.
             let (key, record) = overridden.entry(own);
@@ -282,7 +289,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 continue;
             };
             let pushed = batch.len();
-            self.base.push(key, value, direction, batch);
+            self.base.push(key, value, range.direction, batch);
             // A batch may begin and end between the objects of a key.
             if i == 0 || i == last {
                 let key = self.overrides.key(key);
@@ -290,14 +297,12 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                     self.base.entry_position(batch, i, key, &mut spare.position);
                     let position = self.base.comparable(&spare.position);
                     if !range.has_begun(position) || range.is_behind(position) {
-                        batch.entries.remove(i);
+                        batch.remove(i);
                     }
                 }
             }
         }
-        batch.entries.extend_from_slice(&spare.entries[from..]);
-        batch.resume = resume;
-        true
+        batch.push_entries(base, from..base.len());
     }
 
     /// Step 2: the overridden keys between the beginning and the end of a batch of the base, in the
@@ -339,7 +344,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 false => Bound::Included(self.base.key_position(&batch.resume).to_vec()),
             };
             read.want = MIN_BATCH;
-            index.scan(guard, next, direction, read);
+            read.lend_owned(|read| index.scan(guard, next, direction, read));
             // The overrides are in order, so those behind the batch are the last ones.
             let mut is_behind = |i| {
                 index.position(self.overrides.key(read.key(i)), position);
@@ -392,7 +397,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             self.base.entry_position(batch, i, key, position);
             !range.is_behind(self.base.comparable(position))
         });
-        batch.entries.truncate(end);
+        batch.truncate(end);
         batch.resume = resume;
     }
 
@@ -421,8 +426,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
         overridden.fill_slots(&self.overrides);
         // Most overridden keys have entries in the batch. They are found by one pass over it.
-        for (i, &(key, value, _)) in batch.entries.iter().enumerate() {
-            if let Some(own) = overridden.find(&batch.bytes, (key, value), &self.overrides) {
+        for i in 0..batch.len() {
+            if let Some(own) = overridden.find(batch.key_and_rest(i), &self.overrides) {
                 // The entries of a key are adjacent.
                 let place = &mut overridden.keys[own].place;
                 if *place == NOWHERE {

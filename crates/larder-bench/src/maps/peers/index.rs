@@ -147,10 +147,7 @@ impl Index {
     /// Visits numbers and words, from a number on if one is given, until `visit` returns false.
     /// Reads `want` entries at once, or a default number if it is 0.
     pub fn walk(&self, from: Option<u64>, want: usize, mut visit: impl FnMut(u64, u64) -> bool) {
-        let mut batch = Batch {
-            want,
-            ..Batch::default()
-        };
+        let (guard, mut batch) = (pin(), Batch::default().with_want(want));
         // The bytes of a key are also its position in an ordered index.
         let mut at = from.map_or(Vec::new(), |from| from.to_be_bytes().to_vec());
         loop {
@@ -159,7 +156,7 @@ impl Index {
                 false => Start::At(&at),
             };
             self.index
-                .scan(&pin(), start, Direction::Forward, &mut batch);
+                .scan(&guard, start, Direction::Forward, &mut batch);
             for i in 0..batch.len() {
                 let key = batch.key(i).try_into().expect("keys have eight bytes");
                 if !visit(u64::from_be_bytes(key), word(batch.value(i))) {

@@ -29,7 +29,7 @@ use crate::options::TableKind;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::output::{Output, Sink};
-use crate::scan::select::{cost, result_of, weight, Scan};
+use crate::scan::select::{cost, result_of, weight, Scan, AHEAD};
 use crate::scan::Cursor;
 use crate::table::EngineTable;
 use larder_index::{Batch, Change, Direction, Previous, Values};
@@ -284,10 +284,15 @@ impl WriteScan {
             // freed for longer than one leaf takes.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
-            let Some(slice) = Slice::new(self, &table, &op, context) else {
-                return Ok(Step::Done);
-            };
-            if let Some(step) = slice.step(budget, work)? {
+            let mut batch = std::mem::take(&mut self.scan.lent.batch);
+            let stepped = batch.lend(|batch| {
+                let Some(slice) = Slice::new(self, batch, &table, &op, context) else {
+                    return Ok(Some(Step::Done));
+                };
+                slice.step(budget, work)
+            });
+            self.scan.lent.batch = batch;
+            if let Some(step) = stepped? {
                 return Ok(step);
             }
         }
@@ -301,7 +306,7 @@ struct Slice<'s, 't> {
     program: &'s Program,
     context: &'t Context<'t>,
     cursor: &'s mut Cursor,
-    batch: &'s mut Batch,
+    batch: &'s mut Batch<'t>,
     plain: &'s mut Vec<u8>,
     /// The scratch space of the program, and the one for runs under a lock.
     scratch: (&'s mut Scratch, &'s mut Scratch),
@@ -313,6 +318,7 @@ struct Slice<'s, 't> {
 impl<'s, 't> Slice<'s, 't> {
     fn new(
         scan: &'s mut WriteScan,
+        batch: &'s mut Batch<'t>,
         table: &'t EngineTable,
         op: &'t Operation<'t>,
         context: &'t Context<'t>,
@@ -330,12 +336,7 @@ impl<'s, 't> Slice<'s, 't> {
             program,
             ..
         } = &mut **scan;
-        let Buffers {
-            batch,
-            plain,
-            scratch,
-            ..
-        } = &mut **lent;
+        let Buffers { plain, scratch, .. } = &mut **lent;
         Some(Slice {
             table,
             op,
@@ -395,6 +396,7 @@ impl<'s, 't> Slice<'s, 't> {
         let (mut matched_to, mut has_budget) = (0, true);
         self.chosen.clear();
         while matched_to < usable && has_budget {
+            self.batch.prefetch(matched_to + AHEAD);
             let (key, value) = self.batch.entry(matched_to);
             let object = raw::view(key, value, keypos, self.plain);
             // In a bag, skip the other objects of a key that has been chosen, in this batch or

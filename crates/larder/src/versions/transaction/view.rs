@@ -269,7 +269,13 @@ impl Unique for ViewIndex<dyn Unique> {
         true
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         self.seen.scan(guard, start, direction, batch);
         // The caller uses nothing beyond `until` (`Batch::until`), so nothing beyond it was read.
         // The end itself counts as read, even if it is excluded.
@@ -305,13 +311,13 @@ impl Ranked for ViewIndex<dyn Unique> {
         Some(counted)
     }
 
-    fn nth(
+    fn nth<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         n: u64,
         direction: Direction,
         work: &mut usize,
-        batch: &mut Batch,
+        batch: &mut Batch<'g>,
     ) -> Option<bool> {
         let there = self.seen.ranked()?.nth(guard, n, direction, work, batch)?;
         // All keys from the edge to the n-th one have been counted.
@@ -438,7 +444,13 @@ impl Multi for ViewIndex<dyn Multi> {
         self.set.write(guard, key, Override::Value(&list));
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        guard: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         self.seen.scan(guard, start, direction, batch);
         self.set
             .note_scan((start, None), direction, batch, |position| {

@@ -100,7 +100,13 @@ impl Unique for Writes {
         true
     }
 
-    fn scan(&self, _: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+    fn scan<'g>(
+        &self,
+        _: &'g Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch<'g>,
+    ) {
         batch.clear();
         let records = self.records.lock();
         let bound = match start {
