@@ -528,8 +528,8 @@ impl<'g> TreeView<'g> {
         words::CopyPrefix::new(self.leaf.prefix())
     }
 
-    /// Appends the position and the first `limit` bytes of the value of an entry that isn't outside.
-    /// Returns where the value begins.
+    /// Appends the position of an entry that isn't outside, and the first `limit` bytes of its
+    /// value. Returns where the value begins.
     #[inline(always)]
     fn copy_inside(
         &self,

@@ -10,8 +10,8 @@
 //!
 //! An entry was copied to the bytes of the batch, or it is an outside object, which is immutable,
 //! and is read where it lies. So a batch with such entries has the lifetime of the guard with which
-//! it was filled. A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]), and
-//! may have the objects copied ([`Batch::lend_owned`]).
+//! it was filled. A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]),
+//! and may have the objects copied ([`Batch::lend_owned`]).
 
 use crate::outside::Outside;
 use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};

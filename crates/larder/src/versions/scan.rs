@@ -112,9 +112,9 @@ impl MergeBuffers {
     }
 }
 
-/// The place at which the search for a key begins, the first `len` of these bytes: a hash, whose low
-/// bits are used. It takes few instructions for a short key, even if the length isn't known
-/// beforehand.
+/// The place at which the search for a key begins, which is the first `len` of these bytes: a hash,
+/// whose low bits are used. It takes few instructions for a short key, even if the length isn't
+/// known beforehand.
 #[inline]
 fn slot((bytes, len): (&[u8], usize), overrides: &Overrides) -> usize {
     let key = &bytes[..len];
