@@ -18,8 +18,8 @@
 //!  workload    keys, orders, mixes, the loop over operations of a mix
 //!  time        clocks, threads, memory, progress bars
 //!  result      the results of a study: types, JSON, CSV
-//!  table       the results of a bench: a table, CSV, the facts of the machine
-//!  stats       medians, quantiles, the figures of several runs
+//!  table       tables of figures, of which benches and pages are made; CSVs; facts of the machine
+//!  stats       medians, quantiles
 //! ```
 //!
 //! Every measurement checks its answers. Dependencies that nothing else in the workspace needs are

@@ -1,4 +1,5 @@
-//! The results of benches: a table on the terminal, and a CSV with the facts of the machine.
+//! Tables of figures by row and column. A bench prints one and writes it as a CSV, with the facts
+//! of the machine. The report makes tables of Markdown pages and heat maps from CSVs.
 
 use crate::result::{Failure, Origin, Outcome};
 use crate::stats::{median, place, sorted};

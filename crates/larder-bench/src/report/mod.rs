@@ -7,7 +7,7 @@
 //!                  │       │       └─ svg      one plot; scale: where things lie on it
 //!               result   verdict
 //!
-//!  *.csv ── figures ── tables in Markdown pages
+//!  *.csv ── figures ── tables in Markdown pages (crate::table, as for wide)
 //! ```
 //!
 //! The page's script (`assets/`) draws the same plots again, with the same shapes and colours, when
