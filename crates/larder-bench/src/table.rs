@@ -18,17 +18,17 @@ pub const QUANTILES: [(&str, f64); 5] = [
     ("worst", 1.0),
 ];
 
-/// Figures of some runs, by row and by column. A row has a key of several parts. Rows and columns
-/// stand in the order in which they are first named.
+/// A pivot table: figures of some runs, by row and by column. A row has a key of several parts.
+/// Rows and columns stand in the order in which they are first named.
 #[derive(Default)]
-pub struct Table {
+pub struct Pivot {
     rows: Vec<Vec<String>>,
     pub columns: Vec<String>,
     /// The figures of each field, by the positions of its row and its column.
     fields: BTreeMap<(usize, usize), Vec<f64>>,
 }
 
-impl Table {
+impl Pivot {
     /// Adds figures to a field. Its column is there even without any.
     pub fn extend<'k>(
         &mut self,
@@ -66,7 +66,7 @@ impl Table {
 pub struct Report {
     title: String,
     keys: Vec<&'static str>,
-    table: Table,
+    table: Pivot,
     decimals: Vec<usize>,
     notes: Vec<String>,
 }
@@ -76,7 +76,7 @@ impl Report {
         Report {
             title: title.into(),
             keys: keys.to_vec(),
-            table: Table::default(),
+            table: Pivot::default(),
             decimals: Vec::new(),
             notes: Vec::new(),
         }

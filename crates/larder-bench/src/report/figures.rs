@@ -26,7 +26,7 @@
 use crate::report::number::{self, grouped};
 use crate::report::Error;
 use crate::stats::quantile;
-use crate::table::{csv, Table, QUANTILES};
+use crate::table::{csv, Pivot, QUANTILES};
 use csv::StringRecord;
 use std::path::Path;
 
@@ -112,7 +112,7 @@ fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
     }
     let (kind, list) = fields.ok_or("it says neither columns, values nor quantiles")?;
     let keys: Result<Vec<usize>, _> = rows.iter().map(|name| column(name)).collect();
-    let (keys, mut table) = (keys?, Table::default());
+    let (keys, mut table) = (keys?, Pivot::default());
     let mut add = |line: &StringRecord, heading: &str, at: usize, by: f64| {
         let figure = line[at].parse::<f64>().map(|figure| figure / by);
         table.extend(keys.iter().map(|key| &line[*key]), heading, figure);
@@ -145,7 +145,7 @@ fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
 /// number of rows.
 fn markdown(
     keys: &[&str],
-    table: &Table,
+    table: &Pivot,
     quantiles: bool,
     worst: Option<usize>,
 ) -> Result<String, String> {

@@ -7,13 +7,13 @@ use crate::report::chart::{places, Chart, Series, Source, Spot};
 use crate::result::Better;
 
 /// A figure and the series that has it.
-pub type Figure<'a> = (&'a Series, &'a Spot);
+pub type Measured<'a> = (&'a Series, &'a Spot);
 
 /// Two figures of one place.
 #[derive(Debug)]
 pub struct Pair<'a> {
-    pub first: Figure<'a>,
-    pub second: Figure<'a>,
+    pub first: Measured<'a>,
+    pub second: Measured<'a>,
     /// How many times as good as the second one the first is, if that is defined.
     pub factor: Option<f64>,
     pub certainty: Certainty,
@@ -42,7 +42,7 @@ impl Certainty {
 
 impl<'a> Pair<'a> {
     /// Compares two figures of a chart, unless nothing of it was measured.
-    pub fn of(chart: &Chart, first: Figure<'a>, second: Figure<'a>) -> Option<Pair<'a>> {
+    pub fn of(chart: &Chart, first: Measured<'a>, second: Measured<'a>) -> Option<Pair<'a>> {
         let (a, b) = (first.1, second.1);
         let factor = match chart.better? {
             Better::Less => b.y / a.y,
@@ -76,7 +76,7 @@ pub fn wins(chart: &Chart) -> Vec<Pair<'_>> {
 }
 
 /// The figures of some series of this run at a place, the best first.
-fn ranked(chart: &Chart, x: f64, which: impl Fn(&Series) -> bool) -> Vec<Figure<'_>> {
+fn ranked(chart: &Chart, x: f64, which: impl Fn(&Series) -> bool) -> Vec<Measured<'_>> {
     let series = chart.of(Source::Run).filter(|one| which(one));
     let mut all: Vec<_> = series.filter_map(|one| Some((one, one.at(x)?))).collect();
     all.sort_by(|(_, a), (_, b)| match chart.better {

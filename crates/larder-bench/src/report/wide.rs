@@ -7,12 +7,12 @@
 use crate::report::read::{Cell, Wide};
 use crate::report::tables::table;
 use crate::stats::{distinct, quantile};
-use crate::table::{Table, QUANTILES};
+use crate::table::{Pivot, QUANTILES};
 use maud::{html, Markup};
 
 impl Wide {
     fn distribution(&self, title: &str, row: impl Fn(&Cell) -> String) -> Markup {
-        let mut ratios = Table::default();
+        let mut ratios = Pivot::default();
         for cell in &self.cells {
             ratios.extend([&*row(cell)], "ratio", cell.ratio);
         }
@@ -34,7 +34,7 @@ impl Wide {
     }
 
     fn heat_map(&self, rows: u64) -> Markup {
-        let mut ratios = Table::default();
+        let mut ratios = Pivot::default();
         for cell in self.cells.iter().filter(|cell| cell.rows == rows) {
             ratios.extend([&*cell.operation], &cell.kind, cell.ratio);
         }

@@ -51,11 +51,11 @@ pub struct PeersOptions {
 }
 
 /// The process that measures a peer, with numbers of entries and appends.
-type Process = Box<dyn Fn(usize, usize) -> Command>;
+type Measure = Box<dyn Fn(usize, usize) -> Command>;
 
 /// All peers that the filter accepts. Each is measured in a fresh process, so that memory and
 /// caches of one don't affect the next.
-fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Process)> {
+fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Measure)> {
     let here = names().into_iter().map(|name| {
         let command = move |entries: usize, appends: usize| {
             let program = std::env::current_exe().expect("this program has a path");
@@ -64,12 +64,12 @@ fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Process)> {
             command.args(["peers", "one", name]).args(numbers);
             command
         };
-        (name.to_owned(), Box::new(command) as Process)
+        (name.to_owned(), Box::new(command) as Measure)
     });
     let java = jvm::all(&options.jvm).into_iter().map(|[class, name]| {
         let folder = options.jvm.clone();
         let command = move |entries, _| jvm::command(&folder, &class, entries);
-        (name, Box::new(command) as Process)
+        (name, Box::new(command) as Measure)
     });
     let mut peers: Vec<_> = here.chain(java).collect();
     peers.retain(|(name, _)| filter.accepts(name));
