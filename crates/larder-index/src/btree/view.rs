@@ -118,8 +118,15 @@ impl<'g> TreeView<'g> {
 
     #[inline]
     fn record(&self, slot: u64) -> Result<Record, Torn> {
+        Ok(self.begin_record(slot)?.1)
+    }
+
+    /// The first eight bytes of a record, and the record.
+    #[inline]
+    fn begin_record(&self, slot: u64) -> Result<(u64, Record), Torn> {
         let at = (slot & PLACE_MASK) as usize;
-        Ok(Record::of(words::load(self.words, at)?, at))
+        let bits = words::load(self.words, at)?;
+        Ok((bits, Record::of(bits, at)))
     }
 
     /// The handle of a record, if the object is outside.
@@ -507,7 +514,7 @@ impl<'g> TreeView<'g> {
     #[inline]
     pub(crate) fn collect(&self, i: usize, copies: &mut EntryCopies) -> Result<(), Torn> {
         let (from, slot) = (copies.bytes.len(), self.slot(i)?);
-        let record = self.record(slot)?;
+        let (bits, record) = self.begin_record(slot)?;
         if record.is_outside() {
             let handle = self.handle_of(&record)?;
             copies
@@ -517,7 +524,7 @@ impl<'g> TreeView<'g> {
             return Ok(());
         }
         let bytes = &mut copies.bytes;
-        let middle = self.copy_inside((slot, &record), &self.front(), usize::MAX, bytes)?;
+        let middle = self.copy_inside((slot, bits, &record), &self.front(), usize::MAX, bytes)?;
         copies.end_entry(from, middle, None);
         Ok(())
     }
@@ -529,11 +536,11 @@ impl<'g> TreeView<'g> {
     }
 
     /// Appends the position of an entry that isn't outside, and the first `limit` bytes of its
-    /// value. Returns where the value begins.
+    /// value. Returns where the value begins. `bits` are the first bytes of the record.
     #[inline(always)]
     fn copy_inside(
         &self,
-        (slot, record): (u64, &Record),
+        (slot, bits, record): (u64, u64, &Record),
         front: &words::CopyPrefix<'_>,
         limit: usize,
         bytes: &mut Vec<u8>,
@@ -544,6 +551,12 @@ impl<'g> TreeView<'g> {
         // The value follows the rest of the position, so one copy gets both.
         let value = record.value().min(limit);
         let (at, len) = (record.rest_at(), record.rest() + value);
+        // If the two lengths have a byte each, the next six bytes were loaded with them.
+        if at == (slot & PLACE_MASK) as usize + 2 && len <= 6 {
+            let last = ((bits >> 16).to_le_bytes(), len);
+            words::push_behind(front, more, last, bytes);
+            return Ok(bytes.len() - value);
+        }
         words::copy_out_behind(front, more, self.words, at, len, bytes)?;
         Ok(bytes.len() - value)
     }
@@ -565,13 +578,13 @@ impl<'g> TreeView<'g> {
         limit: usize,
     ) -> Result<(), Torn> {
         let (from, slot) = (batch.bytes.len(), self.slot(i)?);
-        let record = self.record(slot)?;
+        let (bits, record) = self.begin_record(slot)?;
         if record.is_outside() {
             let object = self.outside(&record)?;
             batch.entries.push(BatchEntry::outside(object));
             return Ok(());
         }
-        let middle = self.copy_inside((slot, &record), front, limit, &mut batch.bytes)?;
+        let middle = self.copy_inside((slot, bits, &record), front, limit, &mut batch.bytes)?;
         let entry = BatchEntry::copied(from, middle, batch.bytes.len());
         batch.entries.push(entry);
         Ok(())

@@ -57,12 +57,13 @@ impl<'f> CopyPrefix<'f> {
     }
 }
 
-/// Appends the bytes of `front`, behind them `count` of `more`, at most eight, and behind these
-/// `len` bytes from byte `at`, to `out`. Makes room for all of them once.
+/// Appends the bytes of `front`, behind them the first of `more`, whose number (at most eight) is
+/// its second part, and behind these `len` bytes from byte `at`, to `out`. Makes room for all of
+/// them once.
 #[inline]
 pub(crate) fn copy_out_behind(
     front: &CopyPrefix<'_>,
-    (more, count): ([u8; 8], usize),
+    more: ([u8; 8], usize),
     words: &[AtomicU64],
     at: usize,
     len: usize,
@@ -72,25 +73,7 @@ pub(crate) fn copy_out_behind(
         return Err(Torn);
     }
     let (words, shift) = (&words[at / 8..], (at % 8) as u32 * 8);
-    let first = front.bytes;
-    let (from, count) = (out.len(), count.min(8));
-    // Whole words are written: `more`, and the last of the copied ones, beyond the end.
-    out.reserve(first.len() + len + 16);
-    // SAFETY: all places that are written lie behind the vector's contents, in the room that was
-    // made: `first` at the front, or eight bytes; eight bytes behind `first`; and at most `len + 7`
-    // bytes from `to`, which is at most eight bytes further.
-    let to = unsafe {
-        let to = out.as_mut_ptr().add(from);
-        // What follows `first` overwrites the rest of the word.
-        if first.len() <= 8 {
-            to.cast::<u64>().write_unaligned(front.word.to_le());
-        } else {
-            std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
-        }
-        let to = to.add(first.len());
-        to.cast::<[u8; 8]>().write_unaligned(more);
-        to.add(count)
-    };
+    let (to, begun) = begin_copy(front, more, len, out);
     // Ordering: Relaxed, here and below, see the module's head.
     let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
     let mut low = load(0);
@@ -108,8 +91,60 @@ pub(crate) fn copy_out_behind(
     // SAFETY:
     // 1. there is room;
     // 2. all these bytes were written.
-    unsafe { out.set_len(from + first.len() + count + len) };
+    unsafe { out.set_len(begun + len) };
     Ok(())
+}
+
+/// Appends the bytes of `front`, behind them `count` of `more`, and behind these `len` of `last`.
+/// Both counts are at most eight.
+#[inline(always)]
+pub(crate) fn push_behind(
+    front: &CopyPrefix<'_>,
+    (more, count): ([u8; 8], usize),
+    (last, len): ([u8; 8], usize),
+    out: &mut Vec<u8>,
+) {
+    let len = len.min(8);
+    let (to, begun) = begin_copy(front, (more, count), len, out);
+    // SAFETY:
+    // 1. `begin_copy` has made room for at least eight bytes;
+    // 2. all bytes up to the new length were written.
+    unsafe {
+        to.cast::<[u8; 8]>().write_unaligned(last);
+        out.set_len(begun + len);
+    }
+}
+
+/// Makes room in `out` for the bytes of `front`, for `count` of `more`, at most eight, and for
+/// `len` bytes and seven others. Writes the first two of these. Returns a pointer to where the
+/// others go, and their offset.
+#[inline(always)]
+fn begin_copy(
+    front: &CopyPrefix<'_>,
+    (more, count): ([u8; 8], usize),
+    len: usize,
+    out: &mut Vec<u8>,
+) -> (*mut u8, usize) {
+    let first = front.bytes;
+    let (from, count) = (out.len(), count.min(8));
+    // Whole words are written: `more`, and the last of the copied ones, beyond the end.
+    out.reserve(first.len() + len + 16);
+    // SAFETY: all places that are written lie behind the vector's contents, in the room that was
+    // made: `first` at the front, or eight bytes; and eight bytes behind `first`. From the result,
+    // which is at most eight bytes further, there are `len + 8` bytes.
+    let to = unsafe {
+        let to = out.as_mut_ptr().add(from);
+        // What follows `first` overwrites the rest of the word.
+        if first.len() <= 8 {
+            to.cast::<u64>().write_unaligned(front.word.to_le());
+        } else {
+            std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
+        }
+        let to = to.add(first.len());
+        to.cast::<[u8; 8]>().write_unaligned(more);
+        to.add(count)
+    };
+    (to, from + first.len() + count)
 }
 
 /// Copies `len` bytes from byte `at` on to the front of `out`. The bytes behind them become
