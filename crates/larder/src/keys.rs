@@ -114,10 +114,13 @@ impl<'k> KeyBatch<'k> {
     }
 
     /// Takes `left` keys, at most `MAX_KEYS_PER_LOOKUP`. `key` returns the i-th one, from 0.
-    pub(crate) fn fill(&mut self, left: usize, key: impl FnMut(usize) -> Key<'k>) {
+    #[inline]
+    pub(crate) fn fill(&mut self, left: usize, mut key: impl FnMut(usize) -> Key<'k>) {
         self.keys.clear();
-        self.keys
-            .extend((0..left.min(MAX_KEYS_PER_LOOKUP)).map(key));
+        // One call of `key`, which is inlined.
+        for i in 0..left.min(MAX_KEYS_PER_LOOKUP) {
+            self.keys.push(key(i));
+        }
     }
 
     /// The keys.

@@ -42,7 +42,7 @@ pub fn index_lookup(call: &Call<'_>) -> Reply {
     let mut value = Writer::at(&mut stack, call.env, Mode::Shared);
     value.term(call.args[2]).map_err(|_| BADARG)?;
     let job = table.index_lookup(who(call), name, value.as_term());
-    let job = Job::Index(Box::new(reply_or_raise(call, &table, job)?));
+    let job = Job::Index(reply_or_raise(call, &table, job)?);
     select::begin(call, table, CallerContext::none(), job)
 }
 
@@ -53,7 +53,7 @@ pub fn index_select_all(call: &Call<'_>) -> Reply {
     let (name, program) = (name(call, call.args[1])?, program(call, call.args[2])?);
     let caller = CallerContext::new(call, &program)?;
     let job = table.index_select(who(call), name, program, None);
-    let job = Job::Index(Box::new(reply_or_raise(call, &table, job)?));
+    let job = Job::Index(reply_or_raise(call, &table, job)?);
     select::begin(call, table, caller, job)
 }
 
@@ -73,7 +73,7 @@ pub fn index_select_some(call: &Call<'_>) -> Reply {
         limit,
         program,
     };
-    let job = Job::IndexSome(Box::new(reply_or_raise(call, &table, job)?), continuation);
+    let job = Job::IndexSome(reply_or_raise(call, &table, job)?, continuation);
     select::begin(call, table, caller, job)
 }
 
@@ -97,7 +97,7 @@ pub fn index_select_again(call: &Call<'_>) -> Reply {
         limit,
         program: program.clone(),
     };
-    let job = Job::IndexSome(Box::new(reply_or_raise(call, &table, job)?), continuation);
+    let job = Job::IndexSome(reply_or_raise(call, &table, job)?, continuation);
     select::begin(call, table, caller, job)
 }
 

@@ -20,6 +20,7 @@ use super::rank::place;
 use super::spec::{self, CallerContext, ProgramSource, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
+use crate::heap::{ListBuilder, Slot};
 use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
@@ -65,9 +66,9 @@ pub enum Job {
     /// An index that is being added.
     Build(Box<IndexBuild>),
     /// All rows that an index finds, in the order of its entries.
-    Index(Box<IndexJob>),
+    Index(IndexJob),
     /// The same with a limit, and the other elements of its continuation.
-    IndexSome(Box<IndexJob>, IndexContinuation),
+    IndexSome(IndexJob, IndexContinuation),
     /// The operation has ended.
     Over,
 }
@@ -527,12 +528,10 @@ fn run(
             let next = |job: &SelectJob| continuation(call, scan, job, rest);
             return some(call, scan, job, next, found, budget);
         }
-        Job::Index(job) => {
-            return all_in_order(call, found, |see| stepped(scan, &mut **job, budget, see))
-        }
+        Job::Index(job) => return all_in_order(call, found, |see| stepped(scan, job, budget, see)),
         Job::IndexSome(job, rest) => {
             let next = |job: &IndexJob| Some(index_continuation(call, scan, job, rest));
-            return some(call, scan, &mut **job, next, found, budget);
+            return some(call, scan, job, next, found, budget);
         }
         Job::Build(job) => {
             return Ok(match job.step(budget.within(BUILD_SLICE))? {
@@ -606,15 +605,14 @@ fn all_in_order(
     found: Word,
     step: impl FnOnce(&mut dyn FnMut(Output<'_>)) -> Result<ScanStep, larder::Error>,
 ) -> Result<SliceOutcome, larder::Error> {
-    // Few results take no memory.
-    let mut words = SmallVec::<[Word; 32]>::new();
-    let step = step(&mut |output| words.push(word(call, &output)))?;
+    let mut list = ListBuilder::new(&call.heap);
+    let step = step(&mut |output| fill(call, &output, list.next()))?;
     // The first slice was the last one. No reversal is needed.
     let over = !matches!(step, ScanStep::More);
     if over && found == layout::NIL {
-        return Ok(SliceOutcome::Result(call.list(&words)));
+        return Ok(SliceOutcome::Result(list.list()));
     }
-    let reversed = reversed(call, &words, found);
+    let reversed = reversed(call, list.list(), found);
     Ok(if over {
         SliceOutcome::Result(call.tuple(&[atoms::MORE.word(), reversed]))
     } else {
@@ -622,18 +620,27 @@ fn all_in_order(
     })
 }
 
-/// Puts the words in front of the results so far, in reverse order.
-fn reversed(call: &Call<'_>, words: &[Word], found: Word) -> Word {
-    words
-        .iter()
-        .fold(found, |list, &word| cons(call, word, list))
+/// Puts the elements of a list in front of the results so far, in reverse order.
+fn reversed(call: &Call<'_>, list: Word, mut found: Word) -> Word {
+    let mut rest = list;
+    while let Some((head, tail)) = layout::cell(rest) {
+        found = cons(call, head, found);
+        rest = tail;
+    }
+    found
 }
 
 /// Makes a term of a result.
 fn word(call: &Call<'_>, output: &Output<'_>) -> Word {
+    Slot::root(|slot| fill(call, output, slot))
+}
+
+/// Makes a term of a result in a slot.
+#[inline]
+fn fill(call: &Call<'_>, output: &Output<'_>, slot: Slot) {
     match output {
-        Output::Object(object) => decode::object(&call.heap, object),
-        Output::Term(term) => decode::term(&call.heap, *term),
+        Output::Object(object) => decode::object_at(&call.heap, object, slot),
+        Output::Term(term) => decode::term_at(&call.heap, *term, slot),
     }
 }
 
@@ -652,26 +659,26 @@ fn some<J: ResultJob>(
     found: Word,
     budget: &mut Budget,
 ) -> Result<SliceOutcome, larder::Error> {
-    let mut words = Vec::new();
+    let mut list = ListBuilder::new(&call.heap);
     let step = stepped(scan, job, budget, &mut |output| {
-        words.push(word(call, &output))
+        fill(call, &output, list.next())
     })?;
     let next = match step {
         // The limit isn't reached, and the table not finished. Another slice goes on.
-        ScanStep::More => return Ok(SliceOutcome::More(reversed(call, &words, found))),
+        ScanStep::More => return Ok(SliceOutcome::More(reversed(call, list.list(), found))),
         ScanStep::Limit => next(job).unwrap_or(atoms::END_OF_TABLE.word()),
         ScanStep::Done => atoms::END_OF_TABLE.word(),
     };
     // All in one slice: the list is in order.
     if found == layout::NIL {
-        if words.is_empty() && next == atoms::END_OF_TABLE.word() {
+        if list.len() == 0 && next == atoms::END_OF_TABLE.word() {
             return Ok(SliceOutcome::Result(next));
         }
-        return Ok(SliceOutcome::Result(call.tuple(&[call.list(&words), next])));
+        return Ok(SliceOutcome::Result(call.tuple(&[list.list(), next])));
     }
     Ok(SliceOutcome::Result(call.tuple(&[
         atoms::MORE.word(),
-        reversed(call, &words, found),
+        reversed(call, list.list(), found),
         next,
     ])))
 }

@@ -332,19 +332,27 @@ impl Entries {
         IndexEntry { value, key }
     }
 
-    /// The same of an entry of this value.
+    /// The key of an entry of this value.
     #[inline]
-    pub(super) fn entry_of<'a>(
+    pub(super) fn key_behind<'a>(
         &self,
-        value: &'a [u8],
+        value: &[u8],
         position: &'a [u8],
         record: &'a [u8],
-    ) -> IndexEntry<'a> {
-        let key = match self.definition.unique {
+    ) -> &'a [u8] {
+        match self.definition.unique {
             true => record,
             false => &position[value.len()..],
-        };
-        IndexEntry { value, key }
+        }
+    }
+
+    /// The value of an entry of this key.
+    #[inline]
+    pub(super) fn value_before<'a>(&self, position: &'a [u8], key: &[u8]) -> &'a [u8] {
+        match self.definition.unique {
+            true => position,
+            false => &position[..position.len() - key.len()],
+        }
     }
 
     /// The number of entries.

@@ -12,7 +12,7 @@
 
 use super::changes::EntriesRead;
 use super::differing::Differing;
-use super::values::{run, ValueCheck};
+use super::values::{run, SoughtValue, ValueCheck};
 use super::{Entries, IndexDefinition, IndexEntry, Indexes};
 use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
@@ -30,7 +30,7 @@ use larder_index::{Batch, Direction, Hint, Start, Values, MAX_KEYS_PER_LOOKUP, S
 use larder_term::object::ObjectView;
 use larder_term::{order_key, Atom, TermRef};
 use smallvec::{smallvec, SmallVec};
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The number of entries of a view that are read together.
@@ -44,7 +44,7 @@ const TRIES: u32 = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EntryRange {
     /// The entries of this value: the positions that begin with it.
-    Value(Vec<u8>),
+    Value(SoughtValue),
     /// The positions at or above `low`, and below `high`.
     Between {
         low: Option<Vec<u8>>,
@@ -59,12 +59,9 @@ impl EntryRange {
         high: None,
     };
 
-    /// The entries of a value.
-    pub(super) fn of_value(term: TermRef<'_>) -> Self {
-        // Most values are short, and take one allocation.
-        let mut value = Vec::with_capacity(32);
-        order_key::encode(term, &mut value);
-        EntryRange::Value(value)
+    /// The entries of a value. `buffer` is for its order key.
+    pub(super) fn of_value(term: TermRef<'_>, buffer: &mut Vec<u8>) -> Self {
+        EntryRange::Value(SoughtValue::new(term, buffer))
     }
 
     /// The entries of the values in a range.
@@ -86,8 +83,13 @@ impl EntryRange {
 
     /// The value, if these are the entries of one value.
     pub(super) fn value(&self) -> Option<&[u8]> {
+        self.sought().map(|sought| &sought.value[..])
+    }
+
+    /// The value in both forms, if these are the entries of one value.
+    fn sought(&self) -> Option<&SoughtValue> {
         match self {
-            EntryRange::Value(value) => Some(value),
+            EntryRange::Value(sought) => Some(sought),
             EntryRange::Between { .. } => None,
         }
     }
@@ -95,14 +97,14 @@ impl EntryRange {
     /// The first position.
     pub(super) fn low(&self) -> Option<&[u8]> {
         match self {
-            EntryRange::Value(value) => Some(value),
+            EntryRange::Value(sought) => Some(&sought.value),
             EntryRange::Between { low, .. } => low.as_deref(),
         }
     }
 
     pub(super) fn has(&self, position: &[u8]) -> bool {
         match self {
-            EntryRange::Value(value) => position.starts_with(value),
+            EntryRange::Value(sought) => position.starts_with(&sought.value),
             EntryRange::Between { low, high } => {
                 low.as_ref().is_none_or(|low| position >= &low[..])
                     && high.as_ref().is_none_or(|high| position < &high[..])
@@ -114,8 +116,8 @@ impl EntryRange {
     pub(super) fn until(&self, mut buffer: Vec<u8>) -> Bound<Vec<u8>> {
         buffer.clear();
         let high = match self {
-            EntryRange::Value(value) => {
-                buffer.extend_from_slice(value);
+            EntryRange::Value(sought) => {
+                buffer.extend_from_slice(&sought.value);
                 behind(buffer)
             }
             EntryRange::Between { high, .. } => high.as_ref().map(|high| {
@@ -141,8 +143,10 @@ pub(super) fn ranges(program: &Program, entries: &Entries) -> EntryRanges {
         Plan::Nothing => SmallVec::new(),
         Plan::AllKeys => smallvec![EntryRange::ALL],
         Plan::Keys(terms) => {
-            let each = terms.iter().map(|term| EntryRange::of_value(term.as_ref()));
-            each.collect()
+            let mut buffer = Vec::new();
+            let each = terms.iter();
+            each.map(|term| EntryRange::of_value(term.as_ref(), &mut buffer))
+                .collect()
         }
         Plan::Range { low, high } => smallvec![EntryRange::of_values(low, high)],
     }
@@ -203,7 +207,9 @@ impl EngineTable {
         name: Atom,
         value: TermRef<'_>,
     ) -> Result<IndexJob, Error> {
-        self.look_into(who, name, |_| smallvec![EntryRange::of_value(value)])
+        let mut lent = Lent::new();
+        let range = EntryRange::of_value(value, &mut lent.position);
+        self.look_into(who, name, lent, |_| smallvec![range])
     }
 
     /// Begins to evaluate a program for the rows of an index. The results are in the order of the
@@ -223,7 +229,8 @@ impl EngineTable {
         program: Program,
         limit: Option<usize>,
     ) -> Result<IndexJob, Error> {
-        let mut job = self.look_into(who, name, |own| ranges(&program, own))?;
+        let lent = Lent::new();
+        let mut job = self.look_into(who, name, lent, |own| ranges(&program, own))?;
         job.program = Some(program);
         job.limit = limit;
         Ok(job)
@@ -252,6 +259,7 @@ impl EngineTable {
         self: &Arc<Self>,
         who: OwnerId,
         name: Atom,
+        lent: Lent,
         ranges: impl FnOnce(&Entries) -> EntryRanges,
     ) -> Result<IndexJob, Error> {
         self.check_read(who)?;
@@ -266,7 +274,7 @@ impl EngineTable {
             program: None,
             limit: None,
             place: EntryPlace::default(),
-            lent: Lent::new(),
+            lent,
         })
     }
 
@@ -449,7 +457,7 @@ impl IndexJob {
             position,
         } = &mut *self.lent;
         let (table, place) = (&*self.table, &mut self.place);
-        let one_value = self.ranges[place.range].value();
+        let sought = self.ranges[place.range].sought();
         let has_views = !op.store.views().is_empty();
         // The entries that (1) has read: those of a table are in the batch, those of a view in
         // pairs.
@@ -458,15 +466,17 @@ impl IndexJob {
             own,
             batch,
             pairs: has_views.then_some(pairs),
-            one_value,
+            one_value: sought.map(|sought| &sought.value[..]),
         };
         let is_far = op.store.is_far(MANY_TO_READ);
         let resumed = place.from.take().filter(|_| place.rows > 0);
+        // Whether the rows of each entry are counted on their own, and from the first one.
+        let is_plain = !has_views && resumed.is_none();
         let mut previous: Option<IndexEntry<'_>> = None;
         let mut giving = Giving {
             program: self.program.as_ref(),
             limit: &mut self.limit,
-            check: ValueCheck::new(&own.extractor, one_value, scratch, indexed),
+            check: ValueCheck::new(&own.extractor, sought, scratch, indexed),
             keypos: table.keypos(),
             plain,
             rows: 0,
@@ -476,24 +486,40 @@ impl IndexJob {
             sink,
         };
         let mut short = [0; SHORT_VALUE];
+        let mut keys = KeyBatch::new();
         for i in 0..count {
-            let entry = list.get(i);
-            if is_far && i % MAX_KEYS_PER_LOOKUP == 0 {
-                list.prefetch(table, op, i..count);
-            }
-            // In a transaction's view two keys may have the same value of a unique index. Their
-            // entries are neighbours, and have the same position.
-            let is_beside = |previous| own.are_at_one_position(previous, entry);
-            if !(has_views && previous.replace(entry).is_some_and(is_beside)) {
+            let key = match (is_far, i % MAX_KEYS_PER_LOOKUP) {
+                (false, _) => table.key(list.key(i)),
+                (true, number) => {
+                    if number == 0 {
+                        keys.fill(count - i, |ahead| table.key(list.key(i + ahead)));
+                        // The rows of neighbouring entries are in unrelated places, so that their
+                        // cache misses then overlap.
+                        op.store.index.prefetch(op.guard, keys.keys());
+                    }
+                    keys.keys()[number]
+                }
+            };
+            let entry = IndexEntry {
+                value: list.value(i, key.bytes),
+                key: key.bytes,
+            };
+            if is_plain {
                 giving.rows = 0;
-            }
-            // The last slice may have stopped at this position, after some of its rows.
-            if let Some(resumed) = &resumed {
-                own.position(entry.value, entry.key, position);
-                giving.rows_to_skip = if resumed == position { place.rows } else { 0 };
+            } else {
+                // In a transaction's view two keys may have the same value of a unique index. Their
+                // entries are neighbours, and have the same position.
+                let is_beside = |previous| own.are_at_one_position(previous, entry);
+                if !(has_views && previous.replace(entry).is_some_and(is_beside)) {
+                    giving.rows = 0;
+                }
+                // The last slice may have stopped at this position, after some of its rows.
+                if let Some(resumed) = &resumed {
+                    own.position(entry.value, entry.key, position);
+                    giving.rows_to_skip = if resumed == position { place.rows } else { 0 };
+                }
             }
             // (2) Copy all rows under the key, as of one instant.
-            let key = table.key(entry.key);
             let mut given = match &op.store.index {
                 TableIndex::Unique(ix) => {
                     match copy_of(&**ix, op.guard, key, &mut short, &mut values.bytes) {
@@ -542,28 +568,27 @@ struct EntryList<'b> {
 }
 
 impl<'b> EntryList<'b> {
+    /// The key of entry `i`.
     #[inline(always)]
-    fn get(&self, i: usize) -> IndexEntry<'b> {
+    fn key(&self, i: usize) -> &'b [u8] {
         if let Some(pairs) = self.pairs {
-            let (value, key) = pairs.get(i);
-            return IndexEntry { value, key };
+            return pairs.get(i).1;
         }
         let (position, record) = self.batch.entry(i);
         match self.one_value {
-            Some(value) => self.own.entry_of(value, position, record),
-            None => self.own.entry(position, record),
+            Some(value) => self.own.key_behind(value, position, record),
+            None => self.own.entry(position, record).key,
         }
     }
 
-    /// Prefetches the rows of some of these entries. The rows of neighbouring entries are in
-    /// unrelated places, so that their cache misses then overlap.
-    #[inline(never)]
-    fn prefetch(&self, table: &EngineTable, op: &Operation<'_>, entries: Range<usize>) {
-        let mut keys = KeyBatch::new();
-        keys.fill(entries.len(), |i| {
-            table.key(self.get(entries.start + i).key)
-        });
-        op.store.index.prefetch(op.guard, keys.keys());
+    /// The value of entry `i`, which has this key.
+    #[inline(always)]
+    fn value(&self, i: usize, key: &[u8]) -> &'b [u8] {
+        match (self.one_value, self.pairs) {
+            (Some(value), _) => value,
+            (None, Some(pairs)) => pairs.get(i).0,
+            (None, None) => self.own.value_before(self.batch.key(i), key),
+        }
     }
 }
 

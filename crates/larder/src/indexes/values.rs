@@ -38,6 +38,36 @@ pub(super) fn has(values: &Values, value: &[u8]) -> bool {
     values.has_sorted(value)
 }
 
+/// The longest stored term that is kept beside a value that is looked for.
+const MAX_STORED: usize = 32;
+
+/// Bytes that take no allocation if they are short, as those of most values.
+type ShortBytes = SmallVec<[u8; MAX_STORED]>;
+
+/// A value that is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SoughtValue {
+    /// As an order key.
+    pub(super) value: ShortBytes,
+    /// As a stored term; empty if that is long or has handles. Most rows that have the value have
+    /// it in this encoding.
+    stored: ShortBytes,
+}
+
+impl SoughtValue {
+    /// `buffer` is for the order key.
+    pub(super) fn new(term: TermRef<'_>, buffer: &mut Vec<u8>) -> Self {
+        buffer.clear();
+        order_key::encode(term, buffer);
+        // The copy counts no handles. Their memory could become that of other ones.
+        let is_kept = term.bytes().len() <= MAX_STORED && !term.has_handles();
+        SoughtValue {
+            value: ShortBytes::from_slice(buffer),
+            stored: ShortBytes::from_slice(if is_kept { term.bytes() } else { &[] }),
+        }
+    }
+}
+
 /// Checks rows for values of an index.
 ///
 /// Rows that are checked one after the other often have the same value, and then mostly in the same
@@ -49,39 +79,42 @@ pub(super) struct ValueCheck<'a> {
     scratch: &'a mut Scratch,
     /// The values of the last row that was examined.
     indexed: &'a mut Values,
-    /// The element that `indexed` was made of, as it was stored; empty if there was none. Handles
-    /// in it aren't counted: they are compared, not followed, and name the same memory as long as
-    /// the caller's epoch is pinned.
-    element: SmallVec<[u8; 32]>,
+    /// The element that the answer was found for, as it was stored; empty if there was none. At
+    /// first it is the value that is looked for. Handles in it aren't counted: they are compared,
+    /// not followed, and name the same memory as long as the caller's epoch is pinned.
+    element: ShortBytes,
     /// The position of that element; 0 if there is none.
     position: usize,
-    /// Whether `indexed` has `one_value`.
+    /// The answer for `one_value`.
     has_one: bool,
 }
 
 impl<'a> ValueCheck<'a> {
     pub(super) fn new(
         extractor: &'a Extractor,
-        one_value: Option<&'a [u8]>,
+        sought: Option<&'a SoughtValue>,
         scratch: &'a mut Scratch,
         indexed: &'a mut Values,
     ) -> Self {
         indexed.clear();
+        // A row whose element is stored as the value that is looked for has it.
+        let stored = sought.map_or(&[][..], |sought| &sought.stored);
+        let position = extractor.position().filter(|_| !stored.is_empty());
         ValueCheck {
             extractor,
-            one_value,
+            one_value: sought.map(|sought| &sought.value[..]),
             scratch,
             indexed,
-            element: SmallVec::new(),
-            position: 0,
-            has_one: false,
+            element: ShortBytes::from_slice(stored),
+            position: position.unwrap_or(0),
+            has_one: true,
         }
     }
 
     /// Whether a row has a value, which is `one_value` if there is one.
     #[inline(always)]
     pub(super) fn has(&mut self, row: &ObjectView<'_>, value: &[u8]) -> bool {
-        // The extractor's last row had the same element. Its values are still here.
+        // If the element is the same as that of the last answer, so is this one.
         if !row.element_is(self.position, &self.element) {
             self.examine(row);
         }
@@ -113,14 +146,18 @@ impl<'a> ValueCheck<'a> {
 }
 
 impl Extractor {
-    /// The element of a row that is its value, if the index is on an element, and its position.
-    fn element_of<'r>(&self, row: &ObjectView<'r>) -> Option<(usize, TermRef<'r>)> {
+    /// The position of the element that is the value of a row, if the index is on an element.
+    fn position(&self) -> Option<usize> {
         match self.on {
-            IndexedPart::Element(position) if !self.each => {
-                Some((position, row.element(position)?))
-            }
+            IndexedPart::Element(position) if !self.each => Some(position),
             _ => None,
         }
+    }
+
+    /// That element of a row, and its position.
+    fn element_of<'r>(&self, row: &ObjectView<'r>) -> Option<(usize, TermRef<'r>)> {
+        let position = self.position()?;
+        Some((position, row.element(position)?))
     }
 
     /// Whether two rows have the same element, stored as the same bytes. If so, they have the same

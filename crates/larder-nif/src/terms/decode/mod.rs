@@ -68,8 +68,9 @@ pub fn object(heap: &Heap, object: &ObjectView<'_>) -> Word {
     Slot::root(|place| object_at(heap, object, place))
 }
 
+/// Decodes an object as a tuple, into a slot.
 #[inline]
-fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
+pub fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
     let (arity, others) = (object.arity(), object.others_bytes());
     let key = term(heap, object.key());
     row(heap, arity, (object.keypos(), key), others, place);
