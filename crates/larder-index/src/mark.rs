@@ -22,6 +22,15 @@ impl Mark {
         }
     }
 
+    /// The mark of the entry that the write inserts, if it inserts one; else 0.
+    #[inline(always)]
+    pub(crate) fn of_new<const MARKED: bool>(&self, inserts: bool) -> u64 {
+        match MARKED && inserts {
+            true => self.now,
+            false => 0,
+        }
+    }
+
     /// Sets the mark, if it is another one now and there is an entry. This comes before the write,
     /// which keeps or forgets it.
     #[inline(always)]

@@ -39,19 +39,13 @@ impl Marks<'_> {
         });
         assert_eq!(was == Previous::Refused, refuses);
         if !refuses {
-            let mark = if was == Previous::Present {
-                self.newest
-            } else {
-                0
-            };
-            self.of.insert(n, mark);
+            self.of.insert(n, self.newest);
         }
     }
 
     fn update(&mut self, n: u16, value: Option<&[u8]>) {
         let bytes = key_bytes(n);
         let (own, index) = (key(&bytes, self.how), self.index);
-        let there = self.of.contains_key(&n);
         index.update_marked(&pin(), own, &mut |_, scratch, mark| {
             *mark = self.see(n, *mark);
             match value {
@@ -63,7 +57,7 @@ impl Marks<'_> {
             }
         });
         match value {
-            Some(_) => self.of.insert(n, if there { self.newest } else { 0 }),
+            Some(_) => self.of.insert(n, self.newest),
             None => self.of.remove(&n),
         };
     }

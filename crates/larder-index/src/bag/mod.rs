@@ -43,8 +43,8 @@ use crate::scratch::with_scratch;
 use crate::sync::atomic::{fence, AtomicU64, AtomicU8, Ordering::*};
 use crate::sync::{Backoff, Mutex};
 use crate::{
-    Batch, Change, Container, Direction, HashOrder, Key, LeafConfig, Multi, ObjectHash, Objects,
-    Seen, Start, Stats, Unique, Values,
+    Batch, Change, Container, Direction, HashOrder, Key, LeafConfig, MarkedObjectsUpdater, Multi,
+    ObjectHash, Objects, Seen, Start, Stats, Unique, Values,
 };
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
@@ -207,31 +207,9 @@ impl<R: KeyRule> Bag<R> {
     ) -> bool {
         let mut is_list = true;
         let mut update = |old: Option<&[u8]>, new: &mut Vec<u8>| {
-            // The entry's leaf is locked, so read the list in place.
-            let old = old.unwrap_or(&[]);
-            // The caller continues under the key's stripe.
-            if list::is_in_tree(old) {
-                is_list = false;
-                return Change::Keep;
-            }
-            let mut objects = ListValues::new(old, new);
-            f(&mut objects);
-            let (changed, count) = (objects.changed(), objects.count());
-            if !changed {
-                return Change::Keep;
-            }
-            // Invariant 1: no entry without an object.
-            if count == 0 {
-                return Change::Remove;
-            }
-            // Either the new list becomes the entry, or its objects are moved to the tree before
-            // the entry becomes a tree header.
-            if self.limits.fits(count, new.len()) {
-                new[0] = count as u8;
-            } else {
-                self.move_to_tree(guard, key, new);
-            }
-            Change::Put
+            let change = self.change_list(guard, key, old, new, |objects| f(objects));
+            is_list = change.is_some();
+            change.unwrap_or(Change::Keep)
         };
         with_scratch(|scratch| match only_present {
             true => self
@@ -240,6 +218,43 @@ impl<R: KeyRule> Bag<R> {
             false => self.entries.update_with(guard, key, scratch, &mut update),
         });
         is_list
+    }
+
+    /// Calls `f` with the objects of a list, `old`, under the lock of its leaf. Returns the change
+    /// that is to be made of it; `None` if it is no list, but a tree key.
+    #[inline(always)]
+    fn change_list(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        old: Option<&[u8]>,
+        new: &mut Vec<u8>,
+        f: impl FnOnce(&mut ListValues<'_>),
+    ) -> Option<Change> {
+        // The entry's leaf is locked, so read the list in place.
+        let old = old.unwrap_or(&[]);
+        // The caller continues under the key's stripe.
+        if list::is_in_tree(old) {
+            return None;
+        }
+        let mut objects = ListValues::new(old, new);
+        f(&mut objects);
+        let (changed, count) = (objects.changed(), objects.count());
+        if !changed {
+            return Some(Change::Keep);
+        }
+        // Invariant 1: no entry without an object.
+        if count == 0 {
+            return Some(Change::Remove);
+        }
+        // Either the new list becomes the entry, or its objects are moved to the tree before
+        // the entry becomes a tree header.
+        if self.limits.fits(count, new.len()) {
+            new[0] = count as u8;
+        } else {
+            self.move_to_tree(guard, key, new);
+        }
+        Some(Change::Put)
     }
 
     /// `update`, or `update_present`.
@@ -321,6 +336,22 @@ impl<R: KeyRule> Multi for Bag<R> {
 
     fn update_present(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         self.update_any(guard, key, true, f);
+    }
+
+    fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedObjectsUpdater<'_>) {
+        loop {
+            let mut is_list = true;
+            self.entries
+                .update_marked(guard, key, &mut |old, new, mark| {
+                    let change = self.change_list(guard, key, old, new, |objects| f(objects, mark));
+                    is_list = change.is_some();
+                    change.unwrap_or(Change::Keep)
+                });
+            // Tree keys have no marks.
+            if is_list || self.update_in_tree(guard, key, &mut |objects| f(objects, &mut 0)) {
+                return self.free_large(guard);
+            }
+        }
     }
 
     fn scan<'g>(

@@ -311,12 +311,13 @@ impl LockedHashLeaf<'_> {
         );
         let gap = end - from;
         self.add(-1, -((SLOT_ENTRY + gap) as isize));
-        self.unmark(bucket);
+        let mut last_moves = false;
         // If it is the last object, lowering the count is enough.
         if i < n {
             let last = slot_entry(bucket, n);
             let lowest = place(last, unit);
-            if heap(bucket, n - 1, unit) - lowest == gap {
+            last_moves = heap(bucket, n - 1, unit) - lowest == gap;
+            if last_moves {
                 // The last object is equally long: copy it into the gap, and its tag and marks into
                 // this slot entry.
                 bucket.copy(lowest, from, gap);
@@ -326,6 +327,7 @@ impl LockedHashLeaf<'_> {
                 close_gap(bucket, i, n, (from, lowest), (gap, unit));
             }
         }
+        self.remove_mark(bucket, i, n, last_moves);
         bucket.set_word(0, bucket.word(0) - 1);
     }
 

@@ -10,8 +10,8 @@
 //! Invariants:
 //! 1. An entry has the leaf's mark if the bit of its slot entry is set. Entries behind the first
 //!    `marked` ones of a bucket never have a mark.
-//! 2. The bits of slot entries that don't exist are clear. When a slot entry is removed, others may
-//!    move, so all bits of its bucket are cleared.
+//! 2. The bits of slot entries that don't exist are clear. When a slot entry is removed, and others
+//!    move, their bits move with them.
 //! 3. All bits of a new leaf are clear.
 //!
 //! If the leaf gets another mark, all bits are cleared.
@@ -25,12 +25,28 @@ use crate::sync::{planted, Fault};
 // Ordering, for all of this file: Relaxed. Only the lock's holder reads and writes marks.
 
 impl LockedHashLeaf<'_> {
-    /// The number of the bit of an entry, if it has one.
+    /// The number of the bit of a slot entry, if it has one.
     #[inline(always)]
-    fn mark_bit(&self, hit: &Hit<'_>) -> Option<usize> {
+    fn mark_bit(&self, (bucket, slot): (Bucket<'_>, usize)) -> Option<usize> {
         let marked = self.leaf.head().marked as usize;
-        let bit = self.leaf.number(hit.bucket) * marked + hit.slot - 1;
-        (hit.slot <= marked).then_some(bit)
+        let bit = self.leaf.number(bucket) * marked + slot - 1;
+        (slot <= marked).then_some(bit)
+    }
+
+    /// Whether a bit is set.
+    #[inline(always)]
+    fn is_set(&self, bit: usize) -> bool {
+        // Ordering: Relaxed, see above.
+        self.mark_word(bit).load(Relaxed) >> (bit % 64) & 1 != 0
+    }
+
+    /// Sets or clears a bit.
+    #[inline(always)]
+    fn set_bit(&self, bit: usize, is_set: bool) {
+        let word = self.mark_word(bit);
+        // Ordering: Relaxed, both, see above.
+        let others = word.load(Relaxed) & !(1 << (bit % 64));
+        word.store(others | u64::from(is_set) << (bit % 64), Relaxed);
     }
 
     /// The word with this bit.
@@ -51,20 +67,16 @@ impl LockedHashLeaf<'_> {
         if own == 0 {
             return 0;
         }
-        let is_set = |bit: usize| {
-            // Ordering: Relaxed, see above.
-            self.mark_word(bit).load(Relaxed) >> (bit % 64) & 1 != 0
-        };
-        match self.mark_bit(hit) {
-            Some(bit) if is_set(bit) => own,
+        match self.mark_bit((hit.bucket, hit.slot)) {
+            Some(bit) if self.is_set(bit) => own,
             _ => 0,
         }
     }
 
-    /// Sets the mark of an entry, if it can have one. The mark is not 0.
+    /// Sets the mark of a slot entry, if it can have one. The mark is not 0.
     #[inline(never)]
-    pub(crate) fn set_mark(&mut self, hit: &Hit<'_>, mark: u64) {
-        let Some(bit) = self.mark_bit(hit) else {
+    pub(crate) fn set_mark(&mut self, entry: (Bucket<'_>, usize), mark: u64) {
+        let Some(bit) = self.mark_bit(entry) else {
             return;
         };
         let head = self.leaf.head();
@@ -76,11 +88,44 @@ impl LockedHashLeaf<'_> {
             }
             head.mark.store(mark, Relaxed);
         }
-        let word = self.mark_word(bit);
-        word.store(word.load(Relaxed) | 1 << (bit % 64), Relaxed);
+        self.set_bit(bit, true);
     }
 
-    /// Clears the marks of a bucket, of which a slot entry is removed.
+    /// Removes the mark of slot entry `i` of `n`, which is removed. The slot entries behind it move
+    /// down by one; only the last one moves, to the place of `i`, if `last` is set.
+    #[inline(always)]
+    pub(super) fn remove_mark(&mut self, bucket: Bucket<'_>, i: usize, n: usize, last: bool) {
+        // Ordering: Relaxed, see above.
+        if self.leaf.head().mark.load(Relaxed) != 0 {
+            self.move_marks(bucket, (i, n), last);
+        }
+    }
+
+    /// The slow path of `remove_mark`, in a leaf that has had marks.
+    #[inline(never)]
+    fn move_marks(&mut self, bucket: Bucket<'_>, (i, n): (usize, usize), last: bool) {
+        if planted(Fault::MovedMark) {
+            return;
+        }
+        // Entries behind the first ones have no bit, and no mark.
+        let is_set = |slot| {
+            let bit = self.mark_bit((bucket, slot));
+            bit.is_some_and(|bit| self.is_set(bit))
+        };
+        let set = |slot, to| {
+            if let Some(bit) = self.mark_bit((bucket, slot)) {
+                self.set_bit(bit, to);
+            }
+        };
+        if last {
+            set(i, is_set(n));
+        } else {
+            (i..n.min(self.leaf.head().marked as usize + 1)).for_each(|i| set(i, is_set(i + 1)));
+        }
+        set(n, false);
+    }
+
+    /// Clears the marks of a bucket, of which all slot entries are removed.
     #[inline(always)]
     pub(super) fn unmark(&mut self, bucket: Bucket<'_>) {
         // Ordering: Relaxed, see above.

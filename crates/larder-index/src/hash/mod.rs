@@ -212,7 +212,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let found = self.find_locked(guard, key);
+        let found = self.find_locked::<false>(guard, key);
         let LockedKey(leaf, home, hit, contention) = found;
         let found = LockedKey(leaf, home, hit.as_ref(), contention);
         self.put_found::<false>(guard, key, found, value, |old, _| predicate(old))
@@ -304,7 +304,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_>,
     ) -> bool {
-        let found = self.find_locked(guard, key);
+        let found = self.find_locked::<false>(guard, key);
         self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
     }
 
@@ -329,16 +329,14 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut MarkedPredicate<'_>,
     ) -> Previous {
-        self.prefetch_marks(guard, key);
-        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
+        let LockedKey(leaf, home, hit, contention) = self.find_locked::<true>(guard, key);
         let found = LockedKey(leaf, home, hit.as_ref(), contention);
         self.put_found::<true>(guard, key, found, value, predicate)
     }
 
     fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {
-        self.prefetch_marks(guard, key);
         with_scratch(|scratch| {
-            let found = self.find_locked(guard, key);
+            let found = self.find_locked::<true>(guard, key);
             self.update_found::<true>(guard, key, found, scratch, f)
         })
     }

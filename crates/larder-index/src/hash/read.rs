@@ -23,7 +23,6 @@ use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, HashView, Obsolete};
 use crate::hash::shape::truncated;
 use crate::hint::Hint;
-use crate::memory::prefetch;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
 use crate::{Batch, Key, Lookup, Seen, SHORT_VALUE};
@@ -59,14 +58,6 @@ impl<R: KeyRule> HashOrder<R> {
         let home = leaf.home(hash);
         leaf.prefetch(&home);
         (leaf, home)
-    }
-
-    /// Prefetches the marks of the leaf of a key. They are the only part of it that is neither in
-    /// its head nor in a bucket.
-    #[inline]
-    pub(super) fn prefetch_marks(&self, guard: &Guard, key: Key<'_>) {
-        let leaf = self.trie.find(truncated(key.hash), guard);
-        prefetch(leaf.tail_marks().as_ptr().cast());
     }
 
     /// Steps 2 to 5 of the fast read. Also returns the version.

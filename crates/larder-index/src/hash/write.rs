@@ -13,7 +13,7 @@
 
 use super::HashOrder;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
-use crate::hash::bucket::Home;
+use crate::hash::bucket::{entries, Home};
 use crate::hash::build::is_sparse;
 use crate::hash::change::Body;
 use crate::hash::hit::Hit;
@@ -22,6 +22,7 @@ use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
 use crate::mark::Mark;
+use crate::memory;
 use crate::outside::Handle;
 use crate::sync::Backoff;
 use crate::{Change, Key, Previous};
@@ -42,14 +43,22 @@ pub(super) struct LockedKey<'g, H>(
 
 impl<R: KeyRule> HashOrder<R> {
     /// Step 1: locks the leaf whose range has the hash. Also returns the home of the hash, and the
-    /// leaf's contention counter.
+    /// leaf's contention counter. Prefetches the marks, if `MARKED` is set.
     #[inline(always)]
-    fn lock<'g>(&self, guard: &'g Guard, hash: u64) -> (LockedHashLeaf<'g>, Home<'g>, i32) {
+    fn lock<'g, const MARKED: bool>(
+        &self,
+        guard: &'g Guard,
+        hash: u64,
+    ) -> (LockedHashLeaf<'g>, Home<'g>, i32) {
         let mut contended = false;
         loop {
             let leaf = self.trie.find(hash, guard);
             let home = leaf.home(hash);
             leaf.prefetch(&home);
+            if MARKED {
+                // They are neither in the head nor in a bucket.
+                memory::prefetch(leaf.tail_marks().as_ptr().cast());
+            }
             // Between the search and the lock, another writer may have replaced the leaf. It would
             // then be obsolete, and `try_lock` would fail. A leaf that isn't obsolete covers the
             // range that its path in the trie says, so if the lock is taken, this is the right
@@ -79,16 +88,17 @@ impl<R: KeyRule> HashOrder<R> {
         contended
     }
 
-    /// Steps 1 and 2: locks the leaf of a key, and finds the key's entry.
+    /// Steps 1 and 2: locks the leaf of a key, and finds the key's entry. Prefetches the marks, if
+    /// `MARKED` is set.
     #[inline(always)]
-    pub(super) fn find_locked<'g>(
+    pub(super) fn find_locked<'g, const MARKED: bool>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
     ) -> LockedKey<'g, Option<Hit<'g>>> {
         let hash = truncated(key.hash);
         // (1) Lock the leaf.
-        let (leaf, home, contention) = self.lock(guard, hash);
+        let (leaf, home, contention) = self.lock::<MARKED>(guard, hash);
         let form = self.keys.form(key.bytes);
         // (2) Search it. While we hold the lock the search can't fail with `Torn`.
         let found = leaf.view().find((hash, &home), key.bytes, form);
@@ -128,7 +138,7 @@ impl<R: KeyRule> HashOrder<R> {
         guard: &'g Guard,
         key: Key<'_>,
     ) -> Option<LockedKey<'g, Hit<'g>>> {
-        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
+        let LockedKey(leaf, home, hit, contention) = self.find_locked::<false>(guard, key);
         Some(LockedKey(leaf, home, hit?, contention))
     }
 
@@ -157,7 +167,9 @@ impl<R: KeyRule> HashOrder<R> {
             (Change::Splice(part), Some(hit)) => match part.place_for(scratch) {
                 // (3) The other bytes of the value stay where they are.
                 Some(at) if !hit.outside => {
-                    mark.set::<MARKED, _>(Some(hit), |hit, mark| leaf.set_mark(hit, mark));
+                    mark.set::<MARKED, _>(Some(hit), |hit, mark| {
+                        leaf.set_mark((hit.bucket, hit.slot), mark)
+                    });
                     leaf.overwrite(hit, at, scratch);
                     self.finish_in_place(guard, leaf, contention);
                     return true;
@@ -166,9 +178,12 @@ impl<R: KeyRule> HashOrder<R> {
             },
             (Change::Put, _) => {}
         }
-        mark.set::<MARKED, _>(hit.as_ref(), |hit, mark| leaf.set_mark(hit, mark));
+        let new = mark.of_new::<MARKED>(hit.is_none());
+        mark.set::<MARKED, _>(hit.as_ref(), |hit, mark| {
+            leaf.set_mark((hit.bucket, hit.slot), mark)
+        });
         let found = LockedKey(leaf, home, hit.as_ref(), contention);
-        self.store(guard, key, found, scratch);
+        self.store(guard, key, found, scratch, new);
         true
     }
 
@@ -206,13 +221,16 @@ impl<R: KeyRule> HashOrder<R> {
         if !predicate(hit.map(|hit| leaf.value(hit)), &mut mark.now) {
             return Previous::Refused;
         }
-        mark.set::<MARKED, _>(hit, |hit, mark| leaf.set_mark(hit, mark));
+        let new = mark.of_new::<MARKED>(hit.is_none());
+        mark.set::<MARKED, _>(hit, |hit, mark| leaf.set_mark((hit.bucket, hit.slot), mark));
         let was = Previous::of(hit.is_some());
-        self.store(guard, key, LockedKey(leaf, home, hit, contention), value);
+        let found = LockedKey(leaf, home, hit, contention);
+        self.store(guard, key, found, value, new);
         was
     }
 
-    /// Stores a value under the key, replacing the value of its entry if there is one.
+    /// Stores a value under the key, replacing the value of its entry if there is one. `mark` is
+    /// the mark of a new entry, or 0. It is kept if the entry finds room in its home bucket.
     #[inline(always)]
     pub(super) fn store(
         &self,
@@ -220,6 +238,7 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<&Hit<'_>>>,
         value: &[u8],
+        mark: u64,
     ) {
         // (3) Try to change the bucket in place.
         let done = match hit {
@@ -231,7 +250,15 @@ impl<R: KeyRule> HashOrder<R> {
             // The lengths differ: the objects below move by the difference.
             Some(hit) => !hit.outside && leaf.resize(hit, value),
             // The key is new: insert it in its home bucket, or in the next bucket with room.
-            None => self.insert(&home, key.bytes, &mut leaf, value),
+            None if mark == 0 => self.insert(&home, key.bytes, &mut leaf, value),
+            None => {
+                let slot = entries(home.bucket.word(0)) + 1;
+                let done = self.insert(&home, key.bytes, &mut leaf, value);
+                if done && entries(home.bucket.word(0)) == slot {
+                    leaf.set_mark((home.bucket, slot), mark);
+                }
+                done
+            }
         };
         // There was no room, or the old or the new object is outside. Nothing has been changed yet,
         // so the slow path starts over from step 2.

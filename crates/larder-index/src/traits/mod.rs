@@ -42,7 +42,7 @@ pub use container::Container;
 pub(crate) use key::HASH;
 pub use key::{Direction, Key, Start};
 pub use lookup::{Lookup, ShortValues, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
-pub use multi::{Multi, ObjectHash, Objects};
+pub use multi::{MarkedObjectsUpdater, Multi, ObjectHash, Objects};
 pub use stats::Stats;
 pub(crate) use unique::step_by_scan;
 pub use unique::Unique;

@@ -70,6 +70,10 @@ pub trait Objects {
     fn replace(&mut self, ordinal: usize, value: &[u8]);
 }
 
+/// The closure of [`Multi::update_marked`]. It is called with the objects under the key, and with
+/// the mark of their entry, which it may change.
+pub type MarkedObjectsUpdater<'f> = dyn FnMut(&mut dyn Objects, &mut u64) + 'f;
+
 /// An index with any number of values per key, in the order of insertion. In a scan, the entries of
 /// a key are adjacent, in that order. The key of an entry in a `Batch` is the key alone.
 /// Consistency is that of `Unique`. `get` sees all values of a key at one instant.
@@ -96,6 +100,12 @@ pub trait Multi: Container {
     /// become visible to `get` at one instant. `f` must not call this or any other `Multi`, since
     /// indexes share locks.
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects));
+
+    /// Like `update`, with the mark of the entry that has the objects (see
+    /// [`Unique::put_marked`](super::Unique::put_marked)).
+    fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedObjectsUpdater<'_>) {
+        self.update(guard, key, &mut |objects| f(objects, &mut 0));
+    }
 
     /// Like `update`, but `f` is only called if there are objects under `key`. Of an absent key, no
     /// lock is taken if the index can tell without one.

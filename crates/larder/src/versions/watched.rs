@@ -127,12 +127,20 @@ impl PendingEffects {
     }
 
     /// Step 4, after the leaf is unlocked. The key's lock is still held.
-    #[inline]
-    fn finish(&mut self, history: &History, guard: &Guard) {
-        if let Some(garbage) = self.garbage.take() {
+    #[inline(always)]
+    fn finish(self, history: &History, guard: &Guard) {
+        if self.garbage.is_some() || self.feed.is_some() {
+            self.finish_effects(history, guard);
+        }
+    }
+
+    /// The slow path of `finish`.
+    #[inline(never)]
+    fn finish_effects(self, history: &History, guard: &Guard) {
+        if let Some(garbage) = self.garbage {
             history.end_write(guard, garbage);
         }
-        if let Some(feed) = self.feed.take() {
+        if let Some(feed) = self.feed {
             history.feed().wake_followers(feed);
         }
     }
@@ -186,6 +194,9 @@ impl WatchedIndex<dyn Unique> {
                 undo::push(number, version, record);
             },
         );
+        if new.is_none() {
+            self.history.note_removed(key, *mark);
+        }
         if early.unwrap_or_else(followed) {
             self.push_events(number, key, (old, new), cause, &mut after.feed);
         }
@@ -387,6 +398,8 @@ struct WatchedObjects<'a> {
     key: Key<'a>,
     /// The result of `History::read_newest_version`.
     version_bound: u64,
+    /// The mark of the key's entry.
+    mark: &'a mut u64,
     garbage: &'a mut Option<Garbage>,
     /// The write's number, after its first change.
     number: Option<u64>,
@@ -427,8 +440,7 @@ impl WatchedObjects<'_> {
                 number: write_number,
                 version: self.version_bound,
             },
-            // The keys of a bag have no marks.
-            &mut 0,
+            self.mark,
             garbage,
             &mut |number, record| {
                 // All objects of the key become one version, whichever of them changes.
@@ -449,8 +461,11 @@ impl WatchedObjects<'_> {
         }
     }
 
-    /// Tells the followers about the changes. Called under the entry's lock.
-    fn push_events(self, aftermath: &mut Option<DeferredWork>) {
+    /// Ends the write: tells the followers about the changes. Called under the entry's lock.
+    fn finish(self, aftermath: &mut Option<DeferredWork>) {
+        if self.number.is_some() && self.objects.is_empty() {
+            self.history.note_removed(self.key, *self.mark);
+        }
         if let (Some(number), Some(changes)) = (self.number, self.changes) {
             let aftermath = aftermath.get_or_insert_default();
             self.history.push_events(number, changes, aftermath);
@@ -533,7 +548,7 @@ impl Multi for WatchedIndex<dyn Multi> {
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         let _lock = self.lock(key);
         let mut after = PendingEffects::begin(&self.history, guard, key);
-        self.index.update(guard, key, &mut |objects| {
+        self.index.update_marked(guard, key, &mut |objects, mark| {
             // The wrapper preserves all objects before the first change that `f` makes.
             let mut objects = WatchedObjects {
                 objects,
@@ -541,13 +556,14 @@ impl Multi for WatchedIndex<dyn Multi> {
                 guard,
                 key,
                 version_bound: after.version_bound,
+                mark,
                 garbage: &mut after.garbage,
                 number: None,
                 changes: None,
             };
             f(&mut objects);
             // All changes of the key are one group of events.
-            objects.push_events(&mut after.feed);
+            objects.finish(&mut after.feed);
         });
         after.finish(&self.history, guard);
     }
