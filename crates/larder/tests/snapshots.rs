@@ -209,6 +209,39 @@ fn a_table_without_snapshots_keeps_nothing() {
     }
 }
 
+/// A thread remembers which key it has removed last, for an insert that follows. That is no reason
+/// to keep nothing for another snapshot, under another key, or in another table.
+#[test]
+fn a_key_that_is_removed_and_inserted_again_is_kept() {
+    let keys = [term!(a), Term::binary(&[7; 32]), Term::binary(&[7; 33])];
+    for kind in KINDS {
+        for key in &keys {
+            let larder = Larder::new();
+            let (first, second) = (table(&larder, kind), table(&larder, kind));
+            let put = |t: &Table, n: i64| t.insert(&term!({(key.clone()), (n)})).unwrap();
+            put(&first, 1);
+            let both = larder.snapshot(&[&first, &second]).unwrap();
+            // Of one cut, so that the two snapshots have one number.
+            first.delete(key).unwrap();
+            put(&second, 2);
+            let between = first.snapshot().unwrap();
+            put(&first, 3);
+            first.insert(&term!({b, 3})).unwrap();
+            let (was, last) = (sorted(all(&first)), first.snapshot().unwrap());
+            for n in 4..8 {
+                first.delete(key).unwrap();
+                put(&first, n);
+                first.delete(&term!(b)).unwrap();
+                first.insert(&term!({b, (n)})).unwrap();
+            }
+            assert_eq!(all(&both[0]), [term!({(key.clone()), 1})], "{kind}");
+            assert_eq!(all(&both[1]), [], "{kind}");
+            assert_eq!(all(&between), [], "{kind}");
+            assert_eq!(sorted(all(&last)), was, "{kind}");
+        }
+    }
+}
+
 /// Each number comes into the first table, then into the second. So a snapshot of both has no
 /// number in the second alone, and at most one in the first alone.
 #[test]
