@@ -156,10 +156,11 @@ pub trait Unique: Container {
 
     /// Like `put`, with the entry's mark.
     ///
-    /// A *mark* is a number that the user keeps beside an entry: what the closure of the last
-    /// write with a mark has left there, since the entry was inserted or by the insert itself. The index may forget a mark
-    /// at any time, and it forgets the marks of entries that lie together if one of them gets
-    /// another mark. An entry without a mark has the mark 0; others are less than 2^61.
+    /// A *mark* is a number that the user keeps beside an entry: what the closure of the last write
+    /// with a mark has left there, since the entry was inserted or by the insert itself. The index
+    /// may forget a mark at any time, and it forgets the marks of entries that lie together if one
+    /// of them gets another mark. An entry without a mark has the mark 0; others are less than
+    /// 2^61.
     fn put_marked(
         &self,
         guard: &Guard,
