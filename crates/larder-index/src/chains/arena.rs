@@ -31,6 +31,9 @@ const LAST: usize = 16 << 10;
 /// The size above which nothing is taken from slabs, so that little is left over at their ends.
 const LARGE: usize = 256;
 
+/// The bytes of a cache line.
+const LINE: usize = 64;
+
 /// The head of a slab.
 struct Slab {
     older: *mut Slab,
@@ -83,7 +86,13 @@ impl Arena {
                 let at = head.used.fetch_add(bytes, Ordering::Relaxed);
                 if at + bytes <= head.size {
                     // SAFETY: the slab has `size` bytes.
-                    return Some(unsafe { slab.cast::<u8>().add(at) });
+                    let taken = unsafe { slab.cast::<u8>().add(at) };
+                    // The next bytes will be written soon. If they weren't in the cache then, the
+                    // exchange that publishes them would wait for it.
+                    let next = taken.as_ptr().wrapping_add(bytes);
+                    memory::prefetch(next.wrapping_add(LINE));
+                    memory::prefetch(next.wrapping_add(2 * LINE));
+                    return Some(taken);
                 }
             }
             added(self.add(newest));

@@ -67,15 +67,26 @@ pub(crate) fn as_of(record: &[u8], number: u64) -> Option<Override<'_>> {
 }
 
 /// Appends a version to a record.
+#[inline]
 pub(crate) fn push(number: u64, value: Override<'_>, record: &mut Vec<u8>) {
-    record.extend_from_slice(&number.to_le_bytes());
-    match value {
-        Override::Absent => varint::push(record, 0),
-        Override::Value(value) => {
-            varint::push(record, value.len() as u64 + 1);
-            record.extend_from_slice(value);
+    let (len, value) = match value {
+        Override::Absent => (0, &[][..]),
+        Override::Value(value) => (value.len() as u64 + 1, value),
+    };
+    // The number and the length at once, if the latter takes one byte.
+    let mut head = [0; 9];
+    head[..8].copy_from_slice(&number.to_le_bytes());
+    match u8::try_from(len) {
+        Ok(len @ 0..0x80) => {
+            head[8] = len;
+            record.extend_from_slice(&head);
+        }
+        _ => {
+            record.extend_from_slice(&head[..8]);
+            varint::push(record, len);
         }
     }
+    record.extend_from_slice(value);
 }
 
 /// Changes the number of the newest version of a record.
