@@ -1,7 +1,8 @@
 //! What a program runs on: a stored object, whose key is stored apart, or a contiguous term.
 
 use crate::wire::{self, Head};
-use larder_term::{object::ObjectView, tags, TermRef};
+use larder_term::object::{ObjectKey, ObjectView};
+use larder_term::{tags, TermRef};
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +13,7 @@ pub(crate) struct Row<'a> {
     arity: u32,
     /// The position of the key, counted from 1; 0 if no element is stored apart.
     keypos: usize,
-    key: &'a [u8],
+    key: Option<ObjectKey<'a>>,
     /// The other elements, in the order of the tuple.
     rest: &'a [u8],
     /// The whole term, if it is contiguous.
@@ -27,7 +28,7 @@ impl<'a> Row<'a> {
         Row {
             arity: object.arity() as u32,
             keypos: object.keypos(),
-            key: object.key().bytes(),
+            key: Some(object.lazy_key()),
             rest: object.others_bytes(),
             whole: None,
         }
@@ -41,14 +42,14 @@ impl<'a> Row<'a> {
             (Head::Tuple(arity), at) => Row {
                 arity: arity as u32,
                 keypos: 0,
-                key: &[],
+                key: None,
                 rest: &bytes[at..],
                 whole: Some(bytes),
             },
             _ => Row {
                 arity: 0,
                 keypos: 0,
-                key: &[],
+                key: None,
                 rest: &[],
                 whole: Some(bytes),
             },
@@ -61,7 +62,7 @@ impl<'a> Row<'a> {
         Row {
             arity: 0,
             keypos: 0,
-            key: &[],
+            key: None,
             rest: &[],
             whole: Some(&[tags::NIL]),
         }
@@ -100,9 +101,15 @@ impl<'a> Row<'a> {
         let before = self.keypos.saturating_sub(1);
         let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
         out.extend_from_slice(&self.rest[..apart]);
-        out.extend_from_slice(self.key);
+        out.extend_from_slice(key_bytes(self.key));
         out.extend_from_slice(&self.rest[apart..]);
     }
+}
+
+/// The bytes of a key; none if no element is stored apart.
+#[inline(always)]
+fn key_bytes(key: Option<ObjectKey<'_>>) -> &[u8] {
+    key.map_or(&[], |key| key.term().bytes())
 }
 
 /// Finds the elements of a row. A search starts from the element that was found last, or from the
@@ -112,7 +119,7 @@ impl<'a> Row<'a> {
 pub(crate) struct ElementCursor<'a> {
     /// The position of the key, if it is stored keypos; otherwise a position that no element has.
     keypos: usize,
-    key: &'a [u8],
+    key: Option<ObjectKey<'a>>,
     /// The other elements.
     rest: &'a [u8],
     /// The number of the one that was found last, counted from 0.
@@ -142,7 +149,7 @@ impl<'a> ElementCursor<'a> {
     #[inline(always)]
     pub(crate) fn run(&mut self, position: usize) -> &'a [u8] {
         if position == self.keypos {
-            return self.key;
+            return key_bytes(self.key);
         }
         // The number of the element among those in `rest`.
         let wanted = position - 1 - usize::from(position > self.keypos);

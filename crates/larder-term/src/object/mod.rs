@@ -25,7 +25,7 @@ pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
 pub use packed::compressed;
 pub use view::{
-    beside_key, has_exact_key, ordered_binary, ordered_int, ObjectElements, ObjectView,
+    beside_key, has_exact_key, ordered_binary, ordered_int, ObjectElements, ObjectKey, ObjectView,
 };
 
 use crate::blob::{self, Handles};

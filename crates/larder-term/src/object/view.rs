@@ -9,6 +9,7 @@ use crate::{
     varint,
     view::{TermRef, Terms},
 };
+use std::cell::UnsafeCell;
 use std::fmt;
 
 /// The arity, the flags and the bytes behind the header. `None` for an object of more than 1,023
@@ -67,13 +68,66 @@ pub fn ordered_binary<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]>
     order_key::to_binary(index_key)
 }
 
+/// The key of an object. If it has to be decoded from its order key, that is done when it is read
+/// first: many scans look at the other elements alone.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectKey<'a> {
+    /// The key, or its order key.
+    bytes: &'a [u8],
+    /// Where the key is decoded to: empty until then, and never changed afterwards.
+    decoded: Option<&'a UnsafeCell<Vec<u8>>>,
+}
+
+impl<'a> ObjectKey<'a> {
+    #[inline]
+    fn stored(bytes: &'a [u8]) -> Self {
+        ObjectKey {
+            bytes,
+            decoded: None,
+        }
+    }
+
+    #[inline]
+    fn from_order(order_key: &'a [u8], scratch: &'a mut Vec<u8>) -> Self {
+        scratch.clear();
+        ObjectKey {
+            bytes: order_key,
+            decoded: Some(UnsafeCell::from_mut(scratch)),
+        }
+    }
+
+    /// The key, as it was inserted.
+    #[inline]
+    pub fn term(self) -> TermRef<'a> {
+        TermRef::within(match self.decoded {
+            None => self.bytes,
+            Some(decoded) => self.decode(decoded),
+        })
+    }
+
+    #[inline]
+    fn decode(self, decoded: &'a UnsafeCell<Vec<u8>>) -> &'a [u8] {
+        let buffer = decoded.get();
+        // SAFETY: the cell isn't `Sync`, so this thread alone uses it, and nobody changes the buffer
+        // while it is looked at.
+        if unsafe { &*buffer }.is_empty() {
+            // SAFETY: `from_order` had the only reference to the buffer, and only this function
+            // makes others from the cell. It returns them when the buffer isn't empty, so there are
+            // none now.
+            order_key::decode(self.bytes, unsafe { &mut *buffer });
+        }
+        // SAFETY: no key is decoded to nothing, so the buffer is never changed again during `'a`.
+        unsafe { &*buffer }
+    }
+}
+
 /// A stored object that is open for reading.
 #[derive(Clone, Copy)]
 pub struct ObjectView<'a> {
     arity: usize,
     keypos: usize,
     flags: u8,
-    key: TermRef<'a>,
+    key: ObjectKey<'a>,
     /// The elements without the key.
     others: &'a [u8],
 }
@@ -113,8 +167,8 @@ impl<'a> ObjectView<'a> {
         {
             // No flag: the index key is the key, as it was inserted.
             0 => TermRef::within(index_key),
-            FROM_ORDER => TermRef::within(from_order(index_key, scratch)),
-            _ => open_flagged(index_key, value, keypos, scratch).key,
+            FROM_ORDER => ObjectKey::from_order(index_key, scratch).term(),
+            _ => open_flagged(index_key, value, keypos, scratch).key(),
         }
     }
 
@@ -133,6 +187,12 @@ impl<'a> ObjectView<'a> {
     /// The key, as it was inserted.
     #[inline]
     pub fn key(&self) -> TermRef<'a> {
+        self.key.term()
+    }
+
+    /// The key, for a caller who may not need it.
+    #[inline]
+    pub fn lazy_key(&self) -> ObjectKey<'a> {
         self.key
     }
 
@@ -146,7 +206,7 @@ impl<'a> ObjectView<'a> {
     #[inline]
     pub fn element(&self, position: usize) -> Option<TermRef<'a>> {
         if position == self.keypos {
-            return Some(self.key);
+            return Some(self.key());
         }
         if position == 0 || position > self.arity {
             return None;
@@ -161,7 +221,7 @@ impl<'a> ObjectView<'a> {
     #[inline]
     pub fn element_is(&self, position: usize, stored: &[u8]) -> bool {
         if position == self.keypos {
-            return self.key.bytes() == stored;
+            return self.key().bytes() == stored;
         }
         if position == 0 || position > self.arity {
             return false;
@@ -179,7 +239,7 @@ impl<'a> ObjectView<'a> {
     pub fn iter(&self) -> ObjectElements<'a> {
         ObjectElements {
             before_key: self.keypos - 1,
-            key: Some(self.key),
+            key: Some(self.key()),
             others: Terms::new(self.others, self.arity - 1),
         }
     }
@@ -203,7 +263,7 @@ impl<'a> ObjectView<'a> {
         varint::push(out, self.arity as u64);
         // The usual case: the key is the first element, and the others follow as they are stored.
         if self.keypos == 1 {
-            out.extend_from_slice(self.key.bytes());
+            out.extend_from_slice(self.key().bytes());
             out.extend_from_slice(self.others);
         } else {
             self.iter().for_each(|e| out.extend_from_slice(e.bytes()));
@@ -227,7 +287,7 @@ impl<'a> ObjectView<'a> {
     pub fn identical(&self, other: &ObjectView<'_>) -> bool {
         self.arity == other.arity
             && self.keypos == other.keypos
-            && self.key.identical(other.key)
+            && self.key().identical(other.key())
             && (self.others == other.others || self.same_others(other))
     }
 
@@ -313,7 +373,7 @@ fn open<'a>(
             arity: usize::from(header >> FLAG_BITS),
             keypos,
             flags: 0,
-            key: TermRef::within(index_key),
+            key: ObjectKey::stored(index_key),
             others,
         },
         Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == FROM_ORDER => {
@@ -321,20 +381,12 @@ fn open<'a>(
                 arity: usize::from(header >> FLAG_BITS),
                 keypos,
                 flags: FROM_ORDER,
-                key: TermRef::within(from_order(index_key, scratch)),
+                key: ObjectKey::from_order(index_key, scratch),
                 others,
             }
         }
         _ => open_flagged(index_key, value, keypos, scratch),
     }
-}
-
-/// Decodes an order key to `scratch`.
-#[inline]
-fn from_order<'a>(index_key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-    scratch.clear();
-    order_key::decode(index_key, scratch);
-    scratch
 }
 
 /// Opens an object with a longer header, or with other flags.
@@ -359,7 +411,7 @@ fn open_flagged<'a>(
             arity,
             keypos,
             flags,
-            key: TermRef::within(key),
+            key: ObjectKey::stored(key),
             others,
         };
     }
@@ -390,7 +442,7 @@ fn open_flagged<'a>(
         arity,
         keypos,
         flags,
-        key: TermRef::within(key),
+        key: ObjectKey::stored(key),
         others,
     }
 }
