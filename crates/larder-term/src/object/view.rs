@@ -108,8 +108,8 @@ impl<'a> ObjectKey<'a> {
     #[inline]
     fn decode(self, decoded: &'a UnsafeCell<Vec<u8>>) -> &'a [u8] {
         let buffer = decoded.get();
-        // SAFETY: the cell isn't `Sync`, so this thread alone uses it, and nobody changes the buffer
-        // while it is looked at.
+        // SAFETY: the cell isn't `Sync`, so this thread alone uses it, and nobody changes the
+        // buffer while it is looked at.
         if unsafe { &*buffer }.is_empty() {
             // SAFETY: `from_order` had the only reference to the buffer, and only this function
             // makes others from the cell. It returns them when the buffer isn't empty, so there are
