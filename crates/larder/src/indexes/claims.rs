@@ -262,7 +262,12 @@ impl Indexes {
     fn give_back(&self, guard: &Guard, made: &[ClaimedEntry]) {
         let mut position = Vec::new();
         for claimed in made.iter().rev() {
-            self.each[claimed.index].remove(guard, claimed.entry(), &mut position);
+            self.each[claimed.index].remove(
+                guard,
+                claimed.entry(),
+                self.keys.one_row,
+                &mut position,
+            );
         }
     }
 }

@@ -181,13 +181,17 @@ impl Entries {
             return self.note_put(value, was);
         }
         self.position(value, key, position);
+        if one_row_per_key {
+            // The record is made behind the position.
+            let end = position.len();
+            append_record(value.len(), 1, position);
+            let (place, record) = position.split_at(end);
+            let is_new = &mut |old: Option<&[u8]>| old.is_none();
+            return self.note_put(value, self.tree.put(guard, at(place), record, is_new));
+        }
         let mut new = 0;
         self.tree.update(guard, at(position), &mut |old, record| {
-            let rows = match old {
-                Some(_) if one_row_per_key => return Change::Keep,
-                Some(old) => rows(old) + 1,
-                None => 1,
-            };
+            let rows = old.map_or(1, |old| rows(old) + 1);
             new = i64::from(old.is_none());
             write_record(value.len(), rows, record);
             Change::Put
@@ -195,7 +199,7 @@ impl Entries {
         self.note_change(value, new);
     }
 
-    /// Counts a put of an entry of a unique index, given what was there before.
+    /// Counts a put of an entry, given what was there before.
     fn note_put(&self, value: &[u8], was: Previous) {
         self.note_change(value, i64::from(was == Previous::Absent));
     }
@@ -229,15 +233,22 @@ impl Entries {
         self.note_change(value, new);
     }
 
-    /// Removes one row of a key that has a value.
-    pub(super) fn remove(&self, guard: &Guard, entry: IndexEntry<'_>, position: &mut Vec<u8>) {
+    /// Removes one row of a key that has a value. `one_row_per_key` says that a key has at most one
+    /// row.
+    pub(super) fn remove(
+        &self,
+        guard: &Guard,
+        entry: IndexEntry<'_>,
+        one_row_per_key: bool,
+        position: &mut Vec<u8>,
+    ) {
         let IndexEntry { value, key } = entry;
+        let is_unique = self.definition.unique;
         self.position(value, key, position);
-        // The entry of a unique index may have passed to another key meanwhile (`hand_over`).
-        if self.definition.unique {
-            let was = self
-                .tree
-                .remove(guard, at(position), &mut |holder| holder == key);
+        if is_unique || one_row_per_key {
+            // The entry of a unique index may have passed to another key meanwhile (`hand_over`).
+            let is_own = &mut |record: &[u8]| !is_unique || record == key;
+            let was = self.tree.remove(guard, at(position), is_own);
             return self.note_change(value, -i64::from(was == Previous::Present));
         }
         let mut gone = 0;
@@ -387,6 +398,10 @@ fn rows(record: &[u8]) -> u64 {
 
 fn write_record(value: usize, rows: u64, out: &mut Vec<u8>) {
     out.clear();
+    append_record(value, rows, out);
+}
+
+fn append_record(value: usize, rows: u64, out: &mut Vec<u8>) {
     varint::push(out, value as u64);
     varint::push(out, rows);
 }

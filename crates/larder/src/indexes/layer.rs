@@ -16,6 +16,7 @@ use larder_index::{
     with_spare, Batch, Change, Container, Guard, Key, Lookup, MarkedPredicate, MarkedUpdater,
     Multi, Objects, Predicate, Previous, ShortValues, Unique, Updater, Values, SHORT_VALUE,
 };
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ struct RowChange<'a> {
 struct Removal {
     /// The number of the index.
     index: usize,
-    value: Vec<u8>,
+    /// Most values are short, and take no allocation.
+    value: SmallVec<[u8; 32]>,
 }
 
 type BoxedBuffers = Box<EntryBuffers>;
@@ -164,7 +166,7 @@ impl Indexes {
             let first = removals.len();
             removals.extend(gone.map(|value| Removal {
                 index,
-                value: value.to_vec(),
+                value: SmallVec::from_slice(value),
             }));
             // A select that gathers entries in slices may pass the new entry's position before the
             // entry is there, and reach the old one's after it was removed. It would then miss the
@@ -186,7 +188,8 @@ impl Indexes {
         let stays = planted(Fault::LeftEntry);
         for Removal { index, value } in removals.drain(..).filter(|_| !stays) {
             let value = &value;
-            self.each[index].remove(guard, IndexEntry { value, key }, position);
+            let entry = IndexEntry { value, key };
+            self.each[index].remove(guard, entry, self.keys.one_row, position);
         }
     }
 }

@@ -167,9 +167,10 @@ impl Extractor {
         let IndexedPart::Element(position) = self.on else {
             return false;
         };
-        match (one.element(position), other.element(position)) {
-            (Some(one), Some(other)) => one.bytes() == other.bytes(),
-            (one, other) => one.is_none() && other.is_none(),
+        // The end of the element is sought in one row only.
+        match one.element(position) {
+            Some(term) => other.element_is(position, term.bytes()),
+            None => other.element(position).is_none(),
         }
     }
 
