@@ -580,8 +580,7 @@ impl<'g> TreeView<'g> {
         let (from, slot) = (batch.bytes.len(), self.slot(i)?);
         let (bits, record) = self.begin_record(slot)?;
         if record.is_outside() {
-            let object = self.outside(&record)?;
-            batch.entries.push(BatchEntry::outside(object));
+            batch.push_outside(self.outside(&record)?);
             return Ok(());
         }
         let middle = self.copy_inside((slot, bits, &record), front, limit, &mut batch.bytes)?;

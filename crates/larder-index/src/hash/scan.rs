@@ -246,26 +246,36 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         self.view.copy_buckets(&mut batch.bytes);
         self.check(())?;
         batch.entries.reserve(self.view.count());
+        // The bytes are moved out, so that the batch can be changed while they are read.
+        let bytes = std::mem::take(&mut batch.bytes);
+        let read = self.read_copied(&bytes, batch);
+        batch.bytes = bytes;
+        batch.unordered = true;
+        read
+    }
+
+    /// Step 4: appends the entries of buckets that were copied to these bytes.
+    #[inline]
+    fn read_copied(&self, bytes: &[u8], batch: &mut Batch<'g>) -> Result<(), Torn> {
         for bucket in 0..self.shape.buckets as usize {
             // All buckets were copied, from the first on (invariant 3).
             let place = bucket * self.shape.bucket();
             // (4) Append the entries.
-            for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
-                let body = &batch.bytes[from..end];
-                let entry = if slot & OUTSIDE == 0 {
+            for (slot, from, end) in plain::slot_entries(bytes, place, self.shape) {
+                let body = &bytes[from..end];
+                if slot & OUTSIDE == 0 {
                     // The bytes have been validated, so lengths in them can be trusted.
                     let key = self.keys.key_in(body);
-                    BatchEntry::copied(from + key.start, from + key.end, end)
+                    let entry = BatchEntry::copied(from + key.start, from + key.end, end);
+                    batch.entries.push(entry);
                 } else {
                     // `object` validates the version again. If the leaf has changed since, the
                     // object may have been retired before we pinned it.
                     let handle = Handle::from_bits(plain::handle_bits(body));
-                    BatchEntry::outside(self.view.object(handle)?)
-                };
-                batch.entries.push(entry);
+                    batch.push_outside(self.view.object(handle)?);
+                }
             }
         }
-        batch.unordered = true;
         Ok(())
     }
 
@@ -302,17 +312,17 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     ended = LeafEnd::Batch;
                     break 'homes;
                 }
-                let entry = if found.outside() {
+                if found.outside() {
                     // The version is validated before the handle is followed. The epoch then
                     // keeps the object alive.
-                    BatchEntry::outside(self.view.object(self.handle(found, batch))?)
+                    batch.push_outside(self.view.object(self.handle(found, batch))?);
                 } else {
                     // The entry points into the copied bucket.
                     let (from, end) = (found.from(), found.end());
                     let key = self.keys.key_in(&batch.bytes[from..end]);
-                    BatchEntry::copied(from + key.start, from + key.end, end)
-                };
-                batch.entries.push(entry);
+                    let entry = BatchEntry::copied(from + key.start, from + key.end, end);
+                    batch.entries.push(entry);
+                }
             }
             match self.next_home(at) {
                 Some(next) => at = next,

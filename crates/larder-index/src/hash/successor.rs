@@ -467,9 +467,7 @@ impl<'g> HashView<'g> {
     ) -> Result<(), Torn> {
         // The batch is empty, so the body begins at its front.
         if let Some(handle) = self.copy_body(one, &mut batch.bytes) {
-            batch
-                .entries
-                .push(BatchEntry::outside(self.object(handle)?));
+            batch.push_outside(self.object(handle)?);
             return Ok(());
         }
         self.confirm()?;

@@ -57,7 +57,7 @@ impl<'g> BatchEntry<'g> {
 
     /// An outside object.
     #[inline]
-    pub(crate) fn outside(object: Outside<'g>) -> Self {
+    fn outside(object: Outside<'g>) -> Self {
         let (value, end) = (object.position().len(), object.bytes().len());
         BatchEntry {
             outside: Some(object),
@@ -153,6 +153,8 @@ pub struct Batch<'g> {
     pub unordered: bool,
     /// Where the entries were read, if the index can tell whether they have changed since.
     pub seen: Option<Seen>,
+    /// Whether an entry may be an outside object.
+    has_outside: bool,
     /// A buffer for the index to sort entries in.
     pub(crate) order: Vec<u64>,
     /// The entries while they are replaced by others (`replace_entries`).
@@ -173,6 +175,7 @@ impl Default for Batch<'_> {
             heads: false,
             unordered: false,
             seen: None,
+            has_outside: false,
             order: Vec::new(),
             replaced: Vec::new(),
         }
@@ -207,6 +210,7 @@ impl<'g> Batch<'g> {
         self.done = false;
         self.unordered = false;
         self.seen = None;
+        self.has_outside = false;
     }
     /// Empties the batch, and resets what the caller has requested. Its memory is kept.
     pub fn reset(&mut self) {
@@ -220,9 +224,18 @@ impl<'g> Batch<'g> {
 
     /// Copies the outside objects to the bytes; of their values only the heads, if no more is
     /// needed.
+    #[inline]
     pub(super) fn own(&mut self) {
-        let limit = self.value_limit();
         self.replaced.clear();
+        if self.has_outside {
+            self.copy_outside();
+        }
+    }
+
+    #[cold]
+    fn copy_outside(&mut self) {
+        self.has_outside = false;
+        let limit = self.value_limit();
         for entry in &mut self.entries {
             let Some(object) = entry.outside else {
                 continue;
@@ -307,9 +320,23 @@ impl<'g> Batch<'g> {
     /// Prefetches the beginning of entry `i`, if there is one and it wasn't copied.
     #[inline]
     pub fn prefetch(&self, i: usize) {
+        if self.has_outside {
+            self.prefetch_outside(i);
+        }
+    }
+
+    #[inline(never)]
+    fn prefetch_outside(&self, i: usize) {
         if let Some(object) = self.entries.get(i).and_then(|entry| entry.outside) {
             object.prefetch();
         }
+    }
+
+    /// Appends an outside object.
+    #[inline]
+    pub(crate) fn push_outside(&mut self, object: Outside<'g>) {
+        self.has_outside = true;
+        self.entries.push(BatchEntry::outside(object));
     }
 
     /// Appends an entry.
