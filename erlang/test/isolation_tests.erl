@@ -503,6 +503,18 @@ forged_continuations_test() ->
          {works, '$end_of_table'} -> ok;
          {works, {Objects, _}} -> [] = [O || O <- Objects, element(3, O) =/= mine]
      end || Place <- places(element(4, C))],
+    %% The same by an index. Entries of lesser values, with short and long keys, come before the
+    %% sought ones.
+    true = larder:add_index(Mine, {second, 2, []}),
+    true = larder:insert(Mine, [{1.5, 0, mine}, {binary:copy(<<"k">>, 50), -1, mine}]),
+    {_, I} = larder:index_select(Mine, second, [{{'_', 1, '_'}, [], ['$_']}], 1),
+    [N] = [N || N <- lists:seq(1, tuple_size(I)), is_binary(element(N, I))],
+    [case reason(fun() -> larder:index_select(setelement(N, I, Place)) end) of
+         badarg -> ok;
+         {works, '$end_of_table'} -> ok;
+         {works, {Objects, _}} -> [] = [O || O <- Objects, element(2, O) =/= 1]
+     end || Place <- [<<1, 0:128, Bytes/binary>> || Bytes <- [<<0>>, <<255>>, <<>>, <<0:800>>]]
+                         ++ places(element(N, I))],
     true = larder:delete(Mine),
     stop(Owner).
 

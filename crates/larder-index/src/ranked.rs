@@ -36,7 +36,7 @@ pub trait Ranked: Send + Sync {
     /// Fills `batch`, which is cleared first, with the n-th entry in the direction, counted from 0.
     /// Returns `false` if there are fewer.
     fn nth<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         n: u64,
         direction: Direction,

@@ -193,7 +193,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,

@@ -110,7 +110,7 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,

@@ -1,8 +1,8 @@
 //! Adversarial keys and hashes, indexes for them, and complete scans.
 
 use larder_index::{
-    pin, unique_with, Batch, Change, Direction, Guard, Key, KeyRule, LeafConfig, Multi, Start,
-    Unique, UniqueKind,
+    pin, unique_with, Batch, Change, Direction, Key, KeyRule, LeafConfig, Multi, Start, Unique,
+    UniqueKind,
 };
 use std::sync::Arc;
 
@@ -181,22 +181,11 @@ pub fn scan_all(
     }
 }
 
-/// Fills a batch that is kept when the guard is gone. Its entries are copies.
-pub fn scan_owned(
-    scan: impl for<'g> FnOnce(&'g Guard, &mut Batch<'g>),
-    batch: &mut Batch<'static>,
-) {
-    let guard = pin();
-    batch.lend_owned(|batch| scan(&guard, batch));
-}
-
 /// All entries of an index from `start` on. Each batch is read under a guard of its own.
 pub fn scan_unique(index: &dyn Unique, start: Start<'_>, direction: Direction) -> Rows {
     let mut scan = |start: Start<'_>, batch: &mut Batch<'static>| {
-        scan_owned(
-            |guard, batch| index.scan(guard, start, direction, batch),
-            batch,
-        );
+        let guard = pin();
+        batch.lend_owned(|batch| index.scan(&guard, start, direction, batch));
     };
     scan_all(&mut scan, start, direction)
 }
@@ -204,10 +193,8 @@ pub fn scan_unique(index: &dyn Unique, start: Start<'_>, direction: Direction) -
 /// All entries of an index from `start` on. Each batch is read under a guard of its own.
 pub fn scan_multi(index: &dyn Multi, start: Start<'_>, direction: Direction) -> Rows {
     let mut scan = |start: Start<'_>, batch: &mut Batch<'static>| {
-        scan_owned(
-            |guard, batch| index.scan(guard, start, direction, batch),
-            batch,
-        );
+        let guard = pin();
+        batch.lend_owned(|batch| index.scan(&guard, start, direction, batch));
     };
     scan_all(&mut scan, start, direction)
 }

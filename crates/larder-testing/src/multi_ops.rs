@@ -159,10 +159,8 @@ fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Rows 
     let direction = DIRECTIONS[usize::from(which / 2 % 2)];
     let mut step = |start: Start<'_>, batch: &mut Batch<'static>| {
         batch.want = want;
-        scan_owned(
-            |guard, batch| index.scan(guard, start, direction, batch),
-            batch,
-        );
+        let guard = pin();
+        batch.lend_owned(|batch| index.scan(&guard, start, direction, batch));
     };
     scan_all(&mut step, start, direction)
 }

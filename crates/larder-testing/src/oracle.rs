@@ -179,7 +179,7 @@ impl Unique for OracleUnique {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         _guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -328,7 +328,7 @@ impl Multi for OracleMulti {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         _guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,

@@ -241,10 +241,8 @@ fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows
     let direction = DIRECTIONS[usize::from(which / 3)];
     let mut step = |start: Start<'_>, batch: &mut Batch<'static>| {
         batch.want = want;
-        scan_owned(
-            |guard, batch| index.scan(guard, start, direction, batch),
-            batch,
-        );
+        let guard = pin();
+        batch.lend_owned(|batch| index.scan(&guard, start, direction, batch));
     };
     scan_all(&mut step, start, direction)
 }

@@ -34,7 +34,7 @@ macro_rules! delegate_scans {
         }
 
         fn scan<'g>(
-            &self,
+            &'g self,
             guard: &'g larder_index::Guard,
             start: larder_index::Start<'_>,
             direction: larder_index::Direction,
@@ -64,7 +64,7 @@ macro_rules! delegate_unique {
         }
 
         fn step<'g>(
-            &self,
+            &'g self,
             guard: &'g larder_index::Guard,
             key: Option<larder_index::Key<'_>>,
             direction: larder_index::Direction,
@@ -74,7 +74,7 @@ macro_rules! delegate_unique {
         }
 
         fn sample<'g>(
-            &self,
+            &'g self,
             guard: &'g larder_index::Guard,
             place: u64,
             batch: &mut larder_index::Batch<'g>,
@@ -98,7 +98,7 @@ macro_rules! delegate_multi {
         $crate::delegate::delegate_scans!();
 
         fn step<'g>(
-            &self,
+            &'g self,
             guard: &'g larder_index::Guard,
             key: Option<larder_index::Key<'_>>,
             batch: &mut larder_index::Batch<'g>,

@@ -200,7 +200,7 @@ impl TableIndex {
     /// whether the key is present. A bag only steps forward.
     #[inline]
     pub(crate) fn step<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,
@@ -219,7 +219,7 @@ impl TableIndex {
 
     /// Reads a batch of entries, beginning at `start`.
     pub(crate) fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -231,7 +231,7 @@ impl TableIndex {
     /// Reads a batch of entries, beginning behind all objects of a key. `position` is a scratch
     /// buffer.
     pub(crate) fn scan_past<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         direction: Direction,
@@ -244,7 +244,7 @@ impl TableIndex {
 
     /// Reads the batch that follows this one. `position` is a scratch buffer.
     pub(crate) fn scan_on<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         direction: Direction,
         position: &mut Vec<u8>,

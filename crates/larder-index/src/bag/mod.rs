@@ -136,11 +136,11 @@ impl<R: KeyRule> Bag<R> {
 
     /// Reads a tree key as of one instant. `None` if the key is no tree key.
     #[cold]
-    fn read_in_tree<T>(
-        &self,
+    fn read_in_tree<'b, T>(
+        &'b self,
         guard: &Guard,
         key: Key<'_>,
-        mut read: impl FnMut(&ValueTrees) -> T,
+        mut read: impl FnMut(&'b ValueTrees) -> T,
     ) -> Option<T> {
         // Read the header between the two readings of the version, too. So the fact that the key is
         // a tree key holds at the same instant as its objects.
@@ -355,7 +355,7 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -366,11 +366,11 @@ impl<R: KeyRule> Multi for Bag<R> {
         scan::scan(self, guard, start, direction, batch);
     }
 
-    fn scan_key<'g>(&self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
+    fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
         scan::scan_key(self, guard, key, batch)
     }
 
-    fn step<'g>(&self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
+    fn step<'g>(&'g self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
         batch.heads = false;
         scan::step(self, guard, key, batch)
     }

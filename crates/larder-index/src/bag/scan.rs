@@ -125,7 +125,7 @@ impl ScanStart {
 
 /// See [`Multi::scan`](crate::Multi::scan).
 pub(super) fn scan<'g, R: KeyRule>(
-    bag: &Bag<R>,
+    bag: &'g Bag<R>,
     guard: &'g Guard,
     start: Start<'_>,
     direction: Direction,
@@ -409,7 +409,7 @@ fn copy(key: Range<usize>, item: &ListItem, batch: &mut Batch) {
 /// no longer a tree key, `from` stays as it is.
 #[cold]
 fn scan_tree<'g, R: KeyRule>(
-    bag: &Bag<R>,
+    bag: &'g Bag<R>,
     guard: &'g Guard,
     from: &mut ScanStart,
     key: &[u8],
@@ -481,7 +481,7 @@ fn scan_tree<'g, R: KeyRule>(
 
 /// See [`Multi::scan_key`](crate::Multi::scan_key). A list is short, and is unpacked as a whole.
 pub(super) fn scan_key<'g, R: KeyRule>(
-    bag: &Bag<R>,
+    bag: &'g Bag<R>,
     guard: &'g Guard,
     key: Key<'_>,
     batch: &mut Batch<'g>,
@@ -505,7 +505,7 @@ pub(super) fn scan_key<'g, R: KeyRule>(
 /// See [`Multi::step`](crate::Multi::step).
 #[inline]
 pub(super) fn step<'g, R: KeyRule>(
-    bag: &Bag<R>,
+    bag: &'g Bag<R>,
     guard: &'g Guard,
     key: Option<Key<'_>>,
     batch: &mut Batch<'g>,
@@ -537,7 +537,7 @@ pub(super) fn step<'g, R: KeyRule>(
 /// tree key.
 #[cold]
 fn first_in_tree<'g, R: KeyRule>(
-    bag: &Bag<R>,
+    bag: &'g Bag<R>,
     guard: &'g Guard,
     key: &[u8],
     batch: &mut Batch<'g>,

@@ -94,7 +94,7 @@ impl ValueTrees {
 /// Calls `f` with runs of entries whose positions begin with `prefix`, in order from `start` on,
 /// until it returns `false`.
 pub(super) fn runs<'g>(
-    tree: &BPlusTree,
+    tree: &'g BPlusTree,
     guard: &'g Guard,
     (start, prefix): (&[u8], &[u8]),
     f: &mut dyn FnMut(&Batch<'g>) -> bool,

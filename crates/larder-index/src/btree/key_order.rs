@@ -153,7 +153,7 @@ impl Unique for KeyOrder {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -174,7 +174,7 @@ impl Unique for KeyOrder {
     }
 
     fn step<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,
@@ -191,7 +191,7 @@ impl Unique for KeyOrder {
         }
     }
 
-    fn sample<'g>(&self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
+    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
         self.0.sample(guard, place, batch);
     }
 

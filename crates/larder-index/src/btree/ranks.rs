@@ -116,7 +116,7 @@ impl Ranked for BPlusTree {
     }
 
     fn nth<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         n: u64,
         direction: Direction,

@@ -34,7 +34,7 @@ fn part(place: &mut u64, parts: usize) -> usize {
 impl BPlusTree {
     /// Fills `batch`, which is cleared first, with about as many entries as it wants. Those of one
     /// leaf are of one instant. There are fewer if leaves are empty or have changed meanwhile.
-    pub(crate) fn sample<'g>(&self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
+    pub(crate) fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
         batch.clear();
         let places = batch.want.div_ceil(NEIGHBOURS).max(1) as u64;
         for i in 0..places {

@@ -85,7 +85,7 @@ impl BPlusTree {
     /// then scan.
     #[inline]
     pub(crate) fn step<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         from: StepStart<'_>,
         direction: Direction,
@@ -126,7 +126,7 @@ impl BPlusTree {
     /// Fills `batch`, which is cleared first, with the next requested entries, all of one leaf and
     /// of one instant. There are none only at the end. The hints of the batch are not used.
     pub(crate) fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         request: &ScanRequest<'_>,
         batch: &mut Batch<'g>,

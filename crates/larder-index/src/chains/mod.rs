@@ -209,7 +209,7 @@ impl Unique for Chains {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,

@@ -75,7 +75,7 @@ fn retain(nodes: &mut Nodes<'_>, position: &[u8], keeps: impl Fn(Ordering) -> bo
 impl Chains {
     /// See `Unique::scan`.
     pub(super) fn scan_blocks<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,

@@ -357,7 +357,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -367,7 +367,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     /// A leaf: its entries have nothing in common but the beginning of their hashes.
-    fn sample<'g>(&self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
+    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
         // A scan from the leaf's first hash reads the whole leaf, unsorted.
         let hash = self.trie.find(place, guard).shape().first_hash(place);
         let want = std::mem::take(&mut batch.want);
@@ -380,7 +380,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn step<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,

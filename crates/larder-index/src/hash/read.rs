@@ -211,7 +211,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// leaf. Also returns the first hash after the leaf's range.
     #[inline]
     pub(super) fn step_in_leaf<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         bound: LowerBound<'_>,
         batch: &mut Batch<'g>,

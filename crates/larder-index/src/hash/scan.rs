@@ -100,7 +100,7 @@ fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
 
 /// See [`Unique::scan`](crate::Unique::scan).
 pub(crate) fn scan<'g, R: KeyRule>(
-    index: &HashOrder<R>,
+    index: &'g HashOrder<R>,
     guard: &'g Guard,
     start: Start<'_>,
     direction: Direction,

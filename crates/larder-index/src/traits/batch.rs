@@ -9,9 +9,10 @@
 //! ```
 //!
 //! An entry was copied to the bytes of the batch, or it is an outside object, which is immutable,
-//! and is read where it lies. So a batch with such entries has the lifetime of the guard with which
-//! it was filled. A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]),
-//! and may have the objects copied ([`Batch::lend_owned`]).
+//! and is read where it lies. So a batch has the lifetime of the index and of the guard with which
+//! it was filled: writes retire such objects through the epoch, and the drop of an index frees them.
+//! A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]), and may have the
+//! objects copied ([`Batch::lend_owned`]).
 
 use crate::outside::Outside;
 use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
@@ -399,6 +400,7 @@ impl<'g> Batch<'g> {
 
     /// Drops the last `len` bytes of the value of each entry.
     pub fn shorten_values(&mut self, len: usize) {
+        debug_assert!(!self.heads, "the end of a value may not have been copied");
         for entry in &mut self.entries {
             entry.end = entry.value.max(entry.end - len);
         }

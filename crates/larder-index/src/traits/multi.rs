@@ -120,7 +120,7 @@ pub trait Multi: Container {
     /// Like `Unique::scan`, for single entries: it may see only a part of the changes of an update.
     /// `Batch::resume` may be between two values of one key.
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -130,7 +130,7 @@ pub trait Multi: Container {
     /// Fills `batch`, which is cleared first, with the entries of one key, as of one instant, and
     /// returns `true`. If the key may have many, or the index can't tell, returns `false`, and
     /// leaves the batch empty.
-    fn scan_key<'g>(&self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
+    fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
         let _ = (guard, key);
         batch.clear();
         false
@@ -139,7 +139,7 @@ pub trait Multi: Container {
     /// Fills `batch`, which is cleared first, with the first entry of the next key behind `key`.
     /// `key` need not be in the index. Without a `key`, it is the first entry of all. Otherwise
     /// like `Unique::step`, forward.
-    fn step<'g>(&self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
+    fn step<'g>(&'g self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
         step_keys_by_scan(self, guard, key, batch)
     }
 
@@ -188,7 +188,7 @@ pub trait Multi: Container {
 
 /// Implements [`Multi::step`] by a scan.
 fn step_keys_by_scan<'g, M: Multi + ?Sized>(
-    index: &M,
+    index: &'g M,
     guard: &'g Guard,
     key: Option<Key<'_>>,
     batch: &mut Batch<'g>,

@@ -245,7 +245,7 @@ pub trait Unique: Container {
     /// There is at least one entry, unless the scan is at its end, and there are at most those of
     /// one leaf. All are read at one instant.
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -268,7 +268,7 @@ pub trait Unique: Container {
     /// `is_unchanged` says so. Returns whether there was a value under `key` at some instant during
     /// the call. O(1) (ordered: O(log n)).
     fn step<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,
@@ -282,7 +282,7 @@ pub trait Unique: Container {
     ///
     /// `place`, a fraction of 2⁶⁴, determines the sampled places. All values from 0 to 2⁶⁴ - 1
     /// together cover the whole index. An index that can't sample returns its first entries.
-    fn sample<'g>(&self, guard: &'g Guard, _place: u64, batch: &mut Batch<'g>) {
+    fn sample<'g>(&'g self, guard: &'g Guard, _place: u64, batch: &mut Batch<'g>) {
         self.scan(guard, Start::Edge, Direction::Forward, batch);
     }
 
@@ -297,7 +297,7 @@ pub trait Unique: Container {
 
 /// Implements [`Unique::step`] by a scan.
 pub(crate) fn step_by_scan<'g, U: Unique + ?Sized>(
-    index: &U,
+    index: &'g U,
     guard: &'g Guard,
     key: Option<Key<'_>>,
     direction: Direction,

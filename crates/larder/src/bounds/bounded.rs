@@ -384,7 +384,7 @@ impl Unique for Bounded {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -421,7 +421,7 @@ impl Unique for Bounded {
     /// Continues from an expired key as long as it is in the index. An owner that has fixed the
     /// table may have got the key before.
     fn step<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Option<Key<'_>>,
         direction: Direction,

@@ -526,7 +526,7 @@ impl Multi for Indexed<dyn Multi> {
         self.indexes.free_large(guard);
     }
 
-    fn scan_key<'g>(&self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
+    fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
         self.index.scan_key(guard, key, batch)
     }
 

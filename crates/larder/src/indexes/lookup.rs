@@ -353,7 +353,8 @@ impl IndexJob {
     /// (1) Reads the next entries of the range. Returns where to continue, if it has more.
     fn read_entries(&mut self, op: &Operation<'_>, own: &Entries) -> Option<Vec<u8>> {
         let range = &self.ranges[self.place.range];
-        let first = self.place.from.as_deref().or(range.low());
+        // The place is within the range, or a continuation was made up.
+        let first = self.place.from.as_deref().max(range.low());
         let views = op.store.views();
         for view in views {
             view.note_entries(EntriesRead::begin(&own.changes, range.value()));

@@ -28,21 +28,21 @@ const LEAVES_A_UNIT: usize = 4;
 
 impl EngineTable {
     /// Runs `f` with the interface for rank queries.
-    fn with_ranks<R>(
+    fn with_ranks<'g, R>(
         &self,
         local: &Local,
-        guard: &Guard,
-        f: impl FnOnce(&dyn Ranked, &mut usize) -> Option<R>,
+        guard: &'g Guard,
+        f: impl FnOnce(&'g dyn Ranked, &mut usize) -> Option<R>,
     ) -> Result<R, Error> {
         self.with_ranks_of(local, &self.begin(guard)?, f)
     }
 
     /// Like `with_ranks`, in an operation that has begun.
-    pub(super) fn with_ranks_of<R>(
+    pub(super) fn with_ranks_of<'g, R>(
         &self,
         local: &Local,
-        op: &Operation<'_>,
-        f: impl FnOnce(&dyn Ranked, &mut usize) -> Option<R>,
+        op: &Operation<'g>,
+        f: impl FnOnce(&'g dyn Ranked, &mut usize) -> Option<R>,
     ) -> Result<R, Error> {
         let ranked = match &op.store.index {
             TableIndex::Unique(ix) => ix.ranked(),

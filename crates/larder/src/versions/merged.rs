@@ -161,7 +161,7 @@ pub(crate) fn merge(base: TableIndex, overrides: Overrides) -> TableIndex {
 /// What a merge needs of either kind of index.
 pub(crate) trait MergeInput: Send + Sync {
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -181,7 +181,7 @@ pub(crate) trait MergeInput: Send + Sync {
 
 impl MergeInput for dyn Unique {
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -220,7 +220,7 @@ impl MergeInput for dyn Unique {
 
 impl MergeInput for dyn Multi {
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -359,7 +359,7 @@ impl Unique for Merged<dyn Unique> {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -407,7 +407,7 @@ impl Multi for Merged<dyn Multi> {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,

@@ -179,7 +179,7 @@ impl Merged<dyn Unique> {
 
     /// Passes `n` entries, from a position in a direction, and copies the next one.
     fn pass<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         (mut n, direction): (u64, Direction),
@@ -235,7 +235,7 @@ impl Ranked for Merged<dyn Unique> {
 
     /// The base's entry with about that rank is near. Its rank in the snapshot says how near.
     fn nth<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         n: u64,
         direction: Direction,

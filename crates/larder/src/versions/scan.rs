@@ -190,7 +190,7 @@ impl Overridden {
 impl<I: MergeInput + ?Sized> Merged<I> {
     /// See `Unique::scan` and `Multi::scan`, and the module.
     pub(super) fn scan_merged<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,

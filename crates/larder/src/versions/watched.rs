@@ -568,7 +568,7 @@ impl Multi for WatchedIndex<dyn Multi> {
         after.finish(&self.history, guard);
     }
 
-    fn scan_key<'g>(&self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
+    fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
         self.retry_while_committing(key, || self.index.scan_key(guard, key, batch))
     }
 

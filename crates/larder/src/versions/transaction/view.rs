@@ -270,7 +270,7 @@ impl Unique for ViewIndex<dyn Unique> {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,
@@ -312,7 +312,7 @@ impl Ranked for ViewIndex<dyn Unique> {
     }
 
     fn nth<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         n: u64,
         direction: Direction,
@@ -445,7 +445,7 @@ impl Multi for ViewIndex<dyn Multi> {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         start: Start<'_>,
         direction: Direction,

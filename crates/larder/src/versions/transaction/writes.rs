@@ -101,7 +101,7 @@ impl Unique for Writes {
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         _: &'g Guard,
         start: Start<'_>,
         direction: Direction,
