@@ -44,12 +44,8 @@
 //! the mark has nothing to put, and needs no look at the undo index. It compares for equality: the
 //! mark of an earlier history would be less, but the version that it stands for is gone.
 //!
-//! 8. The same holds for the mark in a thread's `LAST_REMOVED`, as the mark of its key.
-//!
-//! Concerning (8): a key that is removed loses its mark with its entry. Mostly it is the removing
-//! thread that inserts the key again. The note is of a history and a key, and what it says of them
-//! stays true as long as (7) does. A history at the address of an earlier one has no live snapshot
-//! with the same number.
+//! 8. The same holds for the mark in a thread's note of the key that it has removed last
+//!    (`removed_key`), as the mark of that key.
 //!
 //! Locks: `live` comes after the lock of any leaf. Nobody pins an epoch while holding `live`, since
 //! a pin may run deferred calls, and one of those may release a snapshot.
@@ -97,33 +93,6 @@ each_thread! {
     /// Whether the thread's last write beside a snapshot has found the snapshot's mark. The next
     /// write probably finds it, too. A hint.
     static LAST_WRITE_FOUND_MARK: Cell<bool> = const { Cell::new(false) };
-}
-
-each_thread! {
-    /// The key that the thread has removed last from a table with snapshots.
-    static LAST_REMOVED: Cell<RemovedKey> = const { Cell::new(RemovedKey::NONE) };
-}
-
-/// The bytes of the longest key that is noted when it is removed.
-const MAX_NOTED_KEY: usize = 32;
-
-/// A short key that was removed, and the mark that its entry had at last (invariant 8).
-#[derive(Clone, Copy)]
-struct RemovedKey {
-    /// The address of the history; 0 if there is no key.
-    history: usize,
-    mark: u64,
-    len: usize,
-    bytes: [u8; MAX_NOTED_KEY],
-}
-
-impl RemovedKey {
-    const NONE: RemovedKey = RemovedKey {
-        history: 0,
-        mark: 0,
-        len: 0,
-        bytes: [0; MAX_NOTED_KEY],
-    };
 }
 
 /// Calls `f` with the thread's buffer, emptied.
@@ -576,36 +545,6 @@ impl History {
             *mark = newest;
         }
         now.number
-    }
-
-    /// Notes that a key is about to be removed, whose entry has this mark.
-    #[inline]
-    pub(crate) fn note_removed(&self, key: Key<'_>, mark: u64) {
-        let len = key.bytes.len();
-        if mark == 0 || len > MAX_NOTED_KEY {
-            return;
-        }
-        let mut bytes = [0; MAX_NOTED_KEY];
-        bytes[..len].copy_from_slice(key.bytes);
-        LAST_REMOVED.with(|last| {
-            last.set(RemovedKey {
-                history: std::ptr::from_ref(self).addr(),
-                mark,
-                len,
-                bytes,
-            });
-        });
-    }
-
-    /// Whether the thread has noted the removal of this key with this mark.
-    #[inline]
-    fn was_removed(&self, key: Key<'_>, mark: u64) -> bool {
-        LAST_REMOVED.with(|last| {
-            let last = last.get();
-            last.mark == mark
-                && last.history == std::ptr::from_ref(self).addr()
-                && last.bytes.get(..last.len) == Some(key.bytes)
-        })
     }
 
     /// Makes the undo index, or returns the one that another writer has made meanwhile.

@@ -7,6 +7,7 @@
 //! | `undo` | undo records: what was under a key |
 //! | `filter` | which keys surely have no undo record |
 //! | `history` | the undo index of a store, and its live snapshots |
+//! | `removed_key` | the key that a thread has removed last |
 //! | `watched` | the index of a table that has snapshots |
 //! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
 //! | `ranks`, `checkpoints` | ranks in a snapshot, and those that are known |
@@ -71,6 +72,7 @@ mod history;
 mod key_locks;
 mod merged;
 mod ranks;
+mod removed_key;
 mod scan;
 mod snapshot;
 mod subscription;
