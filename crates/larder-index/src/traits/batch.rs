@@ -10,9 +10,9 @@
 //!
 //! An entry was copied to the bytes of the batch, or it is an outside object, which is immutable,
 //! and is read where it lies. So a batch has the lifetime of the index and of the guard with which
-//! it was filled: writes retire such objects through the epoch, and the drop of an index frees them.
-//! A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]), and may have the
-//! objects copied ([`Batch::lend_owned`]).
+//! it was filled: writes retire such objects through the epoch, and an index that is dropped frees
+//! them. A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]), and may
+//! have the objects copied ([`Batch::lend_owned`]).
 
 use crate::outside::Outside;
 use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
