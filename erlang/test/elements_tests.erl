@@ -28,21 +28,21 @@ positions() ->
                {1, oneof([[x], [1.0], [-1], [1 bsl 20], [1 bsl 70], x, exactly([1 | 2]), 1])}]).
 
 same(Options, Objects, Keys, Lists) ->
-    [T, Model] = [M:new(t, [public | Options]) || M <- [larder, ets]],
-    [true = M:insert(X, Object) || Object <- Objects, {M, X} <- [{larder, T}, {ets, Model}],
+    [T, Oracle] = [M:new(t, [public | Options]) || M <- [larder, ets]],
+    [true = M:insert(X, Object) || Object <- Objects, {M, X} <- [{larder, T}, {ets, Oracle}],
                                    tuple_size(Object) >= 2],
     Snapshot = larder:snapshot(T),
-    Position = ets:info(Model, keypos),
-    All = Keys ++ [element(Position, Object) || Object <- ets:tab2list(Model)],
+    Position = ets:info(Oracle, keypos),
+    All = Keys ++ [element(Position, Object) || Object <- ets:tab2list(Oracle)],
     Differ = [{Key, List, Expected, Got}
               || Key <- All, List <- Lists,
-                 Expected <- [{answer(fun() -> model(Model, Key, List) end),
-                               answer(fun() -> model(Model, Key, List, default) end)}],
+                 Expected <- [{answer(fun() -> expected(Oracle, Key, List) end),
+                               answer(fun() -> expected(Oracle, Key, List, default) end)}],
                  Got <- [both(T, Key, List), both(Snapshot, Key, List)]
                      ++ [element(2, larder:transaction([T], fun([V]) -> both(V, Key, List) end))],
                  Got =/= Expected],
     true = larder:release(Snapshot),
-    [true = M:delete(X) || {M, X} <- [{larder, T}, {ets, Model}]],
+    [true = M:delete(X) || {M, X} <- [{larder, T}, {ets, Oracle}]],
     ?WHENFAIL(io:format("~p~n", [Differ]), Differ =:= []).
 
 both(T, Key, List) ->
@@ -54,12 +54,12 @@ answer(Fun) ->
         Fun()
     catch
         error:badarg -> badarg;
-        %% The model goes through what is no list.
+        %% The oracle goes through what is no list.
         error:{bad_generator, _} -> badarg
     end.
 
 %% What ets says of each position by itself, put together.
-model(T, Key, List) ->
+expected(T, Key, List) ->
     Columns = [ets:lookup_element(T, Key, P) || P <- List],
     case ets:info(T, type) of
         _ when Columns =:= [] -> empty(T, ets:lookup(T, Key));
@@ -68,10 +68,10 @@ model(T, Key, List) ->
     end.
 
 %% A position that is none is refused, whether or not there is an object.
-model(T, Key, List, Default) ->
+expected(T, Key, List, Default) ->
     case ets:member(T, Key) of
         true ->
-            model(T, Key, List);
+            expected(T, Key, List);
         false ->
             [error(badarg) || P <- List, not is_integer(P) orelse P < 1 orelse P >= 1 bsl 59],
             Default

@@ -3,7 +3,7 @@
 %% refused changes nothing.
 -module(maps_tests).
 
--export([beside_ets_test_/0, forms_test_/0, counters_test_/0, counters_beside_a_model_test_/0,
+-export([beside_ets_test_/0, forms_test_/0, counters_test_/0, counters_beside_an_oracle_test_/0,
          concurrent_test_/0, views_test_/0, watchers_test_/0, refused_test_/0, words_test_/0]).
 
 one(Title, Fun) ->
@@ -163,8 +163,8 @@ counters_test_() ->
          end || Type <- [set, ordered_set]]
     end).
 
-counters_beside_a_model_test_() ->
-    seeded("counters in maps of all sizes are those of a model", fun() ->
+counters_beside_an_oracle_test_() ->
+    seeded("counters in maps of all sizes are those of an oracle", fun() ->
         T = larder:new(t, [public]),
         [begin
              Start = maps:from_list([{{c, N}, N} || N <- lists:seq(1, Size)]),

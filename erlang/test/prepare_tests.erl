@@ -31,17 +31,17 @@ prop(Type, Counts) ->
 same(Type, Objects, Spec, Seed, Counts) ->
     _ = rand:seed(exsss, {Seed, 0, 1}),
     {Parametric, Values} = parameters(Spec),
-    [T, Model] = [M:new(t, [public, Type]) || M <- [larder, ets]],
-    [true = M:insert(X, Object) || Object <- Objects, {M, X} <- [{larder, T}, {ets, Model}]],
+    [T, Oracle] = [M:new(t, [public, Type]) || M <- [larder, ets]],
+    [true = M:insert(X, Object) || Object <- Objects, {M, X} <- [{larder, T}, {ets, Oracle}]],
     counters:add(Counts, 1, length(Values)),
-    Expected = [as(Type, answer(fun() -> ets:select(Model, Spec) end)),
-                answer(fun() -> ets:select_count(Model, Spec) end)],
+    Expected = [as(Type, answer(fun() -> ets:select(Oracle, Spec) end)),
+                answer(fun() -> ets:select_count(Oracle, Spec) end)],
     Given = answer(fun() -> {larder:prepare(Parametric), Values} end),
     Got = case Given of
               badarg -> [badarg, badarg];
               _ -> [as(Type, larder:select(T, Given)), larder:select_count(T, Given)]
           end,
-    [true = M:delete(X) || {M, X} <- [{larder, T}, {ets, Model}]],
+    [true = M:delete(X) || {M, X} <- [{larder, T}, {ets, Oracle}]],
     ?WHENFAIL(io:format("~p~n~p~n~p~n", [Parametric, Values, [Expected, Got]]), Expected =:= Got).
 
 answer(Fun) ->

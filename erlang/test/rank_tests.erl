@@ -23,11 +23,11 @@ answers_test_() ->
 answers(Options) ->
     _ = rand:seed(exsss, {2026, 11, erlang:phash2(Options)}),
     T = larder:new(t, [ordered_set, public | Options]),
-    Model = ets:new(t, [ordered_set, public | Options]),
+    Oracle = ets:new(t, [ordered_set, public | Options]),
     Position = larder:info(T, keypos),
     Kept = lists:foldl(fun(Round, Kept) ->
-        [change([{larder, T}, {ets, Model}], Position) || _ <- lists:seq(1, 40)],
-        List = ets:tab2list(Model),
+        [change([{larder, T}, {ets, Oracle}], Position) || _ <- lists:seq(1, 40)],
+        List = ets:tab2list(Oracle),
         same(T, List, Position),
         [same(S, Old, Position) || Round rem 5 =:= 0, {S, Old} <- Kept],
         case Kept of
@@ -42,7 +42,7 @@ answers(Options) ->
     [true = larder:release(S) || {S, _} <- Kept],
     true = larder:delete_all_objects(T),
     same(T, [], Position),
-    ets:delete(Model),
+    ets:delete(Oracle),
     larder:delete(T).
 
 change(Both, Position) ->
@@ -133,10 +133,10 @@ views_test_() ->
     one("a transaction's view has the ranks of what it shows", fun() ->
         _ = rand:seed(exsss, {2026, 11, 26}),
         T = larder:new(t, [ordered_set, public]),
-        Model = ets:new(t, [ordered_set, public]),
+        Oracle = ets:new(t, [ordered_set, public]),
         [begin
              Own = ets:new(own, [ordered_set, public]),
-             true = ets:insert(Own, ets:tab2list(Model)),
+             true = ets:insert(Own, ets:tab2list(Oracle)),
              Ended = larder:transaction([T], fun([View]) ->
                  [begin
                       [change([{larder, View}, {ets, Own}], 1) || _ <- lists:seq(1, 10)],
@@ -145,15 +145,15 @@ views_test_() ->
                  Round rem 3 =:= 0 andalso larder:abort(on_purpose)
              end),
              case Ended of
-                 {atomic, _} -> true = ets:insert(Model, ets:tab2list(Own)),
-                                [ets:delete(Model, Key) || {Key, _} <- ets:tab2list(Model),
+                 {atomic, _} -> true = ets:insert(Oracle, ets:tab2list(Own)),
+                                [ets:delete(Oracle, Key) || {Key, _} <- ets:tab2list(Oracle),
                                                            not ets:member(Own, Key)];
                  {aborted, on_purpose} -> ok
              end,
              ets:delete(Own),
-             same(T, ets:tab2list(Model), 1)
+             same(T, ets:tab2list(Oracle), 1)
          end || Round <- lists:seq(1, larder_test:scaled(30))],
-        ets:delete(Model),
+        ets:delete(Oracle),
         larder:delete(T)
     end).
 

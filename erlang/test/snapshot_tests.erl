@@ -28,23 +28,23 @@ reads_test_() ->
     suite("snapshots read as copies do", fun(Type) ->
         _ = rand:seed(exsss, {2026, 11, erlang:phash2(Type)}),
         T = larder:new(t, [Type, public]),
-        Model = ets:new(t, [Type, public]),
+        Oracle = ets:new(t, [Type, public]),
         Kept = lists:foldl(fun(Round, Kept) ->
-            [change(T, Model, 300) || _ <- lists:seq(1, 60)],
+            [change(T, Oracle, 300) || _ <- lists:seq(1, 60)],
             S = larder:snapshot(T),
-            Copy = copy(Model, Type),
+            Copy = copy(Oracle, Type),
             [same(Snapshot, Old, Type) || Round rem 4 =:= 0, {Snapshot, Old} <- [{S, Copy} | Kept]],
             drop_some([{S, Copy} | Kept])
         end, [], lists:seq(1, 40)),
         [same(S, Copy, Type) || {S, Copy} <- Kept],
         %% The table itself is what it would be without them.
-        Objects = lists:sort(ets:tab2list(Model)),
+        Objects = lists:sort(ets:tab2list(Oracle)),
         Objects = lists:sort(larder:tab2list(T)),
         true = larder:delete(T),
         [same(S, Copy, Type) || {S, Copy} <- Kept],
         [true = larder:release(S) || {S, _} <- Kept],
         [ets:delete(Copy) || {_, Copy} <- Kept],
-        ets:delete(Model)
+        ets:delete(Oracle)
     end).
 
 drop_some(Kept) when length(Kept) < 6 ->
@@ -55,15 +55,15 @@ drop_some(Kept) ->
     ets:delete(Copy),
     Kept -- [Gone].
 
-copy(Model, Type) ->
+copy(Oracle, Type) ->
     Copy = ets:new(copy, [Type, public]),
     %% In order of arrival, so that a bag's objects come as they did.
-    Keys = lists:usort([element(1, Object) || Object <- ets:tab2list(Model)]),
-    [true = ets:insert(Copy, Object) || Key <- Keys, Object <- ets:lookup(Model, Key)],
+    Keys = lists:usort([element(1, Object) || Object <- ets:tab2list(Oracle)]),
+    [true = ets:insert(Copy, Object) || Key <- Keys, Object <- ets:lookup(Oracle, Key)],
     Copy.
 
 %% The same change of both.
-change(T, Model, Keys) ->
+change(T, Oracle, Keys) ->
     Key = rand:uniform(Keys),
     N = rand:uniform(4),
     Object = case rand:uniform(8) of
@@ -80,7 +80,7 @@ change(T, Model, Keys) ->
                  11 -> fun(M, X) -> M:match_delete(X, {'_', N}) end;
                  12 -> fun(M, X) -> M:insert_new(X, Object) end
              end,
-    Said = Change(ets, Model),
+    Said = Change(ets, Oracle),
     Said = Change(larder, T).
 
 %% Every function that reads.
@@ -478,16 +478,16 @@ diff_test_() ->
     suite("what differs between two snapshots", fun(Type) ->
         _ = rand:seed(exsss, {2026, 12, erlang:phash2(Type)}),
         T = larder:new(t, [Type, public]),
-        Model = ets:new(t, [Type, public]),
+        Oracle = ets:new(t, [Type, public]),
         Snapshots = [begin
-                         [change(T, Model, 120) || _ <- lists:seq(1, 25)],
+                         [change(T, Oracle, 120) || _ <- lists:seq(1, 25)],
                          larder:snapshot(T)
                      end || _ <- lists:seq(1, 12)],
-        [change(T, Model, 120) || _ <- lists:seq(1, 25)],
+        [change(T, Oracle, 120) || _ <- lists:seq(1, 25)],
         [same_diff(Type, A, B) || A <- Snapshots, B <- Snapshots],
         [true = larder:release(S) || S <- Snapshots],
         true = larder:delete(T),
-        ets:delete(Model)
+        ets:delete(Oracle)
     end).
 
 same_diff(Type, A, B) ->

@@ -29,21 +29,21 @@ prop(Options) ->
             same(Options, diff_gen:made(Objects), diff_gen:made(Spec))).
 
 same([Type | _] = Options, Objects, Spec) ->
-    [T, Model] = [M:new(t, [public | Options]) || M <- [larder, ets]],
-    [true = M:insert(X, Object) || Object <- Objects, {M, X} <- [{larder, T}, {ets, Model}]],
-    Expected = {model(Type, Model, Spec), as(Type, ets:tab2list(Model))},
+    [T, Oracle] = [M:new(t, [public | Options]) || M <- [larder, ets]],
+    [true = M:insert(X, Object) || Object <- Objects, {M, X} <- [{larder, T}, {ets, Oracle}]],
+    Expected = {expected(Type, Oracle, Spec), as(Type, ets:tab2list(Oracle))},
     Got = {as(Type, answer(fun() -> larder:select_take(T, Spec) end)),
            as(Type, larder:tab2list(T))},
     Again = as(Type, answer(fun() -> larder:select_take(T, Spec) end)),
-    [true = M:delete(X) || {M, X} <- [{larder, T}, {ets, Model}]],
+    [true = M:delete(X) || {M, X} <- [{larder, T}, {ets, Oracle}]],
     ?WHENFAIL(io:format("~p~n~p~n~p~n", [Expected, Got, Again]),
               Expected =:= Got andalso lists:member(Again, [[], badarg])).
 
 %% What ets selects, and the deletion of each object that matches.
-model(Type, T, []) ->
+expected(Type, T, []) ->
     %% A specification that is no program.
     as(Type, ets:select(T, []));
-model(Type, T, Spec) ->
+expected(Type, T, Spec) ->
     case answer(fun() -> ets:select(T, Spec) end) of
         badarg ->
             badarg;

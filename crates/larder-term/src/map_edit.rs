@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_those_of_a_model() {
+    fn edits_are_those_of_the_oracle() {
         let mut seed = 7u64;
         let mut random = |n: u64| {
             seed = seed
@@ -215,24 +215,24 @@ mod tests {
         };
         let mut reshaped = 0;
         for range in [1, 3, 40, 300] {
-            let mut model = BTreeMap::new();
+            let mut oracle = BTreeMap::new();
             for _ in 0..300 {
-                let map = whole(&model);
+                let map = whole(&oracle);
                 let mut edit = MapEdit::new(map.as_ref()).unwrap();
                 for _ in 0..=random(3) {
                     let n = random(range);
                     let found = edit.get(key(n).as_ref()).map(Term::from);
-                    assert_eq!(found.as_ref(), model.get(&n));
+                    assert_eq!(found.as_ref(), oracle.get(&n));
                     if random(4) == 0 {
-                        let is_there = model.remove(&n).is_some();
+                        let is_there = oracle.remove(&n).is_some();
                         assert_eq!(edit.remove(key(n).as_ref()), is_there);
                     } else {
                         let value = key(random(1000));
                         edit.put(key(n).as_ref(), value.as_ref());
-                        model.insert(n, value);
+                        oracle.insert(n, value);
                     }
                     reshaped += usize::from(edit.is_reshaped);
-                    assert_eq!(edit.term().bytes(), whole(&model).bytes());
+                    assert_eq!(edit.term().bytes(), whole(&oracle).bytes());
                 }
             }
         }

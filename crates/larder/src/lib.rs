@@ -67,6 +67,7 @@ mod index;
 mod indexes;
 mod keys;
 mod local;
+mod objects;
 mod ops;
 mod options;
 mod pairs;

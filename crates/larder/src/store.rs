@@ -14,15 +14,15 @@
 //!
 //! Below `Bounded` each object is followed by a stamp (`bounds`).
 //!
-//! Several stores may share the same objects. Each of them holds a reference to one `Contents`. The
-//! one that drops the last reference frees the objects.
+//! Several stores may share the same objects (`objects`).
 
-use crate::bounds::{self, weight, BoundState, Bounded, Quota, SpaceNeeded};
+use crate::bounds::{weight, BoundState, Bounded, Quota, SpaceNeeded};
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::index::TableIndex;
 use crate::indexes::{self, Indexes};
 use crate::keys::MANY_BY_HASH;
+use crate::objects::{BaseStore, Objects};
 use crate::options::Options;
 use crate::reclaim::Reaped;
 use crate::versions::{self, Differences, History};
@@ -48,12 +48,8 @@ pub(crate) struct Layers {
 pub(crate) struct Store {
     /// The index, with all layers.
     pub(crate) index: TableIndex,
-    pub(crate) count: Arc<Counter>,
-    /// The number of objects at which the structure is full.
-    limit: usize,
-    /// Shared by all stores with the same objects. `None` for a view, whose index reads the index
-    /// of another store, and for a watched store, whose history has a store of the same objects.
-    contents: Option<Arc<Contents>>,
+    /// The objects below all layers.
+    objects: Objects,
     /// `None` if the store has no layers.
     wrapped: Option<Box<Wrapped>>,
     /// Whether the structure has a limit, or the table has a quota.
@@ -66,8 +62,6 @@ pub(crate) struct Store {
 
 /// The additional fields of a store with layers.
 struct Wrapped {
-    /// The index below all layers.
-    objects: TableIndex,
     layers: Layers,
     /// The `Bounded` layer, if the table is bounded.
     bounded: Option<Arc<Bounded>>,
@@ -85,16 +79,13 @@ static NO_LAYERS: Layers = Layers {
     bounds: None,
 };
 
-/// Represents ownership of the objects of an index.
-struct Contents;
-
 impl Store {
     /// Makes an empty store for a table with these options, which were checked, this seed, and
     /// these secondary indexes, which are empty.
     #[inline]
     pub(crate) fn new(options: &Options, seed: &Seed, indexes: Option<Arc<Indexes>>) -> Self {
         // A store without layers is used as it is, which is the usual case.
-        let mut store = Self::bare(options, seed);
+        let mut store = Self::bare(Objects::new(options, seed));
         if indexes.is_some() || options.bounds.is_some() {
             let bounds = options.bounds.as_ref().map(|bounds| {
                 let layer = BoundState::new(bounds, seed, options.kind.is_ordered());
@@ -109,21 +100,25 @@ impl Store {
         store
     }
 
-    /// An empty store without layers.
+    /// A store of some objects, without layers.
     #[inline(always)]
-    fn bare(options: &Options, seed: &Seed) -> Self {
-        let objects = TableIndex::new(options, seed);
+    fn bare(objects: Objects) -> Self {
+        let has_limit = objects.limit != usize::MAX;
         Store {
-            count: Arc::new(Counter::new(options.decentralized_counters)),
-            // A structure of the studies may be made for a fixed number of objects.
-            limit: objects.limit().unwrap_or(usize::MAX),
-            has_limit: objects.limit().is_some(),
-            may_refuse: objects.limit().is_some(),
-            index: objects,
-            contents: Some(Arc::new(Contents)),
+            index: objects.index.share(),
+            objects,
             wrapped: None,
+            has_limit,
+            may_refuse: has_limit,
             is_snapshot: false,
         }
+    }
+
+    /// A store of some objects, with layers.
+    pub(crate) fn over(objects: Objects, layers: Layers) -> Self {
+        let mut store = Self::bare(objects);
+        store.wrap(layers);
+        store
     }
 
     /// Makes an empty store that replaces this one, with these options, and with the settings that
@@ -141,37 +136,37 @@ impl Store {
         };
         // All layers begin anew. The settings of the bounds are shared, since they may be changed
         // at any time.
-        let mut store = Self::bare(options, seed);
-        store.wrap(Layers {
+        let layers = Layers {
             indexes,
             bounds: bounds.as_ref().map(|bounds| Arc::new(bounds.anew())),
             ..Layers::default()
-        });
-        Ok(store)
+        };
+        Ok(Self::over(Objects::new(options, seed), layers))
     }
 
     /// Makes a store with the same objects and other layers.
     pub(crate) fn through(&self, layers: Layers) -> Store {
-        // Both stores refer to the same objects, and to one count of them.
-        let mut store = Store {
-            index: self.objects().share(),
-            count: Arc::clone(&self.count),
-            limit: self.limit,
-            contents: self.contents.clone(),
-            wrapped: None,
-            has_limit: self.limit != usize::MAX,
-            may_refuse: self.limit != usize::MAX,
-            is_snapshot: self.is_snapshot,
-        };
-        store.wrap(layers);
+        let mut store = Self::over(self.objects.share(), layers);
+        store.is_snapshot = self.is_snapshot;
         store
+    }
+
+    /// Adds a history to a store that has none, if one is given.
+    pub(crate) fn watched_by(self, history: Option<Arc<History>>, locks: bool) -> Store {
+        if history.is_none() {
+            return self;
+        }
+        self.through(Layers {
+            history,
+            locks,
+            ..self.layers().clone()
+        })
     }
 
     /// Adds layers to a store that has none.
     #[cold]
     fn wrap(&mut self, layers: Layers) {
-        // The index is wrapped from the inside out. `objects` stays the innermost one.
-        let objects = self.index.share();
+        // The index is wrapped from the inside out.
         let has_stamps = layers.bounds.is_some();
         // Indexes are innermost: each change of an object changes its entries under the same lock.
         if let Some(indexes) = &layers.indexes {
@@ -179,35 +174,26 @@ impl Store {
             self.index = indexes::wrap_indexed(self.index.share(), indexes, has_stamps);
         }
         if let Some(history) = &layers.history {
-            // The history itself has a store of the objects.
-            self.contents = None;
+            // The history itself owns the objects.
+            self.objects.disown();
             self.index = versions::wrap_watched(self.index.share(), history, layers.locks);
         }
         // Only a table with limits refuses a write for want of room.
         let has_quota = |layer: &Arc<BoundState>| layer.quota().is_some();
         self.has_limit |= layers.bounds.as_ref().is_some_and(has_quota);
         self.may_refuse |= self.has_limit;
-        let bounded = layers.bounds.as_ref().and_then(|layer| {
-            // Bags can't have bounds, which is checked when a table is created.
-            let (TableIndex::Unique(below), TableIndex::Unique(objects)) = (&self.index, &objects)
-            else {
-                return None;
-            };
-            let (own, count) = (layers.history.is_some(), Arc::clone(&self.count));
-            let indexes = (Arc::clone(below), Arc::clone(objects));
-            let bounded = Bounded::new(indexes, Arc::clone(layer), count, own);
-            Some(Arc::new(bounded))
-        });
+        let is_watched = layers.history.is_some();
+        let bounds = layers.bounds.as_ref();
+        let bounded = bounds.and_then(|layer| self.objects.bounded(&self.index, layer, is_watched));
         // The bounds are the outermost layer, so that no other has to know which objects are
         // expired.
         if let Some(bounded) = &bounded {
             self.index = TableIndex::Unique(Arc::clone(bounded) as Arc<_>);
         }
         // A table without any layer uses its index directly.
-        let has_none = layers.indexes.is_none() && layers.history.is_none() && bounded.is_none();
+        let has_none = layers.indexes.is_none() && !is_watched && bounded.is_none();
         self.wrapped = (!has_none).then(|| {
             Box::new(Wrapped {
-                objects,
                 layers,
                 bounded,
                 views: Vec::new(),
@@ -231,21 +217,9 @@ impl Store {
         })
     }
 
-    /// A store with the same objects, and with no layer except the table's bounds.
-    pub(crate) fn plain(&self) -> Store {
-        self.through(Layers {
-            bounds: self.layers().bounds.clone(),
-            ..Layers::default()
-        })
-    }
-
-    /// The index below the table's bounds, which the history works with.
-    pub(crate) fn below(&self) -> TableIndex {
-        // The history keeps objects with their stamps, so it works below the bounds.
-        match self.bounded() {
-            Some(bounded) => TableIndex::Unique(Arc::clone(bounded.below())),
-            None => self.index.share(),
-        }
+    /// The same objects, with no layer except the table's bounds.
+    pub(crate) fn base(&self) -> BaseStore {
+        BaseStore::new(self.objects.share(), self.layers().bounds.clone())
     }
 
     /// Whether the store is the index itself, without any layer above it.
@@ -265,15 +239,6 @@ impl Store {
         self.layers().bounds.as_ref()
     }
 
-    /// If the table is bounded, wraps a view of the objects with their stamps, so that it shows the
-    /// objects that weren't expired at a time.
-    pub(crate) fn as_of(&self, view: TableIndex, time: u64) -> TableIndex {
-        match self.layer() {
-            Some(layer) => bounds::bound(view, layer, time),
-            None => view,
-        }
-    }
-
     /// Makes the store of a view of a table, which has these indexes. `views` are the differences
     /// between the view and the table.
     pub(crate) fn of_view(
@@ -281,21 +246,16 @@ impl Store {
         indexes: Option<Arc<Indexes>>,
         views: Vec<Arc<dyn Differences>>,
     ) -> Store {
-        // A view has no contents of its own that would be freed with it.
-        let objects = index.share();
         let layers = Layers {
             indexes,
             ..Layers::default()
         };
         Store {
+            objects: Objects::of_view(index.share()),
             index,
-            count: Arc::new(Counter::new(false)),
-            limit: usize::MAX,
-            contents: None,
             has_limit: false,
             may_refuse: false,
             wrapped: Some(Box::new(Wrapped {
-                objects,
                 layers,
                 bounded: None,
                 views,
@@ -305,12 +265,10 @@ impl Store {
         }
     }
 
-    /// The index below all layers.
-    fn objects(&self) -> &TableIndex {
-        match &self.wrapped {
-            None => &self.index,
-            Some(wrapped) => &wrapped.objects,
-        }
+    /// The counter of the objects.
+    #[inline]
+    pub(crate) fn count(&self) -> &Counter {
+        &self.objects.count
     }
 
     /// The layers of the store.
@@ -346,7 +304,7 @@ impl Store {
         if self.is_snapshot {
             self.index.len()
         } else {
-            self.count.get()
+            self.objects.count.get()
         }
     }
 
@@ -354,13 +312,7 @@ impl Store {
     pub(crate) fn about(&self) -> usize {
         self.views()
             .first()
-            .map_or_else(|| self.count.get(), |view| view.table_size())
-    }
-
-    /// Whether no other store has the same objects.
-    pub(crate) fn is_last(&self) -> bool {
-        let count = |contents| Arc::strong_count(contents) == 1;
-        self.contents.as_ref().is_some_and(count)
+            .map_or_else(|| self.objects.count.get(), |view| view.table_size())
     }
 
     /// Whether the store may refuse new objects.
@@ -374,7 +326,7 @@ impl Store {
     pub(crate) fn takes(&self, more: usize) -> bool {
         // The quota has the precise limits. A structure only has a number of objects.
         match (self.limit(), self.quota()) {
-            (_, Some(quota)) => quota.takes(self.count.get(), more),
+            (_, Some(quota)) => quota.takes(self.objects.count.get(), more),
             (usize::MAX, None) => true,
             (limit, None) => more <= limit.saturating_sub(self.index.len()),
         }
@@ -394,7 +346,7 @@ impl Store {
     /// Whether there is no room for what is needed.
     pub(crate) fn refuses(&self, need: SpaceNeeded) -> bool {
         match self.quota() {
-            Some(quota) => quota.refuses(self.count.get(), need),
+            Some(quota) => quota.refuses(self.objects.count.get(), need),
             None => usize::try_from(need.objects).is_ok_and(|more| more > 0 && !self.takes(more)),
         }
     }
@@ -421,7 +373,7 @@ impl Store {
 
     /// The number of objects at which the structure is full.
     pub(crate) fn limit(&self) -> usize {
-        self.limit
+        self.objects.limit
     }
 
     /// Whether it pays to prefetch the memory of operations on some keys. In a tree, prefetching
@@ -430,7 +382,7 @@ impl Store {
     #[inline]
     pub(crate) fn is_far(&self, many: usize) -> bool {
         let is_short = self.index.is_short_way();
-        self.count.get() >= if is_short { MANY_BY_HASH } else { many }
+        self.objects.count.get() >= if is_short { MANY_BY_HASH } else { many }
     }
 
     /// Prefetches the memory of operations on the keys, if that pays. A hint.
@@ -445,25 +397,10 @@ impl Store {
 impl Reaped for Store {
     fn memory(&self) -> usize {
         let wrapped = self.wrapped.as_ref().map_or(0, |_| size_of::<Wrapped>());
-        self.index.memory() + size_of::<Self>() + wrapped + self.count.memory()
+        self.index.memory() + size_of::<Self>() + wrapped + self.objects.count.memory()
     }
 
-    /// Returns `true` also if other stores have the same objects.
     fn free_some(&mut self, limit: usize) -> bool {
-        // If no other store has a reference now, none can get one: this store isn't shared
-        // meanwhile.
-        let is_last = self.contents.as_mut().and_then(Arc::get_mut).is_some();
-        !is_last || self.objects().free_some(limit)
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        // The reaper empties a store before it drops it. In other cases, such as the end of an
-        // engine, the handles have to be released here. If several stores drop their references at
-        // the same time, exactly one of them has the last.
-        if self.contents.take().and_then(Arc::into_inner).is_some() {
-            while !self.objects().free_some(4096) {}
-        }
+        self.objects.free_some(limit)
     }
 }

@@ -115,12 +115,12 @@ fn what_is_expired_is_absent_to_every_operation() {
 
 /// What a table is to have: value and the time at which it expires, in units.
 #[derive(Clone, Default)]
-struct Model {
+struct Oracle {
     rows: BTreeMap<i64, (i64, u64)>,
     now: u64,
 }
 
-impl Model {
+impl Oracle {
     fn live(&self) -> Vec<Term> {
         let live = self.rows.iter().filter(|(_, row)| row.1 > self.now);
         live.map(|(k, (v, _))| pair(*k, *v)).collect()
@@ -168,7 +168,7 @@ fn random_operations(seed: u64, ordered: bool) {
     let mut random = Random(seed + 1);
     let mut below = |n: u64| random.below(n);
     let t = bounded(ordered);
-    let mut model = Model::default();
+    let mut oracle = Oracle::default();
     let mut snapshots: Vec<(larder::api::Snapshot, Vec<Term>)> = Vec::new();
     let options = FeedOptions {
         limit: 1 << 20,
@@ -177,61 +177,61 @@ fn random_operations(seed: u64, ordered: bool) {
     let mut mirror: Option<Mirror> = None;
     for step in 0..600 {
         let (k, v) = (below(12) as i64, below(100) as i64);
-        let (now, default) = (model.now, model.now + 5);
+        let (now, default) = (oracle.now, oracle.now + 5);
         match below(24) {
             0..=3 => {
                 t.insert(&pair(k, v)).unwrap();
-                model.rows.insert(k, (v, default));
+                oracle.rows.insert(k, (v, default));
             }
             4..=6 => {
                 let ttl = below(8);
                 t.insert_with(&pair(k, v), Some(units(ttl))).unwrap();
-                model.rows.insert(k, (v, now + ttl));
+                oracle.rows.insert(k, (v, now + ttl));
             }
             7 => {
-                let new = model.get(k).is_none();
+                let new = oracle.get(k).is_none();
                 assert_eq!(t.insert_new(&pair(k, v)).unwrap(), new);
                 if new {
-                    model.rows.insert(k, (v, default));
+                    oracle.rows.insert(k, (v, default));
                 }
             }
             8 => {
-                let there = model.get(k);
+                let there = oracle.get(k);
                 assert_eq!(t.delete(&key(k)).unwrap(), there.iter().count());
-                model.rows.remove(&k);
+                oracle.rows.remove(&k);
             }
             9 => {
-                let there = model.get(k);
+                let there = oracle.get(k);
                 let rows: Vec<Term> = there.map(|v| pair(k, v)).into_iter().collect();
                 assert_eq!(t.take(&key(k)).unwrap(), rows);
-                model.rows.remove(&k);
+                oracle.rows.remove(&k);
             }
             10 | 11 => {
-                let sum = model.get(k).unwrap_or(0) + 3;
+                let sum = oracle.get(k).unwrap_or(0) + 3;
                 assert_eq!(
                     t.add_or(&key(k), 2, 3, &pair(0, 0)).unwrap(),
                     Term::from(sum)
                 );
-                model.rows.insert(k, (sum, default));
+                oracle.rows.insert(k, (sum, default));
             }
             12 | 13 => {
                 let ttl = below(8);
-                let there = model.get(k);
+                let there = oracle.get(k);
                 assert_eq!(
                     t.expire(&key(k), Some(units(ttl))).unwrap(),
                     there.is_some()
                 );
                 if let Some(v) = there {
-                    model.rows.insert(k, (v, now + ttl));
+                    oracle.rows.insert(k, (v, now + ttl));
                 }
             }
             14..=16 => {
                 let by = 1 + below(3);
                 advance_clock(by * UNIT);
-                model.now += by;
+                oracle.now += by;
             }
             17 => remove(&t),
-            18 => snapshots.push((t.snapshot().unwrap(), model.live())),
+            18 => snapshots.push((t.snapshot().unwrap(), oracle.live())),
             19 if !snapshots.is_empty() => {
                 snapshots.swap_remove(below(snapshots.len() as u64) as usize);
             }
@@ -248,10 +248,10 @@ fn random_operations(seed: u64, ordered: bool) {
                     seen.extend(t.lookup(&k).unwrap());
                     at = t.next(&k).unwrap();
                 }
-                assert_eq!(sorted(seen), model.live());
+                assert_eq!(sorted(seen), oracle.live());
             }
             _ => {
-                let rows: Vec<Term> = model.get(k).map(|v| pair(k, v)).into_iter().collect();
+                let rows: Vec<Term> = oracle.get(k).map(|v| pair(k, v)).into_iter().collect();
                 assert_eq!(
                     t.lookup(&key(k)).unwrap(),
                     rows,
@@ -261,7 +261,7 @@ fn random_operations(seed: u64, ordered: bool) {
         }
         assert_eq!(
             sorted(t.to_vec().unwrap()),
-            model.live(),
+            oracle.live(),
             "{seed}, step {step}"
         );
         for (snapshot, rows) in &snapshots {
@@ -277,16 +277,16 @@ fn random_operations(seed: u64, ordered: bool) {
         }
     }
     remove(&t);
-    settles(&t, model.live().len());
+    settles(&t, oracle.live().len());
     if let Some(mut mirror) = mirror {
         mirror.follow();
         let rows: Vec<Term> = mirror.1.into_values().collect();
-        assert_eq!(sorted(rows), model.live());
+        assert_eq!(sorted(rows), oracle.live());
     }
 }
 
 #[test]
-fn random_operations_are_those_of_a_model() {
+fn random_operations_are_those_of_the_oracle() {
     let _alone = alone();
     for seed in 0..60 {
         random_operations(seed, seed % 2 == 0);

@@ -210,7 +210,7 @@ impl EngineTable {
             EditBuffer::OfPresent(spare) => ix.update_present(op.guard, key, spare, &mut decide),
         };
         // (4) The leaf is unlocked, and the change has taken effect, if there was one.
-        op.store.count.add(delta);
+        op.store.count().add(delta);
         old_handles.release(op);
         outcome
     }
@@ -282,7 +282,7 @@ impl EngineTable {
         // (4) The leaf is unlocked. After `Refused` nothing was changed, and `old_handles` is
         // empty.
         if was == Previous::Absent {
-            op.store.count.add(1);
+            op.store.count().add(1);
         }
         old_handles.release(op);
         (written, was)
@@ -320,7 +320,7 @@ impl EngineTable {
         });
         // (4) The leaf is unlocked, and the entry is gone.
         if was == Previous::Present {
-            op.store.count.add(-1);
+            op.store.count().add(-1);
         }
         old_handles.release(op);
         (written, was)
@@ -358,7 +358,7 @@ impl EngineTable {
         });
         // (4) The leaf is unlocked, and the entries are gone.
         if done {
-            op.store.count.add(-(chosen.len() as i64));
+            op.store.count().add(-(chosen.len() as i64));
         }
         old_handles.release(op);
         done
@@ -436,7 +436,7 @@ impl EngineTable {
             return outcome;
         }
         // (4) The lock is released.
-        op.store.count.add(delta);
+        op.store.count().add(delta);
         old_handles.release(op);
         // Scans of a bag wait for no lock. A reader may have armed the change stamp after
         // `revalidate` and read before the change. So count the change once more.

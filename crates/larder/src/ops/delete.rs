@@ -218,7 +218,12 @@ impl EngineTable {
                 let store = fresh.take()?;
                 let swapped = match op.store.history() {
                     None => put(store),
-                    Some(history) => history.swap_store(store, op.store.layers().locks, put),
+                    Some(history) => {
+                        let locks = op.store.layers().locks;
+                        history.swap_store(store.base(), locks, |history| {
+                            put(store.watched_by(history, locks))
+                        })
+                    }
                 };
                 is_swapped = swapped.is_ok();
                 swapped.ok().flatten()
@@ -238,7 +243,7 @@ impl EngineTable {
                     self.follow_fixation(&self.admin.lock());
                 }
                 // Exact, unless a write that revalidated before the swap is not counted yet.
-                let gone = op.store.count.get();
+                let gone = op.store.count().get();
                 if let Some(old) = old {
                     reaper::free(old, &guard);
                 }

@@ -7,6 +7,7 @@ mod catalog;
 mod info;
 mod owners;
 mod registry;
+mod view_of;
 
 use crate::batch::BatchLatch;
 use crate::budget::Budget;
@@ -20,7 +21,7 @@ use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
 use crate::reclaim::Reaped;
 use crate::store::Store;
-use crate::versions::{TableFeed, ViewOf};
+use crate::versions::TableFeed;
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
@@ -33,6 +34,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 pub(crate) use catalog::Catalog;
 pub use info::Info;
+pub(crate) use view_of::{SnapshotOf, ViewOf};
 
 /// The state bit that says that a batch holds the latch.
 pub(crate) const LATCHED: usize = 1;

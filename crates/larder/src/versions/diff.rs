@@ -25,14 +25,13 @@
 //! itself is pinned.
 
 use super::undo::{self, BagObjects, Override, Versions};
-use super::view_of::SnapshotOf;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::ops::Operation;
 use crate::raw;
 use crate::scan::Cursor;
-use crate::table::EngineTable;
+use crate::table::{EngineTable, SnapshotOf};
 use larder_index::{Batch, Direction, Guard, Start, Values};
 use larder_term::object::ObjectView;
 use std::collections::HashMap;
@@ -131,7 +130,7 @@ impl EngineTable {
         }
         // In a bounded table objects expire without leaving a version, so all keys are compared.
         let history = old.history.upgrade();
-        let bounded = history.is_some_and(|own| own.store().bounded().is_some());
+        let bounded = history.is_some_and(|own| own.is_bounded());
         let place = if Weak::ptr_eq(&old.history, &new.history) && !bounded {
             DiffPlace::wait()
         } else {

@@ -57,10 +57,9 @@ use super::filter::Filter;
 use super::key_locks::KeyLock;
 use super::undo::{self, BagObjects, Override, Versions};
 use crate::index::TableIndex;
+use crate::objects::BaseStore;
 use crate::raw;
 use crate::reclaim::{reaper, Reaped};
-use crate::store::{Layers, Store};
-use crate::table::EngineTable;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
 use larder_index::{with_spare, Chains, Change, Guard, Key, Lookup, Unique, SHORT_VALUE};
@@ -112,8 +111,8 @@ struct Undo {
 
 impl Undo {
     /// An empty undo index of a store.
-    fn new(store: &Store) -> Self {
-        let entries = store.count.get();
+    fn new(store: &BaseStore) -> Self {
+        let entries = store.size();
         Undo {
             index: match store.index.is_ordered() {
                 true => TableIndex::ordered_under_locks(),
@@ -143,10 +142,19 @@ pub(crate) struct WriteNumbers {
 #[derive(Default)]
 pub(crate) struct Garbage(Handles);
 
+/// The table of a history.
+pub(super) trait WatchedTable: Send + Sync {
+    /// Makes the table a plain one again, if it has this history and no batch holds its latch. If
+    /// it stays watched, because it `is_followed` or commits write to it, it gets a new history
+    /// once this one is large. Returns whether the history can no longer be found through the
+    /// table.
+    fn unwatch(&self, history: &History, is_followed: bool, guard: &Guard) -> bool;
+}
+
 /// The shared state of a table's snapshots.
 pub(crate) struct History {
     /// The current objects.
-    store: Store,
+    store: BaseStore,
     /// The undo index; unset before the first version.
     undo: OnceLock<Undo>,
     /// The seed of the hashes of keys. They are used for the undo index, the filter and the key
@@ -159,7 +167,7 @@ pub(crate) struct History {
     has_commits: AtomicBool,
     /// The table. It goes back to its plain store when its last snapshot is released and nobody
     /// follows its feed.
-    pub(super) table: Weak<EngineTable>,
+    table: Weak<dyn WatchedTable>,
     /// The table's feed.
     feed: Arc<TableFeed>,
     /// The number of this history's store in the feed.
@@ -195,28 +203,27 @@ struct Live {
 
 impl History {
     /// A new history of a table's store.
-    pub(crate) fn new(store: Store, table: &Arc<EngineTable>) -> Self {
-        let feed = Arc::clone(table.feed());
+    pub(super) fn new(
+        store: BaseStore,
+        seed: Seed,
+        table: Weak<dyn WatchedTable>,
+        feed: Arc<TableFeed>,
+    ) -> Self {
         // If the table has another store by now, the caller discards this history.
         let store_number = feed.store();
-        Self::begin(
-            store,
-            table.seed.clone(),
-            Arc::downgrade(table),
-            (feed, store_number),
-        )
+        Self::begin(store, seed, table, (feed, store_number))
     }
 
     /// A new history of another store of the same table, which has this number in the feed.
-    fn anew(&self, store: Store, store_number: u64) -> Self {
+    fn anew(&self, store: BaseStore, store_number: u64) -> Self {
         let (table, feed) = (Weak::clone(&self.table), Arc::clone(&self.feed));
         Self::begin(store, self.seed.clone(), table, (feed, store_number))
     }
 
     fn begin(
-        store: Store,
+        store: BaseStore,
         seed: Seed,
-        table: Weak<EngineTable>,
+        table: Weak<dyn WatchedTable>,
         (feed, store_number): (Arc<TableFeed>, u64),
     ) -> Self {
         History {
@@ -237,29 +244,25 @@ impl History {
 
     /// A new history of the same objects.
     pub(super) fn begin_anew(&self) -> Self {
-        self.anew(self.store.plain(), self.store_number)
+        self.anew(self.store.share(), self.store_number)
     }
 
-    /// Replaces the table's store by an empty one, by calling `put`. If somebody follows the table,
-    /// or if `locks` is set, the new store is watched, too.
+    /// Replaces the table's store by an empty one with these objects, by calling `put`. If somebody
+    /// follows the table, or if `locks` is set, the new store is watched, too: `put` gets its
+    /// history.
     pub(crate) fn swap_store<R>(
         &self,
-        fresh: Store,
+        fresh: BaseStore,
         locks: bool,
-        put: impl FnOnce(Store) -> Result<R, ()>,
+        put: impl FnOnce(Option<Arc<History>>) -> Result<R, ()>,
     ) -> Result<R, ()> {
         self.feed.swapping(|store_number, is_followed| {
             // A plain store suffices if nobody needs versions or events.
             if !locks && !is_followed {
-                return put(fresh);
+                return put(None);
             }
             // The new store has a history of its own, and the same feed.
-            let history = Arc::new(self.anew(fresh.plain(), store_number));
-            put(fresh.through(Layers {
-                history: Some(history),
-                locks,
-                ..fresh.layers().clone()
-            }))
+            put(Some(Arc::new(self.anew(fresh, store_number))))
         })
     }
 
@@ -282,7 +285,7 @@ impl History {
     }
 
     /// The current objects.
-    pub(crate) fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &BaseStore {
         &self.store
     }
 
@@ -311,7 +314,7 @@ impl History {
 
     /// Whether the table is bounded.
     pub(super) fn is_bounded(&self) -> bool {
-        self.store.bounded().is_some()
+        self.store.is_bounded()
     }
 
     /// The lock of a key.
@@ -425,7 +428,7 @@ impl History {
         if !live.snapshots.is_empty() || live.is_retired {
             return;
         }
-        // The table would stay watched with this history (see `EngineTable::unwatch`).
+        // The table would stay watched with this history (see `WatchedTable::unwatch`).
         // Ordering: Relaxed, a hint.
         if self.has_commits.load(Ordering::Relaxed) && !self.is_large() {
             return;
@@ -676,8 +679,9 @@ pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(
 impl Drop for History {
     fn drop(&mut self) {
         // If the store was replaced, its objects were kept for the snapshots until now.
-        if self.store.is_last() && self.store.memory() > FREE_INLINE_BYTES {
-            reaper::free_unread(self.store.plain());
+        let objects = self.store.objects();
+        if objects.is_last() && objects.memory() > FREE_INLINE_BYTES {
+            reaper::free_unread(objects.share());
         }
         // A reader of the versions holds the history, so there are no readers any more.
         let Some(undo) = self.undo.take() else {

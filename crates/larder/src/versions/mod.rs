@@ -12,7 +12,6 @@
 //! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
 //! | `ranks`, `checkpoints` | ranks in a snapshot, and those that are known |
 //! | `snapshot` | taking and releasing snapshots |
-//! | `view_of` | what a table that is a view says of itself |
 //! | `count` | the number of a snapshot's objects |
 //! | `diff` | what differs between two snapshots |
 //! | `differences` | which keys of a view may differ from those of its table |
@@ -78,18 +77,17 @@ mod snapshot;
 mod subscription;
 mod transaction;
 mod undo;
-mod view_of;
 mod watched;
 
 pub(crate) use clock::wait_for_commits;
 pub(crate) use clock::CommitNumber;
+pub(crate) use count::Count;
 pub use diff::{DiffJob, Difference};
 pub(crate) use differences::Differences;
 pub(crate) use feed::TableFeed;
 pub use feed::Waker;
-pub(crate) use history::History;
+pub(crate) use history::{History, TableSnapshot};
 pub use snapshot::SnapshotInfo;
 pub use subscription::{FeedEvent, FeedRead, Subscription, SubscriptionOptions};
 pub use transaction::{CommitOutcome, EngineTransaction, Turn};
-pub(crate) use view_of::ViewOf;
 pub(crate) use watched::wrap_watched;

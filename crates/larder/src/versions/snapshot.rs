@@ -5,9 +5,8 @@
 //! Nobody can write to it. It belongs to the owner who took it.
 
 use super::clock;
-use super::history::{History, TableSnapshot};
+use super::history::{History, TableSnapshot, WatchedTable};
 use super::merged::{merge, Overrides};
-use super::view_of::{SnapshotOf, ViewOf};
 use crate::bounds;
 use crate::budget::Budget;
 use crate::engine::Engine;
@@ -17,11 +16,11 @@ use crate::indexes::Indexes;
 use crate::options::{Access, Options};
 use crate::store::{Layers, Store};
 use crate::structures::DEFAULT;
-use crate::table::EngineTable;
+use crate::table::{EngineTable, SnapshotOf, ViewOf};
 use larder_index::sync::{planted, Fault};
 use larder_index::Guard;
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Information about a snapshot.
@@ -118,7 +117,7 @@ fn store(source: &EngineTable, snapshot: TableSnapshot) -> Store {
     let differ = Arc::clone(&history) as _;
     let overrides = Overrides::of_snapshot(snapshot, source.seed.clone());
     // The base of the view is the store below the watch, which other threads still write.
-    let objects = merge(history.store().below(), overrides);
+    let objects = merge(history.store().objects().index.share(), overrides);
     let objects = history.store().as_of(objects, time);
     Store::of_view(objects, indexes, vec![differ])
 }
@@ -236,7 +235,9 @@ impl EngineTable {
                 return Ok(Arc::clone(history));
             }
             // The history begins empty. Writes that revalidate from here on add to it.
-            let history = Arc::new(History::new(op.store.plain(), self));
+            let table = Arc::downgrade(self) as Weak<dyn WatchedTable>;
+            let (seed, feed) = (self.seed.clone(), Arc::clone(self.feed()));
+            let history = Arc::new(History::new(op.store.base(), seed, table, feed));
             let store = op.store.through(Layers {
                 history: Some(Arc::clone(&history)),
                 ..op.store.layers().clone()
@@ -283,44 +284,6 @@ impl EngineTable {
             return Err(Error::TableType);
         }
         Ok(())
-    }
-
-    /// Makes the table a plain one again, if it has this history and no batch holds its latch. If
-    /// it stays watched, because it `is_followed` or commits write to it, it gets a new history
-    /// once this one is large. Returns whether the history can no longer be found through the
-    /// table.
-    pub(super) fn unwatch(&self, history: &History, is_followed: bool, guard: &Guard) -> bool {
-        let state = self.state.load(guard);
-        let Some(store) = state.get() else {
-            return true;
-        };
-        let own = store.history();
-        // Another history has taken its place. This one can't be found any more.
-        if !own.is_some_and(|own| std::ptr::eq(&**own, history)) {
-            return true;
-        }
-        // A batch holds the latch, or the table is dead. The store can't be replaced now.
-        if state.tag() != 0 {
-            return false;
-        }
-        let indexes = store.layers().indexes.clone();
-        let next = if !store.layers().locks && !is_followed {
-            // The history's store has a reference to the contents, which a watched store doesn't
-            // have.
-            history.store().through(Layers {
-                indexes,
-                ..history.store().layers().clone()
-            })
-        } else if history.is_large() {
-            store.through(Layers {
-                history: Some(Arc::new(history.begin_anew())),
-                ..store.layers().clone()
-            })
-        } else {
-            // If commits have written to the table, others are likely to follow.
-            return false;
-        };
-        self.state.replace(state, next, guard).is_ok()
     }
 
     /// Step 4: whether the table still has this history, and no batch that began before is still
@@ -408,5 +371,43 @@ impl EngineTable {
         }
         // The owner was checked, and nobody has the right to write to a snapshot.
         self.drop_unasked(None)
+    }
+}
+
+impl WatchedTable for EngineTable {
+    fn unwatch(&self, history: &History, is_followed: bool, guard: &Guard) -> bool {
+        let state = self.state.load(guard);
+        let Some(store) = state.get() else {
+            return true;
+        };
+        let own = store.history();
+        // Another history has taken its place. This one can't be found any more.
+        if !own.is_some_and(|own| std::ptr::eq(&**own, history)) {
+            return true;
+        }
+        // A batch holds the latch, or the table is dead. The store can't be replaced now.
+        if state.tag() != 0 {
+            return false;
+        }
+        let indexes = store.layers().indexes.clone();
+        let next = if !store.layers().locks && !is_followed {
+            // The history owns the objects, and a watched store doesn't.
+            let bounds = store.layers().bounds.clone();
+            let layers = Layers {
+                indexes,
+                bounds,
+                ..Layers::default()
+            };
+            Store::over(history.store().objects().share(), layers)
+        } else if history.is_large() {
+            store.through(Layers {
+                history: Some(Arc::new(history.begin_anew())),
+                ..store.layers().clone()
+            })
+        } else {
+            // If commits have written to the table, others are likely to follow.
+            return false;
+        };
+        self.state.replace(state, next, guard).is_ok()
     }
 }

@@ -56,7 +56,7 @@ struct WatchedIndex<I: ?Sized> {
 /// one key use the key's lock.
 pub(crate) fn wrap_watched(index: TableIndex, history: &Arc<History>, locks: bool) -> TableIndex {
     let history = Arc::clone(history);
-    let bounded = history.store().bounded().is_some();
+    let bounded = history.is_bounded();
     match index {
         TableIndex::Unique(index) => TableIndex::Unique(Arc::new(WatchedIndex {
             index,

@@ -1,7 +1,7 @@
 //! Typed tables: keys, values, operations beside a `BTreeMap`, threads; and the example.
 
 mod keys;
-mod model;
+mod oracle;
 #[allow(dead_code, reason = "its main is not called")]
 #[path = "../../examples/order_book.rs"]
 mod order_book;

@@ -193,7 +193,7 @@ struct ViewIndex<I: ?Sized> {
 pub(super) fn view(snapshot: TableSnapshot, seed: &Seed) -> (TableIndex, Arc<WorkingSet>) {
     let history = Arc::clone(&snapshot.history);
     let below = Overrides::of_history(Arc::clone(&history), snapshot.number(), seed.clone());
-    let objects = merged::merge(history.store().below(), below);
+    let objects = merged::merge(history.store().objects().index.share(), below);
     let objects = history.store().as_of(objects, snapshot.time());
     with_reads(WorkingSet::new(history, Some(snapshot), objects, seed))
 }

@@ -55,7 +55,7 @@ fn value(n: u64) -> (u64, String) {
 }
 
 type Value = (u64, String);
-type Model<K> = BTreeMap<K, Value>;
+type Oracle<K> = BTreeMap<K, Value>;
 
 fn bounds<K: FromNumber>(chance: &mut Chance, most: u64) -> (Bound<K>, Bound<K>) {
     let (a, b) = (K::of(chance.below(most)), K::of(chance.below(most)));
@@ -70,16 +70,16 @@ fn bounds<K: FromNumber>(chance: &mut Chance, most: u64) -> (Bound<K>, Bound<K>)
     }
 }
 
-/// A walk from both ends, in random turns, is that of the model.
+/// A walk from both ends, in random turns, is that of the oracle.
 fn compare_range<K: FromNumber>(
     table: &Typed<K, Value>,
-    model: &Model<K>,
+    oracle: &Oracle<K>,
     chance: &mut Chance,
     most: u64,
 ) -> Result<(), Error> {
     let (low, high) = bounds(chance, most);
     let mut rows = table.range((low.as_ref(), high.as_ref()))?;
-    let mut expected = model.range((low, high));
+    let mut expected = oracle.range((low, high));
     let ends = chance.below(4);
     loop {
         let from_back = match ends {
@@ -115,7 +115,7 @@ trait Kind: Order {
     /// Reads what depends on the order; all rows, if there is none.
     fn compare_order<K: FromNumber>(
         table: &Typed<K, Value, Self>,
-        model: &Model<K>,
+        oracle: &Oracle<K>,
         chance: &mut Chance,
         most: u64,
     ) -> Result<(), Error>
@@ -125,7 +125,7 @@ trait Kind: Order {
     /// Ranks, of tables that have any.
     fn compare_ranks<K: FromNumber>(
         table: &Typed<K, Value, Self>,
-        model: &Model<K>,
+        oracle: &Oracle<K>,
         chance: &mut Chance,
         most: u64,
     ) -> Result<(), Error>
@@ -135,7 +135,7 @@ trait Kind: Order {
     /// Removes a row at an end, if there is one.
     fn pop<K: FromNumber>(
         table: &Typed<K, Value, Self>,
-        model: &mut Model<K>,
+        oracle: &mut Oracle<K>,
         first: bool,
     ) -> Result<(), Error>
     where
@@ -145,32 +145,32 @@ trait Kind: Order {
 impl Kind for Ordered {
     fn compare_order<K: FromNumber>(
         table: &Typed<K, Value>,
-        model: &Model<K>,
+        oracle: &Oracle<K>,
         chance: &mut Chance,
         most: u64,
     ) -> Result<(), Error> {
-        assert_eq!(table.first()?, owned(model.first_key_value()));
-        assert_eq!(table.last()?, owned(model.last_key_value()));
-        compare_range(table, model, chance, most)
+        assert_eq!(table.first()?, owned(oracle.first_key_value()));
+        assert_eq!(table.last()?, owned(oracle.last_key_value()));
+        compare_range(table, oracle, chance, most)
     }
 
     fn compare_ranks<K: FromNumber>(
         table: &Typed<K, Value>,
-        model: &Model<K>,
+        oracle: &Oracle<K>,
         chance: &mut Chance,
         most: u64,
     ) -> Result<(), Error> {
-        compare_ranks(table, model, chance, most)
+        compare_ranks(table, oracle, chance, most)
     }
 
     fn pop<K: FromNumber>(
         table: &Typed<K, Value>,
-        model: &mut Model<K>,
+        oracle: &mut Oracle<K>,
         first: bool,
     ) -> Result<(), Error> {
         match first {
-            true => assert_eq!(table.pop_first()?, model.pop_first()),
-            false => assert_eq!(table.pop_last()?, model.pop_last()),
+            true => assert_eq!(table.pop_first()?, oracle.pop_first()),
+            false => assert_eq!(table.pop_last()?, oracle.pop_last()),
         }
         Ok(())
     }
@@ -179,31 +179,31 @@ impl Kind for Ordered {
 impl Kind for Hashed {
     fn compare_order<K: FromNumber>(
         table: &TypedHash<K, Value>,
-        model: &Model<K>,
+        oracle: &Oracle<K>,
         chance: &mut Chance,
         _: u64,
     ) -> Result<(), Error> {
         // Each row is there once; some walks are given up on the way.
         let most = match chance.below(4) {
-            0 => chance.below(1 + model.len() as u64) as usize,
+            0 => chance.below(1 + oracle.len() as u64) as usize,
             _ => usize::MAX,
         };
         let mut rows = table.iter();
         let found: Vec<_> = rows.by_ref().take(most).collect::<Result<_, _>>()?;
-        assert_eq!(found.len(), most.min(model.len()));
+        assert_eq!(found.len(), most.min(oracle.len()));
         // Nothing comes after the end.
         assert!(most < usize::MAX || rows.next().is_none());
-        let seen: Model<K> = found.iter().cloned().collect();
+        let seen: Oracle<K> = found.iter().cloned().collect();
         assert_eq!(seen.len(), found.len());
         for (key, value) in &seen {
-            assert_eq!(model.get(key), Some(value));
+            assert_eq!(oracle.get(key), Some(value));
         }
         Ok(())
     }
 
     fn compare_ranks<K: FromNumber>(
         table: &TypedHash<K, Value>,
-        _: &Model<K>,
+        _: &Oracle<K>,
         _: &mut Chance,
         _: u64,
     ) -> Result<(), Error> {
@@ -211,7 +211,11 @@ impl Kind for Hashed {
         Ok(())
     }
 
-    fn pop<K: FromNumber>(_: &TypedHash<K, Value>, _: &mut Model<K>, _: bool) -> Result<(), Error> {
+    fn pop<K: FromNumber>(
+        _: &TypedHash<K, Value>,
+        _: &mut Oracle<K>,
+        _: bool,
+    ) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -219,45 +223,48 @@ impl Kind for Hashed {
 /// All that reads.
 fn compare<K: FromNumber, O: Kind>(
     table: &Typed<K, Value, O>,
-    model: &Model<K>,
+    oracle: &Oracle<K>,
     chance: &mut Chance,
     (most, is_counted): (u64, bool),
 ) -> Result<(), Error> {
     let key = K::of(chance.below(most));
-    assert_eq!(table.get(&key)?, model.get(&key).cloned());
+    assert_eq!(table.get(&key)?, oracle.get(&key).cloned());
     let len = table.with(&key, |view| view.field::<&str>(1).map(str::len))?;
-    assert_eq!(len.transpose()?, model.get(&key).map(|value| value.1.len()));
-    assert_eq!(table.contains_key(&key)?, model.contains_key(&key));
+    assert_eq!(
+        len.transpose()?,
+        oracle.get(&key).map(|value| value.1.len())
+    );
+    assert_eq!(table.contains_key(&key)?, oracle.contains_key(&key));
     // Rows that have expired count until they are removed.
     if is_counted {
-        assert_eq!(table.len(), model.len());
-        assert_eq!(table.is_empty(), model.is_empty());
+        assert_eq!(table.len(), oracle.len());
+        assert_eq!(table.is_empty(), oracle.is_empty());
     }
-    assert!(table.len() >= model.len());
+    assert!(table.len() >= oracle.len());
     let keys: Vec<K> = (0..chance.below(70))
         .map(|_| K::of(chance.below(most)))
         .collect();
-    let values: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
+    let values: Vec<_> = keys.iter().map(|key| oracle.get(key).cloned()).collect();
     assert_eq!(table.get_many(&keys)?, values);
-    O::compare_order(table, model, chance, most)
+    O::compare_order(table, oracle, chance, most)
 }
 
 fn compare_ranks<K: FromNumber>(
     table: &Typed<K, Value>,
-    model: &Model<K>,
+    oracle: &Oracle<K>,
     chance: &mut Chance,
     most: u64,
 ) -> Result<(), Error> {
     let key = K::of(chance.below(most));
-    let rank = model.range(..&key).count() as u64 + 1;
-    assert_eq!(table.rank(&key)?, model.contains_key(&key).then_some(rank));
+    let rank = oracle.range(..&key).count() as u64 + 1;
+    assert_eq!(table.rank(&key)?, oracle.contains_key(&key).then_some(rank));
     let (a, b) = (K::of(chance.below(most)), K::of(chance.below(most)));
-    let between = model.keys().filter(|key| a <= **key && **key < b).count();
+    let between = oracle.keys().filter(|key| a <= **key && **key < b).count();
     assert_eq!(table.count(&a, &b)?, between as u64);
     let n = chance.below(most) as usize;
-    assert_eq!(table.nth(n as i64 + 1)?, owned(model.iter().nth(n)));
-    assert_eq!(table.nth(-1 - n as i64)?, owned(model.iter().nth_back(n)));
-    let rows = model.iter().skip(n).take(9);
+    assert_eq!(table.nth(n as i64 + 1)?, owned(oracle.iter().nth(n)));
+    assert_eq!(table.nth(-1 - n as i64)?, owned(oracle.iter().nth_back(n)));
+    let rows = oracle.iter().skip(n).take(9);
     let rows: Vec<_> = rows
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
@@ -279,10 +286,10 @@ fn is_timed(left: TimeLeft) -> bool {
     matches!(left, TimeLeft::Ms(1..))
 }
 
-/// One write, whose answer is the model's.
+/// One write, whose answer is the oracle's.
 fn write<K: FromNumber, O: Kind>(
     table: &Typed<K, Value, O>,
-    model: &mut Model<K>,
+    oracle: &mut Oracle<K>,
     chance: &mut Chance,
     most: u64,
 ) -> Result<(), Error> {
@@ -290,35 +297,35 @@ fn write<K: FromNumber, O: Kind>(
     match chance.below(25) {
         0..6 => assert_eq!(
             table.insert(key.clone(), new.clone())?,
-            model.insert(key, new)
+            oracle.insert(key, new)
         ),
         6 => {
             table.put(&key, &new)?;
-            model.insert(key, new);
+            oracle.insert(key, new);
         }
-        7..10 => assert_eq!(table.remove(&key)?, model.remove(&key)),
+        7..10 => assert_eq!(table.remove(&key)?, oracle.remove(&key)),
         10 => {
             let rows =
                 (0..chance.below(40)).map(|_| (K::of(chance.below(most)), value(chance.below(99))));
             let rows: Vec<_> = rows.collect();
             table.extend(rows.clone())?;
-            model.extend(rows);
+            oracle.extend(rows);
         }
-        11 => O::pop(table, model, true)?,
-        12 => O::pop(table, model, false)?,
+        11 => O::pop(table, oracle, true)?,
+        12 => O::pop(table, oracle, false)?,
         13 | 14 => {
             let change = |old: Option<Value>| match old {
                 Some((n, _)) if n % 3 == 0 => None,
                 Some((n, text)) => Some((n + 1, text)),
                 None => Some(new.clone()),
             };
-            let made = change(model.remove(&key));
+            let made = change(oracle.remove(&key));
             assert_eq!(table.compute(&key, change)?, made);
-            model.extend(made.map(|made| (key, made)));
+            oracle.extend(made.map(|made| (key, made)));
         }
         15 | 16 => {
             // Half of the time what is expected is there.
-            let there = model.get(&key).cloned();
+            let there = oracle.get(&key).cloned();
             let current = if chance.below(2) == 0 {
                 there.clone()
             } else {
@@ -328,8 +335,8 @@ fn write<K: FromNumber, O: Kind>(
             let answer = table.compare_exchange(&key, current.as_ref(), next.as_ref())?;
             if current == there {
                 assert_eq!(answer, Ok(there));
-                model.remove(&key);
-                model.extend(next.map(|next| (key, next)));
+                oracle.remove(&key);
+                oracle.extend(next.map(|next| (key, next)));
             } else {
                 assert_eq!(answer, Err(there));
             }
@@ -339,19 +346,19 @@ fn write<K: FromNumber, O: Kind>(
                 .entry(key.clone())
                 .and_modify(|v| v.0 += 1)
                 .and_modify(|v| v.0 *= 2);
-            let expected = model.entry(key).and_modify(|v| v.0 = (v.0 + 1) * 2);
+            let expected = oracle.entry(key).and_modify(|v| v.0 = (v.0 + 1) * 2);
             assert_eq!(entry.or_insert(new.clone())?, *expected.or_insert(new));
         }
         18 => {
             let made = table.entry(key.clone()).or_default()?;
-            assert_eq!(made, *model.entry(key).or_default());
+            assert_eq!(made, *oracle.entry(key).or_default());
         }
         19 => {
             let made = table
                 .entry(key.clone())
                 .and_modify(|v| v.1.clear())
                 .or_nothing()?;
-            let expected = model.get_mut(&key).map(|v| {
+            let expected = oracle.get_mut(&key).map(|v| {
                 v.1.clear();
                 v.clone()
             });
@@ -359,30 +366,30 @@ fn write<K: FromNumber, O: Kind>(
         }
         20 if chance.below(8) == 0 => {
             let keep = |n: u64| n % 4 != 1;
-            let before = model.len();
-            model.retain(|_, v| keep(v.0));
-            assert_eq!(table.retain(|_, v| keep(v.0))?, before - model.len());
+            let before = oracle.len();
+            oracle.retain(|_, v| keep(v.0));
+            assert_eq!(table.retain(|_, v| keep(v.0))?, before - oracle.len());
         }
         21 if chance.below(40) == 0 => {
             table.clear()?;
-            model.clear();
+            oracle.clear();
         }
         // Times are for tables with bounds. Nothing expires by itself here.
         22 => {
             let ttl = (chance.below(2) == 0).then_some(HOUR);
             if is_bounded(table.put_with(&key, &new, ttl))?.is_some() {
-                model.insert(key.clone(), new);
+                oracle.insert(key.clone(), new);
                 assert_eq!(is_timed(table.time_left(&key)?), ttl.is_some());
             }
         }
         23 => {
             if let Some(found) = is_bounded(table.expire(&key, Some(Duration::ZERO)))? {
-                assert_eq!(found, model.remove(&key).is_some());
+                assert_eq!(found, oracle.remove(&key).is_some());
             }
         }
         24 => {
             if let Some(found) = is_bounded(table.expire(&key, None))? {
-                assert_eq!(found, model.contains_key(&key));
+                assert_eq!(found, oracle.contains_key(&key));
                 assert!(!is_timed(table.time_left(&key)?));
             }
         }
@@ -421,31 +428,31 @@ fn run<K: FromNumber, O: Kind>(
     ranked: bool,
 ) -> Result<(), Error> {
     let larder = Larder::new();
-    let (table, mut model) = (make(&larder)?, Model::new());
+    let (table, mut oracle) = (make(&larder)?, Oracle::new());
     let mut snapshots = Vec::new();
     let mut chance = Chance(seed(20_261_126));
     const MOST: u64 = 240;
     for step in 0..times(700) {
-        write(&table, &mut model, &mut chance, MOST)?;
-        compare(&table, &model, &mut chance, (MOST, ranked))?;
+        write(&table, &mut oracle, &mut chance, MOST)?;
+        compare(&table, &oracle, &mut chance, (MOST, ranked))?;
         if ranked {
-            O::compare_ranks(&table, &model, &mut chance, MOST)?;
+            O::compare_ranks(&table, &oracle, &mut chance, MOST)?;
         }
         if step % 50 == 0 {
-            snapshots.push((table.snapshot()?, model.clone()));
+            snapshots.push((table.snapshot()?, oracle.clone()));
         }
         if snapshots.len() > 3 {
             snapshots.remove(chance.below(3) as usize);
         }
-        for (snapshot, model) in &snapshots {
-            compare(snapshot, model, &mut chance, (MOST, ranked))?;
+        for (snapshot, oracle) in &snapshots {
+            compare(snapshot, oracle, &mut chance, (MOST, ranked))?;
             refuses_writes(snapshot)?;
         }
         if step % 20 == 0 {
             let fails = chance.below(3) == 0;
-            let (mut after, from) = (model.clone(), chance.0);
+            let (mut after, from) = (oracle.clone(), chance.0);
             let result = table.transaction(|view| {
-                after.clone_from(&model);
+                after.clone_from(&oracle);
                 let mut chance = Chance(from);
                 for _ in 0..8 {
                     write(view, &mut after, &mut chance, MOST)?;
@@ -461,7 +468,7 @@ fn run<K: FromNumber, O: Kind>(
                 assert_eq!(result, Err(Error::BadKey));
             } else {
                 result?;
-                model = after;
+                oracle = after;
             }
             chance.below(2);
         }
@@ -512,47 +519,47 @@ fn with_an_index() -> Result<(), Error> {
     run::<u64, _>(|larder| table(larder).typed_hash(), true)
 }
 
-/// A table that grows and shrinks by many rows at a time has those of the model, and so has a
+/// A table that grows and shrinks by many rows at a time has those of the oracle, and so has a
 /// snapshot of each of its sizes.
 fn grow_and_shrink<K: FromNumber + Hash, O: Order>(
     table: &Typed<K, Value, O>,
 ) -> Result<(), Error> {
     const MOST: u64 = 20_000;
     let mut chance = Chance(seed(20_261_127));
-    let mut model: HashMap<K, Value> = HashMap::new();
-    let mut before = (table.snapshot()?, model.clone());
+    let mut oracle: HashMap<K, Value> = HashMap::new();
+    let mut before = (table.snapshot()?, oracle.clone());
     for round in 0..times(12) as u64 {
         let first = chance.below(MOST);
         match round % 3 {
             0 => {
                 let rows = (first..first + MOST / 2).map(|n| (K::of(n % MOST), value(n + round)));
                 table.extend(rows.clone())?;
-                model.extend(rows);
+                oracle.extend(rows);
             }
             1 => {
                 for n in first..first + MOST / 3 {
                     let key = K::of(n % MOST);
-                    assert_eq!(table.remove(&key)?, model.remove(&key));
+                    assert_eq!(table.remove(&key)?, oracle.remove(&key));
                 }
             }
             _ => {
                 let keep = |_: &K, value: &Value| value.0 % 5 == round % 5;
-                let len = model.len();
-                model.retain(|key, value| keep(key, value));
-                assert_eq!(table.retain(keep)?, len - model.len());
+                let len = oracle.len();
+                oracle.retain(|key, value| keep(key, value));
+                assert_eq!(table.retain(keep)?, len - oracle.len());
             }
         }
-        assert_eq!(table.len(), model.len());
+        assert_eq!(table.len(), oracle.len());
         let all = |table: &Typed<K, Value, O>| -> Result<Vec<_>, Error> { table.iter().collect() };
-        for (rows, model) in [(all(table)?, &model), (all(&before.0)?, &before.1)] {
-            assert_eq!(rows.len(), model.len());
+        for (rows, oracle) in [(all(table)?, &oracle), (all(&before.0)?, &before.1)] {
+            assert_eq!(rows.len(), oracle.len());
             let rows: HashMap<_, _> = rows.into_iter().collect();
-            assert_eq!(&rows, model);
+            assert_eq!(&rows, oracle);
         }
         let keys: Vec<_> = (0..MOST).step_by(7).map(K::of).collect();
-        let values: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
+        let values: Vec<_> = keys.iter().map(|key| oracle.get(key).cloned()).collect();
         assert_eq!(table.get_many(&keys)?, values);
-        before = (table.snapshot()?, model.clone());
+        before = (table.snapshot()?, oracle.clone());
     }
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! What a table that is a view of another says of itself.
 
-use super::count::Count;
-use super::history::{History, TableSnapshot};
+use super::EngineTable;
 use crate::error::Error;
 use crate::ids::TableId;
-use crate::table::EngineTable;
+use crate::versions::{Count, History, TableSnapshot};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -14,23 +13,23 @@ pub(crate) struct ViewOf {
     /// Whether it can be written to.
     pub(crate) writes: bool,
     /// `None` for a transaction's view.
-    pub(super) snapshot: Option<Box<SnapshotOf>>,
+    pub(crate) snapshot: Option<Box<SnapshotOf>>,
 }
 
 /// The description of a table that is a snapshot.
 pub(crate) struct SnapshotOf {
     /// The table that it was taken of.
-    pub(super) source: Weak<EngineTable>,
+    pub(crate) source: Weak<EngineTable>,
     /// Only the snapshot's index owns the history, and releases it when it is dropped.
-    pub(super) history: Weak<History>,
-    pub(super) number: u64,
-    pub(super) taken: Instant,
-    pub(super) count: Count,
+    pub(crate) history: Weak<History>,
+    pub(crate) number: u64,
+    pub(crate) taken: Instant,
+    pub(crate) count: Count,
 }
 
 impl ViewOf {
     /// A snapshot of a table.
-    pub(super) fn snapshot(source: &Arc<EngineTable>, snapshot: &TableSnapshot) -> Self {
+    pub(crate) fn snapshot(source: &Arc<EngineTable>, snapshot: &TableSnapshot) -> Self {
         ViewOf {
             table: source.id(),
             writes: false,

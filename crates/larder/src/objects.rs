@@ -1,0 +1,171 @@
+//! The objects of a table: their index and their number, below all layers.
+//!
+//! Several stores and a history may share the same objects. Each owner holds a reference to one
+//! `Ownership`. The one that drops the last reference frees the objects.
+
+use crate::bounds::{self, BoundState, Bounded};
+use crate::counters::Counter;
+use crate::index::TableIndex;
+use crate::options::Options;
+use crate::reclaim::Reaped;
+use larder_term::hash::Seed;
+use std::sync::Arc;
+
+/// An index without layers, and the number of its objects.
+pub(crate) struct Objects {
+    pub(crate) index: TableIndex,
+    pub(crate) count: Arc<Counter>,
+    /// The number of objects at which the structure is full.
+    pub(crate) limit: usize,
+    /// Shared by all owners of the objects. `None` for a view, whose index reads the index of
+    /// another store, and for a watched store, whose history owns the objects.
+    ownership: Option<Arc<Ownership>>,
+}
+
+/// Represents ownership of the objects of an index.
+struct Ownership;
+
+impl Objects {
+    /// An empty index for a table with these options and this seed.
+    #[inline(always)]
+    pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
+        let index = TableIndex::new(options, seed);
+        Objects {
+            count: Arc::new(Counter::new(options.decentralized_counters)),
+            // A structure of the studies may be made for a fixed number of objects.
+            limit: index.limit().unwrap_or(usize::MAX),
+            index,
+            ownership: Some(Arc::new(Ownership)),
+        }
+    }
+
+    /// The objects that a view shows. Others own them, and they aren't counted.
+    pub(crate) fn of_view(index: TableIndex) -> Self {
+        Objects {
+            index,
+            count: Arc::new(Counter::new(false)),
+            limit: usize::MAX,
+            ownership: None,
+        }
+    }
+
+    /// The same objects, with the same count. They are owned if these are.
+    pub(crate) fn share(&self) -> Self {
+        Objects {
+            index: self.index.share(),
+            count: Arc::clone(&self.count),
+            limit: self.limit,
+            ownership: self.ownership.clone(),
+        }
+    }
+
+    /// Leaves the objects to their other owners.
+    pub(crate) fn disown(&mut self) {
+        self.ownership = None;
+    }
+
+    /// Whether these are owned, and nobody else owns them.
+    pub(crate) fn is_last(&self) -> bool {
+        let count = |ownership| Arc::strong_count(ownership) == 1;
+        self.ownership.as_ref().is_some_and(count)
+    }
+
+    /// The bounds of a table as a layer above `below`, an index of these objects. `is_watched` says
+    /// that `below` keeps versions and pushes events. `None` for a bag, which can't have bounds.
+    pub(crate) fn bounded(
+        &self,
+        below: &TableIndex,
+        layer: &Arc<BoundState>,
+        is_watched: bool,
+    ) -> Option<Arc<Bounded>> {
+        let (TableIndex::Unique(below), TableIndex::Unique(objects)) = (below, &self.index) else {
+            return None;
+        };
+        let (indexes, count) = (
+            (Arc::clone(below), Arc::clone(objects)),
+            Arc::clone(&self.count),
+        );
+        let bounded = Bounded::new(indexes, Arc::clone(layer), count, is_watched);
+        Some(Arc::new(bounded))
+    }
+}
+
+impl Reaped for Objects {
+    fn memory(&self) -> usize {
+        self.index.memory() + size_of::<Self>() + self.count.memory()
+    }
+
+    /// Returns `true` also if they have another owner.
+    fn free_some(&mut self, limit: usize) -> bool {
+        // If there is no other owner now, there will be none: these objects aren't shared
+        // meanwhile.
+        let is_last = self.ownership.as_mut().and_then(Arc::get_mut).is_some();
+        !is_last || self.index.free_some(limit)
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        // The reaper empties a store before it drops it. In other cases, such as the end of an
+        // engine, the handles have to be released here. If several owners drop their references at
+        // the same time, exactly one of them has the last.
+        if self.ownership.take().and_then(Arc::into_inner).is_some() {
+            while !self.index.free_some(4096) {}
+        }
+    }
+}
+
+/// The objects of a table within its bounds, which a history keeps versions of.
+pub(crate) struct BaseStore {
+    /// The index, with the table's bounds as its only layer.
+    pub(crate) index: TableIndex,
+    objects: Objects,
+    bounds: Option<Arc<BoundState>>,
+}
+
+impl BaseStore {
+    /// The store of some objects, with the table's bounds.
+    pub(crate) fn new(objects: Objects, bounds: Option<Arc<BoundState>>) -> Self {
+        let index = objects.index.share();
+        let bounded = bounds
+            .as_ref()
+            .and_then(|layer| objects.bounded(&index, layer, false));
+        BaseStore {
+            index: bounded.map_or(index, |bounded| TableIndex::Unique(bounded)),
+            objects,
+            bounds,
+        }
+    }
+
+    /// The same objects within the same bounds.
+    pub(crate) fn share(&self) -> Self {
+        Self::new(self.objects.share(), self.bounds.clone())
+    }
+
+    /// The objects, with their stamps if the table is bounded.
+    pub(crate) fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.bounds.is_some()
+    }
+
+    /// The number of objects.
+    pub(crate) fn size(&self) -> usize {
+        self.objects.count.get()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.objects.memory()
+    }
+
+    /// If the table is bounded, wraps a view of the objects with their stamps, so that it shows the
+    /// objects that weren't expired at a time.
+    pub(crate) fn as_of(&self, view: TableIndex, time: u64) -> TableIndex {
+        match &self.bounds {
+            Some(layer) => bounds::bound(view, layer, time),
+            None => view,
+        }
+    }
+}
