@@ -16,9 +16,11 @@ fn installed(program: &str) -> bool {
 #[test]
 fn every_peer_gives_right_answers() {
     for name in names() {
-        let program = servers::SERVERS.iter().find(|(of, ..)| *of == name);
+        let server = servers::SERVERS.iter().find(|server| server.name == name);
         let mut peer = match make(name) {
-            Err(Failure::Impossible(why)) if program.is_some_and(|(_, it, _)| !installed(it)) => {
+            Err(Failure::Impossible(why))
+                if server.is_some_and(|server| !installed(server.program)) =>
+            {
                 eprintln!("{name} is not installed: {why}");
                 continue;
             }

@@ -6,7 +6,7 @@
 //!             ├─ workload ── peer (a trait)
 //!             │                ├─ rust      this crate's maps; std HashMap, congee
 //!             │                ├─ cpp       cpp/*.cc, built by build.rs
-//!             │                └─ servers/  Redis, memcached
+//!             │                └─ servers   Redis, memcached
 //!             └─ jvm  (java Bench)
 //! ```
 //!
@@ -101,8 +101,8 @@ fn all() -> Vec<Listed> {
     let mut all = rust::all();
     #[cfg(feature = "cpp")]
     all.extend(cpp::all());
-    for (name, _, start) in servers::SERVERS {
-        all.push((name, Box::new(start)));
+    for server in &servers::SERVERS {
+        all.push((server.name, Box::new(|| server.start())));
     }
     all
 }
