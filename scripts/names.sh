@@ -1,17 +1,26 @@
 #!/bin/bash
 # What the pages, and the headers of Rust modules (`//!`), name between backquotes has to be there:
-# paths of functions and types (`Table::help`), files (`raw/trie.rs`) and make targets (`make
-# bench`). The last two names of a path have to be in one file, or the last one in a file of the
-# module that the other one names. Prints what is not, and fails if there is any.
+#
+#   names (`help`)              in the code, not in comments alone; `_add` is the end of one
+#   paths (`Table::help`)       the last two names in one file, or the last one in a file of the
+#                               module that the other one names
+#   files (`hash/trie.rs`)
+#   make targets (`make bench`)
+#
+# Prints what is not, and fails if there is any.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PAGES=(README.md CONTRIBUTING.md docs/*.md)
 mapfile -t HEADERS < <(git ls-files -co --exclude-standard -- 'crates/*/src/*.rs')
+# Names of other programs and systems.
+OTHERS='ERL_FLAGS SubmissionPublisher __tls_get_addr cskiplist current_function db_lock
+  dump_log_write_threshold erl_db_hash etop fsync hp hp_end memsup msacc perf plotters recon
+  recon_alloc relx serde_bytes sid telemetry_poller'
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 words=$WORK/words files=$WORK/files quoted=$WORK/quoted targets=$WORK/targets
-asked=$WORK/asked where=$WORK/where apart=$WORK/apart
+asked=$WORK/asked where=$WORK/where apart=$WORK/apart code=$WORK/code bare=$WORK/bare
 
 git grep -ohE '[A-Za-z_][A-Za-z0-9_]*' -- crates erlang lib fuzz scripts | sort -u >"$words"
 git ls-files -co --exclude-standard >"$files"
@@ -49,6 +58,21 @@ cut -f2 "$quoted" | grep -E "$path" | sed 's/()$//' | sort -u | awk -F'::' -v wh
     if (!found) print $0
   }' >"$apart"
 
+# Names that are in no line of code. Bytes in hexadecimal and `vVERSION` are no names.
+git ls-files -co --exclude-standard -- crates erlang lib fuzz scripts bindings examples Makefile .ci ':!*.csv' ':!*.gz' ':!*.md' |
+  xargs grep -IvhE '^[[:space:]]*(//|%|#[^![])' | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$code"
+grep -P '\t[A-Za-z_]\w*(\(\))?(/[0-9]+)?$' "$quoted" | awk -F'\t' -v code="$code" -v others="$OTHERS" '
+  BEGIN {
+    while ((getline name < code) > 0) {
+      known[name] = 1
+      for (at = index(name, "_"); at; at = next_ ? at + next_ : 0) {
+        known[substr(name, at)] = 1; next_ = index(substr(name, at + 1), "_") }
+    }
+    n = split(others, names); for (i = 1; i <= n; i++) known[names[i]] = 1
+  }
+  { name = $2; sub(/\(\)$/, "", name); sub(/\/.*/, "", name) }
+  !(name in known) && name !~ /^[0-9A-F][0-9A-F]$|VERSION|^_[A-Z]+$/' >"$bare"
+
 missing=0
 report() { printf '%s names %s, which is not there\n' "$1" "$2"; missing=1; }
 
@@ -70,4 +94,5 @@ while IFS=$'\t' read -r page name; do
       grep -qE -- "(^|/)${name//./\\.}\$" "$files" || report "$page" "$name" ;;
   esac
 done <"$quoted"
+while IFS=$'\t' read -r page name; do report "$page" "$name"; done <"$bare"
 exit $missing
