@@ -8,7 +8,8 @@ use crate::table::{fill, larder_table, on, summed, table_at, whether};
 use crate::terms::{all_at, larder_terms};
 use crate::view::{copy_text, give, larder_view};
 use larder::api::Table;
-use larder_term::{Term, TermRef, View};
+use larder::Error;
+use larder_term::{simple, AsTerm, Term, TermRef, View};
 use std::borrow::Cow;
 use std::ffi::{c_char, CStr};
 
@@ -49,19 +50,19 @@ impl larder_key {
     ///
     /// # Safety
     /// What the key refers to is as it was when the key was made.
-    pub(crate) unsafe fn term(self) -> Result<Option<Term>, Failure> {
+    pub(crate) unsafe fn term(self) -> Result<Option<OwnTerm>, Failure> {
         let (bytes, len) = (self.bytes, self.len);
         Ok(Some(match self.form {
             NOTHING => return Ok(None),
-            INTEGER => Term::int(self.integer),
+            INTEGER => OwnTerm::int(self.integer),
             // SAFETY: by contract, what the key refers to is unchanged. For this form, `bytes` is
             // null or points to `len` bytes, or `len` is 0.
-            BINARY => Term::binary(unsafe { all_at(bytes, len, "bytes") }?),
+            BINARY => OwnTerm::binary(unsafe { all_at(bytes, len, "bytes") }?),
             TERM => {
                 let view = larder_view { bytes, len };
                 // SAFETY: by contract, what the key refers to is unchanged. For this form, it is
                 // the term of a view.
-                Term::from(unsafe { view.require("key") }?)
+                OwnTerm::from(unsafe { view.require("key") }?)
             }
             other => {
                 let text =
@@ -75,10 +76,54 @@ impl larder_key {
     ///
     /// # Safety
     /// As for `term`.
-    unsafe fn require(self) -> Result<Term, Failure> {
+    unsafe fn require(self) -> Result<OwnTerm, Failure> {
         // SAFETY: the contract is that of `term`.
         unsafe { self.term() }?
             .ok_or_else(|| Failure::new(Status::BadTerm, "key is a key of nothing"))
+    }
+}
+
+/// The longest term that is made on the stack, in bytes.
+const SHORT: usize = 64;
+
+/// A term of C's making: on the stack if it is an integer or a short binary.
+pub(crate) enum OwnTerm {
+    /// The bytes of a term without handles, and their number.
+    Short([u8; SHORT], usize),
+    Long(Term),
+}
+
+impl OwnTerm {
+    fn int(n: i64) -> Self {
+        let (bytes, used) = simple::int(n);
+        let mut short = [0; SHORT];
+        short[..bytes.len()].copy_from_slice(&bytes);
+        OwnTerm::Short(short, used)
+    }
+
+    fn binary(bytes: &[u8]) -> Self {
+        let mut short = [0; SHORT];
+        match simple::binary(bytes, &mut short).map(<[u8]>::len) {
+            Some(used) => OwnTerm::Short(short, used),
+            None => OwnTerm::Long(Term::binary(bytes)),
+        }
+    }
+}
+
+impl From<TermRef<'_>> for OwnTerm {
+    fn from(term: TermRef<'_>) -> Self {
+        OwnTerm::Long(Term::from(term))
+    }
+}
+
+impl AsTerm for OwnTerm {
+    fn as_term(&self) -> TermRef<'_> {
+        match self {
+            // SAFETY: `int` and `binary` have written one term, as an encoder writes it, and it has
+            // no handles.
+            OwnTerm::Short(bytes, used) => unsafe { TermRef::trusted(&bytes[..*used]) },
+            OwnTerm::Long(term) => term.as_ref(),
+        }
     }
 }
 
@@ -141,7 +186,7 @@ pub extern "C" fn larder_key_view(key: larder_view) -> larder_key {
 unsafe fn pair<'a>(
     table: *const larder_table,
     key: larder_key,
-) -> Result<(Cow<'a, Table>, Term), Failure> {
+) -> Result<(Cow<'a, Table>, OwnTerm), Failure> {
     // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
     // unchanged.
     let (table, key) = unsafe { (table_at(table)?, key.require()?) };
@@ -165,15 +210,20 @@ unsafe fn pair<'a>(
 unsafe fn put(
     table: *const larder_table,
     key: larder_key,
-    value: impl FnOnce() -> Result<Term, Failure>,
+    value: impl FnOnce() -> Result<OwnTerm, Failure>,
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        let row = Term::tuple([key, value()?]);
-        on(&table, ("row", row.as_ref()), table.insert(&row))?;
-        Ok(Status::Ok)
+        let value = value()?;
+        match table.insert_pair(&key, &value) {
+            Ok(()) => Ok(Status::Ok),
+            Err(error) => {
+                let row = Term::tuple([key, value]);
+                Err(Failure::from(error).on(&table, "row", row.as_ref()))
+            }
+        }
     })
 }
 
@@ -192,7 +242,7 @@ pub unsafe extern "C" fn larder_put(
 ) -> Status {
     // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
     // unchanged; the terms of the view `value` are unchanged.
-    unsafe { put(table, key, || Ok(Term::from(value.require("value")?))) }
+    unsafe { put(table, key, || Ok(OwnTerm::from(value.require("value")?))) }
 }
 
 /// Like `larder_put`, but the value is an integer.
@@ -207,7 +257,7 @@ pub unsafe extern "C" fn larder_put_i64(
 ) -> Status {
     // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
     // unchanged.
-    unsafe { put(table, key, || Ok(Term::int(value))) }
+    unsafe { put(table, key, || Ok(OwnTerm::int(value))) }
 }
 
 /// Like `larder_put`, but the value is a float. `LARDER_BAD_TERM` if it is infinite or NaN.
@@ -230,7 +280,7 @@ pub unsafe extern "C" fn larder_put_f64(
                     format!("{value} is no term: floats are finite"),
                 )
             };
-            Term::float(value).map_err(bad)
+            Ok(OwnTerm::Long(Term::float(value).map_err(bad)?))
         })
     }
 }
@@ -250,7 +300,7 @@ pub unsafe extern "C" fn larder_put_str(
     unsafe {
         put(table, key, || match value.is_null() {
             true => Err(Failure::null("value")),
-            false => Ok(Term::binary(CStr::from_ptr(value).to_bytes())),
+            false => Ok(OwnTerm::binary(CStr::from_ptr(value).to_bytes())),
         })
     }
 }
@@ -270,7 +320,7 @@ pub unsafe extern "C" fn larder_put_bytes(
     // unchanged; `value` points to `len` bytes, or `len` is 0.
     unsafe {
         put(table, key, || {
-            Ok(Term::binary(all_at(value, len, "value")?))
+            Ok(OwnTerm::binary(all_at(value, len, "value")?))
         })
     }
 }
@@ -289,24 +339,19 @@ unsafe fn get(
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        // No row isn't an error. The status says it.
-        let Some(found) = value_of(&table, &key)? else {
-            return Ok(Status::None);
-        };
-        match read(found.as_ref())? {
-            true => Ok(Status::Ok),
-            false => {
-                let text = format!("the value under {key} is not {what}");
-                Err(Failure::new(Status::ValueType, text))
-            }
+        let found = table.with_element(&key, VALUE, read);
+        match on(&table, ("key", key.as_term()), found)? {
+            // No row isn't an error. The status says it.
+            None => Ok(Status::None),
+            Some(read) => match read? {
+                true => Ok(Status::Ok),
+                false => {
+                    let text = format!("the value under {} is not {what}", key.as_term());
+                    Err(Failure::new(Status::ValueType, text))
+                }
+            },
         }
     })
-}
-
-fn value_of(table: &Table, key: &Term) -> Result<Option<Term>, Failure> {
-    let rows = table.lookup_elements(key, &[VALUE]);
-    let rows = on(table, ("key", key.as_ref()), rows)?;
-    Ok(rows.into_iter().flatten().next())
 }
 
 /// Fills `out` with the value under a key: the second element of its row; in a bag, that of the row
@@ -326,7 +371,8 @@ pub unsafe extern "C" fn larder_get(
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        let found = value_of(&table, &key)?;
+        let found = table.with_element(&key, VALUE, |found| Term::from(found));
+        let found = on(&table, ("key", key.as_term()), found)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key` and `found`
         // are copies, so nothing here refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
@@ -428,9 +474,15 @@ pub unsafe extern "C" fn larder_add_i64(
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        let none = Term::tuple([&key, &Term::int(0)]);
-        let total = table.add_or(&key, VALUE, increment, &none);
-        let total = on(&table, ("key", key.as_ref()), total)?;
+        let total = match table.add(&key, VALUE, increment) {
+            // The row that is inserted is only made if it is needed.
+            Err(Error::BadKey) => {
+                let none = Term::tuple([key.as_term(), Term::int(0).as_ref()]);
+                table.add_or(&key, VALUE, increment, &none)
+            }
+            total => total,
+        };
+        let total = on(&table, ("key", key.as_term()), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
     })

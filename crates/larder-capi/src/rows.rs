@@ -7,6 +7,7 @@ use crate::terms::{at_mut, larder_terms, text_at};
 use crate::view::{give, needed};
 use larder::api::{Rows, Table};
 use larder::Direction;
+use larder_term::AsTerm;
 use larder_term::Term;
 use std::ffi::c_char;
 use std::ops::Bound;
@@ -111,7 +112,7 @@ pub unsafe extern "C" fn larder_range(
             let (low, high) = (low.term()?, high.term()?);
             let low = low.as_ref().map_or(Bound::Unbounded, Bound::Included);
             let high = high.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-            let (low, high) = (low.map(|key| key.as_ref()), high.map(|key| key.as_ref()));
+            let (low, high) = (low.map(|key| key.as_term()), high.map(|key| key.as_term()));
             Ok(table.range(low, high, direction(backward))?)
         })
     }

@@ -83,8 +83,11 @@ pub struct ObjectBuf {
 
 impl ObjectBuf {
     /// An empty buffer.
-    pub fn new() -> ObjectBuf {
-        ObjectBuf::default()
+    pub const fn new() -> ObjectBuf {
+        ObjectBuf {
+            key: Vec::new(),
+            value: Vec::new(),
+        }
     }
 
     /// The index key.

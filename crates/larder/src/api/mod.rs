@@ -25,6 +25,7 @@
 //! available through [`Table::engine_table`].
 
 mod bounds;
+mod buffers;
 mod feed;
 #[cfg(feature = "files")]
 mod file;

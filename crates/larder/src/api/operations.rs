@@ -140,7 +140,7 @@ impl<'t> Operations<'t> {
 
     fn on_key(mut self, table: &'t Table, key: &impl AsTerm, step: OperationStep<'t>) -> Self {
         let place = self.place(table);
-        self.keys.push((place, table.key(key)));
+        self.keys.push((place, table.key(key).to_vec()));
         self.steps.push((place, step));
         self
     }

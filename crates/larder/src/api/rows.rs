@@ -63,8 +63,8 @@ impl Table {
     ) -> Result<Rows, Error> {
         // Bounds become keys of the index, which are compared as bytes.
         let bounds = (
-            low.map(|key| self.key(&key)),
-            high.map(|key| self.key(&key)),
+            low.map(|key| self.key(&key).to_vec()),
+            high.map(|key| self.key(&key).to_vec()),
         );
         let job = self
             .engine_table()

@@ -1,5 +1,6 @@
 //! Operations on keys, and on whole tables.
 
+use super::buffers::{KeyBuf, TupleBuf};
 use super::{patiently, Larder, ProgramOwner};
 use crate::batch::ObjectList;
 use crate::budget::{Budget, Step};
@@ -8,7 +9,7 @@ use crate::ids::OwnerId;
 use crate::ops::{CounterOp, MapOp, NewRow};
 use crate::table::EngineTable;
 use larder_term::number::Number;
-use larder_term::object::{ObjectBuf, ObjectView};
+use larder_term::object::ObjectView;
 use larder_term::{AsTerm, Atom, Encoder, Term, TermRef};
 use std::fmt;
 use std::sync::Arc;
@@ -52,16 +53,12 @@ impl Table {
         patiently(&[&self.table], f)
     }
 
-    pub(super) fn key(&self, key: &impl AsTerm) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.table.encode_key(key.as_term(), &mut bytes);
-        bytes
+    pub(super) fn key(&self, key: &impl AsTerm) -> KeyBuf {
+        KeyBuf::new(&self.table, key.as_term())
     }
 
-    pub(super) fn object(&self, tuple: &impl AsTerm) -> Result<ObjectBuf, Error> {
-        let mut object = ObjectBuf::new();
-        self.table.encode_object(tuple.as_term(), &mut object)?;
-        Ok(object)
+    pub(super) fn object(&self, tuple: &impl AsTerm) -> Result<TupleBuf, Error> {
+        TupleBuf::new(&self.table, tuple.as_term())
     }
 
     /// Collects the objects that an operation visits.
@@ -82,6 +79,26 @@ impl Table {
     /// `drop_table`.
     pub fn insert(&self, tuple: &impl AsTerm) -> Result<(), Error> {
         let object = self.object(tuple)?;
+        self.patiently(|| self.table.insert(self.me(), &object))
+    }
+
+    /// Inserts the tuple of a key and a value, like `insert`, without a term of the tuple.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder::{term, Term};
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let ages = Larder::new().table("ages").create()?;
+    /// ages.insert_pair(&term!(ann), &Term::from(34))?;
+    /// assert_eq!(ages.lookup(&term!(ann))?, [term!({ann, 34})]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Keypos` if the key isn't the first element of the table's tuples; `NoTable`.
+    pub fn insert_pair(&self, key: &impl AsTerm, value: &impl AsTerm) -> Result<(), Error> {
+        let object = TupleBuf::pair(&self.table, key.as_term(), value.as_term())?;
         self.patiently(|| self.table.insert(self.me(), &object))
     }
 
@@ -115,7 +132,8 @@ impl Table {
     fn insert_list(&self, tuples: &[Term], new: bool) -> Result<bool, Error> {
         let mut list = ObjectList::new();
         for tuple in tuples {
-            list.push(&self.object(tuple)?);
+            let object = self.object(tuple)?;
+            list.push(&object);
         }
         let mut job = self.table.begin_insert(self.me(), list, new)?;
         // A step helps a list insert that is in the way, so it doesn't return `Busy`.
@@ -186,6 +204,43 @@ impl Table {
         let mut elements = elements.into_iter();
         let rows = (0..count).map(|_| elements.by_ref().take(positions.len()).collect());
         Ok(rows.collect())
+    }
+
+    /// Calls `f` with the element at a position, from 1, of the tuple under a key, without a copy.
+    /// In a bag, it is that of the first tuple. Returns the result of `f`, or `None` if there is no
+    /// such key.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder::{term, Term};
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let users = Larder::new().table("users").create()?;
+    /// users.insert(&term!({7, ann, "a@b.org", 34}))?;
+    /// let age = users.with_element(&Term::from(7), 4, |age| age.as_int())?;
+    /// assert_eq!(age.flatten(), Some(34));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `lookup_elements`.
+    pub fn with_element<R>(
+        &self,
+        key: &impl AsTerm,
+        pos: usize,
+        f: impl FnOnce(TermRef<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let (key, mut f, mut found) = (self.key(key), Some(f), None);
+        self.patiently(|| {
+            let see = &mut |_, element: TermRef<'_>| {
+                // Further tuples of a bag are not passed on.
+                if let Some(f) = f.take() {
+                    found = Some(f(element));
+                }
+            };
+            self.table.lookup_elements(self.me(), &key, &[pos], see)
+        })?;
+        Ok(found)
     }
 
     /// Returns whether there is a tuple under the key.
