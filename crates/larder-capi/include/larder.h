@@ -4,11 +4,11 @@
  * Made from the sources by `make header`: change those. docs/c.md has an introduction and an
  * example; link with -llarder.
  *
- * Every function that can fail gives a larder_status: LARDER_OK, or an error that larder_message()
- * explains. Nothing of the library ends the process. A pointer that must not be null is checked.
- * What else a pointer has to be is said under "Safety", and is yours to keep.
- * Until a call returns, nobody else may free an object that it uses, or change a text, an array or
- * terms that it reads.
+ * Every function that can fail returns a larder_status: LARDER_OK, or an error, which
+ * larder_message() explains. Nothing of the library ends the process. A pointer that must not be
+ * null is checked. The caller has to meet the other requirements for pointers, which stand under
+ * "Safety". Until a call returns, nobody else may free an object that it uses, or change a text, an
+ * array or terms that it reads.
  *
  * Many threads may use a larder, a larder_table and a larder_prepared at once; everything else one
  * at a time.
@@ -172,7 +172,7 @@ typedef enum larder_index_flags {
   LARDER_INDEX_EACH = 2,
 } larder_index_flags;
 
-// A world of tables. Any number of threads may use it at once.
+// A world: a set of tables. Any number of threads may use it at once.
 typedef struct larder larder;
 
 // A subscription to a table. Only one thread at a time may use it. It doesn't need the table's

@@ -9,7 +9,7 @@ use ::larder::api::Larder;
 use std::ffi::c_char;
 use std::time::Duration;
 
-/// A world of tables. Any number of threads may use it at once.
+/// A world: a set of tables. Any number of threads may use it at once.
 pub struct larder(Larder);
 
 /// Makes an empty world. Never returns null.
