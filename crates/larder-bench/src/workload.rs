@@ -23,6 +23,11 @@ impl Random {
         Random(random_key(seed))
     }
 
+    /// The random numbers of a worker. The upper 24 bits of the seed are zero.
+    pub fn of_worker(seed: u64, number: usize) -> Self {
+        Random::new(seed ^ (number as u64) << 40)
+    }
+
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         random_key(self.0)

@@ -6,7 +6,7 @@
 
 use crate::maps::peers::{each_map, map_names, Filter, Map, Named};
 use crate::stats::{ends, median};
-use crate::table::{verdict, Report};
+use crate::table::{verdict, Pivot, Report};
 use crate::time::progress::Progress;
 use crate::time::{memory, timed_parts};
 use crate::workload::{random_key, value_of};
@@ -44,6 +44,12 @@ const BYTES: f64 = 100.0;
 
 /// Nanoseconds of the median part, the slowest part, the slowest insert, and the mean insert.
 type Grown = [f64; 4];
+const FIGURES: [&str; 4] = [
+    "median part",
+    "slowest part",
+    "slowest insert",
+    "mean insert",
+];
 
 /// Calls `work` for every entry. Each call takes from one reading of the clock to the next.
 fn watched(options: &GrowthOptions, mut work: impl FnMut(u64)) -> Grown {
@@ -78,15 +84,6 @@ fn grow<M: Map>(options: &GrowthOptions, progress: &Progress) -> Option<Grown> {
     Some(grown)
 }
 
-type Results = Vec<(&'static str, Grown)>;
-
-fn keep(results: &mut Results, name: &'static str, grown: Grown) {
-    match results.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, least)) => *least = std::array::from_fn(|i| least[i].min(grown[i])),
-        None => results.push((name, grown)),
-    }
-}
-
 /// Measures all maps in turns, in a thread that is bound to a core. Panics if a map loses a key.
 pub fn run(options: &GrowthOptions, filter: &Filter) -> Report {
     let measured = std::thread::scope(|scope| scope.spawn(|| run_bound(options, filter)).join());
@@ -98,18 +95,24 @@ fn run_bound(options: &GrowthOptions, filter: &Filter) -> Report {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let bound = cores.last().copied();
     let bound = bound.is_some_and(core_affinity::set_for_current);
-    let (mut results, progress) = (Vec::new(), Progress::new(false));
+    // The figures of all runs, a row for each map and the clock.
+    let (mut results, progress) = (Pivot::default(), Progress::new(false));
+    let mut keep = |name, grown: Grown| {
+        for (figure, column) in grown.into_iter().zip(FIGURES) {
+            results.extend([name], column, [figure]);
+        }
+    };
     progress.part("growth", options.runs * (1 + map_names(filter).len()));
     for _ in 0..options.runs {
         // The clock alone: what is slow here is the machine.
         const CLOCK: &str = "(the clock alone)";
         progress.measure(CLOCK, || {
             let read = |i| _ = black_box(random_key(i));
-            keep(&mut results, CLOCK, watched(options, read));
+            keep(CLOCK, watched(options, read));
         });
         each_map!(filter, M => progress.measure(M::NAME, || {
             let grown = grow::<M>(options, &progress);
-            grown.into_iter().for_each(|grown| keep(&mut results, M::NAME, grown));
+            grown.into_iter().for_each(|grown| keep(M::NAME, grown));
         }));
     }
     progress.end();
@@ -122,9 +125,9 @@ fn run_bound(options: &GrowthOptions, filter: &Filter) -> Report {
         report.note("This thread could not be bound to one processor.".into());
     }
     // The figures of the clock alone are no result.
-    if results.len() > 1 {
-        let results = results.iter();
-        results.for_each(|(name, grown)| add(&mut report, name, *grown));
+    let rows = results.rows();
+    for (name, runs) in rows.iter().filter(|_| rows.len() > 1) {
+        add(&mut report, &name[0], std::array::from_fn(|i| runs[i][0]));
     }
     report
 }

@@ -9,7 +9,7 @@
 //! Lines without figures sum up those that follow. They make the first plot, with the targets.
 
 use crate::report::number::short;
-use crate::result::{Better, Origin, Plot, Point, Published, Scale, Study};
+use crate::result::{Better, Origin, Plot, Point, Published, Study};
 use crate::table::lines;
 use std::collections::BTreeMap;
 
@@ -92,17 +92,10 @@ fn add_operation(study: &mut Study, line: &Line) -> Result<(), String> {
             "bytes" => ("Memory of a row", "resident bytes a row"),
             other => (other, other),
         };
-        study.plots.push(Plot {
-            id: id.clone(),
-            title: format!("{title}, {} rows", short(rows)),
-            x_label: "operation".into(),
-            y_label: y_label.into(),
-            x_scale: Scale::Names,
-            y_scale: Scale::Log,
-            note: NOTE.into(),
-            unit: unit.into(),
-            better: Better::Less,
-        });
+        study.plots.push(Plot::parse(&format!(
+            "{id} | {title}, {} rows | operation, names | {y_label}, log | {unit}, less | {NOTE}",
+            short(rows)
+        )));
     }
     let x = format!("{}: {}", line.kind, line.operation);
     let runs = line.runs.unwrap_or(0);

@@ -80,7 +80,7 @@ impl SharedState {
     /// Executes the operations of all phases.
     fn work(&self, worker: usize, seed: u64) {
         NUMBER.set(worker);
-        let mut random = Random::new(seed ^ (worker as u64) << 40);
+        let mut random = Random::of_worker(seed, worker);
         loop {
             let key = random.below(self.keys);
             // Ordering: Relaxed. The phase only selects the next operation.

@@ -3,8 +3,8 @@
 //! To add a structure: an implementation of `Store`, named in [`stores`]. The maps from u64 to u64
 //! of `peers` take part in growth by themselves.
 
-use super::contender::size_option;
 use super::run::Run;
+use super::tables::size_option;
 use super::Plan;
 use crate::maps::peers::index::Index;
 use crate::maps::peers::{each_map, map_names, Handle, Map, Named, Store};

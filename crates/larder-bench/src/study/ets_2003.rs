@@ -64,12 +64,12 @@ const MEMORY: [(&str, f64); 6] = [
 
 /// The paper's tables, and Larder's own.
 const CONTENDERS: &str = "
-set | set linear_hash chain=6
+set | set linear_hash(chain=6)
 ordered_set | ordered_set avl
 btree | ordered_set btree
 default set | set default
 default ordered_set | ordered_set default
-btree m=32 | ordered_set btree m=32
+btree m=32 | ordered_set btree(m=32)
 judysl | ordered_set judysl
 judyesl | ordered_set judyesl
 judyeh | set judyl_hash
@@ -113,7 +113,7 @@ fn execute(workload: &str, table: &mut dyn Handle, keys: &KeyOrders) -> Answer {
         "insert-sequential" => insert(table, keys.ascending()),
         "lookup-sequential" => lookup(table, keys.ascending()),
         "lookup-random" => lookup(table, keys.shuffled(1)),
-        "traversal" => traverse(table.table(), keys.n),
+        "traversal" => traverse(table.table(), keys.n).map(drop),
         "counter-random" => increment(table, keys.shuffled(1)),
         "deletion" => delete(table, keys.ascending()),
         _ => insert(table, keys.shuffled(0)),

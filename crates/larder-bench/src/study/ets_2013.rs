@@ -5,9 +5,8 @@
 
 use super::contender::{listed, peers, Contender};
 use super::run::{with_threads, Run, Turns};
-use super::tables::{verify, BenchTable};
+use super::tables::{traverse, verify, BenchTable};
 use super::Plan;
-use crate::maps::peers::NextKey;
 use crate::result::{ensure, Failure, Outcome, X};
 use crate::time::workers::work;
 use crate::workload::{Load, Random};
@@ -49,44 +48,44 @@ const MIXES: [u64; 3] = [90, 99, 100];
 const CONTENDERS: &str = "
 default set | set default
 default ordered_set | ordered_set default
-R11B set | set linear_hash chain=6 locks=0 reader_groups=1
-R13B02 set | set linear_hash chain=6 locks=16 reader_groups=1
-R14B set | set linear_hash chain=6 locks=16 reader_groups=64
-R16B set | set linear_hash chain=6 locks=64 reader_groups=64
-OTP 25 set | set linear_hash chain=1 locks=auto reader_groups=64
-R11B ordered_set | ordered_set avl reader_groups=1
-R14B ordered_set | ordered_set avl reader_groups=64
+R11B set | set linear_hash(chain=6,locks=0,reader_groups=1)
+R13B02 set | set linear_hash(chain=6,locks=16,reader_groups=1)
+R14B set | set linear_hash(chain=6,locks=16,reader_groups=64)
+R16B set | set linear_hash(chain=6,locks=64,reader_groups=64)
+OTP 25 set | set linear_hash(chain=1,locks=auto,reader_groups=64)
+R11B ordered_set | ordered_set avl(reader_groups=1)
+R14B ordered_set | ordered_set avl(reader_groups=64)
 OTP 22 ordered_set | ordered_set catree
 ";
 
 /// The tables of the sweep over `{n}` reader groups.
 const GROUPS: &str = "
-set, one lock | set linear_hash reader_groups={n}
-set, 64 locks | set linear_hash locks=64 reader_groups={n}
-ordered_set | ordered_set avl reader_groups={n}
+set, one lock | set linear_hash(reader_groups={n})
+set, 64 locks | set linear_hash(locks=64,reader_groups={n})
+ordered_set | ordered_set avl(reader_groups={n})
 ";
 
 /// The table of the sweep over `{n}` locks.
-const LOCKS: &str = "set | set linear_hash locks={n}";
+const LOCKS: &str = "set | set linear_hash(locks={n})";
 
 /// The tables of the sweep over options, behind the names of their places. In R16B,
 /// write_concurrency does nothing to an ordered_set.
 const OPTIONS: &str = "
 Larder's default: set | set default
 Larder's default: ordered_set | ordered_set default
-none: set | set linear_hash locks=0 reader_groups=1
-none: ordered_set | ordered_set avl reader_groups=1
-read: set | set linear_hash locks=0 reader_groups=64
-read: ordered_set | ordered_set avl reader_groups=64
-write: set | set linear_hash locks=64 reader_groups=1
-write: ordered_set | ordered_set avl reader_groups=1
-read and write: set | set linear_hash locks=64 reader_groups=64
-read and write: ordered_set | ordered_set avl reader_groups=64
+none: set | set linear_hash(locks=0,reader_groups=1)
+none: ordered_set | ordered_set avl(reader_groups=1)
+read: set | set linear_hash(locks=0,reader_groups=64)
+read: ordered_set | ordered_set avl(reader_groups=64)
+write: set | set linear_hash(locks=64,reader_groups=1)
+write: ordered_set | ordered_set avl(reader_groups=1)
+read and write: set | set linear_hash(locks=64,reader_groups=64)
+read and write: ordered_set | ordered_set avl(reader_groups=64)
 ";
 
 const STACKS: &str = "
-static stack | ordered_set avl static_stack=true
-dynamic stack | ordered_set avl static_stack=false
+static stack | ordered_set avl(static_stack=true)
+dynamic stack | ordered_set avl(static_stack=false)
 default ordered_set | ordered_set default
 skiplist | ordered_set skiplist
 ";
@@ -141,12 +140,6 @@ fn row(number: u64) -> (u64, u64) {
     (key, key ^ 0x5555)
 }
 
-/// The random numbers of a worker: the same for the same run, phase and number.
-fn random(seed: u64, phase: u64, number: usize) -> Random {
-    // Seeds of runs don't use the upper bits.
-    Random::new(seed ^ phase << 32 ^ (number as u64) << 40)
-}
-
 /// The share of a worker. The first workers get one more each of what is left over.
 fn share(all: usize, threads: usize, number: usize) -> usize {
     all / threads + usize::from(number < all % threads)
@@ -163,7 +156,18 @@ struct PhaseBench<'a> {
     seed: u64,
 }
 
-impl PhaseBench<'_> {
+impl<'a> PhaseBench<'a> {
+    fn new(contender: &'a Contender, size: Size, threads: usize, seed: u64) -> Outcome<Self> {
+        let (name, table) = (&contender.name, contender.make(2, size.inserts)?);
+        Ok(PhaseBench {
+            name,
+            table,
+            size,
+            threads,
+            seed,
+        })
+    }
+
     /// Inserts alone, or a percentage of lookups and as many inserts as deletions, so that the size
     /// of the table stays.
     fn load(&self, lookups: Option<u64>) -> RowLoad<'_> {
@@ -183,7 +187,7 @@ impl PhaseBench<'_> {
         };
         let load = self.load(lookups);
         let done = work(self.threads, None, |worker| {
-            let mut random = random(self.seed, phase, worker.number);
+            let mut random = worker.random(self.seed ^ phase << 32);
             let mine = share(operations, self.threads, worker.number) as u64;
             let more = |done| done < mine;
             load.work(&mut *self.table.handle(), &mut random, more, |_, _, _| {
@@ -203,7 +207,7 @@ impl PhaseBench<'_> {
         let load = self.load(None);
         let mut seen = vec![false; load.range as usize];
         for number in 0..self.threads {
-            let mut random = random(self.seed, 1, number);
+            let mut random = Random::of_worker(self.seed ^ 1 << 32, number);
             for _ in 0..share(self.size.inserts, self.threads, number) {
                 seen[load.mix.draw(&mut random, load.range).1 as usize] = true;
             }
@@ -235,14 +239,7 @@ fn phases(run: &mut Run, size: Size, turns: Turns, contenders: &[Contender]) -> 
     run.in_turns("phases", turns, &all, |run, seed, &(contender, threads)| {
         let name = &contender.name;
         for lookups in MIXES {
-            let table = contender.make(2, size.inserts)?;
-            let bench = PhaseBench {
-                name,
-                table,
-                size,
-                threads,
-                seed,
-            };
+            let bench = PhaseBench::new(contender, size, threads, seed)?;
             let inserts = bench.operate(None)?;
             bench.verify(Some(bench.distinct()))?;
             let mixed = bench.operate(Some(lookups))?;
@@ -283,14 +280,7 @@ fn sweep(run: &mut Run, size: Size, turns: Turns, plot: &str, mut sweep: Sweep) 
     run.in_turns(plot, turns, &all, |run, seed, (x, contender)| {
         for lookups in [90, 99] {
             let name = &*format!("{}, {lookups} % lookups", contender.name);
-            let table = contender.make(2, size.inserts)?;
-            let bench = PhaseBench {
-                name,
-                table,
-                size,
-                threads,
-                seed,
-            };
+            let bench = PhaseBench::new(contender, size, threads, seed)?;
             bench.operate(None)?;
             let rate = bench.operate(Some(lookups))?;
             bench.verify(None)?;
@@ -310,24 +300,15 @@ fn stacks(run: &mut Run, size: Size, turns: Turns) -> Outcome {
         let name = &*contender.name;
         Load::new(name, [100.0, 0.0, 0.0], keys as u64, row)
             .fill(&mut *table.handle(), 0..keys as u64);
-        let done = work(threads, None, |_| walk(&*table, keys as u64, name))?;
+        let done = work(threads, None, |_| {
+            let in_order = traverse(table.handle().table(), keys as u64);
+            let in_order = in_order.map_err(|what| Failure::wrong(name, what))?;
+            ensure!(in_order, name; "a walk met its keys out of order");
+            Ok(())
+        })?;
         Ok(done.rate((keys * threads) as u64))
     })?;
     run.check("every walk by next met all keys in order");
-    Ok(())
-}
-
-/// Walks over all keys, which are those from 1 on without gaps.
-fn walk(table: &dyn BenchTable, keys: u64, name: &str) -> Outcome {
-    let mut handle = table.handle();
-    let table = handle.table();
-    let (mut at, mut last) = (table.first(), 0);
-    while let NextKey::Key(key) = at {
-        ensure!(key == last + 1, name; "{key} came after {last}");
-        last = key;
-        at = table.next(key);
-    }
-    ensure!(last == keys, name; "a walk ended at {last}, not {keys}");
     Ok(())
 }
 
@@ -391,7 +372,7 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
         &all,
         |run, seed, &((name, access), threads)| {
             let done = work(threads, None, |worker| {
-                let (mut random, mut bytes) = (random(seed, 3, worker.number), Vec::new());
+                let (mut random, mut bytes) = (worker.random(seed ^ 3 << 32), Vec::new());
                 let operations = share(size.operations, threads, worker.number);
                 (0..operations).try_for_each(|_| lookup(access, &mut random, &mut bytes))
             })?;

@@ -35,10 +35,10 @@ scenarios | Scenarios, all threads | insert/delete/lookup in %, and the rest, na
 /// The ordered_set of old, its successors, and Larder's own.
 const CONTENDERS: &str = "
 default ordered_set | ordered_set default
-ordered_set (AVL, one lock) | ordered_set avl reader_groups=64
+ordered_set (AVL, one lock) | ordered_set avl(reader_groups=64)
 ordered_set (CA tree) | ordered_set catree
 default set | set default
-set (OTP 25, auto) | set linear_hash locks=auto reader_groups=64
+set (OTP 25, auto) | set linear_hash(locks=auto,reader_groups=64)
 ";
 
 /// Tables that count their rows in many places, and in one.

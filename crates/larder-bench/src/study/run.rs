@@ -205,8 +205,8 @@ impl Run {
     pub fn contenders(&self, own: &str, more: Vec<Contender>) -> Outcome<Vec<Contender>> {
         let own = listed(own);
         let others = others(&own);
-        let planted = || Contender::default_set().planted();
-        self.chosen([own, others, more].concat(), |one| &one.name, planted)
+        let all = [own, others, more].concat();
+        self.chosen(all, |one| &one.name, Contender::planted)
     }
 
     /// The contenders of a list that the filter accepts.

@@ -7,7 +7,8 @@ use crate::maps::peers::{Handle, NextKey, Shared, TableHandle};
 use crate::result::{ensure, Outcome};
 use crate::workload::{Entry, Load};
 use larder::api::{Larder, Table};
-use larder::host::{self, with_local, Budget, CounterOp, Error, OwnerId, Step, StructureValue};
+use larder::host::{self, with_local, Budget, CounterOp, Error, OwnerId, Step};
+use larder::{structures, StructureValue};
 use larder_index::Direction;
 use larder_matchspec::{Context, Program};
 use larder_term::number::Number;
@@ -36,16 +37,17 @@ impl<S: Shared> BenchTable for S {
 }
 
 /// Goes through a table by `next`, and checks that it has each key from 1 to `n` once, by their
-/// number and their sum.
-pub fn traverse(table: &mut dyn TableHandle, n: u64) -> Result<(), String> {
-    let (mut at, mut met, mut sum) = (table.first(), 0, 0);
+/// number and their sum. Returns whether they came in order.
+pub fn traverse(table: &mut dyn TableHandle, n: u64) -> Result<bool, String> {
+    let (mut at, mut met, mut sum, mut in_order) = (table.first(), 0, 0, true);
     while let NextKey::Key(key) = at {
         (met, sum) = (met + 1, sum + key);
+        in_order &= key == met;
         at = table.next(key);
     }
     let right = (n, n * (n + 1) / 2);
     match at == NextKey::End && (met, sum) == right {
-        true => Ok(()),
+        true => Ok(in_order),
         false => Err(format!(
             "a traversal met {met} rows, whose keys add up to {sum}, not {right:?}"
         )),
@@ -66,47 +68,12 @@ pub fn verify(
     Ok(found)
 }
 
-/// A table of the engine, before it is created.
-#[derive(Clone, Debug)]
-pub struct TableSpec {
-    kind: String,
-    pub structure: String,
-    pub options: Vec<(String, StructureValue)>,
-    pub decentralized_counters: bool,
-    /// Plants a fault: the table forgets some of its keys.
-    pub forgets: bool,
-}
-
-impl TableSpec {
-    /// Parses `type structure option=value ...`. The option `counters=many` stands for
-    /// decentralized counters.
-    pub fn parse(text: &str) -> Option<TableSpec> {
-        let mut words = text.split(' ');
-        let kind = words.next()?;
-        let mut spec = TableSpec {
-            kind: ["set", "ordered_set", "bag"]
-                .contains(&kind)
-                .then(|| kind.to_owned())?,
-            structure: words.next()?.to_owned(),
-            options: Vec::new(),
-            decentralized_counters: false,
-            forgets: false,
-        };
-        for option in words {
-            let (name, value) = option.split_once('=')?;
-            if name == "counters" {
-                spec.decentralized_counters = value == "many";
-                continue;
-            }
-            let value = match (value.parse(), value.parse()) {
-                (Ok(number), _) => StructureValue::Int(number),
-                (_, Ok(flag)) => StructureValue::Flag(flag),
-                _ => StructureValue::Name(value.to_owned()),
-            };
-            spec.options.push((name.into(), value));
-        }
-        Some(spec)
-    }
+/// For a structure of a fixed size, the option for a number of rows: about one row per bucket.
+pub fn size_option(structure: &str, rows: usize) -> Option<(String, StructureValue)> {
+    let listed = structures().find(|s| s.name == structure)?;
+    let option = listed.options.iter().find(|o| o.name == "buckets")?;
+    let buckets = rows.next_power_of_two().clamp(1 << 8, 1 << 24) as i64;
+    Some((option.name.to_owned(), StructureValue::Int(buckets)))
 }
 
 /// A table of the engine. Dropping it frees the table.
@@ -114,31 +81,38 @@ pub struct StudyTable {
     larder: Larder,
     pub table: Table,
     arity: usize,
-    forgets: bool,
+    /// Plants a fault: the table forgets some of its keys.
+    pub forgets: bool,
 }
 
 impl StudyTable {
-    /// Creates an empty table for rows of one or two elements.
-    pub fn new(spec: &TableSpec, arity: usize) -> Result<StudyTable, Error> {
+    /// Creates an empty table for about so many rows of one or two elements: `TYPE STRUCTURE`, with
+    /// ` counters=many` behind it for decentralized counters.
+    pub fn new(spec: &str, arity: usize, rows: usize) -> Result<StudyTable, Error> {
+        let (kind, rest) = spec.split_once(' ').unwrap_or((spec, ""));
+        let (structure, has_counters) = match rest.strip_suffix(" counters=many") {
+            Some(structure) => (structure, true),
+            None => (rest, false),
+        };
         let larder = Larder::new();
-        let builder = larder.table("study").structure(&spec.structure);
-        let mut builder = match &*spec.kind {
+        let mut builder = larder.table("study").structure_text(structure);
+        builder = match kind {
             "set" => builder.set(),
             "bag" => builder.bag(),
             _ => builder.ordered_set(),
         };
-        if spec.decentralized_counters {
+        if has_counters {
             builder = builder.decentralized_counters();
         }
-        for (name, value) in &spec.options {
-            builder = builder.structure_option(name, value.clone());
+        // A structure of a fixed size needs the number of rows, unless the text has its options.
+        if let Some((name, value)) = size_option(structure, rows) {
+            builder = builder.structure_option(&name, value);
         }
-        let (table, forgets) = (builder.create()?, spec.forgets);
         Ok(StudyTable {
+            table: builder.create()?,
             larder,
-            table,
             arity,
-            forgets,
+            forgets: false,
         })
     }
 
@@ -333,24 +307,20 @@ impl<const FORGETS: bool> TableHandle for EngineHandle<'_, FORGETS> {
 mod tests {
     use super::*;
 
-    fn table(text: &str, arity: usize) -> StudyTable {
-        let spec = TableSpec::parse(text).expect("a table");
-        StudyTable::new(&spec, arity).unwrap()
-    }
-
     #[test]
     fn a_handle_does_what_a_table_does() {
         for (text, next) in [
             ("set default", NextKey::Missing),
             ("ordered_set default", NextKey::Key(9)),
         ] {
-            let table = table(text, 2);
+            let table = StudyTable::new(text, 2, 100).unwrap();
             let mut handle = table.handle_of::<false>(&table.table);
             assert_eq!(handle.first(), NextKey::End);
             (1..=100).for_each(|k| handle.insert(k, k * k));
             assert_eq!((handle.get(7), handle.get(101)), (Some(49), None));
             assert_eq!((handle.add(7), handle.get(7)), (Some(50), Some(50)));
-            assert_eq!(traverse(&mut handle, 100), Ok(()));
+            let in_order = next != NextKey::Missing;
+            assert_eq!(traverse(&mut handle, 100), Ok(in_order));
             assert!(handle.remove(8) && !handle.remove(8));
             assert_eq!((table.len(), handle.count_all()), (Some(99), 99));
             assert_eq!(handle.count_between(5, 10), 4);
@@ -361,7 +331,7 @@ mod tests {
 
     #[test]
     fn rows_may_be_keys_alone() {
-        let table = table("set default", 1);
+        let table = StudyTable::new("set default", 1, 1).unwrap();
         let mut handle = table.handle_of::<false>(&table.table);
         handle.insert(3, 0);
         assert_eq!((handle.get(3), handle.count_between(2, 3)), (Some(3), 1));

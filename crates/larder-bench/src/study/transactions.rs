@@ -4,7 +4,7 @@
 //! Each turn measures everything first without snapshots, and then with them.
 
 use super::run::Run;
-use super::tables::{granted, program, EngineHandle, StudyTable, TableSpec};
+use super::tables::{granted, program, EngineHandle, StudyTable};
 use super::Plan;
 use crate::maps::peers::Handle;
 use crate::result::{ensure, Failure, Outcome};
@@ -131,8 +131,7 @@ struct FilledTable {
 
 impl FilledTable {
     fn new(kind: &str, rows: usize, seed: u64) -> FilledTable {
-        let spec = TableSpec::parse(&format!("{kind} default")).expect("a table");
-        let table = granted(StudyTable::new(&spec, 2));
+        let table = granted(StudyTable::new(&format!("{kind} default"), 2, rows));
         let order = shuffled(rows, seed);
         let filled = FilledTable { table, rows, order };
         filled.write(&filled.order, 0);

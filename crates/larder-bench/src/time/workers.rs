@@ -17,7 +17,7 @@ pub struct Worker<'c> {
 impl Worker<'_> {
     /// The random numbers of this worker: the same for the same seed, whose upper bits are zero.
     pub fn random(&self, seed: u64) -> Random {
-        Random::new(seed ^ (self.number as u64) << 40)
+        Random::of_worker(seed, self.number)
     }
 
     pub fn is_over(&self) -> bool {
