@@ -1,14 +1,16 @@
 %% @doc `make bench-scaling': several processes on one table.
 %%
-%% Two parts. How throughput grows with the number of processes: rows {int, int}, 524,288 of a range
+%% Three parts. How throughput grows with the number of processes: rows {int, int}, 524,288 of a range
 %% of twice as many keys, lookups alone and 80 % lookups, 10 % inserts, 10 % deletes. And the
 %% scenarios of the throughput benchmark of OTP's own tests of `ets': rows {int}, half of a range of
-%% a million keys, against whichever option of `ets' does best.
+%% a million keys, against whichever option of `ets' does best. And transactions that read a row and
+%% write it anew, against a plain table of `ets' with a mutex: of processes with keys of their own,
+%% and of processes with the same eight keys.
 %%
 %% Environment: `LARDER_BENCH_PROCESSES=1,2', `LARDER_BENCH_MS' (length of a run),
-%% `LARDER_BENCH_RUNS' (the median counts), `LARDER_BENCH_PARTS=scaling,scenarios',
+%% `LARDER_BENCH_RUNS' (the median counts), `LARDER_BENCH_PARTS=scaling,scenarios,transactions',
 %% `LARDER_BENCH_SCENARIO=next' (what has this in its name alone), `LARDER_BENCH_RANGE' (another
-%% range of keys, for both parts), `LARDER_BENCH_OUT'.
+%% range of keys, for all parts), `LARDER_BENCH_OUT'.
 %% Every run has a fresh table.
 -module(larder_bench_scaling).
 
@@ -20,13 +22,14 @@
 -define(MS, 500).
 -define(BITS, 16#100000000).
 %% At least so many times the throughput of one process is asked of two.
--define(TARGETS, [{"lookups", 1.8}, {"80/10/10", 1.6}]).
+-define(TARGETS, [{"lookups", 1.8}, {"80/10/10", 1.6}, {"keys of its own", 1.8}]).
 
 -type mix() :: {Insert :: number(), Delete :: number(), Lookup :: number(), other(),
                 Range :: pos_integer(), Arity :: 1 | 2}.
 %% Draws of 32 bits below the first are inserts, below the second deletes, below the third lookups.
--type other() :: none | {next, pos_integer()} | count_all | {count, pos_integer()}.
--type scenario() :: #{part := scaling | scenarios, name := string(), mix := mix()}.
+-type other() :: none | {next, pos_integer()} | count_all | {count, pos_integer()}
+               | {transaction, own | shared}.
+-type scenario() :: #{part := scaling | scenarios | transactions, name := string(), mix := mix()}.
 -type contender() :: {module(), Name :: string(), Options :: [term()]}.
 -type outcome() :: #{scenario := scenario(), type := atom(), processes := pos_integer(),
                      rates := [{Name :: string(), OperationsASecond :: float()}]}.
@@ -38,7 +41,7 @@ run() ->
                                          doubled(1, erlang:system_info(schedulers_online))),
     Ms = larder_bench_env:number("LARDER_BENCH_MS", ?MS),
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", ?RUNS),
-    Parts = larder_bench_env:choice("LARDER_BENCH_PARTS", [scaling, scenarios]),
+    Parts = larder_bench_env:choice("LARDER_BENCH_PARTS", [scaling, scenarios, transactions]),
     Named = os:getenv("LARDER_BENCH_SCENARIO", ""),
     Chosen = [S || #{part := Part, name := Name} = S <- scenarios(), lists:member(Part, Parts),
                    string:find(Name, Named) =/= nomatch],
@@ -46,11 +49,14 @@ run() ->
         orelse error({unknown, "LARDER_BENCH_SCENARIO", Named,
                       [Name || #{name := Name} <- scenarios()]}),
     Outcomes = [outcome(Scenario, Type, N, Ms, Runs)
-                || Scenario <- Chosen, Type <- [set, ordered_set], N <- Processes],
+                || Scenario <- Chosen, Type <- types(Scenario), N <- Processes],
     [print(Part, Of)
      || Part <- Parts, Of <- [[O || #{scenario := #{part := P}} = O <- Outcomes, P =:= Part]],
         Of =/= []],
     files(Outcomes, larder_report:facts() ++ [{runs, Runs}, {milliseconds, Ms}]).
+
+types(#{part := transactions}) -> [set];
+types(_) -> [set, ordered_set].
 
 doubled(N, Most) when N >= Most -> [Most];
 doubled(N, Most) -> [N | doubled(2 * N, Most)].
@@ -74,7 +80,11 @@ scenarios() ->
                        || {What, Other} <- [{"select all", count_all},
                                             {"select 1000", {count, 1000}}],
                           {Lookups, Text, Rest} <- [{"79", "1", 1}, {"79.99", "0.01", 0.01},
-                                                    {"79.9999", "0.0001", 0.0001}]]].
+                                                    {"79.9999", "0.0001", 0.0001}]]]
+        ++ [scenario(transactions, Name, {0, 0, 0, {transaction, Keys}}, Range, 2)
+            || {Name, Keys, Range} <-
+                   [{"keys of its own", own, larder_bench_env:number("LARDER_BENCH_RANGE", 1 bsl 16)},
+                    {"8 shared keys", shared, 8}]].
 
 scenario(Part, Name, {Insert, Delete, Lookup, Other}, Range, Arity) ->
     Draw = fun(Percent) -> round(Percent * ?BITS / 100) end,
@@ -84,8 +94,11 @@ scenario(Part, Name, {Insert, Delete, Lookup, Other}, Range, Arity) ->
 
 %% Larder first, then what `ets' offers for the type. The fixed number of locks is an option for
 %% OTP's own tests.
--spec contenders(atom()) -> [contender()].
-contenders(Type) ->
+-spec contenders(scenario(), atom()) -> [contender()].
+contenders(#{part := transactions}, _) ->
+    [{larder_bench_transactions, Name, [Side]}
+     || {Name, Side} <- [{"larder", transactions}, {"plain, a mutex around it", mutex}]];
+contenders(_, Type) ->
     Read = {read_concurrency, true},
     Write = {write_concurrency, true},
     [{larder_bench_larder, "larder", []}]
@@ -101,7 +114,7 @@ contenders(Type) ->
 -spec outcome(scenario(), atom(), pos_integer(), pos_integer(), pos_integer()) -> outcome().
 outcome(#{name := Name} = Scenario, Type, Processes, Ms, Runs) ->
     io:format(standard_error, "  ~s, ~s, ~b processes~n", [Name, Type, Processes]),
-    Contenders = [C || {Side, _, Options} = C <- contenders(Type), offered(Side, [Type | Options])],
+    Contenders = [C || {Side, _, Options} = C <- contenders(Scenario, Type), offered(Side, [Type | Options])],
     Rates = [[{Called, rate({Side, Called, [Type | Options]}, Scenario, Processes, Ms)}
               || {Side, Called, Options} <- larder_bench_measure:rotated(Run, Contenders)]
              || Run <- lists:seq(1, Runs)],
@@ -143,16 +156,24 @@ worker(Side, Table, Mix, Seed) ->
 %%% Reports
 
 print(scaling, [#{scenario := #{mix := {_, _, _, _, Range, _}}} | _] = Outcomes) ->
-    io:format("~nThroughput with more processes, ~b rows {int, int}; thousands of operations a second, and how many~n"
-              "times the throughput of the fewest processes~n~n~-13s ~-10s ~5s ~10s ~7s  ~s~n",
-              [Range div 2, "type", "work", "procs", "larder", "times",
-               "ets: best of its options, times"]),
+    scaled_from(io_lib:format("Throughput with more processes, ~b rows {int, int}; thousands of operations",
+                              [Range div 2]),
+                "ets: best of its options, times"),
+    lists:foreach(fun(O) -> scaled(O, base(O, Outcomes)) end, Outcomes);
+print(transactions, Outcomes) ->
+    scaled_from("Transactions of a read and a write with more processes; thousands of transactions",
+                "ets: a plain table, times"),
     lists:foreach(fun(O) -> scaled(O, base(O, Outcomes)) end, Outcomes);
 print(scenarios, Outcomes) ->
     io:format("~nScenarios: percent of inserts/deletes/lookups, and the rest; thousands of operations a second~n~n"
               "~-13s ~-34s ~5s ~10s ~10s ~7s ~4s (~s)~n",
               ["type", "scenario", "procs", "larder", "best ets", "ratio", "", "the option"]),
     lists:foreach(fun scenario/1, Outcomes).
+
+scaled_from(What, Ets) ->
+    io:format("~n~s a second, and how many~n"
+              "times the throughput of the fewest processes~n~n~-13s ~-16s ~5s ~10s ~7s  ~s~n",
+              [What, "type", "work", "procs", "larder", "times", Ets]).
 
 base(#{scenario := #{name := Name}, type := Type}, Outcomes) ->
     hd([O || #{scenario := #{name := N}, type := T} = O <- Outcomes, N =:= Name, T =:= Type]).
@@ -166,7 +187,7 @@ scaled(#{scenario := #{name := Name}, type := Type, processes := Processes} = O,
                {2, {_, Target}} -> io_lib:format("  (>= ~.1f: -)", [Target]);
                _ -> ""
            end,
-    io:format("~-13s ~-10s ~5b ~10.1f ~7.2f  ~.1f ~.2f (~s)~s~n",
+    io:format("~-13s ~-16s ~5b ~10.1f ~7.2f  ~.1f ~.2f (~s)~s~n",
               [Type, Name, Processes, Larder / 1000, Larder / LarderBase, Ets / 1000, Ets / EtsBase,
                Best, Mark]).
 

@@ -6,7 +6,8 @@
 //!  ordered_set    inserts of disjoint ranges, the 14 scenarios of OTP's own tests, counters
 //!  adapting       a contention-adapting tree while it adapts, recorded
 //!  big_memory     large in-memory tables: growth, appends, value sizes
-//!  transactions   snapshots: taking them, writing beside them, reading them
+//!  transactions   snapshots: taking them, writing beside them, reading them; transactions of
+//!                 several threads (concurrent_transactions)
 //!  erlang         the first and the third in a BEAM, beside the real ets
 //!
 //!  run            one run of a study: its options, time, figures and plots
@@ -19,6 +20,7 @@
 
 pub mod adapting;
 pub mod big_memory;
+mod concurrent_transactions;
 pub mod contender;
 pub mod erlang;
 pub mod ets_2003;

@@ -1,8 +1,9 @@
 //! Tables as of an instant: the costs of snapshots for those who take them, for those who write,
-//! and for those who read them.
+//! and for those who read them. And transactions of several threads.
 //!
 //! Each turn measures everything first without snapshots, and then with them.
 
+use super::concurrent_transactions as concurrent;
 use super::run::Run;
 use super::tables::{granted, program, EngineHandle, StudyTable};
 use super::Plan;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 
 pub const STUDY: Plan = Plan {
     name: "transactions",
-    title: "Snapshots: taking them, writing beside them, reading them",
+    title: "Snapshots: taking them, writing beside them, reading them; transactions of two threads",
     source: "none: what Larder does, beside itself without snapshots",
     about:
         "Tables of the engine (larder::host::EngineTable), rows {K, V}, worked on by threads of a Rust program.",
@@ -57,6 +58,9 @@ fn run(run: &mut Run) -> Outcome {
     run.setting("rows", rows);
     let rows_text = grouped(rows);
     run.plots(PLOTS, &[("rows", &rows_text)]);
+    for kind in KINDS {
+        run.plots(concurrent::PLOTS, &[("type", kind)]);
+    }
     for what in ["lookup", "scan", "fold"] {
         for kind in KINDS {
             let values = [("what", what), ("type", kind), ("rows", &*rows_text)];
@@ -76,10 +80,11 @@ fn run(run: &mut Run) -> Outcome {
             reads(run, kind, &table)?;
             taking(run, kind, &table)?;
         }
-        Ok(())
+        concurrent::measure(run, kind)
     })?;
     run.check("each lookup and each scan of a snapshot gave the values of before the writes");
     run.check("each lookup and each scan of the table gave the values of after the writes");
+    run.check("after the transactions, the rows had as many increments as there were transactions");
     Ok(())
 }
 

@@ -549,7 +549,7 @@ const _: () = assert!(size_of::<HashLeafHead>() == crate::hash::shape::HEAD);
 /// For how many entries of each bucket there is a bit of a mark.
 fn marked(shape: Shape) -> u32 {
     let words = tail_marks(shape) + HEAD_MARKS;
-    words as u32 * u64::BITS / shape.buckets
+    (words as u32 * u64::BITS / shape.buckets).min(u64::BITS)
 }
 
 /// The memory of a leaf.

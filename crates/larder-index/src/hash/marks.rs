@@ -5,7 +5,8 @@
 //!  behind the buckets  bits of bucket 0 | bits of bucket 1 | … and the last bits in the head
 //! ```
 //!
-//! Bucket b has `marked` bits, from bit b · `marked` on: one for each of its first slot entries.
+//! Bucket b has `marked` bits, from bit b · `marked` on: one for each of its first slot entries. They
+//! are at most 64.
 //!
 //! Invariants:
 //! 1. An entry has the leaf's mark if the bit of its slot entry is set. Entries behind the first
@@ -104,25 +105,52 @@ impl LockedHashLeaf<'_> {
     /// The slow path of `remove_mark`, in a leaf that has had marks.
     #[inline(never)]
     fn move_marks(&mut self, bucket: Bucket<'_>, (i, n): (usize, usize), last: bool) {
-        if planted(Fault::MovedMark) {
+        let marked = self.leaf.head().marked as usize;
+        // Entries behind the first ones have no bit, and no mark.
+        if planted(Fault::MovedMark) || i > marked {
             return;
         }
-        // Entries behind the first ones have no bit, and no mark.
-        let is_set = |slot| {
-            let bit = self.mark_bit((bucket, slot));
-            bit.is_some_and(|bit| self.is_set(bit))
+        let bits = self.bits(bucket);
+        // Bit `i - 1` is that of slot entry `i`. The last entry may have none.
+        let (own, top) = (1 << (i - 1), 1u64.checked_shl(n as u32 - 1).unwrap_or(0));
+        let moved = match last {
+            true if bits & top != 0 => bits & !top | own,
+            true => bits & !own,
+            false => bits & (own - 1) | bits >> 1 & !(own - 1),
         };
-        let set = |slot, to| {
-            if let Some(bit) = self.mark_bit((bucket, slot)) {
-                self.set_bit(bit, to);
-            }
-        };
-        if last {
-            set(i, is_set(n));
-        } else {
-            (i..n.min(self.leaf.head().marked as usize + 1)).for_each(|i| set(i, is_set(i + 1)));
+        self.set_bits(bucket, moved);
+    }
+
+    /// The bits of a bucket.
+    #[inline]
+    fn bits(&self, bucket: Bucket<'_>) -> u64 {
+        let marked = self.leaf.head().marked as usize;
+        let first = self.leaf.number(bucket) * marked;
+        let shift = first % 64;
+        // Ordering: Relaxed, both, see above.
+        let mut bits = self.mark_word(first).load(Relaxed) >> shift;
+        if shift + marked > 64 {
+            bits |= self.mark_word(first + 63).load(Relaxed) << (64 - shift);
         }
-        set(n, false);
+        bits & mask(marked)
+    }
+
+    /// Sets the bits of a bucket.
+    #[inline]
+    fn set_bits(&mut self, bucket: Bucket<'_>, bits: u64) {
+        let marked = self.leaf.head().marked as usize;
+        let first = self.leaf.number(bucket) * marked;
+        let shift = first % 64;
+        let set = |word: &AtomicU64, mask: u64, bits: u64| {
+            // Ordering: Relaxed, both, see above.
+            word.store(word.load(Relaxed) & !mask | bits, Relaxed);
+        };
+        let all = mask(marked);
+        set(self.mark_word(first), all << shift, bits << shift);
+        if shift + marked > 64 {
+            let shift = 64 - shift;
+            set(self.mark_word(first + 63), all >> shift, bits >> shift);
+        }
     }
 
     /// Clears the marks of a bucket, of which all slot entries are removed.
@@ -137,20 +165,14 @@ impl LockedHashLeaf<'_> {
     /// The slow path of `unmark`, in a leaf that has had marks.
     #[inline(never)]
     fn clear_marks(&mut self, bucket: Bucket<'_>) {
-        if planted(Fault::MovedMark) {
-            return;
-        }
-        let marked = self.leaf.head().marked as usize;
-        let mut bit = self.leaf.number(bucket) * marked;
-        let end = bit + marked;
-        while bit < end {
-            // The bucket's bits in this word.
-            let count = (64 - bit % 64).min(end - bit);
-            let mask = u64::MAX >> (64 - count) << (bit % 64);
-            let word = self.mark_word(bit);
-            // Ordering: Relaxed, both, see above.
-            word.store(word.load(Relaxed) & !mask, Relaxed);
-            bit += count;
+        if !planted(Fault::MovedMark) && self.leaf.head().marked > 0 {
+            self.set_bits(bucket, 0);
         }
     }
+}
+
+/// This number of bits, at least one.
+#[inline]
+fn mask(bits: usize) -> u64 {
+    u64::MAX >> (64 - bits)
 }

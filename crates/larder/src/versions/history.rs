@@ -550,6 +550,23 @@ impl History {
         now.number
     }
 
+    /// Whether a write of an entry with this mark has nothing to put, and nobody to tell. Called
+    /// under the lock of the entry, before it is changed, instead of `preserve`.
+    ///
+    /// The number of such a write is the clock at the load of `newest`. If a snapshot is registered
+    /// after that, its number is greater, so the write is part of it.
+    #[inline(always)]
+    pub(super) fn is_preserved(&self, mark: u64) -> bool {
+        if mark == 0 || planted(Fault::LostVersion) {
+            return false;
+        }
+        point();
+        // Ordering: SeqCst, as in `preserve`. The followers are looked at after the snapshots.
+        let is_marked = mark == self.snapshots.newest.load(Ordering::SeqCst);
+        LAST_WRITE_FOUND_MARK.with(|marked| marked.set(is_marked));
+        is_marked && !self.feed.is_followed()
+    }
+
     /// Makes the undo index, or returns the one that another writer has made meanwhile.
     #[cold]
     fn make_undo(&self) -> &Undo {

@@ -149,8 +149,28 @@ impl PendingEffects {
 impl WatchedIndex<dyn Unique> {
     /// Step 3: preserves the old value of a key that is about to change, and tells the followers
     /// about the change. Called under the leaf's lock, with the mark of the entry.
-    #[inline]
+    #[inline(always)]
     fn change(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        values: (Option<&[u8]>, Option<&[u8]>),
+        mark: &mut u64,
+        after: &mut PendingEffects,
+    ) {
+        // Mostly an earlier write of the key has preserved its value.
+        if !self.bounded && self.history.is_preserved(*mark) {
+            if values.1.is_none() {
+                self.history.note_removed(key, *mark);
+            }
+            return;
+        }
+        self.preserve(guard, key, values, mark, after);
+    }
+
+    /// The slow path of `change`.
+    #[inline(never)]
+    fn preserve(
         &self,
         guard: &Guard,
         key: Key<'_>,
@@ -432,6 +452,11 @@ impl WatchedObjects<'_> {
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
         // The clock, the snapshots and the followers, in this order, as in `WatchedIndex::change`.
         let write_number = clock::of_write();
+        // Mostly an earlier write of the key has preserved its objects.
+        if self.history.is_preserved(*self.mark) {
+            self.number = Some(write_number);
+            return;
+        }
         let (history, guard, garbage) = (self.history, self.guard, &mut *self.garbage);
         let write_number = history.preserve(
             guard,

@@ -1,0 +1,117 @@
+//! Transactions of several threads on one table, beside one mutex around the calls on a plain
+//! table. Each reads a row and writes it with a number that is greater by one.
+
+use super::run::Run;
+use crate::result::{ensure, Outcome};
+use crate::time::workers::work;
+use larder::api::{Larder, Table};
+use larder::Error;
+use larder_term::{term, Term};
+use parking_lot::Mutex;
+use std::time::Duration;
+
+pub(super) const PLOTS: &str = "
+disjoint-{type} | Transactions of threads with keys of their own, on a {type} | threads, log | {rate} | a lookup and an insert each, 10,000 keys a thread
+contended-{type} | Transactions of threads with the same 8 keys, on a {type} | threads, log | {rate} | a lookup and an insert each
+";
+
+/// The keys of a thread, if it has keys of its own.
+const OWN_KEYS: u64 = 10_000;
+
+/// The keys that all threads use otherwise.
+const HOT_KEYS: u64 = 8;
+
+const THREADS: [usize; 2] = [1, 2];
+
+/// Measures both cases on a table of this type.
+pub(super) fn measure(run: &mut Run, kind: &str) -> Outcome {
+    let time = Duration::from_millis(run.extent.pick(10, 300, 2_000));
+    for is_disjoint in [true, false] {
+        let plot = format!(
+            "{}-{kind}",
+            ["contended", "disjoint"][usize::from(is_disjoint)]
+        );
+        for threads in THREADS {
+            for name in ["transactions", "a mutex around a plain table"] {
+                let transacts = name == "transactions";
+                let rate = measure_one(kind, (is_disjoint, transacts), threads, time)?;
+                run.figure(&plot, name, threads, rate);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Millions a second of so many threads together.
+fn measure_one(
+    kind: &str,
+    (is_disjoint, transacts): (bool, bool),
+    threads: usize,
+    time: Duration,
+) -> Outcome<f64> {
+    let larder = Larder::new();
+    let builder = larder.table("study");
+    let builder = match kind {
+        "set" => builder.set(),
+        "bag" => builder.bag(),
+        _ => builder.ordered_set(),
+    };
+    let table = builder.create().expect("a table");
+    let keys = match is_disjoint {
+        true => THREADS.len() as u64 * OWN_KEYS,
+        false => HOT_KEYS,
+    };
+    for key in 0..keys {
+        add_one(&table, key, true).expect("a table");
+    }
+    let mutex = Mutex::new(());
+    let done = work(threads, Some(time), |worker| {
+        let (mut random, mut calls) = (worker.random(7), 0);
+        while !worker.is_over() {
+            let key = match is_disjoint {
+                true => worker.number as u64 * OWN_KEYS + random.below(OWN_KEYS),
+                false => random.below(HOT_KEYS),
+            };
+            match transacts {
+                true => larder.transaction(&[&table], |views| add_one(&views[0], key, false)),
+                false => {
+                    let _locked = mutex.lock();
+                    add_one(&table, key, false)
+                }
+            }
+            .expect("a table");
+            calls += 1;
+        }
+        Ok(calls)
+    })?;
+    let calls: u64 = done.results.iter().sum();
+    let rows = table.to_vec().expect("a table");
+    let sum: u64 = rows.iter().map(count_of).sum();
+    ensure!(sum == keys + calls && rows.len() as u64 == keys, kind;
+        "{} rows with a sum of {sum} instead of {keys} with {}", rows.len(), keys + calls);
+    let rate = done.rate(calls);
+    table.drop_table().expect("a table");
+    larder.engine().reaper_idle(Duration::from_secs(60));
+    Ok(rate)
+}
+
+/// Adds one to the number of a key, or inserts the key with 1.
+fn add_one(table: &Table, key: u64, is_new: bool) -> Result<(), Error> {
+    let key = Term::int(key as i64);
+    let count = match is_new {
+        true => 0,
+        false => table.lookup(&key)?.first().map_or(0, count_of),
+    };
+    // A bag would keep the old row.
+    if !is_new && !table.engine_table().kind().is_unique() {
+        table.delete(&key)?;
+    }
+    table.insert(&term!({(key), ((count + 1) as i64)}))
+}
+
+/// The number in a row.
+fn count_of(row: &Term) -> u64 {
+    let row = row.as_ref().as_tuple().expect("a row");
+    let count = row.get(1).and_then(|count| count.as_int());
+    count.expect("a number") as u64
+}
