@@ -416,6 +416,20 @@ impl Multi for Merged<dyn Multi> {
         self.scan_merged(guard, start, direction, batch);
     }
 
+    fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
+        // The base first, as in `get`.
+        if !self.base.scan_key(guard, key, batch) {
+            return false;
+        }
+        self.overrides.with(guard, key, |value| {
+            if let Some(value) = value {
+                batch.clear();
+                self.base.push(key.bytes, value, Direction::Forward, batch);
+            }
+        });
+        true
+    }
+
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.base.first_position(key, out);
     }

@@ -389,6 +389,11 @@ impl ViewIndex<dyn Multi> {
     fn numbered(&self, guard: &Guard, key: Key<'_>) -> Vec<(u64, Vec<u8>)> {
         let mut objects = Vec::new();
         let (mut batch, mut from) = (Batch::default(), Vec::new());
+        // Mostly they are few, and are read alone.
+        if self.seen.scan_key(guard, key, &mut batch) {
+            let object = |i| (self.seen.entry_number(&batch, i), batch.value(i).to_vec());
+            return (0..batch.len()).map(object).collect();
+        }
         self.seen.first_position(key, &mut from);
         loop {
             self.seen
@@ -456,6 +461,11 @@ impl Multi for ViewIndex<dyn Multi> {
             .note_scan((start, None), direction, batch, |position| {
                 self.seen.key_position(position)
             });
+    }
+
+    fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
+        self.set.note_key(key);
+        self.seen.scan_key(guard, key, batch)
     }
 
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
