@@ -1,7 +1,7 @@
 %% @doc `make bench-scaling': several processes on one table.
 %%
-%% Three parts. How throughput grows with the number of processes: rows {int, int}, 524,288 of a range
-%% of twice as many keys, lookups alone and 80 % lookups, 10 % inserts, 10 % deletes. And the
+%% Three parts. How throughput grows with the number of processes: rows {int, int}, 524,288 of a
+%% range of twice as many keys, lookups alone and 80 % lookups, 10 % inserts, 10 % deletes. And the
 %% scenarios of the throughput benchmark of OTP's own tests of `ets': rows {int}, half of a range of
 %% a million keys, against whichever option of `ets' does best. And transactions that read a row and
 %% write it anew, against a plain table of `ets' with a mutex: of processes with keys of their own,

@@ -5,8 +5,8 @@
 //!  behind the buckets  bits of bucket 0 | bits of bucket 1 | … and the last bits in the head
 //! ```
 //!
-//! Bucket b has `marked` bits, from bit b · `marked` on: one for each of its first slot entries. They
-//! are at most 64.
+//! Bucket b has `marked` bits, from bit b · `marked` on: one for each of its first slot entries.
+//! There are at most 64 of them.
 //!
 //! Invariants:
 //! 1. An entry has the leaf's mark if the bit of its slot entry is set. Entries behind the first
