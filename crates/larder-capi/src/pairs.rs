@@ -4,7 +4,7 @@
 //! functions read and add to the second.
 
 use crate::status::{guarded, Failure, Status};
-use crate::table::{fill, larder_table, on, summed, table_at, whether};
+use crate::table::{counted, fill, larder_table, on, table_at, whether};
 use crate::terms::{all_at, larder_terms};
 use crate::view::{copy_text, give, larder_view};
 use larder::api::Table;
@@ -474,17 +474,17 @@ pub unsafe extern "C" fn larder_add_i64(
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        let total = match table.add(&key, VALUE, increment) {
+        let total = match table.add_number(&key, VALUE, increment, None) {
             // The row that is inserted is only made if it is needed.
             Err(Error::BadKey) => {
                 let none = Term::tuple([key.as_term(), Term::int(0).as_ref()]);
-                table.add_or(&key, VALUE, increment, &none)
+                table.add_number(&key, VALUE, increment, Some(none.as_ref()))
             }
             total => total,
         };
         let total = on(&table, ("key", key.as_term()), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
-        unsafe { summed(&total, sum) }
+        unsafe { counted(total, sum) }
     })
 }
 

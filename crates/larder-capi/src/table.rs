@@ -5,6 +5,7 @@ use crate::terms::{all_at, at, at_mut, larder_terms, text_at};
 use crate::view::{give, larder_view, needed};
 use larder::api::{Snapshot, Table};
 use larder::Error;
+use larder_term::number::Number;
 use larder_term::{Atom, Term, TermRef};
 use std::borrow::Cow;
 use std::ffi::c_char;
@@ -421,17 +422,33 @@ pub unsafe extern "C" fn larder_add(
         // view `key` are unchanged.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, the terms of the view `otherwise` are unchanged.
-        let total = match unsafe { otherwise.term() } {
-            Some(row) => table.add_or(&key, position, increment, &row),
-            None => table.add(&key, position, increment),
-        };
+        let otherwise = unsafe { otherwise.term() };
+        let total = table.add_number(&key, position, increment, otherwise);
         let total = on(&table, ("key", key), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
-        unsafe { summed(&total, sum) }
+        unsafe { counted(total, sum) }
     })
 }
 
 /// Writes the sum of an addition to `*sum`.
+///
+/// # Safety
+/// `sum` is null or may be written to.
+pub(crate) unsafe fn counted(total: Number, sum: *mut i64) -> Result<Status, Failure> {
+    // A term is made only of a sum that is beyond 64 bits, for the message.
+    let total = match total {
+        Number::Int(total) => {
+            // SAFETY: by contract, `sum` is null or may be written to.
+            unsafe { give(sum, total) };
+            return Ok(Status::Ok);
+        }
+        total => Term::build(|enc| total.encode(enc)).unwrap_or_else(|_| Term::nil()),
+    };
+    // SAFETY: by contract, `sum` is null or may be written to.
+    unsafe { summed(&total, sum) }
+}
+
+/// `counted` of a sum that is a term.
 ///
 /// # Safety
 /// `sum` is null or may be written to.

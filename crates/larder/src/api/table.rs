@@ -10,7 +10,7 @@ use crate::ops::{CounterOp, MapOp, NewRow};
 use crate::table::EngineTable;
 use larder_term::number::Number;
 use larder_term::object::ObjectView;
-use larder_term::{AsTerm, Atom, Encoder, Term, TermRef};
+use larder_term::{AsTerm, Atom, Term, TermRef};
 use std::fmt;
 use std::sync::Arc;
 
@@ -286,7 +286,22 @@ impl Table {
     /// # Errors
     /// `BadKey`, `Position`, `Keypos`, `NotInteger`, `TableType` (bags), `NoTable`.
     pub fn add(&self, key: &impl AsTerm, pos: usize, incr: i64) -> Result<Term, Error> {
-        self.count(key, &CounterOp::new(pos, Number::Int(incr)), None)
+        self.add_number(key, pos, incr, None).and_then(sum)
+    }
+
+    /// Like `add`, or `add_or` with a default, but makes no term of the sum.
+    ///
+    /// # Errors
+    /// Those of `add_or`.
+    #[doc(hidden)]
+    pub fn add_number(
+        &self,
+        key: &impl AsTerm,
+        pos: usize,
+        incr: i64,
+        default: Option<TermRef<'_>>,
+    ) -> Result<Number, Error> {
+        self.count(key, &CounterOp::new(pos, Number::Int(incr)), default)
     }
 
     /// Like `add`, for a counter in a map: the value of `map_key` in the map at a position. If the
@@ -317,7 +332,7 @@ impl Table {
     ) -> Result<Term, Error> {
         let op = CounterOp::new(pos, Number::Int(incr));
         let op = op.in_map(Term::from(map_key.as_term()), initial.map(Number::Int));
-        self.count(key, &op, None)
+        self.count(key, &op, None).and_then(sum)
     }
 
     /// Like `add`. If the key is absent, first inserts the tuple `default` with its key replaced by
@@ -332,8 +347,8 @@ impl Table {
         incr: i64,
         default: &impl AsTerm,
     ) -> Result<Term, Error> {
-        let op = CounterOp::new(pos, Number::Int(incr));
-        self.count(key, &op, Some(default.as_term()))
+        let default = Some(default.as_term());
+        self.add_number(key, pos, incr, default).and_then(sum)
     }
 
     fn count(
@@ -341,7 +356,7 @@ impl Table {
         key: &impl AsTerm,
         op: &CounterOp,
         default: Option<TermRef<'_>>,
-    ) -> Result<Term, Error> {
+    ) -> Result<Number, Error> {
         let bytes = self.key(key);
         let row = default.map(|tuple| NewRow {
             key: key.as_term(),
@@ -354,8 +369,7 @@ impl Table {
             self.table
                 .update_counter(self.me(), &bytes, ops, row, &mut sum)
         })?;
-        let sum = sum.ok_or(Error::NotInteger)?;
-        term(|enc| sum.encode(enc))
+        sum.ok_or(Error::NotInteger)
     }
 
     /// Replaces the element at a position of the tuple under a key. Returns `false` if there is no
@@ -583,6 +597,6 @@ pub(super) fn tuple(object: &ObjectView<'_>) -> Term {
     Term::build(|enc| object.encode(enc)).unwrap_or_else(|_| Term::nil())
 }
 
-fn term(push: impl FnOnce(&mut Encoder<'_>)) -> Result<Term, Error> {
-    Term::build(push).map_err(|e| Error::BadSpec(e.to_string().into()))
+fn sum(number: Number) -> Result<Term, Error> {
+    Term::build(|enc| number.encode(enc)).map_err(|e| Error::BadSpec(e.to_string().into()))
 }

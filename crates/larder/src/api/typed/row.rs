@@ -35,6 +35,7 @@ impl<'v> View<'v> {
     ///
     /// # Errors
     /// `WrongType`.
+    #[inline]
     pub fn read<T: Deserialize<'v>>(self) -> Result<T, Error> {
         de::read(self.0).map_err(|why| wrong_value(self.0, &why, type_name::<T>()))
     }
@@ -65,17 +66,19 @@ impl<'v> View<'v> {
 ///
 /// # Errors
 /// `WrongType` if the row is no pair.
-#[inline]
+#[inline(always)]
 pub(super) fn view(stored: Stored<'_>) -> Result<View<'_>, Error> {
     // Usually the value is all that is stored beside the key.
     match object::beside_key(stored.value()) {
         Some((2, value)) => Ok(View(raw::stored(value))),
-        _ => other(&stored.view()),
+        _ => other(stored),
     }
 }
 
 /// `view` of a row that is compressed, or whose key is kept beside the value.
-fn other<'v>(object: &ObjectView<'v>) -> Result<View<'v>, Error> {
+#[cold]
+fn other(stored: Stored<'_>) -> Result<View<'_>, Error> {
+    let object = &stored.view();
     match (object.arity(), object.element(2)) {
         (2, Some(value)) => Ok(View(value)),
         _ => Err(no_pair(object)),
@@ -93,7 +96,7 @@ fn no_pair(object: &ObjectView<'_>) -> Error {
 ///
 /// # Errors
 /// `WrongType`.
-#[inline]
+#[inline(always)]
 pub(super) fn value<V: for<'v> Deserialize<'v>>(stored: Stored<'_>) -> Result<V, Error> {
     view(stored)?.read()
 }
