@@ -12,10 +12,11 @@
 //! 2. Turn each list into entries of the batch, one for each object. The first object of a list
 //!    stays where it was read. The key is moved in front of it, overwriting the bytes in between.
 //!    The other objects are copied to the end of the batch's bytes, each with its key.
-//! 3. A tree key ends the batch. If it is the first key of the batch, the batch consists of objects
-//!    of this key alone, which are read from the tree.
-//! 4. An unordered scan reads a leaf as it is, and unpacks its lists in that order. If the leaf has
-//!    a tree key, or is too much for one batch, it is read again in order.
+//! 3. The objects of a tree key are copied from the tree, if they are few. A tree key with many
+//!    objects ends the batch. If it is the first key of the batch, the batch consists of objects of
+//!    this key alone.
+//! 4. An unordered scan reads a leaf as it is, and unpacks its keys in that order. If one of them
+//!    would end the batch, or they are too much for one, the leaf is read again in order.
 //!
 //! Invariants:
 //! 1. Each object of a batch is followed by its number, as in a list. Key and number together are
@@ -23,7 +24,8 @@
 //! 2. An object keeps its number when a list moves to the tree or back. So a scan that resumes
 //!    within a key knows which objects it has returned, whether the key is a list or a tree key by
 //!    then.
-//! 3. The objects of one batch are of one instant: of one version of a leaf, or of a stripe.
+//! 3. The objects of one key in a batch are of one instant: lists of one version of the leaf, and
+//!    those of a tree key of one version of its stripe, which is read later.
 //! 4. A forward scan resumes at its `resume`, a backward scan strictly before it.
 
 use super::list::{self, read_number, ListItem, TreeHeader};
@@ -38,6 +40,9 @@ use std::ops::{Bound, Range};
 
 /// A batch is full when copies of objects have more bytes than this.
 const BATCH_BYTES: usize = 1 << 20;
+
+/// A tree key with more objects than this ends the batch. So many of them are read at once.
+const FEW_IN_TREE: usize = 1024;
 
 /// Where a scan begins.
 struct ScanStart {
@@ -133,10 +138,18 @@ pub(super) fn scan<'g, R: KeyRule>(
 ) {
     let mut from = ScanStart::new(start, direction);
     loop {
+        // (3) A scan that resumes within a tree key needs no entry of the leaf.
+        let own = from.prefix.get(HASH..).map(<[u8]>::to_vec);
+        if let (StartFilter::From(_), Some(key)) = (from.within, own) {
+            scan_tree(bag, guard, &mut from, &key, direction, batch);
+            if !batch.is_empty() {
+                return;
+            }
+        }
         // (1) Read entries.
         bag.entries.scan(guard, from.start(), direction, batch);
         end_resume(direction, batch);
-        match unpack(bag, &from, direction, batch) {
+        match unpack(bag, guard, &from, direction, batch) {
             Unpacked::All if batch.is_empty() && !batch.done => {
                 // All objects that were read are of the first key and lie before the scan's start.
                 // An empty batch would mean the end of the scan, so read on.
@@ -185,13 +198,14 @@ enum Unpacked {
     All,
     /// The first entry is that of this tree key.
     InTree(Vec<u8>),
-    /// They are unordered, and one of them is a tree key, or they are too much for one batch.
+    /// They are unordered, and one of them would end the batch, or they are too much for one.
     Unordered,
 }
 
-/// Step 2: unpacks the lists of a batch, up to the first tree key, or until the batch is full.
+/// Step 2: unpacks the keys of a batch, up to the first one that ends it, or until it is full.
 fn unpack<R: KeyRule>(
     bag: &Bag<R>,
+    guard: &Guard,
     from: &ScanStart,
     direction: Direction,
     batch: &mut Batch,
@@ -213,12 +227,18 @@ fn unpack<R: KeyRule>(
                 spread(entry, bound.take(), direction, batch);
                 continue;
             }
-            // The batch ends before this key, because it is full, or because this is a tree key.
-            // If it is the first key, read the tree. Otherwise the next batch begins with it.
+            let (key, tree) = (key.to_vec(), TreeHeader::of(list));
+            let room = FEW_IN_TREE.min(limit.saturating_sub(batch.entries.len()));
+            let fits = tree.is_some_and(|tree| tree.count <= room || batch.firsts);
+            if !stops && fits && spread_tree(bag, guard, &key, (bound.take(), direction), batch) {
+                continue;
+            }
+            // The batch ends before this key, because it is full, or because this is a tree key
+            // with many objects. If it is the first key, read the tree. Otherwise the next batch
+            // begins with it.
             if batch.unordered {
                 return Unpacked::Unordered;
             }
-            let key = key.to_vec();
             if batch.is_empty() {
                 return Unpacked::InTree(key);
             }
@@ -404,79 +424,149 @@ fn copy(key: Range<usize>, item: &ListItem, batch: &mut Batch) {
     batch.entries.push(entry);
 }
 
-/// Step 3: fills the batch with the next objects of a tree key. The batch stays empty in two cases.
-/// If the key has no objects that belong to the scan, `from` is set behind the key. If the key is
-/// no longer a tree key, `from` stays as it is.
+/// Step 3: appends all objects of a tree key, from the one with the number `bound` on, in the
+/// direction of the scan. Returns `false`, and appends nothing, if there are many by now, or if the
+/// key is no longer a tree key.
 #[cold]
-fn scan_tree<'g, R: KeyRule>(
-    bag: &'g Bag<R>,
-    guard: &'g Guard,
-    from: &mut ScanStart,
+fn spread_tree<R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &Guard,
     key: &[u8],
-    direction: Direction,
-    batch: &mut Batch<'g>,
-) {
-    // Discard the entries that were read: they are of another instant than the tree.
-    batch.clear();
+    (bound, direction): (Option<u64>, Direction),
+    batch: &mut Batch<'_>,
+) -> bool {
+    let (bytes, entries) = (batch.bytes.len(), batch.entries.len());
+    let limit = if batch.firsts { 1 } else { FEW_IN_TREE };
     let mut prefix = Vec::new();
     hash_and_key(bag, key, &mut prefix);
-    let mut start = prefix.clone();
+    let read = read_tree(bag, guard, (key, &prefix), (bound, direction, limit), batch);
+    let all = read.is_some_and(|read| read.done || batch.firsts);
+    if !all {
+        batch.bytes.truncate(bytes);
+        batch.entries.truncate(entries);
+    }
+    all
+}
+
+/// What was read of a tree key.
+struct ReadTree {
+    /// The number of the last object; `None` if there is none behind the bound.
+    last: Option<u64>,
+    /// Whether it is the last one in the direction of the scan.
+    done: bool,
+}
+
+/// Appends objects of a tree key to the batch, `limit` at most, from the one with the number
+/// `bound` on, in the direction of the scan. `prefix` is what all positions of the key begin with.
+/// `None` if the key is no longer a tree key.
+fn read_tree<R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &Guard,
+    (key, prefix): (&[u8], &[u8]),
+    (bound, direction, limit): (Option<u64>, Direction, usize),
+    batch: &mut Batch<'_>,
+) -> Option<ReadTree> {
+    let mut start = prefix.to_vec();
     // A position in the tree is the prefix and a number. A backward scan without a bound starts at
     // a position that sorts behind all numbers.
-    match (from.bound(key), direction) {
+    match (bound, direction) {
         (Some(bound), _) => push_number(bound, &mut start),
         (None, Direction::Forward) => {}
         (None, Direction::Backward) => start.push(PAST_NUMBERS),
     }
     // The end of the key's positions in the direction.
-    let mut end = prefix.clone();
+    let mut end = prefix.to_vec();
     if direction == Direction::Forward {
         end.push(PAST_NUMBERS);
     }
-    let request = ScanRequest {
-        start: Start::At(&start),
-        direction,
-        until: Bound::Excluded(&end),
-        limit: if batch.firsts { 1 } else { batch.limit() },
-        value_limit: usize::MAX,
-    };
     let own = Key {
         bytes: key,
         hash: bag.entries.keys.hash(key),
     };
+    let (bytes, entries) = (batch.bytes.len(), batch.entries.len());
     with_batch(|found| {
         // Read the tree as of one instant, by the version of the stripe (invariant 3).
         let read = bag.read_in_tree(guard, own, |value_trees| {
-            value_trees.tree.scan(guard, &request, found);
-        });
-        // The key is no longer a tree key.
-        if read.is_none() {
-            return;
-        }
-        // Add the objects, each followed by its number, so that the scan can resume behind any of
-        // them.
-        for i in 0..found.len() {
-            batch.push(key, found.value(i));
-            list::push_number(position::number(found.key(i)), &mut batch.bytes);
-        }
-        // The scan resumes behind the last object, or behind the key.
-        let last = found
-            .len()
-            .checked_sub(1)
-            .map(|i| position::number(found.key(i)));
-        match (last, found.done) {
-            (None, _) => from.go_behind(&prefix),
-            // Nothing more of this key is wanted.
-            (Some(_), done) if done || batch.firsts => stop(bag, key, behind(direction), batch),
-            (Some(last), _) => {
-                batch.resume.clone_from(&prefix);
-                // Forward, resume at the next number; backward, strictly before the last one
-                // (invariant 4).
-                let next = last + u64::from(direction == Direction::Forward);
-                push_number(next, &mut batch.resume);
+            // Discard what a failed attempt has read.
+            batch.bytes.truncate(bytes);
+            batch.entries.truncate(entries);
+            let mut read = ReadTree {
+                last: None,
+                done: false,
+            };
+            let mut from = start.clone();
+            // Each turn reads from one leaf of the tree.
+            while !read.done && batch.entries.len() < entries + limit {
+                let request = ScanRequest {
+                    start: match (read.last, direction) {
+                        (Some(_), Direction::Backward) => Start::Past(&from),
+                        _ => Start::At(&from),
+                    },
+                    direction,
+                    until: Bound::Excluded(&end),
+                    limit: entries + limit - batch.entries.len(),
+                    value_limit: usize::MAX,
+                };
+                value_trees.tree.scan(guard, &request, found);
+                // Add the objects, each followed by its number, so that the scan can resume behind
+                // any of them.
+                for i in 0..found.len() {
+                    let number = position::number(found.key(i));
+                    batch.push(key, found.value(i));
+                    list::push_number(number, &mut batch.bytes);
+                    read.last = Some(number);
+                }
+                read.done = found.done;
+                std::mem::swap(&mut from, &mut found.resume);
             }
+            read
+        });
+        if read.is_none() {
+            batch.bytes.truncate(bytes);
+            batch.entries.truncate(entries);
         }
-    });
+        read
+    })
+}
+
+/// Step 3: fills the batch with the next objects of a tree key. The batch stays empty in two cases.
+/// If the key has no objects that belong to the scan, `from` is set behind the key. If the key is
+/// no longer a tree key, `from` stays as it is.
+#[cold]
+fn scan_tree<R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &Guard,
+    from: &mut ScanStart,
+    key: &[u8],
+    direction: Direction,
+    batch: &mut Batch<'_>,
+) {
+    // Discard the entries that were read: they are of another instant than the tree.
+    batch.clear();
+    let mut prefix = Vec::new();
+    hash_and_key(bag, key, &mut prefix);
+    let limit = if batch.firsts {
+        1
+    } else {
+        batch.limit().min(FEW_IN_TREE)
+    };
+    let what = (from.bound(key), direction, limit);
+    let Some(read) = read_tree(bag, guard, (key, &prefix), what, batch) else {
+        return;
+    };
+    // The scan resumes behind the last object, or behind the key.
+    match read.last {
+        None => from.go_behind(&prefix),
+        // Nothing more of this key is wanted.
+        Some(_) if read.done || batch.firsts => stop(bag, key, behind(direction), batch),
+        Some(last) => {
+            batch.resume.clone_from(&prefix);
+            // Forward, resume at the next number; backward, strictly before the last one
+            // (invariant 4).
+            let next = last + u64::from(direction == Direction::Forward);
+            push_number(next, &mut batch.resume);
+        }
+    }
 }
 
 /// See [`Multi::scan_key`](crate::Multi::scan_key). A list is short, and is unpacked as a whole.

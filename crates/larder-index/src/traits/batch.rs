@@ -121,7 +121,8 @@ impl<'g> BatchEntry<'g> {
 /// What may belong to an entry behind its value (`Batch::around`): a number of this many bytes.
 const MAX_BEHIND: usize = 10;
 
-/// Some neighbouring entries, in scan order, as of one instant, from one leaf. It can be reused:
+/// Some neighbouring entries, in scan order, from one leaf. They are of one instant; in a bag, the
+/// entries of one key are. It can be reused:
 /// `clear` keeps its memory. It has the lifetime of the guard with which it was filled; see the
 /// module.
 #[derive(Debug)]
