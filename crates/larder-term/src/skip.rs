@@ -10,7 +10,7 @@ use crate::{tags::*, varint};
 ///
 /// # Panics
 /// Panics on bytes that no encoder has written.
-#[inline]
+#[inline(always)]
 pub fn head(bytes: &[u8], at: usize) -> (usize, u64) {
     let tag = bytes[at];
     // Small integers and the empty list are a single byte. Most terms of most rows are.
@@ -152,11 +152,7 @@ fn end_of_other(bytes: &[u8], at: usize) -> usize {
     }
     let (mut at, mut pending) = head(bytes, at);
     while pending > 0 {
-        // The tags of most children determine their lengths.
-        let (next, children) = match fixed(bytes[at]) {
-            0 => head(bytes, at),
-            len => (at + len, 0),
-        };
+        let (next, children) = head(bytes, at);
         at = next;
         pending = pending - 1 + children;
     }
