@@ -6,7 +6,7 @@ use crate::{
     gen::{Op, Operand, Ops},
     outcome::Outcome,
     raw,
-    row::ElementCursor,
+    row::Row,
     value::{Scratch, TRUE},
     wire,
 };
@@ -66,7 +66,7 @@ impl DirectBody {
     #[inline]
     pub(crate) fn give<'s>(
         &self,
-        fields: &mut ElementCursor<'s>,
+        row: &mut Row<'s>,
         constants: &Constants<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
@@ -75,7 +75,7 @@ impl DirectBody {
             DirectBody::True => Outcome::Term(raw::whole(TRUE)),
             DirectBody::Object => Outcome::Object,
             DirectBody::Constant(constant) => Outcome::Term(constants.term(*constant)),
-            DirectBody::Element(position) => Outcome::Term(raw::view(fields.run(*position))),
+            DirectBody::Element(position) => Outcome::Term(raw::view(row.run(*position))),
             DirectBody::Built(pieces) => {
                 // One pass over the pieces, in the order of the encoding. Nothing is computed, so
                 // nothing can fail.
@@ -85,7 +85,7 @@ impl DirectBody {
                     arena.extend_from_slice(match piece {
                         TermPiece::Raw(span) => constants.pool(span),
                         TermPiece::Constant(constant) => constants.get(constant),
-                        TermPiece::Element(position) => wire::split(fields.run(position)).0,
+                        TermPiece::Element(position) => wire::split(row.run(position)).0,
                     });
                 }
                 Outcome::Term(raw::whole(arena))
@@ -95,15 +95,11 @@ impl DirectBody {
 
     /// Whether the result is `true`. `None` if it must be computed.
     #[inline]
-    pub(crate) fn is_true(
-        &self,
-        fields: &mut ElementCursor<'_>,
-        constants: &Constants<'_>,
-    ) -> Option<bool> {
+    pub(crate) fn is_true(&self, row: &mut Row<'_>, constants: &Constants<'_>) -> Option<bool> {
         match self {
             DirectBody::NeedsMachine => None,
             DirectBody::True => Some(true),
-            DirectBody::Element(position) => Some(fields.run(*position).starts_with(TRUE)),
+            DirectBody::Element(position) => Some(row.run(*position).starts_with(TRUE)),
             DirectBody::Constant(constant) => Some(constants.get(*constant) == TRUE),
             DirectBody::Object | DirectBody::Built(_) => Some(false),
         }

@@ -7,7 +7,7 @@ use crate::{
     head::{CompiledHead, HeadForm},
     ir::NodeId,
     machine::Machine,
-    row::{ElementCursor, Row},
+    row::Row,
     test::Tests,
     value::{Val, INLINE_VALUES},
 };
@@ -41,12 +41,7 @@ impl Clause {
     /// Whether a row has enough elements, and passes the tests. Every scan calls this for each row
     /// and clause.
     #[inline(always)]
-    pub(crate) fn passes(
-        &self,
-        row: &Row<'_>,
-        fields: &mut ElementCursor<'_>,
-        constants: &Constants<'_>,
-    ) -> bool {
+    pub(crate) fn passes(&self, row: &mut Row<'_>, constants: &Constants<'_>) -> bool {
         // The tests find elements by position without a check, so check the arity first.
         let enough = match self.head.form {
             // A head that is a tuple matches tuples of its own size only. Any other head needs as
@@ -63,7 +58,7 @@ impl Clause {
             return false;
         }
         for test in &self.tests {
-            if !test.passes(&self.head, fields, constants) {
+            if !test.passes(&self.head, row, constants) {
                 return false;
             }
         }

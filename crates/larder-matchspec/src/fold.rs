@@ -5,9 +5,9 @@ use crate::{
     gen::{Gen, Ops},
     head::CompiledHead,
     ir::{Ir, NodeId},
-    machine::{Environment, Input, Machine, Memory},
+    machine::{Environment, Machine, Memory},
     outcome::Context,
-    row::{ElementCursor, Row},
+    row::Row,
     test::Reader,
     value::Scratch,
 };
@@ -32,15 +32,11 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
     .value(id);
     // There is no row. An expression that reads one isn't folded.
     let mut scratch = Scratch::new();
-    let (row, context) = (Row::none(), Context::none());
-    let mut fields = ElementCursor::of(&row);
+    let (mut row, context) = (Row::none(), Context::none());
     let (head, arguments) = (CompiledHead::default(), Arguments::new());
     Machine::on(
         &head,
-        Input {
-            row: &row,
-            fields: &mut fields,
-        },
+        &mut row,
         Environment {
             constants: Constants::of(pool, &arguments),
             context: &context,

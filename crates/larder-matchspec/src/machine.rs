@@ -16,7 +16,7 @@ use crate::{
     maps,
     outcome::Context,
     raw,
-    row::{ElementCursor, Row},
+    row::Row,
     value::{give, take, MachineValues, Run, Scratch, Val, EXIT, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };
@@ -33,8 +33,7 @@ pub(crate) struct Fail;
 /// The state of a run (see the module). `'a` is the lifetime of the row, the constants and the
 /// context; `'s` is that of the run itself.
 pub(crate) struct Machine<'a, 's> {
-    pub(crate) row: &'s Row<'a>,
-    pub(crate) fields: &'s mut ElementCursor<'a>,
+    pub(crate) row: &'s mut Row<'a>,
     /// The head of the clause.
     head: &'s CompiledHead,
     pub(crate) constants: Constants<'a>,
@@ -56,12 +55,6 @@ pub(crate) struct Machine<'a, 's> {
     catching: bool,
 }
 
-/// The row that a machine runs on, and what finds its elements.
-pub(crate) struct Input<'r, 'a> {
-    pub(crate) row: &'r Row<'a>,
-    pub(crate) fields: &'r mut ElementCursor<'a>,
-}
-
 /// What instructions read besides the row.
 pub(crate) struct Environment<'r, 'a> {
     pub(crate) constants: Constants<'a>,
@@ -81,7 +74,7 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     pub(crate) fn on<R>(
         head: &CompiledHead,
-        Input { row, fields }: Input<'_, 'a>,
+        row: &mut Row<'a>,
         Environment { constants, context }: Environment<'_, 'a>,
         Memory { scratch, many }: Memory<'_>,
         work: impl FnOnce(&mut Machine<'a, '_>) -> R,
@@ -93,7 +86,6 @@ impl<'a> Machine<'a, '_> {
         let mut vars = take(&mut scratch.vars, many);
         let result = work(&mut Machine {
             row,
-            fields,
             head,
             constants,
             context,
@@ -221,7 +213,7 @@ impl<'a> Machine<'a, '_> {
                     }
                 }
                 Op::Test(test) => {
-                    let passes = test.passes(self.head, self.fields, &self.constants);
+                    let passes = test.passes(self.head, self.row, &self.constants);
                     self.stack.push(Val::Bool(passes));
                 }
                 // The left operand, if it decides, is the result: the right one is jumped over.
@@ -259,7 +251,7 @@ impl<'a> Machine<'a, '_> {
         match operand {
             Operand::Int(n) => Val::Int(n),
             // The fields hold the run of terms that begins with the element.
-            Operand::Field(position) => Val::Term(wire::split(self.fields.run(position)).0),
+            Operand::Field(position) => Val::Term(wire::split(self.row.run(position)).0),
             Operand::Const(constant) => Val::Term(self.constants.get(constant)),
             Operand::Var(slot) => self.vars.at(slot as usize),
             // Counted from the top of the stack.
@@ -309,7 +301,7 @@ impl<'a> Machine<'a, '_> {
     fn int(&mut self, operand: Operand) -> Option<i64> {
         match operand {
             Operand::Int(n) => Some(n),
-            Operand::Field(position) => wire::int(self.fields.run(position)),
+            Operand::Field(position) => wire::int(self.row.run(position)),
             Operand::Const(Constant::Argument(index)) => self.constants.int(index),
             _ => None,
         }
@@ -325,7 +317,7 @@ impl<'a> Machine<'a, '_> {
             let Operand::Field(position) = b else {
                 return None;
             };
-            return builtins::element_of(a, self.fields.run(position));
+            return builtins::element_of(a, self.row.run(position));
         }
         builtins::of_ints(func, a, self.int(b)?)
     }
@@ -335,7 +327,7 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn part_of_field(&mut self, func: Func, a: Operand) -> Option<Val<'a>> {
         match a {
-            Operand::Field(position) => builtins::part_of(func, self.fields.run(position)),
+            Operand::Field(position) => builtins::part_of(func, self.row.run(position)),
             _ => None,
         }
     }

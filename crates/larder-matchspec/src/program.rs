@@ -11,10 +11,10 @@ use crate::{
     code::Code,
     constant::{Arguments, Constant, Constants},
     error::CompileError,
-    machine::{Environment, Input, Machine, Memory, ResultLocation},
+    machine::{Environment, Machine, Memory, ResultLocation},
     outcome::{Context, Outcome, Pattern},
     raw,
-    row::{ElementCursor, Row},
+    row::Row,
     template::Template,
     value::Scratch,
 };
@@ -108,7 +108,7 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        self.run_row(&Row::stored(object), context, scratch)
+        self.run_row(&mut Row::stored(object), context, scratch)
     }
 
     /// Whether the result for a stored object is the atom `true`. Faster than [`Program::run`], as
@@ -120,26 +120,22 @@ impl Program {
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool {
-        let row = Row::stored(object);
-        let mut fields = ElementCursor::of(&row);
+        let mut row = Row::stored(object);
         let constants = self.constants();
         // 1. Find a clause whose tests the row passes.
-        let Some(at) = self.passed(0, &row, &mut fields, &constants) else {
+        let Some(at) = self.passed(0, &mut row, &constants) else {
             return false;
         };
         // 2. If there is nothing left to match, the result may be known without the machine.
         let clause = &self.code.clauses[at];
         if clause.is_tests() {
-            if let Some(is_true) = clause.direct.is_true(&mut fields, &constants) {
+            if let Some(is_true) = clause.direct.is_true(&mut row, &constants) {
                 return is_true;
             }
         }
         // 3. Run the machine.
-        let input = Input {
-            row: &row,
-            fields: &mut fields,
-        };
-        self.run_machine(at, input, Environment { constants, context }, scratch)
+        let environment = Environment { constants, context };
+        self.run_machine(at, &mut row, environment, scratch)
             .is_some_and(|outcome| outcome.is_true())
     }
 
@@ -156,22 +152,16 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        self.run_row(&Row::plain(term), context, scratch)
+        self.run_row(&mut Row::plain(term), context, scratch)
     }
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
     #[inline]
-    fn passed(
-        &self,
-        from: usize,
-        row: &Row<'_>,
-        fields: &mut ElementCursor<'_>,
-        constants: &Constants<'_>,
-    ) -> Option<usize> {
+    fn passed(&self, from: usize, row: &mut Row<'_>, constants: &Constants<'_>) -> Option<usize> {
         let mut at = from;
         // The tests of a clause are cheap. Clauses that fail them never start the machine.
         while let Some(clause) = self.code.clauses.get(at) {
-            if clause.passes(row, fields, constants) {
+            if clause.passes(row, constants) {
                 return Some(at);
             }
             at += 1;
@@ -183,23 +173,21 @@ impl Program {
     #[inline(always)]
     fn run_row<'s>(
         &'s self,
-        row: &Row<'s>,
+        row: &mut Row<'s>,
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        let mut fields = ElementCursor::of(row);
         let constants = self.constants();
         // 1. Find a clause whose tests the row passes.
-        let at = self.passed(0, row, &mut fields, &constants)?;
+        let at = self.passed(0, row, &constants)?;
         // 2. There is nothing left to match or to compute: write the result.
         let clause = &self.code.clauses[at];
         if clause.is_tests() && clause.direct.is_uncomputed() {
-            return clause.direct.give(&mut fields, &constants, scratch);
+            return clause.direct.give(row, &constants, scratch);
         }
         // 3. Run the machine.
-        let fields = &mut fields;
         let environment = Environment { constants, context };
-        self.run_machine(at, Input { row, fields }, environment, scratch)
+        self.run_machine(at, row, environment, scratch)
     }
 
     /// Step 3: runs the clauses from `at` on. The row has passed the tests of clause `at`.
@@ -207,11 +195,11 @@ impl Program {
     fn run_machine<'s>(
         &'s self,
         at: usize,
-        input: Input<'_, 's>,
+        row: &mut Row<'s>,
         environment: Environment<'_, 's>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        let (row, constants) = (input.row, environment.constants);
+        let constants = environment.constants;
         // Several clauses need a larger stack than one.
         let memory = Memory {
             scratch: &mut *scratch,
@@ -219,7 +207,7 @@ impl Program {
         };
         let found = Machine::on(
             &self.code.clauses[at].head,
-            input,
+            row,
             environment,
             memory,
             |machine| {
@@ -230,7 +218,7 @@ impl Program {
                     if let Some(value) = self.code.clauses[at].run(machine) {
                         return Some(machine.found(value));
                     }
-                    next = self.passed(at + 1, row, machine.fields, &constants);
+                    next = self.passed(at + 1, machine.row, &constants);
                 }
                 None
             },

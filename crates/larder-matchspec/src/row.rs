@@ -4,21 +4,30 @@ use crate::wire::{self, Head};
 use larder_term::object::{ObjectKey, ObjectView};
 use larder_term::{tags, TermRef};
 
-/// See the module.
-#[derive(Debug, Clone, Copy)]
+/// See the module. A search for an element starts from the one that was found last, or from the first
+/// one if the wanted element is before that. So a caller that asks in ascending order walks over the
+/// row once.
+#[derive(Debug)]
 pub(crate) struct Row<'a> {
     /// The number of elements of the tuple. `u32`, while the object's arity is a `usize`. With
     /// equal widths the compiler would copy two fields by one 16-byte load, which can't be
     /// forwarded from the two stores before it.
     arity: u32,
-    /// The position of the key, counted from 1; 0 if no element is stored apart.
+    /// The position of the key, counted from 1; [`NOWHERE`] if no element is stored apart.
     keypos: usize,
     key: Option<ObjectKey<'a>>,
     /// The other elements, in the order of the tuple.
     rest: &'a [u8],
     /// The whole term, if it is contiguous.
     whole: Option<&'a [u8]>,
+    /// The number of the element of `rest` that was found last, counted from 0.
+    last: usize,
+    /// Where that one begins in `rest`.
+    at: usize,
 }
+
+/// A position that no element has.
+const NOWHERE: usize = usize::MAX;
 
 impl<'a> Row<'a> {
     /// A stored object.
@@ -31,6 +40,8 @@ impl<'a> Row<'a> {
             key: Some(object.lazy_key()),
             rest: object.others_bytes(),
             whole: None,
+            last: 0,
+            at: 0,
         }
     }
 
@@ -41,17 +52,21 @@ impl<'a> Row<'a> {
         match wire::open(bytes) {
             (Head::Tuple(arity), at) => Row {
                 arity: arity as u32,
-                keypos: 0,
+                keypos: NOWHERE,
                 key: None,
                 rest: &bytes[at..],
                 whole: Some(bytes),
+                last: 0,
+                at: 0,
             },
             _ => Row {
                 arity: 0,
-                keypos: 0,
+                keypos: NOWHERE,
                 key: None,
                 rest: &[],
                 whole: Some(bytes),
+                last: 0,
+                at: 0,
             },
         }
     }
@@ -61,10 +76,12 @@ impl<'a> Row<'a> {
         // The empty list, which has no elements.
         Row {
             arity: 0,
-            keypos: 0,
+            keypos: NOWHERE,
             key: None,
             rest: &[],
             whole: Some(&[tags::NIL]),
+            last: 0,
+            at: 0,
         }
     }
 
@@ -83,65 +100,12 @@ impl<'a> Row<'a> {
         self.whole
     }
 
-    /// The element at a position, counted from 1. This walks over the elements before it.
-    pub(crate) fn element(&self, position: usize) -> Option<&'a [u8]> {
+    /// The element at a position, counted from 1.
+    pub(crate) fn element(&mut self, position: usize) -> Option<&'a [u8]> {
         if position == 0 || position > self.arity as usize {
             return None;
         }
-        Some(wire::split(ElementCursor::of(self).run(position)).0)
-    }
-
-    /// Appends the whole row as one tuple.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        if let Some(whole) = self.whole {
-            return out.extend_from_slice(whole);
-        }
-        wire::push_head(out, tags::TUPLE, self.arity as usize);
-        // Insert the key behind the elements that come before it.
-        let before = self.keypos.saturating_sub(1);
-        let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
-        out.extend_from_slice(&self.rest[..apart]);
-        out.extend_from_slice(key_bytes(self.key));
-        out.extend_from_slice(&self.rest[apart..]);
-    }
-}
-
-/// The bytes of a key; none if no element is stored apart.
-#[inline(always)]
-fn key_bytes(key: Option<ObjectKey<'_>>) -> &[u8] {
-    key.map_or(&[], |key| key.term().bytes())
-}
-
-/// Finds the elements of a row. A search starts from the element that was found last, or from the
-/// first one if the wanted element is before that. So a caller that asks in ascending order walks
-/// over the row once.
-#[derive(Debug)]
-pub(crate) struct ElementCursor<'a> {
-    /// The position of the key, if it is stored keypos; otherwise a position that no element has.
-    keypos: usize,
-    key: Option<ObjectKey<'a>>,
-    /// The other elements.
-    rest: &'a [u8],
-    /// The number of the one that was found last, counted from 0.
-    last: usize,
-    /// Where that one begins in `rest`.
-    at: usize,
-}
-
-impl<'a> ElementCursor<'a> {
-    #[inline]
-    pub(crate) fn of(row: &Row<'a>) -> Self {
-        ElementCursor {
-            // A row without a key keypos has all elements in one run.
-            keypos: match row.keypos {
-                0 => usize::MAX,
-                keypos => keypos,
-            },
-            key: row.key,
-            rest: row.rest,
-            last: 0,
-            at: 0,
-        }
+        Some(wire::split(self.run(position)).0)
     }
 
     /// The bytes from the element at a position on. Positions are counted from 1, and the row has
@@ -164,4 +128,24 @@ impl<'a> ElementCursor<'a> {
         }
         &self.rest[self.at..]
     }
+
+    /// Appends the whole row as one tuple.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        if let Some(whole) = self.whole {
+            return out.extend_from_slice(whole);
+        }
+        wire::push_head(out, tags::TUPLE, self.arity as usize);
+        // Insert the key behind the elements that come before it.
+        let before = self.keypos - 1;
+        let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
+        out.extend_from_slice(&self.rest[..apart]);
+        out.extend_from_slice(key_bytes(self.key));
+        out.extend_from_slice(&self.rest[apart..]);
+    }
+}
+
+/// The bytes of a key; none if no element is stored apart.
+#[inline(always)]
+fn key_bytes(key: Option<ObjectKey<'_>>) -> &[u8] {
+    key.map_or(&[], |key| key.term().bytes())
 }

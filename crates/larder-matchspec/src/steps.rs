@@ -97,7 +97,7 @@ impl<'a> Machine<'a, '_> {
             // The tests have checked the arity.
             // Each element is matched by its own steps. Those that were tests have none.
             HeadForm::Tuple { elements, .. } => elements.iter().all(|element| {
-                let run = self.fields.run(element.position);
+                let run = self.row.run(element.position);
                 self.steps(&head.steps[element.steps.clone()], run)
                     .is_some()
             }),

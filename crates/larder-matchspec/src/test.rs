@@ -23,7 +23,7 @@ use crate::{
     head::{CompiledHead, HeadForm, Step},
     ir::{Ir, Node, NodeId},
     raw,
-    row::ElementCursor,
+    row::Row,
     template::Hole,
     value::TRUE,
     wire::{self, Head, Short},
@@ -90,15 +90,15 @@ impl Test {
     pub(crate) fn passes(
         self,
         head: &CompiledHead,
-        fields: &mut ElementCursor<'_>,
+        row: &mut Row<'_>,
         constants: &Constants<'_>,
     ) -> bool {
         // A pair reads two elements. All other tests read one.
         if let Condition::Pair(cmp, other) = self.condition {
-            return pair(cmp, fields, self.position, other);
+            return pair(cmp, row, self.position, other);
         }
         // `run` begins with the element, and has the following ones behind it.
-        let run = fields.run(self.position);
+        let run = row.run(self.position);
         match self.condition {
             Condition::Int(cmp, n) => compare_to_int(cmp, run, n),
             Condition::Argument(cmp, index) => match constants.int(index) {
@@ -220,10 +220,10 @@ impl Type {
 
 /// Compares an element with one before it.
 #[inline(never)]
-fn pair(cmp: Cmp, fields: &mut ElementCursor<'_>, position: usize, other: usize) -> bool {
+fn pair(cmp: Cmp, row: &mut Row<'_>, position: usize, other: usize) -> bool {
     // Find the first one first, so that the row is walked once.
-    let other = fields.run(other);
-    let run = fields.run(position);
+    let other = row.run(other);
+    let run = row.run(position);
     match (wire::int(run), wire::int(other)) {
         (Some(a), Some(b)) => compare::compare_ints(cmp, a, b),
         _ => compare_runs(cmp, run, other),
