@@ -108,6 +108,14 @@ impl<'v, 'o> Patch<'v, 'o> {
         }
     }
 
+    /// Discards what was written, as if nothing had been replaced yet.
+    #[cold]
+    pub fn restart(&mut self) {
+        self.out.clear();
+        (self.from, self.done) = (0, 0);
+        (self.changed, self.handles) = (false, false);
+    }
+
     /// Whether there is an element at a position, from 1, that may be replaced. The key may not.
     #[inline]
     pub fn has(&self, position: usize) -> bool {

@@ -3,10 +3,12 @@
 //! 1. Take the operations one by one, in their order.
 //! 2. The first operation on an element reads it from the old value. Later ones on the same element
 //!    add to that.
-//! 3. After the last operation, write each counter once, in the order of positions.
+//! 3. Write each counter once, in the order of positions.
 //!
-//! Nearly all calls have one operation, or several on one element. So the counter that is being
-//! added to is a variable, and those of other elements are kept apart ([`Others`]).
+//! Nearly all calls have one operation, or several in ascending order of positions. So a counter is
+//! written when the next operation is on a later element. If one is on an earlier element, the call
+//! starts over: the counter that is being added to is a variable, and those of other elements are
+//! kept apart ([`Others`]) until the last operation.
 
 use super::counter_op::{CounterOp, CounterOps};
 use super::map::put_changed;
@@ -119,7 +121,10 @@ impl EngineTable {
             // Discard what a previous attempt has pushed, which was computed from another old
             // value.
             out.0.clear();
-            self.count(patch, ops(), out)
+            match self.count(patch, ops(), out, true)? {
+                true => Ok(()),
+                false => self.count_again(patch, ops(), out),
+            }
         })?;
         if found {
             Ok(())
@@ -128,17 +133,33 @@ impl EngineTable {
         }
     }
 
-    /// Applies the operations to the elements of a value.
-    #[inline]
+    /// Starts over, for operations in any order.
+    #[cold]
+    #[inline(never)]
+    fn count_again(
+        &self,
+        patch: &mut Patch<'_, '_>,
+        ops: impl CounterOps,
+        out: &mut (&mut impl Sums, &mut dyn MapHost),
+    ) -> Result<(), Error> {
+        out.0.clear();
+        patch.restart();
+        self.count(patch, ops, out, false).map(drop)
+    }
+
+    /// Applies the operations to the elements of a value. If they are to be `ascending` by position
+    /// and aren't, or if one before the last element adds within a map, stops and returns `false`.
+    #[inline(always)]
     fn count(
         &self,
         patch: &mut Patch<'_, '_>,
         mut ops: impl CounterOps,
         (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-    ) -> Result<(), Error> {
+        ascending: bool,
+    ) -> Result<bool, Error> {
         let mut place = CounterOp::default();
         let Some(mut op) = ops.next(&mut place)? else {
-            return Ok(());
+            return Ok(true);
         };
         // The current counter, that of `op`; and those of other elements, once there is one.
         let mut current = self.counter(op, patch)?;
@@ -155,8 +176,18 @@ impl EngineTable {
                 None => break,
             };
             // The next operation is on another element: the counter of that one becomes the current
-            // one. An earlier operation may have read it already.
-            if op.pos != current.pos {
+            // one.
+            if op.pos != current.pos && ascending {
+                let NewElement::Number(_) = &current.new else {
+                    return Ok(false);
+                };
+                if op.pos < current.pos {
+                    return Ok(false);
+                }
+                current.put(patch, *host)?;
+                current = self.counter(op, patch)?;
+            } else if op.pos != current.pos {
+                // An earlier operation may have read it already.
                 let others = others.get_or_insert_default();
                 let next = match others.take(op.pos) {
                     Some(counter) => counter,
@@ -170,12 +201,13 @@ impl EngineTable {
         }
         // No operation is wrong. Each element is written once, in the order of positions.
         match others {
-            None => current.put(patch, *host),
+            None => current.put(patch, *host)?,
             Some(mut all) => {
                 all.add(current);
-                all.put_all(patch, *host)
+                all.put_all(patch, *host)?;
             }
         }
+        Ok(true)
     }
 
     /// The counter at an operation's position, with the element's value in the object.
