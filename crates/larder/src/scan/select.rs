@@ -89,8 +89,7 @@ impl Scan {
                 if usable == 0 {
                     return Some(Step::Done);
                 }
-                // (3) Process them. They are of one instant, and don't change, so writers may
-                // change the leaf meanwhile.
+                // (3) Process them. They don't change, so writers may change the leaf meanwhile.
                 for i in 0..usable {
                     batch.prefetch(i + AHEAD);
                     let (key, value) = batch.entry(i);
