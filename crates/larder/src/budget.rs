@@ -118,6 +118,12 @@ impl Budget {
         self.late || self.spent >= self.units
     }
 
+    /// The number of units that may still be spent when the budget is used up, by an operation that
+    /// is at a place where a pause costs much: a twentieth.
+    pub fn grace(&self) -> u64 {
+        self.units / 20
+    }
+
     /// The number of units spent so far.
     pub fn spent(&self) -> u64 {
         self.spent

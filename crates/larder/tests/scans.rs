@@ -402,6 +402,9 @@ fn slices_without_order_meet_what_stays_exactly_once() {
             }
             let all = numbers(0..STAY);
             assert!(sorted(found) == all, "{kind} {units}");
+            // A slice ends when its units are spent, and a twentieth more at most.
+            let most = i64::from(units) * 21 / 20 + 1;
+            assert!(turn >= STAY / most, "{kind} {units}: {turn} slices");
             assert_eq!(count.count(), STAY as u64, "{kind} {units}");
             let mut delete = table.select_delete(owner, test.clone()).unwrap();
             let budget = || Budget::new(units, Duration::from_secs(9));

@@ -12,11 +12,11 @@
 //! 2. Turn each list into entries of the batch, one for each object. The first object of a list
 //!    stays where it was read. The key is moved in front of it, overwriting the bytes in between.
 //!    The other objects are copied to the end of the batch's bytes, each with its key.
-//! 3. The objects of a tree key are copied from the tree, if they are few. A tree key with many
-//!    objects ends the batch. If it is the first key of the batch, the batch consists of objects of
-//!    this key alone.
-//! 4. An unordered scan reads a leaf as it is, and unpacks its keys in that order. If one of them
-//!    would end the batch, or they are too much for one, the leaf is read again in order.
+//! 3. A tree key ends the batch. If it is the first key of the batch, the batch consists of objects
+//!    of this key alone, which are read from the tree.
+//! 4. An unordered scan reads a leaf as it is, and unpacks its keys in that order. The objects of
+//!    tree keys are copied from the tree. If they are too many for one batch, the leaf is read
+//!    again in order.
 //!
 //! Invariants:
 //! 1. Each object of a batch is followed by its number, as in a list. Key and number together are
@@ -41,8 +41,11 @@ use std::ops::{Bound, Range};
 /// A batch is full when copies of objects have more bytes than this.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A tree key with more objects than this ends the batch. So many of them are read at once.
+/// So many objects of a tree key are read at once, unless they have more than [`TREE_BYTES`].
 const FEW_IN_TREE: usize = 1024;
+
+/// Once more bytes than this have been copied from trees, no further object is.
+const TREE_BYTES: usize = 64 << 10;
 
 /// Where a scan begins.
 struct ScanStart {
@@ -139,8 +142,11 @@ pub(super) fn scan<'g, R: KeyRule>(
     let mut from = ScanStart::new(start, direction);
     loop {
         // (3) A scan that resumes within a tree key needs no entry of the leaf.
-        let own = from.prefix.get(HASH..).map(<[u8]>::to_vec);
-        if let (StartFilter::From(_), Some(key)) = (from.within, own) {
+        let key = match from.within {
+            StartFilter::From(_) => from.prefix.get(HASH..).map(<[u8]>::to_vec),
+            _ => None,
+        };
+        if let Some(key) = key {
             scan_tree(bag, guard, &mut from, &key, direction, batch);
             if !batch.is_empty() {
                 return;
@@ -198,7 +204,7 @@ enum Unpacked {
     All,
     /// The first entry is that of this tree key.
     InTree(Vec<u8>),
-    /// They are unordered, and one of them would end the batch, or they are too much for one.
+    /// They are unordered, and too much for one batch.
     Unordered,
 }
 
@@ -212,6 +218,7 @@ fn unpack<R: KeyRule>(
 ) -> Unpacked {
     // What was read is already in the bytes, so only copies count.
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
+    let mut tree_bytes = TREE_BYTES;
     // The entries that were read are replaced by those of their objects.
     batch.replace_entries(|batch, read| {
         // If the scan begins within a key, that is the first one. No other key has a bound.
@@ -228,17 +235,16 @@ fn unpack<R: KeyRule>(
                 continue;
             }
             let (key, tree) = (key.to_vec(), TreeHeader::of(list));
-            let room = FEW_IN_TREE.min(limit.saturating_sub(batch.entries.len()));
-            let fits = tree.is_some_and(|tree| tree.count <= room || batch.firsts);
-            if !stops && fits && spread_tree(bag, guard, &key, (bound.take(), direction), batch) {
-                continue;
-            }
-            // The batch ends before this key, because it is full, or because this is a tree key
-            // with many objects. If it is the first key, read the tree. Otherwise the next batch
-            // begins with it.
             if batch.unordered {
+                // (4) All keys of the leaf, or none: an unordered batch has no place to stop at.
+                let fits = tree.is_some_and(|tree| tree.count <= FEW_IN_TREE);
+                if !stops && fits && spread_tree(bag, guard, &key, &mut tree_bytes, batch) {
+                    continue;
+                }
                 return Unpacked::Unordered;
             }
+            // (3) The batch ends before this key, because it is full, or because this is a tree
+            // key. If it is the first key, read the tree. Otherwise the next batch begins with it.
             if batch.is_empty() {
                 return Unpacked::InTree(key);
             }
@@ -424,28 +430,26 @@ fn copy(key: Range<usize>, item: &ListItem, batch: &mut Batch) {
     batch.entries.push(entry);
 }
 
-/// Step 3: appends all objects of a tree key, from the one with the number `bound` on, in the
-/// direction of the scan. Returns `false`, and appends nothing, if there are many by now, or if the
-/// key is no longer a tree key.
+/// Step 4: appends all objects of a tree key, if they have no more than `bytes`, which it lowers by
+/// what they have. Returns `false` if not, or if the key is no longer a tree key.
 #[cold]
 fn spread_tree<R: KeyRule>(
     bag: &Bag<R>,
     guard: &Guard,
     key: &[u8],
-    (bound, direction): (Option<u64>, Direction),
+    bytes: &mut usize,
     batch: &mut Batch<'_>,
 ) -> bool {
-    let (bytes, entries) = (batch.bytes.len(), batch.entries.len());
-    let limit = if batch.firsts { 1 } else { FEW_IN_TREE };
+    let before = batch.bytes.len();
+    let limit = if batch.firsts { 1 } else { FEW_IN_TREE + 1 };
     let mut prefix = Vec::new();
     hash_and_key(bag, key, &mut prefix);
-    let read = read_tree(bag, guard, (key, &prefix), (bound, direction, limit), batch);
-    let all = read.is_some_and(|read| read.done || batch.firsts);
-    if !all {
-        batch.bytes.truncate(bytes);
-        batch.entries.truncate(entries);
-    }
-    all
+    // An unordered scan begins at the edge of a leaf, before all objects of the key, and is
+    // forward.
+    let what = (None, Direction::Forward, limit);
+    let read = read_tree(bag, guard, (key, &prefix), what, *bytes, batch);
+    *bytes = bytes.saturating_sub(batch.bytes.len() - before);
+    read.is_some_and(|read| read.done || batch.firsts)
 }
 
 /// What was read of a tree key.
@@ -456,14 +460,16 @@ struct ReadTree {
     done: bool,
 }
 
-/// Appends objects of a tree key to the batch, `limit` at most, from the one with the number
-/// `bound` on, in the direction of the scan. `prefix` is what all positions of the key begin with.
-/// `None` if the key is no longer a tree key.
+/// Appends objects of a tree key to the batch, from the one with the number `bound` on, in the
+/// direction of the scan: at least one, if there is one, `limit` at most, and no further one once
+/// they have more than `most` bytes. `prefix` is what all positions of the key begin with. `None` if
+/// the key is no longer a tree key.
 fn read_tree<R: KeyRule>(
     bag: &Bag<R>,
     guard: &Guard,
     (key, prefix): (&[u8], &[u8]),
     (bound, direction, limit): (Option<u64>, Direction, usize),
+    most: usize,
     batch: &mut Batch<'_>,
 ) -> Option<ReadTree> {
     let mut start = prefix.to_vec();
@@ -496,7 +502,7 @@ fn read_tree<R: KeyRule>(
             };
             let mut from = start.clone();
             // Each turn reads from one leaf of the tree.
-            while !read.done && batch.entries.len() < entries + limit {
+            'leaves: while !read.done && batch.entries.len() < entries + limit {
                 let request = ScanRequest {
                     start: match (read.last, direction) {
                         (Some(_), Direction::Backward) => Start::Past(&from),
@@ -511,6 +517,9 @@ fn read_tree<R: KeyRule>(
                 // Add the objects, each followed by its number, so that the scan can resume behind
                 // any of them.
                 for i in 0..found.len() {
+                    if batch.bytes.len() - bytes > most {
+                        break 'leaves;
+                    }
                     let number = position::number(found.key(i));
                     batch.push(key, found.value(i));
                     list::push_number(number, &mut batch.bytes);
@@ -551,7 +560,7 @@ fn scan_tree<R: KeyRule>(
         batch.limit().min(FEW_IN_TREE)
     };
     let what = (from.bound(key), direction, limit);
-    let Some(read) = read_tree(bag, guard, (key, &prefix), what, batch) else {
+    let Some(read) = read_tree(bag, guard, (key, &prefix), what, TREE_BYTES, batch) else {
         return;
     };
     // The scan resumes behind the last object, or behind the key.

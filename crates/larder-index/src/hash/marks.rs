@@ -106,6 +106,7 @@ impl LockedHashLeaf<'_> {
     #[inline(never)]
     fn move_marks(&mut self, bucket: Bucket<'_>, (i, n): (usize, usize), last: bool) {
         let marked = self.leaf.head().marked as usize;
+        debug_assert!(!last || i < n);
         // Entries behind the first ones have no bit, and no mark.
         if planted(Fault::MovedMark) || i > marked {
             return;

@@ -90,24 +90,30 @@ impl Scan {
                     return Some(Step::Done);
                 }
                 // (3) Process them. They don't change, so writers may change the leaf meanwhile.
+                let mut late = 0;
                 for i in 0..usable {
                     batch.prefetch(i + AHEAD);
                     let (key, value) = batch.entry(i);
                     let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
                     // (4) Pause behind this row, if the caller wants to or the budget is used up. A
-                    // pause within an unordered batch costs much, so the last rows of one are
-                    // processed first.
-                    let rest = (usable - i - 1) as u64 * u64::from(weight);
-                    let is_over = !budget.spend(cost(weight, value))
-                        && !(batch.unordered && rest <= LAST_ROWS);
-                    if is_over || flow.is_break() {
+                    // pause within an unordered batch costs much. So if few rows are left of one,
+                    // they are processed before.
+                    let own = cost(weight, value);
+                    let mut pauses = flow.is_break();
+                    if !budget.spend(own) {
+                        late += u64::from(own);
+                        let rest = (usable - i - 1) as u64 * u64::from(weight);
+                        pauses |= !batch.unordered || late.max(rest) > budget.grace();
+                    }
+                    if pauses {
                         if i + 1 < usable {
                             cursor.stop(table, &op, batch, i + 1);
                         }
                         return Some(Step::More);
                     }
                 }
-                None
+                // Pause behind the batch.
+                (late > 0).then_some(Step::More)
             });
             if let Some(step) = paused {
                 return Ok(step);
@@ -158,10 +164,6 @@ impl Scan {
 
 /// Objects outside their leaves are prefetched this number of rows ahead.
 pub(super) const AHEAD: usize = 2;
-
-/// An unordered batch of which no more is left is finished when the budget is used up, in units of
-/// the budget. They take a tenth of a millisecond.
-const LAST_ROWS: u64 = 1_000;
 
 /// This number of an object's bytes costs as much as the row of a small object.
 const BYTES_PER_BUDGET_UNIT: usize = 256;

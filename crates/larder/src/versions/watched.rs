@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  plain     table → store ──────────────────────────────→ index
-//!  watched   table → store → WatchedIndex → History → store → the same index
+//!  watched   table → store → WatchedIndex → History → objects → the same index
 //!                                             └→ undo index
 //! ```
 //!
