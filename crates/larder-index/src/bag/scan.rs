@@ -462,8 +462,8 @@ struct ReadTree {
 
 /// Appends objects of a tree key to the batch, from the one with the number `bound` on, in the
 /// direction of the scan: at least one, if there is one, `limit` at most, and no further one once
-/// they have more than `most` bytes. `prefix` is what all positions of the key begin with. `None` if
-/// the key is no longer a tree key.
+/// they have more than `most` bytes. `prefix` is what all positions of the key begin with. `None`
+/// if the key is no longer a tree key.
 fn read_tree<R: KeyRule>(
     bag: &Bag<R>,
     guard: &Guard,
