@@ -7,8 +7,8 @@
 //! - *Place*: how far the scan has advanced on its path, as a position of the index. A position is
 //!   a run of bytes (the key, or the hash and the key). It stays meaningful whatever happens to the
 //!   table.
-//! - *Batch*: entries of one leaf, which the index has copied at one instant; in a bag, those of each
-//!   key.
+//! - *Batch*: entries of one leaf, which the index has copied at one instant; in a bag, those of
+//!   each key.
 //!
 //! # Steps
 //!
