@@ -10,7 +10,17 @@ pub(crate) trait Differences: Send + Sync {
     fn changed(&self) -> Option<&dyn Unique>;
 
     /// About how many keys there are. O(1).
-    fn about(&self) -> usize;
+    fn about(&self) -> usize {
+        /// Keys are counted in an undo index of at most this many bytes.
+        const SMALL: usize = 1 << 16;
+        /// The least size of a key with its version.
+        const LEAST: usize = 32;
+        match self.changed() {
+            None => 0,
+            Some(undo) if undo.memory() <= SMALL => undo.len(),
+            Some(undo) => undo.memory() / LEAST,
+        }
+    }
 
     /// The number of objects of the table. O(1).
     fn table_size(&self) -> usize;

@@ -791,18 +791,6 @@ impl Differences for History {
         self.undo()
     }
 
-    fn about(&self) -> usize {
-        /// Keys are counted in an undo index of at most this many bytes.
-        const SMALL: usize = 1 << 16;
-        /// The least size of a key with its version.
-        const LEAST: usize = 32;
-        match self.undo() {
-            None => 0,
-            Some(undo) if undo.memory() <= SMALL => undo.len(),
-            Some(undo) => undo.memory() / LEAST,
-        }
-    }
-
     fn table_size(&self) -> usize {
         self.store().size()
     }
