@@ -134,14 +134,22 @@ offered(Side, Options) ->
 rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, Ms) ->
     {ok, Table} = Side:new_with(Options),
     ok = Side:prefill(Table, Range, Arity),
-    Parent = self(),
-    Workers = [spawn_opt(fun() -> Parent ! {self(), worker(Side, Table, Mix, Seed)} end,
-                         [link, {min_heap_size, 65_536}])
+    Workers = [spawn_opt(fun() -> exit({rate, worker(Side, Table, Mix, Seed)}) end,
+                         [monitor, {min_heap_size, 65_536}])
                || Seed <- lists:seq(1, Processes)],
-    [W ! go || W <- Workers],
-    timer:sleep(Ms),
-    [W ! stop || W <- Workers],
-    Rate = lists:sum([receive {W, R} -> R end || W <- Workers]),
+    [W ! go || {W, _} <- Workers],
+    %% No worker ends before it is told to, unless it crashes.
+    Monitors = maps:from_list([{Monitor, W} || {W, Monitor} <- Workers]),
+    receive
+        {'DOWN', Ended, process, _, Reason} when is_map_key(Ended, Monitors) ->
+            error({worker, Reason})
+    after Ms -> ok
+    end,
+    [W ! stop || {W, _} <- Workers],
+    Rate = lists:sum([receive
+                          {'DOWN', Monitor, process, _, {rate, R}} -> R;
+                          {'DOWN', Monitor, process, _, Why} -> error({worker, Why})
+                      end || {_, Monitor} <- Workers]),
     ok = Side:sound(Table, Range),
     true = Side:delete(Table),
     Rate.

@@ -233,15 +233,17 @@ disjoint(Runs, Share, Contenders) ->
 
 inserts(#{side := Side} = C, Part, Processes) ->
     {ok, Table} = Side:new_with(sized(C, Part * Processes)),
-    Parent = self(),
     Workers = [spawn_opt(fun() ->
                              receive go -> ok end,
                              ok = Side:grow_beside(Table, (P - 1) * Part + 1, P * Part),
-                             Parent ! {self(), erlang:monotonic_time()}
-                         end, [link, {min_heap_size, 65_536}]) || P <- lists:seq(1, Processes)],
+                             exit({ended, erlang:monotonic_time()})
+                         end, [monitor, {min_heap_size, 65_536}]) || P <- lists:seq(1, Processes)],
     Start = erlang:monotonic_time(),
-    [W ! go || W <- Workers],
-    End = lists:max([receive {W, Time} -> Time end || W <- Workers]),
+    [W ! go || {W, _} <- Workers],
+    End = lists:max([receive
+                         {'DOWN', Monitor, process, _, {ended, Time}} -> Time;
+                         {'DOWN', Monitor, process, _, Reason} -> error({worker, Reason})
+                     end || {_, Monitor} <- Workers]),
     N = Part * Processes,
     ok = Side:whole(Table, N),
     true = Side:delete(Table),
