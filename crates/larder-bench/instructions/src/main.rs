@@ -3,11 +3,12 @@
 //!
 //! `scripts/instructions.sh` runs this program under callgrind, which counts only within
 //! [`counted`] and writes a part of its file after each call of it. The program prints one line for
-//! each of these calls, in the same order: how many calls of the operation it was, and its name.
+//! each of these calls, in the same order: how many calls of the operation it was, and its name. An
+//! argument chooses the operations whose names begin with it.
 
 #![forbid(unsafe_code)]
 
-use larder::api::{Builder, Larder, Table};
+use larder::api::{Builder, Larder, Snapshot, Table};
 use larder_term::{atoms, term, Node, Term};
 
 /// That of the libraries for Erlang and C. The C library's takes more or fewer instructions by what
@@ -38,7 +39,12 @@ fn counted(work: &mut Work) -> usize {
 
 fn main() {
     let larder = Larder::new();
+    let begin = std::env::args().nth(1).unwrap_or_default();
+    let chosen = |name: &str| name.starts_with(&begin);
     for Operation { name, prepare } in operations() {
+        if !chosen(&name) {
+            continue;
+        }
         // The first round is for what a thread or a program does once.
         prepare(&larder)();
         for _ in 0..ROUNDS {
@@ -58,6 +64,7 @@ fn operations() -> Vec<Operation> {
     of_bags(&mut all);
     of_tables(&mut all);
     of_scans(&mut all);
+    of_snapshots(&mut all);
     all
 }
 
@@ -327,6 +334,77 @@ fn of_scans(all: &mut Vec<Operation>) {
             );
         })
     });
+}
+
+/// Replaces a row.
+type Write = fn(&Table, &Term);
+
+/// Writes beside a snapshot, and reads of one.
+fn of_snapshots(all: &mut Vec<Operation>) {
+    let kinds: [(&str, Kind, Write); 3] = [
+        ("set", set, write_over),
+        ("ordered_set", ordered_set, write_over),
+        ("bag", Builder::bag, delete_and_insert),
+    ];
+    for (name, kind, write) in kinds {
+        let of = |what: &str| format!("{name} beside a snapshot: {what}");
+        for (what, is_first) in [("first write of a key", true), ("later write", false)] {
+            add(all, &of(what), move |larder| {
+                let (table, _) = filled(kind(larder.table("t")), int);
+                let (rows, snapshot) = (rows(changed), snapshot(&table));
+                if !is_first {
+                    rows.iter().for_each(|row| write(&table, row));
+                }
+                each(rows, move |row| {
+                    // The snapshot lives as long as the closure.
+                    let _ = &snapshot;
+                    write(&table, row);
+                })
+            });
+        }
+        let of = |what: &str| format!("{name}, snapshot, a tenth has changed: {what}");
+        add(all, &of("lookup"), move |larder| {
+            let (_table, snapshot) = a_tenth_changed(larder, kind, write);
+            each(numbers().map(Term::int).collect(), move |key| {
+                assert_eq!(found(snapshot.lookup(key)), 1);
+            })
+        });
+        add(all, &of("select_count of 1,000 rows"), move |larder| {
+            let (_table, snapshot) = a_tenth_changed(larder, kind, write);
+            each(vec![Term::nil(); 3], move |_| {
+                let many = snapshot.select_count("[{{'_','$1'},[{'>','$1',500}],[true]}]");
+                assert_eq!(many.ok(), Some(500));
+            })
+        });
+    }
+}
+
+/// A table, and a snapshot of it. Every tenth row has changed since.
+fn a_tenth_changed(larder: &Larder, kind: Kind, write: Write) -> (Table, Snapshot) {
+    let (table, _) = filled(kind(larder.table("t")), int);
+    let snapshot = snapshot(&table);
+    for i in numbers().step_by(10) {
+        write(&table, &changed(i));
+    }
+    (table, snapshot)
+}
+
+fn snapshot(table: &Table) -> Snapshot {
+    table.snapshot().expect("a snapshot")
+}
+
+/// Another row under the same key.
+fn changed(i: i64) -> Term {
+    term!({(i), (ROWS + 1 - i)})
+}
+
+fn write_over(table: &Table, row: &Term) {
+    done(table.insert(row));
+}
+
+fn delete_and_insert(table: &Table, row: &Term) {
+    assert_eq!(table.delete(&key(row)).ok(), Some(1));
+    write_over(table, row);
 }
 
 /// Sets a builder up.

@@ -38,12 +38,34 @@ writes | Writing over a row of {rows} rows | type, names | ns a write, linear | 
 kept | Bytes kept for a row that was changed | type, names | bytes, linear | bytes, less |
 ";
 
+/// The plot with a line for each cost of snapshots, from which docs/performance.md has its table.
+const COSTS: &str = "
+costs | What snapshots cost in tables of {rows} rows | type, names | each in the unit it names, linear | as named, less | ratio: to the same work without a snapshot
+";
+
+/// Lines of that plot, and the targets.
+const TARGETS: [(&str, f64); 4] = [
+    (FIRST, 2.0),
+    (LATER, 1.05),
+    (TAKEN, 50.0),
+    (TAKEN_AT_MOST, 50.0),
+];
+/// The target of each way to read a snapshot.
+const READ_TARGET: f64 = 1.3;
+const TAKEN: &str = "take a snapshot while two threads write, median (us)";
+const TAKEN_AT_MOST: &str = "the same, 99 % (us)";
+const FIRST: &str = "first write of a key after a snapshot (ratio)";
+const LATER: &str = "later writes of the key (ratio)";
+
 /// A plot of each way to read each type of table.
 const READS: &str = "
 {what}-{type} | A {what} of a {type} of {rows} rows | keys changed since, names | ns a row, linear | ns, less | lookup: in random order; scan: select_count of all rows; fold: all rows, in order
 ";
 
 const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];
+
+/// The ways to read a table or a snapshot.
+const READS_OF: [&str; 3] = ["lookup", "scan", "fold"];
 
 /// Keys that were changed since a snapshot was taken.
 const CHANGED: [usize; 3] = [0, 1_000, 100_000];
@@ -58,10 +80,11 @@ fn run(run: &mut Run) -> Outcome {
     run.setting("rows", rows);
     let rows_text = grouped(rows);
     run.plots(PLOTS, &[("rows", &rows_text)]);
+    run.plots(COSTS, &[("rows", &rows_text)]);
     for kind in KINDS {
         run.plots(concurrent::PLOTS, &[("type", kind)]);
     }
-    for what in ["lookup", "scan", "fold"] {
+    for what in READS_OF {
         for kind in KINDS {
             let values = [("what", what), ("type", kind), ("rows", &*rows_text)];
             run.plots(READS, &values);
@@ -82,6 +105,15 @@ fn run(run: &mut Run) -> Outcome {
         }
         concurrent::measure(run, kind)
     })?;
+    for (line, target) in TARGETS {
+        run.figure("costs", line, "target", target);
+    }
+    for changed in CHANGED.map(|changed| changed.min(rows / 2)) {
+        for what in READS_OF {
+            let line = read_line(what, changed);
+            run.figure("costs", &line, "target", READ_TARGET);
+        }
+    }
     run.check("each lookup and each scan of a snapshot gave the values of before the writes");
     run.check("each lookup and each scan of the table gave the values of after the writes");
     run.check("after the transactions, the rows had as many increments as there were transactions");
@@ -162,19 +194,39 @@ impl FilledTable {
     }
 }
 
+/// The line of the costs for a way to read a snapshot after some keys were changed.
+fn read_line(what: &str, changed: usize) -> String {
+    format!("{what}, {} rows changed (ratio)", grouped(changed))
+}
+
 /// Measures writes without a snapshot, the first ones since a snapshot, and later ones.
 fn writes(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
     let keys = &t.order[..200_000.min(t.rows / 2)];
     // The first pass has costs that no later one has.
     t.write(keys, 1);
-    run.figure("writes", "no snapshot", kind, t.write(keys, 2));
+    let without = t.write(keys, 2);
     let snapshot = t.snapshot();
     // The first write of a row keeps its old version for the snapshot.
-    run.figure("writes", "first touch", kind, t.write(keys, 3));
-    run.figure("writes", "later touch", kind, t.write(keys, 4));
+    let (first, later) = (t.write(keys, 3), t.write(keys, 4));
     let (_, kept) = t.table.table.engine_table().snapshots();
-    run.figure("kept", "snapshot", kind, kept as f64 / keys.len() as f64);
+    let kept = kept as f64 / keys.len() as f64;
     drop(snapshot);
+    for (series, line, ns) in [
+        ("no snapshot", "write over a row, no snapshot (ns)", without),
+        (
+            "first touch",
+            "first write of a key after a snapshot (ns)",
+            first,
+        ),
+        ("later touch", "later writes of the key (ns)", later),
+    ] {
+        run.figure("writes", series, kind, ns);
+        run.figure("costs", line, kind, ns);
+    }
+    run.figure("costs", FIRST, kind, first / without);
+    run.figure("costs", LATER, kind, later / without);
+    run.figure("kept", "snapshot", kind, kept);
+    run.figure("costs", "bytes kept for each row that changed", kind, kept);
     run.figure("writes", "no snapshot any more", kind, t.write(keys, 5));
     t.write(&t.order, 0);
     Ok(())
@@ -198,6 +250,7 @@ fn reads(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
         let x = grouped(changed);
         // The first round brings the memory into the caches. The second one is measured.
         for round in 0..2 {
+            let mut of_table = [0.0; 3];
             for ((series, table), expected) in tables.into_iter().zip([changed as u64, 0]) {
                 let mut handle = t.table.handle_of(table);
                 let (found, lookup) = timed_each(lookups.len(), || -> u64 {
@@ -215,8 +268,17 @@ fn reads(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
                 ensure!(right, name;
                     "{found}, {scanned} and {sum} of {rows} instead of {expected}");
                 if round == 1 {
-                    for (what, ns) in [("lookup", lookup), ("scan", scan), ("fold", fold)] {
+                    let all = READS_OF.into_iter().zip([lookup, scan, fold]);
+                    for ((what, ns), of_table) in all.zip(&mut of_table) {
                         run.figure(&format!("{what}-{kind}"), series, &*x, ns);
+                        // The table comes before its snapshot.
+                        match series {
+                            "table" => *of_table = ns,
+                            _ => {
+                                let line = read_line(what, changed);
+                                run.figure("costs", &line, kind, ns / *of_table);
+                            }
+                        }
                     }
                 }
             }
@@ -259,8 +321,11 @@ fn taking(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
         run.figure("waiting", series, kind, longest);
         let taken = sorted(done.results[2].iter().copied());
         if !taken.is_empty() {
-            run.figure("taking", "median", kind, quantile(&taken, 0.5));
-            run.figure("taking", "99 %", kind, quantile(&taken, 0.99));
+            let (median, most) = (quantile(&taken, 0.5), quantile(&taken, 0.99));
+            run.figure("taking", "median", kind, median);
+            run.figure("taking", "99 %", kind, most);
+            run.figure("costs", TAKEN, kind, median);
+            run.figure("costs", TAKEN_AT_MOST, kind, most);
         }
     }
     Ok(())
