@@ -40,14 +40,14 @@ macro_rules! cache {
 }
 
 /// A table that evicts the rows that are used least often.
-pub struct TinyLfu(Typed<u64, u64>);
+pub struct TinyLfu(TypedHash<u64, u64>);
 /// A table that evicts the rows that weren't used for the longest time.
-pub struct Lru(Typed<u64, u64>);
+pub struct Lru(TypedHash<u64, u64>);
 
-/// A table that is limited by its number of rows, as the other caches are.
-fn table(capacity: usize, evict: Evict) -> Typed<u64, u64> {
+/// A table by hash that is limited by its number of rows. So are the other caches.
+fn table(capacity: usize, evict: Evict) -> TypedHash<u64, u64> {
     let builder = Larder::new().table("cache").max_size(capacity);
-    let table = builder.evict(evict).typed();
+    let table = builder.evict(evict).typed_hash();
     table.expect("a typed table takes a limit")
 }
 

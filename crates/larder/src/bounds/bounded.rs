@@ -17,8 +17,8 @@ use crate::raw;
 use crate::reclaim::reaper;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    with_spare, Batch, Change, Container, Direction, Guard, Key, Lookup, Start, Stats, Unique,
-    Updater, SHORT_VALUE,
+    with_spare, Batch, Change, Container, Direction, Guard, Key, Lookup, Predicate, Previous,
+    Start, Stats, Unique, Updater, SHORT_VALUE,
 };
 use larder_term::blob::Handles;
 use larder_term::object;
@@ -104,6 +104,13 @@ impl Bounded {
         self.fixed_time.unwrap_or_else(|| self.layer.read_time())
     }
 
+    /// The time with which a write decides what is expired, under the lock of an entry. The write
+    /// gives the object no lifetime of its own.
+    #[inline]
+    pub(crate) fn write_time(&self) -> u64 {
+        self.fixed_time.unwrap_or_else(|| self.layer.write_time())
+    }
+
     /// The object in a value, if there is one, and it is not expired.
     #[inline]
     fn unexpired<'v>(&self, now: u64, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
@@ -140,7 +147,7 @@ impl Bounded {
         self.layer.arm(key.bytes, arm);
         if let Some(quota) = self.quota() {
             let objects = self.count.get() + usize::from(growth.is_new);
-            quota.grown(key.bytes, growth, objects);
+            quota.grown(key, growth, objects);
         }
     }
 
@@ -151,7 +158,7 @@ impl Bounded {
 
     /// Chooses an object to evict.
     pub(crate) fn choose(&self, guard: &Guard, quota: &Quota, objects: usize) -> Option<Victim> {
-        quota.choose((&*self.plain, guard), objects)
+        quota.choose((&*self.plain, guard), self.read_time(), objects)
     }
 
     /// Called after a read of a single key: records its use for evictions, and moves its deadline,
@@ -188,6 +195,26 @@ impl Bounded {
                 Some(stamp) => stamp.replace(old, scratch),
             }
         });
+    }
+
+    /// Stores a value under a key by an update, whose closure is called under the lock.
+    fn put_by_update(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let mut was = Previous::Refused;
+        self.update(guard, key, &mut |old, new| {
+            if !predicate(old) {
+                return Change::Keep;
+            }
+            was = Previous::of(old.is_some());
+            new.extend_from_slice(value);
+            Change::Put
+        });
+        was
     }
 
     /// Counts the objects that are not expired, by a scan.
@@ -343,7 +370,7 @@ impl Unique for Bounded {
         let changed = self.below.update(guard, key, &mut |old, scratch| {
             // The time at which the lock is held decides whether the object is expired. The
             // caller's function doesn't see an expired one.
-            let now = self.now();
+            let now = self.write_time();
             let live = self.unexpired(now, old);
             match f(live, scratch).whole(live, scratch) {
                 // An expired object is removed by its timer, which pushes an event.
@@ -381,6 +408,44 @@ impl Unique for Bounded {
             }
         }
         changed
+    }
+
+    /// While no object has a deadline, the stamp is the same for all, and known before the lock is
+    /// taken. Otherwise it depends on the time at which the lock is held, and on the old stamp.
+    fn put(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        if self.fixed_time.is_some() || self.layer.needs_time() {
+            return self.put_by_update(guard, key, value, predicate);
+        }
+        let (mut growth, mut is_stale) = (Growth::default(), false);
+        // As in `update`.
+        self.before_write(key);
+        let was = with_value(|stamped| {
+            stamped.extend_from_slice(value);
+            ObjectTimes::UNLIMITED.push(stamped);
+            self.below.put(guard, key, stamped, &mut |old| {
+                // Another thread may have written a deadline under the key. Nothing has been
+                // changed yet, so start again.
+                is_stale = self.layer.needs_time();
+                if is_stale || !predicate(old.map(object_of)) {
+                    return false;
+                }
+                if let Some(quota) = self.quota() {
+                    growth = quota.growth(key.bytes, old, value, old.is_none());
+                }
+                true
+            })
+        });
+        if is_stale {
+            return self.put_by_update(guard, key, value, predicate);
+        }
+        self.after_write(key, PendingTimer::default(), growth);
+        was
     }
 
     fn scan<'g>(

@@ -3,12 +3,15 @@
 //!
 //! # Steps of a choice
 //!
-//! 1. *Sample* the index, if no candidate is left: about 192 objects. In hash order these are
-//!    some whole leaves, in key order six objects from each of 32 leaves. The coldest sixteenth are
-//!    candidates.
-//! 2. The coldest candidate is the victim.
+//! 1. *Sample* the index: about 192 objects, before every 48th victim. In hash order these are some
+//!    whole leaves, in key order six objects from each of 32 leaves. The coldest third join the
+//!    candidates. Of all candidates the 96 coldest stay.
+//! 2. The coldest candidate is the victim, unless it was used since it was sampled.
 //! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. An object
 //!    that leaves it is the victim instead, unless it is hotter.
+//!
+//! So four objects are looked at for each victim. What is left of one sample competes with the next
+//! ones, so the victims are colder than the coldest quarter of each sample.
 //!
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
 //! them. Reads don't take its lock. The result of a choice is a key, with its heat and a
@@ -36,38 +39,109 @@ const SAMPLE: usize = 192;
 /// The distance between successive places: the golden ratio. So all parts of the index are sampled
 /// about equally often, however many places are used (Weyl's sequence).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-/// One of this number of objects becomes a candidate.
-const ONE_OF: usize = 16;
+/// There is one victim for this number of sampled objects.
+const SAMPLED_PER_VICTIM: usize = 4;
+/// One of this number of sampled objects becomes a candidate.
+const SAMPLED_PER_CANDIDATE: usize = 3;
+/// The maximum number of candidates that are kept.
+const KEPT: usize = 96;
 /// The maximum number of draws for a sample, because a place may be empty.
 const DRAWS: usize = 8;
+
+/// The bytes of a key. Short ones need no memory of their own.
+pub(crate) type OwnKey = SmallVec<[u8; 24]>;
 
 /// An object that is chosen for eviction.
 #[derive(Debug)]
 pub(crate) struct Victim {
-    pub(crate) key: Vec<u8>,
+    pub(crate) key: OwnKey,
+    /// The hash of the key, also if the index is ordered.
+    pub(crate) hash: u64,
     pub(super) heat: u32,
-    pub(super) fingerprint: u64,
+    /// Identifies the object. `None` for a key that has left the window: whatever object it has is
+    /// the victim, if its heat is no greater.
+    pub(super) fingerprint: Option<u64>,
+    /// Whether it was expired when it was sampled. Its heat is 0.
+    is_expired: bool,
 }
 
 impl Victim {
     /// A victim that precedes all others, unless it is written again.
-    pub(super) fn certain(key: &[u8], fingerprint: u64) -> Self {
-        let (key, heat) = (key.to_vec(), u32::MAX);
+    pub(super) fn certain(key: &[u8], hash: u64, fingerprint: u64) -> Self {
         Victim {
-            key,
-            heat,
-            fingerprint,
+            key: key.into(),
+            hash,
+            heat: u32::MAX,
+            fingerprint: Some(fingerprint),
+            is_expired: false,
         }
     }
+
+    /// Adjusts the heat of a candidate, which may have cooled down since it was sampled. Compared
+    /// with its old heat, new objects would have to be as hot as what was hot at that time. Returns
+    /// `false` if it was used since.
+    fn cool(&mut self, policy: &dyn Policy) -> bool {
+        if self.is_expired {
+            return true;
+        }
+        let now = policy.heat(self.hash);
+        let was = std::mem::replace(&mut self.heat, now);
+        now <= was
+    }
+}
+
+/// A recently inserted key, with its hash.
+struct NewKey {
+    key: OwnKey,
+    hash: u64,
 }
 
 struct CandidateShard {
     /// The place of the last sample.
     place: u64,
-    /// Candidates, the coldest last. Those that are certain come after it.
+    /// Objects that are heavier by themselves than the table may be.
+    certain: Vec<Victim>,
+    /// Candidates, the coldest last.
     candidates: Vec<Victim>,
+    /// The number of victims before the next sample.
+    victims_left: usize,
     /// Recently inserted keys, the oldest first.
-    window: VecDeque<Box<[u8]>>,
+    window: VecDeque<NewKey>,
+}
+
+impl CandidateShard {
+    /// Adds the candidates of a sample to those that are left, and keeps the coldest.
+    fn merge(&mut self, sample: Vec<Victim>, policy: &dyn Policy) {
+        // What is in both was sampled again, and may have changed.
+        let is_new = |old: &Victim| sample.iter().all(|new| new.hash != old.hash);
+        self.candidates
+            .retain_mut(|old| old.cool(policy) && is_new(old));
+        self.candidates.extend(sample);
+        self.candidates
+            .sort_unstable_by_key(|victim| Reverse(victim.heat));
+        let surplus = self.candidates.len().saturating_sub(KEPT);
+        self.candidates.drain(..surplus);
+    }
+
+    /// Takes keys from the window while it has more than `most`, up to one that is no hotter than
+    /// the coldest candidate. The hotter ones stay in the table. The object of the key that is
+    /// returned may be gone.
+    fn next_new(&mut self, most: usize, coldest: u32, policy: &dyn Policy) -> Option<Victim> {
+        while self.window.len() > most {
+            let NewKey { key, hash } = self.window.pop_front()?;
+            let heat = policy.heat(hash);
+            if heat <= coldest {
+                return Some(Victim {
+                    key,
+                    hash,
+                    heat,
+                    fingerprint: None,
+                    is_expired: false,
+                });
+            }
+        }
+        None
+    }
 }
 
 /// The context of a choice.
@@ -97,7 +171,9 @@ impl Default for Candidates {
         let shard = |_| {
             CachePadded::new(Mutex::new(CandidateShard {
                 place: random(),
+                certain: Vec::new(),
                 candidates: Vec::new(),
+                victims_left: 0,
                 window: VecDeque::new(),
             }))
         };
@@ -116,9 +192,12 @@ impl Candidates {
     }
 
     /// Adds an inserted key to the window, which has this total size.
-    pub(super) fn enter_window(&self, window: usize, key: &[u8]) {
+    pub(super) fn enter_window(&self, window: usize, key: Key<'_>) {
         let mut shard = self.shard().lock();
-        shard.window.push_back(key.into());
+        shard.window.push_back(NewKey {
+            key: key.bytes.into(),
+            hash: key.hash,
+        });
         // While the table has room no victim is chosen, and the oldest keys are dropped from the
         // window.
         if shard.window.len() > 2 * self.share(window) + 16 {
@@ -128,56 +207,50 @@ impl Candidates {
 
     /// Adds a victim that is certain.
     pub(super) fn add(&self, victim: Victim) {
-        self.shard().lock().candidates.push(victim);
+        self.shard().lock().certain.push(victim);
     }
 
     /// Drops this thread's candidates, except those that are certain.
     pub(super) fn forget(&self) {
-        let is_certain = |victim: &Victim| victim.heat == u32::MAX;
-        self.shard().lock().candidates.retain(is_certain);
+        self.shard().lock().candidates.clear();
     }
 
     /// Chooses an object to evict; `None` if the table is empty.
     pub(super) fn choose(&self, chooser: &Chooser<'_>, guard: &Guard) -> Option<Victim> {
         let mut shard = self.shard().lock();
-        if shard.candidates.is_empty() {
-            let mut place = shard.place;
-            drop(shard);
-            // (1) Sample without the shard's lock.
-            let sample = chooser.sample(guard, &mut place);
-            shard = self.shard().lock();
-            shard.place = place;
-            shard.candidates.extend(sample);
-            shard.candidates.sort_by_key(|victim| Reverse(victim.heat));
+        if let Some(certain) = shard.certain.pop() {
+            return Some(certain);
         }
-        // (2)
-        let mut coldest = shard.candidates.pop()?;
-        if coldest.heat != u32::MAX {
-            // It may have cooled down since it was sampled. Compared with its old heat, new objects
-            // would have to be as hot as what was hot at that time. If it was used since, it keeps
-            // its old heat, so that the thread that removes it detects the use.
-            let heat = chooser.policy.heat(chooser.seed.hash(&coldest.key));
-            coldest.heat = coldest.heat.min(heat);
+        loop {
+            if shard.victims_left == 0 || shard.candidates.is_empty() {
+                let mut place = shard.place;
+                drop(shard);
+                // (1) Sample without the shard's lock.
+                let (sample, seen) = chooser.sample(guard, &mut place);
+                shard = self.shard().lock();
+                shard.place = place;
+                shard.victims_left = seen.div_ceil(SAMPLED_PER_VICTIM);
+                shard.merge(sample, chooser.policy);
+            }
+            // (2) A candidate that was used since is none any more. Unless all were, the loop ends
+            // here.
+            let coldest = shard.candidates.last_mut();
+            if coldest?.cool(chooser.policy) {
+                break;
+            }
+            shard.candidates.pop();
         }
         // (3)
-        let Some(window) = chooser.window.filter(|_| coldest.heat != u32::MAX) else {
-            return Some(coldest);
-        };
-        while shard.window.len() > self.share(window) {
-            let key = shard.window.pop_front()?;
-            let hash = chooser.seed.hash(&key);
-            // A hotter one stays in the table. The key may also be the candidate.
-            if chooser.policy.heat(hash) > coldest.heat || *key == *coldest.key {
-                continue;
-            }
-            // The key may be gone. Otherwise it is the victim, and the candidate stays for the next
-            // choice.
-            if let Some(new) = chooser.victim(guard, Key { bytes: &key, hash }) {
-                shard.candidates.push(coldest);
-                return Some(new);
+        if let Some(window) = chooser.window {
+            let coldest = shard.candidates.last().map(|coldest| coldest.heat);
+            let new = shard.next_new(self.share(window), coldest?, chooser.policy);
+            // The candidate stays for the next choice.
+            if new.is_some() {
+                return new;
             }
         }
-        Some(coldest)
+        shard.victims_left = shard.victims_left.saturating_sub(1);
+        shard.candidates.pop()
     }
 
     /// The approximate memory in bytes.
@@ -185,9 +258,11 @@ impl Candidates {
         let shard = |shard: &CachePadded<Mutex<CandidateShard>>| {
             // One shard at a time is locked. The sum is approximate.
             let shard = shard.lock();
-            let keys = shard.candidates.iter().map(|victim| victim.key.len());
-            let window = shard.window.iter().map(|key| key.len() + 16);
-            keys.map(|len| len + size_of::<Victim>()).sum::<usize>() + window.sum::<usize>()
+            let victims = shard.candidates.iter().chain(&shard.certain);
+            let keys = victims.map(|victim| victim.key.len());
+            let window = shard.window.iter().map(|new| new.key.len());
+            keys.map(|len| len + size_of::<Victim>()).sum::<usize>()
+                + window.map(|len| len + size_of::<NewKey>()).sum::<usize>()
         };
         self.0.iter().map(shard).sum::<usize>() + size_of_val(&*self.0)
     }
@@ -199,33 +274,8 @@ pub(super) fn fingerprint(seed: &Seed, value: &[u8]) -> u64 {
 }
 
 impl Chooser<'_> {
-    /// The heat of an object, given the hash of its key; the least one if it is expired.
-    fn heat(&self, hash: u64, value: &[u8]) -> u32 {
-        match ObjectTimes::of(value).is_expired(self.now) {
-            true => 0,
-            false => self.policy.heat(hash),
-        }
-    }
-
-    /// Makes a victim of the object under a key, if there is one. The key has its hash, also if the
-    /// index is ordered.
-    fn victim(&self, guard: &Guard, key: Key<'_>) -> Option<Victim> {
-        let mut value = Vec::new();
-        // An ordered index finds keys by their bytes. The hash is only used for the heat.
-        let index_key = match self.index.is_ordered() {
-            true => Key { hash: 0, ..key },
-            false => key,
-        };
-        let found = self.index.get(guard, index_key, &mut value);
-        found.then(|| Victim {
-            key: key.bytes.to_vec(),
-            heat: self.heat(key.hash, &value),
-            fingerprint: fingerprint(self.seed, &value),
-        })
-    }
-
-    /// (1) Samples the index. Returns the coldest objects of the sample.
-    fn sample(&self, guard: &Guard, place: &mut u64) -> Vec<Victim> {
+    /// (1) Samples the index. Returns the coldest objects of the sample, and how many it had.
+    fn sample(&self, guard: &Guard, place: &mut u64) -> (Vec<Victim>, usize) {
         let mut lent = Lent::new();
         // An index may return fewer, for instance those of one leaf.
         lent.batch.want = SAMPLE;
@@ -242,36 +292,40 @@ impl Chooser<'_> {
                 break;
             }
         }
-        coldest.sort_by_key(|victim: &Victim| victim.heat);
-        // What is kept is a fraction of what was seen, however many that were.
-        coldest.truncate(seen.div_ceil(ONE_OF));
-        // In a small index two places may be the same leaf, and an object is there twice.
-        let mut each = Vec::with_capacity(coldest.len());
-        for victim in coldest {
-            if !each.iter().any(|other: &Victim| other.key == victim.key) {
-                each.push(victim);
-            }
-        }
-        each
+        (coldest, seen)
     }
 
-    /// Adds the objects of a batch that may be among the coldest sixteenth of the sample.
+    /// Adds the coldest third of a batch.
     fn add_coldest(&self, batch: &Batch, coldest: &mut Vec<Victim>) {
-        let heat = |i| {
-            let hash = self.seed.hash(batch.key(i));
-            (self.heat(hash, batch.value(i)), i)
+        let is_expired = |i| ObjectTimes::of(batch.value(i)).is_expired(self.now);
+        // What is expired goes first.
+        let heat = |i, hash| match is_expired(i) {
+            true => 0,
+            false => self.policy.heat(hash),
         };
-        // Choose by the figures first. Keys are copied only for the objects that stay.
-        let mut heats: SmallVec<[(u32, usize); SAMPLE]> = (0..batch.len()).map(heat).collect();
-        let most = heats.len().max(SAMPLE).div_ceil(ONE_OF);
-        if most < heats.len() {
-            heats.select_nth_unstable(most);
-            heats.truncate(most);
+        // Choose by the heat first. Keys are copied only for the objects that stay. The number of
+        // the object is in the lower half of a word, so that words are compared and moved.
+        let word = |i| u64::from(heat(i, self.seed.hash(batch.key(i)))) << 32 | i as u64;
+        let mut words: SmallVec<[u64; SAMPLE]> = (0..batch.len()).map(word).collect();
+        let most = words.len().div_ceil(SAMPLED_PER_CANDIDATE);
+        if most < words.len() {
+            words.select_nth_unstable(most);
+            words.truncate(most);
         }
-        coldest.extend(heats.into_iter().map(|(heat, i)| Victim {
-            key: batch.key(i).to_vec(),
-            heat,
-            fingerprint: fingerprint(self.seed, batch.value(i)),
-        }));
+        let before = coldest.len();
+        for word in words {
+            let (i, heat) = (word as u32 as usize, (word >> 32) as u32);
+            let hash = self.seed.hash(batch.key(i));
+            // In a small index two places may be the same leaf, and an object is there twice.
+            if coldest[..before].iter().all(|other| other.hash != hash) {
+                coldest.push(Victim {
+                    key: batch.key(i).into(),
+                    hash,
+                    heat,
+                    fingerprint: Some(fingerprint(self.seed, batch.value(i))),
+                    is_expired: is_expired(i),
+                });
+            }
+        }
     }
 }

@@ -29,6 +29,10 @@ pub(crate) struct BoundState {
     ordered: bool,
 }
 
+/// A time before all others, with which no object is expired. It stands for the current time where
+/// that isn't needed.
+pub(crate) const NO_TIME: u64 = 0;
+
 /// A timer to be put in the wheel after the entry is unlocked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
@@ -56,7 +60,7 @@ impl BoundState {
             has_deadlines: AtomicBool::new(false),
             quota: bounds
                 .limits
-                .map(|limits| Box::new(Quota::new(&limits, seed))),
+                .map(|limits| Box::new(Quota::new(&limits, seed, ordered))),
             seed: seed.clone(),
             ordered,
         }
@@ -134,11 +138,14 @@ impl BoundState {
         old: Option<ObjectTimes>,
         ttl: Option<u64>,
     ) -> (ObjectTimes, PendingTimer) {
-        let hard = match ttl.unwrap_or_else(|| self.ttl()) {
+        // Without a time the table gave objects no lifetime when the write began. One that is set
+        // meanwhile is for objects that are written later.
+        let own = |ms| if now == NO_TIME { NEVER } else { ms };
+        let hard = match ttl.unwrap_or_else(|| own(self.ttl())) {
             NEVER => NEVER,
             ms => later(now, ms),
         };
-        let deadline = hard.min(idle_deadline(now, self.idle()));
+        let deadline = hard.min(idle_deadline(now, own(self.idle())));
         // Ordering: Relaxed. A thread that reads this object after its entry was unlocked sees
         // this, too.
         if deadline != NEVER && !self.has_deadlines.load(Ordering::Relaxed) {
@@ -233,6 +240,26 @@ impl BoundState {
             + self.quota().map_or(0, Quota::memory)
     }
 
+    /// The time with which a write of an object without a lifetime of its own decides what is
+    /// expired, under the lock of its entry. It is [`NO_TIME`] while no object has a deadline and
+    /// the table gives none: reading the clock takes a tenth of a write.
+    #[inline]
+    pub(crate) fn write_time(&self) -> u64 {
+        match self.needs_time() {
+            true => clock::now(),
+            false => NO_TIME,
+        }
+    }
+
+    /// Whether an object has a deadline, or the table gives some to objects without a lifetime of
+    /// their own. If not, under the lock of an entry, its object has none.
+    #[inline]
+    pub(crate) fn needs_time(&self) -> bool {
+        // Ordering: Relaxed. A thread sets the flag before it unlocks an object with a deadline. So
+        // it is seen by those that lock that object later.
+        self.has_deadlines.load(Ordering::Relaxed) || self.ttl() != NEVER || self.idle() != NEVER
+    }
+
     /// The current time.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
@@ -240,14 +267,14 @@ impl BoundState {
     }
 
     /// The time with which a read that begins now decides what is expired. While no object has a
-    /// deadline, it is 0. An object that gets a deadline meanwhile is written after the read began,
-    /// and is not expired by then.
+    /// deadline, it is [`NO_TIME`]. An object that gets a deadline meanwhile is written after the
+    /// read began, and is not expired by then.
     #[inline]
     pub(crate) fn read_time(&self) -> u64 {
         // Ordering: Relaxed. A write that ended before this read began is visible to it.
         match self.has_deadlines.load(Ordering::Relaxed) {
             true => clock::now(),
-            false => 0,
+            false => NO_TIME,
         }
     }
 }

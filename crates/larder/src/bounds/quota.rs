@@ -9,7 +9,6 @@
 //! A read takes no lock, and writes nothing if the written value would be the same (see `heat`).
 
 use super::candidates::{self, Candidates, Chooser, Victim};
-use super::clock;
 use super::heat::{PerSize, Policy, Recency, Sketch};
 use super::stamp::{self, object_of};
 use crate::options::{Evict, Limits};
@@ -54,6 +53,8 @@ struct LimitSettings {
 pub(crate) struct Quota {
     settings: Arc<LimitSettings>,
     seed: Seed,
+    /// Whether the index is ordered. Its keys come without hashes.
+    ordered: bool,
     weight: CachePadded<AtomicI64>,
     /// The number of objects that were inserted since heat is recorded.
     inserted: CachePadded<AtomicUsize>,
@@ -100,12 +101,15 @@ impl Quota {
         Growth {
             delta: heavy - old.map_or(0, |old| weight_of_stamped(key, old)),
             is_new,
-            giant: giant.then(|| Victim::certain(key, self.seed.hash(new))),
+            giant: giant.then(|| {
+                let [hash, fingerprint] = [key, new].map(|bytes| self.seed.hash(bytes));
+                Victim::certain(key, hash, fingerprint)
+            }),
         }
     }
 
     /// Called after a write, without the lock. `objects` is the number of objects.
-    pub(crate) fn grown(&self, key: &[u8], growth: Growth, objects: usize) {
+    pub(crate) fn grown(&self, key: Key<'_>, growth: Growth, objects: usize) {
         self.weigh(growth.delta);
         // Only a new object enters the window of new objects.
         if growth.is_new {
@@ -117,19 +121,20 @@ impl Quota {
         }
     }
 
-    pub(super) fn new(limits: &Limits, seed: &Seed) -> Self {
+    pub(super) fn new(limits: &Limits, seed: &Seed, ordered: bool) -> Self {
         let settings = LimitSettings {
             max_size: AtomicUsize::new(limits.max_size.unwrap_or(usize::MAX)),
             max_memory: AtomicUsize::new(limits.max_memory.unwrap_or(usize::MAX)),
             evict: AtomicU8::new(limits.evict as u8),
         };
-        Self::of(Arc::new(settings), seed)
+        Self::of(Arc::new(settings), seed, ordered)
     }
 
-    fn of(settings: Arc<LimitSettings>, seed: &Seed) -> Self {
+    fn of(settings: Arc<LimitSettings>, seed: &Seed, ordered: bool) -> Self {
         Quota {
             settings,
             seed: seed.clone(),
+            ordered,
             weight: CachePadded::default(),
             inserted: CachePadded::default(),
             capacity: AtomicUsize::new(0),
@@ -142,7 +147,7 @@ impl Quota {
 
     /// Makes a quota for other objects of the same table.
     pub(super) fn anew(&self) -> Self {
-        Self::of(Arc::clone(&self.settings), &self.seed)
+        Self::of(Arc::clone(&self.settings), &self.seed, self.ordered)
     }
 
     /// The limits.
@@ -272,13 +277,22 @@ impl Quota {
         let evict = self.evict();
         if evict != Evict::None {
             if let Some(policy) = self.policy(evict) {
-                policy.touched(self.seed.hash(key.bytes));
+                policy.touched(self.hash(key));
             }
         }
     }
 
+    /// The hash of a key by which its heat is recorded. An index in hash order has computed it.
+    #[inline]
+    fn hash(&self, key: Key<'_>) -> u64 {
+        match self.ordered {
+            true => self.seed.hash(key.bytes),
+            false => key.hash,
+        }
+    }
+
     /// Records that a key was inserted. `objects` is the current number of objects.
-    fn entered(&self, key: &[u8], objects: usize) {
+    fn entered(&self, key: Key<'_>, objects: usize) {
         let evict = self.evict();
         if evict == Evict::None || !self.keeps_heat(objects) {
             return;
@@ -287,6 +301,8 @@ impl Quota {
         let inserted = self.inserted.fetch_add(1, Ordering::Relaxed) + 1;
         self.made(evict).inserted(inserted);
         if evict == Evict::TinyLfu {
+            let hash = self.hash(key);
+            let key = Key { hash, ..key };
             self.candidates.enter_window(objects / WINDOW, key);
         }
     }
@@ -328,6 +344,7 @@ impl Quota {
     pub(crate) fn choose(
         &self,
         (index, guard): (&dyn Unique, &Guard),
+        now: u64,
         objects: usize,
     ) -> Option<Victim> {
         // The policy may have been changed meanwhile. It is read once for the whole choice.
@@ -339,7 +356,7 @@ impl Quota {
             policy: self.made(evict),
             index,
             seed: &self.seed,
-            now: clock::now(),
+            now,
             // Only this policy has a window. Its size follows the number of objects, as that
             // changes.
             window: (evict == Evict::TinyLfu).then_some(objects / WINDOW),
@@ -359,8 +376,9 @@ impl Quota {
             return false;
         }
         let policy = self.policy(self.evict());
-        let heat = policy.map_or(0, |policy| policy.heat(self.seed.hash(&victim.key)));
-        heat > victim.heat || candidates::fingerprint(&self.seed, value) != victim.fingerprint
+        let heat = policy.map_or(0, |policy| policy.heat(victim.hash));
+        let is_other = |was| candidates::fingerprint(&self.seed, value) != was;
+        heat > victim.heat || victim.fingerprint.is_some_and(is_other)
     }
 
     /// Counts an eviction.

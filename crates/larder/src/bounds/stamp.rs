@@ -33,6 +33,13 @@ pub(crate) struct ObjectTimes {
 }
 
 impl ObjectTimes {
+    /// The times of an object that never had a deadline.
+    pub(crate) const UNLIMITED: ObjectTimes = ObjectTimes {
+        deadline: NEVER,
+        armed: NEVER,
+        hard: NEVER,
+    };
+
     /// Reads the stamp of a value in a bounded table's index.
     #[inline]
     pub(crate) fn of(value: &[u8]) -> ObjectTimes {

@@ -57,8 +57,13 @@ impl Operation<'_> {
     /// too.
     #[cold]
     pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
+        // A table that evicts refuses nothing. Most tables with a quota do.
+        let quota = self.store.quota();
+        if quota.is_some_and(|quota| !quota.refuses_some()) {
+            return false;
+        }
         let was_checked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
-        !(was_checked && self.store.quota().is_some())
+        !(was_checked && quota.is_some())
             && self.store.refuses(self.store.need(key, old, Some(new)))
     }
 

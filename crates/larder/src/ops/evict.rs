@@ -103,18 +103,23 @@ impl EngineTable {
 
     /// Evicts one object. Returns whether it did.
     fn evict_one(&self, guard: &Guard, store: &Store, bounded: &Bounded, quota: &Quota) -> bool {
-        for spoiled in 0..CHOICES {
-            if spoiled == STALE {
-                quota.forget_candidates();
-            }
+        let mut spoiled = 0;
+        while spoiled < CHOICES {
             // (3) If there is none, the table is empty.
             let Some(victim) = bounded.choose(guard, quota, store.size()) else {
                 return false;
             };
             match self.evict(guard, &victim, quota) {
                 Ok(Previous::Present) => return true,
-                // It was used, written or removed since the choice. Choose again.
-                Ok(_) => {}
+                // It is gone already. There are as many choices as this as there were removals.
+                Ok(Previous::Absent) => {}
+                // It was used or written since the choice. Choose again.
+                Ok(Previous::Refused) => {
+                    spoiled += 1;
+                    if spoiled == STALE {
+                        quota.forget_candidates();
+                    }
+                }
                 // (5) A list is being inserted, or the table was dropped.
                 Err(_) => return false,
             }
@@ -124,19 +129,19 @@ impl EngineTable {
 
     /// (4) Removes a victim that this quota has chosen.
     fn evict(&self, guard: &Guard, victim: &Victim, by: &Quota) -> Result<Previous, Error> {
-        let key = self.key(&victim.key);
+        let key = self.key_with(&victim.key, victim.hash);
         loop {
             let op = self.begin_on(guard, key.bytes, Intent::Write)?;
             // If the table was emptied since, the victim wasn't chosen among its present objects.
             let same = limited(op.store).filter(|(_, quota)| std::ptr::eq(*quota, by));
             let Some((bounded, quota)) = same else {
-                return Ok(Previous::Absent);
+                return Ok(Previous::Refused);
             };
             // Called under the lock of the entry. The index below `Bounded` also shows expired
             // objects. These are removed, too, but they aren't evictions.
             let (mut freed, mut evicted) = (0, false);
             let (written, was) = self.remove_one(&op, &**bounded.below(), key, |value| {
-                let expired = ObjectTimes::of(value).is_expired(bounded.now());
+                let expired = ObjectTimes::of(value).is_expired(bounded.write_time());
                 if !expired && quota.is_fresher(victim, value) {
                     return false;
                 }

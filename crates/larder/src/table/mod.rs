@@ -386,6 +386,15 @@ impl EngineTable {
         Key { bytes, hash }
     }
 
+    /// An index key whose hash by the table's seed is known.
+    #[inline]
+    pub(crate) fn key_with<'k>(&self, bytes: &'k [u8], hash: u64) -> Key<'k> {
+        match self.form {
+            KeyForm::Ordered => Key { bytes, hash: 0 },
+            _ => Key { bytes, hash },
+        }
+    }
+
     /// The store of a live table, even if its latch is held. For statistics.
     pub(crate) fn store<'g>(&self, guard: &'g Guard) -> Option<&'g Store> {
         // Statistics may be read while the latch is held. The store is the same, and its counts are
