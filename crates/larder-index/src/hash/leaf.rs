@@ -521,9 +521,11 @@ impl<'g> LockedHashLeaf<'g> {
         unsafe { bucket.plain() }
     }
 
-    /// The outside object of a handle that is in this leaf.
+    /// The outside object of a handle that is in this leaf, or that the lock's holder has made to
+    /// put it there.
     pub(crate) fn object(&self, handle: Handle) -> Outside<'_> {
-        // SAFETY: The handle is in a locked leaf. So its object stays alive while the lock is held.
+        // SAFETY: The handle is in a locked leaf, or in none yet. So its object stays alive while
+        // the lock is held.
         unsafe { handle.object() }
     }
 

@@ -28,7 +28,7 @@
 //! | `search`, `hit` | finding an entry in a leaf, and reading its value |
 //! | `successor` | finding the entry behind a position |
 //! | `change` | changes of buckets by the holder of the lock |
-//! | `resize`, `redistribute`, `gather`, `build` | leaves grow, split, shrink, merge |
+//! | `resize`, `rebuild`, `sizes` | leaves grow, split, shrink, merge |
 //! | `trie` | the path to the leaves |
 //! | `scan`, `group` | scans, and the entries of one home in their order |
 //! | `marks` | numbers that users keep beside entries |
@@ -47,9 +47,7 @@
 
 #[allow(unsafe_code)]
 pub(crate) mod bucket;
-mod build;
 mod change;
-mod gather;
 mod group;
 pub(crate) mod hit;
 pub(crate) mod key_rule;
@@ -58,11 +56,12 @@ pub(crate) mod leaf;
 mod marks;
 mod plain;
 mod read;
-mod redistribute;
+mod rebuild;
 mod resize;
 mod scan;
 mod search;
 mod shape;
+mod sizes;
 #[allow(unsafe_code)]
 mod slot;
 mod successor;
@@ -72,9 +71,9 @@ mod write;
 
 use crate::config::LeafConfig;
 use crate::contention::UNCONTENDED;
-use crate::hash::build::Sizes;
 use crate::hash::key_rule::{KeyRule, Keys, Rule};
 use crate::hash::shape::truncated;
+use crate::hash::sizes::Sizes;
 use crate::hash::successor::LowerBound;
 use crate::hash::trie::Trie;
 use crate::hint::Hint;

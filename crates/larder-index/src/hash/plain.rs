@@ -9,6 +9,7 @@
 //!    overflow bit set for the entry's eighth of the tags.
 
 use super::shape::{eighth, object_size, Shape, DISPLACED, HANDLE, OUTSIDE, SLOT_ENTRY, TAG};
+use crate::outside::Handle;
 
 /// An entry of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +27,31 @@ pub(crate) struct BucketEntry {
     pub(crate) outside: bool,
 }
 
-fn set_slot_entry(bucket: &mut [u8], i: usize, slot: u16) {
-    bucket[SLOT_ENTRY * i..SLOT_ENTRY * (i + 1)].copy_from_slice(&slot.to_le_bytes());
-}
-
 /// Whether the bucket at `at` has any overflow bit set.
 #[inline]
 pub(crate) fn has_overflowed(bytes: &[u8], at: usize) -> bool {
     bytes[at + 1] != 0
+}
+
+/// The number of a bucket's entries, all bits that are set in a slot entry, and the bytes of its
+/// objects.
+#[inline]
+pub(crate) fn summary(bucket: &[u8], shape: Shape) -> (usize, u16, usize) {
+    let n = usize::from(bucket[0]);
+    let slots = bucket
+        .get(SLOT_ENTRY..SLOT_ENTRY * (1 + n))
+        .unwrap_or_default();
+    let (mut marks, mut last) = (0, None);
+    for slot in slots.chunks_exact(SLOT_ENTRY) {
+        let slot = u16::from_le_bytes([slot[0], slot[1]]);
+        marks |= slot;
+        last = Some(slot);
+    }
+    // The last object is the lowest one (invariant 1).
+    let heap = last.map_or(bucket.len(), |slot| {
+        usize::from(slot & 0xFF) << shape.unit()
+    });
+    (n, marks, bucket.len() - heap)
 }
 
 /// The entries of the bucket at `at`: for each its slot entry, and where its body, or its handle,
@@ -90,96 +108,110 @@ pub(crate) fn handle_bits(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// `put` of an inside object in buckets whose unit is a byte. The home bucket usually has room.
+/// Puts a body into its home bucket, or into the next one that has room. Returns the size of the
+/// object. `None` if no bucket has room; then nothing is changed.
 #[inline(always)]
-pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) -> bool {
-    debug_assert!(shape.unit() == 0);
-    let ((home, tag), len) = (shape.place(hash), shape.bucket());
-    let bucket = &mut bytes[home * len..][..len];
-    let n = usize::from(bucket[0]);
-    // Objects are written downwards. The last one that was put begins lowest.
-    let heap = match n {
-        0 => len,
-        n => usize::from(bucket[SLOT_ENTRY * n]),
-    };
-    // The head and `n + 1` slot entries must fit below the lowest object. Otherwise try the next
-    // buckets.
-    if SLOT_ENTRY * (n + 2) + body.len() > heap {
-        return put(bytes, shape, hash, body, false);
-    }
-    let from = heap - body.len();
-    bucket[0] = n as u8 + 1;
-    set_slot_entry(bucket, n + 1, u16::from(tag) << 8 | from as u16);
-    copy(&mut bucket[from..heap], body);
-    true
+pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) -> Option<usize> {
+    let size = object_size(body.len(), shape.class);
+    put_object(bytes, shape, hash, 0, body, size)
 }
 
-/// Puts an entry into its home bucket, or into the next one that has room. Returns `false`, and
-/// changes nothing, if there is none.
-pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outside: bool) -> bool {
-    let (home, tag) = shape.place(hash);
+/// The same with the handle of an outside object.
+pub(crate) fn put_handle(
+    bytes: &mut [u8],
+    shape: Shape,
+    hash: u64,
+    handle: Handle,
+) -> Option<usize> {
+    let body = handle.bits().to_le_bytes();
+    put_object(bytes, shape, hash, OUTSIDE, &body, HANDLE)
+}
+
+/// Puts an object of this size. `mark` is `OUTSIDE`, or 0.
+#[inline(always)]
+fn put_object(
+    bytes: &mut [u8],
+    shape: Shape,
+    hash: u64,
+    mark: u16,
+    body: &[u8],
+    size: usize,
+) -> Option<usize> {
+    let ((home, tag), len) = (shape.place(hash), shape.bucket());
+    let slot = u16::from(tag) << 8 | mark;
+    // The home bucket usually has room.
+    if append(
+        &mut bytes[home * len..][..len],
+        shape.unit(),
+        slot,
+        body,
+        size,
+    ) {
+        return Some(size);
+    }
+    put_beyond(bytes, shape, home, slot, body, size)
+}
+
+/// Puts an object whose home is full into the next bucket that has room.
+#[inline(never)]
+fn put_beyond(
+    bytes: &mut [u8],
+    shape: Shape,
+    home: usize,
+    slot: u16,
+    body: &[u8],
+    size: usize,
+) -> Option<usize> {
     let (len, unit) = (shape.bucket(), shape.unit());
-    let size = match outside {
-        true => body.len(),
-        false => object_size(body.len(), shape.class),
-    };
-    let mut at = home;
-    loop {
+    let mut at = shape.next(home);
+    // Mark the entry as displaced: a search behind the home looks for the tag with this mark. Don't
+    // set the overflow bits yet, since all buckets may be full.
+    while at != home {
         let bucket = &mut bytes[at * len..][..len];
-        let n = usize::from(bucket[0]);
-        // The object of the last slot entry is the lowest one.
-        let heap = match n {
-            0 => len,
-            n => usize::from(bucket[SLOT_ENTRY * n]) << unit,
-        };
-        if SLOT_ENTRY * (n + 2) + size <= heap {
-            // Mark the entry if it is displaced: a search behind the home looks for the tag with
-            // this mark.
-            let mark = if outside { OUTSIDE } else { 0 };
-            let mark = mark | if at == home { 0 } else { DISPLACED };
-            append(
-                bucket,
-                n + 1,
-                heap - size,
-                unit,
-                u16::from(tag) << 8 | mark,
-                body,
-            );
+        if append(bucket, unit, slot | DISPLACED, body, size) {
             break;
         }
-        // The bucket is full. Don't set its overflow bit yet, since all others may be full, too.
         at = shape.next(at);
-        if at == home {
-            return false;
-        }
+    }
+    if at == home {
+        return None;
     }
     // Set the overflow bits of the buckets that were passed (invariant 3).
+    let eighth = eighth(((slot & TAG) >> 8) as u8);
     let mut from = home;
     while from != at {
-        bytes[from * len + 1] |= eighth(tag);
+        bytes[from * len + 1] |= eighth;
         from = shape.next(from);
     }
-    true
+    Some(size)
 }
 
-/// Appends slot entry `i` with these marks, and writes its body. The object begins at `from`, and
-/// ends where the one before it begins.
-#[inline]
-fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body: &[u8]) {
+/// Appends an object of this size to a bucket, if there is room. The place is added to the bits of
+/// its slot entry.
+#[inline(always)]
+fn append(bucket: &mut [u8], unit: u32, slot: u16, body: &[u8], size: usize) -> bool {
+    let n = usize::from(bucket[0]);
+    // Objects are written downwards. The one that was put last begins lowest.
+    let heap = match n {
+        0 => bucket.len(),
+        n => usize::from(bucket[SLOT_ENTRY * n]) << unit,
+    };
+    // The head and `n + 1` slot entries must fit below the lowest object.
+    if SLOT_ENTRY * (n + 2) + size > heap {
+        return false;
+    }
+    let from = heap - size;
+    bucket[0] = n as u8 + 1;
+    let slot = slot | (from >> unit) as u16;
+    bucket[SLOT_ENTRY * (n + 1)..][..SLOT_ENTRY].copy_from_slice(&slot.to_le_bytes());
     let mut at = from;
-    if unit > 0 && marks & OUTSIDE == 0 {
-        let end = match i {
-            // The first object ends at the end of the bucket, each other one where the one before
-            // it begins (invariant 1).
-            1 => bucket.len(),
-            i => usize::from(bucket[SLOT_ENTRY * (i - 1)]) << unit,
-        };
-        bucket[at] = (end - from - 1 - body.len()) as u8;
+    if unit > 0 && slot & OUTSIDE == 0 {
+        // How many bytes at its end are unused (invariant 2).
+        bucket[at] = (size - 1 - body.len()) as u8;
         at += 1;
     }
-    set_slot_entry(bucket, i, (from >> unit) as u16 | marks);
-    bucket[0] = i as u8;
     copy(&mut bucket[at..at + body.len()], body);
+    true
 }
 
 /// `copy_from_slice` that is faster for few bytes.
@@ -198,6 +230,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
         4..8 => ends::<4>(to, from),
         8..=16 => ends::<8>(to, from),
         17..=32 => ends::<16>(to, from),
+        33..=64 => ends::<32>(to, from),
         _ => None,
     };
     if done.is_none() {
@@ -223,7 +256,7 @@ mod tests {
             // All belong to the last bucket: what it has no room for goes to the first.
             for i in 0.. {
                 let body = vec![i as u8; 5 + i % 7];
-                if !put(&mut bytes, shape, !0, &body, false) {
+                if put(&mut bytes, shape, !0, &body).is_none() {
                     break;
                 }
                 put_in.push(body);
@@ -261,9 +294,10 @@ mod tests {
                 depth: 0,
             };
             let mut bytes = vec![0; shape.content()];
-            assert!(put(&mut bytes, shape, 0, &77u64.to_le_bytes(), true));
-            assert!(put(&mut bytes, shape, 0, b"inside", false));
-            assert!(put(&mut bytes, shape, 0, &99u64.to_le_bytes(), true));
+            let handle = Handle::from_bits;
+            assert!(put_handle(&mut bytes, shape, 0, handle(77)).is_some());
+            assert!(put(&mut bytes, shape, 0, b"inside").is_some());
+            assert!(put_handle(&mut bytes, shape, 0, handle(99)).is_some());
             let all: Vec<_> = entries(&bytes, 0, shape).collect();
             assert_eq!(handle_bits(&bytes[all[0].from..all[0].end]), 77);
             assert_eq!(&bytes[all[1].from..all[1].end], b"inside");

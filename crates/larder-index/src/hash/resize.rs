@@ -1,7 +1,7 @@
 //! Changes of structure in the hash order: leaves grow, split, shrink and merge.
 //!
 //! 1. If an entry has no room, its leaf is replaced by one with more buckets, up to the size at
-//!    which leaves split (`build`).
+//!    which leaves split (`sizes`).
 //! 2. A leaf of that size splits at the first bit in which its hashes differ. The entry that had no
 //!    room is put directly into one of the two new leaves.
 //! 3. If removals leave a leaf sparse, it is replaced by a smaller one, or it merges with its
@@ -13,9 +13,7 @@
 //!          1011     those whose bit 3 is 1              a split at bit 3 of a leaf of depth 2
 //! ```
 //!
-//! Each of these is implemented twice. Small rows are *redistributed*: copied directly from the old
-//! leaf to their places in the new ones (`redistribute`). All other rows are *gathered* first:
-//! copied to a buffer, from which the new leaves are built (`gather`).
+//! The new leaves are planned by `sizes`, and filled by `rebuild`.
 //!
 //! Invariants:
 //! 1. The functions take over the caller's lock together with the leaf. It is released when the
@@ -34,11 +32,11 @@
 //! grows through several sizes before it splits, and it splits at the first bit in which its hashes
 //! differ, which need not be the next one.
 
-use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Reason};
-use super::gather::{with_gather, Gather, GatheredEntry};
 use super::key_rule::KeyRule;
 use super::plain;
-use super::shape::{prefix, LeafRange, HASH_BITS};
+use super::rebuild::{body_of, Built, Rebuild};
+use super::shape::{prefix, LeafRange, Shape, HASH_BITS, SMALLEST, TOP_CLASS};
+use super::sizes::{is_sparse, Reason};
 use crate::hash::change::Body;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::trie::split::SplitPart;
@@ -50,6 +48,14 @@ use smallvec::SmallVec;
 /// A leaf whose hashes share more than this number of bits behind its depth grows instead of
 /// splitting.
 const SHARED_BITS: u32 = 16;
+
+/// The leaves that replace a leaf which splits.
+#[derive(Default)]
+struct Split {
+    parts: Vec<SplitPart>,
+    /// The handles of outside objects that were moved inside.
+    inside_now: SmallVec<[Handle; 4]>,
+}
 
 /// An entry that has no room in its leaf.
 #[derive(Clone, Copy)]
@@ -66,50 +72,48 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         entry: NewEntry<'_>,
-        mut leaf: LockedHashLeaf<'_>,
+        leaf: LockedHashLeaf<'_>,
         body: Body<'_>,
     ) {
         let NewEntry { hash, key, value } = entry;
-        // Try to redistribute the rows first. If that isn't possible, the leaf is returned, still
-        // locked and unchanged (invariant 2).
-        let handle = match body {
-            Body::Outside(handle) => Some(handle),
-            Body::Inside { .. } => {
-                let mut row = SmallVec::<[u8; 128]>::from_slice(key);
-                row.extend_from_slice(value);
-                match self.make_room_by_redistributing(guard, hash, &row, leaf) {
-                    Ok(()) => return,
-                    Err(other) => leaf = other,
-                }
-                None
+        let shape = leaf.leaf().shape();
+        // The new entry is moved to a new leaf like all others, from a bucket of its own.
+        let (mut bucket, alone) = (
+            [0; SMALLEST << TOP_CLASS],
+            Shape {
+                buckets: 1,
+                ..shape
+            },
+        );
+        let bucket = &mut bucket[..shape.bucket()];
+        match body {
+            Body::Inside {
+                length_prefixed, ..
+            } => {
+                let row = body_of(key, value, length_prefixed);
+                plain::put(bucket, alone, hash, &row)
             }
+            Body::Outside(handle) => plain::put_handle(bucket, alone, hash, handle),
         };
-        // Otherwise gather all entries. The leaf doesn't store their hashes, so they are computed
-        // again.
-        with_gather(|gather| {
-            gather.add_leaf(&leaf, &self.keys);
-            // Add the new entry. It is then placed in a new leaf like all others.
-            gather.push(hash, key, value, handle, &self.keys);
-            let shape = leaf.leaf().shape();
-            let plan = plan(
-                &gather.items,
-                &self.sizes,
-                Reason::Grows(shape),
-                shape.depth,
-            );
-            // Split the leaf if it would become too large (step 2). If its hashes share many bits,
-            // a split would add a long chain of nodes to the trie for few rows. Such a leaf grows
-            // beyond the usual size (step 1).
-            let common = common_bits(gather);
-            let splits =
-                plan.splits && (common < u32::from(shape.depth) + SHARED_BITS || plan.huge);
-            // If all hashes are equal, no bit separates them: the leaf grows without bound.
-            if splits && common < HASH_BITS {
-                self.split(guard, leaf, gather, common);
-            } else {
-                self.replace(guard, leaf, gather, plan);
+        let leaves = [&leaf];
+        let mut rebuild = self.rebuild(&leaves, bucket);
+        let depth = shape.depth;
+        let range = LeafRange { hash, depth };
+        let plan = rebuild.plan(range, Reason::Grows(shape));
+        // Split the leaf if it would become too large (step 2). If its hashes share many bits, a
+        // split would add a long chain of nodes to the trie for few rows. Such a leaf grows beyond
+        // the usual size (step 1).
+        let most = match plan.huge {
+            true => HASH_BITS,
+            false => HASH_BITS.min(u32::from(depth) + SHARED_BITS),
+        };
+        if plan.splits {
+            if let Some(split) = self.split(&mut rebuild, hash, shape, most) {
+                return self.publish_split(guard, leaf, split);
             }
-        });
+        }
+        let built = rebuild.build(plan, range);
+        self.replace(guard, leaf, hash, built);
     }
 
     /// Splits a leaf that isn't full, because writers often wait for its lock. With two leaves,
@@ -118,99 +122,84 @@ impl<R: KeyRule> HashOrder<R> {
     pub(crate) fn split_early(&self, guard: &Guard, leaf: LockedHashLeaf<'_>) {
         // The caller's entry has been stored already. If all hashes are equal, the leaf can't be
         // split: it is unlocked as it is.
-        with_gather(|gather| {
-            gather.add_leaf(&leaf, &self.keys);
-            let common = common_bits(gather);
-            if common < HASH_BITS {
-                self.split(guard, leaf, gather, common);
-            }
-        });
+        let leaves = [&leaf];
+        let mut rebuild = self.rebuild(&leaves, &[]);
+        let split = rebuild
+            .first_hash()
+            .and_then(|hash| self.split(&mut rebuild, hash, leaf.leaf().shape(), HASH_BITS));
+        if let Some(split) = split {
+            self.publish_split(guard, leaf, split);
+        }
     }
 
-    /// Builds a leaf of some of the gathered items.
-    fn build(
-        &self,
-        gather: &Gather,
-        items: std::ops::Range<usize>,
-        plan: Plan,
-        range: LeafRange,
-    ) -> Built {
-        // A body is a key and a value without a mark between them. Only the index's rule knows
-        // where the key ends.
-        let split: &KeySplit<'_> = &|body| {
-            let key = self.keys.key_in(body);
-            (&body[key.clone()], &body[key.end..])
-        };
-        build(
-            gather,
-            &gather.items[items],
-            plan,
-            range,
-            &self.shared,
-            &self.sizes,
-            split,
-        )
+    fn rebuild<'l>(
+        &'l self,
+        leaves: &'l [&'l LockedHashLeaf<'l>],
+        more: &'l [u8],
+    ) -> Rebuild<'l, R> {
+        Rebuild::new(leaves, more, &self.keys, &self.shared, &self.sizes)
     }
 
-    /// Replaces the leaf by one with the same range that has all gathered items.
-    fn replace(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, gather: &Gather, plan: Plan) {
-        // Any hash of the range leads to the leaf. Callers have gathered at least one.
-        let Some(hash) = gather.items.first().map(|i| i.hash) else {
-            return;
-        };
-        // Fill the new leaf while nobody else can reach it.
-        let depth = leaf.leaf().shape().depth;
-        let range = LeafRange { hash, depth };
-        let built = self.build(gather, 0..gather.items.len(), plan, range);
+    /// Replaces the leaf, whose range has the hash, by one with the same range.
+    fn replace(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, hash: u64, built: Built<1>) {
         // Mark the old leaf obsolete and publish the new one.
-        self.trie
-            .replace(&self.shared, leaf, hash, built.leaf, guard);
-        // Some outside objects are inside the new leaf now. Readers that pinned before may still
-        // follow their handles, so the objects are retired, not freed (invariant 3).
-        built
-            .inside_now
-            .into_iter()
-            .for_each(|h| self.shared.retire(guard, Some(h)));
+        let [new] = built.leaves;
+        self.trie.replace(&self.shared, leaf, hash, new, guard);
+        self.retire_all(guard, built.inside_now);
     }
 
-    /// Splits the leaf at bit `common`, the first in which the gathered hashes differ.
-    fn split(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, gather: &mut Gather, common: u32) {
-        // Partition the entries by bit `common`. Neither side is empty, since the bit differs.
-        let right = |hash: u64| hash >> (63 - common) & 1 == 1;
-        let cut = partition(&mut gather.items, |i| right(i.hash));
-        let (first, shape) = (gather.items[0].hash, leaf.leaf().shape());
-        let mut parts = Vec::new();
-        // Between the leaf's depth and `common`, all hashes share their bits. For each of these
-        // bits, make an empty leaf for the hashes in which it is inverted. Together with the two
-        // leaves below they cover the range (invariant 4).
-        for depth in shape.depth + 1..=common as u8 {
-            let hash = prefix(first, depth) ^ 1 << (64 - depth);
-            let leaf = self.sizes.empty(self.sizes.least(depth), hash);
-            parts.push(SplitPart { hash, leaf });
+    /// Retires outside objects that are inside a new leaf now. Readers that pinned before may still
+    /// follow their handles, so they are retired, not freed (invariant 3).
+    fn retire_all(&self, guard: &Guard, handles: impl IntoIterator<Item = Handle>) {
+        for handle in handles {
+            self.shared.retire(guard, Some(handle));
         }
-        // Build the two leaves that get the entries.
-        let mut inside_now = Vec::new();
-        for items in [0..cut, cut..gather.items.len()] {
-            let (hash, depth) = (gather.items[items.start].hash, common as u8 + 1);
-            let plan = plan(
-                &gather.items[items.clone()],
-                &self.sizes,
-                Reason::Splits,
-                depth,
-            );
-            let built = self.build(gather, items, plan, LeafRange { hash, depth });
-            inside_now.extend(built.inside_now);
-            parts.push(SplitPart {
-                hash,
-                leaf: built.leaf,
-            });
+    }
+
+    /// Builds the leaves that replace a leaf of this shape, whose range has the hash. `None` if all
+    /// hashes share their first `most` bits.
+    fn split(
+        &self,
+        rebuild: &mut Rebuild<'_, R>,
+        hash: u64,
+        shape: Shape,
+        most: u32,
+    ) -> Option<Split> {
+        // Nearly always hashes differ in the first bit behind the depth.
+        let mut bit = u32::from(shape.depth);
+        loop {
+            if bit >= most {
+                return None;
+            }
+            // All hashes share the bits before this one.
+            let depth = bit as u8 + 1;
+            let first = prefix(hash, bit as u8);
+            let ranges = [first, first | 1 << (63 - bit)].map(|hash| LeafRange { hash, depth });
+            if let Some(built) = rebuild.build_two(ranges, bit) {
+                // For each of the bits between the leaf's depth and this one, make an empty leaf
+                // for the hashes in which it is inverted. Together with the two leaves they cover
+                // the range (invariant 4).
+                let empty = (shape.depth + 1..depth).map(|depth| {
+                    let hash = prefix(hash, depth) ^ 1 << (64 - depth);
+                    let leaf = self.sizes.empty(self.sizes.least(depth), hash);
+                    SplitPart { hash, leaf }
+                });
+                let mut parts: Vec<SplitPart> = empty.collect();
+                for (range, leaf) in ranges.into_iter().zip(built.leaves) {
+                    let hash = range.hash;
+                    parts.push(SplitPart { hash, leaf });
+                }
+                let inside_now = built.inside_now;
+                return Some(Split { parts, inside_now });
+            }
+            bit = rebuild.common_bits();
         }
+    }
+
+    fn publish_split(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, split: Split) {
         // Mark the old leaf obsolete and publish the new ones.
-        self.trie.split(&self.shared, leaf, parts, guard);
-        // No lock is held any more, so outside objects can be retired (invariant 3).
-        inside_now
-            .into_iter()
-            .for_each(|h| self.shared.retire(guard, Some(h)));
+        self.trie.split(&self.shared, leaf, split.parts, guard);
+        self.retire_all(guard, split.inside_now);
     }
 
     /// Step 3: merges a sparse leaf with its buddy, if `mergeable` is set, or replaces it by a
@@ -250,26 +239,23 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Replaces the leaf by a smaller one, if its entries fit in one.
     fn shrink(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>) {
-        let leaf = match self.shrink_by_redistributing(guard, hash, leaf) {
-            Ok(()) => return,
-            Err(leaf) => leaf,
-        };
-        with_gather(|gather| {
-            // Rows that can't be redistributed: gather them, and build the new leaf from the copy.
-            gather.add_leaf(&leaf, &self.keys);
-            let shape = leaf.leaf().shape();
-            // An empty leaf gets the smallest shape.
-            if gather.items.is_empty() {
-                let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
-                self.trie.replace(&self.shared, leaf, hash, new, guard);
-                return;
-            }
-            let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, shape.depth);
-            // A leaf of the same shape would save nothing.
-            if !plan.is_as(shape) {
-                self.replace(guard, leaf, gather, plan);
-            }
-        });
+        let shape = leaf.leaf().shape();
+        // An empty leaf gets the smallest shape.
+        if leaf.leaf().count() == 0 {
+            let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
+            self.trie.replace(&self.shared, leaf, hash, new, guard);
+            return;
+        }
+        let leaves = [&leaf];
+        let mut rebuild = self.rebuild(&leaves, &[]);
+        let depth = shape.depth;
+        let range = LeafRange { hash, depth };
+        let plan = rebuild.plan(range, Reason::Shrinks);
+        // A leaf of the same shape would save nothing.
+        if !plan.is_as(shape) {
+            let built = rebuild.build(plan, range);
+            self.replace(guard, leaf, hash, built);
+        }
     }
 
     /// Merges the leaf with its buddy, if both are small and the buddy's lock is free.
@@ -301,27 +287,16 @@ impl<R: KeyRule> HashOrder<R> {
         {
             return Err(leaf);
         }
-        // Redistribute the rows of both, if that is possible.
-        if let Some(new) = self.merged_by_redistributing(hash, [&leaf, &buddy]) {
-            self.trie
-                .merge(&self.shared, [leaf, buddy], hash, new, guard);
-            return Ok(());
-        }
-        with_gather(|gather| {
-            gather.add_leaf(&leaf, &self.keys);
-            gather.add_leaf(&buddy, &self.keys);
-            // A leaf with a buddy has a depth of at least one.
-            let depth = shape.depth - 1;
-            let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, depth);
-            let range = LeafRange { hash, depth };
-            let built = self.build(gather, 0..gather.items.len(), plan, range);
-            self.trie
-                .merge(&self.shared, [leaf, buddy], hash, built.leaf, guard);
-            built
-                .inside_now
-                .into_iter()
-                .for_each(|h| self.shared.retire(guard, Some(h)));
-        });
+        let leaves = [&leaf, &buddy];
+        let mut rebuild = self.rebuild(&leaves, &[]);
+        // A leaf with a buddy has a depth of at least one.
+        let depth = shape.depth - 1;
+        let range = LeafRange { hash, depth };
+        let built = rebuild.build(rebuild.plan(range, Reason::Shrinks), range);
+        let [new] = built.leaves;
+        self.trie
+            .merge(&self.shared, [leaf, buddy], hash, new, guard);
+        self.retire_all(guard, built.inside_now);
         Ok(())
     }
 
@@ -356,9 +331,7 @@ impl<R: KeyRule> HashOrder<R> {
         if n > 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
             self.trie.replace(&self.shared, leaf, hash, new, guard);
-            handles
-                .into_iter()
-                .for_each(|h| self.shared.retire(guard, Some(h)));
+            self.retire_all(guard, handles);
         }
         n
     }
@@ -398,31 +371,4 @@ fn is_lopsided(leaf: HashLeaf<'_>) -> bool {
     let (half, count) = (leaf.shape().buckets as usize / 2, leaf.count());
     let first: usize = (0..half).map(|bucket| leaf.entries_of(bucket)).sum();
     half > 0 && lopsided(first.min(count), count - first.min(count))
-}
-
-/// Moves the items for which `right` holds behind all others. Returns the number of the others.
-fn partition(items: &mut [GatheredEntry], right: impl Fn(&GatheredEntry) -> bool) -> usize {
-    // Buckets are in the order of hashes, so nearly all items are on the correct side already.
-    let (mut from, mut end) = (0, items.len());
-    loop {
-        // Items before `from` belong to the left, items from `end` on to the right.
-        while from < end && !right(&items[from]) {
-            from += 1;
-        }
-        while from < end && right(&items[end - 1]) {
-            end -= 1;
-        }
-        if from == end {
-            return from;
-        }
-        // Both of these are on the wrong side.
-        items.swap(from, end - 1);
-    }
-}
-
-/// The number of leading bits that all gathered hashes share.
-fn common_bits(gather: &Gather) -> u32 {
-    let first = gather.items.first().map_or(0, |i| i.hash);
-    let differ = gather.items.iter().fold(0, |d, i| d | (i.hash ^ first));
-    differ.leading_zeros().min(HASH_BITS)
 }

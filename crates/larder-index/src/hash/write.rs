@@ -14,13 +14,13 @@
 use super::HashOrder;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
 use crate::hash::bucket::{entries, Home};
-use crate::hash::build::is_sparse;
 use crate::hash::change::Body;
 use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
+use crate::hash::sizes::is_sparse;
 use crate::mark::Mark;
 use crate::memory;
 use crate::outside::Handle;

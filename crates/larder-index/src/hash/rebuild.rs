@@ -1,0 +1,383 @@
+//! New leaves for the entries of old ones.
+//!
+//! ```text
+//!  old leaf   bucket | bucket | …      each entry: key → hash → which new leaf, its bucket, its tag
+//!               ↓        ↓
+//!  new leaf   bucket | bucket | …      mostly appended: entries come in the order of the hashes
+//! ```
+//!
+//! 1. Add up the lengths of the bodies, and plan one or two new leaves.
+//! 2. Hash each key, which the old leaf doesn't store, and put the body into its place.
+//! 3. If a new leaf has no room, drop it, and begin again with a larger one.
+//!
+//! Invariants:
+//! 1. The old leaves stay locked, and aren't changed. So nothing has happened before a caller
+//!    publishes the new ones.
+//! 2. An entry is outside in a new leaf if and only if its body is too long for the class of that
+//!    leaf, whatever it was in the old one. All new leaves of one call have the same class.
+
+use super::key_rule::{KeyRule, Keys};
+use super::plain;
+use super::shape::*;
+use super::sizes::{Plan, Reason, Sizes};
+use crate::hash::leaf::{LockedHashLeaf, NewHashLeaf};
+use crate::outside::{Handle, Outside};
+use crate::shared::Shared;
+use smallvec::SmallVec;
+use std::convert::Infallible;
+
+/// The entries that are to be moved.
+struct Moved<'l, R> {
+    leaves: &'l [&'l LockedHashLeaf<'l>],
+    /// A bucket of the first leaf's shape with one more entry, or no bytes.
+    more: &'l [u8],
+    keys: &'l Keys<R>,
+}
+
+/// Where a body is.
+#[derive(Clone, Copy)]
+enum MovedBody<'l> {
+    /// These are its bytes.
+    Inside(&'l [u8]),
+    /// Its object is outside, and has this handle.
+    Outside(Handle, Outside<'l>),
+}
+
+/// A body that is put together.
+pub(crate) type BodyBuf = SmallVec<[u8; MOST_INSIDE]>;
+
+/// Puts a body together.
+pub(crate) fn body_of(key: &[u8], value: &[u8], length_prefixed: bool) -> BodyBuf {
+    let mut body = BodyBuf::new();
+    if length_prefixed {
+        let (bytes, n) = encode_key_len(key.len());
+        body.extend_from_slice(&bytes[..n]);
+    }
+    body.extend_from_slice(key);
+    body.extend_from_slice(value);
+    body
+}
+
+impl<'l, R: KeyRule> Moved<'l, R> {
+    /// The bytes of the leaves, and of `more`, with their shapes.
+    #[inline(always)]
+    fn sources(&self) -> impl Iterator<Item = (&'l [u8], Shape)> {
+        let shape = self.leaves[0].leaf().shape();
+        let leaves = self.leaves.iter();
+        let leaves = leaves.map(|leaf| (leaf.bytes(), leaf.leaf().shape()));
+        leaves.chain([(self.more, shape)])
+    }
+
+    /// Calls `each` with all bodies, until it fails.
+    #[inline(always)]
+    fn each_body<E>(&self, mut each: impl FnMut(MovedBody<'l>) -> Result<(), E>) -> Result<(), E> {
+        for (bytes, shape) in self.sources() {
+            for bucket in bytes.chunks_exact(shape.bucket()) {
+                for (slot, from, end) in plain::slot_entries(bucket, 0, shape) {
+                    each(self.body(&bucket[from..end], slot))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The body of an entry with these bytes and this slot entry.
+    #[inline(always)]
+    fn body(&self, bytes: &'l [u8], slot: u16) -> MovedBody<'l> {
+        if slot & OUTSIDE == 0 {
+            MovedBody::Inside(bytes)
+        } else {
+            let handle = Handle::from_bits(plain::handle_bits(bytes));
+            MovedBody::Outside(handle, self.leaves[0].object(handle))
+        }
+    }
+
+    /// Calls `each` with the hash and the body of each entry, until it fails.
+    #[inline(always)]
+    fn each<E>(&self, mut each: impl FnMut(u64, MovedBody<'l>) -> Result<(), E>) -> Result<(), E> {
+        self.each_body(|body| {
+            let key = match body {
+                MovedBody::Inside(bytes) => &bytes[self.keys.key_in(bytes)],
+                MovedBody::Outside(_, object) => object.position(),
+            };
+            each(self.keys.hash(key), body)
+        })
+    }
+
+    /// Calls `each` with the length that each body has inside a leaf.
+    #[inline(always)]
+    fn each_len(&self, mut each: impl FnMut(usize)) {
+        let Ok(()) = self.each_body(|body| -> Result<(), Infallible> {
+            each(self.len(body));
+            Ok(())
+        });
+    }
+
+    /// The length that a body has inside a leaf.
+    #[inline(always)]
+    fn len(&self, body: MovedBody<'_>) -> usize {
+        match body {
+            MovedBody::Inside(bytes) => bytes.len(),
+            MovedBody::Outside(_, object) => {
+                let (key, value) = (object.position().len(), object.value().len());
+                body_size(key, value, self.keys.length_prefixed)
+            }
+        }
+    }
+
+    /// Adds up the lengths, bucket by bucket where all objects are inside.
+    fn sum(&self) -> Sum {
+        let mut sum = Sum::default();
+        for (bytes, shape) in self.sources() {
+            for bucket in bytes.chunks_exact(shape.bucket()) {
+                let (n, marks, used) = plain::summary(bucket, shape);
+                if marks & OUTSIDE == 0 {
+                    sum.entries += n;
+                    sum.count += n;
+                    sum.bytes += used + SLOT_ENTRY * n - unused(n, shape.class).min(used);
+                    sum.longest = sum.longest.max(most_body(shape.class));
+                } else {
+                    for (slot, from, end) in plain::slot_entries(bucket, 0, shape) {
+                        sum.add(self.len(self.body(&bucket[from..end], slot)));
+                    }
+                }
+            }
+        }
+        sum
+    }
+
+    /// The bytes of the rows that are only inside in buckets of a larger class.
+    fn above(&self, sum: &Sum, class: u8) -> usize {
+        let mut above = 0;
+        // Usually no row is that long.
+        if sum.longest > most_body(class) {
+            self.each_len(|len| {
+                if fits_inside(len) && len > most_body(class) {
+                    above += len;
+                }
+            });
+        }
+        above
+    }
+
+    /// The bytes that the entries take in a leaf of this class, about.
+    fn need(&self, sum: &Sum, class: u8) -> usize {
+        let outside = HANDLE + SLOT_ENTRY;
+        if sum.longest <= most_body(class) {
+            let unused = unused(sum.count, class);
+            return sum.bytes + unused + (sum.entries - sum.count) * outside;
+        }
+        let mut need = 0;
+        self.each_len(|len| {
+            need += match lives_inside(len, class) {
+                true => object_size(len, class) + SLOT_ENTRY,
+                false => outside,
+            };
+        });
+        need
+    }
+}
+
+/// The bytes of objects beside their bodies, in buckets of this class, about. In larger units, each
+/// has a byte that says how many bytes at its end are unused: half of the others of a unit on
+/// average.
+fn unused(objects: usize, class: u8) -> usize {
+    match unit(class) {
+        0 => 0,
+        unit => objects * ((1 << unit) + 1) / 2,
+    }
+}
+
+/// Sums over entries.
+#[derive(Default)]
+struct Sum {
+    entries: usize,
+    /// The number of entries that can be inside a leaf, and the bytes of these, together with their
+    /// slot entries.
+    count: usize,
+    bytes: usize,
+    /// None of these is longer.
+    longest: usize,
+}
+
+impl Sum {
+    fn add(&mut self, len: usize) {
+        self.entries += 1;
+        // Long objects go outside, where they take no bytes of the leaf.
+        if fits_inside(len) {
+            self.count += 1;
+            self.bytes += len + SLOT_ENTRY;
+            self.longest = self.longest.max(len);
+        }
+    }
+}
+
+/// Building new leaves.
+pub(crate) struct Rebuild<'l, R> {
+    moved: Moved<'l, R>,
+    shared: &'l Shared,
+    sizes: &'l Sizes,
+    /// The class of the new leaves, and the bytes that the entries take in them.
+    class: u8,
+    need: usize,
+    /// The objects that were made because they are outside in the new leaves, in the order of their
+    /// entries. A leaf that is begun again takes the same.
+    made: Vec<Handle>,
+}
+
+/// New leaves.
+pub(crate) struct Built<const N: usize> {
+    pub(crate) leaves: [NewHashLeaf; N],
+    /// The handles of outside objects that were moved inside. They are in no new leaf.
+    pub(crate) inside_now: SmallVec<[Handle; 4]>,
+}
+
+/// Why there are no new leaves.
+enum Failure {
+    /// The leaf of this number has no room.
+    Full(usize),
+    /// A leaf has no entries.
+    OneSided,
+}
+
+impl<'l, R: KeyRule> Rebuild<'l, R> {
+    /// (1) Begins with the entries of these leaves. `more` has no bytes, or is a bucket of the first
+    /// leaf's shape with one more entry.
+    pub(crate) fn new(
+        leaves: &'l [&'l LockedHashLeaf<'l>],
+        more: &'l [u8],
+        keys: &'l Keys<R>,
+        shared: &'l Shared,
+        sizes: &'l Sizes,
+    ) -> Self {
+        let moved = Moved { leaves, more, keys };
+        let sum = moved.sum();
+        let class = sizes.class(sum.count, sum.bytes, |class| moved.above(&sum, class));
+        let need = moved.need(&sum, class);
+        Rebuild {
+            moved,
+            shared,
+            sizes,
+            class,
+            need,
+            made: Vec::new(),
+        }
+    }
+
+    /// Plans one leaf of this range.
+    pub(crate) fn plan(&self, range: LeafRange, reason: Reason) -> Plan {
+        self.sizes.plan(self.need, self.class, range, reason)
+    }
+
+    /// The hash of the first entry.
+    #[cold]
+    pub(crate) fn first_hash(&self) -> Option<u64> {
+        self.moved.each(|hash, _| Err(hash)).err()
+    }
+
+    /// The number of leading bits that all hashes share.
+    #[cold]
+    pub(crate) fn common_bits(&self) -> u32 {
+        let (mut first, mut differ) = (None, 0);
+        let Ok(()) = self.moved.each(|hash, _| -> Result<(), Infallible> {
+            differ |= hash ^ *first.get_or_insert(hash);
+            Ok(())
+        });
+        differ.leading_zeros().min(HASH_BITS)
+    }
+
+    /// Builds one leaf of this range.
+    pub(crate) fn build(&mut self, mut plan: Plan, range: LeafRange) -> Built<1> {
+        loop {
+            match self.fill([(plan, range)], 0) {
+                Ok(built) => return built,
+                // (3) Even if the sum of the bytes fits, each bucket may be left with less room
+                // than the next body needs.
+                Err(_) => plan.enlarge(16),
+            }
+        }
+    }
+
+    /// Builds two leaves of these ranges, which differ in the bit behind their first `bit` bits.
+    /// `None` if all hashes have the same one there.
+    pub(crate) fn build_two(&mut self, ranges: [LeafRange; 2], bit: u32) -> Option<Built<2>> {
+        // Plan each leaf for half of the entries. How many they are is counted when they are moved.
+        let mut plans = ranges.map(|range| {
+            let half = self.need / 2;
+            let plan = self.sizes.plan(half, self.class, range, Reason::Splits);
+            (plan, range)
+        });
+        loop {
+            match self.fill(plans, bit) {
+                Ok(built) => return Some(built),
+                // (3) It may have got more than half of the entries; or all of them, for which it
+                // need not have room.
+                Err(Failure::Full(_)) if self.common_bits() > bit => return None,
+                Err(Failure::Full(leaf)) => plans[leaf].0.enlarge(4),
+                Err(Failure::OneSided) => return None,
+            }
+        }
+    }
+
+    /// (2) Moves all entries to new leaves.
+    fn fill<const N: usize>(
+        &mut self,
+        plans: [(Plan, LeafRange); N],
+        bit: u32,
+    ) -> Result<Built<N>, Failure> {
+        let (sizes, keys) = (self.sizes, self.moved.keys);
+        let mut leaves =
+            plans.map(|(plan, range)| sizes.empty(plan.shape(range.depth), range.hash));
+        let mut to = leaves.each_mut().map(|leaf| {
+            let shape = leaf.shape();
+            (leaf.bytes(), shape, 0, 0)
+        });
+        let (mut inside_now, mut used) = (SmallVec::new(), 0);
+        let most = most_body(self.class).min(MOST_INSIDE);
+        self.moved.each(|hash, body| {
+            let which = match N {
+                1 => 0,
+                _ => (hash >> (63 - bit) & 1) as usize,
+            };
+            let (bytes, shape, count, live) = &mut to[which];
+            let shape = *shape;
+            let size = match body {
+                MovedBody::Inside(body) if body.len() <= most => {
+                    plain::put(bytes, shape, hash, body)
+                }
+                // A row that fits inside some leaf is too long for the buckets of this one.
+                MovedBody::Inside(body) => {
+                    if used == self.made.len() {
+                        let key = keys.key_in(body);
+                        let (handle, size) = Handle::new(&body[key.clone()], &body[key.end..]);
+                        self.shared.counters.add_bytes(size as isize);
+                        self.made.push(handle);
+                    }
+                    used += 1;
+                    plain::put_handle(bytes, shape, hash, self.made[used - 1])
+                }
+                MovedBody::Outside(handle, object) => {
+                    if lives_inside(self.moved.len(body), shape.class) {
+                        inside_now.push(handle);
+                        let (key, value) = (object.position(), object.value());
+                        let body = body_of(key, value, keys.length_prefixed);
+                        plain::put(bytes, shape, hash, &body)
+                    } else {
+                        plain::put_handle(bytes, shape, hash, handle)
+                    }
+                }
+            };
+            *count += 1;
+            *live += size.ok_or(Failure::Full(which))? + SLOT_ENTRY;
+            Ok(())
+        })?;
+        let sums = to.map(|(_, _, count, live)| (count, live));
+        if N > 1 && sums.iter().any(|&(count, _)| count == 0) {
+            return Err(Failure::OneSided);
+        }
+        for (leaf, (count, live)) in leaves.iter_mut().zip(sums) {
+            leaf.filled(count, live);
+        }
+        Ok(Built { leaves, inside_now })
+    }
+}
