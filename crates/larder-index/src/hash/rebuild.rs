@@ -241,8 +241,8 @@ enum Failure {
 }
 
 impl<'l, R: KeyRule> Rebuild<'l, R> {
-    /// (1) Begins with the entries of these leaves. `more` has no bytes, or is a bucket of the first
-    /// leaf's shape with one more entry.
+    /// (1) Begins with the entries of these leaves. `more` has no bytes, or is a bucket of the
+    /// first leaf's shape with one more entry.
     pub(crate) fn new(
         leaves: &'l [&'l LockedHashLeaf<'l>],
         more: &'l [u8],

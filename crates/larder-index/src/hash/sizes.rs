@@ -177,9 +177,9 @@ impl Sizes {
             _ => buckets,
         };
         let LastStep { buckets: top, full } = self.end(class, hash, depth);
-        // If the leaf would become larger than the size at which it splits, but its entries fit in that
-        // size, make that the last step, even if it is a small one. Don't do so if the old leaf already
-        // has this size, or if the new one comes from a split.
+        // If the leaf would become larger than the size at which it splits, but its entries fit in
+        // that size, make that the last step, even if it is a small one. Don't do so if the old
+        // leaf already has this size, or if the new one comes from a split.
         let fits = need * FULL <= full * NEARLY_FULL;
         let buckets = if buckets > top
             && fits
