@@ -203,11 +203,33 @@ of_tables() ->
       fun() -> each(lists:seq(1, 200), fun(_) -> larder:delete(larder:new(t, [set])) end) end},
      by_keys("info of size", set, fun(T, _) -> ?ROWS = larder:info(T, size) end),
      {"index_lookup of ten rows",
-      fun() -> {T, _} = filled([set, {index, [{group, 2, []}]}], fun in_group/1),
+      fun() -> {T, _} = grouped(),
                each(lists:seq(1, 100), fun(G) -> ten(larder:index_lookup(T, group, G)) end)
+      end},
+     {"index_lookup of no row",
+      fun() -> {T, _} = grouped(),
+               each(lists:seq(101, 200), fun(G) -> [] = larder:index_lookup(T, group, G) end)
+      end},
+     {"select of ten rows by an index",
+      fun() -> {T, _} = grouped(),
+               each(lists:seq(1, 100), fun(G) -> ten(larder:match_object(T, {'_', G, '_'})) end)
+      end},
+     {"select_count of ten rows by two values of an index",
+      fun() -> {T, _} = grouped(),
+               each(lists:seq(1, 100),
+                    fun(G) ->
+                            Guard = {'orelse', {'=:=', '$1', G}, {'=:=', '$1', -G}},
+                            10 = larder:select_count(T, [{{'_', '$1', '_'}, [Guard], [true]}])
+                    end)
+      end},
+     {"match_delete of one row by an index",
+      fun() -> {T, Rows} = filled([set, {index, [{number, 3, []}]}], fun in_group/1),
+               each(Rows, fun({_, _, I}) -> true = larder:match_delete(T, {'_', '_', I}) end)
       end},
      by_rows("insert over, with an index", [set, {index, [{group, 2, []}]}], fun in_group/1,
              fun(T, {I, G, _}) -> larder:insert(T, {I, G, x}) end),
+     by_rows("insert over, with another value in an index", [set, {index, [{group, 2, []}]}],
+             fun in_group/1, fun(T, {I, G, _}) -> larder:insert(T, {I, G + 1, x}) end),
      {"insert of a list of " ++ integer_to_list(?LIST) ++ " new rows",
       fun() ->
               Tables = [larder:new(t, [set]) || _ <- lists:seq(1, 50)],
@@ -226,6 +248,8 @@ in_tens(Rows) ->
     [Ten | in_tens(Others)].
 
 in_group(I) -> {I, I rem 100 + 1, I}.
+
+grouped() -> filled([set, {index, [{group, 2, []}]}], fun in_group/1).
 
 ten([_, _, _, _, _, _, _, _, _, _]) -> ok.
 

@@ -85,6 +85,9 @@ pub enum Fault {
     LeftEntry,
     /// The move of a value in a secondary index isn't counted.
     UncountedMove,
+    /// A select by a range of values reads rows between two leaves of entries, as one by a single
+    /// value may.
+    RangeInParts,
     /// A reader of a view by a secondary index doesn't look at the keys that have changed since.
     MissedDifference,
     /// A change of an entry of a secondary index isn't counted.

@@ -61,6 +61,28 @@ impl KeyList {
         self.ends.clear();
     }
 
+    /// Makes room for this number of keys, with so many bytes together.
+    pub(crate) fn reserve(&mut self, keys: usize, bytes: usize) {
+        self.ends.reserve(keys);
+        self.bytes.reserve(bytes);
+    }
+
+    /// Puts the keys in order, and leaves one of those that are equal.
+    pub(crate) fn sort(&mut self) {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_unstable_by(|&one, &other| self.get(one).cmp(self.get(other)));
+        order.dedup_by(|one, other| self.get(*one) == self.get(*other));
+        *self = self.picked(&order);
+    }
+
+    /// The keys with these numbers.
+    pub(crate) fn picked(&self, numbers: &[usize]) -> KeyList {
+        let mut keys = KeyList::new();
+        keys.reserve(numbers.len(), self.bytes());
+        numbers.iter().for_each(|&i| keys.push(self.get(i)));
+        keys
+    }
+
     /// Adds an index key, in the form of the list's table.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {

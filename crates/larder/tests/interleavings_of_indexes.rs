@@ -19,6 +19,8 @@ use std::sync::Arc;
 static HEAP: Quarantine = Quarantine;
 
 const SEARCH: [Search; 2] = [Search::Random(600), Search::Pct(400)];
+/// For programs with many rows.
+const SHORT_SEARCH: [Search; 2] = [Search::Random(150), Search::Pct(100)];
 const FAULT: [Search; 1] = [Search::Random(20_000)];
 
 const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
@@ -151,6 +153,71 @@ fn one_of_two(kind: &'static str) {
     assert!(matches!(plan, PlanKind::Index(_)), "{plan:?}");
     let rows = t.select(spec).expect("a table");
     assert_eq!(rows.len(), 1, "{kind}: {rows:?}");
+    writer.join().expect("no panic");
+    is_whole(&t, kind);
+}
+
+/// A select is by an index.
+fn is_by_index(t: &Table, spec: &str) {
+    let plan = t.explain(spec).expect("a specification").plan;
+    assert!(matches!(plan, PlanKind::Index(_)), "{plan:?}");
+}
+
+/// The numbers of the rows that a select has found.
+fn selected(t: &Table, spec: &str) -> Vec<i64> {
+    let rows = t.select(spec).expect("a table");
+    let number = |row: &Term| row.as_ref().as_tuple()?.get(2)?.as_int();
+    let mut numbers: Vec<i64> = rows.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Rows have one value throughout, and their entries are in several leaves: a select by the value
+/// has each once, and a row that comes or goes at most once.
+fn in_parts(kind: &'static str) {
+    let t = table(kind, &[Index::element("v", 2)]);
+    for i in 0..LAST {
+        t.insert(&row(i, [1, i.into()])).expect("a table");
+    }
+    let spec = "[{{'_',1,'_'},[],['$_']}]";
+    is_by_index(&t, spec);
+    let writer = beside(&t, |t| {
+        t.delete(&key(5)).expect("a table");
+        t.insert(&row(LAST, [1, LAST.into()])).expect("a table");
+        t.insert(&row(5, [1, 5])).expect("a table");
+    });
+    let mut numbers = selected(&t, spec);
+    let all = numbers.len();
+    numbers.dedup();
+    assert_eq!(numbers.len(), all, "{kind}: {numbers:?}");
+    let stays = |i: &i64| (0..LAST.into()).contains(i) && *i != 5;
+    let stay = numbers.iter().copied().filter(stays).count();
+    assert_eq!(stay, LAST as usize - 1, "{kind}: {numbers:?}");
+    writer.join().expect("no panic");
+    is_whole(&t, kind);
+}
+
+/// A row moves within a range of values, whose entries are in several leaves: a select of the range
+/// has it once.
+fn moved_in_range(kind: &'static str) {
+    let t = table(kind, &[Index::element("v", 2)]);
+    for i in 0..LAST {
+        t.insert(&row(i, [2, 0])).expect("a table");
+    }
+    t.insert(&row(LAST, [1, 7])).expect("a table");
+    let spec = "[{{'_','$2','_'},[{'>=','$2',1},{'<','$2',4}],['$_']}]";
+    is_by_index(&t, spec);
+    let writer = beside(&t, |t| {
+        // The select takes many steps before it reads the first leaf, and may read others only when
+        // the writer has ended.
+        for i in 0..15 {
+            let v = if i % 2 == 0 { 3 } else { 1 };
+            t.insert(&row(LAST, [v, 7])).expect("a table");
+        }
+    });
+    let mut numbers = selected(&t, spec);
+    numbers.retain(|i| *i == 7);
+    assert_eq!(numbers.len(), 1, "{kind}");
     writer.join().expect("no panic");
     is_whole(&t, kind);
 }
@@ -294,6 +361,11 @@ fn rows_and_entries_agree() {
         check(&format!("a row of an indexed {kind}"), &SEARCH, move || {
             one_instant(kind)
         });
+        check(
+            &format!("a value read in parts, {kind}"),
+            &SEARCH,
+            move || in_parts(kind),
+        );
         for unique in [false, true] {
             let name = format!("an index added to a {kind}, unique: {unique}");
             check(&name, &SEARCH, move || added(kind, unique));
@@ -303,6 +375,11 @@ fn rows_and_entries_agree() {
         check(&format!("two values in a {kind}"), &SEARCH, move || {
             one_of_two(kind)
         });
+        check(
+            &format!("a move within a range, {kind}"),
+            &SEARCH,
+            move || moved_in_range(kind),
+        );
         check(&format!("views of an indexed {kind}"), &SEARCH, move || {
             selected_in_views(kind)
         });
@@ -345,6 +422,7 @@ fn faults_are_found() {
     };
     fault(Fault::LeftEntry, || one_instant("set"));
     fault(Fault::UncountedMove, || one_of_two("ordered_set"));
+    fault(Fault::RangeInParts, || moved_in_range("set"));
     fault(Fault::MissedDifference, || selected_in_views("set"));
     fault(Fault::UnsettledClaim, || given_back("ordered_set", false));
 }

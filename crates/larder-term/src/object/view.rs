@@ -40,6 +40,27 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
     (flags & (EXACT_KEY | COMPRESSED) == 0).then_some((arity, others))
 }
 
+/// Whether two objects under one index key have the same element at `position`, from 1, stored as
+/// the same bytes, or neither has one. `None` if this needs more than their values: an object is
+/// compressed, or its value has an exact key.
+#[inline]
+pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize) -> Option<bool> {
+    let ((arity, mut own), (others_arity, mut others)) = (beside_key(one)?, beside_key(other)?);
+    if position == keypos {
+        return Some(true);
+    }
+    if position == 0 || position > arity.min(others_arity) {
+        return Some(position == 0 || position > arity.max(others_arity));
+    }
+    // The key isn't stored among the other elements.
+    for _ in 0..position - 1 - usize::from(position > keypos) {
+        own = &own[end_of(own, 0)..];
+        others = &others[end_of(others, 0)..];
+    }
+    // No stored term is the beginning of another one, so the end is sought in one of them.
+    Some(others.starts_with(&own[..end_of(own, 0)]))
+}
+
 /// Whether the value begins with the exact key. Otherwise the key of the object follows from its
 /// index key and the first byte of the value.
 #[inline]

@@ -91,7 +91,7 @@ impl SaveJob {
         let mut output = FileWriter::create(path)?;
         output.write(&bytes)?;
         Ok(SaveJob {
-            cursor: Cursor::new(&objects_of, None, Direction::Forward, None),
+            cursor: Cursor::everywhere(&objects_of, Direction::Forward),
             table: Arc::clone(table),
             objects_of,
             options,

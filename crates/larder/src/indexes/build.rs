@@ -91,7 +91,7 @@ impl EngineTable {
         Ok(IndexBuild {
             table: Arc::clone(self),
             entries,
-            cursor: Cursor::new(self, None, Direction::Forward, None),
+            cursor: Cursor::everywhere(self, Direction::Forward),
             batch: Batch::default(),
             next: 0,
             is_over: false,

@@ -96,6 +96,10 @@ impl Indexes {
     /// Changes the entries of a key when a row of it is replaced. Called under the entry's lock,
     /// before the row is changed. `old_may_lack_entries` says that the old row may lack entries.
     fn change(&self, guard: &Guard, key: &[u8], change: RowChange<'_>, old_may_lack_entries: bool) {
+        // Most writes change no indexed element.
+        if !old_may_lack_entries && self.has_same_elements(change) {
+            return;
+        }
         with_entry_buffers(|buffers| {
             let mut removals = std::mem::take(&mut buffers.removals);
             self.add_new_entries(
@@ -109,6 +113,18 @@ impl Indexes {
             self.remove_old_entries(guard, key, &mut removals, &mut buffers.position);
             buffers.removals = removals;
         });
+    }
+
+    /// Whether a row is replaced by one with the same indexed elements, so that all entries stay.
+    /// `false` of a compressed row, and if an index is on an expression.
+    #[inline]
+    fn has_same_elements(&self, RowChange { old, new }: RowChange<'_>) -> bool {
+        let (Some(old), Some(new)) = (old, new) else {
+            return false;
+        };
+        let keypos = self.keys.position;
+        let mut each = self.each.iter();
+        each.all(|entries| entries.extractor.keeps_element(old, new, keypos))
     }
 
     /// Makes the new entries, and collects the old ones.
@@ -139,8 +155,10 @@ impl Indexes {
             change.new.map(|new| view(new, plain_new)),
         );
         for (index, entries) in self.each.iter().enumerate() {
-            // Most writes leave the element as it is, and so its entries.
-            if let (Some(old), Some(new), false) = (&old, &new, old_may_lack_entries) {
+            // The indexes of other elements keep their entries. With one index, `change` has looked
+            // at that.
+            let is_changed = old_may_lack_entries || self.each.len() == 1;
+            if let (Some(old), Some(new), false) = (&old, &new, is_changed) {
                 if entries.extractor.is_same_element(old, new) {
                     continue;
                 }

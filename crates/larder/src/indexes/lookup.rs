@@ -12,7 +12,8 @@
 
 use super::changes::EntriesRead;
 use super::differing::Differing;
-use super::values::{run, SoughtValue, ValueCheck};
+use super::ranges::{ranges, EntryRange, EntryRanges};
+use super::values::{run, ValueCheck};
 use super::{Entries, IndexDefinition, IndexEntry, Indexes};
 use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
@@ -22,15 +23,14 @@ use crate::index::TableIndex;
 use crate::keys::{KeyBatch, MANY_TO_READ};
 use crate::ops::{copy_of, Operation};
 use crate::pairs::Pairs;
-use crate::programs::{Context, Outcome, Plan, Program, Scratch};
+use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::{Output, ScanStep};
 use crate::table::EngineTable;
-use larder_index::{Batch, Direction, Hint, Start, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
+use larder_index::{Batch, Direction, Hint, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 use larder_term::object::ObjectView;
-use larder_term::{order_key, Atom, TermRef};
-use smallvec::{smallvec, SmallVec};
-use std::ops::Bound;
+use larder_term::{Atom, TermRef};
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// The number of entries of a view that are read together.
@@ -39,118 +39,6 @@ const CHUNK: usize = 1024;
 /// How often a lookup reads the row of an entry again because the entry may have been moved away
 /// and back.
 const TRIES: u32 = 16;
-
-/// A range of positions of entries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum EntryRange {
-    /// The entries of this value: the positions that begin with it.
-    Value(SoughtValue),
-    /// The positions at or above `low`, and below `high`.
-    Between {
-        low: Option<Vec<u8>>,
-        high: Option<Vec<u8>>,
-    },
-}
-
-impl EntryRange {
-    /// All entries.
-    pub(super) const ALL: Self = EntryRange::Between {
-        low: None,
-        high: None,
-    };
-
-    /// The entries of a value. `buffer` is for its order key.
-    pub(super) fn of_value(term: TermRef<'_>, buffer: &mut Vec<u8>) -> Self {
-        EntryRange::Value(SoughtValue::new(term, buffer))
-    }
-
-    /// The entries of the values in a range.
-    fn of_values(low: Bound<Vec<u8>>, high: Bound<Vec<u8>>) -> Self {
-        EntryRange::Between {
-            low: match low {
-                Bound::Included(value) => Some(value),
-                // If there is no position behind it, the range is empty.
-                Bound::Excluded(value) => Some(behind(value).unwrap_or(vec![u8::MAX])),
-                Bound::Unbounded => None,
-            },
-            high: match high {
-                Bound::Included(value) => behind(value),
-                Bound::Excluded(value) => Some(value),
-                Bound::Unbounded => None,
-            },
-        }
-    }
-
-    /// The value, if these are the entries of one value.
-    pub(super) fn value(&self) -> Option<&[u8]> {
-        self.sought().map(|sought| &sought.value[..])
-    }
-
-    /// The value in both forms, if these are the entries of one value.
-    fn sought(&self) -> Option<&SoughtValue> {
-        match self {
-            EntryRange::Value(sought) => Some(sought),
-            EntryRange::Between { .. } => None,
-        }
-    }
-
-    /// The first position.
-    pub(super) fn low(&self) -> Option<&[u8]> {
-        match self {
-            EntryRange::Value(sought) => Some(&sought.value),
-            EntryRange::Between { low, .. } => low.as_deref(),
-        }
-    }
-
-    pub(super) fn has(&self, position: &[u8]) -> bool {
-        match self {
-            EntryRange::Value(sought) => position.starts_with(&sought.value),
-            EntryRange::Between { low, high } => {
-                low.as_ref().is_none_or(|low| position >= &low[..])
-                    && high.as_ref().is_none_or(|high| position < &high[..])
-            }
-        }
-    }
-
-    /// The end of the range, in the memory of `buffer`.
-    pub(super) fn until(&self, mut buffer: Vec<u8>) -> Bound<Vec<u8>> {
-        buffer.clear();
-        let high = match self {
-            EntryRange::Value(sought) => {
-                buffer.extend_from_slice(&sought.value);
-                behind(buffer)
-            }
-            EntryRange::Between { high, .. } => high.as_ref().map(|high| {
-                buffer.extend_from_slice(high);
-                buffer
-            }),
-        };
-        high.map_or(Bound::Unbounded, Bound::Excluded)
-    }
-}
-
-/// The first position behind all that begin with `value`.
-fn behind(mut value: Vec<u8>) -> Option<Vec<u8>> {
-    order_key::successor(&mut value).then_some(value)
-}
-
-/// Ranges of positions, in order. Mostly there is one.
-pub(super) type EntryRanges = SmallVec<[EntryRange; 1]>;
-
-/// The ranges in which an index has the entries of rows that match a program.
-pub(super) fn ranges(program: &Program, entries: &Entries) -> EntryRanges {
-    match entries.extractor.plan(program) {
-        Plan::Nothing => SmallVec::new(),
-        Plan::AllKeys => smallvec![EntryRange::ALL],
-        Plan::Keys(terms) => {
-            let mut buffer = Vec::new();
-            let each = terms.iter();
-            each.map(|term| EntryRange::of_value(term.as_ref(), &mut buffer))
-                .collect()
-        }
-        Plan::Range { low, high } => smallvec![EntryRange::of_values(low, high)],
-    }
-}
 
 /// The state of an index.
 #[derive(Clone, Debug, PartialEq)]
@@ -229,8 +117,9 @@ impl EngineTable {
         program: Program,
         limit: Option<usize>,
     ) -> Result<IndexJob, Error> {
-        let lent = Lent::new();
-        let mut job = self.look_into(who, name, lent, |own| ranges(&program, own))?;
+        let mut position = Vec::new();
+        let ranges = |own: &Entries| ranges(&program, own, &mut position);
+        let mut job = self.look_into(who, name, Lent::new(), ranges)?;
         job.program = Some(program);
         job.limit = limit;
         Ok(job)
@@ -368,22 +257,13 @@ impl IndexJob {
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
         pairs.clear();
-        batch.until = range.until(std::mem::take(position));
         let mut resume: Option<Vec<u8>> = None;
         let next = loop {
-            batch.clear();
             let from = resume.as_deref().or(first);
-            let start = from.map_or(Start::Edge, Start::At);
-            batch.lend_owned(|batch| own.tree.scan(op.guard, start, Direction::Forward, batch));
-            // They are in order, so those beyond the range are at the end.
-            let is_within = |i: &usize| match &batch.until {
-                Bound::Excluded(high) => batch.key(*i) < &high[..],
-                _ => true,
-            };
-            let within = (0..batch.len()).rev().find(is_within).map_or(0, |i| i + 1);
-            let is_over = batch.done || within < batch.len();
-            batch.truncate(within);
-            let next = (!is_over).then(|| std::mem::take(&mut batch.resume));
+            let next = batch.lend_owned(|batch| {
+                let way = Direction::Forward;
+                own.read_leaf(op.guard, (range, from, way), position, batch)
+            });
             // The entries of a table are returned batch by batch.
             if views.is_empty() {
                 break next;
@@ -399,20 +279,12 @@ impl IndexJob {
             }
             resume = next;
         };
-        let until = std::mem::replace(&mut batch.until, Bound::Unbounded);
         if !views.is_empty() {
-            let high = match &until {
-                Bound::Excluded(high) => Some(high),
-                _ => None,
-            };
             let part = EntryRange::Between {
                 low: first.map(<[u8]>::to_vec),
-                high: next.as_ref().or(high).cloned(),
+                high: next.clone().or_else(|| range.high(Vec::new())),
             };
             self.read_differing(op, own, &part);
-        }
-        if let Bound::Excluded(high) = until {
-            self.lent.position = high;
         }
         next
     }

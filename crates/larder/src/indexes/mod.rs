@@ -12,7 +12,9 @@
 //! | `build` | adding an index while other threads write, and dropping one |
 //! | `lookup` | finding rows by their values |
 //! | `differing` | rows of a view that differ from what the entries say |
+//! | `ranges` | ranges of entries, read leaf by leaf |
 //! | `choice` | whether a match specification uses an index |
+//! | `candidates` | the keys of the rows that may match then |
 //!
 //! # Definitions
 //!
@@ -57,6 +59,7 @@
 //! must not miss any row compares the counter before and after.
 
 mod build;
+mod candidates;
 mod changes;
 mod choice;
 mod claims;
@@ -65,6 +68,7 @@ mod differing;
 mod entries;
 mod layer;
 mod lookup;
+mod ranges;
 mod refusal;
 mod values;
 
@@ -76,8 +80,9 @@ use larder_term::Atom;
 use std::sync::Arc;
 
 pub use build::IndexBuild;
+pub(crate) use candidates::{CandidateKeys, Gathered};
 pub(crate) use changes::EntriesRead;
-pub(crate) use choice::{candidates, CandidateKeys, Gathered};
+pub(crate) use choice::candidates;
 pub use choice::{Explanation, PlanKind};
 pub(crate) use claims::{Claimed, Refused, ReplacedRows};
 pub use definition::{IndexDefinition, IndexOn};

@@ -4,7 +4,7 @@ use super::definition::{IndexDefinition, IndexOn};
 use crate::error::Error;
 use crate::programs::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
 use larder_index::Values;
-use larder_term::object::ObjectView;
+use larder_term::object::{has_same_element, ObjectView};
 use larder_term::{order_key, TermRef};
 use smallvec::SmallVec;
 
@@ -158,6 +158,18 @@ impl Extractor {
     fn element_of<'r>(&self, row: &ObjectView<'r>) -> Option<(usize, TermRef<'r>)> {
         let position = self.position()?;
         Some((position, row.element(position)?))
+    }
+
+    /// Whether a row is replaced by one with the same element, as `is_same_element` says. The rows
+    /// are values under one key. `false` if that can't be told by these alone.
+    #[inline]
+    pub(super) fn keeps_element(&self, old: &[u8], new: &[u8], keypos: usize) -> bool {
+        match self.on {
+            IndexedPart::Element(position) => {
+                has_same_element(old, new, keypos, position) == Some(true)
+            }
+            IndexedPart::Expression(_) => false,
+        }
     }
 
     /// Whether two rows have the same element, stored as the same bytes. If so, they have the same

@@ -16,8 +16,8 @@
 //! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the place
 //!    back, behind the last processed entry.
 //! 3. Between slices the cursor keeps the place, and the entries to skip. A continuation
-//!    (`to_bytes`) has the place alone, so there is none within an unordered batch. `go_to` reads
-//!    the place from it.
+//!    (`to_bytes`) has the place alone, so there is none within an unordered batch, and none among
+//!    keys of an index that are in no order. `go_to` reads the place from it.
 //!
 //! # Unordered batches
 //!
@@ -41,11 +41,14 @@
 //! 2. `passed` only names entries between the place and its `until`.
 
 use crate::budget::Budget;
+use crate::buffers::Buffers;
 use crate::error::Error;
 use crate::index::TableIndex;
 use crate::indexes::{self, CandidateKeys, Gathered};
+use crate::keys::KeyList;
 use crate::ops::Operation;
 use crate::programs::{KeyOrder, Plan, Program};
+use crate::scan::gathered::GatheredKeys;
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Start};
 use larder_term::object::KeyForm;
@@ -71,9 +74,8 @@ enum Path {
     Full,
     /// Under keys that are being gathered from a secondary index.
     Gathering(Box<CandidateKeys>),
-    /// Under keys that were gathered from a secondary index: their positions, in the order of the
-    /// scan, and the keys.
-    Gathered(Vec<(Vec<u8>, Vec<u8>)>),
+    /// Under keys that were gathered from a secondary index.
+    Gathered(GatheredKeys),
 }
 
 /// How far a scan has advanced on its path. On a path of keys it is a place under the current key.
@@ -113,20 +115,26 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor at the beginning of the path of `program` in `table`. Without a program the path is
-    /// everywhere. `limit` is the number of results that are wanted at first.
+    /// A cursor at the beginning of the path of `program` in `table`. `limit` is the number of
+    /// results that are wanted at first.
     pub(crate) fn new(
         table: &EngineTable,
-        program: Option<&Program>,
-        direction: Direction,
-        limit: Option<usize>,
+        program: &Program,
+        (direction, limit): (Direction, Option<usize>),
+        buffers: &mut Buffers,
     ) -> Self {
         // In an unordered table both directions are the same way.
         let direction = table.way(direction);
-        let path = match program {
-            Some(program) => path(table, program, direction, limit),
-            None => Path::Full,
-        };
+        let path = path(table, program, (direction, limit), buffers);
+        Self::on_path(table, path, direction)
+    }
+
+    /// A cursor at the beginning of a path that is everywhere.
+    pub(crate) fn everywhere(table: &EngineTable, direction: Direction) -> Self {
+        Self::on_path(table, Path::Full, table.way(direction))
+    }
+
+    fn on_path(table: &EngineTable, path: Path, direction: Direction) -> Self {
         Cursor {
             // `began` and `passed` are used only when an unordered batch is left in its middle.
             path,
@@ -170,89 +178,91 @@ impl Cursor {
     }
 
     /// If the path is gathered from a secondary index, gathers its keys. Returns `false` if the
-    /// budget is used up before all are gathered; the next call then continues.
+    /// budget is used up before all are gathered; the next call then continues. `any_order` is that
+    /// of `fill`.
     #[inline]
     pub(crate) fn gather(
         &mut self,
         table: &EngineTable,
         op: &Operation<'_>,
+        any_order: bool,
         budget: &mut Budget,
     ) -> bool {
-        match &mut self.path {
-            Path::Gathering(candidates) => {
-                // A slice of gathering. When it is over, the path has the keys.
-                let gathered = candidates.gather(table, op, budget);
-                self.use_gathered(gathered, table, op)
-            }
+        match self.path {
+            Path::Gathering(_) => self.gather_slice(table, op, any_order, budget),
             _ => true,
         }
     }
 
-    /// Makes a path of the gathered keys.
-    #[cold]
-    fn use_gathered(
+    /// A slice of gathering. When it is over, the path has the keys.
+    #[inline(never)]
+    fn gather_slice(
         &mut self,
-        gathered: Gathered,
         table: &EngineTable,
         op: &Operation<'_>,
+        any_order: bool,
+        budget: &mut Budget,
     ) -> bool {
-        let keys = match gathered {
-            Gathered::More => return false,
+        let Path::Gathering(mut candidates) = std::mem::replace(&mut self.path, Path::Full) else {
+            return true;
+        };
+        // A scan that wants everything has no continuation, and a table by hash has no order.
+        let is_whole = any_order && self.place == CursorPlace::Begin;
+        let keys = match candidates.gather(table, op, budget, is_whole) {
+            Gathered::More => {
+                self.path = Path::Gathering(candidates);
+                return false;
+            }
             // There are too many keys, so scan the table. A place is a position of the table,
             // whatever the path is, so it stays the same.
-            Gathered::Scan => {
-                self.path = Path::Full;
+            Gathered::Scan => return true,
+            // The entries of one value are in the order of their keys.
+            Gathered::InParts => {
+                self.path = Path::Gathered(GatheredKeys {
+                    keys: KeyList::new(),
+                    positions: None,
+                    rest: Some(candidates),
+                });
                 return true;
             }
             Gathered::Keys(keys) => keys,
         };
-        let mut gathered = self.sort_gathered(keys, table, op);
-        self.drop_before_place(&mut gathered, &op.store.index);
-        (self.key, self.path) = (0, Path::Gathered(gathered));
+        self.key = 0;
+        self.path = Path::Gathered(if is_whole && !self.ordered {
+            GatheredKeys {
+                keys,
+                positions: None,
+                rest: None,
+            }
+        } else {
+            let own = GatheredKeys::in_order(&keys, table, op, self.direction);
+            if let Some(positions) = &own.positions {
+                self.skip_before_place(positions, &op.store.index);
+            }
+            own
+        });
         true
     }
 
-    /// The gathered keys with their positions, in the direction of the scan.
-    fn sort_gathered(
-        &self,
-        keys: Vec<Vec<u8>>,
-        table: &EngineTable,
-        op: &Operation<'_>,
-    ) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mut gathered = Vec::with_capacity(keys.len());
-        for key in keys {
-            let mut position = Vec::new();
-            op.store.index.position(table.key(&key), &mut position);
-            gathered.push((position, key));
-        }
-        gathered.sort_unstable();
-        if self.direction == Direction::Backward {
-            gathered.reverse();
-        }
-        gathered
-    }
-
-    /// Drops the gathered keys before the place, if the scan resumes at one. The place's own key
-    /// stays if it may have unread objects: in a bag, or if the place is the start of a batch.
-    fn drop_before_place(&mut self, gathered: &mut Vec<(Vec<u8>, Vec<u8>)>, index: &TableIndex) {
+    /// Skips the gathered keys before the place. The place's own key isn't skipped if it may have
+    /// unread objects: in a bag, or if the place is the start of a batch.
+    fn skip_before_place(&mut self, positions: &KeyList, index: &TableIndex) {
         let place = match &self.place {
-            CursorPlace::Begin | CursorPlace::End => None,
-            CursorPlace::Past(place) | CursorPlace::Resume(place) => {
-                Some(index.key_position(place).to_vec())
-            }
+            CursorPlace::Begin | CursorPlace::End => return,
+            CursorPlace::Past(place) | CursorPlace::Resume(place) => index.key_position(place),
         };
-        if let Some(place) = place {
-            let stays = !index.is_unique() || matches!(self.place, CursorPlace::Resume(_));
-            let is_at_place = |own: &[u8]| index.key_position(own) == place;
-            gathered.retain(|(position, _)| match self.direction {
-                _ if is_at_place(position) => stays,
-                Direction::Forward => *position > place,
-                Direction::Backward => *position < place,
-            });
-            let is_first = gathered.first().is_some_and(|(own, _)| is_at_place(own));
-            if !is_first || index.is_unique() {
-                self.place = CursorPlace::Begin;
-            }
+        let stays = !index.is_unique() || matches!(self.place, CursorPlace::Resume(_));
+        let is_unread = |i: &usize| match index.key_position(positions.get(*i)) {
+            own if own == place => stays,
+            own if self.direction == Direction::Forward => own > place,
+            own => own < place,
+        };
+        let first = (0..positions.len()).find(is_unread);
+        let is_place = |i: usize| index.key_position(positions.get(i)) == place;
+        let is_within = first.is_some_and(is_place) && !index.is_unique();
+        self.key = first.unwrap_or(positions.len());
+        if !is_within {
+            self.place = CursorPlace::Begin;
         }
     }
 
@@ -297,10 +307,21 @@ impl Cursor {
                     usable =
                         fill_under_key(table, op, key, (&mut self.place, &mut self.key), batch);
                 }
-                Path::Gathered(keys) => {
-                    let key = keys.get(self.key).map(|(_, key)| &key[..]);
-                    usable =
-                        fill_under_key(table, op, key, (&mut self.place, &mut self.key), batch);
+                Path::Gathered(own) => {
+                    if own.go_on(self.key, op, self.direction) {
+                        (self.key, self.began.1) = (0, 0);
+                    }
+                    let key = (self.key < own.keys.len()).then(|| own.keys.get(self.key));
+                    usable = match (&op.store.index, key) {
+                        (TableIndex::Unique(index), Some(_)) => {
+                            self.key = own.fill(table, (op, index), self.key, batch);
+                            None
+                        }
+                        _ => {
+                            let place = (&mut self.place, &mut self.key);
+                            fill_under_key(table, op, key, place, batch)
+                        }
+                    };
                 }
                 Path::Gathering(_) => return 0,
                 Path::Range(low, high) => {
@@ -403,6 +424,18 @@ impl Cursor {
             (self.place, self.key) = self.began.clone();
             return;
         };
+        // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
+        let number = match &self.path {
+            Path::Keys(keys) => keys.iter().position(|key| key == batch.key(last)),
+            Path::Gathered(own) => own.number(batch.key(last)),
+            _ => None,
+        };
+        self.key = number.unwrap_or(self.key);
+        if matches!(self.path, Path::Gathered(_)) && op.store.index.is_unique() {
+            // The key has no other object.
+            (self.place, self.key) = (CursorPlace::Begin, self.key + 1);
+            return;
+        }
         // The batch is ordered, so the place is behind the last processed entry. It doesn't matter
         // which leaf has that position when the scan is resumed.
         let mut position = Vec::new();
@@ -410,13 +443,6 @@ impl Cursor {
         op.store
             .index
             .entry_position(batch, last, key, &mut position);
-        // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
-        let key = match &self.path {
-            Path::Keys(keys) => keys.iter().position(|key| key == batch.key(last)),
-            Path::Gathered(keys) => keys.iter().position(|(_, key)| key == batch.key(last)),
-            _ => None,
-        };
-        self.key = key.unwrap_or(self.key);
         self.place = CursorPlace::Past(position);
     }
 
@@ -437,22 +463,26 @@ impl Cursor {
         self.place = self.began.0.clone();
     }
 
-    /// The place as bytes. `None` within an unordered batch.
+    /// The place as bytes. `None` within an unordered batch, and among gathered keys in no order.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         if self.passed.is_some() {
             return None;
         }
-        let Path::Gathered(keys) = &self.path else {
+        let Path::Gathered(own) = &self.path else {
             return Some(self.place.to_bytes(self.key));
         };
+        let positions = own.positions.as_ref()?;
         // When the scan is resumed, the keys are gathered again, and may be others. So write a
         // position of the table instead of the number of a key.
         let between = self.place == CursorPlace::Begin && self.key > 0;
-        let place = match (keys.get(self.key), self.direction) {
-            _ if !between => self.place.clone(),
-            (None, _) => CursorPlace::End,
-            (Some((next, _)), Direction::Forward) => CursorPlace::Resume(next.clone()),
-            (Some(_), Direction::Backward) => CursorPlace::Past(keys[self.key - 1].0.clone()),
+        let place = if !between {
+            self.place.clone()
+        } else if self.key == positions.len() {
+            CursorPlace::End
+        } else if self.direction == Direction::Forward {
+            CursorPlace::Resume(positions.get(self.key).to_vec())
+        } else {
+            CursorPlace::Past(positions.get(self.key - 1).to_vec())
         };
         Some(place.to_bytes(0))
     }
@@ -537,8 +567,8 @@ fn is_seen_empty(table: &EngineTable) -> bool {
 fn path(
     table: &EngineTable,
     program: &Program,
-    direction: Direction,
-    limit: Option<usize>,
+    (direction, limit): (Direction, Option<usize>),
+    buffers: &mut Buffers,
 ) -> Path {
     // An object that is inserted later wasn't present throughout the scan, so it may be missed.
     if is_seen_empty(table) {
@@ -551,14 +581,16 @@ fn path(
     match program.plan(table.keypos(), order) {
         Plan::Nothing => Path::Nothing,
         // No key is given. An index may still say where the rows are.
-        Plan::AllKeys => match indexes::candidates(table, program, limit, false) {
+        Plan::AllKeys => match indexes::candidates(table, program, (limit, false), buffers) {
             Some(candidates) => Path::Gathering(Box::new(candidates)),
             None => Path::Full,
         },
-        Plan::Range { low, high } => match indexes::candidates(table, program, limit, true) {
-            Some(candidates) => Path::Gathering(Box::new(candidates)),
-            None => Path::Range(low, high),
-        },
+        Plan::Range { low, high } => {
+            match indexes::candidates(table, program, (limit, true), buffers) {
+                Some(candidates) => Path::Gathering(Box::new(candidates)),
+                None => Path::Range(low, high),
+            }
+        }
         Plan::Keys(terms) => {
             let mut keys = Vec::with_capacity(terms.len());
             for term in terms {

@@ -12,6 +12,7 @@
 
 mod cursor;
 mod fold;
+mod gathered;
 #[cfg(feature = "matchspec")]
 mod matching;
 mod output;

@@ -38,11 +38,16 @@ impl Scan {
         direction: Direction,
         limit: Option<usize>,
     ) -> Box<Self> {
+        let mut lent = Lent::new();
+        let cursor = match &program {
+            Some(program) => Cursor::new(table, program, (direction, limit), &mut lent),
+            None => Cursor::everywhere(table, direction),
+        };
         Box::new(Scan {
-            cursor: Cursor::new(table, program.as_ref(), direction, limit),
+            cursor,
             table: Arc::clone(table),
             program,
-            lent: Lent::new(),
+            lent,
         })
     }
 
@@ -80,7 +85,7 @@ impl Scan {
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
             // If the plan uses a secondary index, gather all keys from its entries first.
-            if !cursor.gather(table, &op, budget) {
+            if !cursor.gather(table, &op, any_order, budget) {
                 return Ok(Step::More);
             }
             // (2) Read the next entries. The first `usable` of them are on the path.
@@ -320,8 +325,8 @@ impl SelectJob {
     }
 
     /// The place of the scan, as bytes for `select_resume` with the same program, table and
-    /// direction, at any later time. `None` within a leaf whose objects are read in no order, as is
-    /// done without a limit.
+    /// direction, at any later time. `None` within a leaf whose objects are read in no order, or
+    /// among rows that an index finds in no order, as is done without a limit.
     pub fn continuation(&self) -> Option<Vec<u8>> {
         self.scan.cursor.to_bytes()
     }

@@ -174,7 +174,7 @@ impl DiffPlace {
 
     fn all(table: &EngineTable, side: Side) -> DiffPlace {
         DiffPlace::All(
-            Box::new(Cursor::new(table, None, Direction::Forward, None)),
+            Box::new(Cursor::everywhere(table, Direction::Forward)),
             side,
         )
     }

@@ -360,7 +360,7 @@ impl<'s, 't> Slice<'s, 't> {
         budget: &mut Budget,
         work: &mut W,
     ) -> Result<Option<Step>, Error> {
-        if !self.cursor.gather(self.table, self.op, budget) {
+        if !self.cursor.gather(self.table, self.op, true, budget) {
             return Ok(Some(Step::More));
         }
         let usable = self.cursor.fill(self.table, self.op, (0, true), self.batch);

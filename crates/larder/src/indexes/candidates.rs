@@ -1,0 +1,338 @@
+//! The keys of rows that may match a program, found by an index.
+//!
+//! ```text
+//!  few entries       read when they are counted (`choice`)      all keys at once
+//!  one value         read leaf by leaf (`next_part`)            the keys of one leaf at a time
+//!  any other         read in slices (`gather`), each key once   all keys at once
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. The keys include that of every row that matches from the choice of the plan until its key is
+//!    read.
+//! 2. Each key is returned once.
+//!
+//! # Why no row is missed
+//!
+//! *Entries that are read at one instant*, which are those of one leaf, include those of all rows
+//! that match at that instant.
+//!
+//! *One value.* A row that has the value throughout has its entry throughout, at the same position.
+//! So the leaves may be read at different instants. Entries of one value have different keys. If
+//! the index is dropped between two leaves, nobody changes its entries any more. They still include
+//! those of all rows that have had the value since before.
+//!
+//! *Several values*, or a range. A row that matches throughout may move meanwhile from a value that
+//! has not been read to one that has. Writes count such moves (`Entries::note_move`). If the count
+//! has changed while more than one leaf was read, the keys are gathered again. After `TRIES`
+//! attempts the table is scanned instead. Both entries of a row that moves may be read, so keys are
+//! compared in the end.
+//!
+//! # Views
+//!
+//! In a snapshot or a transaction's view the keys of the rows that may differ from the entries are
+//! candidates, too, if a row has a value in the ranges (`differing`). They are read after the
+//! entries, so no row is missed, and moves don't matter: a row that has moved since is among them.
+//! In a transaction's view the entries are added to the read set (`changes`), and the keys are
+//! added when their rows are read.
+
+use super::changes::EntriesRead;
+use super::differing::Differing;
+use super::ranges::{EntryRange, EntryRanges};
+use super::{Entries, Indexes};
+use crate::budget::Budget;
+use crate::buffers::Lent;
+use crate::keys::KeyList;
+use crate::ops::Operation;
+use crate::store::Store;
+use crate::table::EngineTable;
+use larder_index::sync::{planted, Fault};
+use larder_index::{Batch, Direction, Guard};
+use std::sync::Arc;
+
+/// The number of entries that are counted one by one.
+const COUNTED_SINGLY: usize = if cfg!(larder_model) { 4 } else { 64 };
+
+/// How often candidates are gathered before the table is scanned instead.
+const TRIES: u32 = 3;
+
+/// The entries in some ranges.
+#[derive(Default)]
+pub(super) struct CountedEntries {
+    /// Their number. It is exact if there are few, and no thread writes.
+    pub(super) count: u64,
+    /// Their keys, if all of them were read.
+    pub(super) keys: Option<KeyList>,
+}
+
+/// The keys of rows that may match, found by an index.
+pub(crate) struct CandidateKeys {
+    entries: Arc<Entries>,
+    ranges: EntryRanges,
+    /// The range whose entries are being read, and the position in it.
+    range: usize,
+    from: Option<Vec<u8>>,
+    /// A buffer for positions.
+    position: Vec<u8>,
+    /// The count of moves when the first entry was read, and the number of leaves that were read
+    /// since.
+    began: Option<(u64, u32)>,
+    tries: u32,
+    /// In a view: the walk over the keys that may differ, once all entries are read.
+    differing: Differing,
+    /// Whether `keys` has all of them.
+    is_complete: bool,
+    keys: KeyList,
+}
+
+/// How the gathering continues.
+pub(crate) enum Gathered {
+    /// In the next slice.
+    More,
+    /// These are the keys, each once, in the order of the entries or in that of the keys.
+    Keys(KeyList),
+    /// `next_part` returns the keys.
+    InParts,
+    /// The table must be scanned: the index was dropped, or changes too fast.
+    Scan,
+}
+
+/// Whether these are the entries of one value.
+fn is_one_value(ranges: &[EntryRange]) -> bool {
+    matches!(ranges, [EntryRange::Value(_)])
+}
+
+/// The indexes that scans of a store may use. Views of bounded tables are scanned: an index may
+/// lack an object that had expired when the index was built, but not yet at the instant of the
+/// view.
+pub(super) fn usable<'s>(table: &EngineTable, store: &'s Store) -> Option<&'s Arc<Indexes>> {
+    let indexes = store.layers().indexes.as_ref()?;
+    let is_of_table = store.views().is_empty();
+    (is_of_table || table.options().bounds.is_none()).then_some(indexes)
+}
+
+/// Whether the rows may be read between two leaves of these entries; see the module.
+fn reads_in_parts(ranges: &[EntryRange]) -> bool {
+    is_one_value(ranges) || (ranges.len() == 1 && planted(Fault::RangeInParts))
+}
+
+/// Counts the entries in some ranges, and reads them if there are few.
+pub(super) fn count(
+    entries: &Entries,
+    ranges: &[EntryRange],
+    guard: &Guard,
+    (batch, position): (&mut Batch<'static>, &mut Vec<u8>),
+) -> CountedEntries {
+    let moves = entries.moves();
+    let (mut keys, mut leaves) = (KeyList::new(), 0);
+    for range in ranges {
+        let mut from: Option<Vec<u8>> = None;
+        loop {
+            // One more shows that there are more than are counted one by one.
+            batch.want = COUNTED_SINGLY + 1 - keys.len();
+            let next = batch.lend(|batch| {
+                let way = Direction::Forward;
+                let next = entries.read_leaf(guard, (range, from.as_deref(), way), position, batch);
+                add_keys(entries, range, batch, &mut keys);
+                next
+            });
+            leaves += 1;
+            if keys.len() > COUNTED_SINGLY {
+                return CountedEntries {
+                    count: count_by_ranks(entries, ranges, guard),
+                    keys: None,
+                };
+            }
+            match next {
+                Some(next) => from = Some(next),
+                None => break,
+            }
+        }
+    }
+    // Several leaves were read at several instants; see the module.
+    let has_all = leaves <= 1 || is_one_value(ranges) || entries.moves() == moves;
+    CountedEntries {
+        count: keys.len() as u64,
+        keys: has_all.then_some(keys),
+    }
+}
+
+/// Adds the keys of the entries of a batch, which are those of a range.
+fn add_keys(entries: &Entries, range: &EntryRange, batch: &Batch<'_>, keys: &mut KeyList) {
+    keys.reserve(batch.len(), batch.copied_bytes());
+    for i in 0..batch.len() {
+        let (position, record) = batch.entry(i);
+        keys.push(match range.value() {
+            Some(value) => entries.key_behind(value, position, record),
+            None => entries.entry(position, record).key,
+        });
+    }
+}
+
+/// Counts the entries in some ranges by the ranks of the tree.
+fn count_by_ranks(entries: &Entries, ranges: &[EntryRange], guard: &Guard) -> u64 {
+    let Some(ranked) = entries.tree.ranked() else {
+        return u64::MAX;
+    };
+    let each = ranges.iter().map(|range| {
+        let high = range.high(Vec::new());
+        let limit = &mut usize::MAX.clone();
+        let counted = ranked.count_between(guard, range.low(), high.as_deref(), limit);
+        counted.map_or(u64::MAX, |counted| counted.entries)
+    });
+    each.fold(0, u64::saturating_add)
+}
+
+impl CandidateKeys {
+    /// The keys of the entries in some ranges. If all were read when they were counted, `keys` has
+    /// them.
+    pub(super) fn new(entries: &Arc<Entries>, ranges: EntryRanges, keys: Option<KeyList>) -> Self {
+        CandidateKeys {
+            entries: Arc::clone(entries),
+            ranges,
+            range: 0,
+            from: None,
+            position: Vec::new(),
+            began: None,
+            tries: 0,
+            differing: Differing::default(),
+            is_complete: keys.is_some(),
+            keys: keys.unwrap_or_default(),
+        }
+    }
+
+    /// Gathers keys until there are no more, or until the budget is exhausted. `in_parts` says that
+    /// the caller needs the keys in the order of the entries, or in no order, and takes them by
+    /// `next_part`.
+    pub(crate) fn gather(
+        &mut self,
+        table: &EngineTable,
+        op: &Operation<'_>,
+        budget: &mut Budget,
+        in_parts: bool,
+    ) -> Gathered {
+        if self.is_complete {
+            return self.gathered();
+        }
+        // The index may have been dropped, or the table emptied, since the last slice.
+        let own = &self.entries;
+        let is_own = |other: &Arc<Entries>| Arc::ptr_eq(other, own);
+        if !usable(table, op.store).is_some_and(|indexes| indexes.each.iter().any(is_own)) {
+            return Gathered::Scan;
+        }
+        let views = op.store.views();
+        if in_parts && views.is_empty() && reads_in_parts(&self.ranges) {
+            return Gathered::InParts;
+        }
+        let mut lent = Lent::new();
+        loop {
+            // All ranges were read. The keys are complete if no value has moved since the first
+            // entry was read, or if there was only one leaf, which was read at one instant.
+            let Some(range) = self.ranges.get(self.range) else {
+                let (before, leaves) = self.began.unwrap_or_default();
+                if !views.is_empty() {
+                    return self.gather_differing(table, op, budget);
+                }
+                if leaves <= 1 || is_one_value(&self.ranges) || own.moves() == before {
+                    return self.gathered();
+                }
+                self.tries += 1;
+                if self.tries == TRIES {
+                    return Gathered::Scan;
+                }
+                (self.range, self.from, self.began) = (0, None, None);
+                self.keys.clear();
+                continue;
+            };
+            // Read the count of moves before the first entry.
+            let (moves, leaves) = self.began.unwrap_or_else(|| (own.moves(), 0));
+            self.began = Some((moves, leaves + 1));
+            if self.from.is_none() {
+                for view in views {
+                    view.note_entries(EntriesRead::begin(&own.changes, range.value()));
+                }
+            }
+            // Continue where the last leaf ended, or at the beginning of the range.
+            let part = (range, self.from.as_deref(), Direction::Forward);
+            let (keys, position) = (&mut self.keys, &mut self.position);
+            let (next, count) = lent.batch.lend(|batch| {
+                let next = own.read_leaf(op.guard, part, position, batch);
+                add_keys(own, range, batch, keys);
+                (next, batch.len())
+            });
+            if next.is_none() {
+                self.range += 1;
+            }
+            self.from = next;
+            if !budget.spend(1 + count as u32) {
+                return Gathered::More;
+            }
+        }
+    }
+
+    /// Replaces `keys` by those of the next leaf of entries, in the order of the entries or in the
+    /// opposite one. There are none at the end. May be called after `gather` has returned
+    /// `InParts`.
+    pub(crate) fn next_part(
+        &mut self,
+        op: &Operation<'_>,
+        direction: Direction,
+        keys: &mut KeyList,
+    ) {
+        keys.clear();
+        let mut lent = Lent::new();
+        while let (Some(range), true) = (self.ranges.first(), keys.is_empty()) {
+            let part = (range, self.from.as_deref(), direction);
+            let (own, position) = (&self.entries, &mut self.position);
+            self.from = lent.batch.lend(|batch| {
+                let next = own.read_leaf(op.guard, part, position, batch);
+                add_keys(own, range, batch, keys);
+                next
+            });
+            if self.from.is_none() {
+                self.ranges.clear();
+            }
+        }
+    }
+
+    /// Gathers the keys of a view that may differ, if a row has a value in the ranges. All entries
+    /// were read before.
+    fn gather_differing(
+        &mut self,
+        table: &EngineTable,
+        op: &Operation<'_>,
+        budget: &mut Budget,
+    ) -> Gathered {
+        let own = &self.entries;
+        let mut lent = Lent::new();
+        loop {
+            let (keys, ranges, position) = (&mut self.keys, &self.ranges, &mut self.position);
+            let read = self
+                .differing
+                .next(table, (op, own), &mut lent, |value, key| {
+                    own.position(value, key, position);
+                    if ranges.iter().any(|range| range.has(position)) {
+                        keys.push(key);
+                    }
+                });
+            let Some(read) = read else {
+                // The row of an entry may be among them.
+                self.keys.sort();
+                return Gathered::Keys(std::mem::take(&mut self.keys));
+            };
+            // Each key is read in the view, which costs more than an entry.
+            if !budget.spend(1 + 4 * read as u32) {
+                return Gathered::More;
+            }
+        }
+    }
+
+    /// The keys, each once.
+    fn gathered(&mut self) -> Gathered {
+        // Entries of one value have different keys.
+        if !is_one_value(&self.ranges) {
+            self.keys.sort();
+        }
+        Gathered::Keys(std::mem::take(&mut self.keys))
+    }
+}

@@ -1,0 +1,192 @@
+//! Selects by an index whose rows are read in parts, while others write and drop the index: rows
+//! that stay are found once. All four types.
+
+use larder::api::{Index, Larder, MatchSpec, Table};
+use larder::host::{Budget, Context, Direction, Error, Output, PlanKind, ScanStep};
+use larder_term::{term, Term, TermRef};
+use std::time::Duration;
+
+const TYPES: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
+/// Of all rows, one in `VALUES` has each value.
+const ROWS: i64 = 5_000;
+const VALUES: i64 = 10;
+
+fn table(kind: &str, indexes: &[Index]) -> Table {
+    let builder = Larder::new().table("t");
+    let builder = match kind {
+        "set" => builder.set(),
+        "ordered_set" => builder.ordered_set(),
+        "bag" => builder.bag(),
+        _ => builder.duplicate_bag(),
+    };
+    let with = indexes
+        .iter()
+        .fold(builder, |builder, index| builder.index(index.clone()));
+    with.create().expect("a table")
+}
+
+fn row(k: i64, v: i64) -> Term {
+    Term::tuple([k, v, k].map(Term::from))
+}
+
+fn filled(kind: &str, indexes: &[Index]) -> Result<Table, Error> {
+    let t = table(kind, indexes);
+    for k in 0..ROWS {
+        t.insert(&row(k, k % VALUES))?;
+    }
+    Ok(t)
+}
+
+fn is_by_index(t: &Table, spec: &str) -> Result<bool, Error> {
+    Ok(matches!(t.explain(spec)?.plan, PlanKind::Index(_)))
+}
+
+/// Writes keys with the value 3 that are odd multiples of 5: some go, some come back, and some have
+/// another value for a moment.
+fn write(t: &Table, step: i64) -> Result<(), Error> {
+    let k = (step * 7 % (ROWS / 20)) * 20 + 13;
+    match step % 3 {
+        0 => drop(t.delete(&Term::from(k))?),
+        1 => t.insert(&row(k, 4))?,
+        _ => t.insert(&row(k, 3))?,
+    }
+    // A key that has not been there.
+    t.insert(&row(ROWS + step, 3))
+}
+
+/// Whether nobody writes a row.
+fn stays(k: i64) -> bool {
+    k < ROWS && k % 20 != 13
+}
+
+fn key(output: &Output<'_>) -> i64 {
+    let term = |term: TermRef<'_>| term.as_int();
+    match output {
+        Output::Object(object) => object.element(1).and_then(term),
+        Output::Term(found) => term(*found),
+    }
+    .expect("a number")
+}
+
+/// A select in small slices, between which `between` is called.
+fn selected(
+    t: &Table,
+    spec: &str,
+    direction: Direction,
+    mut between: impl FnMut(i64) -> Result<(), Error>,
+) -> Result<Vec<i64>, Error> {
+    let (engine, mut found) = (t.engine_table(), Vec::new());
+    let program = spec.program()?;
+    let mut job = engine.select(engine.owner(), program, direction, None)?;
+    let mut slices = 0;
+    loop {
+        let budget = &mut Budget::new(8, Duration::from_secs(60));
+        let sink = &mut |output: Output<'_>| found.push(key(&output));
+        match job.step(budget, &Context::none(), sink)? {
+            ScanStep::More => {}
+            ScanStep::Done => break,
+            ScanStep::Limit => unreachable!("there is no limit"),
+        }
+        between(slices)?;
+        slices += 1;
+    }
+    assert!(slices > 20, "{slices} slices");
+    Ok(found)
+}
+
+#[test]
+fn rows_that_stay_are_found_once() -> Result<(), Error> {
+    let specs = [
+        // One value, of whose rows more are read than are counted.
+        "[{{'$1',3,'_'},[],['$1']}]",
+        "[{{'_',3,'_'},[],['$_']}]",
+        // Two values, between which rows move.
+        "[{{'$1','$2','_'},[{'orelse',{'=:=','$2',3},{'=:=','$2',4}}],['$1']}]",
+        // A range.
+        "[{{'$1','$2','_'},[{'>','$2',2},{'<','$2',4}],['$1']}]",
+    ];
+    for kind in TYPES {
+        for (number, spec) in specs.into_iter().enumerate() {
+            for direction in [Direction::Forward, Direction::Backward] {
+                for drops in [false, true] {
+                    let t = filled(kind, &[Index::element("v", 2)])?;
+                    assert!(is_by_index(&t, spec)?, "{spec}");
+                    let mut found = selected(&t, spec, direction, |slice| {
+                        if drops && slice == 10 {
+                            t.drop_index("v")?;
+                        }
+                        write(&t, slice)
+                    })?;
+                    found.retain(|&k| stays(k));
+                    if kind == "ordered_set" {
+                        let is_in_order = match direction {
+                            Direction::Forward => found.is_sorted(),
+                            Direction::Backward => found.iter().rev().is_sorted(),
+                        };
+                        assert!(is_in_order, "{spec}: {found:?}");
+                    }
+                    found.sort_unstable();
+                    let is_sought = |k: &i64| match number {
+                        2 => matches!(k % VALUES, 3 | 4),
+                        _ => k % VALUES == 3,
+                    };
+                    let expected: Vec<i64> =
+                        (0..ROWS).filter(is_sought).filter(|&k| stays(k)).collect();
+                    assert_eq!(found, expected, "{kind}: {spec}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn writes_by_a_value_are_those_without_an_index() -> Result<(), Error> {
+    for kind in TYPES {
+        let with = filled(kind, &[Index::element("v", 2)])?;
+        let without = filled(kind, &[])?;
+        let deleted = "[{{'_',3,'_'},[],[true]}]";
+        assert!(is_by_index(&with, deleted)?);
+        let many = (ROWS / VALUES) as u64;
+        assert_eq!(with.select_count(deleted)?, many);
+        assert_eq!(with.select_delete(deleted)?, many, "{kind}");
+        assert_eq!(without.select_delete(deleted)?, many, "{kind}");
+        if kind != "bag" {
+            // The rows get the value that is looked for again, and another one.
+            for replaced in [
+                "[{{'$1',5,'_'},[],[{{'$1',5,x}}]}]",
+                "[{{'$1',5,'_'},[],[{{'$1',6,y}}]}]",
+            ] {
+                assert!(is_by_index(&with, replaced)?);
+                assert_eq!(with.select_replace(replaced)?, many, "{kind}");
+                assert_eq!(without.select_replace(replaced)?, many, "{kind}");
+            }
+        }
+        let (mut rows, mut expected) = (with.to_vec()?, without.to_vec()?);
+        rows.sort();
+        expected.sort();
+        assert_eq!(rows, expected, "{kind}");
+        assert_eq!(with.indexes()[0].entries, rows.len(), "{kind}");
+        assert_eq!(with.index_lookup("v", &term!(3))?, [], "{kind}");
+    }
+    Ok(())
+}
+
+/// An emptied table has no rows, even if a select has begun to read them.
+#[test]
+fn a_table_that_is_emptied_has_no_rows() -> Result<(), Error> {
+    for kind in TYPES {
+        let t = filled(kind, &[Index::element("v", 2)])?;
+        let spec = "[{{'$1',3,'_'},[],['$1']}]";
+        let mut emptied = false;
+        let found = selected(&t, spec, Direction::Forward, |slice| {
+            if slice == 21 {
+                t.clear()?;
+                emptied = true;
+            }
+            Ok(())
+        })?;
+        assert!(emptied && found.len() < (ROWS / VALUES) as usize, "{kind}");
+    }
+    Ok(())
+}
