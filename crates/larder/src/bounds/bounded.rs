@@ -8,7 +8,7 @@
 
 use super::candidates::Victim;
 use super::change_cause::{set_cause, ChangeCause};
-use super::layer::{BoundState, PendingTimer, TimerAction};
+use super::layer::{BoundState, PendingTimer, TimerAction, NO_TIME};
 use super::quota::{weight_of_stamped, Growth, Quota};
 use super::stamp::{self, object_of, ObjectTimes};
 use crate::counters::Counter;
@@ -111,6 +111,13 @@ impl Bounded {
         self.fixed_time.unwrap_or_else(|| self.layer.write_time())
     }
 
+    /// Whether a value that was read is expired. While no object has a deadline its stamp isn't
+    /// read.
+    #[inline]
+    fn is_expired(&self, now: u64, value: &[u8]) -> bool {
+        now != NO_TIME && ObjectTimes::of(value).is_expired(now)
+    }
+
     /// The object in a value, if there is one, and it is not expired.
     #[inline]
     fn unexpired<'v>(&self, now: u64, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
@@ -164,11 +171,18 @@ impl Bounded {
     /// Called after a read of a single key: records its use for evictions, and moves its deadline,
     /// if that is due.
     #[inline]
-    fn record_read(&self, guard: &Guard, key: Key<'_>, now: u64, stamp: ObjectTimes) {
-        if let Some(quota) = self.quota() {
+    fn record_read(&self, guard: &Guard, key: Key<'_>, now: u64, value: &[u8]) {
+        if self.fixed_time.is_some() {
+            return;
+        }
+        if let Some(quota) = self.layer.quota() {
             quota.meet(key);
         }
-        if self.fixed_time.is_none() && self.layer.touched(now, stamp).is_some() {
+        // No object has a deadline.
+        if now == NO_TIME {
+            return;
+        }
+        if self.layer.touched(now, ObjectTimes::of(value)).is_some() {
             self.extend_deadline(guard, key, now);
         }
     }
@@ -296,14 +310,13 @@ impl Unique for Bounded {
         if !self.below.get(guard, key, out) {
             return false;
         }
-        let stamp = ObjectTimes::of(&out[from..]);
-        if stamp.is_expired(now) {
+        if self.is_expired(now, &out[from..]) {
             out.truncate(from);
             return false;
         }
+        self.record_read(guard, key, now, &out[from..]);
         // Callers above know objects without stamps.
         out.truncate(out.len() - stamp::LEN);
-        self.record_read(guard, key, now, stamp);
         true
     }
 
@@ -344,13 +357,12 @@ impl Unique for Bounded {
             Lookup::Short(len) => &out[..len],
             Lookup::Long => &long[..],
         };
-        let stamp = ObjectTimes::of(value);
-        if stamp.is_expired(now) {
+        if self.is_expired(now, value) {
             return Lookup::Absent;
         }
         // Record the use, and extend the deadline if the table has an idle time. Then strip the
         // stamp.
-        self.record_read(guard, key, now, stamp);
+        self.record_read(guard, key, now, value);
         match found {
             Lookup::Short(len) => Lookup::Short(len - stamp::LEN),
             _ => {

@@ -189,15 +189,12 @@ impl Policy for Sketch {
         }
         // Raise only the least counters (a conservative update), so that estimates stay closer to
         // the truth.
-        for ((word, places), now) in counters.words.into_iter().zip(counters.places).zip(now) {
-            let ones = places
-                .iter()
-                .filter(|&&place| now >> place & 15 == least)
-                .map(|&place| 1 << place);
-            let more: u64 = ones.sum();
+        for (i, now) in now.into_iter().enumerate() {
+            let one = |place: u32| u64::from(now >> place & 15 == least) << place;
+            let more = one(counters.places[i][0]) + one(counters.places[i][1]);
             if more != 0 {
                 // Ordering: Relaxed, see `now`; here and below.
-                self.words[word].store(now + more, Ordering::Relaxed);
+                self.words[counters.words[i]].store(now + more, Ordering::Relaxed);
             }
         }
         // The total is only estimated: every sixteenth use on average adds sixteen.

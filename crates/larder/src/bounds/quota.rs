@@ -274,11 +274,16 @@ impl Quota {
     /// Records that a key was read, or is about to be written.
     #[inline]
     pub(crate) fn meet(&self, key: Key<'_>) {
-        let evict = self.evict();
-        if evict != Evict::None {
-            if let Some(policy) = self.policy(evict) {
-                policy.touched(self.hash(key));
-            }
+        // Ordering: Relaxed, as in `policy`.
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        if capacity == 0 {
+            return;
+        }
+        // By the type of the policy: reads come here, so what they record is inlined.
+        match self.evict() {
+            Evict::None => {}
+            Evict::Lru => record(&self.recency, capacity, self.hash(key)),
+            Evict::TinyLfu => record(&self.sketch, capacity, self.hash(key)),
         }
     }
 
@@ -397,6 +402,14 @@ impl Quota {
     pub(super) fn memory(&self) -> usize {
         let policies = self.sketch.memory() + self.recency.memory();
         size_of::<Self>() + size_of::<LimitSettings>() + policies + self.candidates.memory()
+    }
+}
+
+/// Records a use in the data of a policy for so many objects, if they exist.
+#[inline]
+fn record<P: Policy>(policy: &PerSize<P>, capacity: usize, hash: u64) {
+    if let Some(policy) = policy.get(capacity) {
+        policy.touched(hash);
     }
 }
 
