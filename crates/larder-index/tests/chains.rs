@@ -179,3 +179,50 @@ fn readers_find_what_is_there() {
     assert_eq!(index.len(), (n + n * THREADS) as usize);
     assert!((n..n + n * THREADS).all(|k| get(&index, k) == Some(value(k, 0))));
 }
+
+/// A walk over a range of hashes has what a scan of it has, whatever the generations are.
+#[test]
+fn a_walk_has_what_a_scan_has() {
+    for index in [Chains::tiny(), Chains::new(0), Chains::new(1 << 20)] {
+        let n = if cfg!(miri) { 100 } else { 5_000u32 };
+        for k in 0..n {
+            let bytes = k.to_be_bytes();
+            let key = key(&bytes, Hashes::Good);
+            index.put_absent(&pin(), key, &value(k, 0));
+        }
+        let (all, guard) = (scan_unique(&index, Start::Edge, Direction::Forward), pin());
+        // The positions at both ends: hashes alone, or with a key.
+        let position = |i: usize, len: usize| {
+            let mut position = Vec::new();
+            index.position(key(&all[i].0, Hashes::Good), &mut position);
+            position.truncate(len);
+            position
+        };
+        for turn in 0..50 {
+            let [a, b] = [mix(turn), mix(turn + 99)].map(|n| n as usize % all.len());
+            let (from, to) = (a.min(b), a.max(b));
+            let (first, last) = (position(from, 6), position(to, 10));
+            let mut walked = Vec::new();
+            let whole = index.each_between(
+                &guard,
+                (Some(&first), Some(&last)),
+                &mut |hash, bytes, value| {
+                    assert_eq!(hash, key(bytes, Hashes::Good).hash);
+                    walked.push((hash, bytes.to_vec(), value.to_vec()));
+                    true
+                },
+            );
+            assert!(whole);
+            walked.sort();
+            let walked: Vec<_> = walked.into_iter().map(|(_, k, v)| (k, v)).collect();
+            assert!(walked == all[from..=to], "{from} to {to}");
+        }
+        let mut walked = 0;
+        let mut count = |_: u64, _: &[u8], _: &[u8]| {
+            walked += 1;
+            walked < 10
+        };
+        assert!(!index.each_between(&guard, (None, None), &mut count));
+        assert_eq!(walked, 10);
+    }
+}

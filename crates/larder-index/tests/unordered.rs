@@ -36,6 +36,7 @@ fn scan(index: &dyn Unique, any_order: bool, mut each: impl FnMut(&Batch)) {
     loop {
         let (guard, mut batch) = (pin(), Batch::default());
         batch.any_order = any_order;
+        batch.by_hash = true;
         let start = at.as_deref().map_or(Start::Edge, Start::At);
         index.scan(&guard, start, Direction::Forward, &mut batch);
         each(&batch);
@@ -46,12 +47,34 @@ fn scan(index: &dyn Unique, any_order: bool, mut each: impl FnMut(&Batch)) {
     }
 }
 
+/// Each entry of a batch is found by the hash of its key, displaced or not, and no other key is. In
+/// order, all entries of the same home are next to each other.
+fn are_found(batch: &Batch, oracle: &HashMap<u64, Vec<u8>>) {
+    assert!(batch.has_homes() || batch.is_empty());
+    if !batch.has_homes() {
+        return;
+    }
+    for i in 0..batch.len() {
+        let key = key_of(batch.key(i).try_into().unwrap());
+        assert_eq!(batch.find(key.hash, key.bytes), Some(i));
+        assert!(batch.unordered || batch.home(key.hash).contains(&i));
+    }
+    for k in 0..20u64 {
+        let absent = (1 << 40) + k;
+        assert!(!oracle.contains_key(&absent));
+        let bytes = absent.to_be_bytes();
+        let key = key_of(&bytes);
+        assert_eq!(batch.find(key.hash, key.bytes), None);
+    }
+}
+
 /// Checks that the index has what the oracle has, by both kinds of scans and by look-ups.
 fn check(index: &dyn Unique, oracle: &HashMap<u64, Vec<u8>>) {
     for any_order in [false, true] {
         let mut found = HashMap::new();
         scan(index, any_order, |batch| {
             assert!(any_order || !batch.unordered);
+            are_found(batch, oracle);
             for i in 0..batch.len() {
                 let before = found.insert(number(batch, i), batch.value(i).to_vec());
                 assert!(before.is_none(), "met twice");

@@ -11,6 +11,25 @@ pub fn push(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
+/// The greatest number of bytes of a number.
+pub const MOST: usize = 10;
+
+/// Writes a number to the beginning of `out`, and returns how many bytes it has.
+///
+/// # Panics
+/// Panics if `out` has fewer bytes than the number; [`MOST`] always suffice.
+#[inline]
+pub fn write(out: &mut [u8], mut n: u64) -> usize {
+    let mut len = 0;
+    while n >= 0x80 {
+        out[len] = n as u8 | 0x80;
+        n >>= 7;
+        len += 1;
+    }
+    out[len] = n as u8;
+    len + 1
+}
+
 /// Reads the number at `at`. Also returns the place behind it.
 ///
 /// # Panics
@@ -49,6 +68,9 @@ mod tests {
                 let mut out = vec![7];
                 push(&mut out, n);
                 assert_eq!(read(&out, 1), (n, out.len()));
+                let mut same = [0; MOST];
+                let len = write(&mut same, n);
+                assert_eq!(same[..len], out[1..]);
             }
         }
     }

@@ -219,6 +219,8 @@ fn unpack<R: KeyRule>(
     // What was read is already in the bytes, so only copies count.
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
     let mut tree_bytes = TREE_BYTES;
+    // The objects of a key in an ordered batch may be divided, so there the homes are dropped.
+    let mut homes = batch.homes.take();
     // The entries that were read are replaced by those of their objects.
     batch.replace_entries(|batch, read| {
         // If the scan begins within a key, that is the first one. No other key has a bound.
@@ -226,7 +228,8 @@ fn unpack<R: KeyRule>(
             Some(first) => from.bound(first.parts(&batch.bytes).0),
             None => None,
         };
-        for entry in &read.0 {
+        for (i, entry) in read.0.iter().enumerate() {
+            homes.replace(i, batch.entries.len());
             // Unpack the list, unless the batch is full.
             let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
             let (key, list) = entry.parts(&batch.bytes);
@@ -250,6 +253,9 @@ fn unpack<R: KeyRule>(
             }
             stop(bag, &key, before(direction), batch);
             break;
+        }
+        if batch.unordered {
+            batch.homes.put(homes, (read.0.len(), batch.entries.len()));
         }
         Unpacked::All
     })

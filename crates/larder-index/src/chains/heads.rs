@@ -32,6 +32,8 @@ const GENERATIONS: usize = 7;
 /// The base-2 logarithm of the number of locks. It is not greater than that of the least number of
 /// heads, so that a chain is part of one lock.
 const LOCK_BITS: u32 = 4;
+/// How many heads before it is read the first node of a chain is prefetched.
+const AHEAD: usize = 16;
 /// The number of arenas. Threads are spread over them.
 const ARENAS: usize = 4;
 
@@ -62,6 +64,15 @@ impl Generation {
     fn head(&self, number: usize) -> Option<&Link> {
         let array = self.arrays[number / ARRAY_LEN].get()?;
         Some(&array[number % ARRAY_LEN])
+    }
+
+    /// Prefetches the first node of a chain, if there is one.
+    #[inline]
+    fn prefetch_first(&self, number: usize) {
+        let array = self.arrays.get(number / ARRAY_LEN).and_then(OnceLock::get);
+        if let Some(array) = array {
+            array[number % ARRAY_LEN].prefetch_first();
+        }
     }
 
     /// A head. Its array is allocated if necessary; `bytes` is called with the size.
@@ -166,6 +177,15 @@ impl Heads {
         }
     }
 
+    /// Prefetches the head for a new node with this hash.
+    #[inline]
+    pub(super) fn prefetch_place(&self, hash: u64) {
+        let newest = self.newest();
+        if let Some(head) = newest.head(newest.number(hash)) {
+            head.prefetch();
+        }
+    }
+
     /// Whether there may be a node with this hash.
     #[inline]
     pub(super) fn may_have(&self, hash: u64) -> bool {
@@ -199,10 +219,10 @@ impl Heads {
         None
     }
 
-    /// A node in a slab, for a chain of these heads. `bytes` is called with the size of what is
+    /// A node in a slab, for a chain of these heads, with a value in two parts. `bytes` is called with the size of what is
     /// allocated.
     #[inline]
-    pub(super) fn node(&self, key: Key<'_>, value: &[u8], bytes: &dyn Fn(usize)) -> OwnNode {
+    pub(super) fn node(&self, key: Key<'_>, value: [&[u8]; 2], bytes: &dyn Fn(usize)) -> OwnNode {
         let arena = &self.arenas[thread_number() % ARENAS];
         // SAFETY: the arena is dropped after the chains.
         unsafe { OwnNode::in_arena(arena, key.hash, (key.bytes, value), bytes) }
@@ -263,6 +283,35 @@ impl Heads {
                 }
             }
         }
+    }
+
+    /// Calls `f` with the nodes of the chains for the hashes from `first` to `last`, among which
+    /// there may be nodes with other hashes, until it returns `false`. Returns whether it has not.
+    pub(super) fn each_between<'g>(
+        &'g self,
+        (first, last): (u64, u64),
+        guard: &'g Guard,
+        f: &mut dyn FnMut(NodeRef<'g>) -> bool,
+    ) -> bool {
+        for generation in self.generations() {
+            let (from, to) = (generation.number(first), generation.number(last));
+            // The caller probably goes on behind the last one. So what is prefetched there is of
+            // use, too.
+            for number in from..from + AHEAD.min(to - from) {
+                generation.prefetch_first(number);
+            }
+            for number in from..=to {
+                generation.prefetch_first(number + AHEAD);
+                let mut link = generation.head(number);
+                while let Some(node) = link.and_then(|link| link.load(guard)) {
+                    if !f(node) {
+                        return false;
+                    }
+                    link = Some(node.next());
+                }
+            }
+        }
+        true
     }
 
     /// Removes all nodes of the heads from this place on, until there were about `limit` of them,

@@ -114,6 +114,20 @@ impl Chains {
         self.heads.may_have(hash)
     }
 
+    /// Prefetches what `put_absent` writes for a key with this hash.
+    #[inline]
+    pub fn prefetch_place(&self, hash: u64) {
+        self.heads.prefetch_place(hash);
+    }
+
+    /// Like [`put_absent`](Unique::put_absent), with a value in two parts.
+    #[inline]
+    pub fn put_absent_parts(&self, key: Key<'_>, value: [&[u8]; 2]) {
+        let add = |bytes| self.add_bytes(bytes);
+        let node = self.heads.node(key, value, &add);
+        self.insert(key.hash, node);
+    }
+
     /// Inserts a node of a key that has none.
     fn insert(&self, hash: u64, node: OwnNode) {
         let add = |bytes| self.add_bytes(bytes);
@@ -199,9 +213,7 @@ impl Unique for Chains {
     }
 
     fn put_absent(&self, _: &Guard, key: Key<'_>, value: &[u8]) {
-        let add = |bytes| self.add_bytes(bytes);
-        let node = self.heads.node(key, value, &add);
-        self.insert(key.hash, node);
+        self.put_absent_parts(key, [value, &[]]);
     }
 
     fn free_large(&self, guard: &Guard) {

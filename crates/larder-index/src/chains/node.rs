@@ -95,10 +95,10 @@ impl OwnNode {
     /// A node with this key, its hash, and this value.
     pub(super) fn new(hash: u64, key: &[u8], value: &[u8]) -> OwnNode {
         let memory = memory::allocate(layout(key.len(), value.len()));
-        Self::write((memory, false), hash, key, value)
+        Self::write((memory, false), hash, key, [value, &[]])
     }
 
-    /// The same, in a slab of an arena, if it isn't too large for one. `added` is called with the
+    /// The same, with a value in two parts, in a slab of an arena, if it isn't too large for one. `added` is called with the
     /// size of a slab that is added.
     ///
     /// # Safety
@@ -107,17 +107,18 @@ impl OwnNode {
     pub(super) unsafe fn in_arena(
         arena: &Arena,
         hash: u64,
-        (key, value): (&[u8], &[u8]),
+        (key, value): (&[u8], [&[u8]; 2]),
         added: &dyn Fn(usize),
     ) -> OwnNode {
-        let layout = layout(key.len(), value.len());
-        match arena.take(layout.size(), added) {
-            Some(memory) => Self::write((memory, true), hash, key, value),
+        let layout = layout(key.len(), value[0].len() + value[1].len());
+        let memory = match arena.take(layout.size(), added) {
+            Some(memory) => (memory, true),
             None => {
                 added(layout.size());
-                Self::new(hash, key, value)
+                (memory::allocate(layout), false)
             }
-        }
+        };
+        Self::write(memory, hash, key, value)
     }
 
     /// Writes a node to memory that is large enough, and belongs to the caller.
@@ -126,22 +127,24 @@ impl OwnNode {
         (memory, in_slab): (NonNull<u8>, bool),
         hash: u64,
         key: &[u8],
-        value: &[u8],
+        [value, rest]: [&[u8]; 2],
     ) -> OwnNode {
         let node = memory.cast::<Node>();
         // SAFETY: this thread alone has the memory, which is large enough for the node, the key and
-        // the value.
+        // both parts of the value.
         unsafe {
             node.write(Node {
                 next: Link::new(),
                 hash,
                 key: key.len() << 1 | usize::from(in_slab),
-                value: value.len(),
+                value: value.len() + rest.len(),
             });
             let bytes = node.as_ptr().add(1).cast::<u8>();
             bytes.copy_from_nonoverlapping(key.as_ptr(), key.len());
             let after = bytes.add(key.len());
             after.copy_from_nonoverlapping(value.as_ptr(), value.len());
+            let after = after.add(value.len());
+            after.copy_from_nonoverlapping(rest.as_ptr(), rest.len());
         }
         OwnNode(node)
     }

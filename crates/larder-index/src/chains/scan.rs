@@ -17,6 +17,9 @@ const BATCH: usize = 64;
 /// The bits of a hash that aren't in a position.
 const REST_BITS: u32 = 64 - 8 * HASH as u32;
 
+/// Those bits.
+const REST: u64 = (1 << REST_BITS) - 1;
+
 /// A position: the hash, as far as it is part of a position, and the key.
 type HashAndKey<'p> = (u64, &'p [u8]);
 
@@ -73,6 +76,28 @@ fn retain(nodes: &mut Nodes<'_>, position: &[u8], keeps: impl Fn(Ordering) -> bo
 }
 
 impl Chains {
+    /// Calls `f` with the hash, the key and the value of each entry whose hash, as far as it is part
+    /// of a position, is between those at the beginnings of two positions, or equal to one of them.
+    /// `None` stands for the first or the last hash. Entries come in no order. Ends if `f` returns
+    /// `false`; returns whether it has not.
+    ///
+    /// As in a scan, each entry is read at an instant between the call and its return.
+    pub fn each_between<'g>(
+        &'g self,
+        guard: &'g Guard,
+        (first, last): (Option<&[u8]>, Option<&[u8]>),
+        f: &mut dyn FnMut(u64, &'g [u8], &'g [u8]) -> bool,
+    ) -> bool {
+        let first = first.map_or(0, |position| hash_and_key(position).0);
+        let last = last.map_or(u64::MAX, |position| hash_and_key(position).0 | REST);
+        if first > last {
+            return true;
+        }
+        self.heads.each_between((first, last), guard, &mut |node| {
+            !(first..=last).contains(&node.hash()) || f(node.hash(), node.key(), node.value())
+        })
+    }
+
     /// See `Unique::scan`.
     pub(super) fn scan_blocks<'g>(
         &'g self,

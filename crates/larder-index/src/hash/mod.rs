@@ -54,13 +54,13 @@ pub(crate) mod key_rule;
 #[allow(unsafe_code)]
 pub(crate) mod leaf;
 mod marks;
-mod plain;
+pub(crate) mod plain;
 mod read;
 mod rebuild;
 mod resize;
 mod scan;
 mod search;
-mod shape;
+pub(crate) mod shape;
 mod sizes;
 #[allow(unsafe_code)]
 mod slot;

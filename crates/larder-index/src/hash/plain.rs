@@ -27,10 +27,24 @@ pub(crate) struct BucketEntry {
     pub(crate) outside: bool,
 }
 
+/// The overflow bits of the bucket at `at`.
+#[inline]
+pub(crate) fn overflow(bytes: &[u8], at: usize) -> u8 {
+    bytes[at + 1]
+}
+
 /// Whether the bucket at `at` has any overflow bit set.
 #[inline]
 pub(crate) fn has_overflowed(bytes: &[u8], at: usize) -> bool {
-    bytes[at + 1] != 0
+    overflow(bytes, at) != 0
+}
+
+/// The tags of the entries of the bucket at `at`.
+#[inline]
+pub(crate) fn tags(bytes: &[u8], at: usize) -> impl Iterator<Item = u8> + '_ {
+    let slots = bytes[at..].get(SLOT_ENTRY..SLOT_ENTRY * (1 + usize::from(bytes[at])));
+    let slots = slots.unwrap_or_default().chunks_exact(SLOT_ENTRY);
+    slots.map(|slot| slot[1] & (TAG >> 8) as u8)
 }
 
 /// The number of a bucket's entries, all bits that are set in a slot entry, and the bytes of its

@@ -119,6 +119,7 @@ pub(crate) fn scan<'g, R: KeyRule>(
         // Discard what a failed attempt has read.
         batch.bytes.clear();
         batch.entries.clear();
+        batch.homes.clear();
         batch.unordered = false;
         // (1) Find the leaf. If it is obsolete, try again.
         let leaf = index.trie.find(bound.hash, guard);
@@ -251,6 +252,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let read = self.read_copied(&bytes, batch);
         batch.bytes = bytes;
         batch.unordered = true;
+        batch.homes.are_in_buckets();
         read
     }
 
@@ -260,6 +262,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         for bucket in 0..self.shape.buckets as usize {
             // All buckets were copied, from the first on (invariant 3).
             let place = bucket * self.shape.bucket();
+            if batch.by_hash {
+                let (entry, overflow) = (batch.entries.len(), plain::overflow(bytes, place));
+                batch.homes.begin((self.shape, bucket), entry, overflow);
+            }
             // (4) Append the entries.
             for (slot, from, end) in plain::slot_entries(bytes, place, self.shape) {
                 let body = &bytes[from..end];
@@ -307,6 +313,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 }
             }
             // (4) Append them to the batch.
+            if batch.by_hash && self.forward {
+                let entry = batch.entries.len();
+                batch.homes.begin((self.shape, at), entry, 0);
+            }
             for found in group() {
                 if batch.entries.len() >= limit {
                     ended = LeafEnd::Batch;

@@ -53,7 +53,7 @@ pub(crate) fn truncated(hash: u64) -> u64 {
 }
 
 /// The shape of a leaf, which never changes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     /// The number of buckets.
     pub(crate) buckets: u32,

@@ -14,6 +14,7 @@
 //! them. A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]), and may
 //! have the objects copied ([`Batch::lend_owned`]).
 
+use super::homes::Homes;
 use crate::outside::Outside;
 use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
 use std::cell::Cell;
@@ -150,11 +151,16 @@ pub struct Batch<'g> {
     /// A hint of the caller: of each value, only the first [`HEAD`] bytes are needed. An index may
     /// ignore it.
     pub heads: bool,
+    /// A hint of the caller: it searches the batch by hash ([`find`](Batch::find)). An index may
+    /// ignore it.
+    pub by_hash: bool,
     /// Whether the entries are in no particular order. If so, they are all entries between the
     /// start of the batch and `resume` (the end, if it is `done`).
     pub unordered: bool,
     /// Where the entries were read, if the index can tell whether they have changed since.
     pub seen: Option<Seen>,
+    /// Where the entries of a key are by its hash, if the index has noted it.
+    pub(crate) homes: Homes,
     /// Whether an entry may be an outside object.
     has_outside: bool,
     /// A buffer for the index to sort entries in.
@@ -175,8 +181,10 @@ impl Default for Batch<'_> {
             until: Bound::Unbounded,
             firsts: false,
             heads: false,
+            by_hash: false,
             unordered: false,
             seen: None,
+            homes: Homes::default(),
             has_outside: false,
             order: Vec::new(),
             replaced: Vec::new(),
@@ -212,6 +220,7 @@ impl<'g> Batch<'g> {
         self.done = false;
         self.unordered = false;
         self.seen = None;
+        self.homes.clear();
         self.has_outside = false;
     }
     /// Empties the batch, and resets what the caller has requested. Its memory is kept.
@@ -222,6 +231,7 @@ impl<'g> Batch<'g> {
         self.until = Bound::Unbounded;
         self.firsts = false;
         self.heads = false;
+        self.by_hash = false;
     }
 
     /// Copies the outside objects to the bytes; of their values only the heads, if no more is
@@ -311,6 +321,21 @@ impl<'g> Batch<'g> {
         }
     }
 
+    /// The first eight bytes of the key of entry `i`, of which the first is the highest. If there
+    /// are fewer, zeros follow. So keys that aren't prefixes of each other are in the order of their
+    /// words, where these differ.
+    #[inline]
+    pub fn key_word(&self, i: usize) -> u64 {
+        let (bytes, len) = self.key_and_rest(i);
+        let Some(word) = bytes.first_chunk() else {
+            return first_word(&bytes[..len]);
+        };
+        // What follows the key is cleared.
+        let behind = 64 - 8 * len.min(8) as u32;
+        let word = u64::from_be_bytes(*word);
+        word.checked_shr(behind).map_or(0, |word| word << behind)
+    }
+
     /// The bytes before the key of a copied entry, from the first byte of the batch on, and those
     /// behind the value of any entry.
     pub fn around(&self, i: usize) -> (&[u8], &[u8]) {
@@ -377,6 +402,40 @@ impl<'g> Batch<'g> {
             }
             false => self.bytes.truncate(k),
         }
+    }
+
+    /// Whether entries can be searched by hash: the caller has asked for it, and the index has
+    /// noted where they are.
+    #[inline]
+    pub fn has_homes(&self) -> bool {
+        !self.homes.is_empty()
+    }
+
+    /// Ends searches by hash, as entries are going to have other places.
+    pub fn forget_homes(&mut self) {
+        self.homes.clear();
+    }
+
+    /// The first entry with this key, which has this hash; its value may have been replaced. The
+    /// batch has homes.
+    #[inline]
+    pub fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
+        self.homes.find(hash, (self.len(), &self.bytes), |i| {
+            let own = self.key(i);
+            // Most keys that are as long differ in their last byte.
+            own.len() == key.len() && own.last() == key.last() && own == key
+        })
+    }
+
+    /// The entries of the home bucket of a hash, in a batch that has homes and is in order.
+    pub fn home(&self, hash: u64) -> Range<usize> {
+        self.homes.home(hash, self.len())
+    }
+
+    /// Drops entry `i`; the last one takes its place.
+    #[inline]
+    pub fn swap_remove(&mut self, i: usize) {
+        self.entries.swap_remove(i);
     }
 
     /// Drops the entries from `len` on.
@@ -454,6 +513,13 @@ impl BatchEntries<'_> {
     }
 }
 
+/// The first eight bytes of a short key at the end of a batch (`Batch::key_word`).
+#[cold]
+fn first_word(key: &[u8]) -> u64 {
+    let bytes = key.iter().copied().chain(std::iter::repeat(0)).take(8);
+    bytes.fold(0, |word, byte| word << 8 | u64::from(byte))
+}
+
 /// Appends a key and a value to the bytes, and returns their entry.
 fn push_to<'g>(bytes: &mut Vec<u8>, key: &[u8], value: &[u8]) -> BatchEntry<'g> {
     let k = bytes.len();
@@ -482,6 +548,23 @@ pub(crate) fn with_batch<'g, T>(f: impl FnOnce(&mut Batch<'g>) -> T) -> T {
 #[cfg(all(test, target_pointer_width = "64"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_keys_are_their_first_bytes() {
+        let mut batch = Batch::default();
+        for key in [&b"k"[..], b"a key of more bytes", b"eight by", b"", b"end"] {
+            batch.push(key, b"v");
+        }
+        let words: Vec<[u8; 8]> = (0..5).map(|i| batch.key_word(i).to_be_bytes()).collect();
+        let right = [
+            b"k\0\0\0\0\0\0\0",
+            b"a key of",
+            b"eight by",
+            b"\0\0\0\0\0\0\0\0",
+        ];
+        assert_eq!(words[..4], right.map(|word| *word));
+        assert_eq!(&words[4], b"end\0\0\0\0\0");
+    }
 
     /// Objects may be as long as memory. Offsets of 32 bits once wrapped around behind four
     /// gibibytes.

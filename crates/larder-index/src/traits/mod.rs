@@ -27,6 +27,7 @@
 
 mod batch;
 mod container;
+mod homes;
 mod key;
 #[allow(unsafe_code)]
 mod lend;

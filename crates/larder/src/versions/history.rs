@@ -53,10 +53,9 @@
 use super::clock;
 use super::differences::Differences;
 use super::feed::{self, DeferredWork, TableFeed};
-use super::filter::Filter;
 use super::key_locks::KeyLock;
-use super::undo::{self, BagObjects, Override, Versions};
-use crate::index::TableIndex;
+use super::undo::{self, BagObjects, OldValue, Override, Versions};
+use super::undo_index::UndoIndex;
 use crate::objects::BaseStore;
 use crate::raw;
 use crate::reclaim::{reaper, Reaped};
@@ -103,30 +102,6 @@ pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     })
 }
 
-/// The undo index, and a filter that says for most keys without a record that they have none.
-struct Undo {
-    index: Arc<dyn Unique>,
-    filter: Filter,
-}
-
-impl Undo {
-    /// An empty undo index of a store.
-    fn new(store: &BaseStore) -> Self {
-        let entries = store.size();
-        Undo {
-            index: match store.index.is_ordered() {
-                true => TableIndex::ordered_under_locks(),
-                false => Arc::new(Chains::new(entries)),
-            },
-            filter: Filter::new(entries),
-        }
-    }
-
-    fn memory(&self) -> usize {
-        self.index.memory() + self.filter.memory()
-    }
-}
-
 /// What a write has read before it preserves the value that it replaces.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteNumbers {
@@ -156,7 +131,7 @@ pub(crate) struct History {
     /// The current objects.
     store: BaseStore,
     /// The undo index; unset before the first version.
-    undo: OnceLock<Undo>,
+    undo: OnceLock<UndoIndex>,
     /// The seed of the hashes of keys. They are used for the undo index, the filter and the key
     /// locks; the latter two also in an ordered_set.
     seed: Seed,
@@ -329,6 +304,12 @@ impl History {
         self.undo.get().map(|undo| &*undo.index)
     }
 
+    /// The undo index of an unordered table, if there are any versions.
+    #[inline]
+    pub(crate) fn chains(&self) -> Option<&Chains> {
+        self.undo.get()?.chains.as_deref()
+    }
+
     /// The undo index, if a key may have a version there.
     #[inline]
     pub(crate) fn undo_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
@@ -348,7 +329,7 @@ impl History {
 
     /// The memory of the undo index.
     pub(crate) fn kept(&self) -> usize {
-        self.undo.get().map_or(0, Undo::memory)
+        self.undo.get().map_or(0, UndoIndex::memory)
     }
 
     /// The number of live and pending snapshots.
@@ -485,13 +466,13 @@ impl History {
         // The filter has no false negatives. So the key has no version, and its record will be
         // inserted: fetch its place.
         if !undo.filter.may_have(hash) {
-            if !self.store.index.is_ordered() {
-                undo.index.prefetch(guard, &[key]);
+            if let Some(chains) = &undo.chains {
+                chains.prefetch_place(hash);
             }
             return 0;
         }
         // Prefetch the key in the store, too, so that the cache misses of both indexes overlap.
-        if !self.store.index.is_ordered() {
+        if undo.chains.is_some() {
             self.store.index.prefetch(guard, &[key]);
         }
         let mut short = [0; SHORT_VALUE];
@@ -506,9 +487,8 @@ impl History {
     /// are the steps of a write of a watched table, docs/design.md 5.5. Called under the lock of
     /// the entry, before it is changed. Returns the write's number from here on.
     ///
-    /// `mark` is the mark of the entry, and is set if it can be (invariant 7). `write` appends the
-    /// version to a record, with the number that it is given. `garbage` is set if the undo index
-    /// may be written to.
+    /// `mark` is the mark of the entry, and is set if it can be (invariant 7). `old` is
+    /// the value that the version has. `garbage` is set if the undo index may be written to.
     #[inline(always)]
     pub(crate) fn preserve(
         &self,
@@ -517,7 +497,7 @@ impl History {
         numbers: WriteNumbers,
         mark: &mut u64,
         garbage: &mut Option<Garbage>,
-        write: &mut dyn FnMut(u64, &mut Vec<u8>),
+        old: OldValue<'_>,
     ) -> u64 {
         point();
         // (1) The clock has been read. Read the number of the newest snapshot.
@@ -542,7 +522,7 @@ impl History {
         if is_marked {
             return numbers.number;
         }
-        let now = self.add_version(newest, numbers, guard, key, garbage, write);
+        let now = self.add_version(newest, numbers, guard, key, garbage, old);
         // (5) Set the mark. The caller makes the change.
         if now.version >= newest {
             *mark = newest;
@@ -569,9 +549,9 @@ impl History {
 
     /// Makes the undo index, or returns the one that another writer has made meanwhile.
     #[cold]
-    fn make_undo(&self) -> &Undo {
+    fn make_undo(&self) -> &UndoIndex {
         // Make it before it is set, so that no other writer waits for its construction.
-        let mut made = Some(Undo::new(&self.store));
+        let mut made = Some(UndoIndex::new(&self.store));
         self.undo.get_or_init(|| {
             made.take()
                 .unwrap_or_else(|| unreachable!("it is taken once"))
@@ -588,7 +568,7 @@ impl History {
         guard: &Guard,
         key: Key<'_>,
         garbage: &mut Option<Garbage>,
-        write: &mut dyn FnMut(u64, &mut Vec<u8>),
+        old: OldValue<'_>,
     ) -> WriteNumbers {
         let number = numbers.number;
         // (2) If the newest version is as new as the newest snapshot, or as this write, it serves.
@@ -598,10 +578,7 @@ impl History {
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
         // (3) The filter says that this is the first version of the key: put a record with it.
         if !undo.filter.set(self.hash(key)) {
-            with_record(|record| {
-                write(number, record);
-                undo.index.put_absent(guard, key, record);
-            });
+            old.with(|old| undo.put_first(guard, key, number, old));
             return Self::renumber_if_clock_advanced(undo, guard, key, number);
         }
         // Otherwise make a new record: the new version, and then those that are still needed.
@@ -614,7 +591,7 @@ impl History {
             if version >= newest.min(number) {
                 return Change::Keep;
             }
-            write(number, scratch);
+            old.with(|old| undo::push(number, old, scratch));
             // Drop the versions that no snapshot can need any more (invariant 2).
             // Ordering: SeqCst, as in `publish_bounds`. If the write has read a clock that is past
             // a snapshot's number, it sees here that the snapshot is registered.
@@ -639,7 +616,7 @@ impl History {
     /// (4) Reads the clock again after a version with this number was put (invariant 6). If the
     /// clock has advanced, gives the version the new number. Returns the numbers of both.
     fn renumber_if_clock_advanced(
-        undo: &Undo,
+        undo: &UndoIndex,
         guard: &Guard,
         key: Key<'_>,
         number: u64,

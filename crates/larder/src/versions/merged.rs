@@ -17,8 +17,8 @@ use super::history::{with_record, History, TableSnapshot};
 use super::undo::{self, BagObjects, Override};
 use crate::index::TableIndex;
 use larder_index::{
-    Batch, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats, Unique,
-    Updater, Values, SHORT_VALUE,
+    Batch, Chains, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats,
+    Unique, Updater, Values, SHORT_VALUE,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -92,6 +92,16 @@ impl Overrides {
             Source::Snapshot(snapshot) => snapshot.history.undo(),
             Source::History(history) => history.undo(),
             Source::Writes(writes) => Some(&**writes),
+        }
+    }
+
+    /// The index of the overrides, if it is one of chains.
+    #[inline]
+    pub(super) fn chains(&self) -> Option<&Chains> {
+        match &self.source {
+            Source::Snapshot(snapshot) => snapshot.history.chains(),
+            Source::History(history) => history.chains(),
+            Source::Writes(_) => None,
         }
     }
 
@@ -169,6 +179,8 @@ pub(crate) trait MergeInput: Send + Sync {
     );
     /// The position of entry `i`, whose key is `key`.
     fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>);
+    /// What the positions of all entries of a key begin with.
+    fn key_start(&self, key: Key<'_>, out: &mut Vec<u8>);
     /// The prefix that the positions of all entries of one key share.
     fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8];
     /// A position as bytes whose order is that of the scan.
@@ -177,6 +189,8 @@ pub(crate) trait MergeInput: Send + Sync {
     fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>);
     /// Appends the entries that override a key, in the direction of the scan.
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch);
+    /// Whether a key has at most one entry.
+    fn has_one_each(&self) -> bool;
 }
 
 impl MergeInput for dyn Unique {
@@ -191,6 +205,10 @@ impl MergeInput for dyn Unique {
     }
 
     fn entry_position(&self, _: &Batch, _: usize, key: Key<'_>, out: &mut Vec<u8>) {
+        self.position(key, out);
+    }
+
+    fn key_start(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.position(key, out);
     }
 
@@ -216,6 +234,11 @@ impl MergeInput for dyn Unique {
             batch.push(key, value);
         }
     }
+
+    #[inline]
+    fn has_one_each(&self) -> bool {
+        true
+    }
 }
 
 impl MergeInput for dyn Multi {
@@ -232,6 +255,12 @@ impl MergeInput for dyn Multi {
     fn entry_position(&self, batch: &Batch, i: usize, _: Key<'_>, out: &mut Vec<u8>) {
         out.clear();
         Multi::entry_position(self, batch, i, out);
+    }
+
+    fn key_start(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        self.first_position(key, out);
+        out.truncate(Multi::key_position(self, out).len());
     }
 
     fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
@@ -262,6 +291,11 @@ impl MergeInput for dyn Multi {
                 objects.into_iter().for_each(&mut push);
             }
         }
+    }
+
+    #[inline]
+    fn has_one_each(&self) -> bool {
+        false
     }
 }
 

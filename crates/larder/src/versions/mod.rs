@@ -5,11 +5,12 @@
 //! |---|---|
 //! | `clock` | the numbers that say what comes before a snapshot and what after |
 //! | `undo` | undo records: what was under a key |
+//! | `undo_index` | where the records are |
 //! | `filter` | which keys surely have no undo record |
 //! | `history` | the undo index of a store, and its live snapshots |
 //! | `removed_key` | the key that a thread has removed last |
 //! | `watched` | the index of a table that has snapshots |
-//! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
+//! | `merged`, `scan`, `in_place` | the index of a snapshot, and how it is scanned |
 //! | `ranks`, `checkpoints` | ranks in a snapshot, and those that are known |
 //! | `snapshot` | taking and releasing snapshots |
 //! | `count` | the number of a snapshot's objects |
@@ -68,6 +69,7 @@ mod differences;
 mod feed;
 mod filter;
 mod history;
+mod in_place;
 mod key_locks;
 mod merged;
 mod ranks;
@@ -77,6 +79,7 @@ mod snapshot;
 mod subscription;
 mod transaction;
 mod undo;
+mod undo_index;
 mod watched;
 
 pub(crate) use clock::wait_for_commits;

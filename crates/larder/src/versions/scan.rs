@@ -12,10 +12,11 @@
 use super::merged::{MergeInput, Merged, Overrides};
 use larder_index::{with_spare, Batch, BatchEntries, Direction, Guard, Start, Unique};
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// A batch ends when it has this number of overridden keys.
-const MOST: usize = 512;
+pub(super) const MOST: usize = 512;
 
 /// The number of overrides that are read together.
 const MIN_BATCH: usize = 32;
@@ -25,16 +26,16 @@ const NOWHERE: Span = usize::MAX..usize::MAX;
 
 /// A range of positions, in the direction of a scan.
 #[derive(Clone, Copy)]
-struct ViewRange<'p> {
+pub(super) struct ViewRange<'p> {
     start: Start<'p>,
     /// Where the scan continues, if it does: at this position forward, strictly before it backward.
     resume: Option<&'p [u8]>,
-    direction: Direction,
+    pub(super) direction: Direction,
 }
 
 impl ViewRange<'_> {
     /// Whether the scan has reached a position.
-    fn has_begun(&self, position: &[u8]) -> bool {
+    pub(super) fn has_begun(&self, position: &[u8]) -> bool {
         // Positions are compared as bytes, in the direction of the scan.
         match (self.start, self.direction) {
             (Start::Edge, _) => true,
@@ -46,7 +47,7 @@ impl ViewRange<'_> {
     }
 
     /// Whether a position is left to the batches that follow.
-    fn is_behind(&self, position: &[u8]) -> bool {
+    pub(super) fn is_behind(&self, position: &[u8]) -> bool {
         self.resume.is_some_and(|resume| match self.direction {
             Direction::Forward => position >= resume,
             Direction::Backward => position < resume,
@@ -196,7 +197,9 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         direction: Direction,
         batch: &mut Batch<'g>,
     ) {
-        let any_order = batch.any_order;
+        let (any_order, by_hash) = (batch.any_order, batch.by_hash);
+        let in_hash_order = self.overrides.chains().is_some();
+        batch.by_hash = in_hash_order;
         let mut resume = Vec::new();
         let mut start = start;
         loop {
@@ -208,16 +211,21 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 break;
             };
             // (2), (3)
-            let merged = with_spare(
-                &SPARE,
-                |spare: &BoxedSpare| spare.0.is_small(),
-                |BoxedSpare(spare)| {
-                    self.merge_batch(guard, index, (start, direction), batch, spare)
-                },
-            );
+            let chains = self.overrides.chains();
+            let chains = chains.filter(|_| self.merges_in_place(batch, direction));
+            let merged = match chains {
+                Some(chains) => self.merge_in_place(guard, chains, start, batch),
+                None => with_spare(
+                    &SPARE,
+                    |spare: &BoxedSpare| spare.0.is_small(),
+                    |BoxedSpare(spare)| {
+                        self.merge_batch(guard, index, (start, direction), batch, spare)
+                    },
+                ),
+            };
             if !merged {
                 // Read the batch again, in order.
-                batch.any_order = false;
+                (batch.any_order, batch.by_hash) = (false, false);
                 continue;
             }
             if !batch.is_empty() || batch.done {
@@ -229,9 +237,9 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 Direction::Forward => Start::At(&resume),
                 Direction::Backward => Start::Past(&resume),
             };
-            batch.any_order = any_order;
+            (batch.any_order, batch.by_hash) = (any_order, in_hash_order);
         }
-        batch.any_order = any_order;
+        (batch.any_order, batch.by_hash) = (any_order, by_hash);
     }
 
     /// Steps 2 and 3 for a batch of the base that begins at `start`. Returns `false`, and does
@@ -261,7 +269,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         self.place_overridden(direction, batch, index, spare);
         // Pushing overrides must not change where the scan resumes.
         let resume = std::mem::take(&mut batch.resume);
-        let range = self.range(start, direction, (!batch.done).then_some(&resume));
+        let range = self.range(start, direction, (!batch.done).then_some(&resume[..]));
         batch.replace_entries(|batch, base| self.push_merged(&range, base, batch, spare));
         batch.resume = resume;
         true
@@ -323,7 +331,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         } = spare;
         keys.clear();
         // An override counts if it is between the beginning of the batch and its end.
-        let range = self.range(start, direction, (!batch.done).then_some(&batch.resume));
+        let range = self.range(start, direction, (!batch.done).then_some(&batch.resume[..]));
         // If the batch begins between the objects of a key, an override of that key counts, too.
         let mut next = match start {
             Start::Edge => Start::Edge,
@@ -390,7 +398,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     #[cold]
     fn truncate_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
         let resume = std::mem::take(&mut batch.resume);
-        let range = self.range(Start::Edge, direction, Some(&resume));
+        let range = self.range(Start::Edge, direction, Some(&resume[..]));
         // Entries ascend in the direction of the scan.
         let end = partition_point(0..batch.len(), |i| {
             let key = self.overrides.key(batch.key(i));
@@ -472,11 +480,11 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     }
 
     /// The range of a batch.
-    fn range<'p>(
+    pub(super) fn range<'p>(
         &self,
         start: Start<'p>,
         direction: Direction,
-        resume: Option<&'p Vec<u8>>,
+        resume: Option<&'p [u8]>,
     ) -> ViewRange<'p> {
         // Both ends as bytes that compare in the order of the scan.
         let comparable = |position| self.base.comparable(position);
@@ -486,7 +494,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 Start::At(position) => Start::At(comparable(position)),
                 Start::Past(position) => Start::Past(comparable(position)),
             },
-            resume: resume.map(|resume| comparable(resume)),
+            resume: resume.map(comparable),
             direction,
         }
     }
@@ -494,7 +502,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
 
 /// The first number of a range for which `precedes` isn't true, or its end. It is true for the
 /// numbers before that one, and for no other.
-fn partition_point(range: Span, mut precedes: impl FnMut(usize) -> bool) -> usize {
+pub(super) fn partition_point(range: Span, mut precedes: impl FnMut(usize) -> bool) -> usize {
     let Span { mut start, mut end } = range;
     while start < end {
         let middle = (start + end) / 2;
@@ -514,11 +522,18 @@ fn place_in_order(direction: Direction, batch: &Batch, overridden: &mut Overridd
     let Overridden { reads, keys, .. } = overridden;
     let mut low = 0;
     for own in keys {
-        let key = reads[own.read].key(own.entry);
-        let precedes = |i| match direction {
-            Direction::Forward => batch.key(i) < key,
-            Direction::Backward => batch.key(i) > key,
+        let read = &reads[own.read];
+        let (key, word) = (read.key(own.entry), read.key_word(own.entry));
+        // Mostly the first bytes of two keys differ.
+        let order = |i| {
+            let order = batch.key_word(i).cmp(&word);
+            order.then_with(|| batch.key(i).cmp(key))
         };
+        let before = match direction {
+            Direction::Forward => Ordering::Less,
+            Direction::Backward => Ordering::Greater,
+        };
+        let precedes = |i| order(i) == before;
         let mut step = 1;
         while low + step <= batch.len() && precedes(low + step - 1) {
             low += step;

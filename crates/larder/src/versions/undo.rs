@@ -12,6 +12,8 @@
 //!
 //! Lengths and numbers of arrival are LEB128 varints.
 
+use crate::raw;
+use larder_index::Objects;
 use larder_term::varint;
 
 /// The value of a key, according to a record.
@@ -66,26 +68,46 @@ pub(crate) fn as_of(record: &[u8], number: u64) -> Option<Override<'_>> {
         .map(|(_, value)| value)
 }
 
+/// What a version begins with: its number, and the length of its value.
+pub(crate) struct VersionHead {
+    bytes: [u8; VersionHead::MOST],
+    len: usize,
+}
+
+impl VersionHead {
+    /// A number, and a varint.
+    const MOST: usize = 8 + varint::MOST;
+
+    /// The beginning of a version, and the value that follows it.
+    #[inline]
+    pub(crate) fn of<'v>(number: u64, value: Override<'v>) -> (Self, &'v [u8]) {
+        let (len, value) = match value {
+            Override::Absent => (0, &[][..]),
+            Override::Value(value) => (value.len() as u64 + 1, value),
+        };
+        let mut bytes = [0; Self::MOST];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        let len = match u8::try_from(len) {
+            Ok(len @ 0..0x80) => {
+                bytes[8] = len;
+                9
+            }
+            _ => 8 + varint::write(&mut bytes[8..], len),
+        };
+        (VersionHead { bytes, len }, value)
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 /// Appends a version to a record.
 #[inline]
 pub(crate) fn push(number: u64, value: Override<'_>, record: &mut Vec<u8>) {
-    let (len, value) = match value {
-        Override::Absent => (0, &[][..]),
-        Override::Value(value) => (value.len() as u64 + 1, value),
-    };
-    // The number and the length at once, if the latter takes one byte.
-    let mut head = [0; 9];
-    head[..8].copy_from_slice(&number.to_le_bytes());
-    match u8::try_from(len) {
-        Ok(len @ 0..0x80) => {
-            head[8] = len;
-            record.extend_from_slice(&head);
-        }
-        _ => {
-            record.extend_from_slice(&head[..8]);
-            varint::push(record, len);
-        }
-    }
+    let (head, value) = VersionHead::of(number, value);
+    record.extend_from_slice(head.bytes());
     record.extend_from_slice(value);
 }
 
@@ -101,6 +123,38 @@ pub(crate) fn push_object(number: u64, value: &[u8], list: &mut Vec<u8>) {
     varint::push(list, number);
     varint::push(list, value.len() as u64);
     list.extend_from_slice(value);
+}
+
+/// The value of a key that is about to change.
+#[derive(Clone, Copy)]
+pub(crate) enum OldValue<'a> {
+    /// Of a set or an ordered_set.
+    Object(Option<&'a [u8]>),
+    /// The objects of a bag's key.
+    Objects(&'a dyn Objects),
+}
+
+impl OldValue<'_> {
+    /// Calls `f` with what a version has. The version owns a count of each handle in it.
+    #[inline]
+    pub(super) fn with<R>(self, f: impl FnOnce(Override<'_>) -> R) -> R {
+        match self {
+            OldValue::Object(None) => f(Override::Absent),
+            OldValue::Object(Some(value)) => {
+                raw::retain_value(value);
+                f(Override::Value(value))
+            }
+            OldValue::Objects(objects) if objects.is_empty() => f(Override::Absent),
+            OldValue::Objects(objects) => {
+                let mut list = Vec::new();
+                objects.each_numbered(&mut |number, value| {
+                    raw::retain_value(value);
+                    push_object(number, value, &mut list);
+                });
+                f(Override::Value(&list))
+            }
+        }
+    }
 }
 
 /// The objects in the value of a bag's key, with their numbers, in the order of insertion.

@@ -28,11 +28,10 @@ use super::clock;
 use super::feed::{Cause, Change, DeferredWork};
 use super::history::{Garbage, History, WriteNumbers};
 use super::key_locks::WriteLock;
-use super::undo::{self, Override};
+use super::undo::OldValue;
 use crate::bounds::{object_of, take_cause, ChangeCause};
 use crate::delegate::{delegate_container, delegate_multi, delegate_objects, delegate_unique};
 use crate::index::TableIndex;
-use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     Batch, Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
@@ -75,9 +74,15 @@ pub(crate) fn wrap_watched(index: TableIndex, history: &Arc<History>, locks: boo
 
 impl<I: ?Sized> WatchedIndex<I> {
     /// Takes the lock of a key that is about to be written, if keys have locks.
-    #[inline]
+    #[inline(always)]
     fn lock(&self, key: Key<'_>) -> Option<WriteLock> {
-        self.locks.then(|| self.history.key_lock(key).write())
+        self.locks.then(|| self.lock_key(key))
+    }
+
+    /// The slow path of `lock`, which may wait.
+    #[inline(never)]
+    fn lock_key(&self, key: Key<'_>) -> WriteLock {
+        self.history.key_lock(key).write()
     }
 
     /// Reads a key, and repeats the read if a commit is writing the key.
@@ -153,7 +158,7 @@ impl WatchedIndex<dyn Unique> {
     fn change(
         &self,
         guard: &Guard,
-        key: Key<'_>,
+        key: &Key<'_>,
         values: (Option<&[u8]>, Option<&[u8]>),
         mark: &mut u64,
         after: &mut PendingEffects,
@@ -161,7 +166,7 @@ impl WatchedIndex<dyn Unique> {
         // Mostly an earlier write of the key has preserved its value.
         if !self.bounded && self.history.is_preserved(*mark) {
             if values.1.is_none() {
-                self.history.note_removed(key, *mark);
+                self.history.note_removed(*key, *mark);
             }
             return;
         }
@@ -173,11 +178,12 @@ impl WatchedIndex<dyn Unique> {
     fn preserve(
         &self,
         guard: &Guard,
-        key: Key<'_>,
+        key: &Key<'_>,
         (old, new): (Option<&[u8]>, Option<&[u8]>),
         mark: &mut u64,
         after: &mut PendingEffects,
     ) {
+        let key = *key;
         // The layer above has set the cause, if the object was expired or evicted.
         let cause = match self.bounded {
             true => take_cause(),
@@ -202,17 +208,7 @@ impl WatchedIndex<dyn Unique> {
             },
             mark,
             garbage,
-            // The closure runs only if a snapshot needs the old value.
-            &mut |number, record| {
-                let version = match old {
-                    None => Override::Absent,
-                    Some(value) => {
-                        raw::retain_value(value);
-                        Override::Value(value)
-                    }
-                };
-                undo::push(number, version, record);
-            },
+            OldValue::Object(old),
         );
         if new.is_none() {
             self.history.note_removed(key, *mark);
@@ -240,7 +236,7 @@ impl WatchedIndex<dyn Unique> {
         });
         if let Some(old) = late {
             let values = (old.as_deref(), Some(value));
-            self.change(guard, key, values, &mut 0, &mut after);
+            self.change(guard, &key, values, &mut 0, &mut after);
         }
         after.finish(&self.history, guard);
         was
@@ -354,7 +350,7 @@ impl Unique for WatchedIndex<dyn Unique> {
                 let new = edit.value(scratch);
                 // Preserve the old version before the change can be seen.
                 if old.is_some() || new.is_some() {
-                    self.change(guard, key, (old, new), mark, &mut after);
+                    self.change(guard, &key, (old, new), mark, &mut after);
                 }
                 edit
             });
@@ -380,7 +376,7 @@ impl Unique for WatchedIndex<dyn Unique> {
         let was = self.index.put_marked(guard, key, value, &mut |old, mark| {
             let puts = predicate(old);
             if puts {
-                self.change(guard, key, (old, Some(value)), mark, &mut after);
+                self.change(guard, &key, (old, Some(value)), mark, &mut after);
             }
             puts
         });
@@ -399,7 +395,7 @@ impl Unique for WatchedIndex<dyn Unique> {
         let was = self.index.remove_marked(guard, key, &mut |old, mut mark| {
             let removes = predicate(old);
             if removes {
-                self.change(guard, key, (Some(old), None), &mut mark, &mut after);
+                self.change(guard, &key, (Some(old), None), &mut mark, &mut after);
             }
             removes
         });
@@ -467,18 +463,8 @@ impl WatchedObjects<'_> {
             },
             self.mark,
             garbage,
-            &mut |number, record| {
-                // All objects of the key become one version, whichever of them changes.
-                if objects.is_empty() {
-                    return undo::push(number, Override::Absent, record);
-                }
-                let mut list = Vec::new();
-                objects.each_numbered(&mut |number, value| {
-                    raw::retain_value(value);
-                    undo::push_object(number, value, &mut list);
-                });
-                undo::push(number, Override::Value(&list), record);
-            },
+            // All objects of the key become one version, whichever of them changes.
+            OldValue::Objects(objects),
         );
         self.number = Some(write_number);
         if early.unwrap_or_else(|| history.feed().is_followed()) {

@@ -1,0 +1,212 @@
+//! Where the entries of a batch in hash order are by the hashes of their keys.
+//!
+//! ```text
+//!  batch    home 2 │ home 3 │ home 4 …       the entries of each bucket, next to each other
+//!  homes    start    start    start          and whether others of the bucket were displaced
+//! ```
+//!
+//! Invariants:
+//! 1. An entry is in its home, or in a later one, if each home from its own on, up to the one
+//!    before that, has the overflow bit of the entry's tag. The homes are a ring, as buckets are.
+//! 2. If the batch is in order, each entry is in its home, and no overflow bit is set.
+//!
+//! Both say where an entry is that the batch has. Nothing is said of hashes outside of the leaf
+//! that was read: a search for one finds no entry.
+
+use crate::hash::plain;
+use crate::hash::shape::{eighth, truncated, Shape};
+use std::ops::Range;
+
+/// The homes of a batch; none if the index doesn't note them.
+#[derive(Debug, Default)]
+pub(crate) struct Homes {
+    shape: Shape,
+    /// The number of the first home.
+    first: usize,
+    /// The number of the first entry of each home, and its overflow bits. What follows the last
+    /// one's first entry is in the last one.
+    starts: Vec<(u32, u8)>,
+    /// Whether the batch begins with the copied buckets, and the entries of each home are those of
+    /// its bucket, in the same order. Then the slot entries say which tags they have.
+    in_buckets: bool,
+}
+
+impl Homes {
+    pub(crate) fn clear(&mut self) {
+        self.starts.clear();
+        self.in_buckets = false;
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// Notes that the next entry, which has this number, is the first one of a home. The homes are
+    /// noted one after the other.
+    #[inline]
+    pub(crate) fn begin(&mut self, (shape, home): (Shape, usize), entry: usize, overflow: u8) {
+        if self.starts.is_empty() {
+            (self.shape, self.first) = (shape, home);
+        }
+        debug_assert_eq!(self.first + self.starts.len(), home);
+        self.starts.push((entry as u32, overflow));
+    }
+
+    /// Notes that the batch begins with the copied buckets of all homes, and that its entries are
+    /// those of the buckets, in the same order.
+    pub(crate) fn are_in_buckets(&mut self) {
+        self.in_buckets = true;
+    }
+
+    /// The entries of a home, given the number of entries of the batch, and its overflow bits.
+    #[inline]
+    fn entries(&self, home: usize, len: usize) -> Option<(Range<usize>, u8)> {
+        let own = home.checked_sub(self.first)?;
+        let &(from, overflow) = self.starts.get(own)?;
+        let end = self.starts.get(own + 1).map_or(len, |next| next.0 as usize);
+        Some((from as usize..end, overflow))
+    }
+
+    /// The first entry which `is` the one with a key that has this hash. Also given are the number
+    /// of entries of the batch, and its bytes.
+    #[inline]
+    pub(crate) fn find(
+        &self,
+        hash: u64,
+        (len, bytes): (usize, &[u8]),
+        mut is: impl FnMut(usize) -> bool,
+    ) -> Option<usize> {
+        let (home, tag) = self.shape.place(truncated(hash));
+        let mut at = home;
+        loop {
+            let (mut entries, overflow) = self.entries(at, len)?;
+            let found = match self.in_buckets {
+                true => {
+                    let tags = plain::tags(bytes, at * self.shape.bucket());
+                    // Entries that were appended since aren't in the bucket, and have other keys.
+                    let mut own = tags.zip(entries);
+                    own.find(|&(own, i)| own == tag && is(i)).map(|(_, i)| i)
+                }
+                false => entries.find(|&i| is(i)),
+            };
+            if found.is_some() {
+                return found;
+            }
+            at = self.shape.next(at);
+            // (1) All others with this tag are at home here, or in no home at all.
+            if overflow & eighth(tag) == 0 || at == home {
+                return None;
+            }
+        }
+    }
+
+    /// The entries in the home of a hash; where they would be, if it wasn't noted.
+    pub(crate) fn home(&self, hash: u64, len: usize) -> Range<usize> {
+        let home = self.shape.place(truncated(hash)).0;
+        match self.entries(home, len) {
+            Some((entries, _)) => entries,
+            None if home < self.first => 0..0,
+            None => len..len,
+        }
+    }
+
+    /// Takes the starts, as the entries are going to be replaced by others in the same order.
+    pub(crate) fn take(&mut self) -> OldHomes {
+        OldHomes {
+            starts: std::mem::take(&mut self.starts),
+            moved: 0,
+            is_same: true,
+        }
+    }
+
+    /// Notes the starts again. All `len` entries were replaced; there are `new` ones now.
+    pub(crate) fn put(&mut self, mut old: OldHomes, (len, new): (usize, usize)) {
+        old.replace(len, new);
+        self.starts = old.starts;
+        self.in_buckets &= old.is_same;
+    }
+}
+
+/// The starts of homes whose entries are being replaced.
+pub(crate) struct OldHomes {
+    starts: Vec<(u32, u8)>,
+    /// How many of them are known by their new entries.
+    moved: usize,
+    /// Whether each entry was replaced by one.
+    is_same: bool,
+}
+
+impl OldHomes {
+    /// Entry `old` is replaced by entries from `new` on. Entries are replaced one after the other.
+    #[inline]
+    pub(crate) fn replace(&mut self, old: usize, new: usize) {
+        self.is_same &= old == new;
+        while let Some((start, _)) = self.starts.get_mut(self.moved) {
+            if *start as usize > old {
+                break;
+            }
+            *start = new as u32;
+            self.moved += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        buckets: 4,
+        class: 0,
+        depth: 0,
+    };
+
+    /// A hash with this home, and this tag.
+    fn hash(home: u64, tag: u64) -> u64 {
+        home << 62 | tag << 56
+    }
+
+    #[test]
+    fn entries_are_found_where_they_were_displaced_to() {
+        let mut homes = Homes::default();
+        assert!(homes.is_empty());
+        for (home, start, overflow) in [(0, 0, 0), (1, 2, eighth(9)), (2, 5, 0), (3, 5, eighth(63))]
+        {
+            homes.begin((SHAPE, home), start, overflow);
+        }
+        let search = |hash, entry| homes.find(hash, (7, &[]), |i| i == entry);
+        // At home.
+        assert_eq!(search(hash(0, 1), 1), Some(1));
+        assert_eq!(search(hash(1, 9), 4), Some(4));
+        assert_eq!(search(hash(3, 9), 6), Some(6));
+        // Displaced, over an empty home, and around the end.
+        assert_eq!(search(hash(1, 8), 5), None);
+        assert_eq!(search(hash(3, 63), 0), Some(0));
+        // Another eighth of the tags has not overflowed.
+        assert_eq!(search(hash(3, 7), 0), None);
+        assert_eq!(homes.home(hash(1, 3), 7), 2..5);
+        assert_eq!(homes.home(hash(3, 3), 7), 5..7);
+        // Entries 2 and 4 are replaced by two each, entry 3 by none.
+        let mut old = homes.take();
+        for (i, new) in [(0, 0), (1, 1), (2, 2), (3, 4), (4, 4), (5, 6), (6, 7)] {
+            old.replace(i, new);
+        }
+        homes.put(old, (7, 8));
+        assert_eq!(homes.home(hash(1, 3), 8), 2..6);
+        assert_eq!(homes.home(hash(2, 3), 8), 6..6);
+        assert_eq!(homes.home(hash(3, 3), 8), 6..8);
+    }
+
+    #[test]
+    fn homes_may_begin_and_end_within_a_leaf() {
+        let mut homes = Homes::default();
+        homes.begin((SHAPE, 1), 0, 0);
+        homes.begin((SHAPE, 2), 3, 0);
+        assert_eq!(homes.find(hash(0, 0), (4, &[]), |_| true), None);
+        assert_eq!(homes.find(hash(2, 0), (4, &[]), |_| true), Some(3));
+        assert_eq!(homes.find(hash(3, 0), (4, &[]), |_| true), None);
+        assert_eq!(homes.home(hash(0, 0), 4), 0..0);
+        assert_eq!(homes.home(hash(3, 0), 4), 4..4);
+    }
+}

@@ -1,0 +1,197 @@
+//! Merging a batch in hash order with an undo index of chains, in place.
+//!
+//! ```text
+//!  batch      a 1 │ b 7 │ c 3 │ d 4          as the table is now
+//!  chains     b 2, d –, e 5                  as of the snapshot's number, in no order
+//!  merged     a 1 │ b 2 │ c 3 │ e 5
+//! ```
+//!
+//! A version is looked for in the batch by the hash that its node has (`Batch::find`). So no entry
+//! is touched whose key has not changed, and versions need not be sorted.
+//!
+//! # Steps
+//!
+//! 1. Walk over the versions in the range of the batch. If the batch has entries of the version's
+//!    key, and the version has as many, replace them where they are.
+//! 2. Otherwise remove the entries of the key, if there are any, after the walk. In an unordered
+//!    batch the version's entries are appended at once.
+//! 3. In an ordered batch they are added after the walk, in the order of their positions. A version
+//!    without an entry is that of a removed key. Of such a key, the position is compared with the
+//!    ends of the batch, as those may have the same hash.
+//! 4. If there are many versions, the batch has to be cut. Then the caller reads it again, and
+//!    merges as it does with other overrides.
+//!
+//! An ordered batch of a bag may begin and end between the objects of a key, so it is not merged in
+//! place.
+
+use super::merged::{MergeInput, Merged};
+use super::scan::{partition_point, ViewRange, MOST};
+use super::undo::Override;
+use larder_index::{Batch, Chains, Direction, Guard, Key, Start};
+use smallvec::SmallVec;
+use std::ops::Bound;
+
+/// What is done after the walk.
+#[derive(Default)]
+struct Rest<'g> {
+    /// The numbers of entries that go.
+    removed: SmallVec<[usize; 8]>,
+    /// The hash, the key and the value of what comes into an ordered batch.
+    added: SmallVec<[(u64, &'g [u8], Override<'g>); 4]>,
+}
+
+impl<I: MergeInput + ?Sized> Merged<I> {
+    /// Whether a batch of the base, read in this direction, can be merged in place.
+    pub(super) fn merges_in_place(&self, batch: &Batch, direction: Direction) -> bool {
+        direction == Direction::Forward
+            && batch.has_homes()
+            && (batch.unordered || self.base.has_one_each())
+    }
+
+    /// Merges a batch of the base that begins at `start`, and has homes. If there are too many
+    /// versions in its range, returns `false`; the batch has to be read again then.
+    pub(super) fn merge_in_place<'g>(
+        &'g self,
+        guard: &'g Guard,
+        chains: &'g Chains,
+        start: Start<'_>,
+        batch: &mut Batch<'g>,
+    ) -> bool {
+        let (mut rest, mut versions) = (Rest::default(), 0);
+        let first = match start {
+            Start::Edge => None,
+            Start::At(position) | Start::Past(position) => Some(position),
+        };
+        let resume = std::mem::take(&mut batch.resume);
+        let end = (!batch.done).then_some(&resume[..]);
+        let until = batch.until.clone();
+        let last = match (end, &until) {
+            (None, Bound::Included(position) | Bound::Excluded(position)) => Some(&position[..]),
+            (end, _) => end,
+        };
+        let range = self.range(start, Direction::Forward, end);
+        // (1)
+        let walked = chains.each_between(guard, (first, last), &mut |hash, key, record| {
+            let Some(value) = self.overrides.read(record) else {
+                return true;
+            };
+            versions += 1;
+            self.put_version(&range, (hash, key, value), batch, &mut rest);
+            // (4)
+            versions < MOST
+        });
+        // (2), (3)
+        if walked {
+            self.finish_in_place(&range, rest, batch);
+        }
+        batch.forget_homes();
+        batch.resume = resume;
+        walked
+    }
+
+    /// Step 1 for one version.
+    #[inline]
+    fn put_version<'g>(
+        &self,
+        range: &ViewRange<'_>,
+        (hash, key, value): (u64, &'g [u8], Override<'g>),
+        batch: &mut Batch,
+        rest: &mut Rest<'g>,
+    ) {
+        let (len, found) = (batch.len(), batch.find(hash, key));
+        if found.is_none() {
+            let removed = Key { bytes: key, hash };
+            match batch.unordered {
+                // The key was absent, too.
+                _ if value == Override::Absent => return,
+                // (3)
+                false => return rest.added.push((hash, key, value)),
+                // It may have the hash at which the next batch begins.
+                true if self.position_within(range, removed).is_none() => return,
+                true => {}
+            }
+        }
+        self.base.push(key, value, Direction::Forward, batch);
+        let first = found.unwrap_or(len);
+        let there = match found {
+            None => 0,
+            Some(_) if self.base.has_one_each() => 1,
+            // The entries of a key are adjacent.
+            Some(i) => (i..len).take_while(|&i| batch.key(i) == key).count(),
+        };
+        if batch.len() - len != there {
+            // (2) What was pushed stays where it is: it is nothing, or the batch has no order.
+            return rest.removed.extend(first..first + there);
+        }
+        // Each is the last one when its turn comes.
+        for i in (first..first + there).rev() {
+            batch.swap_remove(i);
+        }
+    }
+
+    /// Where the entries of a key would be, if that is in the range.
+    #[cold]
+    fn position_within(&self, range: &ViewRange<'_>, key: Key<'_>) -> Option<Vec<u8>> {
+        let mut position = Vec::new();
+        self.base.key_start(key, &mut position);
+        (range.has_begun(&position) && !range.is_behind(&position)).then_some(position)
+    }
+
+    /// Steps 2 and 3 after the walk.
+    fn finish_in_place<'g>(&self, range: &ViewRange<'_>, rest: Rest<'g>, batch: &mut Batch<'g>) {
+        let Rest { mut removed, added } = rest;
+        removed.sort_unstable();
+        if batch.unordered && self.base.has_one_each() {
+            // From the last one on, so that the numbers of the others stay what they are.
+            removed.iter().rev().for_each(|&i| batch.swap_remove(i));
+        } else if !removed.is_empty() || !added.is_empty() {
+            self.rebuild_in_order(range, &removed, &added, batch);
+        }
+    }
+
+    /// Steps 2 and 3 of an ordered batch.
+    #[cold]
+    fn rebuild_in_order<'g>(
+        &self,
+        range: &ViewRange<'_>,
+        removed: &[usize],
+        added: &[(u64, &'g [u8], Override<'g>)],
+        batch: &mut Batch<'g>,
+    ) {
+        // For each that comes in: the number of the entry before which it does, and its position.
+        let (mut added_at, mut there) = (Vec::with_capacity(added.len()), Vec::new());
+        for &(hash, key, value) in added {
+            let Some(position) = self.position_within(range, Key { bytes: key, hash }) else {
+                continue;
+            };
+            // All entries of the key's home are next to each other.
+            let at = partition_point(batch.home(hash), |i| {
+                let own = self.overrides.key(batch.key(i));
+                self.base.key_start(own, &mut there);
+                there < position
+            });
+            added_at.push((at, position, key, value));
+        }
+        added_at.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        batch.replace_entries(|batch, base| {
+            let (mut added_at, mut removed) = (added_at.iter().peekable(), removed.iter());
+            let (mut from, mut gone) = (0, removed.next());
+            loop {
+                let next = added_at.peek().map_or(base.len(), |next| next.0);
+                // What lies before it, without what goes.
+                while let Some(&i) = gone.filter(|&&i| i < next) {
+                    batch.push_entries(base, from..i);
+                    (from, gone) = (i + 1, removed.next());
+                }
+                batch.push_entries(base, from..next);
+                from = next;
+                match added_at.next() {
+                    Some(&(_, _, key, value)) => {
+                        self.base.push(key, value, range.direction, batch);
+                    }
+                    None => break,
+                }
+            }
+        });
+    }
+}
