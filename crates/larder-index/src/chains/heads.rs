@@ -219,8 +219,8 @@ impl Heads {
         None
     }
 
-    /// A node in a slab, for a chain of these heads, with a value in two parts. `bytes` is called with the size of what is
-    /// allocated.
+    /// A node in a slab, for a chain of these heads, with a value in two parts. `bytes` is called
+    /// with the size of what is allocated.
     #[inline]
     pub(super) fn node(&self, key: Key<'_>, value: [&[u8]; 2], bytes: &dyn Fn(usize)) -> OwnNode {
         let arena = &self.arenas[thread_number() % ARENAS];

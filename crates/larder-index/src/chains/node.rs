@@ -98,8 +98,8 @@ impl OwnNode {
         Self::write((memory, false), hash, key, [value, &[]])
     }
 
-    /// The same, with a value in two parts, in a slab of an arena, if it isn't too large for one. `added` is called with the
-    /// size of a slab that is added.
+    /// The same, with a value in two parts, in a slab of an arena, if it isn't too large for one.
+    /// `added` is called with the size of a slab that is added.
     ///
     /// # Safety
     /// The arena outlives the chain into which the node is inserted.

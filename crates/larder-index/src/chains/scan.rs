@@ -76,8 +76,8 @@ fn retain(nodes: &mut Nodes<'_>, position: &[u8], keeps: impl Fn(Ordering) -> bo
 }
 
 impl Chains {
-    /// Calls `f` with the hash, the key and the value of each entry whose hash, as far as it is part
-    /// of a position, is between those at the beginnings of two positions, or equal to one of them.
+    /// Calls `f` with the hash, the key and the value of each entry whose hash, as far as it is
+    /// part of a position, is between those at the beginnings of two positions, or equal to one.
     /// `None` stands for the first or the last hash. Entries come in no order. Ends if `f` returns
     /// `false`; returns whether it has not.
     ///

@@ -322,8 +322,8 @@ impl<'g> Batch<'g> {
     }
 
     /// The first eight bytes of the key of entry `i`, of which the first is the highest. If there
-    /// are fewer, zeros follow. So keys that aren't prefixes of each other are in the order of their
-    /// words, where these differ.
+    /// are fewer, zeros follow. So keys that aren't prefixes of each other are in the order of
+    /// their words, where these differ.
     #[inline]
     pub fn key_word(&self, i: usize) -> u64 {
         let (bytes, len) = self.key_and_rest(i);
