@@ -86,7 +86,7 @@ impl<R: KeyRule> HashOrder<R> {
             },
         );
         let bucket = &mut bucket[..shape.bucket()];
-        match body {
+        let put = match body {
             Body::Inside {
                 length_prefixed, ..
             } => {
@@ -95,6 +95,7 @@ impl<R: KeyRule> HashOrder<R> {
             }
             Body::Outside(handle) => plain::put_handle(bucket, alone, hash, handle),
         };
+        debug_assert!(put.is_some(), "an empty bucket has room for one entry");
         let leaves = [&leaf];
         let mut rebuild = self.rebuild(&leaves, bucket);
         let depth = shape.depth;
@@ -121,9 +122,13 @@ impl<R: KeyRule> HashOrder<R> {
     #[cold]
     pub(crate) fn split_early(&self, guard: &Guard, leaf: LockedHashLeaf<'_>) {
         // The caller's entry has been stored already. If all hashes are equal, the leaf can't be
-        // split: it is unlocked as it is.
+        // split: it is unlocked as it is. Nothing may have been built by then, as objects that were
+        // made for new leaves belong to these.
         let leaves = [&leaf];
         let mut rebuild = self.rebuild(&leaves, &[]);
+        if rebuild.common_bits() == HASH_BITS {
+            return;
+        }
         let split = rebuild
             .first_hash()
             .and_then(|hash| self.split(&mut rebuild, hash, leaf.leaf().shape(), HASH_BITS));

@@ -427,11 +427,6 @@ impl<'g> Batch<'g> {
         })
     }
 
-    /// The entries of the home bucket of a hash, in a batch that has homes and is in order.
-    pub fn home(&self, hash: u64) -> Range<usize> {
-        self.homes.home(hash, self.len())
-    }
-
     /// Drops entry `i`; the last one takes its place.
     #[inline]
     pub fn swap_remove(&mut self, i: usize) {

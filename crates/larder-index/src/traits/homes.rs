@@ -101,16 +101,6 @@ impl Homes {
         }
     }
 
-    /// The entries in the home of a hash; where they would be, if it wasn't noted.
-    pub(crate) fn home(&self, hash: u64, len: usize) -> Range<usize> {
-        let home = self.shape.place(truncated(hash)).0;
-        match self.entries(home, len) {
-            Some((entries, _)) => entries,
-            None if home < self.first => 0..0,
-            None => len..len,
-        }
-    }
-
     /// Takes the starts, as the entries are going to be replaced by others in the same order.
     pub(crate) fn take(&mut self) -> OldHomes {
         OldHomes {
@@ -185,17 +175,18 @@ mod tests {
         assert_eq!(search(hash(3, 63), 0), Some(0));
         // Another eighth of the tags has not overflowed.
         assert_eq!(search(hash(3, 7), 0), None);
-        assert_eq!(homes.home(hash(1, 3), 7), 2..5);
-        assert_eq!(homes.home(hash(3, 3), 7), 5..7);
+        let home = |homes: &Homes, home, len| homes.entries(home, len).map(|entries| entries.0);
+        assert_eq!(home(&homes, 1, 7), Some(2..5));
+        assert_eq!(home(&homes, 3, 7), Some(5..7));
         // Entries 2 and 4 are replaced by two each, entry 3 by none.
         let mut old = homes.take();
         for (i, new) in [(0, 0), (1, 1), (2, 2), (3, 4), (4, 4), (5, 6), (6, 7)] {
             old.replace(i, new);
         }
         homes.put(old, (7, 8));
-        assert_eq!(homes.home(hash(1, 3), 8), 2..6);
-        assert_eq!(homes.home(hash(2, 3), 8), 6..6);
-        assert_eq!(homes.home(hash(3, 3), 8), 6..8);
+        assert_eq!(home(&homes, 1, 8), Some(2..6));
+        assert_eq!(home(&homes, 2, 8), Some(6..6));
+        assert_eq!(home(&homes, 3, 8), Some(6..8));
     }
 
     #[test]
@@ -206,7 +197,7 @@ mod tests {
         assert_eq!(homes.find(hash(0, 0), (4, &[]), |_| true), None);
         assert_eq!(homes.find(hash(2, 0), (4, &[]), |_| true), Some(3));
         assert_eq!(homes.find(hash(3, 0), (4, &[]), |_| true), None);
-        assert_eq!(homes.home(hash(0, 0), 4), 0..0);
-        assert_eq!(homes.home(hash(3, 0), 4), 4..4);
+        assert_eq!(homes.entries(0, 4), None);
+        assert_eq!(homes.entries(3, 4), None);
     }
 }

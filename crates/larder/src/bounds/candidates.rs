@@ -14,9 +14,9 @@
 //! ones, so the victims are colder than the coldest quarter of each sample.
 //!
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
-//! them. Reads don't take its lock. The result of a choice is a key, with its heat and a
-//! fingerprint of its object at that time. The thread that removes the object must check, under the
-//! lock of its entry, that both are still the same.
+//! them. Reads don't take its lock. The result of a choice is a key, with its heat at that time and,
+//! if the key was sampled, a fingerprint of its object. The thread that removes the object must
+//! check, under the lock of its entry, that the heat has not risen and the object is the same.
 //!
 //! Sources: sampling in place of a list is from Redis, and from Psounis and Prabhakar (INFOCOM
 //! 2001). The window is from W-TinyLFU (Einziger, Eytan, Friedman and Manes, Middleware 2018).
@@ -312,12 +312,11 @@ impl Chooser<'_> {
             words.select_nth_unstable(most);
             words.truncate(most);
         }
-        let before = coldest.len();
         for word in words {
             let (i, heat) = (word as u32 as usize, (word >> 32) as u32);
             let hash = self.seed.hash(batch.key(i));
             // In a small index two places may be the same leaf, and an object is there twice.
-            if coldest[..before].iter().all(|other| other.hash != hash) {
+            if coldest.iter().all(|other| other.hash != hash) {
                 coldest.push(Victim {
                     key: batch.key(i).into(),
                     hash,

@@ -221,7 +221,9 @@ impl CandidateKeys {
             return Gathered::Scan;
         }
         let views = op.store.views();
-        if in_parts && views.is_empty() && reads_in_parts(&self.ranges) {
+        // What was gathered in earlier slices must be gathered to the end.
+        let begins = self.began.is_none();
+        if in_parts && begins && views.is_empty() && reads_in_parts(&self.ranges) {
             return Gathered::InParts;
         }
         let mut lent = Lent::new();

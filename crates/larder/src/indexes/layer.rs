@@ -155,10 +155,8 @@ impl Indexes {
             change.new.map(|new| view(new, plain_new)),
         );
         for (index, entries) in self.each.iter().enumerate() {
-            // The indexes of other elements keep their entries. With one index, `change` has looked
-            // at that.
-            let is_changed = old_may_lack_entries || self.each.len() == 1;
-            if let (Some(old), Some(new), false) = (&old, &new, is_changed) {
+            // The indexes of other elements keep their entries.
+            if let (Some(old), Some(new), false) = (&old, &new, old_may_lack_entries) {
                 if entries.extractor.is_same_element(old, new) {
                     continue;
                 }

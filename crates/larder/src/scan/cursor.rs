@@ -314,6 +314,8 @@ impl Cursor {
                     let key = (self.key < own.keys.len()).then(|| own.keys.get(self.key));
                     usable = match (&op.store.index, key) {
                         (TableIndex::Unique(index), Some(_)) => {
+                            // Rows that aren't wanted would be noted as read.
+                            batch.want = wanted;
                             self.key = own.fill(table, (op, index), self.key, batch);
                             None
                         }

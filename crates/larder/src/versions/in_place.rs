@@ -164,8 +164,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             let Some(position) = self.position_within(range, Key { bytes: key, hash }) else {
                 continue;
             };
-            // All entries of the key's home are next to each other.
-            let at = partition_point(batch.home(hash), |i| {
+            // The key may belong to a leaf before that of the batch, whose last entries were removed.
+            let at = partition_point(0..batch.len(), |i| {
                 let own = self.overrides.key(batch.key(i));
                 self.base.key_start(own, &mut there);
                 there < position
