@@ -14,8 +14,8 @@
 //! ones, so the victims are colder than the coldest quarter of each sample.
 //!
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
-//! them. Reads don't take its lock. The result of a choice is a key, with its heat at that time and,
-//! if the key was sampled, a fingerprint of its object. The thread that removes the object must
+//! them. Reads don't take its lock. The result of a choice is a key with its heat at that time. If
+//! the key was sampled, it has a fingerprint of its object. The thread that removes the object must
 //! check, under the lock of its entry, that the heat has not risen and the object is the same.
 //!
 //! Sources: sampling in place of a list is from Redis, and from Psounis and Prabhakar (INFOCOM

@@ -164,7 +164,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             let Some(position) = self.position_within(range, Key { bytes: key, hash }) else {
                 continue;
             };
-            // The key may belong to a leaf before that of the batch, whose last entries were removed.
+            // The key may be of a leaf before that of the batch, whose last entries were removed.
             let at = partition_point(0..batch.len(), |i| {
                 let own = self.overrides.key(batch.key(i));
                 self.base.key_start(own, &mut there);
