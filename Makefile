@@ -153,7 +153,7 @@ c: setup-rust
 	@cp '$(BUILT)/liblarder_c.a' $(CDIR)/lib/liblarder.a
 	@cp '$(BUILT)/liblarder_c.so' $(CDIR)/lib/liblarder.so.$(VERSION)
 	@$(STRIP) -S $(CDIR)/lib/liblarder.a
-	@$(STRIP) -S -x $(CDIR)/lib/liblarder.so.$(VERSION)
+	@$(STRIP) --strip-unneeded $(CDIR)/lib/liblarder.so.$(VERSION)
 	@ln -sf liblarder.so.$(VERSION) $(CDIR)/lib/liblarder.so.0
 	@ln -sf liblarder.so.0 $(CDIR)/lib/liblarder.so
 	@scripts/pkg_config.sh '$(CURDIR)/$(CDIR)' '$(VERSION)' '$(CLIBS)' >$(CDIR)/lib/pkgconfig/larder.pc

@@ -134,7 +134,8 @@ offered(Side, Options) ->
 rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, Ms) ->
     {ok, Table} = Side:new_with(Options),
     ok = Side:prefill(Table, Range, Arity),
-    Workers = [spawn_opt(fun() -> exit({rate, worker(Side, Table, Mix, Seed)}) end,
+    Starter = self(),
+    Workers = [spawn_opt(fun() -> Starter ! {rate, self(), worker(Side, Table, Mix, Seed)} end,
                          [monitor, {min_heap_size, 65_536}])
                || Seed <- lists:seq(1, Processes)],
     [W ! go || {W, _} <- Workers],
@@ -147,9 +148,9 @@ rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, 
     end,
     [W ! stop || {W, _} <- Workers],
     Rate = lists:sum([receive
-                          {'DOWN', Monitor, process, _, {rate, R}} -> R;
+                          {rate, W, R} -> true = demonitor(Monitor, [flush]), R;
                           {'DOWN', Monitor, process, _, Why} -> error({worker, Why})
-                      end || {_, Monitor} <- Workers]),
+                      end || {W, Monitor} <- Workers]),
     ok = Side:sound(Table, Range),
     true = Side:delete(Table),
     Rate.

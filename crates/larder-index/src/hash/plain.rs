@@ -8,8 +8,9 @@
 //! 3. For a displaced entry, each bucket from its home up to the one before its own has the
 //!    overflow bit set for the entry's eighth of the tags.
 
-use super::shape::{eighth, object_size, Shape, DISPLACED, HANDLE, OUTSIDE, SLOT_ENTRY, TAG};
+use super::shape::*;
 use crate::outside::Handle;
+use smallvec::SmallVec;
 
 /// An entry of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +131,27 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) -> Opt
     put_object(bytes, shape, hash, 0, body, size)
 }
 
+/// The same with a body that is put together, of a key and a value, and the length of the key if
+/// that is stored.
+#[inline(never)]
+pub(crate) fn put_whole(
+    bytes: &mut [u8],
+    shape: Shape,
+    hash: u64,
+    (key, value, length_prefixed): (&[u8], &[u8], bool),
+) -> Option<usize> {
+    let mut body = SmallVec::<[u8; MOST_INSIDE]>::new();
+    if length_prefixed {
+        let (bytes, n) = encode_key_len(key.len());
+        body.extend_from_slice(&bytes[..n]);
+    }
+    body.extend_from_slice(key);
+    body.extend_from_slice(value);
+    put(bytes, shape, hash, &body)
+}
+
 /// The same with the handle of an outside object.
+#[inline(never)]
 pub(crate) fn put_handle(
     bytes: &mut [u8],
     shape: Shape,

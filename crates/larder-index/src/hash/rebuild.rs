@@ -43,21 +43,6 @@ enum MovedBody<'l> {
     Outside(Handle, Outside<'l>),
 }
 
-/// A body that is put together.
-pub(crate) type BodyBuf = SmallVec<[u8; MOST_INSIDE]>;
-
-/// Puts a body together.
-pub(crate) fn body_of(key: &[u8], value: &[u8], length_prefixed: bool) -> BodyBuf {
-    let mut body = BodyBuf::new();
-    if length_prefixed {
-        let (bytes, n) = encode_key_len(key.len());
-        body.extend_from_slice(&bytes[..n]);
-    }
-    body.extend_from_slice(key);
-    body.extend_from_slice(value);
-    body
-}
-
 impl<'l, R: KeyRule> Moved<'l, R> {
     /// The bytes of the leaves, and of `more`, with their shapes.
     #[inline(always)]
@@ -105,8 +90,9 @@ impl<'l, R: KeyRule> Moved<'l, R> {
     }
 
     /// Calls `each` with the length that each body has inside a leaf.
-    #[inline(always)]
-    fn each_len(&self, mut each: impl FnMut(usize)) {
+    #[cold]
+    #[inline(never)]
+    fn each_len(&self, each: &mut dyn FnMut(usize)) {
         let Ok(()) = self.each_body(|body| -> Result<(), Infallible> {
             each(self.len(body));
             Ok(())
@@ -151,7 +137,7 @@ impl<'l, R: KeyRule> Moved<'l, R> {
         let mut above = 0;
         // Usually no row is that long.
         if sum.longest > most_body(class) {
-            self.each_len(|len| {
+            self.each_len(&mut |len| {
                 if fits_inside(len) && len > most_body(class) {
                     above += len;
                 }
@@ -168,7 +154,7 @@ impl<'l, R: KeyRule> Moved<'l, R> {
             return sum.bytes + unused + (sum.entries - sum.count) * outside;
         }
         let mut need = 0;
-        self.each_len(|len| {
+        self.each_len(&mut |len| {
             need += match lives_inside(len, class) {
                 true => object_size(len, class) + SLOT_ENTRY,
                 false => outside,
@@ -269,21 +255,17 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         self.sizes.plan(self.need, self.class, range, reason)
     }
 
-    /// The hash of the first entry.
+    /// The hash of the first entry, and the number of leading bits that all hashes share with it.
     #[cold]
-    pub(crate) fn first_hash(&self) -> Option<u64> {
-        self.moved.each(|hash, _| Err(hash)).err()
-    }
-
-    /// The number of leading bits that all hashes share.
-    #[cold]
-    pub(crate) fn common_bits(&self) -> u32 {
+    #[inline(never)]
+    pub(crate) fn common_bits(&self) -> (u64, u32) {
         let (mut first, mut differ) = (None, 0);
         let Ok(()) = self.moved.each(|hash, _| -> Result<(), Infallible> {
             differ |= hash ^ *first.get_or_insert(hash);
             Ok(())
         });
-        differ.leading_zeros().min(HASH_BITS)
+        let first = first.unwrap_or_default();
+        (first, differ.leading_zeros().min(HASH_BITS))
     }
 
     /// Builds one leaf of this range.
@@ -312,7 +294,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                 Ok(built) => return Some(built),
                 // (3) It may have got more than half of the entries; or all of them, for which it
                 // need not have room.
-                Err(Failure::Full(_)) if self.common_bits() > bit => return None,
+                Err(Failure::Full(_)) if self.common_bits().1 > bit => return None,
                 Err(Failure::Full(leaf)) => plans[leaf].0.enlarge(4),
                 Err(Failure::OneSided) => return None,
             }
@@ -360,8 +342,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                     if lives_inside(self.moved.len(body), shape.class) {
                         inside_now.push(handle);
                         let (key, value) = (object.position(), object.value());
-                        let body = body_of(key, value, keys.length_prefixed);
-                        plain::put(bytes, shape, hash, &body)
+                        plain::put_whole(bytes, shape, hash, (key, value, keys.length_prefixed))
                     } else {
                         plain::put_handle(bytes, shape, hash, handle)
                     }

@@ -34,7 +34,7 @@
 
 use super::key_rule::KeyRule;
 use super::plain;
-use super::rebuild::{body_of, Built, Rebuild};
+use super::rebuild::{Built, Rebuild};
 use super::shape::{prefix, LeafRange, Shape, HASH_BITS, SMALLEST, TOP_CLASS};
 use super::sizes::{is_sparse, Reason};
 use crate::hash::change::Body;
@@ -68,6 +68,7 @@ pub(super) struct NewEntry<'a> {
 impl<R: KeyRule> HashOrder<R> {
     /// Steps 1 and 2: inserts an entry for which the leaf has no room. The leaf grows or splits.
     #[cold]
+    #[inline(never)]
     pub(super) fn make_room(
         &self,
         guard: &Guard,
@@ -89,10 +90,7 @@ impl<R: KeyRule> HashOrder<R> {
         let put = match body {
             Body::Inside {
                 length_prefixed, ..
-            } => {
-                let row = body_of(key, value, length_prefixed);
-                plain::put(bucket, alone, hash, &row)
-            }
+            } => plain::put_whole(bucket, alone, hash, (key, value, length_prefixed)),
             Body::Outside(handle) => plain::put_handle(bucket, alone, hash, handle),
         };
         debug_assert!(put.is_some(), "an empty bucket has room for one entry");
@@ -126,12 +124,11 @@ impl<R: KeyRule> HashOrder<R> {
         // made for new leaves belong to these.
         let leaves = [&leaf];
         let mut rebuild = self.rebuild(&leaves, &[]);
-        if rebuild.common_bits() == HASH_BITS {
+        let (hash, common) = rebuild.common_bits();
+        if common == HASH_BITS {
             return;
         }
-        let split = rebuild
-            .first_hash()
-            .and_then(|hash| self.split(&mut rebuild, hash, leaf.leaf().shape(), HASH_BITS));
+        let split = self.split(&mut rebuild, hash, leaf.leaf().shape(), HASH_BITS);
         if let Some(split) = split {
             self.publish_split(guard, leaf, split);
         }
@@ -163,6 +160,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Builds the leaves that replace a leaf of this shape, whose range has the hash. `None` if all
     /// hashes share their first `most` bits.
+    #[inline(never)]
     fn split(
         &self,
         rebuild: &mut Rebuild<'_, R>,
@@ -197,7 +195,7 @@ impl<R: KeyRule> HashOrder<R> {
                 let inside_now = built.inside_now;
                 return Some(Split { parts, inside_now });
             }
-            bit = rebuild.common_bits();
+            bit = rebuild.common_bits().1;
         }
     }
 

@@ -42,7 +42,8 @@ pub(crate) type TimerChunk = Vec<u8>;
 struct WheelSlot(Vec<TimerChunk>);
 
 struct Level {
-    slots: [WheelSlot; SLOTS],
+    /// `SLOTS` of them.
+    slots: Box<[WheelSlot]>,
     /// A bit for each slot that is not empty.
     occupied: u64,
 }
@@ -51,7 +52,7 @@ struct Level {
 #[derive(Default)]
 pub(crate) struct Wheel {
     now: u64,
-    levels: [Option<Box<Level>>; LEVELS],
+    levels: [Option<Level>; LEVELS],
     /// The rest of the slot that is being redistributed.
     dealt: WheelSlot,
     ready: VecDeque<TimerChunk>,
@@ -162,11 +163,9 @@ impl Wheel {
         // the slot.
         let level = (63 - (time ^ self.now).leading_zeros()) / BITS;
         let slot = (time >> (level * BITS)) as usize % SLOTS;
-        let level = self.levels[level as usize].get_or_insert_with(|| {
-            Box::new(Level {
-                slots: std::array::from_fn(|_| WheelSlot::default()),
-                occupied: 0,
-            })
+        let level = self.levels[level as usize].get_or_insert_with(|| Level {
+            slots: (0..SLOTS).map(|_| WheelSlot::default()).collect(),
+            occupied: 0,
         });
         level.occupied |= 1 << slot;
         let chunks = &mut level.slots[slot].0;
@@ -261,7 +260,7 @@ impl Wheel {
     /// The memory of the wheel in bytes, without the wheel itself.
     pub(crate) fn memory(&self) -> usize {
         let levels = self.levels.iter().flatten().count();
-        self.bytes + levels * size_of::<Level>()
+        self.bytes + levels * SLOTS * size_of::<WheelSlot>()
     }
 }
 

@@ -55,13 +55,13 @@ use super::differences::Differences;
 use super::feed::{self, DeferredWork, TableFeed};
 use super::key_locks::KeyLock;
 use super::undo::{self, BagObjects, OldValue, Override, Versions};
-use super::undo_index::UndoIndex;
+use super::undo_index::{with_record, UndoIndex};
 use crate::objects::BaseStore;
 use crate::raw;
 use crate::reclaim::{reaper, Reaped};
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
-use larder_index::{with_spare, Chains, Change, Guard, Key, Lookup, Unique, SHORT_VALUE};
+use larder_index::{Chains, Change, Guard, Key, Lookup, Unique, SHORT_VALUE};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
@@ -80,26 +80,10 @@ const LARGE: (usize, usize) = (64 << 10, 16 << 20);
 /// An undo index of at most this number of bytes is freed by the thread that drops it.
 const FREE_INLINE_BYTES: usize = 4096;
 
-/// A thread's buffer of more bytes than this is dropped.
-const MAX_KEPT_CAPACITY: usize = 4096;
-
-thread_local! {
-    static RECORD: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
-}
-
 each_thread! {
     /// Whether the thread's last write beside a snapshot has found the snapshot's mark. The next
     /// write probably finds it, too. A hint.
     static LAST_WRITE_FOUND_MARK: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Calls `f` with the thread's buffer, emptied.
-pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-    let is_small = |record: &Vec<u8>| record.capacity() <= MAX_KEPT_CAPACITY;
-    with_spare(&RECORD, is_small, |record| {
-        record.clear();
-        f(record)
-    })
 }
 
 /// What a write has read before it preserves the value that it replaces.

@@ -13,8 +13,9 @@
 //! than the snapshot, the read of the overrides that follows finds the override.
 
 use super::checkpoints::Checkpoints;
-use super::history::{with_record, History, TableSnapshot};
+use super::history::{History, TableSnapshot};
 use super::undo::{self, BagObjects, Override};
+use super::undo_index::with_record;
 use crate::index::TableIndex;
 use larder_index::{
     Batch, Chains, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats,

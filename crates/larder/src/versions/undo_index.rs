@@ -1,12 +1,28 @@
 //! The undo index of a store.
 
 use super::filter::Filter;
-use super::history::with_record;
 use super::undo::{self, Override, VersionHead};
 use crate::index::TableIndex;
 use crate::objects::BaseStore;
-use larder_index::{Chains, Guard, Key, Unique};
+use larder_index::{with_spare, Chains, Guard, Key, Unique};
+use std::cell::Cell;
 use std::sync::Arc;
+
+/// A thread's buffer of more bytes than this is dropped.
+const MAX_KEPT_CAPACITY: usize = 4096;
+
+thread_local! {
+    static RECORD: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with the thread's buffer, emptied.
+pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    let is_small = |record: &Vec<u8>| record.capacity() <= MAX_KEPT_CAPACITY;
+    with_spare(&RECORD, is_small, |record| {
+        record.clear();
+        f(record)
+    })
+}
 
 /// The undo index, and a filter that says for most keys without a record that they have none.
 pub(super) struct UndoIndex {
