@@ -1,6 +1,9 @@
 //! Secondary indexes beside the same questions without them: random rows, specifications and
 //! indexes, all four types.
 
+mod indexed;
+
+use indexed::{table, TYPES};
 use larder::api::{Index, Larder, Table};
 use larder::host::{Budget, Error, IndexDefinition, IndexOn, PlanKind, Step};
 use larder_term::{term, Atom, Term};
@@ -9,22 +12,6 @@ use larder_testing::mix;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-const TYPES: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
-
-fn table(kind: &str, indexes: &[Index]) -> Table {
-    let builder = Larder::new().table("t");
-    let builder = match kind {
-        "set" => builder.set(),
-        "ordered_set" => builder.ordered_set(),
-        "bag" => builder.bag(),
-        _ => builder.duplicate_bag(),
-    };
-    let with = indexes
-        .iter()
-        .fold(builder, |builder, index| builder.index(index.clone()));
-    with.create().expect("a table")
-}
 
 /// A few values of all kinds, some of which are equal without being the same.
 fn value(chance: u64) -> Term {

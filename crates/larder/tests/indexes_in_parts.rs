@@ -1,29 +1,17 @@
 //! Selects by an index whose rows are read in parts, while others write and drop the index: rows
 //! that stay are found once. All four types.
 
-use larder::api::{Index, Larder, MatchSpec, Table};
+mod indexed;
+
+use indexed::{table, TYPES};
+use larder::api::{Index, MatchSpec, Table};
 use larder::host::{Budget, Context, Direction, Error, Output, PlanKind, ScanStep};
 use larder_term::{term, Term, TermRef};
 use std::time::Duration;
 
-const TYPES: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
 /// Of all rows, one in `VALUES` has each value.
 const ROWS: i64 = 5_000;
 const VALUES: i64 = 10;
-
-fn table(kind: &str, indexes: &[Index]) -> Table {
-    let builder = Larder::new().table("t");
-    let builder = match kind {
-        "set" => builder.set(),
-        "ordered_set" => builder.ordered_set(),
-        "bag" => builder.bag(),
-        _ => builder.duplicate_bag(),
-    };
-    let with = indexes
-        .iter()
-        .fold(builder, |builder, index| builder.index(index.clone()));
-    with.create().expect("a table")
-}
 
 fn row(k: i64, v: i64) -> Term {
     Term::tuple([k, v, k].map(Term::from))

@@ -46,5 +46,5 @@ pub use lookup::{Lookup, ShortValues, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 pub use multi::{MarkedObjectsUpdater, Multi, ObjectHash, Objects};
 pub use stats::Stats;
 pub(crate) use unique::step_by_scan;
-pub use unique::Unique;
+pub use unique::{put_by_update, Unique};
 pub use write::{Change, MarkedPredicate, MarkedUpdater, Predicate, Previous, Updater};

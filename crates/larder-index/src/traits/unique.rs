@@ -83,17 +83,7 @@ pub trait Unique: Container {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let mut was = Previous::Refused;
-        // By an update, whose closure is called under the lock.
-        self.update(guard, key, &mut |old, new| {
-            if !predicate(old) {
-                return Change::Keep;
-            }
-            was = Previous::of(old.is_some());
-            new.extend_from_slice(value);
-            Change::Put
-        });
-        was
+        put_by_update(self, guard, key, value, predicate)
     }
 
     /// Stores a value under a key that has none. The caller guarantees that, and that no other
@@ -320,4 +310,24 @@ pub(crate) fn step_by_scan<'g, U: Unique + ?Sized>(
     }
     batch.want = want;
     found
+}
+
+/// `Unique::put` by an update, whose closure is called under the lock.
+pub fn put_by_update<U: Unique + ?Sized>(
+    index: &U,
+    guard: &Guard,
+    key: Key<'_>,
+    value: &[u8],
+    predicate: &mut Predicate<'_>,
+) -> Previous {
+    let mut was = Previous::Refused;
+    index.update(guard, key, &mut |old, new| {
+        if !predicate(old) {
+            return Change::Keep;
+        }
+        was = Previous::of(old.is_some());
+        new.extend_from_slice(value);
+        Change::Put
+    });
+    was
 }

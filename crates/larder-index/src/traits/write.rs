@@ -112,7 +112,7 @@ pub enum Previous {
 impl Previous {
     /// The result of a write that was made.
     #[inline]
-    pub fn of(present: bool) -> Previous {
+    pub(crate) fn of(present: bool) -> Previous {
         if present {
             Previous::Present
         } else {

@@ -211,26 +211,6 @@ impl Bounded {
         });
     }
 
-    /// Stores a value under a key by an update, whose closure is called under the lock.
-    fn put_by_update(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        value: &[u8],
-        predicate: &mut Predicate<'_>,
-    ) -> Previous {
-        let mut was = Previous::Refused;
-        self.update(guard, key, &mut |old, new| {
-            if !predicate(old) {
-                return Change::Keep;
-            }
-            was = Previous::of(old.is_some());
-            new.extend_from_slice(value);
-            Change::Put
-        });
-        was
-    }
-
     /// Counts the objects that are not expired, by a scan.
     fn count_live(&self) -> usize {
         let guard = larder_index::pin();
@@ -432,7 +412,7 @@ impl Unique for Bounded {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         if self.fixed_time.is_some() || self.layer.needs_time() {
-            return self.put_by_update(guard, key, value, predicate);
+            return larder_index::put_by_update(self, guard, key, value, predicate);
         }
         let (mut growth, mut is_stale) = (Growth::default(), false);
         // As in `update`.
@@ -454,7 +434,7 @@ impl Unique for Bounded {
             })
         });
         if is_stale {
-            return self.put_by_update(guard, key, value, predicate);
+            return larder_index::put_by_update(self, guard, key, value, predicate);
         }
         self.after_write(key, PendingTimer::default(), growth);
         was
