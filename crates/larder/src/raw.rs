@@ -246,19 +246,16 @@ impl<T: ?Sized + Send + Sync + 'static> Retired<T> {
         guard.defer(move || f(unsafe { self.into_box() }));
     }
 
-    /// Drops the values when no reader of any of them is left. Then calls `f`.
-    pub(crate) fn drop_after_readers(
+    /// Calls `f` with the values when no reader of any of them is left.
+    pub(crate) fn all_after_readers(
         values: Vec<Self>,
         guard: &Guard,
-        f: impl FnOnce() + Send + 'static,
+        f: impl FnOnce(Vec<Box<T>>) + Send + 'static,
     ) {
         guard.defer(move || {
-            for value in values {
-                // Dropping the `Retired` itself would defer the drop again.
-                // SAFETY: as in `after_readers`.
-                drop(unsafe { value.into_box() });
-            }
-            f();
+            // SAFETY: as in `after_readers`.
+            let boxes = values.into_iter().map(|value| unsafe { value.into_box() });
+            f(boxes.collect());
         });
     }
 }

@@ -11,7 +11,12 @@
 //!  dropper  takes a small store out of its table, and puts it there ────────┤
 //!                   full: one deferred call for the whole list ◀────────────┤
 //!                   not full: the reaper comes by and defers it ◀───────────┘
+//!  any thread runs the call: the counts are released, the stores go back to their list
+//!  writer, dropper, or the reaper: frees the stores that have come back
 //! ```
+//!
+//! Stores go back because any thread may run the deferred call. To free what another core has
+//! written and will allocate again takes several times as long.
 //!
 //! # Invariants
 //!
@@ -22,8 +27,9 @@
 //!    pinned. Adding and removing are ordered by the list's lock. So any reader that copied a
 //!    handle out of the leaf has pinned before the call was deferred. The call runs when all those
 //!    readers have unpinned.
-//! 3. `PENDING` counts the lists that are not empty, and the deferred calls that have not run.
-//!    While it is not 0, the reaper keeps coming by.
+//! 3. `PENDING` counts the lists that are not empty, the deferred calls that have not run, and the
+//!    groups of stores that have gone back and are not freed. While it is not 0, the reaper keeps
+//!    coming by.
 
 use super::Reaped;
 use crate::raw::Retired;
@@ -51,6 +57,24 @@ struct ReleaseList {
     stores: Vec<Retired<dyn Reaped>>,
 }
 
+/// Stores without readers, which one deferred call has given back.
+type UnreadStores = Vec<Box<dyn Reaped>>;
+
+/// A release list, and the stores that have come back to it.
+struct Releases {
+    list: ReleaseList,
+    unread: Vec<UnreadStores>,
+}
+
+impl Releases {
+    const fn new() -> Releases {
+        Releases {
+            list: ReleaseList::new(),
+            unread: Vec::new(),
+        }
+    }
+}
+
 impl ReleaseList {
     const fn new() -> ReleaseList {
         ReleaseList {
@@ -70,8 +94,8 @@ impl ReleaseList {
     }
 }
 
-static RELEASE_LISTS: [CachePadded<Mutex<ReleaseList>>; LISTS] =
-    [const { CachePadded::new(Mutex::new(ReleaseList::new())) }; LISTS];
+static RELEASE_LISTS: [CachePadded<Mutex<Releases>>; LISTS] =
+    [const { CachePadded::new(Mutex::new(Releases::new())) }; LISTS];
 
 /// See invariant 3.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
@@ -94,7 +118,7 @@ fn note_released() {
 }
 
 /// The list of the calling thread. Threads choose lists in turn.
-fn my_list() -> &'static Mutex<ReleaseList> {
+fn my_list() -> &'static Mutex<Releases> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         // Ordering: Relaxed; any distribution of the threads will do.
@@ -122,42 +146,63 @@ pub(crate) fn add_store(
 
 fn on_list(guard: &Guard, put: impl FnOnce(&mut ReleaseList)) -> bool {
     // The caller has unlinked what it adds (invariant 1).
-    let mut list = my_list().lock();
+    let own = my_list();
+    let mut releases = own.lock();
+    let list = &mut releases.list;
     let was_empty = list.is_empty();
-    put(&mut list);
+    put(list);
     // The list begins to wait, and is counted until its call has run (invariant 3). Only the first
     // of all lists wakes the reaper.
     let first = was_empty && !list.is_empty() && note_pending();
-    if !list.is_full() {
-        return first;
+    let full = list.is_full().then(|| std::mem::take(list));
+    let unread = std::mem::take(&mut releases.unread);
+    // Unlock first, because what follows may run other deferred calls, and drops of stores, which
+    // may lock a list.
+    drop(releases);
+    free_stores(unread);
+    if let Some(full) = full {
+        // This thread defers the list, under the guard with which it has unlinked (invariant 2).
+        release_later(full, own, guard);
+        guard.flush();
     }
-    // The list is full. This thread defers it, under the guard with which it has unlinked
-    // (invariant 2). It unlocks the list first, because a flush may run other deferred calls.
-    let full = std::mem::take(&mut *list);
-    drop(list);
-    release_later(full, guard);
-    guard.flush();
     first
 }
 
-/// Releases a list when every reader that is pinned now has unpinned.
-fn release_later(list: ReleaseList, guard: &Guard) {
-    let ReleaseList { counts, stores } = list;
-    Retired::drop_after_readers(stores, guard, move || {
-        drop(counts);
+/// Frees stores that have come back.
+fn free_stores(groups: Vec<UnreadStores>) {
+    for stores in groups {
+        drop(stores);
         note_released();
+    }
+}
+
+/// Releases a list when every reader that is pinned now has unpinned. Its stores go back to `home`.
+fn release_later(list: ReleaseList, home: &'static Mutex<Releases>, guard: &Guard) {
+    let ReleaseList { counts, stores } = list;
+    Retired::all_after_readers(stores, guard, move |stores| {
+        drop(counts);
+        if stores.is_empty() {
+            return note_released();
+        }
+        // They are pending until they are freed (invariant 3).
+        home.lock().unread.push(stores);
     });
 }
 
-/// Defers the release of all lists that are not empty. The reaper calls this each time it comes by.
+/// Defers the release of all lists that are not empty, and frees the stores that have come back.
+/// The reaper calls this each time it comes by.
 pub(crate) fn sweep() {
-    for list in &RELEASE_LISTS {
+    for home in &RELEASE_LISTS {
         // Unlock the list at once, and pin the epoch after that. Everything on the list was
         // unlinked before this pin (invariant 2). A pin may run deferred calls, which must not
         // happen under a lock.
-        let list = std::mem::take(&mut *list.lock());
+        let mut releases = home.lock();
+        let list = std::mem::take(&mut releases.list);
+        let unread = std::mem::take(&mut releases.unread);
+        drop(releases);
+        free_stores(unread);
         if !list.is_empty() {
-            release_later(list, &larder_index::pin());
+            release_later(list, home, &larder_index::pin());
         }
     }
 }
@@ -211,7 +256,7 @@ mod tests {
         let (before, count) = (live_bytes(), live_count());
         for (n, bytes) in [(FULL, 200), (2, FULL_BYTES)] {
             put(&larder_index::pin(), n, bytes);
-            assert!(my_list().lock().is_empty());
+            assert!(my_list().lock().list.is_empty());
             let until = Instant::now() + Duration::from_secs(60);
             while live_bytes() > before && Instant::now() < until {
                 larder_index::pin().flush();
