@@ -176,6 +176,27 @@ fn one(input: &mut Input<'_>, table: &Table, oracle: &mut Oracle) {
                 gone
             );
         }
+        which @ (10 | 11 | 15) => by_pattern(which, table, oracle),
+        12 if input.below(4) == 0 => {
+            table.clear().expect("clear");
+            oracle.rows.clear();
+        }
+        13 => {
+            let (key, value) = (key(input), value(input));
+            match table.update(&key, 2, &value) {
+                Ok(was) => assert_eq!(was, oracle.change(&key, |_| value)),
+                Err(error) => assert!(oracle.is_bag(), "{error}"),
+            }
+        }
+        14 => add(table, oracle, &key(input), i64::from(input.byte()) - 100),
+        16 => walk_back(table, oracle),
+        _ => walk(table, oracle),
+    }
+}
+
+/// Counts, deletes or replaces rows by a match specification.
+fn by_pattern(which: usize, table: &Table, oracle: &mut Oracle) {
+    match which {
         10 => {
             let found = table
                 .select_count("[{{'_','$1'},[{'<','$1',2}],[true]}]")
@@ -199,19 +220,7 @@ fn one(input: &mut Input<'_>, table: &Table, oracle: &mut Oracle) {
                 gone as u64
             );
         }
-        12 if input.below(4) == 0 => {
-            table.clear().expect("clear");
-            oracle.rows.clear();
-        }
-        13 => {
-            let (key, value) = (key(input), value(input));
-            match table.update(&key, 2, &value) {
-                Ok(was) => assert_eq!(was, oracle.change(&key, |_| value)),
-                Err(error) => assert!(oracle.is_bag(), "{error}"),
-            }
-        }
-        14 => add(table, oracle, &key(input), i64::from(input.byte()) - 100),
-        15 => {
+        _ => {
             let three = |oracle: &mut Oracle| {
                 let ones = oracle.rows.iter_mut().filter(|(_, v)| *v == term!(1));
                 ones.map(|(_, v)| *v = term!(3)).count()
@@ -221,8 +230,6 @@ fn one(input: &mut Input<'_>, table: &Table, oracle: &mut Oracle) {
                 Err(error) => assert!(oracle.is_bag(), "{error}"),
             }
         }
-        16 => walk_back(table, oracle),
-        _ => walk(table, oracle),
     }
 }
 

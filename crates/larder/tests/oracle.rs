@@ -298,6 +298,14 @@ fn step(t: &Table, m: &mut Oracle, op: &Op) {
             assert_eq!(t.clear().unwrap(), m.rows.len());
             m.rows.clear();
         }
+        Op::Size => assert_eq!(t.len(), m.rows.len()),
+        _ => select(t, m, op),
+    }
+}
+
+/// Does one operation by match specifications on both and compares.
+fn select(t: &Table, m: &mut Oracle, op: &Op) {
+    match op {
         Op::SelectValue(n) => {
             let found = t.select(format!("[{{{{'$1',{n}}},[],['$_']}}]")).unwrap();
             let fits = |row: &&Term| number(row, 1) == Some(*n) && element(row, 2).is_none();
@@ -343,7 +351,7 @@ fn step(t: &Table, m: &mut Oracle, op: &Op) {
             }
             assert_eq!(t.select_replace(&spec).unwrap(), count);
         }
-        Op::Size => assert_eq!(t.len(), m.rows.len()),
+        _ => unreachable!("{op:?} is no select"),
     }
 }
 

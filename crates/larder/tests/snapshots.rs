@@ -328,6 +328,18 @@ fn newest(table: &Table) -> i64 {
     all(table).iter().map(number).max().unwrap_or(-1)
 }
 
+/// Writes the same number under two keys, and writes or deletes a row. The table may be gone by now.
+fn write_pair_and_row(t: &Table, n: i64, random: &mut Random) {
+    let row = |key: i64| Term::tuple([Term::from(key), n.into()]);
+    t.insert_all(&[row(0), row(1)]).ok();
+    let key = 2 + random.below(100) as i64;
+    if random.below(3) == 0 {
+        t.delete(&Term::from(key)).ok();
+    } else {
+        t.insert(&row(key)).ok();
+    }
+}
+
 /// Threads write lists and single rows, empty tables and drop them, while others take snapshots,
 /// read them again and again and release them. Each list has the same number under two keys.
 #[test]
@@ -338,7 +350,6 @@ fn snapshots_beside_everything() {
         let now = || current.lock().unwrap().clone();
         let stop = AtomicBool::new(false);
         let is_over = || stop.load(Ordering::Relaxed);
-        let row = |key: i64, n: i64| Term::tuple([Term::from(key), n.into()]);
         std::thread::scope(|scope| {
             for thread in 1..3u64 {
                 let (now, is_over) = (&now, &is_over);
@@ -346,16 +357,8 @@ fn snapshots_beside_everything() {
                     let mut random = Random(thread * 77);
                     let mut n = (thread as i64) << 32;
                     while !is_over() {
-                        let t = now();
                         n += 1;
-                        // A table may be gone by now.
-                        t.insert_all(&[row(0, n), row(1, n)]).ok();
-                        let key = 2 + random.below(100) as i64;
-                        if random.below(3) == 0 {
-                            t.delete(&Term::from(key)).ok();
-                        } else {
-                            t.insert(&row(key, n)).ok();
-                        }
+                        write_pair_and_row(&now(), n, &mut random);
                     }
                 });
             }

@@ -79,13 +79,9 @@ fn push_flat<P: OutputByte>(
                 end
             }
             ATOM1..=ATOM4 => {
-                let end = at + 2 + usize::from(tag - ATOM1);
-                // Write the text, since atoms compare by their texts.
-                let id = bytes[at + 1..end].iter().rev();
-                let id = id.fold(0, |id, &byte| id << 8 | u32::from(byte));
-                out.byte(ATOM);
-                push_text(Atom::trusted(id), out);
                 comes_back = false;
+                let end = at + 2 + usize::from(tag - ATOM1);
+                push_atom(&bytes[at + 1..end], out);
                 end
             }
             TUPLE => {
@@ -114,16 +110,7 @@ fn push_flat<P: OutputByte>(
                 open.push(count - short as u64, ends)?;
                 next + short
             }
-            PID => {
-                let (id, next) = varint::read(bytes, at + 1);
-                let (serial, next) = varint::read(bytes, next);
-                out.byte(PID_KEY);
-                push_count(serial, out);
-                push_count(id, out);
-                // The node is this one, which precedes the others.
-                out.byte(0);
-                next
-            }
+            PID => push_pid(bytes, at + 1, out),
             MAP | TREE_MAP => {
                 comes_back = false;
                 let end = at + skip(&bytes[at..]);
@@ -145,6 +132,28 @@ fn push_flat<P: OutputByte>(
         open.end(out);
     }
     Some(comes_back)
+}
+
+/// Writes an atom with an id of these bytes: its text, since atoms compare by their texts.
+#[inline]
+fn push_atom<P: OutputByte>(id: &[u8], out: &mut SliceSink<'_, P>) {
+    let id = id.iter().rev();
+    let id = id.fold(0, |id, &byte| id << 8 | u32::from(byte));
+    out.byte(ATOM);
+    push_text(Atom::trusted(id), out);
+}
+
+/// Writes a pid of this node, whose numbers begin at `at`. Returns where they end.
+#[inline]
+fn push_pid<P: OutputByte>(bytes: &[u8], at: usize, out: &mut SliceSink<'_, P>) -> usize {
+    let (id, next) = varint::read(bytes, at);
+    let (serial, next) = varint::read(bytes, next);
+    out.byte(PID_KEY);
+    push_count(serial, out);
+    push_count(id, out);
+    // The node is this one, which precedes the others.
+    out.byte(0);
+    next
 }
 
 /// Writes a map: its keys in order, and then the values in the order of the keys.

@@ -27,7 +27,7 @@ use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::{Output, ScanStep};
 use crate::table::EngineTable;
-use larder_index::{Batch, Direction, Hint, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
+use larder_index::{Batch, Direction, Hint, Key, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 use larder_term::object::ObjectView;
 use larder_term::{Atom, TermRef};
 use smallvec::smallvec;
@@ -332,9 +332,6 @@ impl IndexJob {
         let (table, place) = (&*self.table, &mut self.place);
         let sought = self.ranges[place.range].sought();
         let has_views = !op.store.views().is_empty();
-        // The entries that (1) has read: those of a table are in the batch, those of a view in
-        // pairs.
-        let count = if has_views { pairs.len() } else { batch.len() };
         let list = EntryList {
             own,
             batch,
@@ -346,6 +343,7 @@ impl IndexJob {
         // Whether the rows of each entry are counted on their own, and from the first one.
         let is_plain = !has_views && resumed.is_none();
         let mut previous: Option<IndexEntry<'_>> = None;
+        let mut values = RowValues::new(values);
         let mut giving = Giving {
             program: self.program.as_ref(),
             limit: &mut self.limit,
@@ -358,20 +356,11 @@ impl IndexJob {
             context,
             sink,
         };
-        let mut short = [0; SHORT_VALUE];
         let mut keys = KeyBatch::new();
-        for i in 0..count {
-            let key = match (is_far, i % MAX_KEYS_PER_LOOKUP) {
-                (false, _) => table.key(list.key(i)),
-                (true, number) => {
-                    if number == 0 {
-                        keys.fill(count - i, |ahead| table.key(list.key(i + ahead)));
-                        // The rows of neighbouring entries are in unrelated places, so that their
-                        // cache misses then overlap.
-                        op.store.index.prefetch(op.guard, keys.keys());
-                    }
-                    keys.keys()[number]
-                }
+        for i in 0..list.len() {
+            let key = match is_far {
+                false => table.key(list.key(i)),
+                true => list.key_ahead(i, (table, op), &mut keys),
             };
             let entry = IndexEntry {
                 value: list.value(i, key.bytes),
@@ -380,12 +369,8 @@ impl IndexJob {
             if is_plain {
                 giving.rows = 0;
             } else {
-                // In a transaction's view two keys may have the same value of a unique index. Their
-                // entries are neighbours, and have the same position.
-                let is_beside = |previous| own.are_at_one_position(previous, entry);
-                if !(has_views && previous.replace(entry).is_some_and(is_beside)) {
-                    giving.rows = 0;
-                }
+                let previous = has_views.then(|| previous.replace(entry)).flatten();
+                giving.begin_entry(own, (previous, entry));
                 // The last slice may have stopped at this position, after some of its rows.
                 if let Some(resumed) = &resumed {
                     own.position(entry.value, entry.key, position);
@@ -393,22 +378,10 @@ impl IndexJob {
                 }
             }
             // (2) Copy all rows under the key, as of one instant.
-            let mut given = match &op.store.index {
-                TableIndex::Unique(ix) => {
-                    match copy_of(&**ix, op.guard, key, &mut short, &mut values.bytes) {
-                        Some((row, len)) => giving.row(entry.value, key.bytes, &row[..len]),
-                        None => Given::Nothing,
-                    }
-                }
-                TableIndex::Multi(ix) => {
-                    values.clear();
-                    ix.read(op.guard, key, values);
-                    giving.rows(entry.value, key.bytes, values)
-                }
-            };
+            let mut given = giving.copy(op, entry.value, key, &mut values);
             // A view has the entries of all its rows, so none is missed there.
             if given == Given::Nothing && !has_views {
-                given = giving.follow(table, op, own, entry, values);
+                given = giving.follow(table, op, own, entry, values.long);
             }
             if let Given::Stop(step) = given {
                 own.position(entry.value, entry.key, position);
@@ -431,7 +404,7 @@ impl IndexJob {
     }
 }
 
-/// The entries that (1) has read: those of a table, or those of a view.
+/// The entries that (1) has read: those of a table are in the batch, those of a view in pairs.
 struct EntryList<'b> {
     own: &'b Entries,
     batch: &'b Batch<'b>,
@@ -441,6 +414,11 @@ struct EntryList<'b> {
 }
 
 impl<'b> EntryList<'b> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.pairs.map_or(self.batch.len(), Pairs::len)
+    }
+
     /// The key of entry `i`.
     #[inline(always)]
     fn key(&self, i: usize) -> &'b [u8] {
@@ -452,6 +430,24 @@ impl<'b> EntryList<'b> {
             Some(value) => self.own.key_behind(value, position, record),
             None => self.own.entry(position, record).key,
         }
+    }
+
+    /// The key of entry `i`, with its hash. For the first of some keys, hashes all of
+    /// them and prefetches their rows. The rows of neighbouring entries are in unrelated places, so
+    /// their cache misses then overlap.
+    #[inline(always)]
+    fn key_ahead(
+        &self,
+        i: usize,
+        (table, op): (&EngineTable, &Operation<'_>),
+        keys: &mut KeyBatch<'b>,
+    ) -> Key<'b> {
+        let number = i % MAX_KEYS_PER_LOOKUP;
+        if number == 0 {
+            keys.fill(self.len() - i, |ahead| table.key(self.key(i + ahead)));
+            op.store.index.prefetch(op.guard, keys.keys());
+        }
+        keys.keys()[number]
     }
 
     /// The value of entry `i`, which has this key.
@@ -476,6 +472,20 @@ enum Given {
     Stop(ScanStep),
 }
 
+/// The memory for copies of rows: one on the stack for a short value, and a list.
+struct RowValues<'a> {
+    short: [u8; SHORT_VALUE],
+    long: &'a mut Values,
+}
+
+impl RowValues<'_> {
+    #[inline(always)]
+    fn new(long: &mut Values) -> RowValues<'_> {
+        let short = [0; SHORT_VALUE];
+        RowValues { short, long }
+    }
+}
+
 /// (3) Gives the rows that have their entry's value.
 struct Giving<'a> {
     program: Option<&'a Program>,
@@ -493,6 +503,44 @@ struct Giving<'a> {
 }
 
 impl Giving<'_> {
+    /// Begins the entry behind another one: counts the rows at its position.
+    ///
+    /// In a transaction's view two keys may have the same value of a unique index. Their entries
+    /// are neighbours, and have the same position.
+    fn begin_entry(
+        &mut self,
+        own: &Entries,
+        (previous, entry): (Option<IndexEntry<'_>>, IndexEntry<'_>),
+    ) {
+        let is_beside = |previous| own.are_at_one_position(previous, entry);
+        if !previous.is_some_and(is_beside) {
+            self.rows = 0;
+        }
+    }
+
+    /// Copies all rows under a key, as of one instant, and gives those that have the value.
+    #[inline(always)]
+    fn copy(
+        &mut self,
+        op: &Operation<'_>,
+        value: &[u8],
+        key: Key<'_>,
+        values: &mut RowValues<'_>,
+    ) -> Given {
+        let RowValues { short, long } = values;
+        match &op.store.index {
+            TableIndex::Unique(ix) => match copy_of(&**ix, op.guard, key, short, &mut long.bytes) {
+                Some((row, len)) => self.row(value, key.bytes, &row[..len]),
+                None => Given::Nothing,
+            },
+            TableIndex::Multi(ix) => {
+                long.clear();
+                ix.read(op.guard, key, long);
+                self.rows(value, key.bytes, long)
+            }
+        }
+    }
+
     /// Gives a row under a key, if it has the value.
     #[inline(always)]
     fn row(&mut self, value: &[u8], key: &[u8], row: &[u8]) -> Given {

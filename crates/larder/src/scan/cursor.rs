@@ -311,19 +311,8 @@ impl Cursor {
                     if own.go_on(self.key, op, self.direction) {
                         (self.key, self.began.1) = (0, 0);
                     }
-                    let key = (self.key < own.keys.len()).then(|| own.keys.get(self.key));
-                    usable = match (&op.store.index, key) {
-                        (TableIndex::Unique(index), Some(_)) => {
-                            // Rows that aren't wanted would be noted as read.
-                            batch.want = wanted;
-                            self.key = own.fill(table, (op, index), self.key, batch);
-                            None
-                        }
-                        _ => {
-                            let place = (&mut self.place, &mut self.key);
-                            fill_under_key(table, op, key, place, batch)
-                        }
-                    };
+                    let place = (&mut self.place, &mut self.key);
+                    usable = fill_gathered(table, op, own, place, (wanted, &mut *batch));
                 }
                 Path::Gathering(_) => return 0,
                 Path::Range(low, high) => {
@@ -636,6 +625,27 @@ fn fill_under_key<'g>(
         *number += 1;
     }
     Some(usable)
+}
+
+/// Reads objects under the next keys of a list: of a set those of several keys at once, up to
+/// `wanted`. Returns how many of the first entries are usable; `None` for all.
+fn fill_gathered<'g>(
+    table: &EngineTable,
+    op: &Operation<'g>,
+    own: &mut GatheredKeys,
+    (place, number): (&mut CursorPlace, &mut usize),
+    (wanted, batch): (usize, &mut Batch<'g>),
+) -> Option<usize> {
+    let key = (*number < own.keys.len()).then(|| own.keys.get(*number));
+    match (&op.store.index, key) {
+        (TableIndex::Unique(index), Some(_)) => {
+            // Rows that aren't wanted would be noted as read.
+            batch.want = wanted;
+            *number = own.fill(table, (op, index), *number, batch);
+            None
+        }
+        _ => fill_under_key(table, op, key, (place, number), batch),
+    }
 }
 
 /// Reads objects under one key into the batch. Returns how many of the first entries are under the

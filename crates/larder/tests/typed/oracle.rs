@@ -341,6 +341,31 @@ fn write<K: FromNumber, O: Kind>(
                 assert_eq!(answer, Err(there));
             }
         }
+        which @ 17..20 => write_by_entry(which, table, oracle, (key, new))?,
+        20 if chance.below(8) == 0 => {
+            let keep = |n: u64| n % 4 != 1;
+            let before = oracle.len();
+            oracle.retain(|_, v| keep(v.0));
+            assert_eq!(table.retain(|_, v| keep(v.0))?, before - oracle.len());
+        }
+        21 if chance.below(40) == 0 => {
+            table.clear()?;
+            oracle.clear();
+        }
+        which @ 22..25 => write_time(which, table, oracle, (key, new), chance)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// One write by an entry.
+fn write_by_entry<K: FromNumber, O: Order>(
+    which: u64,
+    table: &Typed<K, Value, O>,
+    oracle: &mut Oracle<K>,
+    (key, new): (K, Value),
+) -> Result<(), Error> {
+    match which {
         17 => {
             let entry = table
                 .entry(key.clone())
@@ -353,7 +378,7 @@ fn write<K: FromNumber, O: Kind>(
             let made = table.entry(key.clone()).or_default()?;
             assert_eq!(made, *oracle.entry(key).or_default());
         }
-        19 => {
+        _ => {
             let made = table
                 .entry(key.clone())
                 .and_modify(|v| v.1.clear())
@@ -364,17 +389,20 @@ fn write<K: FromNumber, O: Kind>(
             });
             assert_eq!(made, expected);
         }
-        20 if chance.below(8) == 0 => {
-            let keep = |n: u64| n % 4 != 1;
-            let before = oracle.len();
-            oracle.retain(|_, v| keep(v.0));
-            assert_eq!(table.retain(|_, v| keep(v.0))?, before - oracle.len());
-        }
-        21 if chance.below(40) == 0 => {
-            table.clear()?;
-            oracle.clear();
-        }
-        // Times are for tables with bounds. Nothing expires by itself here.
+    }
+    Ok(())
+}
+
+/// One write that gives or takes a time. Times are for tables with bounds. Nothing expires by
+/// itself here.
+fn write_time<K: FromNumber, O: Order>(
+    which: u64,
+    table: &Typed<K, Value, O>,
+    oracle: &mut Oracle<K>,
+    (key, new): (K, Value),
+    chance: &mut Chance,
+) -> Result<(), Error> {
+    match which {
         22 => {
             let ttl = (chance.below(2) == 0).then_some(HOUR);
             if is_bounded(table.put_with(&key, &new, ttl))?.is_some() {
@@ -387,13 +415,12 @@ fn write<K: FromNumber, O: Kind>(
                 assert_eq!(found, oracle.remove(&key).is_some());
             }
         }
-        24 => {
+        _ => {
             if let Some(found) = is_bounded(table.expire(&key, None))? {
                 assert_eq!(found, oracle.contains_key(&key));
                 assert!(!is_timed(table.time_left(&key)?));
             }
         }
-        _ => {}
     }
     Ok(())
 }

@@ -69,10 +69,31 @@ fn counters_lose_nothing_whatever_follows_them() -> Result<(), Error> {
     count_up_beside_others(Builder::typed_hash)
 }
 
+/// Counters, under the keys 0, 1000 and so on.
+const COUNTERS: u64 = 4;
+
+/// Counts a counter up. Counters lie between rows that this thread inserts, replaces and removes.
+fn count_one_up<O: Order>(table: &Typed<u64, u64, O>, thread: u64, i: u64) {
+    let key = 1000 * ((i + thread) % COUNTERS);
+    let counted = match i % 2 {
+        0 => table.compute(&key, |n| Some(n.unwrap_or(0) + 1)),
+        _ => {
+            let entry = table.entry(key).and_modify(|n| *n += 1);
+            entry.or_insert(1).map(Some)
+        }
+    };
+    assert!(counted.expect("counted").is_some_and(|n| n > 0));
+    let beside = key + 1 + 10 * (i % 90) + thread;
+    table.insert(beside, 1 << (i % 60)).expect("inserted");
+    if i.is_multiple_of(3) {
+        let gone = table.compute(&beside, |_| None).expect("removed");
+        assert_eq!(gone, None);
+    }
+}
+
 fn count_up_beside_others<O: Order>(
     make: impl Fn(Builder) -> Result<Typed<u64, u64, O>, Error>,
 ) -> Result<(), Error> {
-    const COUNTERS: u64 = 4;
     let larder = Larder::new();
     let hour = Duration::from_secs(3600);
     let tables = [
@@ -98,26 +119,7 @@ fn count_up_beside_others<O: Order>(
         thread::scope(|scope| {
             for thread in 0..THREADS {
                 let table = &table;
-                scope.spawn(move || {
-                    for i in 0..rounds {
-                        // Counters lie between rows that this thread inserts, replaces and removes.
-                        let key = 1000 * ((i + thread) % COUNTERS);
-                        let counted = match i % 2 {
-                            0 => table.compute(&key, |n| Some(n.unwrap_or(0) + 1)),
-                            _ => {
-                                let entry = table.entry(key).and_modify(|n| *n += 1);
-                                entry.or_insert(1).map(Some)
-                            }
-                        };
-                        assert!(counted.expect("counted").is_some_and(|n| n > 0));
-                        let beside = key + 1 + 10 * (i % 90) + thread;
-                        table.insert(beside, 1 << (i % 60)).expect("inserted");
-                        if i % 3 == 0 {
-                            let gone = table.compute(&beside, |_| None).expect("removed");
-                            assert_eq!(gone, None);
-                        }
-                    }
-                });
+                scope.spawn(move || (0..rounds).for_each(|i| count_one_up(table, thread, i)));
             }
         });
         let counters = (0..COUNTERS).map(|n| table.get(&(1000 * n)));

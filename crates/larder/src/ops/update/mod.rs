@@ -114,8 +114,7 @@ impl EngineTable {
                     let mut patch = Patch::new(before, self.keypos(), out);
                     f(&mut patch)?;
                     let Some(patched) = patch.finish() else {
-                        // Without a change an object stays in its leaf, and a default is stored as
-                        // it is.
+                        // Unchanged, an object stays in its leaf, and a default is stored as it is.
                         match old {
                             Some(_) => return Ok(Change::Keep.into()),
                             None => out.extend_from_slice(value),
@@ -138,9 +137,8 @@ impl EngineTable {
                     out.clear();
                     whole = true;
                 };
-                // (4) If the handles are the same, the new value takes over the old one's counts.
-                // Otherwise `change_one` takes counts for the new value, those of a default among
-                // them (the caller keeps its own), and releases the old value's.
+                // (4) The new value takes over the old one's counts if the handles are the same.
+                // Otherwise `change_one` takes its own counts and releases the old value's.
                 Ok(Edit {
                     change,
                     same_handles,
