@@ -233,7 +233,7 @@ pub fn origin() -> Origin {
     }
 }
 
-/// What stands behind the colon of the first line that begins with a name, or the whole line.
+/// The text behind the colon of the first line that begins with a name, or the whole line.
 fn line(path: &str, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));

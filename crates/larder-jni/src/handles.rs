@@ -38,7 +38,7 @@ const CHUNKS: usize = 27;
 /// The last generation of a slot, which isn't reused after it.
 const LAST_GENERATION: u32 = i32::MAX as u32;
 
-/// What a number refers to.
+/// The object that a number refers to.
 enum Resource {
     Table(Handle),
     /// A resource of another module: a transaction or a feed.

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 /// Additional capacity of the pool, for constants that are assembled at compile time.
 const POOL_ROOM: usize = 32;
 
-/// What all specifications with the same template have in common: a program without its arguments.
+/// The common part of all specifications with the same template: a program without its arguments.
 /// It is immutable, and any number of threads may share it.
 #[derive(Debug)]
 pub struct Code {

@@ -1,4 +1,4 @@
-//! What the clauses demand of the key, derived once when the program is compiled. It does not
+//! The demands of the clauses on the key, derived once when the program is compiled. It does not
 //! depend on the values of the arguments.
 //!
 //! 1. *Facts.* A clause matches only if all of its guards are `true`, and with a guard all operands

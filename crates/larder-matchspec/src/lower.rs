@@ -118,7 +118,7 @@ impl Lowering<'_, '_> {
         tasks: &mut LowerTasks,
         done: &mut DoneNodes,
     ) -> Result<(), Fault> {
-        // What the term is, its parts, and what its level costs.
+        // The kind of the term, its parts, and the cost of its level.
         let (form, parts, cost) = match self.source.head(at) {
             Head::Leaf => {
                 let node = self.leaf(at)?;
@@ -333,7 +333,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// What a tuple in an expression stands for.
+/// The meaning of a tuple in an expression.
 enum Tuple {
     Constant(Constant),
     Form(Form, Places),

@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use larder_term::Term;
 
-    /// What a call gives is not kept in the program if it is far more than the call.
+    /// The result of a call is not kept in the program if it is far larger than the call.
     #[test]
     fn large_constants_are_not_kept() {
         let mut body: Term = "{'bsl',1,20000000}".parse().unwrap();

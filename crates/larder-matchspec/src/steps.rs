@@ -230,7 +230,7 @@ impl<'a> Machine<'a, '_> {
                 wanted.find(pairs, left)
             }
             Step::CloseMap => {
-                // What is left of the map's pairs has no demands.
+                // The remaining pairs of the map have no demands.
                 let (left, in_order) = self.frames.pop()?;
                 if !in_order {
                     self.maps.pop();
@@ -244,7 +244,7 @@ impl<'a> Machine<'a, '_> {
     /// The rest of the open list, which begins here, and what follows the list.
     fn rest(&mut self, run: &'a [u8]) -> Option<(Val<'a>, &'a [u8])> {
         let (count, proper) = self.frames.pop()?;
-        // What is left of the list is a run of its own, which needs no copy.
+        // The rest of the list is a run of its own, which needs no copy.
         let left = skip_terms(run, count + usize::from(!proper));
         let body = &run[..run.len() - left.len()];
         // Without elements, the rest is `[]`, or the tail of an improper list.

@@ -8,14 +8,14 @@ use std::fmt;
 pub enum BuildError {
     /// There is no structure of this name.
     Unknown {
-        /// What was asked for.
+        /// The requested value.
         name: String,
         /// The names of all.
         there: String,
     },
     /// The structure has no order of keys.
     Order {
-        /// What was asked for.
+        /// The requested value.
         name: String,
         /// The names of those that do.
         there: String,
@@ -24,7 +24,7 @@ pub enum BuildError {
     Option {
         /// The structure.
         name: String,
-        /// What was asked for.
+        /// The requested value.
         option: String,
         /// The structure's options.
         there: String,
@@ -35,7 +35,7 @@ pub enum BuildError {
         name: String,
         /// The option.
         option: String,
-        /// What it takes.
+        /// The values that it takes.
         range: String,
     },
 }

@@ -25,7 +25,7 @@ pub struct Structure {
     pub ordered: bool,
     /// Its options.
     pub options: &'static [Choice],
-    /// What it is and when to use it, in one line.
+    /// A description of one line: its kind, and when to use it.
     pub about: &'static str,
     one: fn(&Chosen) -> Box<dyn Scheme<Object>>,
     many: fn(&Chosen) -> Box<dyn Scheme<ValueList>>,

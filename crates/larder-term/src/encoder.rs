@@ -26,7 +26,7 @@ use crate::{
 use num_bigint::{BigInt, Sign};
 use smallvec::SmallVec;
 
-/// What an encoding may keep outside its bytes.
+/// The parts of a term that an encoding may keep outside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing. This is the mode of index keys.
@@ -524,7 +524,7 @@ impl<'b> Encoder<'b> {
                 let _ended = maps.pop().map(|(token, _)| inner.end_map(token));
             }
         }
-        // What the inner encoder saw of the term concerns the whole term.
+        // Properties that the inner encoder has seen concern the whole term.
         let zero = inner.negative_zero;
         self.negative_zero |= zero;
     }

@@ -30,7 +30,7 @@ fn fill<M: Map>(options: &ResidentOptions) {
         keys.for_each(|key| map.insert(key, value_of(key)));
         map
     };
-    // What the first map allocates once doesn't belong to the entries.
+    // Allocations that only the first map makes don't belong to the entries.
     let first = fill(1);
     let before = memory::own();
     let maps: Vec<M> = (0..options.count).map(|_| fill(options.entries)).collect();

@@ -43,7 +43,7 @@ pub fn parse(text: &str) -> Outcome<Vec<Figure>> {
     lines.collect()
 }
 
-/// What a wrong answer is said to be of. The process that measures all peers adds the name.
+/// The structure in failures. The process that measures all peers knows the name, and adds it.
 const PEER: &str = "the peer";
 
 /// Runs all steps on an empty peer. A wrong answer is an error.

@@ -29,7 +29,7 @@ thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// What the threads of a recording share.
+/// The state that the threads of a recording share.
 struct SharedState {
     tree: CaTree<u64, Avl<u64>>,
     keys: u64,

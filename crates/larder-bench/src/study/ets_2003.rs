@@ -83,7 +83,7 @@ pub const SIZES: [usize; 8] = [
 /// Sizes up to this are measured in any case. A quick run measures larger ones while there is time.
 const ALWAYS: usize = 70_000;
 
-/// What was wrong, if something was.
+/// The error describes a wrong answer.
 type Answer = Result<(), String>;
 
 /// The id and the title of each workload's plot, and its note. A table goes through all workloads,

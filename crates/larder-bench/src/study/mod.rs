@@ -86,7 +86,7 @@ impl Extent {
     }
 }
 
-/// What is to be run. Called without any choice of size, a study is run quick.
+/// The study and its options. Without a choice of size, a study is run quick.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct StudyOptions {
     /// The study: ets-2003, ets-2013, ordered-set, big-memory, erlang or transactions; `all` for

@@ -227,7 +227,7 @@ mod tests {
         assert!(!is_in_tree(&list));
     }
 
-    /// What is no list gives no item beyond its end.
+    /// Bytes that are no list have no item beyond their end.
     #[test]
     fn broken_lists_end() {
         for bytes in [&[][..], &[1], &[1, 5, 0], &[1, 0xFF, 0xFF], &[1, 0x80]] {

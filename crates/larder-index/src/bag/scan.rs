@@ -216,7 +216,7 @@ fn unpack<R: KeyRule>(
     direction: Direction,
     batch: &mut Batch,
 ) -> Unpacked {
-    // What was read is already in the bytes, so only copies count.
+    // The objects are already in the bytes, so only copies count.
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
     let mut tree_bytes = TREE_BYTES;
     // The objects of a key in an ordered batch may be divided, so there the homes are dropped.
@@ -458,7 +458,7 @@ fn spread_tree<R: KeyRule>(
     read.is_some_and(|read| read.done || batch.firsts)
 }
 
-/// What was read of a tree key.
+/// The result of reading a tree key.
 struct ReadTree {
     /// The number of the last object; `None` if there is none behind the bound.
     last: Option<u64>,

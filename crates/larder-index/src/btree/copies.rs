@@ -80,7 +80,7 @@ impl EntryCopies {
         &self.bytes[middle..end]
     }
 
-    /// What the record of entry `i` contains.
+    /// The contents of the record of entry `i`.
     pub(crate) fn stored(&self, i: usize) -> Stored<'_> {
         match self.handles.binary_search_by_key(&i, |&(i, _)| i) {
             Ok(at) => Stored::Outside(self.handles[at].1),

@@ -218,8 +218,8 @@ impl InnerNode {
     #[inline(always)]
     fn child(&self, position: SearchKey<'_>, before: bool) -> usize {
         let (n, count) = (self.prefix as usize, self.count as usize);
-        // What all separators begin with is compared once. A position that begins otherwise belongs
-        // to the first child or to the last.
+        // The common prefix of all separators is compared once. A position that begins otherwise
+        // belongs to the first child or to the last.
         if n > 0 {
             match self.compare_lead(position, n) {
                 Ordering::Less => return 0,

@@ -50,7 +50,7 @@ pub(super) fn length(bits: u64) -> (usize, usize) {
     }
 }
 
-/// What a leaf stores for an entry.
+/// The record of an entry in a leaf.
 #[derive(Clone, Copy)]
 pub(crate) enum Stored<'v> {
     /// The value itself.

@@ -36,7 +36,7 @@ use std::ops::{Bound, Range};
 /// copies in the processor's caches.
 const BATCH_BYTES: usize = 32 << 10;
 
-/// What a scan requests.
+/// The request of a scan.
 pub(crate) struct ScanRequest<'a> {
     pub(crate) start: Start<'a>,
     pub(crate) direction: Direction,

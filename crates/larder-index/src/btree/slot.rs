@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 /// Low bit of the address: set for an inner node.
 const INNER: usize = 1;
 
-/// What a slot leads to.
+/// The target of a slot.
 pub(super) enum TreeChild<'g, N> {
     Leaf(TreeLeaf<'g>),
     Node(&'g N),

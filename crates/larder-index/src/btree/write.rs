@@ -613,7 +613,7 @@ impl BPlusTree {
         // (5) Dropping the leaf unlocks it and publishes the change.
     }
 
-    /// What a leaf stores for a value: the value itself, or the handle of a new outside object.
+    /// The stored form of a value: the value itself, or the handle of a new outside object.
     /// `suffix` is the length of the position behind the leaf's prefix.
     #[inline(always)]
     fn stored<'v>(&self, key: SearchKey<'_>, suffix: usize, value: &'v [u8]) -> Stored<'v> {

@@ -66,7 +66,7 @@ fn tags(link: *mut Node) -> usize {
     link.addr() & TAGS
 }
 
-/// What a link has, without the tags.
+/// The address in a link, without the tags.
 fn address(link: *mut Node) -> *mut Node {
     link.map_addr(|address| address & !TAGS)
 }

@@ -30,8 +30,8 @@ const COUNT: u64 = 4;
 #[repr(transparent)]
 pub(crate) struct Version(AtomicU64);
 
-/// What the holder of a lock keeps: the version before the lock was taken, and in its lowest bit
-/// whether anything has been changed since. That bit is clear in the version of an unlocked leaf.
+/// The state that the holder of a lock keeps: the version before the lock was taken, and in its
+/// lowest bit whether anything has been changed since. That bit is clear in the version of an unlocked leaf.
 /// It is one word, so that it is copied as one.
 #[derive(Clone, Copy)]
 pub(crate) struct HeldVersion(u64);

@@ -21,7 +21,7 @@ use crate::layout::Parts;
 #[derive(Clone, Copy)]
 pub(super) struct Link(u64);
 
-/// What a link points to.
+/// The target of a link.
 pub(super) enum Below {
     Lone(Lone),
     Array(*mut Jp<Parts>),

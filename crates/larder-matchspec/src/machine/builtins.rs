@@ -416,7 +416,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn measure(&mut self, func: Func, value: Val<'a>) -> BuiltinResult<'a> {
-        // What the term itself can say. The name of a node needs the context.
+        // The term itself has the answer, save the name of a node, which needs the context.
         let found = self.with(value, |term| match (func, term.view()) {
             (Func::BitSize, View::Bin(bytes)) => Ok(bytes.len() as i64 * 8),
             (Func::BitSize, View::Bits { bits, .. }) => Ok(bits as i64),

@@ -112,7 +112,7 @@ fn divides_and_joins() {
             assert!(!tree.is_empty() && !upper.is_empty());
             assert!(entries(&tree, Direction::Forward).iter().all(|e| e.0 < at));
             assert_eq!(entries(&upper, Direction::Forward)[0].0, at);
-            // What was made in one tree is taken out of the other, and all again of one.
+            // Keys that one tree has are removed from the other, and all keys again from one.
             let first = entries(&upper, Direction::Forward)[0].1;
             assert!(upper.remove(&position(first)));
             tree.insert(&position(first), first);

@@ -174,7 +174,7 @@ fn a_shape_that_never_rests() {
     }
 }
 
-/// What is told of splits and joins, replayed, gives the bases that there are.
+/// The told splits and joins, replayed, result in the bases of the tree.
 #[test]
 fn a_watcher_is_told_of_every_change() {
     type Told = (Vec<u64>, Vec<u64>, Vec<Option<u64>>);

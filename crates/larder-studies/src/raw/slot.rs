@@ -209,7 +209,7 @@ mod tests {
             assert_eq!(slot.load(&pin()), None);
             slot.store(Some(values[3].clone()), &pin());
         }
-        // What was deferred is done in the end, once no other test has an old guard.
+        // Deferred work is done in the end, once no other test has an old guard.
         for _ in 0..20_000 {
             std::thread::sleep(std::time::Duration::from_millis(1));
             let mut guard = pin();

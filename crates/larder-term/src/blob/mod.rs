@@ -58,7 +58,7 @@ enum Content {
     Anchor(Arc<dyn Any + Send + Sync>),
 }
 
-/// What a handle refers to.
+/// The object that a handle refers to.
 pub(crate) struct Payload {
     content: Content,
     len: usize,

@@ -66,7 +66,7 @@ fn handle_at(bytes: &[u8], end: usize) -> [u8; HANDLE] {
     handle
 }
 
-/// What a handle leads to.
+/// The target of a handle.
 #[derive(Clone, Copy)]
 enum Target {
     Payload(*const Payload),

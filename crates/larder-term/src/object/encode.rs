@@ -137,7 +137,7 @@ impl<'b> ObjectEncoder<'b> {
         let result = push(&mut enc);
         let (handles, zero) = (enc.has_handles(), legacy_zero && enc.has_negative_zero());
         self.complete &= enc.is_complete() && enc.terms() == 1;
-        // What the index key can't keep is kept in the value, as the exact key.
+        // A key that the index key can't represent is kept in the value, as the exact key.
         if handles || zero {
             self.keep_exact(handles, zero);
         }

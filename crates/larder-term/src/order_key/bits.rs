@@ -404,7 +404,7 @@ mod tests {
             };
             let (a, b) = (term(&x, less_x), term(&y, less_y));
             check(&a, &b);
-            // What stands behind does not matter unless they are equal.
+            // The bits behind do not matter unless these are equal.
             let pair = |first: &Term| Term::tuple([first.clone(), Term::from(behind)]);
             check(&pair(&a), &pair(&b));
         }

@@ -165,7 +165,7 @@ impl<'t> Lexer<'t> {
         if self.rest.starts_with("#Fun<") {
             return Err(self.error("a fun cannot be read from text: only fun m:f/1 can"));
         }
-        // What is left of `<` is a pid.
+        // Any other `<` begins a pid.
         if self.eat("<") {
             return Ok(Token::Pid(self.dotted()?));
         }

@@ -18,7 +18,7 @@ pub struct ParseError {
     pub line: usize,
     /// The character in the line, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// A description of the error.
     pub what: String,
 }
 
