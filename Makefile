@@ -34,7 +34,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif nif-profile beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full bench-caches bench-caches-erlang \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench bench-misses c kvserver install-c header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-jvm setup-mnesia setup-ra demo-beams test-beams bench-beams
 
 help:
@@ -64,6 +64,7 @@ help:
 	@echo '  make bench-wide   a seeded fifth of the product of functions, types, kinds of rows and sizes; bench-wide-full: all of it'
 	@echo '  make bench-scaling, bench-growth   several processes on one table; the pauses of growth'
 	@echo '  make bench-rust   the structures alone and typed tables, from Rust, beside hashbrown, BTreeMap and others; bench-rust-full: to 100 million entries'
+	@echo '  make bench-misses   instructions and cache misses of an operation of the index, by callgrind'
 	@echo '  make bench-caches   tables that evict, from Rust, beside moka and quick_cache: hits, and requests a second'
 	@echo '  make bench-caches-erlang   a cache on ets that a process prunes, beside tables that evict'
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
@@ -319,6 +320,11 @@ rust-bench: setup-rust
 # A bar says how long the rest will take: about twenty minutes for all of them.
 bench-rust: rust-bench
 	@for what in engine growth threads skew typed; do $(RUST_BENCH) $$what --out $(RUST_RESULTS)/$$what.csv || exit 1; done
+
+# Instructions and cache misses of an operation of the index, simulated, in four minutes.
+bench-misses: setup-rust
+	@mkdir -p '$(RUST_RESULTS)'
+	@CARGO='$(CARGO)' CARGO_TARGET_DIR='$(TARGET)' scripts/misses.sh >'$(RUST_RESULTS)/misses.csv'
 
 # 16 million entries for single operations, 100 million for growth: about half an hour.
 bench-rust-full: rust-bench

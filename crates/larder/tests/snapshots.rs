@@ -328,7 +328,7 @@ fn newest(table: &Table) -> i64 {
     all(table).iter().map(number).max().unwrap_or(-1)
 }
 
-/// Writes the same number under two keys, and writes or deletes a row. The table may be gone by now.
+/// Writes the same number under two keys, and writes or deletes a row. The table may be gone.
 fn write_pair_and_row(t: &Table, n: i64, random: &mut Random) {
     let row = |key: i64| Term::tuple([Term::from(key), n.into()]);
     t.insert_all(&[row(0), row(1)]).ok();

@@ -31,8 +31,8 @@ const COUNT: u64 = 4;
 pub(crate) struct Version(AtomicU64);
 
 /// The state that the holder of a lock keeps: the version before the lock was taken, and in its
-/// lowest bit whether anything has been changed since. That bit is clear in the version of an unlocked leaf.
-/// It is one word, so that it is copied as one.
+/// lowest bit whether anything has been changed since. That bit is clear in the version of an
+/// unlocked leaf. It is one word, so that it is copied as one.
 #[derive(Clone, Copy)]
 pub(crate) struct HeldVersion(u64);
 
