@@ -72,7 +72,7 @@ defmodule Larder do
           | {:idle, time()}
           | {:max_size, pos_integer() | :infinity}
           | {:max_memory, pos_integer() | :infinity}
-          | {:evict, :tinylfu | :lru | :none}
+          | {:evict, :tinylfu | :lru | :sieve | :none}
 
   @typedoc "Milliseconds to live."
   @type time :: non_neg_integer() | :infinity
@@ -155,8 +155,8 @@ defmodule Larder do
     * `{:ttl, ms}`: a row lives for so long after it was written; see `insert/3`
     * `{:idle, ms}`: a row lives for so long after it was written or looked up by its key
     * `{:max_size, n}`, `{:max_memory, bytes}`: the table has so much at most
-    * `{:evict, policy}`: what goes when there is more: `:tinylfu`, `:lru`, or with `:none` nothing,
-      and writes fail
+    * `{:evict, policy}`: what goes when there is more: `:tinylfu`, `:lru`, `:sieve`, or with
+      `:none` nothing, and writes fail
     * `{:structure, name}` or `{:structure, {name, options}}`, see `structures/0`
 
   For example:

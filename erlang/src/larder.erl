@@ -112,7 +112,7 @@
 %% An option of new/2. The concurrency options are accepted for compatibility with `ets', and
 %% info/2 returns them. They have no other effect: all tables support concurrent processes.
 -type bound() :: {ttl, time()} | {idle, time()} | {max_size, limit()} | {max_memory, limit()}
-               | {evict, tinylfu | lru | none}.
+               | {evict, tinylfu | lru | sieve | none}.
 %% A bound of a table. `ttl': the lifetime of an object since it was written. `idle': since it was
 %% written or looked up. `max_size': the number of objects. `max_memory': their bytes. `evict':
 %% which objects are removed when there are more.

@@ -545,7 +545,8 @@ bound_fault(Tag, Value) when Tag =:= max_size; Tag =:= max_memory ->
     [[atom_to_list(Tag), " takes a positive integer or infinity"]
      || not (Value =:= infinity orelse is_integer(Value) andalso Value > 0)];
 bound_fault(evict, Value) ->
-    [<<"evict takes tinylfu, lru or none">> || not lists:member(Value, [tinylfu, lru, none])];
+    [<<"evict takes tinylfu, lru, sieve or none">>
+     || not lists:member(Value, [tinylfu, lru, sieve, none])];
 bound_fault(index, Indexes) ->
     case proper(Indexes) of
         List when is_list(List) ->

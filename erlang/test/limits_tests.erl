@@ -8,7 +8,7 @@
 -define(TYPES, [set, ordered_set]).
 
 size_test_() ->
-    [?LEAK_FREE(size(Type, Evict)) || Type <- ?TYPES, Evict <- [lru, tinylfu]].
+    [?LEAK_FREE(size(Type, Evict)) || Type <- ?TYPES, Evict <- [lru, tinylfu, sieve]].
 
 size(Type, Evict) ->
     Tab = larder:new(t, [Type, public, {max_size, 100}, {evict, Evict}]),
@@ -21,6 +21,7 @@ size(Type, Evict) ->
     Size = larder:info(Tab, size),
     ?assert(lists:member(Size, [99, 100])),
     ?assertEqual(Size, length(larder:tab2list(Tab))),
+    #{evict := Evict} = larder:info(Tab, bounds),
     #{evicted := Evicted, weight := Weight} = larder:info(Tab, stats),
     ?assertEqual(1000 + 3001 - Size, Evicted),
     true = larder:setopts(Tab, {max_memory, Weight div 2}),
@@ -133,16 +134,16 @@ words_test_() ->
     Plain = larder:new(t, [public, {ttl, 5}]),
     Limited = larder:new(t, [public, {max_size, 5}]),
     Refused = [{new, [t, [{max_size, 0}]]}, {new, [t, [{max_size, -1}]]}, {new, [t, [{max_memory, x}]]},
-               {new, [t, [{evict, sieve}]]}, {new, [t, [bag, {max_size, 1}]]},
+               {new, [t, [{evict, fifo}]]}, {new, [t, [bag, {max_size, 1}]]},
                {new, [t, [ordered_set, {structure, avl}, {evict, lru}]]},
                {setopts, [Plain, {max_size, 1}]}, {setopts, [Limited, {max_size, 0}]},
-               {setopts, [Limited, {evict, sieve}]}, {setopts, [Limited, [{evict, lru}, {evict, lru}]]}],
+               {setopts, [Limited, {evict, fifo}]}, {setopts, [Limited, [{evict, lru}, {evict, lru}]]}],
     [{lists:flatten(io_lib:format("~p ~0p", Call)), fun() ->
           {Stack, Words} = error_of(F, Args, badarg),
           ?assertMatch([{larder, F, Args, _} | _], Stack),
           ?assertNotEqual(#{}, Words)
       end} || {F, Args} = {_, _} <- Refused, Call <- [[F, Args]]] ++
     [fun() ->
-         {_, #{2 := Text}} = error_of(new, [t, [{evict, sieve}]], badarg),
-         ?assertEqual(<<"evict takes tinylfu, lru or none">>, iolist_to_binary(Text))
+         {_, #{2 := Text}} = error_of(new, [t, [{evict, fifo}]], badarg),
+         ?assertEqual(<<"evict takes tinylfu, lru, sieve or none">>, iolist_to_binary(Text))
      end].

@@ -66,6 +66,10 @@ pub enum Evict {
     /// the new object, if it wasn't used more often than they were. So a scan over objects that are
     /// used once doesn't evict those that are used again and again.
     TinyLfu,
+    /// Evict, of a sample of objects in the order of their insertion, the next ones that were not
+    /// read or written since it was last their turn (SIEVE). So an object that is used once goes
+    /// early, and one that is used again stays for another round.
+    Sieve,
 }
 
 /// The limits of a table.

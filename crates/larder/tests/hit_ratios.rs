@@ -1,5 +1,5 @@
 //! The hit ratios of tables that evict, compared with plain implementations of the policies that
-//! they approximate: exact LRU, and W-TinyLFU with exact counts.
+//! they approximate: exact LRU, W-TinyLFU with exact counts, and exact SIEVE.
 
 use larder::api::{Larder, Table};
 use larder::Evict;
@@ -155,6 +155,59 @@ impl Cache for TinyLfu {
     }
 }
 
+/// A queue in the order of insertion, and a hand.
+struct Sieve {
+    most: usize,
+    /// Keys by the number of their insertion, and whether they were used since the hand came.
+    queue: BTreeMap<u64, (u64, bool)>,
+    inserted: HashMap<u64, u64>,
+    next: u64,
+    hand: u64,
+}
+
+impl Sieve {
+    fn new(most: usize) -> Self {
+        Sieve {
+            most,
+            queue: BTreeMap::new(),
+            inserted: HashMap::new(),
+            next: 0,
+            hand: 0,
+        }
+    }
+
+    fn evict(&mut self) {
+        loop {
+            let Some((&number, (key, used))) = self.queue.range_mut(self.hand..).next() else {
+                self.hand = 0;
+                continue;
+            };
+            self.hand = number + 1;
+            if !std::mem::take(used) {
+                self.inserted.remove(key);
+                self.queue.remove(&number);
+                return;
+            }
+        }
+    }
+}
+
+impl Cache for Sieve {
+    fn asks(&mut self, key: u64) -> bool {
+        if let Some(number) = self.inserted.get(&key) {
+            self.queue.get_mut(number).unwrap().1 = true;
+            return true;
+        }
+        if self.queue.len() == self.most {
+            self.evict();
+        }
+        self.inserted.insert(key, self.next);
+        self.queue.insert(self.next, (key, false));
+        self.next += 1;
+        false
+    }
+}
+
 const KEYS: usize = 10_000;
 const CAPACITY: usize = 500;
 const REQUESTS: usize = 120_000;
@@ -178,8 +231,13 @@ fn hit_ratios_are_those_of_the_policies() {
         let (most, order) = (CAPACITY, Order::default());
         let lru = ratio(&mut Lru { most, order }, &trace);
         let tiny_lfu = ratio(&mut TinyLfu::new(CAPACITY), &trace);
+        let sieve = ratio(&mut Sieve::new(CAPACITY), &trace);
         for (kind, is_ordered) in [("set", false), ("ordered_set", true)] {
-            for (evict, exact) in [(Evict::Lru, lru), (Evict::TinyLfu, tiny_lfu)] {
+            for (evict, exact) in [
+                (Evict::Lru, lru),
+                (Evict::TinyLfu, tiny_lfu),
+                (Evict::Sieve, sieve),
+            ] {
                 let ours = ratio(&mut Larders::new(CAPACITY, evict, is_ordered), &trace);
                 println!("{name}, {kind}, {evict:?}: {ours:.2} (exactly {exact:.2})");
                 assert!(

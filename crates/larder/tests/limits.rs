@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const POLICIES: [Evict; 2] = [Evict::Lru, Evict::TinyLfu];
+const POLICIES: [Evict; 3] = [Evict::Lru, Evict::TinyLfu, Evict::Sieve];
 
 fn pair(key: i64, value: i64) -> Term {
     term!({(key), (value)})
@@ -472,6 +472,7 @@ fn limits_hold_under_concurrent_writers() {
     for (evict, ordered) in [
         (Evict::Lru, false),
         (Evict::TinyLfu, true),
+        (Evict::Sieve, false),
         (Evict::None, false),
     ] {
         let larder = Larder::new();

@@ -52,8 +52,9 @@ structures() ->
 %%     binaries. `weight' in `info(Table, stats)' is the current number;</li>
 %% <li>`{evict, Policy}': what happens when a limit is exceeded. `lru' evicts the objects that were
 %%     least recently read or written. `tinylfu' evicts those that are used least frequently, which
-%%     may be new ones. With `none', the default, a write that would exceed a limit fails with
-%%     `system_limit' and changes nothing.</li>
+%%     may be new ones. `sieve' goes round the objects in the order of their insertion, and evicts
+%%     those that were not read or written since it came last. With `none', the default, a write
+%%     that would exceed a limit fails with `system_limit' and changes nothing.</li>
 %% </ul>
 %%
 %% A write evicts objects before it returns. Until then the table may exceed its limit by one object

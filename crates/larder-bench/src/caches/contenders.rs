@@ -43,6 +43,8 @@ macro_rules! cache {
 pub struct TinyLfu(TypedHash<u64, u64>);
 /// A table that evicts the rows that weren't used for the longest time.
 pub struct Lru(TypedHash<u64, u64>);
+/// A table that evicts the rows that weren't used since it was last their turn.
+pub struct Sieve(TypedHash<u64, u64>);
 
 /// A table by hash that is limited by its number of rows. So are the other caches.
 fn table(capacity: usize, evict: Evict) -> TypedHash<u64, u64> {
@@ -69,6 +71,7 @@ macro_rules! larder_cache {
 
 larder_cache!(TinyLfu, "larder tinylfu");
 larder_cache!(Lru, "larder lru");
+larder_cache!(Sieve, "larder sieve");
 
 #[cfg(feature = "peers")]
 cache!(moka::sync::Cache<u64, u64>, "moka", |capacity| Self::new(capacity as u64), |cache, key, value|

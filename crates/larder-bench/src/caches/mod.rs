@@ -14,7 +14,7 @@ use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{value_of, Random};
-use contenders::{Cache, Lru, TinyLfu};
+use contenders::{Cache, Lru, Sieve, TinyLfu};
 use larder_testing::traces::{self, Trace};
 
 #[derive(clap::Args)]
@@ -124,7 +124,7 @@ pub fn run(options: &CacheOptions, filter: &Filter) -> Outcome<Report> {
             each!(filter, C => {
                 progress.at(C::NAME);
                 measure::<C>(&mut report, trace, options)?;
-            }; TinyLfu, Lru,
+            }; TinyLfu, Lru, Sieve,
                 #[cfg(feature = "peers")] moka::sync::Cache<u64, u64>,
                 #[cfg(feature = "peers")] quick_cache::sync::Cache<u64, u64>);
             progress.step();

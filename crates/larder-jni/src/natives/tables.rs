@@ -49,6 +49,7 @@ fn evict_of(evict: jint) -> Result<Evict, Failure> {
         0 => Ok(Evict::None),
         1 => Ok(Evict::Lru),
         2 => Ok(Evict::TinyLfu),
+        3 => Ok(Evict::Sieve),
         _ => Err(Failure::Argument(format!("there is no eviction {evict}"))),
     }
 }

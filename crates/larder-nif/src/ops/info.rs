@@ -125,6 +125,7 @@ fn bounds(call: &Call<'_>, table: &EngineTable) -> Word {
         Evict::None => atoms::NONE,
         Evict::Lru => atoms::LRU,
         Evict::TinyLfu => atoms::TINYLFU,
+        Evict::Sieve => atoms::SIEVE,
     };
     let [ttl, idle] = times;
     call.tuple(&[

@@ -210,6 +210,7 @@ pub fn policy(value: Word) -> Result<Evict, Raise> {
         _ if value == atoms::NONE.word() => Ok(Evict::None),
         _ if value == atoms::LRU.word() => Ok(Evict::Lru),
         _ if value == atoms::TINYLFU.word() => Ok(Evict::TinyLfu),
+        _ if value == atoms::SIEVE.word() => Ok(Evict::Sieve),
         _ => Err(BADARG),
     }
 }

@@ -227,7 +227,7 @@ known! {
     SNAPSHOT "snapshot", SNAPSHOTS "snapshots", SNAPSHOT_MEMORY "snapshot_memory",
     INSERT "insert", REPLACE "replace", DELETE "delete", EXPIRE "expire",
     TTL "ttl", IDLE "idle", BOUNDS "bounds", INFINITY "infinity", UNBOUNDED "unbounded",
-    MAX_SIZE "max_size", MAX_MEMORY "max_memory", EVICT "evict", LRU "lru", TINYLFU "tinylfu", UNLIMITED "unlimited",
+    MAX_SIZE "max_size", MAX_MEMORY "max_memory", EVICT "evict", LRU "lru", TINYLFU "tinylfu", SIEVE "sieve", UNLIMITED "unlimited",
     INDEX "index", INDEXES "indexes", UNIQUE "unique", EACH "each", ORDERED "ordered",
     KEY "key", RANGE "range", SCAN "scan", UNKNOWN "unknown",
     NOT_UNIQUE "not_unique", NO_INDEX "no_index",

@@ -3,15 +3,15 @@
 //!
 //! # Steps of a choice
 //!
-//! 1. *Sample* the index: about 192 objects, before every 48th victim. In hash order these are some
-//!    whole leaves, in key order six objects from each of 32 leaves. The coldest third join the
-//!    candidates. Of all candidates the 96 coldest stay.
+//! 1. *Sample* the index: about 192 objects, before every 48th victim, with `sieve` every 16th. In
+//!    hash order these are some whole leaves, in key order six objects from each of 32 leaves. The
+//!    coldest third join the candidates. Of all candidates the 96 coldest stay.
 //! 2. The coldest candidate is the victim, unless it was used since it was sampled.
 //! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. An object
 //!    that leaves it is the victim instead, unless it is hotter.
 //!
-//! So four objects are looked at for each victim. What is left of one sample competes with the next
-//! ones, so the victims are colder than the coldest quarter of each sample.
+//! So four objects are looked at for each victim, with `sieve` twelve. What is left of one sample
+//! competes with the next ones, so the victims are colder than the coldest quarter of each sample.
 //!
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
 //! them. Reads don't take its lock. The result of a choice is a key with its heat at that time. If
@@ -39,8 +39,6 @@ const SAMPLE: usize = 192;
 /// The distance between successive places: the golden ratio. So all parts of the index are sampled
 /// about equally often, however many places are used (Weyl's sequence).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-/// There is one victim for this number of sampled objects.
-const SAMPLED_PER_VICTIM: usize = 4;
 /// One of this number of sampled objects becomes a candidate.
 const SAMPLED_PER_CANDIDATE: usize = 3;
 /// The maximum number of candidates that are kept.
@@ -229,7 +227,7 @@ impl Candidates {
                 let (sample, seen) = chooser.sample(guard, &mut place);
                 shard = self.shard().lock();
                 shard.place = place;
-                shard.victims_left = seen.div_ceil(SAMPLED_PER_VICTIM);
+                shard.victims_left = seen.div_ceil(chooser.policy.sampled_per_victim());
                 shard.merge(sample, chooser.policy);
             }
             // (2) A candidate that was used since is none any more. Unless all were, the loop ends
@@ -250,7 +248,9 @@ impl Candidates {
             }
         }
         shard.victims_left = shard.victims_left.saturating_sub(1);
-        shard.candidates.pop()
+        let coldest = shard.candidates.pop()?;
+        chooser.policy.chosen(coldest.hash);
+        Some(coldest)
     }
 
     /// The approximate memory in bytes.

@@ -1,9 +1,9 @@
 //! The heat of keys, which decides which objects of a full table are evicted.
 //!
-//! Both policies record figures for hashes of keys, not for objects, in arrays of a few bytes for
-//! each object that the table may have. A key has several places in the array, which it shares with
-//! others. So a figure may be too high. It is never too low for longer than until the next use of
-//! the key. No list of objects has to be kept consistent with the index.
+//! All policies record figures for hashes of keys, not for objects, in arrays of a few bytes for
+//! each object that the table may have. So no list of objects has to be kept consistent with the
+//! index. Keys share places in the array, so a figure may be too high. It is never too low for
+//! longer than until the next use of the key. `sieve` is in a module of its own.
 //!
 //! # What a read writes
 //!
@@ -31,11 +31,19 @@ pub(super) trait Policy: Send + Sync {
     /// Records that a key was read or written.
     fn touched(&self, hash: u64);
 
-    /// Records the number of objects that were inserted so far.
-    fn inserted(&self, objects: usize);
+    /// Records that a key was inserted, and the number of objects that were inserted so far.
+    fn inserted(&self, hash: u64, objects: usize);
 
     /// The heat of a key. While the key is not used it doesn't grow.
     fn heat(&self, hash: u64) -> u32;
+
+    /// Records that a candidate was chosen as a victim.
+    fn chosen(&self, _hash: u64) {}
+
+    /// One of this number of sampled objects is a victim.
+    fn sampled_per_victim(&self) -> usize {
+        4
+    }
 
     /// The memory in bytes.
     fn memory(&self) -> usize;
@@ -76,7 +84,7 @@ impl<P: Policy> PerSize<P> {
 }
 
 /// Mixes a hash, so that its bits are independent of those that the index uses.
-fn mixed(hash: u64) -> u64 {
+pub(super) fn mixed(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     hash ^ hash >> 32
 }
@@ -207,7 +215,7 @@ impl Policy for Sketch {
         }
     }
 
-    fn inserted(&self, _: usize) {}
+    fn inserted(&self, _: u64, _: usize) {}
 
     fn heat(&self, hash: u64) -> u32 {
         let counters = self.counters(hash);
@@ -261,7 +269,7 @@ impl Policy for Recency {
         }
     }
 
-    fn inserted(&self, objects: usize) {
+    fn inserted(&self, _: u64, objects: usize) {
         if objects.is_multiple_of(self.step) {
             self.now.fetch_add(1, Ordering::Relaxed);
         }
@@ -320,7 +328,7 @@ mod tests {
         let recency = Recency::new(1 << 6);
         for key in 0..50 {
             recency.touched(key);
-            recency.inserted(key as usize);
+            recency.inserted(key, key as usize);
         }
         recency.touched(7);
         let coldest = (0..50).min_by_key(|&key| recency.heat(key));

@@ -15,6 +15,7 @@
 //! | `change_cause` | why a change is made, for feeds |
 //! | `quota` | the limits of a table, and what it has |
 //! | `heat` | how often, or when, keys were used |
+//! | `sieve` | in which order SIEVE evicts keys |
 //! | `candidates` | the choice of objects to evict |
 //!
 //! # Definitions
@@ -61,6 +62,7 @@ mod clock;
 mod heat;
 mod layer;
 mod quota;
+mod sieve;
 mod stamp;
 mod wheel;
 

@@ -10,6 +10,7 @@
 
 use super::candidates::{self, Candidates, Chooser, Victim};
 use super::heat::{PerSize, Policy, Recency, Sketch};
+use super::sieve::Sieve;
 use super::stamp::{self, object_of};
 use crate::options::{Evict, Limits};
 use crossbeam_utils::CachePadded;
@@ -63,6 +64,7 @@ pub(crate) struct Quota {
     capacity: AtomicUsize,
     sketch: PerSize<Sketch>,
     recency: PerSize<Recency>,
+    sieve: PerSize<Sieve>,
     candidates: Candidates,
     evicted: AtomicU64,
 }
@@ -140,6 +142,7 @@ impl Quota {
             capacity: AtomicUsize::new(0),
             sketch: PerSize::default(),
             recency: PerSize::default(),
+            sieve: PerSize::default(),
             candidates: Candidates::default(),
             evicted: AtomicU64::new(0),
         }
@@ -190,6 +193,7 @@ impl Quota {
         match self.settings.evict.load(Ordering::Relaxed) {
             own if own == Evict::Lru as u8 => Evict::Lru,
             own if own == Evict::TinyLfu as u8 => Evict::TinyLfu,
+            own if own == Evict::Sieve as u8 => Evict::Sieve,
             _ => Evict::None,
         }
     }
@@ -268,6 +272,7 @@ impl Quota {
             Evict::None => return None,
             Evict::Lru => self.recency.get(capacity)?,
             Evict::TinyLfu => self.sketch.get(capacity)?,
+            Evict::Sieve => self.sieve.get(capacity)?,
         })
     }
 
@@ -284,6 +289,7 @@ impl Quota {
             Evict::None => {}
             Evict::Lru => record(&self.recency, capacity, self.hash(key)),
             Evict::TinyLfu => record(&self.sketch, capacity, self.hash(key)),
+            Evict::Sieve => record(&self.sieve, capacity, self.hash(key)),
         }
     }
 
@@ -304,9 +310,9 @@ impl Quota {
         }
         // Ordering: Relaxed, a figure.
         let inserted = self.inserted.fetch_add(1, Ordering::Relaxed) + 1;
-        self.made(evict).inserted(inserted);
+        let hash = self.hash(key);
+        self.made(evict).inserted(hash, inserted);
         if evict == Evict::TinyLfu {
-            let hash = self.hash(key);
             let key = Key { hash, ..key };
             self.candidates.enter_window(objects / WINDOW, key);
         }
@@ -341,6 +347,7 @@ impl Quota {
         let capacity = self.capacity.load(Ordering::Relaxed);
         match evict {
             Evict::TinyLfu => self.sketch.make(capacity),
+            Evict::Sieve => self.sieve.make(capacity),
             Evict::None | Evict::Lru => self.recency.make(capacity),
         }
     }
@@ -400,7 +407,7 @@ impl Quota {
 
     /// The memory of the quota in bytes.
     pub(super) fn memory(&self) -> usize {
-        let policies = self.sketch.memory() + self.recency.memory();
+        let policies = self.sketch.memory() + self.recency.memory() + self.sieve.memory();
         size_of::<Self>() + size_of::<LimitSettings>() + policies + self.candidates.memory()
     }
 }

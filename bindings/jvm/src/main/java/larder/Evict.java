@@ -10,5 +10,10 @@ public enum Evict {
      * Of some rows that are looked at, those go that were read or written the least often lately;
      * or a new one, if it was not more often.
      */
-    TINY_LFU
+    TINY_LFU,
+    /**
+     * SIEVE: of some rows that are looked at, in the order in which they were inserted, the next
+     * ones go that were not read or written since it was last their turn.
+     */
+    SIEVE
 }

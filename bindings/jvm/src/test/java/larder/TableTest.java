@@ -92,13 +92,15 @@ class TableTest {
             table.set(9, 90);
             assertEquals(90, table.get(9));
         }
-        try (LarderLongTable table =
-                LarderLongTable.builder().maxSize(100).evict(Evict.LRU).open()) {
-            for (long i = 0; i < 10_000; i++) {
-                table.set(i, i);
+        for (Evict evict : new Evict[] {Evict.LRU, Evict.SIEVE}) {
+            try (LarderLongTable table =
+                    LarderLongTable.builder().maxSize(100).evict(evict).open()) {
+                for (long i = 0; i < 10_000; i++) {
+                    table.set(i, i);
+                }
+                assertTrue(table.size() <= 200, () -> table.size() + " rows");
+                assertTrue(table.size() >= 50, () -> table.size() + " rows");
             }
-            assertTrue(table.size() <= 200, () -> table.size() + " rows");
-            assertTrue(table.size() >= 50, () -> table.size() + " rows");
         }
         try (LarderLongBytesTable table =
                 LarderLongBytesTable.builder().maxMemory(1 << 20).evict(Evict.TINY_LFU).open()) {

@@ -1,0 +1,242 @@
+//! SIEVE: a queue of objects in the order of insertion, and a *hand* that goes round it.
+//!
+//! In exact SIEVE the hand goes from the oldest object to the newest, and begins again. If an
+//! object was used since the hand came last, the hand clears that mark and passes. The first object
+//! without a mark is evicted. Objects that stay don't move.
+//!
+//! # The queue without a list
+//!
+//! The queue is a ring of places. The place of an object is the number of insertions before it, in
+//! *ticks* of a thousandth of the table, modulo the number of places. The hand is the number of
+//! places that it has passed. For each key its *turn* is recorded: the hand at which its object is
+//! evicted. No mark has to be cleared when the hand passes.
+//!
+//! ```text
+//!          hand                           hand + RING                      hand + 2 · RING
+//!  ─────────┴──────────────┬───────────────────┴──────────────┬──────────────────┴──────▶
+//!                    the next visit                    the visit after it
+//!                   of a place: the turn              the turn of what was
+//!                   of a new object                   used since the last one
+//! ```
+//!
+//! 1. *Insert*: the turn is the hand's next visit of the place.
+//! 2. *Use*: the turn is the visit after the next one. If it is so already, nothing is written.
+//! 3. *Choose*: the candidate with the earliest turn is the victim, and the hand moves to its turn.
+//!
+//! If all objects were candidates, this would be exact SIEVE: all that the hand passes was used.
+//!
+//! Turns are kept by the hash of keys in buckets of eight entries. A key without an entry gets the
+//! one whose turn is the earliest, which mostly is that of a key that has gone. If it isn't, the
+//! other key goes first until its next use.
+//!
+//! Source: SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, NSDI 2024). Deviation: candidates are
+//! sampled, so the hand may pass an object whose turn it is. Such an object is the coldest of all
+//! until it is sampled, and stays if it is used before. For that reason three times
+//! as many objects are sampled for a victim as with other policies.
+
+use super::heat::{mixed, Policy};
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The turns of keys.
+///
+/// ```text
+///  an entry   │ 12 bits of the hash │ 20 bits: the turn │
+/// ```
+pub(super) struct Sieve {
+    buckets: Box<[Bucket]>,
+    hand: CachePadded<AtomicU32>,
+    /// The number of objects that are inserted in a tick.
+    step: usize,
+}
+
+#[derive(Default)]
+#[repr(align(32))]
+struct Bucket([AtomicU32; ENTRIES]);
+
+const ENTRIES: usize = 8;
+const ENTRIES_OF_AN_OBJECT: usize = 2;
+const TICKS: usize = 1 << 10;
+/// The number of places, which are those of 16 times as many objects as the table has.
+const RING: u32 = 1 << 14;
+/// The bits of an entry that are its turn. So turns wrap around after 64 rings.
+const TURN: u32 = (1 << 20) - 1;
+/// The order of a turn that is now. No turn is two rings or more ahead of the hand when it is
+/// recorded, so what seems to be has been passed long ago.
+const NOW: u32 = TURN - 2 * RING;
+
+/// A number that is less for an earlier turn.
+#[inline]
+fn order(hand: u32, turn: u32) -> u32 {
+    turn.wrapping_sub(hand).wrapping_add(NOW) & TURN
+}
+
+/// The hand's next visit of the place that has this turn, or this number of ticks.
+#[inline]
+fn next(hand: u32, place: u32) -> u32 {
+    hand + place.wrapping_sub(hand) % RING
+}
+
+/// What is recorded for a key.
+struct Record<'a> {
+    hand: u32,
+    tag: u32,
+    /// The entry of the key, or else the one that it may take.
+    entry: &'a AtomicU32,
+    /// The turn of the key, if it has an entry.
+    turn: Option<u32>,
+}
+
+impl Record<'_> {
+    #[inline]
+    fn set(&self, turn: u32) {
+        let entry = self.tag | turn & TURN;
+        // Ordering: Relaxed, see `Sieve::record`.
+        self.entry.store(entry, Ordering::Relaxed);
+    }
+}
+
+impl Sieve {
+    #[inline]
+    fn record(&self, hash: u64) -> Record<'_> {
+        // Ordering: Relaxed, as in all of this module: these are estimates, which order nothing.
+        let hand = self.hand.load(Ordering::Relaxed);
+        let hash = mixed(hash);
+        let tag = (hash >> 32) as u32 & !TURN;
+        let Bucket(entries) = &self.buckets[hash as usize & (self.buckets.len() - 1)];
+        let (mut entry, mut earliest) = (&entries[0], u32::MAX);
+        for other in entries {
+            let value = other.load(Ordering::Relaxed);
+            if value & !TURN == tag {
+                return Record {
+                    hand,
+                    tag,
+                    entry: other,
+                    turn: Some(value & TURN),
+                };
+            }
+            let order = order(hand, value);
+            if order < earliest {
+                (entry, earliest) = (other, order);
+            }
+        }
+        Record {
+            hand,
+            tag,
+            entry,
+            turn: None,
+        }
+    }
+}
+
+impl Policy for Sieve {
+    fn new(objects: usize) -> Self {
+        let buckets = ENTRIES_OF_AN_OBJECT * objects / ENTRIES;
+        Sieve {
+            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
+            hand: CachePadded::default(),
+            step: (objects / TICKS).max(1),
+        }
+    }
+
+    #[inline]
+    fn touched(&self, hash: u64) {
+        let record = self.record(hash);
+        // (2) A key without an entry was inserted before turns were recorded, or has lost its
+        // entry. It gets the hand's own place.
+        let later = next(record.hand, record.turn.unwrap_or(record.hand)) + RING;
+        if record.turn != Some(later & TURN) {
+            record.set(later);
+        }
+    }
+
+    fn inserted(&self, hash: u64, objects: usize) {
+        let record = self.record(hash);
+        // (1)
+        record.set(next(record.hand, (objects / self.step) as u32));
+    }
+
+    fn heat(&self, hash: u64) -> u32 {
+        let record = self.record(hash);
+        record.turn.map_or(0, |turn| order(record.hand, turn))
+    }
+
+    fn chosen(&self, hash: u64) {
+        let record = self.record(hash);
+        // (3) The hand doesn't go back, unless another thread moves it at the same time.
+        if let Some(turn) = record.turn.filter(|&turn| order(record.hand, turn) > NOW) {
+            // Ordering: Relaxed, see `record`.
+            self.hand.store(turn, Ordering::Relaxed);
+        }
+    }
+
+    fn sampled_per_victim(&self) -> usize {
+        12
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.buckets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Evicts the coldest of some keys, as if all were candidates.
+    fn evict(sieve: &Sieve, keys: &mut Vec<u64>) -> u64 {
+        let coldest = (0..keys.len())
+            .min_by_key(|&i| sieve.heat(keys[i]))
+            .unwrap();
+        sieve.chosen(keys[coldest]);
+        keys.remove(coldest)
+    }
+
+    #[test]
+    fn the_hand_passes_what_was_used_and_goes_round() {
+        let sieve = Sieve::new(1 << 6);
+        let mut keys: Vec<u64> = (0..6).collect();
+        keys.iter()
+            .for_each(|&key| sieve.inserted(key, key as usize));
+        [0, 1, 3].iter().for_each(|&key| sieve.touched(key));
+        assert_eq!(evict(&sieve, &mut keys), 2);
+        // What the hand has passed has lost its mark, what is used now is passed the next time.
+        sieve.touched(1);
+        sieve.inserted(6, 6);
+        keys.push(6);
+        let rest = [(); 4].map(|()| evict(&sieve, &mut keys));
+        assert_eq!(rest, [4, 5, 6, 0]);
+        assert_eq!([(); 2].map(|()| evict(&sieve, &mut keys)), [3, 1]);
+    }
+
+    /// A plain queue beside the turns, for so long that both the ring and the turns wrap around.
+    #[test]
+    fn with_all_as_candidates_it_is_sieve() {
+        let sieve = Sieve::new(1 << 6);
+        let (mut keys, mut queue, mut hand) = (Vec::new(), Vec::<(u64, bool)>::new(), 0);
+        let mut state = 1u64;
+        for step in 0..3_000_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let key = (state >> 33).isqrt() >> 9;
+            if let Some(own) = queue.iter_mut().find(|own| own.0 == key) {
+                own.1 = true;
+                sieve.touched(key);
+                continue;
+            }
+            if queue.len() == 20 {
+                while queue[hand % 20].1 {
+                    queue[hand % 20].1 = false;
+                    hand = hand % 20 + 1;
+                }
+                hand %= 20;
+                let expected = queue.remove(hand).0;
+                assert_eq!(evict(&sieve, &mut keys), expected, "step {step}");
+            }
+            queue.push((key, false));
+            keys.push(key);
+            sieve.inserted(key, step);
+        }
+    }
+}
