@@ -91,6 +91,7 @@ fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
         let at = header.iter().position(|column| column == name);
         at.ok_or_else(|| format!("the file has no column {name:?}"))
     };
+    // Read the parts of the comment. `where` drops lines of the file at once.
     let (mut rows, mut fields, mut worst) = (Vec::new(), None, None);
     let parts = parts.split('|').map(str::trim);
     for part in parts.filter(|part| !part.is_empty()) {
@@ -117,6 +118,7 @@ fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
         let figure = line[at].parse::<f64>().map(|figure| figure / by);
         table.extend(keys.iter().map(|key| &line[*key]), heading, figure);
     };
+    // With `columns`, a field of the file names the column. Otherwise each value has its own.
     if kind == "columns" {
         let pair = list.split_once("; value: ");
         let (columns, value) = pair.ok_or("no '; value: ' after columns")?;
@@ -149,6 +151,7 @@ fn markdown(
     quantiles: bool,
     worst: Option<usize>,
 ) -> Result<String, String> {
+    // The fields of a row: the number of figures and their quantiles, or the median of each column.
     let part = |figures: &[f64], part| (!figures.is_empty()).then(|| quantile(figures, part));
     let fields = |fields: Vec<Vec<f64>>| -> Vec<Option<f64>> {
         if !quantiles {
@@ -169,6 +172,7 @@ fn markdown(
     if rows.is_empty() {
         return Err("the file has no such lines".into());
     }
+    // The header, the line of alignments, and the rows.
     let headings: Vec<&str> = match quantiles {
         true => std::iter::once(CELLS)
             .chain(QUANTILES.map(|(name, _)| name))

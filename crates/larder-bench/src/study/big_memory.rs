@@ -215,6 +215,7 @@ fn grow<H: Handle>(
         let what = format!("growth of {name} to {} entries", grouped(n as usize));
         run.fits(&what, n as f64 * bytes_per_entry * PEAK)
     });
+    // Fill the structure, part by part, until it is full or its time is over.
     if let Some(mut entries) = entries {
         let limit = run.clock.time_for_each(SHARES[0], *left);
         let mut map = make(entries as usize);
@@ -224,6 +225,7 @@ fn grow<H: Handle>(
                 map.insert(key, value_of(key));
             })
         });
+        // Where the time was over, say so, and report the parts that were measured.
         let grown = parts.len() as u64 * part;
         if grown + part <= entries {
             let seconds: f64 = parts.iter().sum();

@@ -123,6 +123,8 @@ pub(super) fn count(
     guard: &Guard,
     (batch, position): (&mut Batch<'static>, &mut Vec<u8>),
 ) -> CountedEntries {
+    // A row that moves between leaves while these are read may be missed. So compare the count of
+    // moves at the end.
     let moves = entries.moves();
     let (mut keys, mut leaves) = (KeyList::new(), 0);
     for range in ranges {
@@ -137,6 +139,7 @@ pub(super) fn count(
                 next
             });
             leaves += 1;
+            // There are many: count the rest by the ranks of the tree, without reading them.
             if keys.len() > COUNTED_SINGLY {
                 return CountedEntries {
                     count: count_by_ranks(entries, ranges, guard),

@@ -45,6 +45,8 @@ impl Differing {
             ..
         } = buffers;
         let views = op.store.views();
+        // Find the first view from this one on in which keys differ. Behind the last view, this is
+        // the end.
         let index = loop {
             match views.get(self.view)?.changed() {
                 Some(index) => break index,
@@ -55,9 +57,11 @@ impl Differing {
         // the read set. Those that have one are read again.
         let unnoted = views.iter().find_map(|view| view.unnoted());
         let objects = unnoted.unwrap_or(&op.store.index);
+        // Read the next batch of keys that differ in this view.
         let start = self.from.as_deref().map_or(Start::Edge, Start::At);
         batch.lend_owned(|batch| index.scan(op.guard, start, Direction::Forward, batch));
         for i in 0..batch.len() {
+            // Copy the rows under the key, as the views show them.
             let key = batch.key(i);
             objects.copy(op.guard, table.key(key), values);
             for row in values.iter() {
@@ -66,6 +70,7 @@ impl Differing {
                 indexed.iter().for_each(|value| see(value, key));
             }
         }
+        // Go on behind the batch, or with the next view.
         if batch.done {
             (self.view, self.from) = (self.view + 1, None);
         } else {

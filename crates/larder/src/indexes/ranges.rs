@@ -130,6 +130,8 @@ impl Entries {
         buffer: &mut Vec<u8>,
         batch: &mut Batch<'g>,
     ) -> Option<Vec<u8>> {
+        // Begin at the place, or at the near edge of the range. The far edge is lent to the batch
+        // as a hint to the tree not to copy entries beyond it.
         let end = std::mem::take(buffer);
         let edge;
         let start = match direction {
@@ -146,7 +148,8 @@ impl Entries {
             }
         };
         self.tree.scan(guard, start, direction, batch);
-        // They are in order, so those beyond the range are at the end.
+        // The tree may ignore the hint. The entries are in order, so drop those beyond the range
+        // from the end.
         let is_within = |i: &usize| match &batch.until {
             Bound::Excluded(high) => batch.key(*i) < &high[..],
             Bound::Included(low) => batch.key(*i) >= &low[..],
@@ -156,7 +159,7 @@ impl Entries {
         let within = within.map_or(0, |i| i + 1);
         let is_over = batch.done || within < batch.len();
         batch.truncate(within);
-        // The buffer is kept.
+        // Take the far edge back, so that its memory serves the next call.
         if let Bound::Excluded(end) | Bound::Included(end) =
             std::mem::replace(&mut batch.until, Bound::Unbounded)
         {
