@@ -238,14 +238,15 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
 /// they were, and terms are complete or don't exist.
 fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
-        let text = format!("the library panicked: {}", said(&*panic));
+        let text = format!("the library panicked: {}", message(&*panic));
         // Dropping the payload of a panic may panic.
         std::mem::forget(panic);
         Failure::new(Status::Panic, text)
     })
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+/// The message of a panic.
+fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("it said nothing")

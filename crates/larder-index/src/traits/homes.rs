@@ -10,7 +10,7 @@
 //!    before that, has the overflow bit of the entry's tag. The homes are a ring, as buckets are.
 //! 2. If the batch is in order, each entry is in its home, and no overflow bit is set.
 //!
-//! Both say where an entry is that the batch has. Nothing is said of hashes outside of the leaf
+//! Both say where an entry is that the batch has. They ignore hashes outside of the leaf
 //! that was read: a search for one finds no entry.
 
 use crate::hash::plain;

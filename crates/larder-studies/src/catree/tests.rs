@@ -174,12 +174,12 @@ fn a_shape_that_never_rests() {
     }
 }
 
-/// The told splits and joins, replayed, result in the bases of the tree.
+/// The reported splits and joins, replayed, result in the bases of the tree.
 #[test]
 fn a_watcher_is_told_of_every_change() {
-    type Told = (Vec<u64>, Vec<u64>, Vec<Option<u64>>);
-    let told = Arc::new(Mutex::new(Vec::<Told>::new()));
-    let sink = Arc::clone(&told);
+    type Reported = (Vec<u64>, Vec<u64>, Vec<Option<u64>>);
+    let reported = Arc::new(Mutex::new(Vec::<Reported>::new()));
+    let sink = Arc::clone(&reported);
     let number = |p: &[u8]| u64::from_be_bytes(p.try_into().unwrap());
     let adaptation = Adaptation {
         contended: 1,
@@ -205,14 +205,14 @@ fn a_watcher_is_told_of_every_change() {
         put(&tree, n * 7_919 % 1_000);
     }
     let mut bases = std::collections::BTreeMap::from([(0, None)]);
-    let told = std::mem::take(&mut *told.lock());
-    let joins = told.iter().filter(|(gone, ..)| gone.len() == 2).count();
+    let reported = std::mem::take(&mut *reported.lock());
+    let joins = reported.iter().filter(|(gone, ..)| gone.len() == 2).count();
     assert!(
-        joins > 0 && told.len() > 2 * joins,
+        joins > 0 && reported.len() > 2 * joins,
         "{joins} of {}",
-        told.len()
+        reported.len()
     );
-    for (gone, becomes, ends) in told {
+    for (gone, becomes, ends) in reported {
         gone.iter()
             .for_each(|base| assert!(bases.remove(base).is_some()));
         bases.extend(becomes.into_iter().zip(ends));

@@ -330,13 +330,13 @@ impl IndexJob {
             position,
         } = &mut *self.lent;
         let (table, place) = (&*self.table, &mut self.place);
-        let sought = self.ranges[place.range].sought();
+        let wanted = self.ranges[place.range].wanted();
         let has_views = !op.store.views().is_empty();
         let list = EntryList {
             own,
             batch,
             pairs: has_views.then_some(pairs),
-            one_value: sought.map(|sought| &sought.value[..]),
+            one_value: wanted.map(|wanted| &wanted.value[..]),
         };
         let is_far = op.store.is_far(MANY_TO_READ);
         let resumed = place.from.take().filter(|_| place.rows > 0);
@@ -347,7 +347,7 @@ impl IndexJob {
         let mut giving = Giving {
             program: self.program.as_ref(),
             limit: &mut self.limit,
-            check: ValueCheck::new(&own.extractor, sought, scratch, indexed),
+            check: ValueCheck::new(&own.extractor, wanted, scratch, indexed),
             keypos: table.keypos(),
             plain,
             rows: 0,

@@ -1,6 +1,6 @@
 //! Ranges of the entries of an index, and reading them leaf by leaf.
 
-use super::values::SoughtValue;
+use super::values::SearchValue;
 use super::Entries;
 use crate::programs::{Plan, Program};
 use larder_index::{Batch, Direction, Guard, Start};
@@ -12,7 +12,7 @@ use std::ops::Bound;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EntryRange {
     /// The entries of this value: the positions that begin with it.
-    Value(SoughtValue),
+    Value(SearchValue),
     /// The positions at or above `low`, and below `high`.
     Between {
         low: Option<Vec<u8>>,
@@ -29,7 +29,7 @@ impl EntryRange {
 
     /// The entries of a value. `buffer` is for its order key.
     pub(super) fn of_value(term: TermRef<'_>, buffer: &mut Vec<u8>) -> Self {
-        EntryRange::Value(SoughtValue::new(term, buffer))
+        EntryRange::Value(SearchValue::new(term, buffer))
     }
 
     /// The entries of the values in a range.
@@ -51,13 +51,13 @@ impl EntryRange {
 
     /// The value, if these are the entries of one value.
     pub(super) fn value(&self) -> Option<&[u8]> {
-        self.sought().map(|sought| &sought.value[..])
+        self.wanted().map(|wanted| &wanted.value[..])
     }
 
     /// The value in both forms, if these are the entries of one value.
-    pub(super) fn sought(&self) -> Option<&SoughtValue> {
+    pub(super) fn wanted(&self) -> Option<&SearchValue> {
         match self {
-            EntryRange::Value(sought) => Some(sought),
+            EntryRange::Value(wanted) => Some(wanted),
             EntryRange::Between { .. } => None,
         }
     }
@@ -65,14 +65,14 @@ impl EntryRange {
     /// The first position.
     pub(super) fn low(&self) -> Option<&[u8]> {
         match self {
-            EntryRange::Value(sought) => Some(&sought.value),
+            EntryRange::Value(wanted) => Some(&wanted.value),
             EntryRange::Between { low, .. } => low.as_deref(),
         }
     }
 
     pub(super) fn has(&self, position: &[u8]) -> bool {
         match self {
-            EntryRange::Value(sought) => position.starts_with(&sought.value),
+            EntryRange::Value(wanted) => position.starts_with(&wanted.value),
             EntryRange::Between { low, high } => {
                 low.as_ref().is_none_or(|low| position >= &low[..])
                     && high.as_ref().is_none_or(|high| position < &high[..])
@@ -84,8 +84,8 @@ impl EntryRange {
     pub(super) fn high(&self, mut buffer: Vec<u8>) -> Option<Vec<u8>> {
         buffer.clear();
         match self {
-            EntryRange::Value(sought) => {
-                buffer.extend_from_slice(&sought.value);
+            EntryRange::Value(wanted) => {
+                buffer.extend_from_slice(&wanted.value);
                 behind(buffer)
             }
             EntryRange::Between { high, .. } => high.as_ref().map(|high| {

@@ -46,7 +46,7 @@ type ShortBytes = SmallVec<[u8; MAX_STORED]>;
 
 /// A value that is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SoughtValue {
+pub(super) struct SearchValue {
     /// As an order key.
     pub(super) value: ShortBytes,
     /// As a stored term; empty if that is long or has handles. Most rows that have the value have
@@ -54,14 +54,14 @@ pub(super) struct SoughtValue {
     stored: ShortBytes,
 }
 
-impl SoughtValue {
+impl SearchValue {
     /// `buffer` is for the order key.
     pub(super) fn new(term: TermRef<'_>, buffer: &mut Vec<u8>) -> Self {
         buffer.clear();
         order_key::encode(term, buffer);
         // The copy counts no handles. Their memory could become that of other ones.
         let is_kept = term.bytes().len() <= MAX_STORED && !term.has_handles();
-        SoughtValue {
+        SearchValue {
             value: ShortBytes::from_slice(buffer),
             stored: ShortBytes::from_slice(if is_kept { term.bytes() } else { &[] }),
         }
@@ -92,17 +92,17 @@ pub(super) struct ValueCheck<'a> {
 impl<'a> ValueCheck<'a> {
     pub(super) fn new(
         extractor: &'a Extractor,
-        sought: Option<&'a SoughtValue>,
+        wanted: Option<&'a SearchValue>,
         scratch: &'a mut Scratch,
         indexed: &'a mut Values,
     ) -> Self {
         indexed.clear();
         // A row whose element is stored as the value that is looked for has it.
-        let stored = sought.map_or(&[][..], |sought| &sought.stored);
+        let stored = wanted.map_or(&[][..], |wanted| &wanted.stored);
         let position = extractor.position().filter(|_| !stored.is_empty());
         ValueCheck {
             extractor,
-            one_value: sought.map(|sought| &sought.value[..]),
+            one_value: wanted.map(|wanted| &wanted.value[..]),
             scratch,
             indexed,
             element: ShortBytes::from_slice(stored),
@@ -179,7 +179,7 @@ impl Extractor {
         let IndexedPart::Element(position) = self.on else {
             return false;
         };
-        // The end of the element is sought in one row only.
+        // The end of the element is searched for in one row only.
         match one.element(position) {
             Some(term) => other.element_is(position, term.bytes()),
             None => other.element(position).is_none(),
