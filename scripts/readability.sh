@@ -7,6 +7,7 @@
 #                                      through re-exported names; fails if there is one
 #   scripts/readability.sh doubled     names that two types of one crate have
 #   scripts/readability.sh duplicates  pairs of files that have 12 lines of code or more in common
+#   scripts/readability.sh long        functions in Rust of over 80 lines
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -167,6 +168,25 @@ duplicates() {
     }' "${CODE[@]}"
 }
 
+# Functions of over 80 lines in Rust, tests among them, by the bracket at the column of their first
+# line: FILE:LINE NAME LINES.
+long() {
+  awk '
+    FNR == 1 { delete begin }
+    /^ *[^\/"]*fn [a-z_0-9]+[<(]/ && !/[;}]$/ {
+      column = match($0, /[^ ]/); begin[column] = FNR
+      text = $0; sub(/.*fn /, "", text); sub(/[<(].*/, "", text); name[column] = text
+    }
+    # A declaration without a body ends with its arguments.
+    /^ *\).*;$/ { delete begin[match($0, /[^ ]/)] }
+    /^ *}$/ {
+      column = match($0, /}/)
+      if (column in begin && FNR - begin[column] >= 80)
+        print FILENAME ":" begin[column], name[column], FNR - begin[column] + 1
+      delete begin[column]
+    }' $(git ls-files -co --exclude-standard -- '*.rs')
+}
+
 # Words per sentence of a page: median, 90th percentile, most. Tables, fenced blocks and headings
 # don't count; an item of a list is a sentence of its own.
 sentences() {
@@ -193,6 +213,7 @@ case ${1:-table} in
     [ -z "$found" ] || { echo "$found"; exit 1; } ;;
   doubled) doubled ;;
   duplicates) duplicates ;;
+  long) long ;;
   table)
     row() { printf '  %-52s %s\n' "$1" "$2"; }
     row 'comment lines over 100 columns' "$(comments)"
@@ -208,7 +229,8 @@ case ${1:-table} in
     row 'names that two types of one crate have' "$(doubled | wc -l)"
     row 'terms in the glossary (rows of its tables)' "$(grep -E '^\| [^-]' docs/glossary.md | grep -vc '^| term ')"
     row 'pairs of files with 12 lines in common' "$(duplicates | wc -l)"
+    row 'functions of over 80 lines' "$(long | wc -l)"
     row 'words per sentence, median / p90 / most: design.md' "$(sentences docs/design.md)"
     row '  semantics.md' "$(sentences docs/semantics.md)" ;;
-  *) echo "readability.sh: '$1' is not circles, doubled or duplicates" >&2; exit 1 ;;
+  *) echo "readability.sh: '$1' is not circles, doubled, duplicates or long" >&2; exit 1 ;;
 esac

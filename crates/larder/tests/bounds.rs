@@ -1,7 +1,7 @@
 //! Bounded tables: what is expired is in no answer, whether or not it was removed; a snapshot shows
 //! what was not expired at its instant; what expires is told, and removed; nothing fresh is.
 
-use larder::api::{Event, Feed, FeedOptions, Larder, Table};
+use larder::api::{Event, Feed, FeedOptions, Larder, Snapshot, Table};
 use larder::{advance_clock, Bounds, Error, TimeLeft};
 use larder_term::{term, Term};
 use larder_testing::random::Random;
@@ -164,76 +164,96 @@ impl Mirror {
     }
 }
 
+/// Writes to a row, or removes it. `which` is a number from 0 to 13.
+fn write_row(t: &Table, oracle: &mut Oracle, which: u64, (k, v): (i64, i64), random: &mut Random) {
+    let (now, default) = (oracle.now, oracle.now + 5);
+    match which {
+        0..=3 => {
+            t.insert(&pair(k, v)).unwrap();
+            oracle.rows.insert(k, (v, default));
+        }
+        4..=6 => {
+            let ttl = random.below(8);
+            t.insert_with(&pair(k, v), Some(units(ttl))).unwrap();
+            oracle.rows.insert(k, (v, now + ttl));
+        }
+        7 => {
+            let new = oracle.get(k).is_none();
+            assert_eq!(t.insert_new(&pair(k, v)).unwrap(), new);
+            if new {
+                oracle.rows.insert(k, (v, default));
+            }
+        }
+        8 => {
+            let there = oracle.get(k);
+            assert_eq!(t.delete(&key(k)).unwrap(), there.iter().count());
+            oracle.rows.remove(&k);
+        }
+        9 => {
+            let there = oracle.get(k);
+            let rows: Vec<Term> = there.map(|v| pair(k, v)).into_iter().collect();
+            assert_eq!(t.take(&key(k)).unwrap(), rows);
+            oracle.rows.remove(&k);
+        }
+        10 | 11 => {
+            let sum = oracle.get(k).unwrap_or(0) + 3;
+            assert_eq!(
+                t.add_or(&key(k), 2, 3, &pair(0, 0)).unwrap(),
+                Term::from(sum)
+            );
+            oracle.rows.insert(k, (sum, default));
+        }
+        _ => {
+            let ttl = random.below(8);
+            let there = oracle.get(k);
+            assert_eq!(
+                t.expire(&key(k), Some(units(ttl))).unwrap(),
+                there.is_some()
+            );
+            if let Some(v) = there {
+                oracle.rows.insert(k, (v, now + ttl));
+            }
+        }
+    }
+}
+
+/// The snapshots are as they were. The difference of two has all rows that only one of them has.
+fn check_snapshots(snapshots: &[(Snapshot, Vec<Term>)]) {
+    for (snapshot, rows) in snapshots {
+        assert_eq!(&sorted(snapshot.to_vec().unwrap()), rows);
+        assert_eq!(snapshot.len(), rows.len());
+    }
+    if let [old, .., new] = snapshots {
+        let differences = old.0.diff(&new.0).unwrap().len();
+        let only = |a: &[Term], b: &[Term]| a.iter().filter(|row| !b.contains(row)).count();
+        let (gone, come) = (only(&old.1, &new.1), only(&new.1, &old.1));
+        assert!(differences >= gone.max(come) && differences <= gone + come);
+    }
+}
+
 fn random_operations(seed: u64, ordered: bool) {
     let mut random = Random(seed + 1);
-    let mut below = |n: u64| random.below(n);
     let t = bounded(ordered);
     let mut oracle = Oracle::default();
-    let mut snapshots: Vec<(larder::api::Snapshot, Vec<Term>)> = Vec::new();
+    let mut snapshots: Vec<(Snapshot, Vec<Term>)> = Vec::new();
     let options = FeedOptions {
         limit: 1 << 20,
         ..FeedOptions::default()
     };
     let mut mirror: Option<Mirror> = None;
     for step in 0..600 {
-        let (k, v) = (below(12) as i64, below(100) as i64);
-        let (now, default) = (oracle.now, oracle.now + 5);
-        match below(24) {
-            0..=3 => {
-                t.insert(&pair(k, v)).unwrap();
-                oracle.rows.insert(k, (v, default));
-            }
-            4..=6 => {
-                let ttl = below(8);
-                t.insert_with(&pair(k, v), Some(units(ttl))).unwrap();
-                oracle.rows.insert(k, (v, now + ttl));
-            }
-            7 => {
-                let new = oracle.get(k).is_none();
-                assert_eq!(t.insert_new(&pair(k, v)).unwrap(), new);
-                if new {
-                    oracle.rows.insert(k, (v, default));
-                }
-            }
-            8 => {
-                let there = oracle.get(k);
-                assert_eq!(t.delete(&key(k)).unwrap(), there.iter().count());
-                oracle.rows.remove(&k);
-            }
-            9 => {
-                let there = oracle.get(k);
-                let rows: Vec<Term> = there.map(|v| pair(k, v)).into_iter().collect();
-                assert_eq!(t.take(&key(k)).unwrap(), rows);
-                oracle.rows.remove(&k);
-            }
-            10 | 11 => {
-                let sum = oracle.get(k).unwrap_or(0) + 3;
-                assert_eq!(
-                    t.add_or(&key(k), 2, 3, &pair(0, 0)).unwrap(),
-                    Term::from(sum)
-                );
-                oracle.rows.insert(k, (sum, default));
-            }
-            12 | 13 => {
-                let ttl = below(8);
-                let there = oracle.get(k);
-                assert_eq!(
-                    t.expire(&key(k), Some(units(ttl))).unwrap(),
-                    there.is_some()
-                );
-                if let Some(v) = there {
-                    oracle.rows.insert(k, (v, now + ttl));
-                }
-            }
+        let (k, v) = (random.below(12) as i64, random.below(100) as i64);
+        match random.below(24) {
+            which @ 0..=13 => write_row(&t, &mut oracle, which, (k, v), &mut random),
             14..=16 => {
-                let by = 1 + below(3);
+                let by = 1 + random.below(3);
                 advance_clock(by * UNIT);
                 oracle.now += by;
             }
             17 => remove(&t),
             18 => snapshots.push((t.snapshot().unwrap(), oracle.live())),
             19 if !snapshots.is_empty() => {
-                snapshots.swap_remove(below(snapshots.len() as u64) as usize);
+                snapshots.swap_remove(random.below(snapshots.len() as u64) as usize);
             }
             20 if mirror.is_none() => {
                 let (snapshot, feed) = t.snapshot_and_subscribe(&options).unwrap();
@@ -264,17 +284,7 @@ fn random_operations(seed: u64, ordered: bool) {
             oracle.live(),
             "{seed}, step {step}"
         );
-        for (snapshot, rows) in &snapshots {
-            assert_eq!(&sorted(snapshot.to_vec().unwrap()), rows);
-            assert_eq!(snapshot.len(), rows.len());
-        }
-        if snapshots.len() >= 2 {
-            let (old, new) = (&snapshots[0], &snapshots[snapshots.len() - 1]);
-            let differences = old.0.diff(&new.0).unwrap().len();
-            let only = |a: &[Term], b: &[Term]| a.iter().filter(|row| !b.contains(row)).count();
-            let (gone, come) = (only(&old.1, &new.1), only(&new.1, &old.1));
-            assert!(differences >= gone.max(come) && differences <= gone + come);
-        }
+        check_snapshots(&snapshots);
     }
     remove(&t);
     settles(&t, oracle.live().len());
