@@ -38,7 +38,7 @@ impl LeafConfig {
 mod tests {
     use super::*;
 
-    /// Sizes that are no whole words once had none for the last bytes of a leaf.
+    /// The last bytes of a leaf are in a word even if its size is no whole number of words.
     #[test]
     fn leaves_of_any_size_have_room() {
         for most in [160, 161, 999, 1003, LeafConfig::default().most] {

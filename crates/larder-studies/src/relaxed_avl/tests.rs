@@ -214,9 +214,9 @@ fn neighbours_disturb_nobody_and_balance_returns() {
     check(&tree);
 }
 
-/// Few keys come and go, a clone before each step. (A child once went before its parent was locked
-/// to copy it, and that was a panic; and a writer that had come to a node that was out, by way of
-/// another that was, once met it again for ever.)
+/// Few keys come and go, with a clone before each step. So a child is often unlinked before its
+/// parent is locked for a copy, and writers reach unlinked nodes by way of other unlinked ones.
+/// They must neither panic nor search for ever.
 #[test]
 fn nodes_that_go_while_others_come_to_them() {
     let tree = RelaxedAvl::new();
