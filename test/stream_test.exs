@@ -38,7 +38,7 @@ defmodule Larder.StreamTest do
     stream = Larder.stream(tab, [{{:"$1"}, [], [:"$1"]}], batch: 10)
     assert Enum.take(stream, 10) == Enum.to_list(1..10)
 
-    # What comes behind the batch is read when it is asked for.
+    # What comes after the batch is read when it is asked for.
     seen =
       Enum.reduce_while(stream, [], fn
         10, acc -> Larder.delete(tab, 11) && {:cont, [10 | acc]}

@@ -19,7 +19,7 @@
 %% That a user sends to one who is away. Of several, Mnesia's table on disc has the last one alone
 %% after a kill, also with `ets'.
 -define(LATER, 1).
-%% Mnesia writes its log behind its transactions, by some seconds.
+%% Mnesia writes its log some seconds after its transactions.
 -define(LOGGED, 5_000).
 -define(PATIENCE, 60_000).
 
@@ -32,7 +32,7 @@ work(Place) ->
     {Exchange, _} = timed(fun() -> exchange(Sockets) end),
     Memory = larder_program:resident(pattern(Place)),
     [log_out(maps:get(User, Sockets)) || User <- Away],
-    %% A session ends behind its stream. What comes for it meanwhile is lost.
+    %% A session ends after its stream. What comes for it meanwhile is lost.
     timer:sleep(?LOGGED),
     {Later, _} = timed(fun() -> leave_messages(Home, Away, Sockets) end),
     timer:sleep(?LOGGED),

@@ -7,8 +7,9 @@
 %% <ul>
 %% <li>An operation on one object is atomic and isolated. So are insert/2
 %%     and insert_new/2 of a list, however long, and delete_all_objects/1.</li>
-%% <li>Readers never wait. A traversal visits every object that is in the table
-%%     throughout exactly once, whether or not the table is fixed.</li>
+%% <li>Readers take no lock. A reader waits at most while a leaf is changed, or while a
+%%     transaction commits a write of its key. A traversal visits every object that is in
+%%     the table throughout exactly once, whether or not the table is fixed.</li>
 %% <li>No call occupies a scheduler for much longer than half a millisecond,
 %%     whatever the size of the table. Deleting a table takes the caller constant time.</li>
 %% <li>Guards on the key of an ordered_set limit a select in the same way as a bound

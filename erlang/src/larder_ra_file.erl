@@ -41,7 +41,7 @@ path(Folder) -> filename:join(Folder, ?NAME).
 
 %% ---- writing ----
 
-%% @doc A new file, for Ra's meta data and the terms behind it.
+%% @doc A new file, for Ra's meta data and the terms after it.
 -spec create(file:filename_all()) -> writer().
 create(Folder) ->
     File = ok(file:open(path(Folder), [write, raw, binary])),

@@ -215,7 +215,7 @@ maps_of_optional_fields_test() ->
 
 %% ---- references ----
 
-%% A table's id is told from other references by what lies behind it.
+%% A table's id is told from other references by what lies after it.
 only_a_table_s_reference_is_a_table_test() ->
     Tab = larder:new(t, []),
     larder:insert(Tab, {key, 1}),

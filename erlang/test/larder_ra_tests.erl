@@ -95,7 +95,7 @@ random_test_() ->
         end)
     end).
 
-%% Commands, a snapshot after one of them, and the commands behind it once more on what was
+%% Commands, a snapshot after one of them, and the commands after it once more on what was
 %% recovered: as a server does that starts again.
 random(Folder) ->
     Commands = [{Index, rand:uniform(20), rand:uniform(1000)} || Index <- lists:seq(1, 200)],
@@ -334,7 +334,7 @@ chunks({ok, Bytes, {next, Reading}}, From, Chunk, Accept) ->
 chunks({ok, Bytes, last}, _, _, Accept) ->
     ?M:complete_accept(Bytes, Accept).
 
-%% What was released is freed behind.
+%% What was released is freed later.
 eventually(Expected, Fun) ->
     _ = larder_test:wait_until(fun() -> Fun() =:= Expected end, 2000),
     ?assertEqual(Expected, Fun()).

@@ -137,7 +137,7 @@ walk(T, Key, Keys) -> walk(T, larder:next(T, Key), [Key | Keys]).
 
 memory(Tables, Base) ->
     _ = [erlang:garbage_collect(P) || P <- processes()],
-    %% What was deleted is freed behind, with rests.
+    %% What was deleted is freed later, with rests.
     Live = fun() ->
         erlang:memory(total) + lists:sum([larder:info(T, memory) * 8 || T <- Tables]) end,
     Flat = fun() -> rss() =< 1.3 * (max(0, Base) + Live()) end,

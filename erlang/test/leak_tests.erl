@@ -40,7 +40,7 @@ all_at_once(M, Count) ->
     end),
     Held = receive {'DOWN', Mon, process, Pid, {held, Rss}} -> Rss end,
     true = larder_test:wait_until(fun() -> M:all() =:= [] end, 20000),
-    %% What was dropped is freed behind, with rests, in a second or two: the
+    %% What was dropped is freed later, with rests, in a second or two: the
     %% next round shall find the memory free.
     timer:sleep(3000),
     Held > Before + 1024 andalso

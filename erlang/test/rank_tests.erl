@@ -166,7 +166,7 @@ one_of_two_test_() ->
                    (View, Low, 1) ->
                        larder:slice(View, larder:count_range(View, 0, Low) + 1, 2) =:= [];
                    (View, Low, 2) ->
-                       %% Keys grow: nothing lies behind the last one, if that lies before.
+                       %% Keys grow: nothing lies after the last one, if that lies before.
                        case larder:nth(View, -1) of
                            none -> true;
                            {Last, _} -> Last < Low
@@ -238,7 +238,7 @@ fill(T, From, Rows) ->
 %%   10001 ... 15000    come and go, but that each tenth stays
 %%   20001 ... 22000    stay
 %%
-%% What lies before and behind the middle is exact, also where a leaf has some of both; what is
+%% What lies before and after the middle is exact, also where a leaf has some of both; what is
 %% counted of the middle lies between what stays there and all that there may be.
 beside_writers_test_() ->
     one("ranks beside writers stay within bounds", fun() ->

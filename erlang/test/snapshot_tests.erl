@@ -406,7 +406,7 @@ one_instant_test_() ->
         [begin
              Snapshots = larder:snapshot(Tables),
              [A, B, C] = [lists:max(Numbers(S)) || S <- Snapshots],
-             %% Written in this order, so at most one ahead of those behind.
+             %% Written in this order, so at most one ahead of those after it.
              {true, {A, B, C}} = {A >= B andalso B >= C andalso A - C =< 1, {A, B, C}},
              [A, B, C] = [lists:max(Numbers(S)) || S <- Snapshots],
              [larder:release(S) || S <- Snapshots]

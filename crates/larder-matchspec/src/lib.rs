@@ -4,13 +4,13 @@
 //! it:
 //!
 //! ```text
-//!  spec ──template──▶ places ──head──▶ steps        run: a cursor over the object's bytes
-//!           │            │
-//!           │            └──lower──▶ nodes ──gen──▶ instructions      run: a stack machine
-//!           │                          │
-//!           │                          └──demand──▶ facts about the key
-//!           ╰─▶ arguments                              │ + arguments
-//!                                                      ╰──plan──▶ keys, a range, all or none
+//!  spec ──template──▶ template ──head──▶ tests, steps ──────────────────┐
+//!            │           │                                              ├──▶ code
+//!            │           └──lower──▶ nodes ──gen──▶ tests, instructions ┘
+//!            │                         │
+//!            ╰─▶ arguments             └──demand──▶ demand
+//!
+//!  code + arguments = program                 demand + arguments ──plan──▶ plan
 //! ```
 //!
 //! A specification is split into a [`Template`] and [`Arguments`], the constants that the template

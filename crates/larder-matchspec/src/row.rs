@@ -4,9 +4,9 @@ use crate::wire::{self, Head};
 use larder_term::object::{ObjectKey, ObjectView};
 use larder_term::{tags, TermRef};
 
-/// See the module. A search for an element starts from the one that was found last, or from the
-/// first one if the wanted element is before that. So a caller that asks in ascending order walks
-/// over the row once.
+/// The elements of a row, found by position. A search for an element starts from the one that was
+/// found last, or from the first one if the wanted element is before that. So a caller that asks in
+/// ascending order walks over the row once.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     /// The number of elements of the tuple. `u32`, while the object's arity is a `usize`. With

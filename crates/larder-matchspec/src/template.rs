@@ -76,7 +76,7 @@ pub(crate) struct Hole {
     pub(crate) class: Class,
 }
 
-/// A compiled pattern or body: the bytes of its constant parts, and marks where variables stand.
+/// A specification without the constants that are its arguments: its bytes, with a hole for each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Template {
     pub(crate) bytes: Vec<u8>,

@@ -84,7 +84,8 @@ pub unsafe fn enter(
         heap: Heap::new(env),
         name: &name,
     };
-    // Catch panics. When the panic dropped the slots of unfinished terms, these were completed.
+    // Catch panics. Unwinding has dropped the iterators of the slots of unfinished terms (`Slots`,
+    // `Cells`), which filled them with `[]`. So the heap is whole.
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
         Ok(Err(Raise::Cause(cause))) => call.raise(cause),

@@ -56,9 +56,10 @@ use sys::Entry;
 static HEAP: larder::Allocator = larder::Allocator;
 
 // The native functions: the name and the arguments that Erlang sees, the function that does the
-// work, and the schedulers that it runs on, if they are dirty ones. Those without arguments are no
-// functions for Erlang: slices of others, which schedule them. Everything else that names them is
-// made from this table: here by `natives!`, and `erlang/src/larder_nif_stubs.hrl` by `make stubs`.
+// work, and the schedulers that it runs on, if they are dirty ones. An entry without a parameter
+// list can't be called from Erlang: it is a later slice of another function, which schedules it.
+// Everything else that names them is made from this table: here by `natives!`, and
+// `erlang/src/larder_nif_stubs.hrl` by `make stubs`.
 natives! {
     new(Name, Options) => admin::new;
     whereis(Name) => admin::whereis;

@@ -6,7 +6,7 @@ use larder_studies::{
 };
 use larder_testing::OracleUnique;
 
-/// Entries by ascending position. Found in O(log n); a change moves what lies behind it, O(n).
+/// Entries by ascending position. Found in O(log n); a change moves what lies after it, O(n).
 struct SortedVec<W>(Vec<(Position, W)>);
 
 impl<W> SortedVec<W> {

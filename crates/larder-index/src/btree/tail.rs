@@ -44,7 +44,7 @@ impl Default for Tail {
 impl Tail {
     /// Makes a new leaf the tail. `low` is its lower fence. The caller holds `changing`.
     pub(super) fn set(&self, leaf: ChildAddress<InnerNode>, low: Option<&[u8]>) {
-        // Ordering: Relaxed, both: hints, see there.
+        // Ordering: Relaxed, both: hints; see the fields.
         self.low.store(low.map_or(0, |low| eight(low, 0)), Relaxed);
         self.misses.store(0, Relaxed);
         self.leaf.store(leaf);

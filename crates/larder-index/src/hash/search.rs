@@ -9,10 +9,10 @@
 //! 1. The tags of the home bucket are compared with the key's, four slot entries at a time.
 //! 2. For each that matches, the key is compared.
 //! 3. If none of them is equal, the bucket's overflow bit for this eighth of the tags says whether
-//!    an entry with such a tag has overflowed to a later bucket (`has_overflowed`). Nearly all
+//!    an entry with such a tag may have overflowed to a later bucket (`has_overflowed`). Nearly all
 //!    misses end here.
-//! 4. If it was, the next bucket is searched for displaced entries with the tag. The search ends at
-//!    the first bucket whose overflow bit is clear, or when all buckets have been searched.
+//! 4. If one may have, the next bucket is searched for displaced entries with the tag. The search
+//!    ends at the first bucket whose overflow bit is clear, or when all buckets have been searched.
 //!
 //! There are two searches:
 //!

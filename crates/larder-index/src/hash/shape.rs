@@ -133,8 +133,7 @@ impl Shape {
 
 /// The overflow bit for this tag, in the high byte of slot entry 0. It is set if an entry with such
 /// a tag may have overflowed to a later bucket. There are eight bits because that byte has room for
-/// eight. A search loads them together with the first tags, in one word. `docs/tried.md` has no
-/// comparison with other numbers.
+/// eight. A search loads them together with the first tags, in one word.
 #[inline]
 pub(crate) fn eighth(tag: u8) -> u8 {
     1 << (tag >> 3)

@@ -13,8 +13,9 @@
 //!    and loads the version again. R2 pairs with L1: a reader that has seen any word of a later
 //!    writer also sees that writer's locked version. If both versions are equal and unlocked,
 //!    everything that was read was the leaf's content at one instant.
-//! 3. What is read before this validation may be torn. So every offset is checked against the size
-//!    of the leaf ([`words::Torn`]), and a pointer is only followed after a validation.
+//! 3. What is read before this validation may be torn. So no offset may lead outside the leaf:
+//!    those of a B+-tree are checked ([`words::Torn`]), those of a bucket are taken modulo its size
+//!    (`hash::bucket`). A pointer is only followed after a validation.
 //!
 //! # Reclamation
 //!

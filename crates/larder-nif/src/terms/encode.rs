@@ -414,7 +414,7 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// Writes a large map in the order of the emulator's tree, with the tree's shape.
+    /// Writes a large map in the order of the emulator's tree, with its layout.
     #[inline(never)]
     fn tree(&mut self, word: Word, depth: u32) -> Written {
         // The layout of trees wasn't verified.

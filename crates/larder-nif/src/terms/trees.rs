@@ -57,6 +57,7 @@ pub fn headers() -> [Word; 3] {
 /// A large map, read.
 #[derive(Default)]
 pub struct Tree {
+    /// The tree layout (see the module's head).
     pub shape: SmallVec<[u8; 256]>,
     /// The cells of the pairs.
     pub pairs: SmallVec<[Word; 64]>,

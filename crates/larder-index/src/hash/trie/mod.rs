@@ -82,6 +82,7 @@ impl<'g> TrieStep<'g> {
         for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {
             slot.store(address);
         }
+        // Dropping `leaf` unlocks it: all of its slots lead to it now.
     }
 }
 
@@ -218,6 +219,7 @@ impl Trie {
     /// Stores a leaf to all its slots, then unlocks it.
     fn publish(&self, path: &[TrieStep<'_>], hash: u64, leaf: LockedHashLeaf<'_>) {
         match path.last() {
+            // Dropping `leaf` unlocks it afterwards.
             None => self.root.store(TrieAddress::of_leaf(leaf.leaf())),
             Some(step) => step.publish(hash, leaf),
         }
