@@ -414,7 +414,7 @@ struct EntryList<'b> {
 }
 
 impl<'b> EntryList<'b> {
-    #[inline(always)]
+    #[inline]
     fn len(&self) -> usize {
         self.pairs.map_or(self.batch.len(), Pairs::len)
     }
@@ -479,7 +479,7 @@ struct RowValues<'a> {
 }
 
 impl RowValues<'_> {
-    #[inline(always)]
+    #[inline]
     fn new(long: &mut Values) -> RowValues<'_> {
         let short = [0; SHORT_VALUE];
         RowValues { short, long }
