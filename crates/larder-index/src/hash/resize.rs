@@ -375,3 +375,72 @@ fn is_lopsided(leaf: HashLeaf<'_>) -> bool {
     let first: usize = (0..half).map(|bucket| leaf.entries_of(bucket)).sum();
     half > 0 && lopsided(first.min(count), count - first.min(count))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contention::CONTENTION_BOUND;
+    use crate::hash::key_rule::KeyRule;
+    use crate::{pin, Change, Key, LeafConfig, Unique};
+
+    /// The first byte of a key, spread over the bits, is its hash.
+    struct FirstByte;
+
+    impl KeyRule for FirstByte {
+        fn hash(&self, key: &[u8]) -> u64 {
+            u64::from_be_bytes([key[0]; 8])
+        }
+    }
+
+    fn put(index: &HashOrder<FirstByte>, key: [u8; 2], value: &[u8]) {
+        let key = Key {
+            hash: FirstByte.hash(&key),
+            bytes: &key,
+        };
+        index.update(&pin(), key, &mut |_, out| {
+            out.extend_from_slice(value);
+            Change::Put
+        });
+    }
+
+    /// The leaf of a hash as if writers had often waited for it.
+    fn contend(index: &HashOrder<FirstByte>, hash: u64) {
+        let guard = pin();
+        let Ok((mut leaf, _)) = index.trie.find(hash, &guard).lock() else {
+            panic!("nobody else is here");
+        };
+        leaf.add_contention(CONTENTION_BOUND);
+    }
+
+    /// A contended leaf splits before it is full, if its hashes differ. If they are equal, it stays
+    /// as it is, and nothing is made for a leaf that won't be.
+    #[test]
+    fn a_contended_leaf_splits_if_its_hashes_differ() {
+        let long = vec![7; 2000];
+        for (hashes, splits) in [([9, 9, 9, 9], 0), ([0x10, 0x50, 0x90, 0xD0], 1)] {
+            let index = HashOrder::new(FirstByte, LeafConfig::default());
+            // One object inside the leaf, and others outside.
+            for (i, hash) in hashes.into_iter().enumerate() {
+                put(&index, [hash, i as u8], if i == 0 { b"x" } else { &long });
+            }
+            let bytes = index.shared.counters.bytes();
+            contend(&index, FirstByte.hash(&[hashes[0]]));
+            put(&index, [hashes[0], 0], b"y");
+            let stats = index.shared.counters.stats(0);
+            assert_eq!((stats.splits, stats.leaves), (splits, 1 + splits as usize));
+            if splits == 0 {
+                assert_eq!(index.shared.counters.bytes(), bytes);
+            }
+            for (i, hash) in hashes.into_iter().enumerate() {
+                let key = [hash, i as u8];
+                let key = Key {
+                    hash: FirstByte.hash(&key),
+                    bytes: &key,
+                };
+                let mut out = Vec::new();
+                assert!(index.get(&pin(), key, &mut out));
+                assert_eq!(out, if i == 0 { &b"y"[..] } else { &long });
+            }
+        }
+    }
+}
