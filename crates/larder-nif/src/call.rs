@@ -81,7 +81,8 @@ pub unsafe fn enter(
     let call = Call {
         env,
         args,
-        heap: Heap::new(env),
+        // SAFETY: the environment is that of the running function.
+        heap: unsafe { Heap::new(env) },
         name: &name,
     };
     // Catch panics. Unwinding has dropped the iterators of the slots of unfinished terms (`Slots`,

@@ -44,7 +44,8 @@ fn prepare(env: *mut Env, info: Word) -> bool {
     larder_matchspec::set_exact_map_keys(exact_map_keys);
     layout::prove_kinds(env, &given);
     binaries::share_counts();
-    terms::prove_maps(&heap::Heap::new(env));
+    // SAFETY: the environment is the one that the emulator has passed to `load`.
+    terms::prove_maps(&unsafe { heap::Heap::new(env) });
     true
 }
 

@@ -92,7 +92,7 @@ impl InnerLevels {
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_for(position));
         debug_assert!(found.is(old), "the path to a locked leaf leads to it");
-        let at = path.last().map_or(0, |s| s.child);
+        let child = path.last().map_or(0, |s| s.child);
         // Only the last leaf has no upper fence. If inserts append to it, its successor becomes the
         // tail.
         let (low, high) = fences(&path);
@@ -102,7 +102,7 @@ impl InnerLevels {
         leaf.mark_obsolete();
         // (5) Publish the new leaf.
         let new = ChildAddress::of_new(new);
-        let gone = self.splice(shared, path, (at, at), Splice::one(new), guard);
+        let gone = self.splice(shared, path, (child, child), Splice::one(new), guard);
         // Set the tail under `changing`. Otherwise another change could retire the new leaf before
         // it becomes the tail.
         if run_continues {
@@ -116,7 +116,7 @@ impl InnerLevels {
     /// Splits the leaf.
     ///
     /// `entries` are those of the two successors: the leaf's own, and the new entry if it had no
-    /// room. There are at least two. `at` is where to cut them in a run of inserts. If it is
+    /// room. There are at least two. `run_cut` is where to cut them in a run of inserts. If it is
     /// `None`, both successors get about the same number of bytes.
     pub(super) fn split(
         &self,
@@ -124,26 +124,26 @@ impl InnerLevels {
         leaf: LockedTreeLeaf<'_>,
         position: SearchKey<'_>,
         entries: &Entries,
-        at: Option<usize>,
+        run_cut: Option<usize>,
         guard: &Guard,
     ) {
         let old = leaf.leaf();
         let n = entries.len();
         // A run of inserts continues beside the cut. The successor on that side gets the largest
         // capacity. The other one is not expected to get more inserts, and gets just what it needs.
-        let runs_on = at.filter(|&at| at > 0 && at < n);
+        let run_cut = run_cut.filter(|&cut| cut > 0 && cut < n);
         let descends = leaf.descends();
-        let cut = runs_on.unwrap_or_else(|| entries.middle());
+        let cut = run_cut.unwrap_or_else(|| entries.middle());
         // Truncate the first position on the right to the shortest separator that is still above
         // the last position on the left.
         let above = entries.position(&leaf, cut);
-        let separator = separator(&entries.position(&leaf, cut - 1), &above);
+        let fence = separator(&entries.position(&leaf, cut - 1), &above);
         // (2) Lock the structure. So far only the locked leaf has been read.
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_for(position));
         debug_assert!(found.is(old), "the path to a locked leaf leads to it");
         // (3) Build the two successors. The prefix of each follows from its fences: those of the
-        // old leaf, and the separator.
+        // old leaf, and the separator as the fence between them.
         let (low, high) = fences(&path);
         let part = |range: std::ops::Range<usize>, fences: Prefix<'_>, is_left: bool| {
             let prefix = entries.prefix(&leaf, range.clone(), fences);
@@ -151,7 +151,7 @@ impl InnerLevels {
             // Whether a run would continue in this successor: a descending run at the end of the
             // left one, an ascending run at the start of the right one.
             let (first, run_continues) = (range.start, is_left == descends);
-            let capacity = match runs_on {
+            let capacity = match run_cut {
                 None => shared.config.capacity_for(need, prefix.len()),
                 Some(_) if run_continues => shared.config.most_beside(prefix.len()).max(need),
                 Some(_) => need,
@@ -159,19 +159,19 @@ impl InnerLevels {
             let new = entries.build(&leaf, range, capacity, &prefix);
             // This successor inherits the run's statistics, with the slot of the last insert. The
             // next insert of the run then looks beside that slot first, and needs no search.
-            if runs_on.is_some() && run_continues {
-                let at = if descends { cut - 1 } else { cut };
-                new.inherit_at(old, at - first);
+            if run_cut.is_some() && run_continues {
+                let last_slot = if descends { cut - 1 } else { cut };
+                new.inherit_at(old, last_slot - first);
             }
             shared.counters.add_leaf(new.memory());
             ChildAddress::of_new(new)
         };
-        let left = part(0..cut, Prefix::of_fences(low, Some(separator)), true);
-        let right = part(cut..n, Prefix::of_fences(Some(separator), high), false);
+        let left = part(0..cut, Prefix::of_fences(low, Some(fence)), true);
+        let right = part(cut..n, Prefix::of_fences(Some(fence), high), false);
         // If a run continues at the end of the last leaf, the right successor becomes the tail.
-        let run_continues = runs_on.is_some() && !descends && high.is_none();
+        let run_continues = run_cut.is_some() && !descends && high.is_none();
         shared.counters.split();
-        let at = path.last().map_or(0, |s| s.child);
+        let child = path.last().map_or(0, |s| s.child);
         // (4) Mark the old leaf obsolete: the linearisation point. Until (5) has published the
         // successors nobody can read the range. Threads that find the old leaf descend again.
         leaf.mark_obsolete();
@@ -180,10 +180,10 @@ impl InnerLevels {
             items: vec![Child::new(left), Child::new(right)],
             separators: Separators::default(),
         };
-        new.separators.push(separator);
-        let gone = self.splice(shared, path, (at, at), new, guard);
+        new.separators.push(fence);
+        let gone = self.splice(shared, path, (child, child), new, guard);
         if run_continues {
-            self.tail.set(right, Some(separator));
+            self.tail.set(right, Some(fence));
         }
         // (6) Unlock, and retire the old leaf and the old nodes.
         drop(changing);
@@ -347,8 +347,8 @@ impl InnerLevels {
     fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[TreeLeaf<'_>], guard: &Guard) {
         for address in nodes {
             // SAFETY:
-            // 1. new nodes were published under `changing`, which was held until then: no slot that
-            //    can be reached leads to the old ones;
+            // 1. the store in `splice` has replaced the slot that led to the old nodes, under
+            //    `changing`: no slot that can be reached leads to them;
             // 2. each was taken out of the tree by one `splice`, once.
             unsafe { address.retire_node(guard) };
         }
@@ -361,8 +361,10 @@ impl InnerLevels {
     fn retire_leaf(&self, shared: &Shared, leaf: TreeLeaf<'_>, guard: &Guard) {
         shared.counters.remove_leaf(leaf.memory());
         self.tail.forget(leaf);
-        // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it; nor is it
-        // the tail, which only becomes a leaf that is new.
+        // SAFETY:
+        // 1. The callers have marked it obsolete, under its lock, and unlinked it.
+        // 2. `forget` has unset the tail if it led to this leaf. `Tail::set` is only called with
+        //    new leaves, under `changing`, so it can't lead here again.
         unsafe { leaf.retire(guard) };
     }
 

@@ -60,13 +60,14 @@ impl<N> ChildAddress<N> {
     /// The leaf or inner node at this address.
     ///
     /// # Safety
-    /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
-    /// owned alone for `'g`.
+    /// 1. The address is set.
+    /// 2. It was loaded from a reachable slot under a guard that lives for `'g`; or the index is
+    ///    owned exclusively for `'g`.
     pub(super) unsafe fn child<'g>(self) -> TreeChild<'g, N> {
         match self.node() {
             // SAFETY: an inner node made by `of_node`, alive for `'g`.
             Some(node) => TreeChild::Node(unsafe { node.as_ref() }),
-            // SAFETY: without the mark it is a leaf, alive for `'g`.
+            // SAFETY: the bit of a node is clear, so it is a leaf, alive for `'g`.
             None => TreeChild::Leaf(unsafe { TreeLeaf::at(self.0) }),
         }
     }

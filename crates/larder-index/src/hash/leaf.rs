@@ -123,7 +123,7 @@ impl<'g> HashLeaf<'g> {
     /// The leaf of a word.
     ///
     /// # Safety
-    /// A leaf with this word was published, and is not freed during `'g`.
+    /// There is a leaf with this word, and it isn't freed during `'g`.
     #[inline]
     pub(super) unsafe fn at(word: u64) -> HashLeaf<'g> {
         HashLeaf {
@@ -135,7 +135,7 @@ impl<'g> HashLeaf<'g> {
     /// The leaf of this shape at this address.
     ///
     /// # Safety
-    /// That of `at`.
+    /// There is a leaf of this shape at this address, and it isn't freed during `'g`.
     unsafe fn of(head: NonNull<HashLeafHead>, shape: Shape) -> HashLeaf<'g> {
         // A number of buckets that doesn't fit in the word is read from the head.
         let buckets = if shape.buckets > MOST_BUCKETS {
@@ -361,7 +361,8 @@ impl<'g> HashLeaf<'g> {
     /// Frees the leaf when no reader can use it any more, but not its outside objects.
     ///
     /// # Safety
-    /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
+    /// The leaf is obsolete, no thread that pins from now on can find it, and nobody retires it
+    /// again.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let (block, whole) = (self.address().cast(), layout(self.shape()));
         // SAFETY:

@@ -218,6 +218,15 @@ pub(crate) struct Built<const N: usize> {
     pub(crate) inside_now: SmallVec<[Handle; 4]>,
 }
 
+/// The buckets of a new leaf while it is filled, as plain bytes: nobody else can reach them yet.
+struct NewBuckets<'b> {
+    bytes: &'b mut [u8],
+    shape: Shape,
+    /// The number of entries so far, and the bytes of their bodies and slot entries.
+    count: usize,
+    live: usize,
+}
+
 /// Why there are no new leaves.
 enum Failure {
     /// The leaf of this number has no room.
@@ -308,26 +317,39 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         bit: u32,
     ) -> Result<Built<N>, Failure> {
         let (sizes, keys) = (self.sizes, self.moved.keys);
+        // Leaves that don't get all of their entries are dropped when this fails.
         let mut leaves =
             plans.map(|(plan, range)| sizes.empty(plan.shape(range.depth), range.hash));
-        let mut to = leaves.each_mut().map(|leaf| {
-            let shape = leaf.shape();
-            (leaf.bytes(), shape, 0, 0)
+        let mut to = leaves.each_mut().map(|leaf| NewBuckets {
+            shape: leaf.shape(),
+            bytes: leaf.bytes(),
+            count: 0,
+            live: 0,
         });
         let (mut inside_now, mut used) = (SmallVec::new(), 0);
         let most = most_body(self.class).min(MOST_INSIDE);
         self.moved.each(|hash, body| {
+            // All hashes share the first `bit` bits. The next one chooses the leaf.
             let which = match N {
                 1 => 0,
                 _ => (hash >> (63 - bit) & 1) as usize,
             };
-            let (bytes, shape, count, live) = &mut to[which];
+            let NewBuckets {
+                bytes,
+                shape,
+                count,
+                live,
+            } = &mut to[which];
             let shape = *shape;
             let size = match body {
+                // The usual case: the body is copied as it lies, with the key's length if it has
+                // one.
                 MovedBody::Inside(body) if body.len() <= most => {
                     plain::put(bytes, shape, hash, body)
                 }
-                // A row that fits inside some leaf is too long for the buckets of this one.
+                // A row that was inside the old leaf is too long for the buckets of this one. Its
+                // object goes outside. An attempt that failed may have made it already: attempts
+                // meet the entries in the same order, so they take the same handles.
                 MovedBody::Inside(body) => {
                     if used == self.made.len() {
                         let key = keys.key_in(body);
@@ -338,6 +360,9 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                     used += 1;
                     plain::put_handle(bytes, shape, hash, self.made[used - 1])
                 }
+                // An object that was outside fits inside this leaf. Readers of the old one may still
+                // follow its handle, so it is retired once the new leaf is published. Otherwise the
+                // handle moves.
                 MovedBody::Outside(handle, object) => {
                     if lives_inside(self.moved.len(body), shape.class) {
                         inside_now.push(handle);
@@ -349,10 +374,12 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                 }
             };
             *count += 1;
+            // No bucket of the leaf has room: the caller begins again with a larger leaf.
             *live += size.ok_or(Failure::Full(which))? + SLOT_ENTRY;
             Ok(())
         })?;
-        let sums = to.map(|(_, _, count, live)| (count, live));
+        // Two leaves need entries each. If all hashes have the same bit there, it is no split.
+        let sums = to.map(|to| (to.count, to.live));
         if N > 1 && sums.iter().any(|&(count, _)| count == 0) {
             return Err(Failure::OneSided);
         }

@@ -275,8 +275,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     let entry = BatchEntry::copied(from + key.start, from + key.end, end);
                     batch.entries.push(entry);
                 } else {
-                    // `object` validates the version again. If the leaf has changed since, the
-                    // object may have been retired before we pinned it.
+                    // The copy was validated under our guard, so the object is alive. `object`
+                    // validates once more; if the leaf has changed since, the scan reads it again.
                     let handle = Handle::from_bits(plain::handle_bits(body));
                     batch.push_outside(self.view.object(handle)?);
                 }

@@ -106,8 +106,9 @@ impl TrieAddress {
     /// The leaf or node at this address.
     ///
     /// # Safety
-    /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
-    /// owned alone for `'g`.
+    /// 1. The address is set.
+    /// 2. It was loaded from a reachable slot under a guard that lives for `'g`; or the index is
+    ///    owned exclusively for `'g`.
     #[inline]
     pub(super) unsafe fn child<'g>(self) -> TrieChild<'g> {
         if self.is_node() {
@@ -118,7 +119,7 @@ impl TrieAddress {
                 bits: self.bits(),
             });
         }
-        // SAFETY: without the mark it is a leaf's word, alive for `'g`.
+        // SAFETY: the bit of a node is clear, so it is the word of a leaf, alive for `'g`.
         TrieChild::Leaf(unsafe { HashLeaf::at(self.0) })
     }
 
@@ -143,7 +144,8 @@ impl TrieAddress {
         if at.is_unset() {
             return None;
         }
-        // SAFETY: without the mark it is a leaf's word; reachable as above.
+        // SAFETY: the bit of a node is clear and the address is set, so it is the word of a leaf;
+        // reachable as above.
         Some(unsafe { HashLeaf::at(at.0) })
     }
 
@@ -156,9 +158,9 @@ impl TrieAddress {
         let (block, whole) = self.block();
         // SAFETY:
         // 1. a thread that pins from now on can't find the node;
-        // 2. the memory is its, see below;
-        // 3. its address is sent, not a reference: a plain one, by which a checker of leaks sees
-        //    that the block isn't lost.
+        // 2. the memory was allocated with this layout (`block`);
+        // 3. the closure has the address, not a reference: a plain pointer, so that leak checkers
+        //    see that the block is reachable.
         unsafe { guard.defer_unchecked(move || memory::release_lazy(block, whole)) };
         whole.size()
     }

@@ -73,8 +73,9 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Waits until the leaf is unlocked, and returns whether a writer held it. An obsolete leaf is
-    /// never unlocked. Its successors are about to be published, so the wait is a single pause.
+    /// Waits while a writer holds the lock. Returns whether the leaf was then still in use, which
+    /// counts as contention. If it is obsolete, pauses once: its successors are about to be
+    /// published.
     #[cold]
     #[inline(never)]
     fn wait(&self, leaf: HashLeaf<'_>) -> bool {

@@ -84,7 +84,7 @@ impl Version {
         loop {
             // Ordering: Acquire (R1), as in `read`.
             let version = self.0.load(Acquire);
-            // An obsolete leaf is never unlocked again.
+            // An obsolete leaf is never usable again.
             if version & OBSOLETE != 0 {
                 return Err(Obsolete);
             }

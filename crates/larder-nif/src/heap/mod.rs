@@ -245,10 +245,11 @@ pub struct Heap {
 impl Heap {
     /// The heap of this environment. Nothing is allocated yet.
     ///
-    /// The environment must be the one that was passed to the running callback, or one that no
-    /// other thread uses. The heap must not be used after that.
+    /// # Safety
+    /// The environment is the one that was passed to the running callback, or one that no other
+    /// thread uses. The heap isn't used after that.
     #[inline]
-    pub fn new(env: *mut Env) -> Self {
+    pub unsafe fn new(env: *mut Env) -> Self {
         Heap {
             env,
             taken: Cell::new(0),

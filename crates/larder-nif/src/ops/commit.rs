@@ -276,7 +276,8 @@ fn with_args<'a>(call: &Call<'a>, args: &'a [Word]) -> Call<'a> {
     Call {
         env: call.env,
         args,
-        heap: Heap::new(call.env),
+        // SAFETY: the environment is the running call's.
+        heap: unsafe { Heap::new(call.env) },
         name: call.name,
     }
 }

@@ -201,7 +201,7 @@ fn filter(call: &Call<'_>, spec: Word) -> Result<Option<Program>, Raise> {
 /// feed_next(Feed, Most, Sleeps) -> {some | nothing | waits | over, [{Seq, Event | [Event]}]}, in
 /// reverse order.
 pub fn feed_next(call: &Call<'_>) -> Reply {
-    let feed = FEEDS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    let feed = FEEDS.get(call, call.args[0]).ok_or(BADARG)?;
     // Only the relay reads. Two readers would get a part of the events each.
     if feed.relay != call.self_pid() {
         return Err(Raise::Cause(atoms::NOT_OWNER));
@@ -290,7 +290,7 @@ impl Commits<'_> {
 
 /// unsubscribe(Feed) -> Relay. Ends the subscription.
 pub fn unsubscribe(call: &Call<'_>) -> Reply {
-    let feed = FEEDS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    let feed = FEEDS.get(call, call.args[0]).ok_or(BADARG)?;
     if feed.subscriber != call.self_pid() {
         return Err(Raise::Cause(atoms::NOT_OWNER));
     }

@@ -33,7 +33,7 @@ pub fn drop_index(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// index_lookup(Table, Name, Value) -> [Object] | {more, [Object]}; see `select::all_in_order`.
+/// index_lookup(Table, Name, Value) -> [Object] | {more, [Object]}; see `select::slice_in_order`.
 pub fn index_lookup(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(who(call)))?;
@@ -46,7 +46,7 @@ pub fn index_lookup(call: &Call<'_>) -> Reply {
     select::begin(call, table, CallerContext::none(), job)
 }
 
-/// index_select_all(Table, Name, Spec) -> [Result] | {more, [Result]}; see `select::all_in_order`.
+/// index_select_all(Table, Name, Spec) -> [Result] | {more, [Result]}; see `select::slice_in_order`.
 pub fn index_select_all(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(who(call)))?;
@@ -85,7 +85,7 @@ pub fn index_select_again(call: &Call<'_>) -> Reply {
     let &[id, index, amount, place, program] = call.args else {
         return Err(BADARG);
     };
-    let program = PROGRAMS.get(call.env, program).ok_or(BADARG)?;
+    let program = PROGRAMS.get(call, program).ok_or(BADARG)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (name, limit) = (name(call, index)?, select::limit(amount)?);
     let table = tables::get(call, id)?;

@@ -110,7 +110,7 @@ fn is_first_there(call: &Call<'_>, table: &Arc<EngineTable>, list: Word) -> bool
 /// insert_more(Insertion, Rest): runs a slice after the first. Rest are the objects that haven't
 /// been encoded yet.
 pub fn insert_more(call: &Call<'_>) -> Reply {
-    let insertion = INSERTIONS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    let insertion = INSERTIONS.get(call, call.args[0]).ok_or(BADARG)?;
     // The stage is taken out, so that a slice which fails leaves no half of it.
     let stage = std::mem::replace(&mut *insertion.stage.lock(), Stage::Over);
     slice(

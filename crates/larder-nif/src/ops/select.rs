@@ -9,9 +9,9 @@
 //! A list is built from its end: each slice puts its results in front of those of earlier slices.
 //! There are two cases:
 //!
-//! * All results of a set or ordered_set are wanted (`all`). The scan runs in the opposite
+//! * All results of a set or ordered_set are wanted (`slice_prepended`). The scan runs in the opposite
 //!   direction, so the finished list is in order.
-//! * In all other cases (`all_in_order`, `some`) the scan runs in the direction that was asked for,
+//! * In all other cases (`slice_in_order`, `slice_limited`) the scan runs in the direction that was asked for,
 //!   and the list is reversed. Erlang reverses it again (`larder_select:in_order/1`). These are
 //!   scans with a limit, from a rank on, or by an index, and scans of a bag, whose objects of one
 //!   key must stay in order of arrival.
@@ -58,7 +58,7 @@ pub enum Job {
     /// The objects from a rank on.
     Ranks(SelectJob),
     /// A select with a limit, and the other elements of its continuation.
-    Some(SelectJob, Continuation),
+    Limited(SelectJob, Continuation),
     Count(CountJob),
     Delete(DeleteJob),
     Take(TakeJob),
@@ -125,7 +125,7 @@ pub struct Continuation {
 pub static SCANS: Registered<PausedScan> = Registered::new();
 
 /// What the kind of a select is compiled from: a specification or a pattern.
-fn what(kind: Word) -> ProgramSource {
+fn source_of(kind: Word) -> ProgramSource {
     if kind == atoms::MATCH.word() {
         Some(Pattern::Bindings)
     } else if kind == atoms::MATCH_OBJECT.word() {
@@ -136,12 +136,12 @@ fn what(kind: Word) -> ProgramSource {
 }
 
 /// The program of a specification or pattern.
-fn compile(call: &Call<'_>, what: ProgramSource, spec: Word) -> Result<Program, Raise> {
+fn compile(call: &Call<'_>, source: ProgramSource, spec: Word) -> Result<Program, Raise> {
     // The compiler demands a clause. A specification without one matches nothing.
-    if what.is_none() && spec == layout::NIL {
+    if source.is_none() && spec == layout::NIL {
         return spec::nothing();
     }
-    spec::program(call, spec, what)
+    spec::program(call, spec, source)
 }
 
 /// If the program binds the key, calls `at` to look that key up. Otherwise calls `all` to scan the
@@ -195,7 +195,7 @@ fn opposite(direction: Direction) -> Direction {
     }
 }
 
-/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `all_in_order`.
+/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `slice_in_order`.
 pub fn select_all(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
@@ -213,19 +213,19 @@ pub fn select_all(call: &Call<'_>) -> Reply {
             let job = reply_or_raise(call, table, table.select(who, program, opposite, None))?;
             begin(call, Arc::clone(table), caller, Job::All(job))
         };
-        let program = compile(call, what(call.args[1]), call.args[2])?;
+        let program = compile(call, source_of(call.args[1]), call.args[2])?;
         point_or_scan(call, table, program, at, all)
     })
 }
 
-/// every(Table) -> [Object] | {more, [Object]}; see `all_in_order`.
+/// every(Table) -> [Object] | {more, [Object]}; see `slice_in_order`.
 pub fn every(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let job = reply_or_raise(call, &table, table.each(who(call), Direction::Backward))?;
     begin(call, table, CallerContext::none(), Job::All(job))
 }
 
-/// slice(Table, From, Count) -> [Object] | {more, [Object]}; see `all_in_order`.
+/// slice(Table, From, Count) -> [Object] | {more, [Object]}; see `slice_in_order`.
 pub fn from_rank(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(who(call)))?;
@@ -235,13 +235,13 @@ pub fn from_rank(call: &Call<'_>) -> Reply {
 }
 
 /// select_some(Table, Kind, Spec, Limit, Direction) -> {[Result], Continuation} | {more, [Result],
-/// Continuation} | '$end_of_table'; see `some`.
+/// Continuation} | '$end_of_table'; see `slice_limited`.
 pub fn select_some(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
         // Rights first, as in `select_all`.
         reply_or_raise(call, table, table.check_read(who))?;
-        let program = compile(call, what(call.args[1]), call.args[2])?;
+        let program = compile(call, source_of(call.args[1]), call.args[2])?;
         let limit = limit(call.args[3])?;
         let caller = CallerContext::new(call, &program)?;
         // If the program binds the key, look it up. In a bag there may be more results than the
@@ -268,7 +268,7 @@ pub fn select_some(call: &Call<'_>) -> Reply {
             call,
             Arc::clone(table),
             caller,
-            Job::Some(job, continuation),
+            Job::Limited(job, continuation),
         )
     })
 }
@@ -312,7 +312,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
         return Err(BADARG);
     };
     // The parts of a continuation are checked: a user may have built it.
-    let program = PROGRAMS.get(call.env, program).ok_or(BADARG)?;
+    let program = PROGRAMS.get(call, program).ok_or(BADARG)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(limit_word)?, direction(direction_word));
     let table = tables::get(call, id)?;
@@ -328,7 +328,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
         call,
         Arc::clone(&table),
         caller,
-        Job::Some(reply_or_raise(call, &table, job)?, continuation),
+        Job::Limited(reply_or_raise(call, &table, job)?, continuation),
     )
 }
 
@@ -352,10 +352,10 @@ pub fn match_delete(call: &Call<'_>) -> Reply {
     delete(call, Some(Pattern::True))
 }
 
-fn delete(call: &Call<'_>, what: ProgramSource) -> Reply {
+fn delete(call: &Call<'_>, source: ProgramSource) -> Reply {
     counted(
         call,
-        (EngineTable::check_write, what),
+        (EngineTable::check_write, source),
         |table, local, point| table.delete_point(local, who(call), point),
         |table, program| Ok(Job::Delete(table.select_delete(who(call), program)?)),
     )
@@ -366,7 +366,7 @@ fn delete(call: &Call<'_>, what: ProgramSource) -> Reply {
 #[inline]
 fn counted(
     call: &Call<'_>,
-    (check, what): (
+    (check, source): (
         impl Fn(&EngineTable, OwnerId) -> Result<(), larder::Error>,
         ProgramSource,
     ),
@@ -383,12 +383,12 @@ fn counted(
             let job = reply_or_raise(call, table, job(table, program))?;
             begin(call, Arc::clone(table), caller, job)
         };
-        let program = compile(call, what, call.args[1])?;
+        let program = compile(call, source, call.args[1])?;
         point_or_scan(call, table, program, at, all)
     })
 }
 
-/// select_take(Table, Spec) -> [Result] | {more, [Result]}; see `all_in_order`. The scan runs
+/// select_take(Table, Spec) -> [Result] | {more, [Result]}; see `slice_in_order`. The scan runs
 /// forward, and each object is removed when its result is made.
 pub fn select_take(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
@@ -448,7 +448,7 @@ pub fn begin(
 
 /// scan_more(Scan, Found): runs a slice after the first. Found are the results so far.
 pub fn scan_more(call: &Call<'_>) -> Reply {
-    let PausedScan { scan, job } = SCANS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    let PausedScan { scan, job } = SCANS.get(call, call.args[0]).ok_or(BADARG)?;
     let job = &mut *job.lock();
     match slice(call, scan, job, call.args[1])? {
         SliceOutcome::Result(word) => {
@@ -484,6 +484,7 @@ fn slice(
     let ended = run(call, scan, job, found, &mut budget);
     let ended = match ended {
         // A list batch is under way. Help with it; the next slice continues at the same place.
+        // (Jobs with results handle this in `or_help`, since what they have found must be kept.)
         Err(larder::Error::Busy) => {
             scan.table.help_batch(&mut budget);
             Ok(SliceOutcome::More(found))
@@ -509,13 +510,13 @@ fn run(
     let (step, count) = match job {
         // One object for each key: the scan runs backwards, and the list is built in order.
         Job::All(job) if scan.table.kind().is_unique() => {
-            return all(call, scan, job, found, budget)
+            return slice_prepended(call, scan, job, found, budget)
         }
         Job::All(job) | Job::Ranks(job) => {
-            return all_in_order(call, found, |see| stepped(scan, job, budget, see))
+            return slice_in_order(call, found, |see| stepped(scan, job, budget, see))
         }
         Job::Take(job) => {
-            return all_in_order(call, found, |see| {
+            return slice_in_order(call, found, |see| {
                 or_help(scan, budget, |budget| {
                     Ok(match job.step(budget, &context, see)? {
                         Step::More => ScanStep::More,
@@ -524,14 +525,16 @@ fn run(
                 })
             })
         }
-        Job::Some(job, rest) => {
+        Job::Limited(job, rest) => {
             let next = |job: &SelectJob| continuation(call, scan, job, rest);
-            return some(call, scan, job, next, found, budget);
+            return slice_limited(call, scan, job, next, found, budget);
         }
-        Job::Index(job) => return all_in_order(call, found, |see| stepped(scan, job, budget, see)),
+        Job::Index(job) => {
+            return slice_in_order(call, found, |see| stepped(scan, job, budget, see))
+        }
         Job::IndexSome(job, rest) => {
             let next = |job: &IndexJob| Some(index_continuation(call, scan, job, rest));
-            return some(call, scan, job, next, found, budget);
+            return slice_limited(call, scan, job, next, found, budget);
         }
         Job::Build(job) => {
             return Ok(match job.step(budget.within(BUILD_SLICE))? {
@@ -553,7 +556,7 @@ fn run(
 
 /// A slice of a scan for all results, in a table with one object per key. The scan runs backwards,
 /// so results are put in front of the earlier ones.
-fn all(
+fn slice_prepended(
     call: &Call<'_>,
     scan: &ScanCall,
     job: &mut SelectJob,
@@ -600,7 +603,7 @@ fn or_help(
 
 /// A slice of a scan for all results that runs in the direction that was asked for. Ends with the
 /// results if there is one slice, and with {more, Reversed} if there are several.
-fn all_in_order(
+fn slice_in_order(
     call: &Call<'_>,
     found: Word,
     step: impl FnOnce(&mut dyn FnMut(Output<'_>)) -> Result<ScanStep, larder::Error>,
@@ -651,7 +654,7 @@ fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
 /// A slice of a scan with a limit. Ends with {Results, Continuation}, or '$end_of_table'. If there
 /// are several slices, ends with {more, Reversed, Continuation}, which `larder_select:in_order/1`
 /// reverses. `next` makes the continuation, if there may be more results.
-fn some<J: ResultJob>(
+fn slice_limited<J: ResultJob>(
     call: &Call<'_>,
     scan: &ScanCall,
     job: &mut J,

@@ -97,7 +97,7 @@ pub fn diff(call: &Call<'_>) -> Reply {
 
 /// diff_more(Diff, Found): runs a slice after the first.
 pub fn diff_more(call: &Call<'_>) -> Reply {
-    let diff = DIFFS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    let diff = DIFFS.get(call, call.args[0]).ok_or(BADARG)?;
     match slice(call, diff, call.args[1])? {
         (Step::Done, found) => Ok(found),
         (Step::More, found) => Ok(call.later(entry::diff_more, &[call.args[0], found])),

@@ -6,11 +6,11 @@
 //! differ in constants alone compile nothing:
 //!
 //! 1. Read the template and the arguments off the emulator's terms (`Words`).
-//! 2. Find the template's code, or compile it (`Thread::code`).
+//! 2. Find the template's code, or compile it (`CodeCache::code`).
 //! 3. Encode the arguments, and make a program of code and arguments.
 //!
 //! A specification that can't be read so is encoded as a term and compiled as a whole
-//! (`Thread::whole`).
+//! (`CodeCache::compile_whole`).
 
 use super::single::weight;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
@@ -69,7 +69,7 @@ impl CallerContext {
 }
 
 /// Encodes a term.
-fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
+fn encoded_term(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
     let mut buffer = TermBuf::new(Mode::Shared);
     buffer
         .encode(|out| encode::term(call.env, word, out))
@@ -88,7 +88,7 @@ const LONGEST_KEPT: usize = 512;
 
 /// A thread's cache of code, and its buffers.
 #[derive(Default)]
-struct Thread {
+struct CodeCache {
     /// A direct-mapped cache of code, by a hash of the template.
     kept: Vec<Option<Arc<Code>>>,
     /// The buffer for the template of the current call.
@@ -98,7 +98,7 @@ struct Thread {
 }
 
 thread_local! {
-    static THREAD: RefCell<Thread> = RefCell::default();
+    static CODE_CACHE: RefCell<CodeCache> = RefCell::default();
 }
 
 /// The emulator's terms, as the reader of templates sees them.
@@ -171,16 +171,16 @@ impl Words {
 }
 
 /// The program for a specification: a list of clauses, or {Prepared, Values}.
-pub fn program(call: &Call<'_>, word: Word, what: ProgramSource) -> Result<Program, Raise> {
-    match (what, layout::tuple(word)) {
+pub fn program(call: &Call<'_>, word: Word, source: ProgramSource) -> Result<Program, Raise> {
+    match (source, layout::tuple(word)) {
         (None, Some(&[prepared, values])) => bound(call, prepared, values),
-        _ => THREAD.with_borrow_mut(|thread| thread.program(call.env, word, what)),
+        _ => CODE_CACHE.with_borrow_mut(|cache| cache.program(call.env, word, source)),
     }
 }
 
 /// Binds a list of values to the parameters of a prepared specification.
 fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise> {
-    let prepared = PREPARED.get(call.env, prepared).ok_or(BADARG)?;
+    let prepared = PREPARED.get(call, prepared).ok_or(BADARG)?;
     // The number of values is checked while they are read: a list of any length may come.
     let (mut words, mut rest) = (SmallVec::<[Word; 8]>::new(), values);
     while let Some((value, tail)) = layout::cell(rest) {
@@ -193,20 +193,20 @@ fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise
     if rest != layout::NIL {
         return Err(BADARG);
     }
-    THREAD.with_borrow_mut(|thread| {
+    CODE_CACHE.with_borrow_mut(|cache| {
         // The thread's buffers are borrowed for as long as values are encoded.
         let (env, words) = (call.env, &words[..]);
-        let mut given = ParameterValues { thread, env, words };
+        let mut given = ParameterValues { cache, env, words };
         let program = prepared.bind(words.len(), &mut given);
-        thread.buffer.clear();
-        thread.tidy();
+        cache.buffer.clear();
+        cache.tidy();
         program.map_err(|_| BADARG)
     })
 }
 
 /// The values of parameters, as terms of the emulator.
 struct ParameterValues<'a> {
-    thread: &'a mut Thread,
+    cache: &'a mut CodeCache,
     env: *mut Env,
     words: &'a [Word],
 }
@@ -219,22 +219,22 @@ impl Values for ParameterValues<'_> {
         let word = self.words[place];
         match layout::small(word) {
             Some(n) => Ok(Value::Int(n)),
-            None => self.thread.encoded(self.env, word).map(Value::Term),
+            None => self.cache.encoded(self.env, word).map(Value::Term),
         }
     }
 }
 
-impl Thread {
+impl CodeCache {
     /// The program for a specification or a pattern; see the module's steps.
     fn program(
         &mut self,
         env: *mut Env,
         word: Word,
-        what: ProgramSource,
+        source: ProgramSource,
     ) -> Result<Program, Raise> {
         // 1. Read the template, and collect the arguments.
         let (words, mut found) = (Words(env), ArgumentTerms::new());
-        let is_read = match what {
+        let is_read = match source {
             None => self.template.read(&words, word, &mut found),
             Some(pattern) => {
                 let body = pattern.body();
@@ -242,10 +242,10 @@ impl Thread {
             }
         };
         if !is_read {
-            return self.whole(env, word, what);
+            return self.compile_whole(env, word, source);
         }
         // 2. Find or compile the code.
-        let code = self.code().map_err(|error| refusal(what, &error))?;
+        let code = self.code().map_err(|error| refusal(source, &error))?;
         // 3. Encode the arguments.
         Program::new(code, |arguments| {
             for word in found {
@@ -306,25 +306,30 @@ impl Thread {
 
     /// Compiles a specification as a whole, with its constants.
     #[cold]
-    fn whole(&mut self, env: *mut Env, word: Word, what: ProgramSource) -> Result<Program, Raise> {
+    fn compile_whole(
+        &mut self,
+        env: *mut Env,
+        word: Word,
+        source: ProgramSource,
+    ) -> Result<Program, Raise> {
         // The term is only needed while it is compiled.
         let mut buffer = TermBuf::default();
         buffer
             .encode(|out| encode::term(env, word, out))
             .map_err(|_| BADARG)?;
         let spec = buffer.term().ok_or(BADARG)?;
-        let program = match what {
+        let program = match source {
             None => Program::compile(spec),
             Some(pattern) => compile_pattern(spec, pattern),
         };
-        program.map_err(|error| refusal(what, &error))
+        program.map_err(|error| refusal(source, &error))
     }
 }
 
 /// The error for a specification that doesn't compile.
 #[cold]
-fn refusal(what: ProgramSource, error: &CompileError) -> Raise {
-    match (what, &error.what) {
+fn refusal(source: ProgramSource, error: &CompileError) -> Raise {
+    match (source, &error.what) {
         (None, Fault::TooDeep) => Raise::Cause(atoms::SYSTEM_LIMIT),
         _ => BADARG,
     }
@@ -366,7 +371,7 @@ pub fn prepare(call: &Call<'_>) -> Reply {
 /// parameters(Term) -> Count | false: the number of parameters of a specification that prepare/1
 /// has returned.
 pub fn parameters(call: &Call<'_>) -> Reply {
-    let prepared = PREPARED.get(call.env, call.args[0]);
+    let prepared = PREPARED.get(call, call.args[0]);
     Ok(prepared.map_or(atoms::FALSE.word(), |prepared| {
         call.int(prepared.parameters() as i64)
     }))
@@ -388,12 +393,12 @@ pub fn prepare_fault(call: &Call<'_>) -> Reply {
 
 /// is_compiled(Term) -> boolean().
 pub fn is_compiled(call: &Call<'_>) -> Reply {
-    Ok(boolean(PROGRAMS.get(call.env, call.args[0]).is_some()))
+    Ok(boolean(PROGRAMS.get(call, call.args[0]).is_some()))
 }
 
 /// run(List, Compiled, Acc) -> the results for the terms of a list, reversed, in front of Acc.
 pub fn run(call: &Call<'_>) -> Reply {
-    let program = PROGRAMS.get(call.env, call.args[1]).ok_or(BADARG)?;
+    let program = PROGRAMS.get(call, call.args[1]).ok_or(BADARG)?;
     // What doesn't depend on the term is computed once for all of them.
     let caller = CallerContext::new(call, program)?;
     let mut scratch = Scratch::default();
@@ -434,7 +439,7 @@ pub fn run(call: &Call<'_>) -> Reply {
 pub fn test(call: &Call<'_>) -> Reply {
     let program = program(call, call.args[1], None)?;
     // The row is encoded as a stored term would be.
-    let row = taken(call, call.args[0])?;
+    let row = encoded_term(call, call.args[0])?;
     let caller = CallerContext::new(call, &program)?;
     let mut scratch = Scratch::default();
     let outcome = program.run_term(row.term().ok_or(BADARG)?, &caller.context(), &mut scratch);

@@ -75,7 +75,7 @@ pub(super) fn refused(call: &Call<'_>, tables: &[Arc<EngineTable>], error: &Erro
 }
 
 fn running<'c>(call: &'c Call<'_>) -> Result<&'c Running, Raise> {
-    TRANSACTIONS.get(call.env, call.args[0]).ok_or(BADARG)
+    TRANSACTIONS.get(call, call.args[0]).ok_or(BADARG)
 }
 
 /// commit_transaction(Transaction) -> boolean(). `false` if there was a conflict.

@@ -6,6 +6,7 @@
 
 mod pointer;
 
+use crate::call::Call;
 use crate::layout;
 use crate::sys::callback;
 use crate::sys::*;
@@ -84,25 +85,25 @@ impl<T: Send + Sync + 'static> Registered<T> {
         ResourceRef { object }
     }
 
-    /// The value that a term refers to, if it is of this type. It lives as long as the term. If the
-    /// term is an argument, that is until the call ends.
+    /// The value that a term of the call refers to, if it is of this type. The term keeps it alive
+    /// until the call ends.
     #[inline]
-    pub fn get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
+    pub fn get<'c>(&self, call: &'c Call<'_>, word: Word) -> Option<&'c T> {
         match pointer::value(word, self.kind()) {
-            // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's
-            // time.
+            // SAFETY: resources of this type hold a `T`; the term keeps it alive while the call
+            // runs, which `'c` doesn't outlive.
             Some(value) => Some(unsafe { &*value.cast::<T>() }),
             // The term of a resource is boxed; a table's name is none.
             None if !layout::is_boxed(word) => None,
-            None => self.official_get(env, word),
+            None => self.official_get(call, word),
         }
     }
 
     #[inline(never)]
-    fn official_get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
+    fn official_get<'c>(&self, call: &'c Call<'_>, word: Word) -> Option<&'c T> {
         let mut object = std::ptr::null_mut();
-        // SAFETY: `env` and the term are the running call's, and the type is registered.
-        if unsafe { enif_get_resource(env, word, self.kind(), &mut object) } == 0 {
+        // SAFETY: the environment and the term are the running call's, and the type is registered.
+        if unsafe { enif_get_resource(call.env, word, self.kind(), &mut object) } == 0 {
             return None;
         }
         // SAFETY: as in `get`.

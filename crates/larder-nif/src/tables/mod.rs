@@ -41,7 +41,7 @@ pub fn with<R>(
             .with_named(name, f)
             .unwrap_or(Err(Raise::Cause(atoms::ID)));
     }
-    match TABLES.get(call.env, id) {
+    match TABLES.get(call, id) {
         Some(table) => f(&table.0),
         // This includes references that are not those of tables.
         None => Err(Raise::Cause(atoms::TYPE)),
@@ -58,7 +58,7 @@ pub fn with_local<R>(
     larder::host::with_local(|local| {
         let guard;
         // References come first: they are more common than names.
-        let table = match TABLES.get(call.env, id) {
+        let table = match TABLES.get(call, id) {
             Some(table) => &table.0,
             None if layout::is_atom(id) => {
                 // The guard lives until `f` has returned, and so does the table.

@@ -242,7 +242,8 @@ impl Host for BeamHost {
         // The data is in a 1-tuple. Any other term means that the heir wants no message.
         if let Some(data) = data.as_ref().as_tuple().and_then(|tuple| tuple.get(0)) {
             send_transfer(table, pid(from), pid(to), |env| {
-                decode::term(&Heap::new(env), data)
+                // SAFETY: `send_transfer` passes a new environment, and sends it afterwards.
+                decode::term(&unsafe { Heap::new(env) }, data)
             });
         }
     }

@@ -104,7 +104,8 @@ pub(crate) struct Cursor {
     path: Path,
     direction: Direction,
     place: CursorPlace,
-    /// The place and the current key before the last batch was read.
+    /// The place and the current key before the last batch was read. `stop` returns there if none
+    /// of the batch was processed, or if it is unordered.
     began: (CursorPlace, usize),
     /// The entries behind `place` that have been processed already; see the module.
     passed: Option<Passed>,
@@ -136,7 +137,6 @@ impl Cursor {
 
     fn on_path(table: &EngineTable, path: Path, direction: Direction) -> Self {
         Cursor {
-            // `began` and `passed` are used only when an unordered batch is left in its middle.
             path,
             direction,
             place: CursorPlace::Begin,

@@ -95,20 +95,21 @@ impl Scan {
                     return Some(Step::Done);
                 }
                 // (3) Process them. They don't change, so writers may change the leaf meanwhile.
-                let mut late = 0;
+                let mut overspent = 0;
                 for i in 0..usable {
                     batch.prefetch(i + AHEAD);
                     let (key, value) = batch.entry(i);
                     let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
-                    // (4) Pause behind this row, if the caller wants to or the budget is used up. A
-                    // pause within an unordered batch costs much. So if few rows are left of one,
-                    // they are processed before.
-                    let own = cost(weight, value);
+                    // (4) Pause after this row if the caller wants to, or if the budget is used up.
+                    let cost = cost(weight, value);
                     let mut pauses = flow.is_break();
-                    if !budget.spend(own) {
-                        late += u64::from(own);
-                        let rest = (usable - i - 1) as u64 * u64::from(weight);
-                        pauses |= !batch.unordered || late.max(rest) > budget.grace();
+                    if !budget.spend(cost) {
+                        // After a pause within an unordered batch, the next slice reads the leaf
+                        // again, in order. So finish the batch if neither what was overspent nor
+                        // what is left exceeds the grace.
+                        overspent += u64::from(cost);
+                        let left = (usable - i - 1) as u64 * u64::from(weight);
+                        pauses |= !batch.unordered || overspent.max(left) > budget.grace();
                     }
                     if pauses {
                         if i + 1 < usable {
@@ -117,8 +118,8 @@ impl Scan {
                         return Some(Step::More);
                     }
                 }
-                // Pause behind the batch.
-                (late > 0).then_some(Step::More)
+                // Pause after the batch.
+                (overspent > 0).then_some(Step::More)
             });
             if let Some(step) = paused {
                 return Ok(step);

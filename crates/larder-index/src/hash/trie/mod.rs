@@ -210,8 +210,11 @@ impl Trie {
         leaf.mark_obsolete();
         // Publish the new leaf.
         self.publish(&path, hash, new.publish_locked(guard));
-        // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
-        // here.
+        // SAFETY:
+        // 1. It is obsolete, and the slots of its path lead elsewhere.
+        // 2. If the root is being replaced, the old root may still lead to it. A thread that pins
+        //    from now on doesn't go there: the new root's slots of this range are set.
+        // 3. Only the holder of its lock gets here.
         unsafe { old.retire(guard) };
         self.adapt(shared, guard);
     }

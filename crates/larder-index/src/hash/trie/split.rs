@@ -122,8 +122,11 @@ impl Trie {
                     .for_each(|part| part.publish_in(shared, step, guard));
             }
         }
-        // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
-        // here.
+        // SAFETY:
+        // 1. It is obsolete, and the slots of its path lead elsewhere.
+        // 2. If the root is being replaced, the old root may still lead to it. A thread that pins
+        //    from now on doesn't go there: the new root's slots of this range are set.
+        // 3. Only the holder of its lock gets here.
         unsafe { old.retire(guard) };
         // There are more leaves now, so the root may have to become wider.
         self.adapt(shared, guard);

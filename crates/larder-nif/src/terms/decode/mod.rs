@@ -59,7 +59,9 @@ pub fn term(heap: &Heap, term: TermRef<'_>) -> Word {
 /// Decodes a term into a slot.
 #[inline]
 pub fn term_at(heap: &Heap, term: TermRef<'_>, place: Slot) {
-    fill_one(heap, Reader::of(term.bytes()), place, DEPTH);
+    // SAFETY: a `TermRef` is one whole term, whose handles are held while it is borrowed.
+    let input = unsafe { Reader::of(term.bytes()) };
+    fill_one(heap, input, place, DEPTH);
 }
 
 /// Decodes an object as a tuple.
@@ -100,7 +102,9 @@ fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], p
     // The tuple is allocated first, and its elements follow it on the heap.
     let (word, mut slots) = heap.tuple(arity);
     place.fill(word);
-    let mut input = Reader::of(others);
+    // SAFETY: an object's view has its elements but the key, as whole terms, and their handles are
+    // held while it is borrowed. No more of them are read than the arity says.
+    let mut input = unsafe { Reader::of(others) };
     // The bytes don't contain the key, which is put between the elements before and after it.
     if keypos > 1 {
         input = fill(heap, input, slots.first(keypos - 1), DEPTH);
@@ -142,7 +146,7 @@ fn fill_one<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Read
 fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
     let (word, behind) = match input.byte(0) {
         // The tag of a number below 128 includes the value.
-        tag @ SMALL.. => (Word::from(tag - SMALL) << 4 | 0xF, input.behind(1)),
+        tag @ SMALL.. => (Word::from(tag - SMALL) << 4 | 0xF, input.after(1)),
         tag @ INT1..=INT8 => {
             let (value, behind) = input.integer(tag);
             // A value that is no small integer of the emulator's, which has 60 bits, lies on the
@@ -154,7 +158,7 @@ fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
             let (id, behind) = input.atom(tag);
             (atoms::id_to_word(heap.env(), id), behind)
         }
-        NIL => (layout::NIL, input.behind(1)),
+        NIL => (layout::NIL, input.after(1)),
         FLOAT => {
             let (bits, behind) = input.float();
             (heap.float(f64::from_bits(bits as u64)), behind)
@@ -199,7 +203,7 @@ fn list<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
 fn binary<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     let (len, input) = input.varint(1);
     place.fill(heap.binary(input.bytes(), len as usize));
-    input.behind(len as usize)
+    input.after(len as usize)
 }
 
 /// As `step`, for a term of a rarer kind.
@@ -235,7 +239,7 @@ fn rare<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
             // The shape of the tree comes first. The pairs follow in the tree's order.
             let (shape, pairs) = behind.varint(0);
             let shape = shape as usize;
-            let tree = (&pairs.bytes()[..shape], count, pairs.behind(shape));
+            let tree = (&pairs.bytes()[..shape], count, pairs.after(shape));
             tree::make(heap, tree, place, depth).unwrap_or_else(|| deep(heap, input, place))
         }
         FUN => fun(heap, input, place, depth),
@@ -249,7 +253,7 @@ fn fun<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b
         return official(heap, input, place);
     };
     place.fill(word);
-    fill(heap, input.behind(variables), slots, depth)
+    fill(heap, input.after(variables), slots, depth)
 }
 
 /// A container that lacks children.
@@ -365,14 +369,14 @@ fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
             }
         }
     };
-    (container, input.behind(behind))
+    (container, input.after(behind))
 }
 
 /// Decodes a term of a rarer kind without children into a slot.
 fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     // Empty containers have no children, and are made at once.
     let (word, behind) = match input.byte(0) {
-        tag @ (TUPLE | MAP) => (Some(empty(heap.env(), tag)), input.behind(2)),
+        tag @ (TUPLE | MAP) => (Some(empty(heap.env(), tag)), input.after(2)),
         REF => reference(heap, input),
         PID => pid(heap, input),
         PORT => port(input),
@@ -416,10 +420,7 @@ fn large_integer<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b
     let negative = input.byte(0) == BIG_NEG;
     let (len, input) = input.varint(1);
     let magnitude = &input.bytes()[..len as usize];
-    (
-        heap.integer(negative, magnitude),
-        input.behind(len as usize),
-    )
+    (heap.integer(negative, magnitude), input.after(len as usize))
 }
 
 fn bits<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
@@ -433,7 +434,7 @@ fn bits<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
         let binary = heap.binary(input.bytes(), whole + 1);
         heap.bits(binary, whole, more)
     });
-    (word, input.behind(whole + 1))
+    (word, input.after(whole + 1))
 }
 
 fn reference<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
@@ -444,7 +445,7 @@ fn reference<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
     let plain = numbers.filter(|numbers| !layout::may_be_magic(numbers));
     (
         plain.and_then(|numbers| heap.reference(numbers)),
-        input.behind(2 + 4 * count),
+        input.after(2 + 4 * count),
     )
 }
 

@@ -20,8 +20,12 @@ pub struct Reader<'b> {
 
 impl<'b> Reader<'b> {
     /// A reader at the beginning of some terms.
+    ///
+    /// # Safety
+    /// `bytes` begins with whole terms that an encoder wrote, at least as many as are read. Their
+    /// handles are held during `'b`.
     #[inline]
-    pub fn of(bytes: &'b [u8]) -> Self {
+    pub unsafe fn of(bytes: &'b [u8]) -> Self {
         let std::ops::Range { start, end } = bytes.as_ptr_range();
         Reader {
             at: start,
@@ -45,9 +49,9 @@ impl<'b> Reader<'b> {
     }
 
     /// The number of bytes between this reader and a later one in the same bytes.
-    pub fn distance(self, behind: Self) -> usize {
-        debug_assert_eq!(self.end, behind.end);
-        self.rest() - behind.rest()
+    pub fn distance(self, later: Self) -> usize {
+        debug_assert_eq!(self.end, later.end);
+        self.rest() - later.rest()
     }
 
     /// All readable bytes.
@@ -59,7 +63,7 @@ impl<'b> Reader<'b> {
 
     /// The reader after this number of bytes.
     #[inline]
-    pub fn behind(self, bytes: usize) -> Self {
+    pub fn after(self, bytes: usize) -> Self {
         debug_assert!(bytes <= self.rest());
         Reader {
             // SAFETY: bytes of the next term, by the invariant.
@@ -78,19 +82,19 @@ impl<'b> Reader<'b> {
         // SAFETY: a whole term of a table or of an encoder, whose handles are held while it is
         // read.
         let term = unsafe { TermRef::trusted(&self.bytes()[..len]) };
-        (term, self.behind(len))
+        (term, self.after(len))
     }
 
     /// The LEB128 number at this offset, and the reader at its end.
     #[inline]
     pub fn varint(self, ahead: usize) -> (u64, Self) {
-        let mut input = self.behind(ahead);
+        let mut input = self.after(ahead);
         let (mut n, mut shift) = (0, 0);
         // Group by group, the lowest first.
         loop {
             let byte = input.byte(0);
             n |= u64::from(byte & 0x7F) << shift;
-            input = input.behind(1);
+            input = input.after(1);
             if byte < 0x80 {
                 return (n, input);
             }
@@ -101,7 +105,7 @@ impl<'b> Reader<'b> {
     /// The signed little-endian number of `len` bytes (1 to 8) at this offset.
     #[inline]
     pub fn number(self, ahead: usize, len: usize) -> i64 {
-        let bytes = self.behind(ahead).bytes();
+        let bytes = self.after(ahead).bytes();
         match bytes.first_chunk::<8>() {
             Some(&word) => {
                 // Eight bytes are loaded at once. The shifts drop the excess bytes and extend the
@@ -118,7 +122,7 @@ impl<'b> Reader<'b> {
     #[inline]
     pub fn integer(self, tag: u8) -> (i64, Self) {
         let len = usize::from(tag - INT1 + 1);
-        (self.number(1, len), self.behind(1 + len))
+        (self.number(1, len), self.after(1 + len))
     }
 
     /// The number of the atom with this tag, and the reader at its end.
@@ -127,12 +131,12 @@ impl<'b> Reader<'b> {
         let len = usize::from(tag - ATOM1 + 1);
         // The number is unsigned, so the mask removes the extended sign.
         let id = self.number(1, len) as u32 & (u32::MAX >> (32 - 8 * len as u32));
-        (id, self.behind(1 + len))
+        (id, self.after(1 + len))
     }
 
     /// The bits of a float as a word, and the reader at its end.
     #[inline]
     pub fn float(self) -> (Word, Self) {
-        (self.number(1, 8) as Word, self.behind(9))
+        (self.number(1, 8) as Word, self.after(9))
     }
 }
