@@ -360,8 +360,8 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                     used += 1;
                     plain::put_handle(bytes, shape, hash, self.made[used - 1])
                 }
-                // An object that was outside fits inside this leaf. Readers of the old one may still
-                // follow its handle, so it is retired once the new leaf is published. Otherwise the
+                // If an object that was outside fits inside this leaf, its handle is retired once
+                // the leaf is published: readers of the old one may still follow it. Otherwise the
                 // handle moves.
                 MovedBody::Outside(handle, object) => {
                     if lives_inside(self.moved.len(body), shape.class) {

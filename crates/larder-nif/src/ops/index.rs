@@ -46,7 +46,8 @@ pub fn index_lookup(call: &Call<'_>) -> Reply {
     select::begin(call, table, CallerContext::none(), job)
 }
 
-/// index_select_all(Table, Name, Spec) -> [Result] | {more, [Result]}; see `select::slice_in_order`.
+/// index_select_all(Table, Name, Spec) -> [Result] | {more, [Result]}; see
+/// `select::slice_in_order`.
 pub fn index_select_all(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(who(call)))?;
