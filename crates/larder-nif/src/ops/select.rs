@@ -12,9 +12,9 @@
 //! * All results of a set or ordered_set are wanted (`slice_prepended`). The scan runs in the
 //!   opposite direction, so the finished list is in order.
 //! * In all other cases (`slice_in_order`, `slice_limited`) the scan runs in the direction that was
-//!   asked for, and the list is reversed. Erlang reverses it again (`larder_select:in_order/1`). These are
-//!   scans with a limit, from a rank on, or by an index, and scans of a bag, whose objects of one
-//!   key must stay in order of arrival.
+//!   asked for, and the list is reversed. Erlang reverses it again (`larder_select:in_order/1`).
+//!   These are scans with a limit, from a rank on, or by an index, and scans of a bag, whose objects
+//!   of one key must stay in order of arrival.
 
 use super::rank::place;
 use super::spec::{self, CallerContext, ProgramSource, PROGRAMS};
