@@ -13,8 +13,8 @@
 //!   opposite direction, so the finished list is in order.
 //! * In all other cases (`slice_in_order`, `slice_limited`) the scan runs in the direction that was
 //!   asked for, and the list is reversed. Erlang reverses it again (`larder_select:in_order/1`).
-//!   These are scans with a limit, from a rank on, or by an index, and scans of a bag, whose objects
-//!   of one key must stay in order of arrival.
+//!   These are scans with a limit, from a rank on, or by an index, and scans of a bag, where the
+//!   objects of a key stay in order of arrival.
 
 use super::rank::place;
 use super::spec::{self, CallerContext, ProgramSource, PROGRAMS};
