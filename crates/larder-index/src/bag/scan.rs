@@ -219,7 +219,6 @@ fn unpack<R: KeyRule>(
     // The objects are already in the bytes, so only copies count.
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
     let mut tree_bytes = TREE_BYTES;
-    // The objects of a key in an ordered batch may be divided, so there the homes are dropped.
     let mut homes = batch.homes.take();
     // The entries that were read are replaced by those of their objects.
     batch.replace_entries(|batch, read| {
@@ -254,9 +253,7 @@ fn unpack<R: KeyRule>(
             stop(bag, &key, before(direction), batch);
             break;
         }
-        if batch.unordered {
-            batch.homes.put(homes, (read.0.len(), batch.entries.len()));
-        }
+        batch.homes.put(homes, (read.0.len(), batch.entries.len()));
         Unpacked::All
     })
 }

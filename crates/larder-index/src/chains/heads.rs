@@ -33,7 +33,9 @@ const GENERATIONS: usize = 7;
 /// heads, so that a chain is part of one lock.
 const LOCK_BITS: u32 = 4;
 /// How many heads before it is read the first node of a chain is prefetched.
-const AHEAD: usize = 16;
+const AHEAD: usize = 24;
+/// The same for the second node, when the first one is in the cache.
+const SECOND_AHEAD: usize = 8;
 /// The number of arenas. Threads are spread over them.
 const ARENAS: usize = 4;
 
@@ -72,6 +74,15 @@ impl Generation {
         let array = self.arrays.get(number / ARRAY_LEN).and_then(OnceLock::get);
         if let Some(array) = array {
             array[number % ARRAY_LEN].prefetch_first();
+        }
+    }
+
+    /// Prefetches the second node of a chain, if there is one, whose first one was prefetched.
+    #[inline]
+    fn prefetch_second(&self, number: usize, guard: &Guard) {
+        let array = self.arrays.get(number / ARRAY_LEN).and_then(OnceLock::get);
+        if let Some(node) = array.and_then(|array| array[number % ARRAY_LEN].load(guard)) {
+            node.next().prefetch_first();
         }
     }
 
@@ -302,8 +313,10 @@ impl Heads {
             }
             for number in from..=to {
                 generation.prefetch_first(number + AHEAD);
+                generation.prefetch_second(number + SECOND_AHEAD, guard);
                 let mut link = generation.head(number);
                 while let Some(node) = link.and_then(|link| link.load(guard)) {
+                    node.next().prefetch_first();
                     if !f(node) {
                         return false;
                     }

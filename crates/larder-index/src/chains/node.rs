@@ -263,6 +263,12 @@ impl Link {
     pub(super) fn prefetch_first(&self) {
         // Ordering: Relaxed; a prefetch of any address is harmless.
         let node = address(self.0.load(Ordering::Relaxed));
+        // Without a node, prefetch what is in the cache: the processor would look for the page of a
+        // null pointer each time.
+        let node = match node.is_null() {
+            true => std::ptr::from_ref(self).cast_mut().cast(),
+            false => node,
+        };
         memory::prefetch(node.cast());
         memory::prefetch(node.wrapping_add(1).cast::<u8>().wrapping_add(SHORT));
     }

@@ -17,7 +17,9 @@
 use super::homes::Homes;
 use crate::outside::Outside;
 use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
+use crate::Direction;
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 
 /// Where a batch was read, for [`Unique::is_unchanged`](super::Unique::is_unchanged).
@@ -100,6 +102,19 @@ impl<'g> BatchEntry<'g> {
         match self.outside {
             None => bytes[self.key..self.end].split_at(self.value - self.key),
             Some(object) => (object.position(), &object.bytes()[self.value..self.end]),
+        }
+    }
+
+    /// The first eight bytes from the beginning of the key on, of which the first is the highest.
+    #[inline(always)]
+    fn first_word(&self, bytes: &[u8]) -> u64 {
+        let bytes = match self.outside {
+            None => &bytes[self.key..],
+            Some(object) => object.bytes(),
+        };
+        match bytes.first_chunk() {
+            Some(word) => u64::from_be_bytes(*word),
+            None => word_at_end(bytes),
         }
     }
 
@@ -326,14 +341,51 @@ impl<'g> Batch<'g> {
     /// their words, where these differ.
     #[inline]
     pub fn key_word(&self, i: usize) -> u64 {
-        let (bytes, len) = self.key_and_rest(i);
-        let Some(word) = bytes.first_chunk() else {
-            return first_word(&bytes[..len]);
+        let entry = &self.entries[i];
+        entry.first_word(&self.bytes) & key_mask(self.key_and_rest(i).1)
+    }
+
+    /// The first entry from `from` on that doesn't precede entry `i` of another batch, and whether
+    /// it has the same key. The entries are in order in this direction.
+    #[inline]
+    pub fn seek(
+        &self,
+        from: usize,
+        (other, i): (&Batch<'_>, usize),
+        direction: Direction,
+    ) -> (usize, bool) {
+        /// Entries are passed by so many, as long as the last of them precedes the other one.
+        const STRIDE: usize = 8;
+        let (key, word) = (other.key(i), other.key_word(i));
+        // What belongs to no key any more is greater in a word of an entry, or equal. So no entry
+        // with the same key precedes the other one by the words, and no word has to be cleared.
+        let (flip, before) = match direction {
+            Direction::Forward => (0, Ordering::Less),
+            Direction::Backward => (u64::MAX, Ordering::Greater),
         };
-        // What follows the key is cleared.
-        let behind = 64 - 8 * len.min(8) as u32;
-        let word = u64::from_be_bytes(*word);
-        word.checked_shr(behind).map_or(0, |word| word << behind)
+        let wanted = (word ^ flip) & key_mask(key.len());
+        let precedes = |entry: &BatchEntry<'_>| entry.first_word(&self.bytes) ^ flip < wanted;
+        let mut at = from;
+        while self.entries.get(at + STRIDE - 1).is_some_and(precedes) {
+            at += STRIDE;
+        }
+        // Those that precede it are the first ones. To count them takes no branch that can't be
+        // predicted.
+        let end = self.len().min(at + STRIDE);
+        at += self.entries[at..end].iter().filter(|e| precedes(e)).count();
+        // Pass those with the same word that precede it.
+        while at < self.len() && self.key_word(at) == word {
+            let own = self.key(at);
+            // No key is a prefix of another, so short ones with the same word are equal.
+            if own.len().max(key.len()) <= size_of_val(&word) || own == key {
+                return (at, true);
+            }
+            if own.cmp(key) != before {
+                break;
+            }
+            at += 1;
+        }
+        (at, false)
     }
 
     /// The bytes before the key of a copied entry, from the first byte of the batch on, and those
@@ -371,6 +423,12 @@ impl<'g> Batch<'g> {
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
         let entry = push_to(&mut self.bytes, key, value);
         self.entries.push(entry);
+    }
+
+    /// Replaces entry `i`.
+    #[inline]
+    pub fn replace(&mut self, i: usize, key: &[u8], value: &[u8]) {
+        self.entries[i] = push_to(&mut self.bytes, key, value);
     }
 
     /// Appends an entry with bytes around it, which are no part of it ([`around`](Batch::around)).
@@ -420,11 +478,24 @@ impl<'g> Batch<'g> {
     /// batch has homes.
     #[inline]
     pub fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        self.homes.find(hash, (self.len(), &self.bytes), |i| {
-            let own = self.key(i);
-            // Most keys that are as long differ in their last byte.
-            own.len() == key.len() && own.last() == key.last() && own == key
-        })
+        let entries = (self.len(), &*self.bytes);
+        if key.len() <= size_of::<u64>() {
+            let (word, mask) = (short_word(key), key_mask(key.len()));
+            let is = |i: usize| {
+                let own = self.entries[i].first_word(&self.bytes) & mask;
+                own == word && self.key_and_rest(i).1 == key.len()
+            };
+            return self.homes.find(hash, entries, is);
+        }
+        self.homes.find(hash, entries, |i| self.has_key(i, key))
+    }
+
+    /// Whether entry `i` has this key.
+    #[inline]
+    pub fn has_key(&self, i: usize, key: &[u8]) -> bool {
+        let own = self.key(i);
+        // Most keys that are as long differ in their last byte.
+        own.len() == key.len() && own.last() == key.last() && own == key
     }
 
     /// Drops entry `i`; the last one takes its place.
@@ -508,11 +579,31 @@ impl BatchEntries<'_> {
     }
 }
 
-/// The first eight bytes of a short key at the end of a batch (`Batch::key_word`).
+/// The bytes of a key of at most eight bytes, of which the first is the highest. Zeros follow.
+#[inline(always)]
+fn short_word(key: &[u8]) -> u64 {
+    match (key.first_chunk(), key.last_chunk()) {
+        // The two overlap where both have the same bytes.
+        (Some(first), Some(last)) => {
+            let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+            u64::from(first) << 32 | u64::from(last) << (64 - 8 * key.len())
+        }
+        _ => (0..)
+            .zip(key)
+            .fold(0, |word, (i, &byte)| word | u64::from(byte) << (56 - 8 * i)),
+    }
+}
+
+/// The first eight bytes of what lies at the end of a batch. Zeros follow.
 #[cold]
-fn first_word(key: &[u8]) -> u64 {
-    let bytes = key.iter().copied().chain(std::iter::repeat(0)).take(8);
-    bytes.fold(0, |word, byte| word << 8 | u64::from(byte))
+fn word_at_end(bytes: &[u8]) -> u64 {
+    short_word(&bytes[..bytes.len().min(8)])
+}
+
+/// The bits of a word that belong to a key of this length.
+#[inline(always)]
+fn key_mask(len: usize) -> u64 {
+    !u64::MAX.unbounded_shr(8 * len.min(8) as u32)
 }
 
 /// Appends a key and a value to the bytes, and returns their entry.
@@ -559,6 +650,47 @@ mod tests {
         ];
         assert_eq!(words[..4], right.map(|word| *word));
         assert_eq!(&words[4], b"end\0\0\0\0\0");
+    }
+
+    /// No key is a prefix of another, and some are longer than a word.
+    #[test]
+    fn seek_finds_keys_and_their_places() {
+        let key = |i: u32| match i {
+            0..=8 => format!("{i}"),
+            9..=60 => format!("9{i:04}"),
+            _ => format!("9999999999{i}"),
+        };
+        for direction in [Direction::Forward, Direction::Backward] {
+            for step in [1, 2, 3, 7, 20] {
+                let (mut batch, mut other) = (Batch::default(), Batch::default());
+                // What follows a key is greater than any byte of it, or less.
+                let mut entries: Vec<u32> = (0..100).filter(|i| i % step == 0).collect();
+                let mut all: Vec<u32> = (0..100).collect();
+                if direction == Direction::Backward {
+                    entries.reverse();
+                    all.reverse();
+                }
+                let fill = |batch: &mut Batch<'_>, keys: &[u32]| {
+                    keys.iter().for_each(|&i| {
+                        let value = [if i % 2 == 0 { 0xFF } else { 0 }; 3];
+                        batch.push(key(i).as_bytes(), &value);
+                    });
+                };
+                fill(&mut batch, &entries);
+                fill(&mut other, &all);
+                let mut from = 0;
+                for (i, &wanted) in all.iter().enumerate() {
+                    let right = entries.iter().take_while(|&&entry| match direction {
+                        Direction::Forward => key(entry) < key(wanted),
+                        Direction::Backward => key(entry) > key(wanted),
+                    });
+                    let right = (right.count(), entries.contains(&wanted));
+                    assert_eq!(batch.seek(from, (&other, i), direction), right);
+                    assert_eq!(batch.seek(0, (&other, i), direction), right);
+                    from = right.0;
+                }
+            }
+        }
     }
 
     /// Objects may be as long as memory. Offsets of 32 bits once wrapped around behind four

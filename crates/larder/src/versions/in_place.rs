@@ -21,8 +21,8 @@
 //! 4. If there are many versions, the batch has to be cut. Then the caller reads it again, and
 //!    merges as it does with other overrides.
 //!
-//! An ordered batch of a bag may begin and end between the objects of a key, so it is not merged in
-//! place.
+//! An ordered batch of a bag may begin and end between the objects of a key. The version of such a
+//! key is added as in step 3, without the objects that are outside of the range.
 
 use super::merged::{MergeInput, Merged};
 use super::scan::{partition_point, ViewRange, MOST};
@@ -43,9 +43,7 @@ struct Rest<'g> {
 impl<I: MergeInput + ?Sized> Merged<I> {
     /// Whether a batch of the base, read in this direction, can be merged in place.
     pub(super) fn merges_in_place(&self, batch: &Batch, direction: Direction) -> bool {
-        direction == Direction::Forward
-            && batch.has_homes()
-            && (batch.unordered || self.base.has_one_each())
+        direction == Direction::Forward && batch.has_homes()
     }
 
     /// Merges a batch of the base that begins at `start`, and has homes. If there are too many
@@ -99,6 +97,9 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         rest: &mut Rest<'g>,
     ) {
         let (len, found) = (batch.len(), batch.find(hash, key));
+        if let (true, Some(i), Override::Value(value)) = (self.base.has_one_each(), found, value) {
+            return batch.replace(i, key, value);
+        }
         if found.is_none() {
             let removed = Key { bytes: key, hash };
             match batch.unordered {
@@ -117,11 +118,21 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             None => 0,
             Some(_) if self.base.has_one_each() => 1,
             // The entries of a key are adjacent.
-            Some(i) => (i..len).take_while(|&i| batch.key(i) == key).count(),
+            Some(i) => 1 + (i + 1..len).take_while(|&i| batch.has_key(i, key)).count(),
         };
-        if batch.len() - len != there {
-            // (2) What was pushed stays where it is: it is nothing, or the batch has no order.
-            return rest.removed.extend(first..first + there);
+        // The first key of an ordered batch, and the last one, may have objects outside of it.
+        let may_be_cut = !batch.unordered && !self.base.has_one_each();
+        let is_at_end = may_be_cut && (first == 0 || first + there == len);
+        let is_cut = is_at_end && self.is_cut(range, Key { bytes: key, hash });
+        if batch.len() - len != there || is_cut {
+            // (2)
+            rest.removed.extend(first..first + there);
+            // (3) In a batch without order, what was pushed stays where it is.
+            if !batch.unordered {
+                batch.truncate(len);
+                rest.added.push((hash, key, value));
+            }
+            return;
         }
         // Each is the last one when its turn comes.
         for i in (first..first + there).rev() {
@@ -129,12 +140,24 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
     }
 
-    /// Where the entries of a key would be, if that is in the range.
+    /// Whether the range of an ordered batch may begin or end between the entries of a key.
+    #[inline(never)]
+    fn is_cut(&self, range: &ViewRange<'_>, key: Key<'_>) -> bool {
+        let mut prefix = Vec::new();
+        self.base.key_start(key, &mut prefix);
+        range.cuts(&prefix)
+    }
+
+    /// What the positions of a key's entries begin with, if some of them may be in the range.
     #[cold]
     fn position_within(&self, range: &ViewRange<'_>, key: Key<'_>) -> Option<Vec<u8>> {
         let mut position = Vec::new();
         self.base.key_start(key, &mut position);
-        (range.has_begun(&position) && !range.is_behind(&position)).then_some(position)
+        let is_within = match self.base.has_one_each() {
+            true => range.has_begun(&position) && !range.is_behind(&position),
+            false => range.have_begun(&position) && !range.are_behind(&position),
+        };
+        is_within.then_some(position)
     }
 
     /// Steps 2 and 3 after the walk.
@@ -187,7 +210,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 from = next;
                 match added_at.next() {
                     Some(&(_, _, key, value)) => {
-                        self.base.push(key, value, range.direction, batch);
+                        self.push_within(range, (key, value), batch, &mut there);
                     }
                     None => break,
                 }

@@ -112,6 +112,12 @@ impl Overrides {
         undo::as_of(record, self.number)
     }
 
+    /// Whether a record contains an override for this snapshot.
+    #[inline]
+    pub(super) fn has_override(&self, record: &[u8]) -> bool {
+        undo::has_version(record, self.number)
+    }
+
     /// The index of the overrides, if it may contain one of this key.
     #[inline]
     fn index_of(&self, key: Key<'_>) -> Option<&dyn Unique> {

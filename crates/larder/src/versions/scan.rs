@@ -10,9 +10,9 @@
 //! 4. If nothing is left, continue behind the batch.
 
 use super::merged::{MergeInput, Merged, Overrides};
+use super::undo::Override;
 use larder_index::{with_spare, Batch, BatchEntries, Direction, Guard, Start, Unique};
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// A batch ends when it has this number of overridden keys.
@@ -54,8 +54,26 @@ impl ViewRange<'_> {
         })
     }
 
+    /// Whether the scan has reached a position with this prefix.
+    pub(super) fn have_begun(&self, prefix: &[u8]) -> bool {
+        match self.start {
+            Start::At(start) | Start::Past(start) if start.starts_with(prefix) => true,
+            _ => self.has_begun(prefix),
+        }
+    }
+
+    /// Whether positions with this prefix may lie on both sides of an end of the range.
+    pub(super) fn cuts(&self, prefix: &[u8]) -> bool {
+        let cuts = |end: &[u8]| end.starts_with(prefix);
+        let is_cut = match self.start {
+            Start::Edge => false,
+            Start::At(start) | Start::Past(start) => cuts(start),
+        };
+        is_cut || self.resume.is_some_and(cuts)
+    }
+
     /// Whether all positions with this prefix are left to the batches that follow.
-    fn are_behind(&self, prefix: &[u8]) -> bool {
+    pub(super) fn are_behind(&self, prefix: &[u8]) -> bool {
         self.is_behind(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
     }
 }
@@ -267,12 +285,35 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
         // (3)
         self.place_overridden(direction, batch, index, spare);
+        if self.base.has_one_each() && self.replace_in_place(batch, spare) {
+            return true;
+        }
         // Pushing overrides must not change where the scan resumes.
         let resume = std::mem::take(&mut batch.resume);
         let range = self.range(start, direction, (!batch.done).then_some(&resume[..]));
         batch.replace_entries(|batch, base| self.push_merged(&range, base, batch, spare));
         batch.resume = resume;
         true
+    }
+
+    /// Step 3 for the overridden keys that have an entry, and an override with a value, if each key
+    /// has at most one entry. The others are left in `order`. Returns whether there are none.
+    fn replace_in_place(&self, batch: &mut Batch, spare: &mut MergeBuffers) -> bool {
+        let MergeBuffers {
+            overridden, order, ..
+        } = spare;
+        order.retain(|&i| {
+            let own = &overridden.keys[usize::from(i)];
+            let (key, record) = overridden.entry(own);
+            match self.overrides.read(record) {
+                Some(Override::Value(value)) if own.place.len() == 1 => {
+                    batch.replace(own.place.start, key, value);
+                    false
+                }
+                _ => true,
+            }
+        });
+        order.is_empty()
     }
 
     /// Step 3: appends what lies before each overridden key in the entries of the base, then what
@@ -296,21 +337,34 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             let Some(value) = self.overrides.read(record) else {
                 continue;
             };
-            let pushed = batch.len();
-            self.base.push(key, value, range.direction, batch);
             // A batch may begin and end between the objects of a key.
             if i == 0 || i == last {
-                let key = self.overrides.key(key);
-                for i in (pushed..batch.len()).rev() {
-                    self.base.entry_position(batch, i, key, &mut spare.position);
-                    let position = self.base.comparable(&spare.position);
-                    if !range.has_begun(position) || range.is_behind(position) {
-                        batch.remove(i);
-                    }
-                }
+                self.push_within(range, (key, value), batch, &mut spare.position);
+            } else {
+                self.base.push(key, value, range.direction, batch);
             }
         }
         batch.push_entries(base, from..base.len());
+    }
+
+    /// Appends the entries of an override that are in the range.
+    pub(super) fn push_within(
+        &self,
+        range: &ViewRange<'_>,
+        (key, value): (&[u8], Override<'_>),
+        batch: &mut Batch,
+        position: &mut Vec<u8>,
+    ) {
+        let pushed = batch.len();
+        self.base.push(key, value, range.direction, batch);
+        let key = self.overrides.key(key);
+        for i in (pushed..batch.len()).rev() {
+            self.base.entry_position(batch, i, key, position);
+            let position = self.base.comparable(position);
+            if !range.has_begun(position) || range.is_behind(position) {
+                batch.remove(i);
+            }
+        }
     }
 
     /// Step 2: the overridden keys between the beginning and the end of a batch of the base, in the
@@ -364,7 +418,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             }
             for entry in 0..end {
                 // Records without a version for this reader don't override anything.
-                if self.overrides.read(read.value(entry)).is_none() {
+                if !self.overrides.has_override(read.value(entry)) {
                     continue;
                 }
                 keys.push(OverriddenKey {
@@ -516,33 +570,14 @@ pub(super) fn partition_point(range: Span, mut precedes: impl FnMut(usize) -> bo
 }
 
 /// Finds the entry of each overridden key in a batch in key order, or the place where it would be.
-/// Each search begins where the last one has ended, with steps that double, since both lists ascend
-/// in the direction of the scan.
+/// Each search begins where the last one has ended, since both lists ascend in the direction of the
+/// scan.
 fn place_in_order(direction: Direction, batch: &Batch, overridden: &mut Overridden) {
     let Overridden { reads, keys, .. } = overridden;
-    let mut low = 0;
+    let mut from = 0;
     for own in keys {
-        let read = &reads[own.read];
-        let (key, word) = (read.key(own.entry), read.key_word(own.entry));
-        // Mostly the first bytes of two keys differ.
-        let order = |i| {
-            let order = batch.key_word(i).cmp(&word);
-            order.then_with(|| batch.key(i).cmp(key))
-        };
-        let before = match direction {
-            Direction::Forward => Ordering::Less,
-            Direction::Backward => Ordering::Greater,
-        };
-        let precedes = |i| order(i) == before;
-        let mut step = 1;
-        while low + step <= batch.len() && precedes(low + step - 1) {
-            low += step;
-            step *= 2;
-        }
-        // The entry at the end of this range doesn't precede the key, or is the end.
-        low = partition_point(low..(low + step - 1).min(batch.len()), precedes);
-        let is_there = low < batch.len() && batch.key(low) == key;
-        own.place = low..low + usize::from(is_there);
-        low = own.place.end;
+        let (at, is_there) = batch.seek(from, (&reads[own.read], own.entry), direction);
+        own.place = at..at + usize::from(is_there);
+        from = own.place.end;
     }
 }

@@ -68,6 +68,15 @@ pub(crate) fn as_of(record: &[u8], number: u64) -> Option<Override<'_>> {
         .map(|(_, value)| value)
 }
 
+/// Whether a record has a version for the snapshot with this number.
+#[inline]
+pub(crate) fn has_version(record: &[u8], number: u64) -> bool {
+    // The newest one has the greatest number.
+    record
+        .first_chunk()
+        .is_some_and(|n| u64::from_le_bytes(*n) >= number)
+}
+
 /// What a version begins with: its number, and the length of its value.
 pub(crate) struct VersionHead {
     bytes: [u8; VersionHead::MOST],
@@ -207,6 +216,8 @@ mod tests {
             (10, None),
         ] {
             assert_eq!(as_of(&record, number), seen, "{number}");
+            assert_eq!(has_version(&record, number), seen.is_some(), "{number}");
+            assert!(!has_version(&[], number));
         }
     }
 
