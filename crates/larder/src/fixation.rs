@@ -173,21 +173,19 @@ impl Fixation {
     /// Calls `swap`, which replaces the table's store and returns the old one. If the table is
     /// fixed, keeps the old store, and returns `None`. Otherwise returns it. The lock is held
     /// meanwhile, so that no thread finds a key gone from the table before it can be found here.
-    pub(crate) fn swapping(
+    /// If `swap` fails, so does this.
+    pub(crate) fn swapping<E>(
         &self,
-        swap: impl FnOnce() -> Option<Retired<Store>>,
-    ) -> Option<Retired<Store>> {
+        swap: impl FnOnce() -> Result<Option<Retired<Store>>, E>,
+    ) -> Result<Option<Retired<Store>>, E> {
         let mut state = self.state.lock();
         // A thread that asks whether a key was deleted waits for this lock. It then finds the old
         // store here, or the swap hasn't been made.
-        let old = swap()?;
-        match state.as_mut() {
-            Some(state) => {
-                state.aside.push(old);
-                None
-            }
-            None => Some(old),
+        let mut old = swap()?;
+        if let Some(state) = state.as_mut() {
+            state.aside.extend(old.take());
         }
+        Ok(old)
     }
 
     /// Whether the key was deleted since the table was fixed.

@@ -5,11 +5,14 @@
 
 use super::commit::{ValueList, Written};
 use super::lookup::copy_of;
+use super::Operation;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::TableIndex;
 use crate::local::{with_local, Local};
+use crate::raw::Retired;
 use crate::reclaim::reaper;
+use crate::store::Store;
 use crate::stored::Stored;
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Guard, Key, Previous, Start, SHORT_VALUE};
@@ -209,45 +212,47 @@ impl EngineTable {
         }
         loop {
             let op = self.begin(&guard)?;
-            let mut fresh = Some(op.store.emptied(&self.options, &self.seed)?);
-            // The linearisation point, if the word is still the one that was loaded: writes that
-            // began before, and have not revalidated yet, begin anew in the fresh store.
-            let mut is_swapped = false;
-            let mut swap = || {
-                let put = |store| self.state.replace(op.state, store, &guard).map_err(drop);
-                let store = fresh.take()?;
-                let swapped = match op.store.history() {
-                    None => put(store),
-                    Some(history) => {
-                        let locks = op.store.layers().locks;
-                        history.swap_store(store.base(), locks, |history| {
-                            put(store.watched_by(history, locks))
-                        })
-                    }
-                };
-                is_swapped = swapped.is_ok();
-                swapped.ok().flatten()
-            };
+            let fresh = op.store.emptied(&self.options, &self.seed)?;
+            let swap = || self.swap_store(&op, fresh);
             // While the table is fixed the old index is kept, because all of its keys are deleted
             // keys. The `next` of an ordered_set accepts any key, and doesn't need it.
-            let old = if self.kind().is_ordered() {
+            let swapped = if self.kind().is_ordered() {
                 swap()
             } else {
                 self.fixation.swapping(swap)
             };
-            if is_swapped {
-                // No write to the old store records this.
-                self.changes.note();
-                // The fresh index doesn't know yet whether the table is fixed.
-                if self.fixation.is_fixed() {
-                    self.follow_fixation(&self.admin.lock());
-                }
-                // Exact, unless a write that revalidated before the swap is not counted yet.
-                let gone = op.store.count().get();
-                if let Some(old) = old {
-                    reaper::free(old, &guard);
-                }
-                return Ok(gone);
+            let Ok(old) = swapped else {
+                continue;
+            };
+            // No write to the old store records this.
+            self.changes.note();
+            // The fresh index doesn't know yet whether the table is fixed.
+            if self.fixation.is_fixed() {
+                self.follow_fixation(&self.admin.lock());
+            }
+            // Exact, unless a write that revalidated before the swap is not counted yet.
+            let gone = op.store.count().get();
+            if let Some(old) = old {
+                reaper::free(old, &guard);
+            }
+            return Ok(gone);
+        }
+    }
+
+    /// Replaces the operation's store by an empty one, and returns the old one. Fails if the table
+    /// has another store, or a batch holds its latch.
+    ///
+    /// The linearisation point, if the word is still the one that was loaded: writes that began
+    /// before, and have not revalidated yet, begin anew in the fresh store.
+    fn swap_store(&self, op: &Operation<'_>, fresh: Store) -> Result<Option<Retired<Store>>, ()> {
+        let put = |store| self.state.replace(op.state, store, op.guard).map_err(drop);
+        match op.store.history() {
+            None => put(fresh),
+            Some(history) => {
+                let locks = op.store.layers().locks;
+                history.swap_store(fresh.base(), locks, |history| {
+                    put(fresh.watched_by(history, locks))
+                })
             }
         }
     }

@@ -12,6 +12,7 @@
 //! leaf is unchanged.
 
 use super::begin::Operation;
+use crate::change_stamp::Stamp;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -245,34 +246,19 @@ impl EngineTable {
     ) -> Result<bool, Error> {
         let guard = local.pin();
         let op = self.begin(&guard)?;
-        let changes = &self.changes;
-        let (mut stamp, mut more) = (None, 0);
-        // Entries that are read ahead from a bounded table may have expired when they are needed.
-        let lasts = op.store.bounded().is_none();
-        let same = |key: &[u8], seen| op.store.index.is_unchanged(&guard, self.key(key), seen);
-        if from.is_none() && lasts && self.may_answer(&local.read_ahead, wanted) {
-            let first = local.read_ahead.first_unchanged(changes.number(), same);
-            if let Some(first) = first {
-                let shown = self.show(first, &mut local.plain, visit);
-                return Ok(note_shown(&mut local.read_ahead, shown));
-            }
-        }
-        if continues && lasts {
-            // The table was changed, but maybe not the leaf that was read. In that case the next
-            // entry of the cursor is current, although its stamp isn't.
-            if let Some(next) = local.read_ahead.next_unchanged(same) {
+        // Entries that were read ahead from a bounded table may have expired when they are needed.
+        let may_read_ahead = op.store.bounded().is_none();
+        if may_read_ahead {
+            let ahead = &mut local.read_ahead;
+            if let Some(next) = self.unchanged_ahead(&op, ahead, (from, continues), wanted) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
-            let with_stamp;
-            (more, with_stamp) = local.read_ahead.wanted();
-            // Arm the stamp before the leaf is read. Changes of a store that was replaced earlier
-            // aren't recorded in a way that this stamp detects. So it is only kept for the current
-            // store.
-            stamp = with_stamp
-                .then(|| changes.arm())
-                .filter(|_| self.state.holds(op.state, &guard));
         }
+        let (more, stamp) = match continues && may_read_ahead {
+            true => self.wanted_ahead(&op, &mut local.read_ahead),
+            false => (0, None),
+        };
         // Read the entries into the cursor's spare batch, so that the last answer stays until there
         // is another one.
         let start = from.map(|key| self.key(key));
@@ -281,11 +267,11 @@ impl EngineTable {
         let heads = wanted == WantedPart::Key
             && self.kind().is_unique()
             && op.store.is_bare()
-            && !local.read_ahead.needs_values(changes.number());
+            && !local.read_ahead.needs_values(self.changes.number());
         local.read_ahead.spare.heads = heads;
-        let here = op.go(start, way, more, &mut local.read_ahead);
+        let is_present = op.go(start, way, more, &mut local.read_ahead);
         // (3) In an ordered_set the key need not be there.
-        if let (Some(key), false, false) = (start, here, self.kind().is_ordered()) {
+        if let (Some(key), false, false) = (start, is_present, self.kind().is_ordered()) {
             self.check_deleted(&op, key)?;
         }
         if wanted == WantedPart::Objects && !self.kind().is_unique() {
@@ -298,18 +284,51 @@ impl EngineTable {
         };
         if heads && next.lacks_key() {
             // The key is in the part of the value that was cut. Repeat the step with whole values.
-            local.read_ahead.note_exact(changes.number());
+            local.read_ahead.note_exact(self.changes.number());
             return self.look(local, (from, continues), (way, wanted), visit);
         }
         let shown = self.show(next, &mut local.plain, visit);
         if shown.is_some() {
-            // Keep the entries behind the answer, for a step that continues it.
-            let unique = self.kind().is_unique();
-            local
-                .read_ahead
-                .keep(changes.number(), stamp, (way, from.is_none()), unique);
+            // Keep the entries after the answer, for a step that continues it.
+            let (table, unique) = (self.changes.number(), self.kind().is_unique());
+            let start = (way, from.is_none());
+            local.read_ahead.keep(table, stamp, start, unique);
         }
         Ok(note_shown(&mut local.read_ahead, shown))
+    }
+
+    /// The entry that a step shows, if it was read ahead, and its leaf is unchanged.
+    #[inline]
+    fn unchanged_ahead<'l>(
+        &self,
+        op: &Operation<'_>,
+        ahead: &'l mut ReadAhead,
+        (from, continues): (Option<&[u8]>, bool),
+        wanted: WantedPart,
+    ) -> Option<NextEntry<'l>> {
+        let is_unchanged =
+            |key: &[u8], seen| op.store.index.is_unchanged(op.guard, self.key(key), seen);
+        match from {
+            None if self.may_answer(ahead, wanted) => {
+                ahead.first_unchanged(self.changes.number(), is_unchanged)
+            }
+            // The table was changed, but maybe not the leaf that was read. In that case the next
+            // entry of the cursor is current, although its stamp isn't.
+            Some(_) if continues => ahead.next_unchanged(is_unchanged),
+            _ => None,
+        }
+    }
+
+    /// How many entries a step reads ahead that continues the last one, and their stamp, which is
+    /// armed before the leaf is read.
+    #[inline]
+    fn wanted_ahead(&self, op: &Operation<'_>, ahead: &mut ReadAhead) -> (usize, Option<Stamp>) {
+        let (more, with_stamp) = ahead.wanted();
+        // Changes of a store that was replaced earlier aren't recorded in a way that this stamp
+        // detects. So it is only kept for the current store.
+        let stamp = with_stamp.then(|| self.changes.arm());
+        let stamp = stamp.filter(|_| self.state.holds(op.state, op.guard));
+        (more, stamp)
     }
 
     /// Checks that a key which is not in an unordered table was deleted since it was fixed.
