@@ -298,7 +298,7 @@ impl EngineTable {
     }
 
     /// The entry that a step shows, if it was read ahead, and its leaf is unchanged.
-    #[inline]
+    #[inline(always)]
     fn unchanged_ahead<'l>(
         &self,
         op: &Operation<'_>,
@@ -321,7 +321,7 @@ impl EngineTable {
 
     /// How many entries a step reads ahead that continues the last one, and their stamp, which is
     /// armed before the leaf is read.
-    #[inline]
+    #[inline(always)]
     fn wanted_ahead(&self, op: &Operation<'_>, ahead: &mut ReadAhead) -> (usize, Option<Stamp>) {
         let (more, with_stamp) = ahead.wanted();
         // Changes of a store that was replaced earlier aren't recorded in a way that this stamp
