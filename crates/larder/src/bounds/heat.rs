@@ -100,16 +100,40 @@ pub(super) fn mixed(hash: u64) -> u64 {
 /// counters. The least of the four counters is the number of uses, and only the counters with that
 /// value are incremented. An epoch ends when counters were incremented ten times for each object.
 /// At the end of an epoch, each counter is halved.
+///
+/// An epoch has ten *periods*, of one increment for each object. If a period has a sixth more
+/// inserts than the one before, and more inserts than half of the increments, other keys have
+/// become hot. (With fewer it may be a loop, whose inserts come in bursts.) Then the epoch ends
+/// early, and each counter is quartered, so that those keys needn't outdo the old counts.
 pub(super) struct Sketch {
     words: Box<[AtomicU64]>,
     epoch: CachePadded<AtomicU64>,
     /// How often counters were incremented in total. Every sixteenth time counts as sixteen.
     raised: CachePadded<AtomicUsize>,
+    /// How many objects were inserted.
+    inserted: CachePadded<AtomicUsize>,
+    periods: Periods,
+}
+
+/// What is known of past periods. It is used when a period ends.
+#[derive(Default)]
+struct Periods {
+    /// The number of those that have ended in this epoch.
+    number: AtomicUsize,
+    /// How many objects had been inserted when the last one ended.
+    inserted: AtomicUsize,
+    /// How many objects were inserted in the last one.
+    last: AtomicUsize,
 }
 
 const ONES: u64 = 0x1111_1111_1111_1111;
 const SAMPLE: usize = 10;
 const WORDS_OF_AN_OBJECT: usize = 2;
+/// An epoch has this number of periods at least. When counters were halved, those at their maximum
+/// are incremented again, so the first period has a smaller share of inserts.
+const LEAST_PERIODS: usize = 3;
+/// Epochs of smaller tables don't end early: the numbers of inserts vary too much by chance.
+const LEAST_OBJECTS: usize = 1 << 12;
 const ONE_OF: usize = 16;
 
 /// Converts a word to this epoch.
@@ -162,6 +186,30 @@ impl Sketch {
         }
     }
 
+    /// Ends a period, and the epoch, if it was the last one or others have become hot.
+    #[cold]
+    fn end_period(&self) {
+        let Periods {
+            number,
+            inserted,
+            last,
+        } = &self.periods;
+        // Ordering: Relaxed, see `now`.
+        let all = self.inserted.load(Ordering::Relaxed);
+        let here = all.saturating_sub(inserted.swap(all, Ordering::Relaxed));
+        let before = last.swap(here, Ordering::Relaxed);
+        let ended = number.fetch_add(1, Ordering::Relaxed) + 1;
+        let objects = self.words.len() / WORDS_OF_AN_OBJECT;
+        let has_changed = objects >= LEAST_OBJECTS
+            && ended >= LEAST_PERIODS
+            && here > (before + before / 6).max(objects / 2);
+        if has_changed || ended >= SAMPLE {
+            number.store(0, Ordering::Relaxed);
+            let halvings = if has_changed { 2 } else { 1 };
+            self.epoch.fetch_add(halvings, Ordering::Relaxed);
+        }
+    }
+
     /// The two words of a key, converted to the current epoch.
     #[inline]
     fn now(&self, counters: &Counters) -> [u64; 2] {
@@ -181,6 +229,8 @@ impl Policy for Sketch {
                 .collect(),
             epoch: CachePadded::default(),
             raised: CachePadded::default(),
+            inserted: CachePadded::default(),
+            periods: Periods::default(),
         }
     }
 
@@ -208,14 +258,16 @@ impl Policy for Sketch {
         // The total is only estimated: every sixteenth use on average adds sixteen.
         if random().is_multiple_of(ONE_OF as u64) {
             let raised = self.raised.fetch_add(ONE_OF, Ordering::Relaxed) + ONE_OF;
-            // The epoch advances when there were so many uses for each word that its counters
-            // should be halved.
-            let epoch = raised / (SAMPLE * self.words.len() / WORDS_OF_AN_OBJECT);
-            self.epoch.store(epoch as u64, Ordering::Relaxed);
+            // The number of objects is a multiple of sixteen, so one thread comes here a period.
+            if raised.is_multiple_of(self.words.len() / WORDS_OF_AN_OBJECT) {
+                self.end_period();
+            }
         }
     }
 
-    fn inserted(&self, _: u64, _: usize) {}
+    fn inserted(&self, _: u64, objects: usize) {
+        self.inserted.store(objects, Ordering::Relaxed);
+    }
 
     fn heat(&self, hash: u64) -> u32 {
         let counters = self.counters(hash);
@@ -307,6 +359,29 @@ mod tests {
         assert_eq!([1, 2].map(|key| sketch.heat(key)), [0, 0]);
         (0..100_000).for_each(|key| sketch.touched(key));
         assert!(sketch.epoch.load(Ordering::Relaxed) >= 7);
+    }
+
+    /// Each period has this number of inserts for four increments.
+    fn periods(sketch: &Sketch, inserted: &mut usize, of_four: &[usize]) -> u64 {
+        let objects = sketch.words.len() / WORDS_OF_AN_OBJECT;
+        for share in of_four {
+            *inserted += objects * share / 4;
+            sketch.inserted(0, *inserted);
+            sketch.end_period();
+        }
+        sketch.epoch.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn an_epoch_ends_early_when_other_keys_become_hot() {
+        let (sketch, inserted) = (Sketch::new(LEAST_OBJECTS), &mut 0);
+        assert_eq!(periods(&sketch, inserted, &[2, 2, 2, 2]), 0);
+        assert_eq!(periods(&sketch, inserted, &[4]), 2);
+        // Again only in the third period, and not for a share below one half.
+        assert_eq!(periods(&sketch, inserted, &[2, 4, 0, 2, 1, 2, 2, 2, 2]), 2);
+        assert_eq!(periods(&sketch, inserted, &[2]), 3);
+        let (small, inserted) = (Sketch::new(LEAST_OBJECTS / 2), &mut 0);
+        assert_eq!(periods(&small, inserted, &[2, 2, 2, 2, 4]), 0);
     }
 
     #[test]
