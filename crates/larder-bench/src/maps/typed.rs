@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 #[derive(clap::Args)]
 pub struct TypedOptions {
     /// Entries.
-    #[arg(long, value_delimiter = ',', default_value = "1000,300000")]
+    #[arg(long, value_delimiter = ',', default_value = "1000,1000000")]
     sizes: Vec<usize>,
     /// Numbers of threads.
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
