@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Stores go back because any thread may run the deferred call. To free what another core has
-//! written and will allocate again takes several times as long.
+//! written and will allocate again takes several times as long. A list that has many stores back
+//! gets no more of them: those are freed by the thread that runs the call.
 //!
 //! # Invariants
 //!
@@ -28,8 +29,7 @@
 //!    handle out of the leaf has pinned before the call was deferred. The call runs when all those
 //!    readers have unpinned.
 //! 3. `PENDING` counts the lists that are not empty, the deferred calls that have not run, and the
-//!    groups of stores that have gone back and are not freed. While it is not 0, the reaper keeps
-//!    coming by.
+//!    stores that have gone back and are not freed. While it is not 0, the reaper keeps coming by.
 
 use super::Reaped;
 use crate::raw::Retired;
@@ -38,12 +38,20 @@ use crossbeam_utils::CachePadded;
 use larder_term::blob::Counts;
 use parking_lot::Mutex;
 use std::cell::Cell;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A list is full with this number of counts, of bytes that they keep alive, or of stores.
 const FULL: usize = 256;
 const FULL_BYTES: usize = 1 << 20;
 const FULL_STORES: usize = 32;
+
+/// How many stores may have come back to a list and not be freed. Each is small.
+const MOST_UNREAD: usize = 4 * FULL_STORES;
+
+/// How many of them are freed by a thread that puts something on its list. It puts one store at a
+/// time, so they become fewer.
+const FREED_AT_ONCE: usize = 2;
 
 /// A store of at most this many bytes is small. It is freed in some microseconds.
 const SMALL_STORE_BYTES: usize = 4 << 10;
@@ -57,13 +65,10 @@ struct ReleaseList {
     stores: Vec<Retired<dyn Reaped>>,
 }
 
-/// Stores without readers, which one deferred call has given back.
-type UnreadStores = Vec<Box<dyn Reaped>>;
-
-/// A release list, and the stores that have come back to it.
+/// A release list, and the stores that have come back to it, which have no readers.
 struct Releases {
     list: ReleaseList,
-    unread: Vec<UnreadStores>,
+    unread: Vec<Box<dyn Reaped>>,
 }
 
 impl Releases {
@@ -106,10 +111,10 @@ pub(crate) fn is_pending() -> bool {
     PENDING.load(Ordering::Relaxed) > 0
 }
 
-/// Counts one more. Returns whether nothing was waiting before.
-fn note_pending() -> bool {
+/// Counts `n` more. Returns whether nothing was waiting before.
+fn note_pending(n: usize) -> bool {
     // Ordering: Relaxed; the number orders nothing. What is waiting is found under its lock.
-    PENDING.fetch_add(1, Ordering::Relaxed) == 0
+    PENDING.fetch_add(n, Ordering::Relaxed) == 0
 }
 
 fn note_released() {
@@ -130,7 +135,7 @@ fn my_list() -> &'static Mutex<Releases> {
 /// Calls `put` with a list, to add counts whose handles have been unlinked. Returns `true` if
 /// nothing was waiting before, so that the reaper must be woken.
 pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
-    on_list(guard, |list| put(&mut list.counts))
+    on_list(my_list(), guard, |list| put(&mut list.counts))
 }
 
 /// Puts a store on a list if it is small, with the result of `add`. Otherwise returns the store.
@@ -138,42 +143,52 @@ pub(crate) fn add_store(
     guard: &Guard,
     store: Retired<dyn Reaped>,
 ) -> Result<bool, Retired<dyn Reaped>> {
+    add_store_to(my_list(), guard, store)
+}
+
+fn add_store_to(
+    own: &'static Mutex<Releases>,
+    guard: &Guard,
+    store: Retired<dyn Reaped>,
+) -> Result<bool, Retired<dyn Reaped>> {
     if store.memory() > SMALL_STORE_BYTES {
         return Err(store);
     }
-    Ok(on_list(guard, |list| list.stores.push(store)))
+    Ok(on_list(own, guard, |list| list.stores.push(store)))
 }
 
-fn on_list(guard: &Guard, put: impl FnOnce(&mut ReleaseList)) -> bool {
+fn on_list(
+    own: &'static Mutex<Releases>,
+    guard: &Guard,
+    put: impl FnOnce(&mut ReleaseList),
+) -> bool {
     // The caller has unlinked what it adds (invariant 1).
-    let own = my_list();
     let mut releases = own.lock();
     let list = &mut releases.list;
     let was_empty = list.is_empty();
     put(list);
     // The list begins to wait, and is counted until its call has run (invariant 3). Only the first
     // of all lists wakes the reaper.
-    let first = was_empty && !list.is_empty() && note_pending();
+    let first = was_empty && !list.is_empty() && note_pending(1);
     let full = list.is_full().then(|| std::mem::take(list));
-    let unread = std::mem::take(&mut releases.unread);
+    let unread: [_; FREED_AT_ONCE] = std::array::from_fn(|_| releases.unread.pop());
     // Unlock first, because what follows may run other deferred calls, and drops of stores, which
     // may lock a list.
     drop(releases);
-    free_stores(unread);
     if let Some(full) = full {
         // This thread defers the list, under the guard with which it has unlinked (invariant 2).
         release_later(full, own, guard);
         guard.flush();
     }
+    unread.into_iter().flatten().for_each(free);
     first
 }
 
-/// Frees stores that have come back.
-fn free_stores(groups: Vec<UnreadStores>) {
-    for stores in groups {
-        drop(stores);
-        note_released();
-    }
+/// Frees a store that has come back. A panic in it, which may be one of a host's values, is caught:
+/// the stores after it are freed, too.
+fn free(store: Box<dyn Reaped>) {
+    drop(catch_unwind(AssertUnwindSafe(|| drop(store))));
+    note_released();
 }
 
 /// Releases a list when every reader that is pinned now has unpinned. Its stores go back to `home`.
@@ -181,37 +196,45 @@ fn release_later(list: ReleaseList, home: &'static Mutex<Releases>, guard: &Guar
     let ReleaseList { counts, stores } = list;
     Retired::all_after_readers(stores, guard, move |stores| {
         drop(counts);
-        if stores.is_empty() {
-            return note_released();
+        // Each store is pending until it is freed (invariant 3).
+        note_pending(stores.len());
+        let mut releases = home.lock();
+        if releases.unread.len() < MOST_UNREAD {
+            releases.unread.extend(stores);
+        } else {
+            drop(releases);
+            stores.into_iter().for_each(free);
         }
-        // They are pending until they are freed (invariant 3).
-        home.lock().unread.push(stores);
+        note_released();
     });
 }
 
 /// Defers the release of all lists that are not empty, and frees the stores that have come back.
-/// The reaper calls this each time it comes by.
 pub(crate) fn sweep() {
-    for home in &RELEASE_LISTS {
-        // Unlock the list at once, and pin the epoch after that. Everything on the list was
-        // unlinked before this pin (invariant 2). A pin may run deferred calls, which must not
-        // happen under a lock.
-        let mut releases = home.lock();
-        let list = std::mem::take(&mut releases.list);
-        let unread = std::mem::take(&mut releases.unread);
-        drop(releases);
-        free_stores(unread);
-        if !list.is_empty() {
-            release_later(list, home, &larder_index::pin());
-        }
+    RELEASE_LISTS.iter().for_each(|home| sweep_list(home));
+}
+
+fn sweep_list(home: &'static Mutex<Releases>) {
+    // Unlock the list at once, and pin the epoch after that. Everything on the list was unlinked
+    // before this pin (invariant 2). A pin may run deferred calls, which must not happen under a
+    // lock.
+    let mut releases = home.lock();
+    let list = std::mem::take(&mut releases.list);
+    let unread = std::mem::take(&mut releases.unread);
+    drop(releases);
+    unread.into_iter().for_each(free);
+    if !list.is_empty() {
+        release_later(list, home, &larder_index::pin());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw::EpochCell;
     use larder_term::blob::{live_bytes, live_count, Handles};
     use larder_term::{Encoder, Mode};
+    use std::ptr::NonNull;
     use std::time::{Duration, Instant};
 
     /// Lists and figures are the whole program's: one test at a time. No other test of this program
@@ -284,5 +307,83 @@ mod tests {
         drop(reader);
         settle(before);
         assert!(live_bytes() <= before);
+    }
+
+    /// A store that counts when it is dropped, and may panic then.
+    struct Counting(&'static AtomicUsize, bool);
+
+    impl Reaped for Counting {
+        fn memory(&self) -> usize {
+            1
+        }
+        fn free_some(&mut self, _: usize) -> bool {
+            true
+        }
+    }
+
+    impl Drop for Counting {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            assert!(!self.1, "planted");
+        }
+    }
+
+    /// Puts a store on a list, as a table that is dropped does.
+    fn put_store(own: &'static Mutex<Releases>, freed: &'static AtomicUsize, panics: bool) {
+        let guard = larder_index::pin();
+        let cell = EpochCell::new(Counting(freed, panics));
+        let store = cell.take(&guard).expect("it has a value");
+        let store = store.upcast(|store| store as NonNull<dyn Reaped>);
+        assert!(add_store_to(own, &guard, store).is_ok());
+    }
+
+    /// Lets deferred calls run, on this thread or another.
+    fn flush(until: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !until() && Instant::now() < end {
+            larder_index::pin().flush();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Stores come back to the list of the thread that dropped them, whichever thread runs the
+    /// call. That thread frees them one after the other. One that panics stops no other.
+    #[test]
+    fn stores_come_back_and_are_freed_a_few_at_a_time() {
+        static FREED: AtomicUsize = AtomicUsize::new(0);
+        // No other thread sweeps this list.
+        static OWN: Mutex<Releases> = Mutex::new(Releases::new());
+        let back = || OWN.lock().unread.len();
+        (0..FULL_STORES).for_each(|i| put_store(&OWN, &FREED, i == 5));
+        std::thread::scope(|scope| {
+            scope.spawn(|| flush(|| back() == FULL_STORES));
+        });
+        assert_eq!((back(), FREED.load(Ordering::SeqCst)), (FULL_STORES, 0));
+        put_store(&OWN, &FREED, false);
+        assert_eq!(FREED.load(Ordering::SeqCst), FREED_AT_ONCE);
+        assert_eq!(back(), FULL_STORES - FREED_AT_ONCE);
+        // A sweep frees the rest.
+        sweep_list(&OWN);
+        assert_eq!(FREED.load(Ordering::SeqCst), FULL_STORES);
+        flush(|| back() == 1);
+        sweep_list(&OWN);
+        assert_eq!(FREED.load(Ordering::SeqCst), FULL_STORES + 1);
+    }
+
+    /// However many stores wait for one reader, no more than some of them come back.
+    #[test]
+    fn a_list_has_a_bound() {
+        static FREED: AtomicUsize = AtomicUsize::new(0);
+        static OWN: Mutex<Releases> = Mutex::new(Releases::new());
+        let many = 10 * MOST_UNREAD;
+        let reader = larder_index::pin();
+        (0..many).for_each(|_| put_store(&OWN, &FREED, false));
+        assert_eq!(FREED.load(Ordering::SeqCst), 0);
+        drop(reader);
+        let back = || OWN.lock().unread.len();
+        flush(|| back() + FREED.load(Ordering::SeqCst) == many);
+        assert!(back() <= MOST_UNREAD + FULL_STORES, "{}", back());
+        sweep_list(&OWN);
+        assert_eq!(FREED.load(Ordering::SeqCst), many);
     }
 }

@@ -162,8 +162,8 @@ static LEFT: AtomicUsize = AtomicUsize::new(0);
 /// The number of threads in `idle`.
 static AWAITED: AtomicUsize = AtomicUsize::new(0);
 
-/// Frees a store when its readers have finished. A small one is freed by any thread that runs the
-/// deferred call, because passing it to the reaper would take longer.
+/// Frees a store when its readers have finished. A small one is freed by a thread that drops such
+/// stores (`deferred`), because passing it to the reaper would take longer.
 pub(crate) fn free(store: Retired<impl Reaped + 'static>, guard: &Guard) {
     let store = store.upcast(|store| store as NonNull<dyn Reaped>);
     // The store was removed from its table, so a reader that pins from here on doesn't find it.
