@@ -48,10 +48,18 @@ pub enum larder_evict {
     /// Of a sample of rows, those are evicted that have been read or written least often lately; or
     /// a new row, if its key hasn't been used more often.
     TinyLfu = 2,
+    /// Of a sample of rows, in the order of their insertion, the next ones are evicted that have not
+    /// been read or written since it was last their turn (SIEVE).
+    Sieve = 3,
 }
 
 impl larder_evict {
-    const ALL: [larder_evict; 3] = [larder_evict::None, larder_evict::Lru, larder_evict::TinyLfu];
+    const ALL: [larder_evict; 4] = [
+        larder_evict::None,
+        larder_evict::Lru,
+        larder_evict::TinyLfu,
+        larder_evict::Sieve,
+    ];
 }
 
 /// The options of a table. If all fields except the size are zero, the table is a set, and the key
@@ -196,6 +204,7 @@ fn bounded(options: &larder_options, mut builder: Builder) -> Result<Builder, Fa
         }
         Some(larder_evict::Lru) => Evict::Lru,
         Some(larder_evict::TinyLfu) => Evict::TinyLfu,
+        Some(larder_evict::Sieve) => Evict::Sieve,
         None => {
             return bad(format!(
                 "evict is {}, which is no larder_evict",

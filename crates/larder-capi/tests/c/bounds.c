@@ -49,12 +49,14 @@ static void limits(void) {
     CHECK(told("table ten") && larder_size(table) == 10);
     larder_table_free(table);
 
-    options.evict = LARDER_EVICT_TINY_LFU;
-    OK(larder_table_new(world, "cache", &options, &table));
-    for (int i = 0; i < 1000; i++) OK(larder_put_i64(table, larder_key_i64(i), i));
-    for (int tries = 0; larder_size(table) > 10 && tries < 4000; tries++) nap();
-    CHECK(larder_size(table) <= 10);
-    larder_table_free(table);
+    for (int evict = LARDER_EVICT_LRU; evict <= LARDER_EVICT_SIEVE; evict++) {
+        options.evict = evict;
+        OK(larder_table_new(world, "cache", &options, &table));
+        for (int i = 0; i < 1000; i++) OK(larder_put_i64(table, larder_key_i64(i), i));
+        for (int tries = 0; larder_size(table) > 10 && tries < 4000; tries++) nap();
+        CHECK(larder_size(table) <= 10);
+        larder_table_free(table);
+    }
 
     options = (larder_options){.size = sizeof options, .max_memory = 1 << 16, .evict = LARDER_EVICT_LRU};
     OK(larder_table_new(world, "bytes", &options, &table));
