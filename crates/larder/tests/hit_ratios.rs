@@ -7,6 +7,7 @@ use larder_term::term;
 use larder_testing::random::Random;
 use larder_testing::traces;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 
 /// A cache of keys.
 trait Cache {
@@ -35,6 +36,19 @@ impl Cache for Larders {
             self.0.insert(&term!({(key), 0})).unwrap();
         }
         is_there
+    }
+}
+
+/// A table from which absent keys are deleted all the time.
+struct WithDeletes(Larders, i64);
+
+impl Cache for WithDeletes {
+    fn asks(&mut self, key: u64) -> bool {
+        for _ in 0..16 {
+            self.1 -= 1;
+            self.0 .0.delete(&term!((self.1))).unwrap();
+        }
+        self.0.asks(key)
     }
 }
 
@@ -221,6 +235,41 @@ fn ratio(cache: &mut dyn Cache, trace: &[u64]) -> f64 {
     100.0 * hits.filter(|&hit| hit).count() as f64 / (trace.len() / 2) as f64
 }
 
+/// The difference from the exact policy, in points. On most traces it is a point at most. A loop has
+/// no hit with exact LRU, and few with exact W-TinyLFU: a sample doesn't always have the oldest
+/// object, so some are there when the loop comes back. Where the hot set moves the hand of exact
+/// SIEVE is slow to leave the old one. That of a table goes on as soon as all candidates are in use.
+/// With SIEVE a run on Zipf 0.9 differs from the next by up to half a point.
+fn tolerance(trace: &str, evict: Evict) -> RangeInclusive<f64> {
+    match (trace, evict) {
+        ("loop", Evict::Lru | Evict::TinyLfu) => 2.0..=8.0,
+        ("zipf 0.9", Evict::Sieve) => -1.5..=1.0,
+        ("hot set moves", Evict::Sieve) => 6.0..=11.0,
+        _ => -1.0..=1.0,
+    }
+}
+
+fn check(name: &str, evict: Evict, ours: f64, exact: f64, tolerance: &RangeInclusive<f64>) {
+    println!("{name}, {evict:?}: {ours:.2} (exactly {exact:.2})");
+    assert!(
+        tolerance.contains(&(ours - exact)),
+        "{name}, {evict:?}: {ours:.2}, exactly {exact:.2}, tolerance {tolerance:?}"
+    );
+}
+
+/// An operation that finds nothing is no use of a key, and takes no place from those that are.
+#[test]
+fn deletes_of_absent_keys_change_nothing() {
+    let mut random = Random(4);
+    let trace = traces::all(REQUESTS, KEYS, CAPACITY, &mut || random.unit()).swap_remove(0);
+    for evict in [Evict::Lru, Evict::TinyLfu, Evict::Sieve] {
+        let without = ratio(&mut Larders::new(CAPACITY, evict, false), &trace.keys);
+        let table = Larders::new(CAPACITY, evict, false);
+        let with = ratio(&mut WithDeletes(table, 0), &trace.keys);
+        check("with deletes", evict, with, without, &(-1.0..=1.0));
+    }
+}
+
 /// In an ordered_set the hottest keys are neighbours here, which makes it harder to tell what is
 /// cold from a few of them.
 #[test]
@@ -239,11 +288,8 @@ fn hit_ratios_are_those_of_the_policies() {
                 (Evict::Sieve, sieve),
             ] {
                 let ours = ratio(&mut Larders::new(CAPACITY, evict, is_ordered), &trace);
-                println!("{name}, {kind}, {evict:?}: {ours:.2} (exactly {exact:.2})");
-                assert!(
-                    ours >= exact - 1.0,
-                    "{name}, {kind}, {evict:?}: {ours:.2}, exactly {exact:.2}"
-                );
+                let tolerance = tolerance(name, evict);
+                check(&format!("{name}, {kind}"), evict, ours, exact, &tolerance);
             }
         }
     }

@@ -140,9 +140,9 @@ impl Bounded {
         self.layer.quota().filter(|_| self.fixed_time.is_none())
     }
 
-    /// Called before a key is written.
-    #[inline]
-    pub(crate) fn before_write(&self, key: Key<'_>) {
+    /// Records the use of a key whose object is about to change. Called under the lock of its entry
+    /// by writes that don't call `Quota::growth`.
+    pub(crate) fn record_write(&self, key: Key<'_>) {
         if let Some(quota) = self.quota() {
             quota.meet(key);
         }
@@ -356,9 +356,6 @@ impl Unique for Bounded {
         let mut arm = PendingTimer::default();
         let mut garbage = Handles::default();
         let (mut replaced, mut growth) = (false, Growth::default());
-        // Record the use of the key before its lock is taken. So a thread that is about to evict
-        // the object sees it under the lock.
-        self.before_write(key);
         let changed = self.below.update(guard, key, &mut |old, scratch| {
             // The time at which the lock is held decides whether the object is expired. The
             // caller's function doesn't see an expired one.
@@ -377,7 +374,7 @@ impl Unique for Bounded {
             }
             // The weights are without stamps. An expired object counts in the weight, too.
             if let Some(quota) = self.quota() {
-                growth = quota.growth(key.bytes, old, scratch, live.is_none());
+                growth = quota.growth(key, old, scratch, live.is_none());
             }
             let stamp;
             (stamp, arm) = self.layer.stamp(now, old.map(ObjectTimes::of), None);
@@ -415,8 +412,6 @@ impl Unique for Bounded {
             return larder_index::put_by_update(self, guard, key, value, predicate);
         }
         let (mut growth, mut is_stale) = (Growth::default(), false);
-        // As in `update`.
-        self.before_write(key);
         let was = with_value(|stamped| {
             stamped.extend_from_slice(value);
             ObjectTimes::UNLIMITED.push(stamped);
@@ -428,7 +423,7 @@ impl Unique for Bounded {
                     return false;
                 }
                 if let Some(quota) = self.quota() {
-                    growth = quota.growth(key.bytes, old, value, old.is_none());
+                    growth = quota.growth(key, old, value, old.is_none());
                 }
                 true
             })

@@ -248,8 +248,8 @@ impl Candidates {
             }
         }
         shard.victims_left = shard.victims_left.saturating_sub(1);
-        let coldest = shard.candidates.pop()?;
-        chooser.policy.chosen(coldest.hash);
+        let mut coldest = shard.candidates.pop()?;
+        coldest.heat = chooser.policy.chosen(coldest.hash, coldest.heat);
         Some(coldest)
     }
 

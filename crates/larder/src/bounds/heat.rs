@@ -37,8 +37,11 @@ pub(super) trait Policy: Send + Sync {
     /// The heat of a key. While the key is not used it doesn't grow.
     fn heat(&self, hash: u64) -> u32;
 
-    /// Records that a candidate was chosen as a victim.
-    fn chosen(&self, _hash: u64) {}
+    /// Records that a candidate with this heat was chosen as a victim. Returns the heat that it has
+    /// then, which any later use makes greater if it changes the figure of the key.
+    fn chosen(&self, _hash: u64, heat: u32) -> u32 {
+        heat
+    }
 
     /// One of this number of sampled objects is a victim.
     fn sampled_per_victim(&self) -> usize {

@@ -89,13 +89,18 @@ pub(crate) struct Growth {
 
 impl Quota {
     /// The effect of a write of an object that replaces a value with a stamp, if there is one.
+    /// Called under the lock of the entry, when it is certain that the object will be written:
+    /// records the use of its key. So a thread that evicts sees the use if it has the lock later,
+    /// and an operation that writes nothing is no use.
     pub(crate) fn growth(
         &self,
-        key: &[u8],
+        key: Key<'_>,
         old: Option<&[u8]>,
         new: &[u8],
         is_new: bool,
     ) -> Growth {
+        self.meet(key);
+        let key = key.bytes;
         let heavy = weight(key, new);
         // An object that alone exceeds the limit is evicted again at once: nothing else could make
         // room for it.
@@ -276,7 +281,7 @@ impl Quota {
         })
     }
 
-    /// Records that a key was read, or is about to be written.
+    /// Records that an object was read, or is about to be written.
     #[inline]
     pub(crate) fn meet(&self, key: Key<'_>) {
         // Ordering: Relaxed, as in `policy`.
@@ -382,7 +387,7 @@ impl Quota {
     }
 
     /// Whether the key of a victim was used, or its value written, since the choice. Called under
-    /// the lock of the entry. A writer records the use of a key before it has the lock.
+    /// the lock of the entry, under which a writer records the use of a key.
     pub(crate) fn is_fresher(&self, victim: &Victim, value: &[u8]) -> bool {
         if planted(Fault::FreshEvicted) {
             return false;

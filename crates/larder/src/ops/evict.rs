@@ -223,3 +223,34 @@ fn limited(store: &Store) -> Option<(&Bounded, &Quota)> {
     let bounded = store.bounded()?;
     Some((bounded, bounded.layer().quota()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Larder;
+    use crate::Evict;
+    use larder_term::term;
+
+    /// Also if the value is the same. With `sieve` all rows are in use.
+    #[test]
+    fn what_was_written_since_the_choice_is_not_evicted() {
+        for evict in [Evict::Lru, Evict::TinyLfu, Evict::Sieve] {
+            let builder = Larder::new().table("t").max_size(8).evict(evict);
+            let table = builder.create().unwrap();
+            let rows: Vec<_> = (0..8).map(|key| term!({(key), 0})).collect();
+            rows.iter().for_each(|row| table.insert(row).unwrap());
+            if evict == Evict::Sieve {
+                (0..8).for_each(|key| assert_eq!(table.lookup(&term!((key))).unwrap().len(), 1));
+            }
+            let (engine, guard) = (table.engine_table(), larder_index::pin());
+            let (bounded, quota) = limited(engine.store(&guard).unwrap()).unwrap();
+            let choose = || bounded.choose(&guard, quota, 8).unwrap();
+            let victim = choose();
+            // One of them is the victim.
+            rows.iter().for_each(|row| table.insert(row).unwrap());
+            let remove = |victim| engine.evict(&guard, &victim, quota).unwrap();
+            assert_eq!(remove(victim), Previous::Refused, "{evict:?}");
+            assert_eq!(remove(choose()), Previous::Present);
+        }
+    }
+}

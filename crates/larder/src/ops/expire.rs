@@ -74,8 +74,6 @@ impl EngineTable {
         self.writing_under(&local.pin(), key.bytes, |op| {
             let bounded = self.bounded_of(op)?;
             let (mut arm, mut growth) = Default::default();
-            // Record the use of the key before its lock is taken (`bounds::quota`).
-            bounded.before_write(key);
             // Write below `Bounded`, which would give the object the table's own lifetime.
             let written = self.change_one(
                 op,
@@ -93,7 +91,7 @@ impl EngineTable {
                     // weight.
                     if let Some(quota) = bounded.layer().quota() {
                         let is_new = old.is_none_or(|old| old.is_expired(now));
-                        growth = quota.growth(key.bytes, value, object.value(), is_new);
+                        growth = quota.growth(key, value, object.value(), is_new);
                     }
                     // Followers get two events then: the old object has expired, and the new one
                     // was inserted.
@@ -139,8 +137,6 @@ impl EngineTable {
         self.writing_under(&local.pin(), key.bytes, |op| {
             let bounded = self.bounded_of(op)?;
             let (mut arm, mut there) = Default::default();
-            // This is a write, so it counts as a use of the key.
-            bounded.before_write(key);
             let written = self.change_one(
                 op,
                 &**bounded.below(),
@@ -154,6 +150,8 @@ impl EngineTable {
                     let Some(old) = live else {
                         return Ok(Change::Keep.into());
                     };
+                    // This is a write, so it counts as a use of the key.
+                    bounded.record_write(key);
                     let (ttl, was) = (Some(ttl.unwrap_or(NEVER)), Some(ObjectTimes::of(old)));
                     let stamp;
                     (stamp, arm) = bounded.layer().stamp(now, was, ttl);
