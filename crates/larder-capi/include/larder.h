@@ -161,8 +161,8 @@ typedef enum larder_evict {
   // Of a sample of rows, those are evicted that have been read or written least often lately; or
   // a new row, if its key hasn't been used more often.
   LARDER_EVICT_TINY_LFU = 2,
-  // Of a sample of rows, in the order of their insertion, the next ones are evicted that have not
-  // been read or written since it was last their turn (SIEVE).
+  // Of a sample of rows, in the order of their insertion, the next ones are evicted that have
+  // not been read or written since it was last their turn (SIEVE).
   LARDER_EVICT_SIEVE = 3,
 } larder_evict;
 
