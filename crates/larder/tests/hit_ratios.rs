@@ -235,11 +235,12 @@ fn ratio(cache: &mut dyn Cache, trace: &[u64]) -> f64 {
     100.0 * hits.filter(|&hit| hit).count() as f64 / (trace.len() / 2) as f64
 }
 
-/// The difference from the exact policy, in points. On most traces it is a point at most. A loop has
-/// no hit with exact LRU, and few with exact W-TinyLFU: a sample doesn't always have the oldest
-/// object, so some are there when the loop comes back. Where the hot set moves the hand of exact
-/// SIEVE is slow to leave the old one. That of a table goes on as soon as all candidates are in use.
-/// With SIEVE a run on Zipf 0.9 differs from the next by up to half a point.
+/// The difference from the exact policy, in points. On most traces it is a point at most.
+///
+/// In a loop the oldest object is the next one that is needed, and a sample doesn't always have it.
+/// Where the hot set moves the hand of exact SIEVE is slow to leave the old one. That of a table
+/// goes on as soon as all candidates are in use. With SIEVE a run on Zipf 0.9 differs from the next
+/// by up to half a point.
 fn tolerance(trace: &str, evict: Evict) -> RangeInclusive<f64> {
     match (trace, evict) {
         ("loop", Evict::Lru | Evict::TinyLfu) => 2.0..=8.0,
