@@ -36,7 +36,7 @@ use crate::raw::Retired;
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use larder_term::blob::Counts;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -170,18 +170,27 @@ fn on_list(
     // The list begins to wait, and is counted until its call has run (invariant 3). Only the first
     // of all lists wakes the reaper.
     let first = was_empty && !list.is_empty() && note_pending(1);
+    if list.is_full() || !releases.unread.is_empty() {
+        relieve(own, releases, guard);
+    }
+    first
+}
+
+/// Defers a list that is full, and frees some of the stores that have come back to it.
+#[cold]
+fn relieve(own: &'static Mutex<Releases>, mut releases: MutexGuard<'_, Releases>, guard: &Guard) {
+    let list = &mut releases.list;
     let full = list.is_full().then(|| std::mem::take(list));
     let unread: [_; FREED_AT_ONCE] = std::array::from_fn(|_| releases.unread.pop());
     // Unlock first, because what follows may run other deferred calls, and drops of stores, which
     // may lock a list.
     drop(releases);
     if let Some(full) = full {
-        // This thread defers the list, under the guard with which it has unlinked (invariant 2).
+        // The caller defers the list, under the guard with which it has unlinked (invariant 2).
         release_later(full, own, guard);
         guard.flush();
     }
     unread.into_iter().flatten().for_each(free);
-    first
 }
 
 /// Frees a store that has come back. A panic in it, which may be one of a host's values, is caught:
