@@ -82,7 +82,7 @@ fn next(hand: u32, place: u32) -> u32 {
 }
 
 /// What is recorded for a key.
-struct Record<'a> {
+struct TurnRecord<'a> {
     hand: u32,
     tag: u32,
     /// The entry of the key, or else the one that it may take.
@@ -91,7 +91,7 @@ struct Record<'a> {
     turn: Option<u32>,
 }
 
-impl Record<'_> {
+impl TurnRecord<'_> {
     #[inline]
     fn set(&self, turn: u32) {
         let entry = self.tag | turn & TURN;
@@ -102,7 +102,7 @@ impl Record<'_> {
 
 impl Sieve {
     #[inline]
-    fn record(&self, hash: u64) -> Record<'_> {
+    fn record(&self, hash: u64) -> TurnRecord<'_> {
         // Ordering: Relaxed, as in all of this module: these are estimates, which order nothing.
         let hand = self.hand.load(Ordering::Relaxed);
         let hash = mixed(hash);
@@ -112,7 +112,7 @@ impl Sieve {
         for other in entries {
             let value = other.load(Ordering::Relaxed);
             if value & !TURN == tag {
-                return Record {
+                return TurnRecord {
                     hand,
                     tag,
                     entry: other,
@@ -124,7 +124,7 @@ impl Sieve {
                 (entry, earliest) = (other, order);
             }
         }
-        Record {
+        TurnRecord {
             hand,
             tag,
             entry,
