@@ -167,7 +167,7 @@ impl Policy for Sieve {
 
     fn chosen(&self, hash: u64, heat: u32) -> u32 {
         let record = self.record(hash);
-        // (3) The hand doesn't go back, unless another thread moves it at the same time. If the key
+        // (3) The hand doesn't go back: a thread that finds it moved leaves it there. If the key
         // was used since its heat was computed, its turn is a ring later. The hand doesn't go
         // there, because it would pass all objects and clear their marks.
         let ahead = NOW + 1..=heat;
@@ -176,7 +176,9 @@ impl Policy for Sieve {
             .filter(|&turn| ahead.contains(&order(record.hand, turn)))
         {
             // Ordering: Relaxed, see `record`.
-            self.hand.store(turn, Ordering::Relaxed);
+            let _ =
+                self.hand
+                    .compare_exchange(record.hand, turn, Ordering::Relaxed, Ordering::Relaxed);
         }
         // The turn is now, or was earlier. A use makes it a later one.
         heat.min(NOW)

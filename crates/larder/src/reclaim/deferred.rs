@@ -193,10 +193,10 @@ fn relieve(own: &'static Mutex<Releases>, mut releases: MutexGuard<'_, Releases>
     unread.into_iter().flatten().for_each(free);
 }
 
-/// Frees a store that has come back. A panic in it, which may be one of a host's values, is caught:
-/// the stores after it are freed, too.
-fn free(store: Box<dyn Reaped>) {
-    drop(catch_unwind(AssertUnwindSafe(|| drop(store))));
+/// Frees what has no readers. A panic in it, which may be one of a host's values, is caught: what
+/// comes after it is freed, too.
+fn free<T>(unread: T) {
+    drop(catch_unwind(AssertUnwindSafe(|| drop(unread))));
     note_released();
 }
 
@@ -204,17 +204,18 @@ fn free(store: Box<dyn Reaped>) {
 fn release_later(list: ReleaseList, home: &'static Mutex<Releases>, guard: &Guard) {
     let ReleaseList { counts, stores } = list;
     Retired::all_after_readers(stores, guard, move |stores| {
-        drop(counts);
         // Each store is pending until it is freed (invariant 3).
         note_pending(stores.len());
         let mut releases = home.lock();
         if releases.unread.len() < MOST_UNREAD {
             releases.unread.extend(stores);
+            drop(releases);
         } else {
             drop(releases);
             stores.into_iter().for_each(free);
         }
-        note_released();
+        // The call itself has been pending, too.
+        free(counts);
     });
 }
 
