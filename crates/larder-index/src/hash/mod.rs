@@ -211,9 +211,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let found = self.find_locked::<false>(guard, key);
-        let LockedKey(leaf, home, hit, contention) = found;
-        let found = LockedKey(leaf, home, hit.as_ref(), contention);
+        let (locked, hit) = self.find_locked::<false>(guard, key);
+        let found = (locked, hit.as_ref());
         self.put_found::<false>(guard, key, found, value, |old, _| predicate(old))
     }
 
@@ -243,8 +242,14 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         };
         // The leaf is as the read has found it, so the entry is where it was.
         let contention = leaf.add_contention(UNCONTENDED);
-        let found = LockedKey(leaf, home, Some(hit), contention);
-        self.put_found::<false>(guard, key, found, value, |old, _| predicate(old))
+        let locked = LockedKey {
+            leaf,
+            home,
+            contention,
+        };
+        self.put_found::<false>(guard, key, (locked, Some(hit)), value, |old, _| {
+            predicate(old)
+        })
     }
 
     fn remove(
@@ -314,10 +319,10 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_>,
     ) -> bool {
-        let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
+        let Some((locked, hit)) = self.find_present(guard, key) else {
             return false;
         };
-        let found = LockedKey(leaf, home, Some(hit), contention);
+        let found = (locked, Some(hit));
         self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
     }
 
@@ -328,8 +333,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut MarkedPredicate<'_>,
     ) -> Previous {
-        let LockedKey(leaf, home, hit, contention) = self.find_locked::<true>(guard, key);
-        let found = LockedKey(leaf, home, hit.as_ref(), contention);
+        let (locked, hit) = self.find_locked::<true>(guard, key);
+        let found = (locked, hit.as_ref());
         self.put_found::<true>(guard, key, found, value, predicate)
     }
 

@@ -28,28 +28,23 @@ use crate::sync::Backoff;
 use crate::{Change, Key, Previous};
 use crossbeam_epoch::Guard;
 
-/// The result of steps 1 and 2: the leaf of a key, locked; the key's home in the leaf; its entry
-/// (an option, or the entry itself where the key is known to be there); and the leaf's contention
-/// counter, which already includes this write.
+/// Where a key belongs, after step 1.
 ///
-/// Callers take it apart at once. If one borrowed it whole, all four parts would be kept in memory
-/// instead of registers.
-pub(super) struct LockedKey<'g, H>(
-    pub(super) LockedHashLeaf<'g>,
-    pub(super) Home<'g>,
-    pub(super) H,
-    pub(super) i32,
-);
+/// Nothing borrows it whole. If something did, all parts would be kept in memory instead of
+/// registers.
+pub(super) struct LockedKey<'g> {
+    /// The leaf of the key, locked.
+    pub(super) leaf: LockedHashLeaf<'g>,
+    /// The key's home in the leaf.
+    pub(super) home: Home<'g>,
+    /// The leaf's contention counter, which already includes this write.
+    pub(super) contention: i32,
+}
 
 impl<R: KeyRule> HashOrder<R> {
-    /// Step 1: locks the leaf whose range has the hash. Also returns the home of the hash, and the
-    /// leaf's contention counter. Prefetches the marks, if `MARKED` is set.
+    /// Step 1: locks the leaf whose range has the hash. Prefetches the marks, if `MARKED` is set.
     #[inline(always)]
-    fn lock<'g, const MARKED: bool>(
-        &self,
-        guard: &'g Guard,
-        hash: u64,
-    ) -> (LockedHashLeaf<'g>, Home<'g>, i32) {
+    fn lock<'g, const MARKED: bool>(&self, guard: &'g Guard, hash: u64) -> LockedKey<'g> {
         let mut contended = false;
         loop {
             let leaf = self.trie.find(hash, guard);
@@ -63,10 +58,14 @@ impl<R: KeyRule> HashOrder<R> {
             // then be obsolete, and `try_lock` would fail. A leaf that isn't obsolete covers the
             // range that its path in the trie says, so if the lock is taken, this is the right
             // leaf.
-            if let Ok(Some(mut locked)) = leaf.try_lock() {
+            if let Ok(Some(mut leaf)) = leaf.try_lock() {
                 let add = if contended { CONTENDED } else { UNCONTENDED };
-                let contention = locked.add_contention(add);
-                return (locked, home, contention);
+                let contention = leaf.add_contention(add);
+                return LockedKey {
+                    leaf,
+                    home,
+                    contention,
+                };
             }
             // The leaf is locked or obsolete. Wait, and search for the leaf again.
             contended |= self.wait(leaf);
@@ -96,15 +95,15 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-    ) -> LockedKey<'g, Option<Hit<'g>>> {
+    ) -> (LockedKey<'g>, Option<Hit<'g>>) {
         let hash = truncated(key.hash);
         // (1) Lock the leaf.
-        let (leaf, home, contention) = self.lock::<MARKED>(guard, hash);
+        let locked = self.lock::<MARKED>(guard, hash);
         let form = self.keys.form(key.bytes);
         // (2) Search it. While we hold the lock the search can't fail with `Torn`.
-        let found = leaf.view().find((hash, &home), key.bytes, form);
-        let hit = found.unwrap_or_default();
-        LockedKey(leaf, home, hit, contention)
+        let view = locked.leaf.view();
+        let found = view.find((hash, &locked.home), key.bytes, form);
+        (locked, found.unwrap_or_default())
     }
 
     /// Steps 1 and 2 for a write that concerns only a key that is there. Returns `None` if it is
@@ -116,15 +115,20 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-    ) -> Option<LockedKey<'g, Hit<'g>>> {
+    ) -> Option<(LockedKey<'g>, Hit<'g>)> {
         let (leaf, home) = self.locate(guard, key);
         if !leaf.is_locked() {
             if let Ok((hit, version)) = self.try_read_at((leaf, home), key, |hit| hit) {
                 let hit = hit?;
                 // Nobody has written since the read, so the entry is where it was found.
-                if let Some(mut locked) = leaf.try_lock_at(version) {
-                    let contention = locked.add_contention(UNCONTENDED);
-                    return Some(LockedKey(locked, home, hit, contention));
+                if let Some(mut leaf) = leaf.try_lock_at(version) {
+                    let contention = leaf.add_contention(UNCONTENDED);
+                    let locked = LockedKey {
+                        leaf,
+                        home,
+                        contention,
+                    };
+                    return Some((locked, hit));
                 }
             }
         }
@@ -138,9 +142,9 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-    ) -> Option<LockedKey<'g, Hit<'g>>> {
-        let LockedKey(leaf, home, hit, contention) = self.find_locked::<false>(guard, key);
-        Some(LockedKey(leaf, home, hit?, contention))
+    ) -> Option<(LockedKey<'g>, Hit<'g>)> {
+        let (locked, hit) = self.find_locked::<false>(guard, key);
+        Some((locked, hit?))
     }
 
     /// Calls `f` with the value under a key that was found, and makes the change that it returns.
@@ -150,41 +154,40 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
+        (mut locked, hit): (LockedKey<'_>, Option<Hit<'_>>),
         scratch: &mut Vec<u8>,
         mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
-        let mut mark = Mark::of::<MARKED, _>(hit.as_ref(), |hit| leaf.mark(hit));
+        let mut mark = Mark::of::<MARKED, _>(hit.as_ref(), |hit| locked.leaf.mark(hit));
         // The callback decides under the lock. It may write the new value to `scratch`.
-        let old = hit.as_ref().map(|hit| leaf.value(hit));
+        let old = hit.as_ref().map(|hit| locked.leaf.value(hit));
         let change = f(old, scratch, &mut mark.now);
         match (change, &hit) {
             (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
             (Change::Remove, Some(hit)) => {
-                self.remove_hit(guard, key.hash, LockedKey(leaf, home, hit, contention));
+                self.remove_hit(guard, key.hash, (locked, hit));
                 return true;
             }
             (Change::Splice(part), Some(hit)) => match part.place_for(scratch) {
                 // (3) The other bytes of the value stay where they are.
                 Some(at) if !hit.outside => {
                     mark.set::<MARKED, _>(Some(hit), |hit, mark| {
-                        leaf.set_mark((hit.bucket, hit.slot), mark)
+                        locked.leaf.set_mark((hit.bucket, hit.slot), mark)
                     });
-                    leaf.overwrite(hit, at, scratch);
-                    self.finish_in_place(guard, leaf, contention);
+                    locked.leaf.overwrite(hit, at, scratch);
+                    self.finish_in_place(guard, locked.leaf, locked.contention);
                     return true;
                 }
-                _ => _ = change.whole(Some(leaf.value(hit)), scratch),
+                _ => _ = change.whole(Some(locked.leaf.value(hit)), scratch),
             },
             (Change::Put, _) => {}
         }
         let new = mark.of_new::<MARKED>(hit.is_none());
         mark.set::<MARKED, _>(hit.as_ref(), |hit, mark| {
-            leaf.set_mark((hit.bucket, hit.slot), mark)
+            locked.leaf.set_mark((hit.bucket, hit.slot), mark)
         });
-        let found = LockedKey(leaf, home, hit.as_ref(), contention);
-        self.store(guard, key, found, scratch, new);
+        self.store(guard, key, (locked, hit.as_ref()), scratch, new);
         true
     }
 
@@ -196,13 +199,13 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         agrees: impl FnOnce(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
     ) -> Previous {
-        let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
+        let Some((locked, hit)) = self.find_present(guard, key) else {
             return Previous::Absent;
         };
-        if !agrees(&leaf, &hit) {
+        if !agrees(&locked.leaf, &hit) {
             return Previous::Refused;
         }
-        self.remove_hit(guard, key.hash, LockedKey(leaf, home, &hit, contention));
+        self.remove_hit(guard, key.hash, (locked, &hit));
         Previous::Present
     }
 
@@ -213,20 +216,21 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<&Hit<'_>>>,
+        (mut locked, hit): (LockedKey<'_>, Option<&Hit<'_>>),
         value: &[u8],
         mut predicate: impl FnMut(Option<&[u8]>, &mut u64) -> bool,
     ) -> Previous {
-        let mut mark = Mark::of::<MARKED, _>(hit, |hit| leaf.mark(hit));
+        let mut mark = Mark::of::<MARKED, _>(hit, |hit| locked.leaf.mark(hit));
         // The predicate decides under the lock: nobody can change the value before it is replaced.
-        if !predicate(hit.map(|hit| leaf.value(hit)), &mut mark.now) {
+        if !predicate(hit.map(|hit| locked.leaf.value(hit)), &mut mark.now) {
             return Previous::Refused;
         }
         let new = mark.of_new::<MARKED>(hit.is_none());
-        mark.set::<MARKED, _>(hit, |hit, mark| leaf.set_mark((hit.bucket, hit.slot), mark));
+        mark.set::<MARKED, _>(hit, |hit, mark| {
+            locked.leaf.set_mark((hit.bucket, hit.slot), mark)
+        });
         let was = Previous::of(hit.is_some());
-        let found = LockedKey(leaf, home, hit, contention);
-        self.store(guard, key, found, value, new);
+        self.store(guard, key, (locked, hit), value, new);
         was
     }
 
@@ -237,10 +241,11 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<&Hit<'_>>>,
+        (locked, hit): (LockedKey<'_>, Option<&Hit<'_>>),
         value: &[u8],
         mark: u64,
     ) {
+        let (mut leaf, home) = (locked.leaf, locked.home);
         // (3) Try to change the bucket in place.
         let done = match hit {
             // The lengths are equal: overwrite the old value.
@@ -264,9 +269,9 @@ impl<R: KeyRule> HashOrder<R> {
         // There was no room, or the old or the new object is outside. Nothing has been changed yet,
         // so the slow path starts over from step 2.
         if !done {
-            return self.store_anew(guard, key, leaf, value, contention);
+            return self.store_anew(guard, key, leaf, value, locked.contention);
         }
-        self.finish_in_place(guard, leaf, contention);
+        self.finish_in_place(guard, leaf, locked.contention);
     }
 
     /// Ends a change that was made in place.
@@ -382,16 +387,17 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         hash: u64,
-        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, &Hit<'_>>,
+        (locked, hit): (LockedKey<'_>, &Hit<'_>),
     ) {
+        let mut leaf = locked.leaf;
         // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);
-        leaf.remove(&home, hit);
+        leaf.remove(&locked.home, hit);
         if leaf.leaf().live_bytes() < leaf.leaf().bounds().least as usize
-            && contention < HIGH_CONTENTION
+            && locked.contention < HIGH_CONTENTION
         {
             // (4) The leaf is sparse. It may shrink, or merge with its buddy.
-            self.shrink_or_merge(guard, hash, leaf, contention);
+            self.shrink_or_merge(guard, hash, leaf, locked.contention);
         } else {
             // (5) Unlock.
             drop(leaf);
