@@ -23,8 +23,12 @@ const NODE: u64 = 1;
 
 /// The value of a slot. 0 is unset, and only occurs in a node that isn't published yet, and in a
 /// root that is replacing another one (see `trie::root`).
+///
+/// Invariant: the leaf or node is alive for `'g`. The address was loaded from a reachable slot
+/// under a guard that lives for `'g`, or its target was made under that guard. What is unlinked
+/// later is retired through the epoch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct TrieAddress(u64);
+pub(super) struct TrieAddress<'g>(u64, PhantomData<&'g TrieSlot>);
 
 /// What a slot leads to.
 pub(super) enum TrieChild<'g> {
@@ -56,9 +60,9 @@ fn layout(bits: u32) -> Layout {
     Layout::from_size_align(size_of::<TrieSlot>() << bits, 64).expect("a node is small")
 }
 
-impl TrieAddress {
+impl<'g> TrieAddress<'g> {
     /// The value of an unset slot.
-    pub(super) const UNSET: TrieAddress = TrieAddress(0);
+    pub(super) const UNSET: TrieAddress<'static> = TrieAddress(0, PhantomData);
 
     /// Whether it leads nowhere.
     #[inline]
@@ -67,20 +71,20 @@ impl TrieAddress {
     }
 
     /// The address of a new leaf, which is about to be published.
-    pub(super) fn of_new(leaf: NewHashLeaf) -> Self {
+    pub(super) fn of_new(leaf: NewHashLeaf, _guard: &'g Guard) -> Self {
         TrieAddress::of_leaf(leaf.publish())
     }
 
     /// The address of a leaf.
-    pub(super) fn of_leaf(leaf: HashLeaf<'_>) -> Self {
-        TrieAddress(leaf.word())
+    pub(super) fn of_leaf(leaf: HashLeaf<'g>) -> Self {
+        TrieAddress(leaf.word(), PhantomData)
     }
 
     /// The address of a new node, which is about to be published.
-    pub(super) fn of_node(node: NewTrieNode) -> Self {
+    pub(super) fn of_node(node: NewTrieNode, _guard: &'g Guard) -> Self {
         let word = address_of(node.slots) | u64::from(64 - node.bits) << ADDRESS_BITS | NODE;
         std::mem::forget(node);
-        TrieAddress(word)
+        TrieAddress(word, PhantomData)
     }
 
     #[inline]
@@ -103,50 +107,43 @@ impl TrieAddress {
         64 - self.shift()
     }
 
-    /// The leaf or node at this address.
-    ///
-    /// # Safety
-    /// 1. The address is set.
-    /// 2. It was loaded from a reachable slot under a guard that lives for `'g`; or the index is
-    ///    owned exclusively for `'g`.
+    /// The leaf or node at this address. `None` if it is unset.
     #[inline]
-    pub(super) unsafe fn child<'g>(self) -> TrieChild<'g> {
-        if self.is_node() {
-            // SAFETY: a node made by `NewTrieNode`, with that many slots, alive for `'g`.
-            let slots = unsafe { std::slice::from_raw_parts(self.slots(), 1 << self.bits()) };
-            return TrieChild::Node(TrieNode {
-                slots,
-                bits: self.bits(),
-            });
+    pub(super) fn child(self) -> Option<TrieChild<'g>> {
+        if !self.is_node() {
+            return Some(TrieChild::Leaf(self.leaf()?));
         }
-        // SAFETY: the bit of a node is clear, so it is the word of a leaf, alive for `'g`.
-        TrieChild::Leaf(unsafe { HashLeaf::at(self.0) })
+        let bits = self.bits();
+        // SAFETY: a node made by `NewTrieNode`, with that many slots; alive for `'g` (see the
+        // type).
+        let slots = unsafe { std::slice::from_raw_parts(self.slots(), 1 << bits) };
+        Some(TrieChild::Node(TrieNode { slots, bits }))
+    }
+
+    /// The leaf at an address that is not a node's. `None` if it is unset.
+    #[inline]
+    fn leaf(self) -> Option<HashLeaf<'g>> {
+        debug_assert!(!self.is_node());
+        // SAFETY: the bit of a node is clear and the address is set, so it is the word of a leaf,
+        // alive for `'g` (see the type).
+        (!self.is_unset()).then(|| unsafe { HashLeaf::at(self.0) })
     }
 
     /// Descends to the leaf of a hash. `None` if a slot on the path is unset.
-    ///
-    /// # Safety
-    /// It is reachable under the guard.
     #[inline]
-    pub(super) unsafe fn descend(self, hash: u64, _guard: &Guard) -> Option<HashLeaf<'_>> {
+    pub(super) fn descend(self, hash: u64, guard: &'g Guard) -> Option<HashLeaf<'g>> {
         let (mut at, mut rest) = (self, hash);
         while at.is_node() {
             let shift = at.shift();
             let i = (rest >> shift) as usize;
             // SAFETY:
-            // 1. the node is reachable under the guard, says the caller, and by the same way what
-            //    its slots lead to; what is unlinked is retired through the epoch;
-            // 2. a number of `bits` bits, of which there is at least one, is below 2^bits, which is
+            // 1. The node is alive for `'g` (see the type).
+            // 2. A number of `bits` bits, of which there is at least one, is below 2^bits, which is
             //    how many slots it has.
-            at = unsafe { &*at.slots().add(i) }.address();
+            at = unsafe { &*at.slots().add(i) }.address(guard);
             rest <<= shift.wrapping_neg() & 63;
         }
-        if at.is_unset() {
-            return None;
-        }
-        // SAFETY: the bit of a node is clear and the address is set, so it is the word of a leaf;
-        // reachable as above.
-        Some(unsafe { HashLeaf::at(at.0) })
+        at.leaf()
     }
 
     /// Frees a node when no reader can use it any more, but not what its slots lead to. Returns its
@@ -217,27 +214,20 @@ impl Drop for NewTrieNode {
 }
 
 impl TrieSlot {
-    pub(super) fn new(address: TrieAddress) -> Self {
-        TrieSlot(AtomicU64::new(address.0))
+    /// A slot that leads to a leaf.
+    pub(super) fn new(leaf: NewHashLeaf) -> Self {
+        TrieSlot(AtomicU64::new(leaf.publish().word()))
     }
 
-    /// Where it leads.
+    /// Where it leads. The slot is reachable under the guard, and so is its target.
     #[inline]
-    pub(super) fn address(&self) -> TrieAddress {
+    pub(super) fn address<'g>(&self, _guard: &'g Guard) -> TrieAddress<'g> {
         // Ordering: Acquire, pairs with `store`: what it leads to is seen as it was made.
-        TrieAddress(self.0.load(Acquire))
-    }
-
-    /// What it leads to.
-    #[inline]
-    pub(super) fn load<'g>(&self, _guard: &'g Guard) -> TrieChild<'g> {
-        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is
-        // retired through the epoch. Only set slots are loaded so.
-        unsafe { self.address().child() }
+        TrieAddress(self.0.load(Acquire), PhantomData)
     }
 
     /// Publishes.
-    pub(super) fn store(&self, address: TrieAddress) {
+    pub(super) fn store(&self, address: TrieAddress<'_>) {
         // Ordering: Release, pairs with `address`.
         self.0.store(address.0, Release);
     }

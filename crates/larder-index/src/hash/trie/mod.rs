@@ -92,20 +92,16 @@ pub(super) fn index(hash: u64, at: u32, bits: u32) -> usize {
 }
 
 /// The nodes on the path from a root to a leaf. `None` if a slot on the path is unset.
-fn path_from<'g>(root: &TrieSlot, hash: u64, _guard: &'g Guard) -> Option<TriePath<'g>> {
+fn path_from<'g>(root: &TrieSlot, hash: u64, guard: &'g Guard) -> Option<TriePath<'g>> {
     let (mut path, mut at) = (TriePath::new(), 0);
-    let mut address = root.address();
+    let mut address = root.address(guard);
     loop {
         // Only a slot of a new root can be unset. The old root still has this range.
-        if address.is_unset() {
-            return None;
-        }
-        // SAFETY: it was loaded from a slot that is reachable under the guard, and is set.
-        let TrieChild::Node(node) = (unsafe { address.child() }) else {
+        let TrieChild::Node(node) = address.child()? else {
             return Some(path);
         };
         let step = TrieStep { node, at };
-        address = step.slot(hash).address();
+        address = step.slot(hash).address(guard);
         at += node.bits;
         path.push(step);
     }
@@ -121,7 +117,7 @@ impl Trie {
         // Tests make nodes as small as leaves.
         let tiny = shared.config.fanout < LeafConfig::default().fanout;
         Trie {
-            root: TrieSlot::new(TrieAddress::of_new(leaf)),
+            root: TrieSlot::new(leaf),
             old: TrieSlot::default(),
             moving: Mutex::default(),
             first_bits: if tiny { 1 } else { 5 },
@@ -144,8 +140,7 @@ impl Trie {
     pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> HashLeaf<'g> {
         // Descend from the root. Its slot usually leads directly to the leaf. If the slot is unset,
         // the root is being replaced, and the old root may still have the range.
-        // SAFETY: what the root leads to is reachable under the guard.
-        match unsafe { self.root.address().descend(hash, guard) } {
+        match self.root.address(guard).descend(hash, guard) {
             Some(leaf) => leaf,
             None => self.find_moving(hash, guard),
         }
@@ -159,8 +154,7 @@ impl Trie {
         // has the range, so try both again.
         loop {
             for slot in [&self.old, &self.root] {
-                // SAFETY: as in `find`; the old root is retired through the epoch, too.
-                if let Some(leaf) = unsafe { slot.address().descend(hash, guard) } {
+                if let Some(leaf) = slot.address(guard).descend(hash, guard) {
                     return leaf;
                 }
             }
@@ -251,7 +245,7 @@ impl Trie {
         // If the two are the whole trie, merging them replaces the root by a leaf. That must not
         // happen while the root is being replaced by another node. Such a replacement can't begin
         // now, because it takes the lock of one of these two leaves.
-        (depth > 1 || self.old.address().is_unset()).then_some(locked)
+        (depth > 1 || self.old.address(guard).is_unset()).then_some(locked)
     }
 
     /// Replaces two buddies by `new`, whose depth is one less. If they were all that their node
@@ -286,8 +280,8 @@ impl Trie {
                 None => &self.root,
                 Some(step) => step.slot(hash),
             };
-            let node = above.address();
-            above.store(TrieAddress::of_new(new));
+            let node = above.address(guard);
+            above.store(TrieAddress::of_new(new, guard));
             // SAFETY: the slot that led to the node leads elsewhere now; both locks were ours, and
             // cover all of it.
             let bytes = unsafe { node.retire_node(guard) };
@@ -310,13 +304,14 @@ impl Trie {
 
 impl Drop for Trie {
     fn drop(&mut self) {
-        let (root, old) = (self.root.address(), self.old.address());
-        let mut todo: Vec<TrieAddress> = vec![root];
-        if !old.is_unset() {
-            // SAFETY: the trie is dropped: nobody else can use it.
-            let both = unsafe { (root.child(), old.child()) };
-            if let (TrieChild::Node(new), TrieChild::Node(before)) = both {
-                todo = parts(new, Some(before));
+        // SAFETY: the trie is dropped: nobody else can use it. Nothing is used here after it was
+        // freed.
+        let guard = unsafe { crossbeam_epoch::unprotected() };
+        let (root, old) = (self.root.address(guard), self.old.address(guard));
+        let mut todo = vec![root];
+        if let Some(TrieChild::Node(before)) = old.child() {
+            if let Some(TrieChild::Node(new)) = root.child() {
+                todo = parts(new, Some(before), guard);
             }
             for address in [root, old] {
                 // SAFETY: as above; what their slots lead to is noted.
@@ -324,12 +319,12 @@ impl Drop for Trie {
             }
         }
         while let Some(address) = todo.pop() {
-            // SAFETY: as above.
-            match unsafe { address.child() } {
+            match address.child() {
+                None => {}
                 // SAFETY: as above; each leaf is met once.
-                TrieChild::Leaf(leaf) => unsafe { leaf.free_all() },
-                TrieChild::Node(node) => {
-                    todo.extend(parts(node, None));
+                Some(TrieChild::Leaf(leaf)) => unsafe { leaf.free_all() },
+                Some(TrieChild::Node(node)) => {
+                    todo.extend(parts(node, None, guard));
                     // SAFETY: as above; its slots are noted.
                     unsafe { address.free_node() };
                 }

@@ -54,15 +54,14 @@ pub(super) struct RootMove {
 type LockedLeaves<'g> = SmallVec<[LockedHashLeaf<'g>; 8]>;
 
 /// Tries to lock the first leaf below an address. Returns whether it did.
-fn hold<'g>(address: TrieAddress, held: &mut LockedLeaves<'g>, guard: &'g Guard) -> bool {
-    // SAFETY: it was loaded from a slot that is reachable under the guard.
-    let leaf = unsafe { address.descend(0, guard) };
+fn hold<'g>(address: TrieAddress<'g>, held: &mut LockedLeaves<'g>, guard: &'g Guard) -> bool {
+    let leaf = address.descend(0, guard);
     let locked = leaf.and_then(|leaf| leaf.try_lock().ok().flatten());
     locked.map(|locked| held.push(locked)).is_some()
 }
 
 /// Tries to lock a leaf below each of some slots. Returns whether it has locked all of them.
-fn hold_all<'g>(slots: &[TrieAddress], held: &mut LockedLeaves<'g>, guard: &'g Guard) -> bool {
+fn hold_all<'g>(slots: &[TrieAddress<'g>], held: &mut LockedLeaves<'g>, guard: &'g Guard) -> bool {
     // The slots of one leaf are neighbours. Lock each leaf once.
     let mut last = None;
     slots.iter().all(|&address| {
@@ -72,13 +71,18 @@ fn hold_all<'g>(slots: &[TrieAddress], held: &mut LockedLeaves<'g>, guard: &'g G
     })
 }
 
-fn addresses(slots: &[TrieSlot]) -> SmallVec<[TrieAddress; 32]> {
-    slots.iter().map(TrieSlot::address).collect()
+fn addresses<'g>(slots: &[TrieSlot], guard: &'g Guard) -> SmallVec<[TrieAddress<'g>; 32]> {
+    slots.iter().map(|slot| slot.address(guard)).collect()
 }
 
 /// The address that replaces some slots: their common address if all are equal, otherwise a new
 /// node that has them.
-fn joined(shared: &Shared, slots: &[TrieAddress], bits: u32) -> TrieAddress {
+fn joined<'g>(
+    shared: &Shared,
+    slots: &[TrieAddress<'g>],
+    bits: u32,
+    guard: &'g Guard,
+) -> TrieAddress<'g> {
     // Slots that are all equal need no node.
     if slots.iter().all(|&address| address == slots[0]) {
         return slots[0];
@@ -88,7 +92,7 @@ fn joined(shared: &Shared, slots: &[TrieAddress], bits: u32) -> TrieAddress {
         slot.store(address);
     }
     shared.counters.add_node(new.memory());
-    TrieAddress::of_node(new)
+    TrieAddress::of_node(new, guard)
 }
 
 impl Trie {
@@ -96,11 +100,11 @@ impl Trie {
     #[inline]
     pub(super) fn adapt(&self, shared: &Shared, guard: &Guard) {
         // A trie of one leaf has no root that could be resized.
-        let TrieChild::Node(root) = self.root.load(guard) else {
+        let Some(TrieChild::Node(root)) = self.root.address(guard).child() else {
             return;
         };
         // Neither is a resize under way, nor is one due. This is the usual case.
-        if self.old.address().is_unset() && self.wanted_bits(root, shared).is_none() {
+        if self.old.address(guard).is_unset() && self.wanted_bits(root, shared).is_none() {
             return;
         }
         // One thread at a time moves slots. Others don't wait for it.
@@ -108,7 +112,7 @@ impl Trie {
             return;
         };
         // Check again under the mutex: another thread may have begun or ended a resize.
-        if self.old.address().is_unset() && !self.begin(&mut moving, shared, guard) {
+        if self.old.address(guard).is_unset() && !self.begin(&mut moving, shared, guard) {
             return;
         }
         self.go_on(&mut moving, shared, guard);
@@ -129,13 +133,13 @@ impl Trie {
     /// Step 1. Returns whether a resize has begun.
     fn begin(&self, moving: &mut RootMove, shared: &Shared, guard: &Guard) -> bool {
         let mut held = LockedLeaves::new();
-        let address = self.root.address();
+        let address = self.root.address(guard);
         // Lock a leaf. To turn the trie into a single leaf, another thread would need this lock,
         // too. The root may have changed before the lock was taken, so load it again.
-        if !hold(address, &mut held, guard) || self.root.address() != address {
+        if !hold(address, &mut held, guard) || self.root.address(guard) != address {
             return false;
         }
-        let TrieChild::Node(root) = self.root.load(guard) else {
+        let Some(TrieChild::Node(root)) = self.root.address(guard).child() else {
             return false;
         };
         let Some(bits) = self.wanted_bits(root, shared) else {
@@ -147,15 +151,14 @@ impl Trie {
         // Store the old root first: a thread that finds a slot of the new root unset must find the
         // old root.
         self.old.store(address);
-        self.root.store(TrieAddress::of_node(new));
+        self.root.store(TrieAddress::of_node(new, guard));
         true
     }
 
     /// Steps 2 and 3.
     fn go_on(&self, moving: &mut RootMove, shared: &Shared, guard: &Guard) {
-        let (TrieChild::Node(old), TrieChild::Node(new)) =
-            (self.old.load(guard), self.root.load(guard))
-        else {
+        let [old, new] = [&self.old, &self.root].map(|slot| slot.address(guard).child());
+        let (Some(TrieChild::Node(old)), Some(TrieChild::Node(new))) = (old, new) else {
             return;
         };
         // Step 2. One step moves one slot of the narrower root, and two of the wider one.
@@ -171,7 +174,7 @@ impl Trie {
             let slots = &new.slots[slots];
             let unset = slots
                 .iter()
-                .filter(|slot| slot.address().is_unset())
+                .filter(|slot| slot.address(guard).is_unset())
                 .count();
             let next = match unset {
                 // All are set: the slots were moved together with earlier ones of the same leaf, or
@@ -190,7 +193,7 @@ impl Trie {
         }
         // Step 3: all slots have been moved.
         if moving.next >= end {
-            let address = self.old.address();
+            let address = self.old.address(guard);
             self.old.store(TrieAddress::UNSET);
             // SAFETY: all slots of the new root are set: no thread that pins from now on gets to
             // the old one. It is retired here alone, under `moving`.
@@ -202,10 +205,14 @@ impl Trie {
 
 /// The leaves and nodes that the slots of a node lead to, each once. If the node is a root that is
 /// replacing `old`, includes those that haven't been moved yet.
-pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAddress> {
+pub(super) fn parts<'g>(
+    node: TrieNode<'_>,
+    old: Option<TrieNode<'_>>,
+    guard: &'g Guard,
+) -> Vec<TrieAddress<'g>> {
     let mut parts = Vec::new();
     // The slots of one leaf are neighbours.
-    let mut add = |address: TrieAddress| {
+    let mut add = |address: TrieAddress<'g>| {
         if parts.last() != Some(&address) {
             parts.push(address);
         }
@@ -213,7 +220,7 @@ pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAd
     // For a slot that hasn't been moved yet, use the slots of the old root.
     for (i, slot) in node.slots.iter().enumerate() {
         match old {
-            Some(old) if slot.address().is_unset() => {
+            Some(old) if slot.address(guard).is_unset() => {
                 let wider = node.bits > old.bits;
                 let range = if wider {
                     i / 2..i / 2 + 1
@@ -221,9 +228,9 @@ pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAd
                     2 * i..2 * i + 2
                 };
                 let slots = &old.slots[range];
-                slots.iter().for_each(|slot| add(slot.address()));
+                slots.iter().for_each(|slot| add(slot.address(guard)));
             }
-            _ => add(slot.address()),
+            _ => add(slot.address(guard)),
         }
     }
     parts
@@ -233,7 +240,7 @@ pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAd
 /// narrower root, which has this number of bits.
 fn move_leaf(
     leaf: &LockedHashLeaf<'_>,
-    address: TrieAddress,
+    address: TrieAddress<'_>,
     hash: u64,
     new: TrieNode<'_>,
     bits: u32,
@@ -259,10 +266,9 @@ fn widen(
     at: usize,
     guard: &Guard,
 ) -> Option<usize> {
-    let address = old.slots[at].address();
+    let address = old.slots[at].address(guard);
     let mut held = LockedLeaves::new();
-    // SAFETY: it was loaded from a slot of the old root, which is reachable under the guard.
-    let TrieChild::Node(node) = (unsafe { address.child() }) else {
+    let Some(TrieChild::Node(node)) = address.child() else {
         // The slot leads to a leaf. Under its lock, only we store to its slots.
         if !hold(address, &mut held, guard) {
             return None;
@@ -270,19 +276,19 @@ fn widen(
         let hash = (at as u64) << (64 - old.bits);
         return Some(move_leaf(&held[0], address, hash, new, old.bits));
     };
-    let slots = addresses(node.slots);
+    let slots = addresses(node.slots, guard);
     // Lock the leaves. If a slot has changed before its leaf was locked, give up.
-    if !hold_all(&slots, &mut held, guard) || addresses(node.slots) != slots {
+    if !hold_all(&slots, &mut held, guard) || addresses(node.slots, guard) != slots {
         return None;
     }
-    if old.slots[at].address() != address {
+    if old.slots[at].address(guard) != address {
         return None;
     }
     // Nobody changes the node while we hold these locks. The wider root branches on the node's
     // first bit, so the node's lower half goes to one slot, and its upper half to the next.
     let (low, high) = slots.split_at(slots.len() / 2);
     for (i, half) in [low, high].into_iter().enumerate() {
-        new.slots[2 * at + i].store(joined(shared, half, node.bits - 1));
+        new.slots[2 * at + i].store(joined(shared, half, node.bits - 1, guard));
     }
     // SAFETY: no thread that pins from now on gets to it: all slots of its range in the new root
     // are set. Only the holder of `moving` gets here.
@@ -302,9 +308,9 @@ fn narrow(
     let slots = &old.slots[2 * at..2 * at + 2];
     // Both old slots become one. The leaves below them are locked, so neither slot changes while
     // the new one is set.
-    let pair = addresses(slots);
+    let pair = addresses(slots, guard);
     let mut held = LockedLeaves::new();
-    if !hold_all(&pair, &mut held, guard) || addresses(slots) != pair {
+    if !hold_all(&pair, &mut held, guard) || addresses(slots, guard) != pair {
         return None;
     }
     if pair[0] == pair[1] {
@@ -313,6 +319,6 @@ fn narrow(
         return Some(move_leaf(&held[0], pair[0], hash, new, new.bits));
     }
     // The two slots differ: put a node of one bit below the new slot.
-    new.slots[at].store(joined(shared, &pair, 1));
+    new.slots[at].store(joined(shared, &pair, 1, guard));
     Some(at + 1)
 }

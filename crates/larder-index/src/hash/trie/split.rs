@@ -39,13 +39,13 @@ impl Trie {
     ///
     /// The parts of a split lie along one path: at each level one slot leads to the node below, and
     /// the others to parts. The levels are built from the deepest up.
-    fn build(
+    fn build<'g>(
         &self,
         shared: &Shared,
         mut parts: Vec<SplitPart>,
         at: u32,
-        guard: &Guard,
-    ) -> TrieAddress {
+        guard: &'g Guard,
+    ) -> TrieAddress<'g> {
         let (hash, deepest) = parts.last().map_or((0, at + 1), |p| (p.hash, p.depth()));
         // Plan the nodes on the path to the deepest part. Each begins at the bit where the one
         // above it ends.
@@ -58,7 +58,7 @@ impl Trie {
         }
         // Build the deepest node first, so that each node is complete before another one leads to
         // it.
-        let mut below: Option<TrieAddress> = None;
+        let mut below: Option<TrieAddress<'g>> = None;
         for (at, bits) in levels.into_iter().rev() {
             let new = NewTrieNode::unset(bits);
             let step = TrieStep {
@@ -75,7 +75,7 @@ impl Trie {
                 part.publish_in(shared, &step, guard);
             }
             shared.counters.add_node(new.memory());
-            below = Some(TrieAddress::of_node(new));
+            below = Some(TrieAddress::of_node(new, guard));
         }
         below.expect("there is at least one level")
     }
