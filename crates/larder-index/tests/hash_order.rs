@@ -7,6 +7,7 @@ use larder_index::{
 };
 use larder_testing::*;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// Rows of two small integers, as tables keep them: a key says in its first byte how long it is.
@@ -118,6 +119,35 @@ fn keys_of_sizes_around_every_bound_come_back() {
         1
     );
     assert!(remove(&*alone, key(b"", Hashes::Good)));
+}
+
+/// A rule that counts how often the index hashes a key. It does so for each entry that it moves to
+/// a new leaf, also to one that turns out to be too small.
+struct Counting(Arc<AtomicU64>);
+
+impl KeyRule for Counting {
+    fn hash(&self, key: &[u8]) -> u64 {
+        // Ordering: Relaxed, as only one thread counts.
+        self.0.fetch_add(1, Relaxed);
+        hash(key, Hashes::Good)
+    }
+}
+
+/// While an index is filled, an entry is moved to a new leaf three or four times. It would be six
+/// to nine times if the halves of a leaf that splits were planned for a third of it each, as most
+/// of them would then be filled more than once.
+#[test]
+fn few_leaves_are_made_in_vain() {
+    let n = if cfg!(miri) { 2_000 } else { 20_000u64 };
+    for (len, most) in [(0, 3.2), (8, 3.2), (40, 4.1), (120, 4.1)] {
+        let count = Arc::new(AtomicU64::new(0));
+        let index = unique(UniqueKind::Hash(Arc::new(Counting(Arc::clone(&count)))));
+        for i in 0..n {
+            put(&*index, int_key(&i.to_be_bytes()), &vec![7; len]);
+        }
+        let moves = count.load(Relaxed) as f64 / n as f64;
+        assert!(moves <= most, "values of {len} bytes: {moves}");
+    }
 }
 
 /// Thousands of keys with one hash: one leaf that grows, and gives its room back.

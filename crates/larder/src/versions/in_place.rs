@@ -218,3 +218,87 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::api::{Larder, Table};
+    use larder_index::Direction;
+    use larder_term::hash::Seed;
+    use larder_term::{term, Term};
+    use larder_testing::random::Random;
+
+    /// Pairs of keys whose hashes have the same 48 bits, with the seed that tables have in unit
+    /// tests.
+    #[rustfmt::skip]
+    const TIES: [(i64, i64); 27] = [
+        (18_070_314, 42_762_461), (61_123_568, 111_219_803), (97_915_942, 135_682_149),
+        (78_452_237, 131_142_787), (126_556_111, 136_723_646), (35_065_075, 35_671_234),
+        (18_722_802, 140_889_058), (51_520_383, 89_997_374), (109_023_585, 135_686_038),
+        (102_277_991, 142_156_992), (32_016_600, 114_658_560), (81_362_966, 129_566_001),
+        (50_085_948, 150_303_315), (29_930_590, 116_707_152), (52_077_604, 78_370_742),
+        (36_261_486, 69_713_499), (44_034_936, 66_817_063), (63_530_585, 69_788_076),
+        (116_755_798, 121_325_527), (118_668_982, 132_615_349), (75_145_946, 99_877_422),
+        (29_774_109, 81_807_967), (66_042_157, 91_031_943), (141_702_103, 147_711_620),
+        (41_315_602, 87_144_912), (69_131_833, 130_496_865), (20_182_631, 143_504_895),
+    ];
+
+    fn all(table: &Table, page: usize) -> Vec<Term> {
+        let mut rows = table.all_rows(Direction::Forward).expect("a table");
+        let pages = std::iter::from_fn(|| {
+            let page = rows.page(page).expect("a table");
+            (!page.is_empty()).then_some(page)
+        });
+        pages.flatten().collect()
+    }
+
+    /// What a snapshot shows of keys of equal hashes, in pages that end between them, too.
+    fn check(snapshot: &Table, had: &[Term]) {
+        for page in [1, 2, 3, 1000] {
+            assert_eq!(all(snapshot, page), had, "pages of {page}");
+        }
+        // This reads in any order.
+        let mut rows = snapshot.to_vec().expect("a table");
+        let mut had = had.to_vec();
+        rows.sort();
+        had.sort();
+        assert_eq!(rows, had);
+    }
+
+    #[test]
+    fn keys_of_equal_hashes_are_merged() {
+        let seed = Seed::from_number(1);
+        let hash = |key: i64| seed.hash(Term::from(key).bytes()) >> 16;
+        assert!(TIES.iter().all(|&(a, b)| hash(a) == hash(b)));
+        for kind in ["set", "bag"] {
+            let larder = Larder::new();
+            let builder = larder.table(kind);
+            let table = match kind {
+                "set" => builder.set().create(),
+                _ => builder.bag().create(),
+            };
+            let table = table.expect("a table");
+            let mut random = Random(7);
+            for round in 0..300i64 {
+                // Some keys are there: none, one or both of a pair.
+                let change = |random: &mut Random, most: u64| {
+                    for (a, b) in TIES {
+                        for key in [a, b] {
+                            match random.below(most) {
+                                0 => drop(table.delete(&term!((key))).expect("a table")),
+                                1 => table.insert(&term!({(key), (round)})).expect("a table"),
+                                2 => table.insert(&term!({(key), (-round)})).expect("a table"),
+                                _ => {}
+                            }
+                        }
+                    }
+                };
+                change(&mut random, 4);
+                let had = all(&table, 1000);
+                let snapshot = table.snapshot().expect("a table");
+                // From then on a few keys change, or most.
+                change(&mut random, [4, 9, 40][round as usize % 3]);
+                check(&snapshot, &had);
+            }
+        }
+    }
+}
