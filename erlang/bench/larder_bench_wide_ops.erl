@@ -1,7 +1,7 @@
 %% @doc The operations of the wide bench: what each is given, and on which tables it makes sense.
 %%
 %% Add an operation when a user would meet it; none is ever removed. An operation is a line of
-%% table/0, and a loop of larder_bench_wide_loops.hrl if none of those there fits.
+%% lines/0, and a loop of larder_bench_wide_loops.hrl if none of those there fits.
 -module(larder_bench_wide_ops).
 
 -export([names/0, find/1, on/4, per_row/1, items/4, same/3]).
@@ -93,6 +93,8 @@ there(next_lookup) -> there(update_element_default);
 there(walk_next_lookup) -> there(update_element_default);
 there(_) -> true.
 
+op({Name, Loop, On, Input}) -> op({Name, Loop, On, Input, as_is, as_is, []});
+op({Name, Loop, On, Input, Marks}) -> op({Name, Loop, On, Input, as_is, as_is, Marks});
 op({Name, Loop, On, Input, Before, Later}) -> op({Name, Loop, On, Input, Before, Later, []});
 op({Name, Loop, On, Input, Before, Later, Marks}) ->
     Is = fun(Mark) -> lists:member(Mark, Marks) end,
@@ -102,32 +104,43 @@ op({Name, Loop, On, Input, Before, Later, Marks}) ->
       whole => Is(whole), scan => Is(scan),
       only => hd([O || O <- [smallest, named, unnamed, prefix], Is(O)] ++ [any])}.
 
-%% Name, loop, types, what it is given, the state before, the state after, marks.
+%% A line is the name, the loop, the types and what it is given. Then may come the states before and
+%% after, which are as_is otherwise, and then marks.
 lines() ->
+    inserts() ++ lookups() ++ removals() ++ updates() ++ steps() ++ queries_by_key() ++ queries()
+        ++ traversals() ++ mixtures() ++ fills() ++ tables().
+
+inserts() ->
     [{insert, insert, ?ALL, rows, without_keys, as_is},
      {insert_over, insert, ?ALL, changed, as_is, restored, [two]},
      {insert_same, insert, ?ALL, rows, as_is, restored},
      {insert_list, insert, ?ALL, lists, without_keys, as_is},
-     {insert_list_over, insert, ?SETS, lists, as_is, as_is},
+     {insert_list_over, insert, ?SETS, lists},
      {insert_new, insert_new, ?ALL, rows, without_keys, restored},
-     {insert_new_hit, insert_new, ?ALL, rows, as_is, as_is},
-     {insert_new_list, insert_new, ?ALL, lists, without_keys, restored},
-     {lookup_hit, lookup, ?ALL, keys, as_is, as_is},
-     {lookup_miss, lookup, ?ALL, others, as_is, as_is},
-     {lookup_element, lookup_element, ?ALL, key_at, as_is, as_is},
-     {lookup_element_miss, lookup_element_caught, ?ALL, other_at, as_is, as_is},
-     {lookup_element_default, lookup_element_default, ?ALL, key_at, as_is, as_is},
-     {lookup_element_default_miss, lookup_element_default, ?ALL, other_at, as_is, as_is},
-     {member_hit, member, ?ALL, keys, as_is, as_is},
-     {member_miss, member, ?ALL, others, as_is, as_is},
-     {delete_hit, delete, ?ALL, keys, as_is, with_rows},
-     {delete_miss, delete, ?ALL, others, as_is, as_is},
+     {insert_new_hit, insert_new, ?ALL, rows},
+     {insert_new_list, insert_new, ?ALL, lists, without_keys, restored}].
+
+lookups() ->
+    [{lookup_hit, lookup, ?ALL, keys},
+     {lookup_miss, lookup, ?ALL, others},
+     {lookup_element, lookup_element, ?ALL, key_at},
+     {lookup_element_miss, lookup_element_caught, ?ALL, other_at},
+     {lookup_element_default, lookup_element_default, ?ALL, key_at},
+     {lookup_element_default_miss, lookup_element_default, ?ALL, other_at},
+     {member_hit, member, ?ALL, keys},
+     {member_miss, member, ?ALL, others}].
+
+removals() ->
+    [{delete_hit, delete, ?ALL, keys, as_is, with_rows},
+     {delete_miss, delete, ?ALL, others},
      {delete_object, delete_object, ?ALL, rows, as_is, with_rows},
-     {delete_object_miss, delete_object, ?ALL, changed, as_is, as_is, [two]},
+     {delete_object_miss, delete_object, ?ALL, changed, [two]},
      {take_hit, take, ?ALL, keys, as_is, with_rows},
-     {take_miss, take, ?ALL, others, as_is, as_is},
-     {take_insert, take_insert, ?ALL, key_row, as_is, restored},
-     {lookup_insert, lookup_insert, ?SETS, key_changed, as_is, restored, [two]},
+     {take_miss, take, ?ALL, others},
+     {take_insert, take_insert, ?ALL, key_row, as_is, restored}].
+
+updates() ->
+    [{lookup_insert, lookup_insert, ?SETS, key_changed, as_is, restored, [two]},
      {update_counter, update_counter, ?SETS, by_one, as_is, restored, [two]},
      {update_counter_op, update_counter, ?SETS, by_op, as_is, restored, [two]},
      {update_counter_wrap, update_counter, ?SETS, by_wrapping, as_is, restored, [two]},
@@ -139,80 +152,94 @@ lines() ->
      {update_element, update_element, ?SETS, element, as_is, restored, [two]},
      {update_element_list, update_element, ?SETS, elements, as_is, restored, [two]},
      {update_element_default, update_element_default, ?SETS, element_default, as_is, restored,
-      [two]},
-     {first, first, ?ALL, keys, as_is, as_is, [free]},
-     {last, last, ?ALL, keys, as_is, as_is, [free]},
-     {next, next, ?ALL, keys, as_is, as_is, [free]},
-     {prev, prev, ?ALL, keys, as_is, as_is, [free]},
-     {next_absent, next, ?ORDERED, others, as_is, as_is},
-     {first_lookup, first_lookup, ?ALL, keys, as_is, as_is, [free]},
-     {next_lookup, next_lookup, ?ALL, keys, as_is, as_is, [free]},
-     {select_key, select, ?ALL, key_spec, as_is, as_is},
-     {select_key_miss, select, ?ALL, other_spec, as_is, as_is},
-     {select_key_same, select, ?ALL, same_spec, as_is, as_is},
-     {select_key_vars, select, ?ALL, key_vars_spec, as_is, as_is, [two]},
-     {select_key_guard, select, ?ALL, key_guard_spec, as_is, as_is, [two]},
-     {select_key_limit, select_ten, ?ALL, key_spec, as_is, as_is},
-     {select_keys, select, ?ALL, keys_spec, as_is, as_is},
-     {select_prefix, select, ?ORDERED, prefix_spec, as_is, as_is, [prefix]},
-     {select_count_key, select_count, ?ALL, key_true_spec, as_is, as_is},
+      [two]}].
+
+steps() ->
+    [{first, first, ?ALL, keys, [free]},
+     {last, last, ?ALL, keys, [free]},
+     {next, next, ?ALL, keys, [free]},
+     {prev, prev, ?ALL, keys, [free]},
+     {next_absent, next, ?ORDERED, others},
+     {first_lookup, first_lookup, ?ALL, keys, [free]},
+     {next_lookup, next_lookup, ?ALL, keys, [free]}].
+
+queries_by_key() ->
+    [{select_key, select, ?ALL, key_spec},
+     {select_key_miss, select, ?ALL, other_spec},
+     {select_key_same, select, ?ALL, same_spec},
+     {select_key_vars, select, ?ALL, key_vars_spec, [two]},
+     {select_key_guard, select, ?ALL, key_guard_spec, [two]},
+     {select_key_limit, select_ten, ?ALL, key_spec},
+     {select_keys, select, ?ALL, keys_spec},
+     {select_prefix, select, ?ORDERED, prefix_spec, [prefix]},
+     {select_count_key, select_count, ?ALL, key_true_spec},
      {select_delete_key, select_delete, ?ALL, key_true_spec, as_is, with_rows},
      {select_replace_key, select_replace, ?SETS, key_replace_spec, as_is, restored, [two]},
-     {match_key, match, ?ALL, key_pattern, as_is, as_is},
-     {match_object_key, match_object, ?ALL, key_pattern, as_is, as_is},
-     {match_object_row, match_object, ?ALL, rows, as_is, as_is},
+     {match_key, match, ?ALL, key_pattern},
+     {match_object_key, match_object, ?ALL, key_pattern},
+     {match_object_row, match_object, ?ALL, rows},
      {match_delete_key, match_delete, ?ALL, key_pattern, as_is, with_rows},
-     {match_spec_compile, match_spec_compile, ?ALL, key_spec, as_is, as_is, [never]},
-     {select_all, select, ?ALL, all_spec, as_is, as_is, [whole]},
-     {select_vars, select, ?ALL, vars_spec, as_is, as_is, [whole, two]},
-     {select_guard, select, ?ALL, guard_spec, as_is, as_is, [whole, two]},
-     {select_element_guard, select, ?ALL, element_guard_spec, as_is, as_is, [whole, two]},
-     {select_clauses, select, ?ALL, clauses_spec, as_is, as_is, [whole, two]},
-     {select_none, select, ?ALL, none_spec, as_is, as_is, [whole, two, scan]},
-     {select_none_pattern, select, ?ALL, none_pattern_spec, as_is, as_is, [whole, two, scan]},
-     {select_none_element, select, ?ALL, none_element_spec, as_is, as_is, [whole, two, scan]},
-     {select_limit, select_limited, ?ALL, limited_spec, as_is, as_is, [whole]},
-     {select_reverse, select_reverse, ?ORDERED, all_spec, as_is, as_is, [whole]},
-     {select_count_all, select_count, ?ALL, true_spec, as_is, as_is, [whole, scan]},
-     {select_count_guard, select_count, ?ALL, true_guard_spec, as_is, as_is, [whole, two, scan]},
+     {match_spec_compile, match_spec_compile, ?ALL, key_spec, [never]}].
+
+queries() ->
+    [{select_all, select, ?ALL, all_spec, [whole]},
+     {select_vars, select, ?ALL, vars_spec, [whole, two]},
+     {select_guard, select, ?ALL, guard_spec, [whole, two]},
+     {select_element_guard, select, ?ALL, element_guard_spec, [whole, two]},
+     {select_clauses, select, ?ALL, clauses_spec, [whole, two]},
+     {select_none, select, ?ALL, none_spec, [whole, two, scan]},
+     {select_none_pattern, select, ?ALL, none_pattern_spec, [whole, two, scan]},
+     {select_none_element, select, ?ALL, none_element_spec, [whole, two, scan]},
+     {select_limit, select_limited, ?ALL, limited_spec, [whole]},
+     {select_reverse, select_reverse, ?ORDERED, all_spec, [whole]},
+     {select_count_all, select_count, ?ALL, true_spec, [whole, scan]},
+     {select_count_guard, select_count, ?ALL, true_guard_spec, [whole, two, scan]},
      {select_delete_all, select_delete, ?ALL, true_spec, as_is, filled, [whole]},
      {select_delete_guard, select_delete, ?ALL, true_guard_spec, as_is, filled, [whole, two]},
      {select_replace_all, select_replace, ?SETS, replace_spec, as_is, filled, [whole, two]},
-     {match_all, match, ?ALL, key_var_pattern, as_is, as_is, [whole]},
-     {match_object_all, match_object, ?ALL, any_pattern, as_is, as_is, [whole]},
-     {match_object_value, match_object, ?ALL, value_pattern, as_is, as_is, [whole, two]},
-     {match_object_limit, match_limited, ?ALL, limited_pattern, as_is, as_is, [whole]},
-     {match_delete_all, match_delete, ?ALL, any_pattern, as_is, filled, [whole]},
-     {tab2list, tab2list, ?ALL, once, as_is, as_is, [whole]},
-     {foldl, foldl, ?ALL, count_fun, as_is, as_is, [whole]},
-     {foldr, foldr, ?ALL, count_fun, as_is, as_is, [whole]},
-     {walk_next, walk_next, ?ALL, once, as_is, as_is, [whole]},
-     {walk_prev, walk_prev, ?ALL, once, as_is, as_is, [whole]},
-     {walk_fixed, walk_fixed, ?ALL, once, as_is, as_is, [whole]},
-     {walk_lookup, walk_lookup, ?ALL, once, as_is, as_is, [whole]},
-     {walk_next_lookup, walk_next_lookup, ?ALL, once, as_is, as_is, [whole]},
-     {walk_slots, walk_slots, ?ALL, once, as_is, as_is, [whole]},
+     {match_all, match, ?ALL, key_var_pattern, [whole]},
+     {match_object_all, match_object, ?ALL, any_pattern, [whole]},
+     {match_object_value, match_object, ?ALL, value_pattern, [whole, two]},
+     {match_object_limit, match_limited, ?ALL, limited_pattern, [whole]},
+     {match_delete_all, match_delete, ?ALL, any_pattern, as_is, filled, [whole]}].
+
+traversals() ->
+    [{tab2list, tab2list, ?ALL, once, [whole]},
+     {foldl, foldl, ?ALL, count_fun, [whole]},
+     {foldr, foldr, ?ALL, count_fun, [whole]},
+     {walk_next, walk_next, ?ALL, once, [whole]},
+     {walk_prev, walk_prev, ?ALL, once, [whole]},
+     {walk_fixed, walk_fixed, ?ALL, once, [whole]},
+     {walk_lookup, walk_lookup, ?ALL, once, [whole]},
+     {walk_next_lookup, walk_next_lookup, ?ALL, once, [whole]},
+     {walk_slots, walk_slots, ?ALL, once, [whole]},
      {drain_next_delete, drain_next_delete, ?ALL, once, as_is, filled, [whole]},
      {drain_delete_next, drain_delete_next, ?ORDERED, once, as_is, filled, [whole]},
      {drain_first_delete, drain_first_delete, ?ALL, once, as_is, filled, [whole]},
      {drain_first_take, drain_first_take, ?ALL, once, as_is, filled, [whole]},
-     {drain_last_delete, drain_last_delete, ?ORDERED, once, as_is, filled, [whole]},
-     {churn, churn, ?ALL, churn, without_others, exchanged},
+     {drain_last_delete, drain_last_delete, ?ORDERED, once, as_is, filled, [whole]}].
+
+mixtures() ->
+    [{churn, churn, ?ALL, churn, without_others, exchanged},
      {queue, queue, ?ALL, queue, without_others, exchanged},
-     {queue_first, queue_first, ?ORDERED, other_rows, as_is, filled},
-     {fill_random, fill_empty, ?ALL, all_rows, empty, filled, [whole]},
+     {queue_first, queue_first, ?ORDERED, other_rows, as_is, filled}].
+
+fills() ->
+    [{fill_random, fill_empty, ?ALL, all_rows, empty, filled, [whole]},
      {fill_in_order, fill_empty, ?ALL, sorted_rows, empty, filled, [whole]},
      {fill_reversed, fill_empty, ?ALL, reversed_rows, empty, filled, [whole]},
      {fill_list, insert, ?ALL, all_rows, empty, filled, [whole]},
-     {delete_all_objects, delete_all_objects, ?ALL, once, as_is, filled, [whole]},
-     {info, info, ?ALL, keys, as_is, as_is, [never]},
-     {info_size, info_item, ?ALL, sizes, as_is, as_is},
-     {info_memory, info_item, ?ALL, memories, as_is, as_is, [never]},
-     {fixtable, fixtable, ?ALL, keys, as_is, as_is},
-     {rename, rename, ?ALL, names, as_is, as_is, [unnamed, never]},
-     {whereis, whereis, ?ALL, keys, as_is, as_is, [named]},
-     {new_delete, new_delete, ?ALL, options, as_is, as_is, [smallest]},
-     {new_insert_delete, new_insert_delete, ?ALL, options_rows, as_is, as_is, [smallest]}].
+     {delete_all_objects, delete_all_objects, ?ALL, once, as_is, filled, [whole]}].
+
+tables() ->
+    [{info, info, ?ALL, keys, [never]},
+     {info_size, info_item, ?ALL, sizes},
+     {info_memory, info_item, ?ALL, memories, [never]},
+     {fixtable, fixtable, ?ALL, keys},
+     {rename, rename, ?ALL, names, [unnamed, never]},
+     {whereis, whereis, ?ALL, keys, [named]},
+     {new_delete, new_delete, ?ALL, options, [smallest]},
+     {new_insert_delete, new_insert_delete, ?ALL, options_rows, [smallest]}].
 
 %%% What they are given
 

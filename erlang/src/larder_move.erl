@@ -39,8 +39,8 @@
 %% `-pa'). A release in embedded mode needs it in its boot script. A running node
 %% keeps its loaded modules, and its tables in `ets', until it is restarted.
 %%
-%% The commands are `scripts/larder_move plan DIRECTORY', `move' and `undo', or, with a running node,
-%% `scripts/larder_move plan --node NODE [--cookie COOKIE] [APPLICATION...]';
+%% The commands are `scripts/larder_move plan DIRECTORY', `move' and `undo', or, with a running
+%% node, `scripts/larder_move plan --node NODE [--cookie COOKIE] [APPLICATION...]';
 %% in a Mix project `mix larder.move'; in a rebar3 project `rebar3 larder move'
 %% (see {@link larder_rebar}).
 -module(larder_move).

@@ -4,7 +4,7 @@
 //! ```text
 //!  command     the command line
 //!  maps        Larder's structures beside maps of other crates (make bench-rust)
-//!   ├ engine     one thread: insert, lookup (independent, dependent), scan, remove, bytes per entry
+//!   ├ engine     one thread: insert, lookup (independent, dependent), scan, remove, bytes an entry
 //!   ├ growth     the pauses of a map that grows
 //!   ├ threads    throughput of several threads on one map
 //!   ├ skew       keys that are not random

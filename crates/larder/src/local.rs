@@ -82,10 +82,12 @@ impl Local {
         self.epoch.pin()
     }
 
-    /// Whether the last answer of [`EngineTable::step_to_key`](crate::host::EngineTable::step_to_key) or
-    /// [`EngineTable::step_on`](crate::host::EngineTable::step_on) on this thread showed its key as
+    /// Whether the last answer of [`step_to_key`] or [`step_on`] on this thread showed its key as
     /// this number, which is not 0. In that case `step_on` can continue from there, if the table is
     /// the same.
+    ///
+    /// [`step_to_key`]: crate::host::EngineTable::step_to_key
+    /// [`step_on`]: crate::host::EngineTable::step_on
     #[inline]
     pub fn has_shown(&self, number: u64) -> bool {
         self.read_ahead.has_shown(number)

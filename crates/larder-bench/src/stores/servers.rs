@@ -6,7 +6,7 @@
 //!
 //! | | Redis | memcached (its meta commands) |
 //! |---|---|---|
-//! | a command | `*PARTS`; for each part `$LENGTH`, its bytes | a line; the bytes, if it stores some |
+//! | a command | `*PARTS`; for each part `$LENGTH`, its bytes | a line; the bytes that it stores |
 //! | keys | eight bytes; `b` and eight bytes | `n` or `b`, and hexadecimal digits |
 //! | put | `SET`: `+OK` | `ms KEY LENGTH`: `HD` |
 //! | append | `APPEND`: `:LENGTH` | `ms KEY LENGTH MA`: `HD`, or `NS` if the key is missing |

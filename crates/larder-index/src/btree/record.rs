@@ -104,7 +104,7 @@ pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored
 /// A decoded record.
 ///
 /// ```text
-///  bits 32..64   the offset of what follows the lengths: the rest of the suffix, and then the value;
+///  bits 32..64   the offset of what follows the lengths: the rest of the suffix, then the value;
 ///                the offset of the handle, if the object is outside
 ///  bits 16..32   the length of the suffix, or OUTSIDE if the object is outside
 ///  bits 0..16    the length of the value

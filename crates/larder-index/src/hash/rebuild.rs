@@ -1,7 +1,7 @@
 //! New leaves for the entries of old ones.
 //!
 //! ```text
-//!  old leaf   bucket | bucket | …      each entry: key → hash → which new leaf, its bucket, its tag
+//!  old leaf   bucket | bucket | …      each entry: key → hash → the new leaf, its bucket, its tag
 //!               ↓        ↓
 //!  new leaf   bucket | bucket | …      mostly appended: entries come in the order of the hashes
 //! ```

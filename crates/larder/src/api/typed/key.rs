@@ -10,7 +10,7 @@
 //! | tuples, `[T; N]` | a tuple |
 //! | `Option<T>` | `{}`, `{T}` |
 //! | structs that derive | the field, of one with a single one and no name for it; else a tuple |
-//! | enums that derive | the variant's number, from 0; `{Number, {Fields}}` if a variant has fields |
+//! | enums that derive | the variant's number, from 0; with fields `{Number, {Fields}}` |
 //!
 //! An ordered_set keeps keys in the order of terms, so that is the order of the type's values.
 

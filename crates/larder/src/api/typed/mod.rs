@@ -75,7 +75,7 @@
 //! | maps | a map |
 //! | a variant of an enum | its name, an atom; with fields `{Name, Fields…}` |
 //! | `None` | `undefined` |
-//! | `Some(x)` | `x`, if that is a number, a `bool`, a text, bytes, a sequence or a map; else `{some, x}` |
+//! | `Some(x)` | a number, `bool`, text, bytes, sequence or map `x`: `x`; else `{some, x}` |
 //! | `()` | `{}` |
 //!
 //! A struct can also be read from a map with the names of its fields as atoms, and a float from an

@@ -7,11 +7,12 @@
 //! | `bool` | `true`, `false` |
 //! | texts, bytes | a binary |
 //! | sequences | a list |
-//! | tuples, structs | a tuple of the elements, of the fields in order; the element alone of a struct that wraps one |
+//! | tuples, structs | a tuple of the elements, of the fields in order |
+//! | a struct that wraps one value without a name | that value |
 //! | maps | a map |
 //! | a variant | its name, an atom; with fields `{Name, Fields…}` |
 //! | `None` | `undefined` |
-//! | `Some(x)` | `x`, if that is a number, a `bool`, a text, bytes, a sequence or a map; else `{some, x}` |
+//! | `Some(x)` | a number, `bool`, text, bytes, sequence or map `x`: `x`; else `{some, x}` |
 //! | `()` | `{}` |
 //!
 //! `{some, x}` keeps `Some(None)` and `Some(())` apart from `None` and `()`.
