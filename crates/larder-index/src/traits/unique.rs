@@ -93,7 +93,8 @@ pub trait Unique: Container {
     }
 
     /// Like `get_into` with a buffer for long values. Writes to `hint`, which is `default`, where
-    /// the value was found, for a `put_with_hint` under the same key.
+    /// the value was found, for a `put_with_hint` under the same key. It is the first half of a
+    /// write: an index that records reads doesn't record this one.
     fn get_with_hint<'g>(
         &self,
         guard: &'g Guard,

@@ -6,7 +6,6 @@ use super::{BatchProgress, ListBatch, Phase};
 use crate::bounds::SpaceNeeded;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::index::TableIndex;
 use crate::indexes::{take_holder, Claimed, Refused};
 use crate::keys::{KeyBatch, MANY_TO_READ, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
@@ -237,15 +236,16 @@ impl ListBatch {
         // An object that replaces another one needs less room, or none. The room can't shrink
         // meanwhile: in a table with a limit no other write inserts beside a batch.
         let (key, new) = self.object(table, next);
-        let mut old = Vec::new();
-        let replaces = match &op.store.index {
+        let mut old = Values::default();
+        if table.kind().is_unique() {
             // Of several objects with the key, the last one stays.
-            TableIndex::Unique(_) if self.list.has_key_from(key.bytes, next + 1) => return so_far,
-            TableIndex::Unique(index) => index.get(op.guard, key, &mut old),
-            TableIndex::Multi(_) => false,
-        };
+            if self.list.has_key_from(key.bytes, next + 1) {
+                return so_far;
+            }
+            op.store.index.copy_for_write(op.guard, key, &mut old);
+        }
         let mut need = so_far;
-        need += op.store.need(key, replaces.then_some(&old), Some(new));
+        need += op.store.need(key, old.iter().next(), Some(new));
         need
     }
 
@@ -264,7 +264,7 @@ impl ListBatch {
         // A write of this key would have to settle it first, which needs the lock of the progress.
         // So what is there now is what the insert will replace.
         let mut there = Values::default();
-        op.store.index.copy(op.guard, key, &mut there);
+        op.store.index.copy_for_write(op.guard, key, &mut there);
         let mut old = None;
         if table.kind().is_unique() {
             old = there.iter().next();

@@ -17,7 +17,7 @@ use crate::raw;
 use crate::reclaim::reaper;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    with_spare, Batch, Change, Container, Direction, Guard, Key, Lookup, Predicate, Previous,
+    with_spare, Batch, Change, Container, Direction, Guard, Hint, Key, Lookup, Predicate, Previous,
     Start, Stats, Unique, Updater, SHORT_VALUE,
 };
 use larder_term::blob::Handles;
@@ -140,11 +140,20 @@ impl Bounded {
         self.layer.quota().filter(|_| self.fixed_time.is_none())
     }
 
-    /// Records the use of a key whose object is about to change. Called under the lock of its entry
-    /// by writes that don't call `Quota::growth`.
+    /// Records the use of a key whose object is about to be written, as `Quota::meet`.
     pub(crate) fn record_write(&self, key: Key<'_>) {
         if let Some(quota) = self.quota() {
             quota.meet(key);
+        }
+    }
+
+    /// Records a look-up by `get_with_hint`, if no write has followed.
+    pub(crate) fn record_lookup(&self, guard: &Guard, key: Key<'_>) {
+        if self.layer.has_idle_time() {
+            // The deadline may have to be moved, so the object is read again.
+            with_value(|value| self.get(guard, key, value));
+        } else {
+            self.record_write(key);
         }
     }
 
@@ -209,6 +218,35 @@ impl Bounded {
                 Some(stamp) => stamp.replace(old, scratch),
             }
         });
+    }
+
+    /// The result of a look-up, without the stamp; `Absent` if the object is expired. Otherwise
+    /// `record` is called with the stamped value.
+    #[inline(always)]
+    fn unstamped(
+        &self,
+        now: u64,
+        found: Lookup,
+        short: &[u8; SHORT_VALUE],
+        long: &mut Vec<u8>,
+        record: impl FnOnce(&[u8]),
+    ) -> Lookup {
+        let value = match found {
+            Lookup::Absent => return Lookup::Absent,
+            Lookup::Short(len) => &short[..len],
+            Lookup::Long => &long[..],
+        };
+        if self.is_expired(now, value) {
+            return Lookup::Absent;
+        }
+        record(value);
+        match found {
+            Lookup::Short(len) => Lookup::Short(len - stamp::LEN),
+            _ => {
+                long.truncate(long.len() - stamp::LEN);
+                Lookup::Long
+            }
+        }
     }
 
     /// Counts the objects that are not expired, by a scan.
@@ -332,24 +370,27 @@ impl Unique for Bounded {
         };
         let now = self.read_time();
         let found = self.below.get_into(guard, key, out, Some(long));
-        let value = match found {
-            Lookup::Absent => return Lookup::Absent,
-            Lookup::Short(len) => &out[..len],
-            Lookup::Long => &long[..],
+        // Record the use, and extend the deadline if the table has an idle time.
+        self.unstamped(now, found, out, long, |value| {
+            self.record_read(guard, key, now, value);
+        })
+    }
+
+    /// A write records the use of the key. If there is none, the caller calls `record_lookup`.
+    fn get_with_hint<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: Option<&mut Vec<u8>>,
+        hint: &mut Hint<'g>,
+    ) -> Lookup {
+        let Some(long) = long else {
+            return with_value(|value| self.get_with_hint(guard, key, out, Some(value), hint));
         };
-        if self.is_expired(now, value) {
-            return Lookup::Absent;
-        }
-        // Record the use, and extend the deadline if the table has an idle time. Then strip the
-        // stamp.
-        self.record_read(guard, key, now, value);
-        match found {
-            Lookup::Short(len) => Lookup::Short(len - stamp::LEN),
-            _ => {
-                long.truncate(long.len() - stamp::LEN);
-                Lookup::Long
-            }
-        }
+        let now = self.read_time();
+        let found = self.below.get_with_hint(guard, key, out, Some(long), hint);
+        self.unstamped(now, found, out, long, |_| {})
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
@@ -374,7 +415,8 @@ impl Unique for Bounded {
             }
             // The weights are without stamps. An expired object counts in the weight, too.
             if let Some(quota) = self.quota() {
-                growth = quota.growth(key, old, scratch, live.is_none());
+                quota.meet(key);
+                growth = quota.growth(key.bytes, old, scratch, live.is_none());
             }
             let stamp;
             (stamp, arm) = self.layer.stamp(now, old.map(ObjectTimes::of), None);
@@ -423,7 +465,8 @@ impl Unique for Bounded {
                     return false;
                 }
                 if let Some(quota) = self.quota() {
-                    growth = quota.growth(key, old, value, old.is_none());
+                    quota.meet(key);
+                    growth = quota.growth(key.bytes, old, value, old.is_none());
                 }
                 true
             })

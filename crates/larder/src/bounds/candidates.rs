@@ -16,7 +16,8 @@
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
 //! them. Reads don't take its lock. The result of a choice is a key with its heat at that time. If
 //! the key was sampled, it has a fingerprint of its object. The thread that removes the object must
-//! check, under the lock of its entry, that the heat has not risen and the object is the same.
+//! check, under the lock of its entry, that the heat has not risen, that no heats were lowered, and
+//! that the object is the same.
 //!
 //! Sources: sampling in place of a list is from Redis, and from Psounis and Prabhakar (INFOCOM
 //! 2001). The window is from W-TinyLFU (Einziger, Eytan, Friedman and Manes, Middleware 2018).
@@ -55,26 +56,69 @@ pub(crate) struct Victim {
     pub(crate) key: OwnKey,
     /// The hash of the key, also if the index is ordered.
     pub(crate) hash: u64,
-    pub(super) heat: u32,
     /// Identifies the object. `None` for a key that has left the window: whatever object it has is
-    /// the victim, if its heat is no greater.
+    /// the victim, if it wasn't used since.
     pub(super) fingerprint: Option<u64>,
-    /// Whether it was expired when it was sampled. Its heat is 0.
-    is_expired: bool,
+    /// The heat of the key at the choice. `None` for an object that precedes all others, unless it
+    /// is written again.
+    heat: Option<Heat>,
+}
+
+/// A heat, and when it was computed. Heats of different times can only be compared if the rest is
+/// the same.
+#[derive(Clone, Copy, Debug)]
+struct Heat {
+    figure: u32,
+    /// The policy's epoch.
+    epoch: u64,
+    /// The address of the policy's data, which stay where they are as long as the table lives.
+    policy: usize,
+}
+
+/// The address that identifies the data of a policy.
+fn address(policy: &dyn Policy) -> usize {
+    std::ptr::from_ref(policy).addr()
 }
 
 impl Victim {
-    /// A victim that precedes all others, unless it is written again.
+    /// A victim that precedes all others.
     pub(super) fn certain(key: &[u8], hash: u64, fingerprint: u64) -> Self {
         Victim {
             key: key.into(),
             hash,
-            heat: u32::MAX,
             fingerprint: Some(fingerprint),
-            is_expired: false,
+            heat: None,
         }
     }
 
+    /// Whether it has left the window.
+    #[cfg(test)]
+    pub(crate) fn is_from_window(&self) -> bool {
+        self.fingerprint.is_none()
+    }
+
+    /// Whether the key was used since the choice, by the figures of this policy.
+    pub(super) fn is_used(&self, policy: &dyn Policy) -> bool {
+        self.heat.is_some_and(|was| {
+            // If heats were lowered meanwhile, a use may not show.
+            policy.heat(self.hash) > was.figure
+                || policy.epoch() != was.epoch
+                || address(policy) != was.policy
+        })
+    }
+}
+
+/// One of the coldest objects of a sample.
+struct Candidate {
+    key: OwnKey,
+    hash: u64,
+    fingerprint: u64,
+    heat: u32,
+    /// Whether it was expired when it was sampled. Its heat is 0.
+    is_expired: bool,
+}
+
+impl Candidate {
     /// Adjusts the heat of a candidate, which may have cooled down since it was sampled. Compared
     /// with its old heat, new objects would have to be as hot as what was hot at that time. Returns
     /// `false` if it was used since.
@@ -100,7 +144,7 @@ struct CandidateShard {
     /// Objects that are heavier by themselves than the table may be.
     certain: Vec<Victim>,
     /// Candidates, the coldest last.
-    candidates: Vec<Victim>,
+    candidates: Vec<Candidate>,
     /// The number of victims before the next sample.
     victims_left: usize,
     /// Recently inserted keys, the oldest first.
@@ -109,33 +153,32 @@ struct CandidateShard {
 
 impl CandidateShard {
     /// Adds the candidates of a sample to those that are left, and keeps the coldest.
-    fn merge(&mut self, sample: Vec<Victim>, policy: &dyn Policy) {
+    fn merge(&mut self, sample: Vec<Candidate>, policy: &dyn Policy) {
         // What is in both was sampled again, and may have changed.
-        let is_new = |old: &Victim| sample.iter().all(|new| new.hash != old.hash);
+        let is_new = |old: &Candidate| sample.iter().all(|new| new.hash != old.hash);
         self.candidates
             .retain_mut(|old| old.cool(policy) && is_new(old));
         self.candidates.extend(sample);
         self.candidates
-            .sort_unstable_by_key(|victim| Reverse(victim.heat));
+            .sort_unstable_by_key(|own| Reverse(own.heat));
         let surplus = self.candidates.len().saturating_sub(KEPT);
         self.candidates.drain(..surplus);
     }
 
     /// Takes keys from the window while it has more than `most`, up to one that is no hotter than
-    /// the coldest candidate. The hotter ones stay in the table. The object of the key that is
-    /// returned may be gone.
-    fn next_new(&mut self, most: usize, coldest: u32, policy: &dyn Policy) -> Option<Victim> {
+    /// the coldest candidate. The hotter ones stay in the table. Returns it with its heat; its
+    /// object may be gone.
+    fn next_new(
+        &mut self,
+        most: usize,
+        coldest: u32,
+        policy: &dyn Policy,
+    ) -> Option<(NewKey, u32)> {
         while self.window.len() > most {
-            let NewKey { key, hash } = self.window.pop_front()?;
-            let heat = policy.heat(hash);
+            let new = self.window.pop_front()?;
+            let heat = policy.heat(new.hash);
             if heat <= coldest {
-                return Some(Victim {
-                    key,
-                    hash,
-                    heat,
-                    fingerprint: None,
-                    is_expired: false,
-                });
+                return Some((new, heat));
             }
         }
         None
@@ -219,7 +262,8 @@ impl Candidates {
         if let Some(certain) = shard.certain.pop() {
             return Some(certain);
         }
-        loop {
+        let policy = chooser.policy;
+        let epoch = loop {
             if shard.victims_left == 0 || shard.candidates.is_empty() {
                 let mut place = shard.place;
                 drop(shard);
@@ -227,30 +271,46 @@ impl Candidates {
                 let (sample, seen) = chooser.sample(guard, &mut place);
                 shard = self.shard().lock();
                 shard.place = place;
-                shard.victims_left = seen.div_ceil(chooser.policy.sampled_per_victim());
-                shard.merge(sample, chooser.policy);
+                shard.victims_left = seen.div_ceil(policy.sampled_per_victim());
+                shard.merge(sample, policy);
             }
             // (2) A candidate that was used since is none any more. Unless all were, the loop ends
             // here.
+            let epoch = policy.epoch();
             let coldest = shard.candidates.last_mut();
-            if coldest?.cool(chooser.policy) {
-                break;
+            if coldest?.cool(policy) {
+                break epoch;
             }
             shard.candidates.pop();
-        }
+        };
+        let heat = |figure| {
+            Some(Heat {
+                figure,
+                epoch,
+                policy: address(policy),
+            })
+        };
         // (3)
         if let Some(window) = chooser.window {
             let coldest = shard.candidates.last().map(|coldest| coldest.heat);
-            let new = shard.next_new(self.share(window), coldest?, chooser.policy);
             // The candidate stays for the next choice.
-            if new.is_some() {
-                return new;
+            if let Some((new, figure)) = shard.next_new(self.share(window), coldest?, policy) {
+                return Some(Victim {
+                    key: new.key,
+                    hash: new.hash,
+                    fingerprint: None,
+                    heat: heat(figure),
+                });
             }
         }
         shard.victims_left = shard.victims_left.saturating_sub(1);
-        let mut coldest = shard.candidates.pop()?;
-        coldest.heat = chooser.policy.chosen(coldest.hash, coldest.heat);
-        Some(coldest)
+        let coldest = shard.candidates.pop()?;
+        Some(Victim {
+            key: coldest.key,
+            hash: coldest.hash,
+            fingerprint: Some(coldest.fingerprint),
+            heat: heat(policy.chosen(coldest.hash, coldest.heat)),
+        })
     }
 
     /// The approximate memory in bytes.
@@ -258,10 +318,13 @@ impl Candidates {
         let shard = |shard: &CachePadded<Mutex<CandidateShard>>| {
             // One shard at a time is locked. The sum is approximate.
             let shard = shard.lock();
-            let victims = shard.candidates.iter().chain(&shard.certain);
-            let keys = victims.map(|victim| victim.key.len());
+            let candidates = shard.candidates.iter().map(|own| own.key.len());
+            let certain = shard.certain.iter().map(|victim| victim.key.len());
             let window = shard.window.iter().map(|new| new.key.len());
-            keys.map(|len| len + size_of::<Victim>()).sum::<usize>()
+            candidates
+                .map(|len| len + size_of::<Candidate>())
+                .sum::<usize>()
+                + certain.map(|len| len + size_of::<Victim>()).sum::<usize>()
                 + window.map(|len| len + size_of::<NewKey>()).sum::<usize>()
         };
         self.0.iter().map(shard).sum::<usize>() + size_of_val(&*self.0)
@@ -275,7 +338,7 @@ pub(super) fn fingerprint(seed: &Seed, value: &[u8]) -> u64 {
 
 impl Chooser<'_> {
     /// (1) Samples the index. Returns the coldest objects of the sample, and how many it had.
-    fn sample(&self, guard: &Guard, place: &mut u64) -> (Vec<Victim>, usize) {
+    fn sample(&self, guard: &Guard, place: &mut u64) -> (Vec<Candidate>, usize) {
         let mut lent = Lent::new();
         // An index may return fewer, for instance those of one leaf.
         lent.batch.want = SAMPLE;
@@ -296,7 +359,7 @@ impl Chooser<'_> {
     }
 
     /// Adds the coldest third of a batch.
-    fn add_coldest(&self, batch: &Batch, coldest: &mut Vec<Victim>) {
+    fn add_coldest(&self, batch: &Batch, coldest: &mut Vec<Candidate>) {
         let is_expired = |i| ObjectTimes::of(batch.value(i)).is_expired(self.now);
         // What is expired goes first.
         let heat = |i, hash| match is_expired(i) {
@@ -317,11 +380,11 @@ impl Chooser<'_> {
             let hash = self.seed.hash(batch.key(i));
             // In a small index two places may be the same leaf, and an object is there twice.
             if coldest.iter().all(|other| other.hash != hash) {
-                coldest.push(Victim {
+                coldest.push(Candidate {
                     key: batch.key(i).into(),
                     hash,
+                    fingerprint: fingerprint(self.seed, batch.value(i)),
                     heat,
-                    fingerprint: Some(fingerprint(self.seed, batch.value(i))),
                     is_expired: is_expired(i),
                 });
             }

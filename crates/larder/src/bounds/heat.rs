@@ -37,6 +37,12 @@ pub(super) trait Policy: Send + Sync {
     /// The heat of a key. While the key is not used it doesn't grow.
     fn heat(&self, hash: u64) -> u32;
 
+    /// A number that changes when heats are lowered, after which a use may not show. Load it before
+    /// the first heat that is compared, and after the second.
+    fn epoch(&self) -> u64 {
+        0
+    }
+
     /// Records that a candidate with this heat was chosen as a victim. Returns the heat that it has
     /// then, which any later use makes greater if it changes the figure of the key.
     fn chosen(&self, _hash: u64, heat: u32) -> u32 {
@@ -209,8 +215,14 @@ impl Sketch {
         if has_changed || ended >= SAMPLE {
             number.store(0, Ordering::Relaxed);
             let halvings = if has_changed { 2 } else { 1 };
-            self.epoch.fetch_add(halvings, Ordering::Relaxed);
+            self.end_epoch(halvings);
         }
+    }
+
+    /// Halves each counter this number of times.
+    pub(super) fn end_epoch(&self, halvings: u64) {
+        // Ordering: Relaxed, see `now`.
+        self.epoch.fetch_add(halvings, Ordering::Relaxed);
     }
 
     /// The two words of a key, converted to the current epoch.
@@ -275,6 +287,12 @@ impl Policy for Sketch {
     fn heat(&self, hash: u64) -> u32 {
         let counters = self.counters(hash);
         counters.least(self.now(&counters)) as u32
+    }
+
+    fn epoch(&self) -> u64 {
+        // Ordering: Relaxed. Loads of one atomic by one thread are in order, so this one isn't
+        // before that of an earlier `heat`, nor after that of a later one.
+        self.epoch.load(Ordering::Relaxed)
     }
 
     fn memory(&self) -> usize {

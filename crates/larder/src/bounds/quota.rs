@@ -89,18 +89,13 @@ pub(crate) struct Growth {
 
 impl Quota {
     /// The effect of a write of an object that replaces a value with a stamp, if there is one.
-    /// Called under the lock of the entry, when it is certain that the object will be written:
-    /// records the use of its key. So a thread that evicts sees the use if it has the lock later,
-    /// and an operation that writes nothing is no use.
     pub(crate) fn growth(
         &self,
-        key: Key<'_>,
+        key: &[u8],
         old: Option<&[u8]>,
         new: &[u8],
         is_new: bool,
     ) -> Growth {
-        self.meet(key);
-        let key = key.bytes;
         let heavy = weight(key, new);
         // An object that alone exceeds the limit is evicted again at once: nothing else could make
         // room for it.
@@ -281,7 +276,9 @@ impl Quota {
         })
     }
 
-    /// Records that an object was read, or is about to be written.
+    /// Records that an object was read, or is about to be written. A write does so under the lock of
+    /// the entry, when it is certain. So a thread that evicts sees the use if it has the lock later,
+    /// and an operation that writes nothing is no use.
     #[inline]
     pub(crate) fn meet(&self, key: Key<'_>) {
         // Ordering: Relaxed, as in `policy`.
@@ -393,9 +390,25 @@ impl Quota {
             return false;
         }
         let policy = self.policy(self.evict());
-        let heat = policy.map_or(0, |policy| policy.heat(victim.hash));
         let is_other = |was| candidates::fingerprint(&self.seed, value) != was;
-        heat > victim.heat || victim.fingerprint.is_some_and(is_other)
+        policy.is_some_and(|policy| victim.is_used(policy))
+            || victim.fingerprint.is_some_and(is_other)
+    }
+
+    /// The heat of a key.
+    #[cfg(test)]
+    pub(crate) fn heat_of(&self, key: Key<'_>) -> u32 {
+        let policy = self.policy(self.evict()).unwrap();
+        policy.heat(self.hash(key))
+    }
+
+    /// Halves the counts of `tinylfu`.
+    #[cfg(test)]
+    pub(crate) fn halve_counts(&self) {
+        self.sketch
+            .get(self.capacity.load(Ordering::Relaxed))
+            .unwrap()
+            .end_epoch(1);
     }
 
     /// Counts an eviction.

@@ -148,6 +148,20 @@ impl EngineTable {
         spare: EditBuffer<'_>,
         f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
     ) -> Result<Written, Error> {
+        self.change_one_noting(op, ix, key, spare, f, || {})
+    }
+
+    /// Like `change_one`. Calls `note` under the lock, when it is certain that there is a change.
+    #[inline(always)]
+    pub(crate) fn change_one_noting(
+        &self,
+        op: &Operation<'_>,
+        ix: &dyn Unique,
+        key: Key<'_>,
+        spare: EditBuffer<'_>,
+        f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
+        mut note: impl FnMut(),
+    ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
         let mut old_handles = OldHandles::default();
         let mut delta = 0;
@@ -195,6 +209,7 @@ impl EngineTable {
                         .for_each(raw::retain_value);
                 }
             }
+            note();
             // Collect the handles of the old value. They can't be released yet: readers may be
             // copying the value without a lock.
             let stays = !matches!(change, Change::Remove);

@@ -227,17 +227,29 @@ fn limited(store: &Store) -> Option<(&Bounded, &Quota)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Larder;
+    use crate::api::{Index, Larder, Table};
+    use crate::local::with_local;
+    use crate::ops::Decision;
     use crate::Evict;
-    use larder_term::term;
+    use larder_term::object::ObjectBuf;
+    use larder_term::{term, Term};
+    use std::time::Duration;
+
+    fn table(evict: Evict, most: usize) -> Table {
+        let builder = Larder::new().table("t").max_size(most).evict(evict);
+        builder.create().unwrap()
+    }
+
+    fn row(key: i64, value: i64) -> Term {
+        term!({(key), (value)})
+    }
 
     /// Also if the value is the same. With `sieve` all rows are in use.
     #[test]
     fn what_was_written_since_the_choice_is_not_evicted() {
         for evict in [Evict::Lru, Evict::TinyLfu, Evict::Sieve] {
-            let builder = Larder::new().table("t").max_size(8).evict(evict);
-            let table = builder.create().unwrap();
-            let rows: Vec<_> = (0..8).map(|key| term!({(key), 0})).collect();
+            let table = table(evict, 8);
+            let rows: Vec<_> = (0..8).map(|key| row(key, 0)).collect();
             rows.iter().for_each(|row| table.insert(row).unwrap());
             if evict == Evict::Sieve {
                 (0..8).for_each(|key| assert_eq!(table.lookup(&term!((key))).unwrap().len(), 1));
@@ -245,12 +257,131 @@ mod tests {
             let (engine, guard) = (table.engine_table(), larder_index::pin());
             let (bounded, quota) = limited(engine.store(&guard).unwrap()).unwrap();
             let choose = || bounded.choose(&guard, quota, 8).unwrap();
+            let remove = |victim: &Victim| engine.evict(&guard, victim, quota).unwrap();
+            let write = || rows.iter().for_each(|row| table.insert(row).unwrap());
             let victim = choose();
             // One of them is the victim.
-            rows.iter().for_each(|row| table.insert(row).unwrap());
-            let remove = |victim| engine.evict(&guard, &victim, quota).unwrap();
-            assert_eq!(remove(victim), Previous::Refused, "{evict:?}");
-            assert_eq!(remove(choose()), Previous::Present);
+            write();
+            assert_eq!(remove(&victim), Previous::Refused, "{evict:?}");
+            assert_eq!(remove(&choose()), Previous::Present);
         }
+    }
+
+    /// Also if it has left the window. The write adds one to an even count, so halved ones don't
+    /// show it.
+    #[test]
+    fn what_was_written_beside_a_halving_of_counts_is_not_evicted() {
+        for is_from_window in [false, true] {
+            let table = table(Evict::TinyLfu, 800);
+            let rows: Vec<_> = (0..800).map(|key| row(key, 0)).collect();
+            rows.iter().for_each(|row| table.insert(row).unwrap());
+            // Until the table was half full no uses were counted.
+            (0..500).for_each(|key| drop(table.lookup(&term!((key))).unwrap()));
+            let (engine, guard) = (table.engine_table(), larder_index::pin());
+            let (bounded, quota) = limited(engine.store(&guard).unwrap()).unwrap();
+            quota.halve_counts();
+            // When the window has no more keys than it may, the victim is one of a sample.
+            let victim = loop {
+                let victim = bounded.choose(&guard, quota, 800).unwrap();
+                if victim.is_from_window() == is_from_window {
+                    break victim;
+                }
+            };
+            let key = engine.key_with(&victim.key, victim.hash);
+            let was = quota.heat_of(key);
+            let is_its = |row: &&Term| {
+                let mut object = ObjectBuf::new();
+                engine.encode_object(row.as_ref(), &mut object).unwrap();
+                object.key() == &victim.key[..]
+            };
+            table.insert(rows.iter().find(is_its).unwrap()).unwrap();
+            quota.halve_counts();
+            assert!(quota.heat_of(key) <= was);
+            let evicted = engine.evict(&guard, &victim, quota).unwrap();
+            assert_eq!(evicted, Previous::Refused, "{is_from_window}");
+        }
+    }
+
+    /// A use is a lookup by key that finds the object, or a write that is made.
+    #[test]
+    fn each_operation_counts_as_one_use_or_as_none() {
+        let builder = Larder::new().table("t").max_size(16);
+        let unique = Index::element("v", 2).unique();
+        let builder = builder.evict(Evict::TinyLfu).index(unique);
+        let t = &builder.create().unwrap();
+        (0..10).for_each(|key| t.insert(&row(key, key)).unwrap());
+        let engine = t.engine_table();
+        let mut key = Vec::new();
+        engine.encode_key(term!(1).as_ref(), &mut key);
+        let heat = || {
+            let guard = larder_index::pin();
+            let (_, quota) = limited(engine.store(&guard).unwrap()).unwrap();
+            quota.heat_of(engine.key(&key))
+        };
+        let counts = |name: &str, uses: u32, operation: &dyn Fn()| {
+            let before = heat();
+            operation();
+            assert_eq!(heat() - before, uses, "{name}");
+            // Counts end at 15.
+            let guard = larder_index::pin();
+            let (_, quota) = limited(engine.store(&guard).unwrap()).unwrap();
+            (0..3).for_each(|_| quota.halve_counts());
+        };
+        let compute = |f: &mut dyn FnMut(bool, &mut ObjectBuf) -> Decision| {
+            with_local(|local| {
+                let me = t.larder().owner();
+                engine.compute_in(local, me, &key, |old, out| Ok(f(old.is_some(), out)))
+            })
+        };
+        let put = |value: i64, out: &mut ObjectBuf| {
+            engine.encode_object(row(1, value).as_ref(), out).unwrap();
+            Decision::Put
+        };
+        let transaction = |row: &Term| t.larder().transaction(&[t], |views| views[0].insert(row));
+        // Row 2 has the value 2.
+        let [mine, taken] = [row(1, 11), row(1, 2)];
+        counts("lookup", 1, &|| drop(t.lookup(&term!(1)).unwrap()));
+        counts("member", 0, &|| assert!(t.contains(&term!(1)).unwrap()));
+        counts("insert", 1, &|| t.insert(&mine).unwrap());
+        counts("refused insert", 0, &|| drop(t.insert(&taken).unwrap_err()));
+        counts("insert_new", 0, &|| assert!(!t.insert_new(&mine).unwrap()));
+        let life = Some(Duration::from_secs(1000));
+        counts("insert/3", 1, &|| t.insert_with(&mine, life).unwrap());
+        counts("refused insert/3", 0, &|| {
+            drop(t.insert_with(&taken, life).unwrap_err());
+        });
+        counts("expire", 1, &|| assert!(t.expire(&term!(1), None).unwrap()));
+        counts("list", 1, &|| t.insert_all(&[mine.clone()]).unwrap());
+        counts("list of another value", 1, &|| {
+            t.insert_all(&[row(1, 12), row(3, 13)]).unwrap();
+        });
+        counts("refused list", 0, &|| {
+            drop(t.insert_all(&[mine.clone(), row(3, 2)]).unwrap_err());
+        });
+        counts("compute that keeps", 1, &|| {
+            compute(&mut |_, _| Decision::Keep).unwrap();
+        });
+        counts("compute", 1, &|| {
+            compute(&mut |_, out| put(14, out)).unwrap()
+        });
+        counts("refused compute", 0, &|| {
+            drop(compute(&mut |_, out| put(2, out)).unwrap_err());
+        });
+        counts("compute that begins again, and a write", 2, &|| {
+            let mut tries = 0;
+            let again = &mut |_, out: &mut ObjectBuf| {
+                tries += 1;
+                if tries == 1 {
+                    t.insert(&row(1, 15)).unwrap();
+                }
+                put(16, out)
+            };
+            compute(again).unwrap();
+            assert_eq!(tries, 2);
+        });
+        counts("commit", 1, &|| transaction(&row(1, 17)).unwrap());
+        counts("refused commit", 0, &|| {
+            drop(transaction(&taken).unwrap_err())
+        });
     }
 }

@@ -6,7 +6,9 @@
 //! 1. Copy the value under the key, as a lookup does, and note where it was found.
 //! 2. Let the function decide: keep the value, replace it, or remove it.
 //! 3. Write, if the value has the same bytes under the leaf's lock. Otherwise start again. If the
-//!    leaf hasn't changed since (1), a replacement needs no search for the place.
+//!    leaf hasn't changed since (1), a replacement needs no search for the place. In a bounded table
+//!    the whole is one use of the key, however often it starts: the write, or the lookup if the
+//!    value is kept.
 //!
 //! Equal bytes are the same object: the epoch is pinned from (1) to (3), so no copied handle is
 //! released and reused meanwhile.
@@ -129,7 +131,13 @@ impl EngineTable {
             let decision = f(stored, object)?;
             // (3)
             self.writing_under(&guard, key, |op| match (decision, old) {
-                (Decision::Keep, _) | (Decision::Remove, None) => Ok((Written::Done, true)),
+                (Decision::Keep, Some(_)) => {
+                    if let Some(bounded) = op.store.bounded() {
+                        bounded.record_lookup(op.guard, hashed);
+                    }
+                    Ok((Written::Done, true))
+                }
+                (Decision::Keep | Decision::Remove, None) => Ok((Written::Done, true)),
                 (Decision::Put, _) => {
                     let (ix, value) = (op.unique()?, (object.value(), false));
                     let (written, was) =

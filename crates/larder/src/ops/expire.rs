@@ -75,7 +75,7 @@ impl EngineTable {
             let bounded = self.bounded_of(op)?;
             let (mut arm, mut growth) = Default::default();
             // Write below `Bounded`, which would give the object the table's own lifetime.
-            let written = self.change_one(
+            let written = self.change_one_noting(
                 op,
                 &**bounded.below(),
                 key,
@@ -91,7 +91,7 @@ impl EngineTable {
                     // weight.
                     if let Some(quota) = bounded.layer().quota() {
                         let is_new = old.is_none_or(|old| old.is_expired(now));
-                        growth = quota.growth(key, value, object.value(), is_new);
+                        growth = quota.growth(key.bytes, value, object.value(), is_new);
                     }
                     // Followers get two events then: the old object has expired, and the new one
                     // was inserted.
@@ -100,6 +100,7 @@ impl EngineTable {
                     }
                     Ok(Change::Put.into())
                 },
+                || bounded.record_write(key),
             )?;
             if let Written::Done = written {
                 bounded.after_write(key, arm, growth);
@@ -137,7 +138,7 @@ impl EngineTable {
         self.writing_under(&local.pin(), key.bytes, |op| {
             let bounded = self.bounded_of(op)?;
             let (mut arm, mut there) = Default::default();
-            let written = self.change_one(
+            let written = self.change_one_noting(
                 op,
                 &**bounded.below(),
                 key,
@@ -150,8 +151,6 @@ impl EngineTable {
                     let Some(old) = live else {
                         return Ok(Change::Keep.into());
                     };
-                    // This is a write, so it counts as a use of the key.
-                    bounded.record_write(key);
                     let (ttl, was) = (Some(ttl.unwrap_or(NEVER)), Some(ObjectTimes::of(old)));
                     let stamp;
                     (stamp, arm) = bounded.layer().stamp(now, was, ttl);
@@ -163,6 +162,8 @@ impl EngineTable {
                         same_handles: true,
                     })
                 },
+                // This is a write, so it counts as a use of the key.
+                || bounded.record_write(key),
             )?;
             // The wheel's lock is never taken under that of an entry.
             bounded.layer().arm(key.bytes, arm);

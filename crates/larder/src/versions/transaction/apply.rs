@@ -224,7 +224,7 @@ impl EngineTransaction {
             let (mut old, mut new) = (Values::default(), Values::default());
             // The key's lock is held, so nobody changes the old rows before the commit does.
             let objects = &history.store().index;
-            objects.copy(guard, history.key(&own.key), &mut old);
+            objects.copy_for_write(guard, history.key(&own.key), &mut old);
             history.values(own.value(), &mut |value| new.push(value));
             let key = &own.key[..];
             rows.push(ReplacedRows { key, old, new });
