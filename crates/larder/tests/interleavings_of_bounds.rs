@@ -211,11 +211,16 @@ fn a_fresh_row_beside_an_eviction_stays() {
 #[test]
 fn an_eviction_of_a_fresh_row_is_found() {
     let _alone = alone();
-    assert!(finds(Fault::FreshEvicted, || {
-        check(
-            "a planted fault",
-            &[Search::Pct(20_000), Search::Random(20_000)],
-            || a_fresh_row_in_a_full_table(Evict::Lru, 1),
-        );
-    }));
+    for evict in [Evict::Lru, Evict::TinyLfu, Evict::Sieve] {
+        for value in [1, 0] {
+            let is_found = finds(Fault::FreshEvicted, || {
+                check(
+                    "a planted fault",
+                    &[Search::Pct(20_000), Search::Random(20_000)],
+                    move || a_fresh_row_in_a_full_table(evict, value),
+                );
+            });
+            assert!(is_found, "{evict:?}, {value}");
+        }
+    }
 }
