@@ -354,7 +354,9 @@ mod tests {
             drop(t.insert_with(&taken, life).unwrap_err());
         });
         counts("expire", 1, &|| assert!(t.expire(&term!(1), None).unwrap()));
-        counts("list", 1, &|| t.insert_all(&[mine.clone()]).unwrap());
+        counts("list", 1, &|| {
+            t.insert_all(std::slice::from_ref(&mine)).unwrap()
+        });
         counts("list of another value", 1, &|| {
             t.insert_all(&[row(1, 12), row(3, 13)]).unwrap();
         });
