@@ -246,12 +246,12 @@ fn ratio(cache: &mut dyn Cache, trace: &[u64]) -> f64 {
 /// In a loop the oldest object is the next one that is needed, and a sample doesn't always have it.
 /// Where the hot set moves the hand of exact SIEVE is slow to leave the old one. That of a table
 /// goes on as soon as all candidates are in use. With SIEVE a run on Zipf 0.9 differs from the next
-/// by up to half a point.
+/// by up to half a point, where the hot set moves by up to four.
 fn tolerance(trace: &str, evict: Evict) -> RangeInclusive<f64> {
     match (trace, evict) {
         ("loop", Evict::Lru | Evict::TinyLfu) => 2.0..=8.0,
         ("zipf 0.9", Evict::Sieve) => -1.5..=1.0,
-        ("hot set moves", Evict::Sieve) => 6.0..=11.0,
+        ("hot set moves", Evict::Sieve) => 6.0..=13.0,
         _ => -1.0..=1.0,
     }
 }

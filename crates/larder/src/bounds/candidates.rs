@@ -201,13 +201,13 @@ pub(super) struct Candidates(Box<[CachePadded<Mutex<CandidateShard>>]>);
 
 impl Default for Candidates {
     fn default() -> Self {
-        // The window is divided among the shards. There are as many as threads that can run at the
-        // same time.
+        // The window is divided among the shards. There are about as many as threads that can run
+        // at the same time, a power of two, so that a thread finds its own without a division.
         let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let shards = if cfg!(larder_model) {
             1
         } else {
-            threads.min(16)
+            threads.min(16).next_power_of_two()
         };
         let shard = |_| {
             CachePadded::new(Mutex::new(CandidateShard {
@@ -224,7 +224,7 @@ impl Default for Candidates {
 
 impl Candidates {
     fn shard(&self) -> &Mutex<CandidateShard> {
-        &self.0[thread_number() % self.0.len()]
+        &self.0[thread_number() & (self.0.len() - 1)]
     }
 
     /// The number of objects in the window of a shard, for a window of this total size.

@@ -55,7 +55,7 @@ impl Operation<'_> {
     /// Whether there is no room to replace `old` by `new`. In a table with a quota, lists and
     /// commits have reserved their room beforehand. A structure's own limit is checked for them,
     /// too.
-    #[cold]
+    #[inline]
     pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
         // A table that evicts refuses nothing. Most tables with a quota do.
         let quota = self.store.quota();

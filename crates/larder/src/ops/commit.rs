@@ -186,9 +186,9 @@ impl EngineTable {
             // has been changed yet, so the change can still be refused.
             if op.store.may_refuse() {
                 change = change.whole(old, scratch);
-                let (new, has_stamps) = (change.value(scratch), is_below_bounds(op, ix));
-                let refused =
-                    new.and_then(|new| check_room_and_claim(self, op, (key, old, new), has_stamps));
+                let refused = change
+                    .value(scratch)
+                    .and_then(|new| check_room_and_claim(self, op, (key, old, new), Some(ix)));
                 if let Some(refused) = refused {
                     outcome = Ok(refused);
                     return Change::Keep;
@@ -271,9 +271,8 @@ impl EngineTable {
                 return false;
             }
             if op.store.may_refuse() {
-                if let Some(refused) =
-                    check_room_and_claim(self, op, (key, old, value), is_below_bounds(op, ix))
-                {
+                let refused = check_room_and_claim(self, op, (key, old, value), Some(ix));
+                if let Some(refused) = refused {
                     written = refused;
                     return false;
                 }
@@ -536,14 +535,14 @@ fn is_below_bounds(op: &Operation<'_>, ix: &dyn Unique) -> bool {
 }
 
 /// Whether the store refuses to replace `old` by `new`, or to add `new`, and why. If it doesn't
-/// refuse, the row's values have been claimed in unique indexes. `has_stamps` says that the values
-/// have stamps behind them (`is_below_bounds`).
+/// refuse, the row's values have been claimed in unique indexes. `ix` is the index to which a set or
+/// ordered_set writes.
 #[cold]
 fn check_room_and_claim(
     table: &EngineTable,
     op: &Operation<'_>,
     (key, old, new): (Key<'_>, Option<&[u8]>, &[u8]),
-    has_stamps: bool,
+    ix: Option<&dyn Unique>,
 ) -> Option<Written> {
     // Room first, since that costs no search.
     if op.store.has_limit() && op.refuses(key, old, new) {
@@ -554,6 +553,7 @@ fn check_room_and_claim(
         return None;
     }
     let indexes = op.store.layers().indexes.as_ref()?;
+    let has_stamps = ix.is_some_and(|ix| is_below_bounds(op, ix));
     let row = |value| match has_stamps {
         true => object_of(value),
         false => value,
@@ -617,7 +617,7 @@ impl ValueList<'_> {
         // Refused once, refused for the rest: the caller repeats the whole change, or fails.
         if op.store.may_refuse() {
             if self.refused.is_none() {
-                self.refused = check_room_and_claim(table, op, (key, None, value), false);
+                self.refused = check_room_and_claim(table, op, (key, None, value), None);
             }
             if self.refused.is_some() {
                 return;
