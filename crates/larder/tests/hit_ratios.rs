@@ -316,8 +316,8 @@ fn with_long_scans(trace: &[u64]) -> Vec<u64> {
 }
 
 /// In a large table, an epoch of `tinylfu` ends early when other keys become hot. So it has more
-/// hits than exact counts where the hot set moves, and no fewer where it stays. A long scan is taken
-/// for a hot set that moves, which costs hits.
+/// hits than exact counts where the hot set moves, and no fewer where it stays. A long scan is
+/// taken for a hot set that moves, which costs hits.
 #[test]
 fn epochs_end_early_when_the_hot_set_moves() {
     let mut random = Random(5);

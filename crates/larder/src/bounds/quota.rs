@@ -276,9 +276,9 @@ impl Quota {
         })
     }
 
-    /// Records that an object was read, or is about to be written. A write does so under the lock of
-    /// the entry, when it is certain. So a thread that evicts sees the use if it has the lock later,
-    /// and an operation that writes nothing is no use.
+    /// Records that an object was read, or is about to be written. A write does so under the lock
+    /// of the entry, when it is certain. So a thread that evicts sees the use if it has the lock
+    /// later, and an operation that writes nothing is no use.
     #[inline]
     pub(crate) fn meet(&self, key: Key<'_>) {
         // Ordering: Relaxed, as in `policy`.

@@ -535,8 +535,8 @@ fn is_below_bounds(op: &Operation<'_>, ix: &dyn Unique) -> bool {
 }
 
 /// Whether the store refuses to replace `old` by `new`, or to add `new`, and why. If it doesn't
-/// refuse, the row's values have been claimed in unique indexes. `ix` is the index to which a set or
-/// ordered_set writes.
+/// refuse, the row's values have been claimed in unique indexes. `ix` is the index to which a set
+/// or ordered_set writes.
 #[cold]
 fn check_room_and_claim(
     table: &EngineTable,

@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// A victim of `tinylfu` from a sample, or one that has left the window. The write adds one to an
+    /// A victim of `tinylfu` is from a sample, or has left the window. The write adds one to an
     /// even count, so halved ones don't show it.
     #[test]
     fn what_was_written_beside_a_halving_of_counts_is_not_evicted() {

@@ -6,9 +6,10 @@
 //! 1. Copy the value under the key, as a lookup does, and note where it was found.
 //! 2. Let the function decide: keep the value, replace it, or remove it.
 //! 3. Write, if the value has the same bytes under the leaf's lock. Otherwise start again. If the
-//!    leaf hasn't changed since (1), a replacement needs no search for the place. In a bounded table
-//!    the whole is one use of the key, however often it starts: the write, or the lookup if the
-//!    value is kept.
+//!    leaf hasn't changed since (1), a replacement needs no search for the place.
+//!
+//! In a bounded table this is one use of the key, however often it starts: the write, or a lookup
+//! if the value is kept.
 //!
 //! Equal bytes are the same object: the epoch is pinned from (1) to (3), so no copied handle is
 //! released and reused meanwhile.
