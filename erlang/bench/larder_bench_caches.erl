@@ -62,13 +62,11 @@ of_trace({Name, Trace}, Capacity, Runs) ->
 
 line(Trace, Cache, Turns) ->
     [Hits, One, Two, Most] =
-        [median([element(I, Turn) || Turn <- Turns]) || I <- lists:seq(1, 4)],
+        [larder_bench_measure:median([element(I, Turn) || Turn <- Turns]) || I <- lists:seq(1, 4)],
     Texts = [io_lib:format("~.*f", [Digits, Figure])
              || {Digits, Figure} <- [{1, Hits}, {2, One}, {2, Two}, {1, Most}]],
     io:format("~-16s ~-16s ~8s ~11s ~12s ~7s%~n", [Trace, Cache | Texts]),
     [Trace, Cache | Texts].
-
-median(Figures) -> lists:nth((length(Figures) + 1) div 2, lists:sort(Figures)).
 
 %% Hits in 100, rates, and the most entries in percent of the limit.
 turn(Side, Trace, Capacity) ->
@@ -102,14 +100,9 @@ rate(Side, Trace, Capacity, Processes) ->
 %% Each part by a process of its own. Gives the most entries that each has seen.
 together(Side, Cache, Parts) ->
     Self = self(),
-    Workers = [spawn_monitor(fun() -> Self ! {self(), requests(Side, Cache, Part)} end)
+    Workers = [spawn_monitor(fun() -> Self ! {done, self(), requests(Side, Cache, Part)} end)
                || Part <- Parts],
-    [receive
-         {Worker, {_, Most}} ->
-             true = demonitor(Monitor, [flush]),
-             Most;
-         {'DOWN', Monitor, process, Worker, Reason} -> error(Reason)
-     end || {Worker, Monitor} <- Workers].
+    [Most || {_, Most} <- larder_bench_measure:answers(Workers)].
 
 with_cache(#side{new = New}, Capacity, Fun) ->
     Cache = New(Capacity),

@@ -7,7 +7,8 @@
 %% and the process has a heap that garbage seldom fills.
 -module(larder_bench_measure).
 
--export([course/4, with_data/3, in_own_process/2, timed/1, rotated/2, columns/1, median/1]).
+-export([course/4, with_data/3, in_own_process/2, started/1, answers/1, timed/1, rotated/2,
+         columns/1, median/1]).
 
 -export_type([measured/0]).
 
@@ -43,12 +44,10 @@ course(#{type := Type, steps := Steps} = Course, Size, Runs, Operations) ->
        larder => [map_get(Step, Larder) || {_, Larder} <- Pairs]}
      || {Step, Row, Name} <- Steps, Row =/= unmeasured].
 
-pair(Course, Rounds, Run) when Run rem 2 =:= 1 ->
-    Ets = once(larder_bench_ets, Course, Rounds),
-    {Ets, once(larder_bench_larder, Course, Rounds)};
-pair(Course, Rounds, _) ->
-    Larder = once(larder_bench_larder, Course, Rounds),
-    {once(larder_bench_ets, Course, Rounds), Larder}.
+pair(Course, Rounds, Run) ->
+    Sides = rotated(Run - 1, [larder_bench_ets, larder_bench_larder]),
+    [{_, Ets}, {_, Larder}] = lists:sort([{Side, once(Side, Course, Rounds)} || Side <- Sides]),
+    {Ets, Larder}.
 
 once(Side, #{type := Type, steps := Steps}, Rounds) ->
     Names = [Step || {Step, _, _} <- Steps],
@@ -99,6 +98,24 @@ in_own_process(Fun, Heap) ->
         {'DOWN', Monitor, process, Pid, Reason} ->
             exit(Reason)
     end.
+
+%% @doc Starts a process for each job, and tells all of them to go at the same time, which it gives.
+-spec started([fun(() -> term())]) -> {Start :: integer(), [{pid(), reference()}]}.
+started(Jobs) ->
+    Starter = self(),
+    Workers = [spawn_opt(fun() -> receive go -> Starter ! {done, self(), Job()} end end,
+                         [monitor, {min_heap_size, ?HEAP}]) || Job <- Jobs],
+    Start = erlang:monotonic_time(),
+    [Worker ! go || {Worker, _} <- Workers],
+    {Start, Workers}.
+
+%% @doc What the jobs of these processes have given. It is an error if one has crashed.
+-spec answers([{pid(), reference()}]) -> [term()].
+answers(Workers) ->
+    [receive
+         {done, Worker, Answer} -> true = demonitor(Monitor, [flush]), Answer;
+         {'DOWN', Monitor, process, _, Reason} -> error({worker, Reason})
+     end || {Worker, Monitor} <- Workers].
 
 %% @doc The items, beginning with another one in each turn, so that none is always the first.
 -spec rotated(non_neg_integer(), [Item]) -> [Item].

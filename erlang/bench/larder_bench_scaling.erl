@@ -134,11 +134,8 @@ offered(Side, Options) ->
 rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, Ms) ->
     {ok, Table} = Side:new_with(Options),
     ok = Side:prefill(Table, Range, Arity),
-    Starter = self(),
-    Workers = [spawn_opt(fun() -> Starter ! {rate, self(), worker(Side, Table, Mix, Seed)} end,
-                         [monitor, {min_heap_size, 65_536}])
-               || Seed <- lists:seq(1, Processes)],
-    [W ! go || {W, _} <- Workers],
+    Jobs = [fun() -> worker(Side, Table, Mix, Seed) end || Seed <- lists:seq(1, Processes)],
+    {_, Workers} = larder_bench_measure:started(Jobs),
     %% No worker ends before it is told to, unless it crashes.
     Monitors = maps:from_list([{Monitor, W} || {W, Monitor} <- Workers]),
     receive
@@ -147,10 +144,7 @@ rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, 
     after Ms -> ok
     end,
     [W ! stop || {W, _} <- Workers],
-    Rate = lists:sum([receive
-                          {rate, W, R} -> true = demonitor(Monitor, [flush]), R;
-                          {'DOWN', Monitor, process, _, Why} -> error({worker, Why})
-                      end || {W, Monitor} <- Workers]),
+    Rate = lists:sum(larder_bench_measure:answers(Workers)),
     ok = Side:sound(Table, Range),
     true = Side:delete(Table),
     Rate.
@@ -158,7 +152,6 @@ rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, 
 %% Operations a second, by the worker's own clock: a long operation is finished after the word to
 %% stop.
 worker(Side, Table, Mix, Seed) ->
-    receive go -> ok end,
     {Ns, Done} = larder_bench_measure:timed(fun() -> Side:work(Table, Mix, Seed) end),
     Done / (Ns / 1.0e9).
 

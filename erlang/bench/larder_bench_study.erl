@@ -233,18 +233,12 @@ disjoint(Runs, Share, Contenders) ->
 
 inserts(#{side := Side} = C, Part, Processes) ->
     {ok, Table} = Side:new_with(sized(C, Part * Processes)),
-    Starter = self(),
-    Workers = [spawn_opt(fun() ->
-                             receive go -> ok end,
-                             ok = Side:grow_beside(Table, (P - 1) * Part + 1, P * Part),
-                             Starter ! {ended, self(), erlang:monotonic_time()}
-                         end, [monitor, {min_heap_size, 65_536}]) || P <- lists:seq(1, Processes)],
-    Start = erlang:monotonic_time(),
-    [W ! go || {W, _} <- Workers],
-    End = lists:max([receive
-                         {ended, W, Time} -> true = demonitor(Monitor, [flush]), Time;
-                         {'DOWN', Monitor, process, _, Reason} -> error({worker, Reason})
-                     end || {W, Monitor} <- Workers]),
+    Jobs = [fun() ->
+                ok = Side:grow_beside(Table, (P - 1) * Part + 1, P * Part),
+                erlang:monotonic_time()
+            end || P <- lists:seq(1, Processes)],
+    {Start, Workers} = larder_bench_measure:started(Jobs),
+    End = lists:max(larder_bench_measure:answers(Workers)),
     N = Part * Processes,
     ok = Side:whole(Table, N),
     true = Side:delete(Table),
