@@ -1,9 +1,12 @@
 //! Marks of entries: an index may forget one, and never shows another entry's or an older one.
 
-use larder_index::{pin, Batch, Change, Direction, Key, LeafConfig, Previous, Start, Unique};
+use larder_index::{
+    pin, Batch, Change, Direction, Key, LeafConfig, Preparation, Previous, ReadyMark, Start, Unique,
+};
 use larder_testing::random::Random;
 use larder_testing::{configs, key, key_bytes, make_with, Hashes, Kind, ALL_HASHES};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The keys, and the mark that each entry got last.
 struct Marks<'i> {
@@ -32,11 +35,16 @@ impl Marks<'_> {
     fn put(&mut self, n: u16, value: &[u8], refuses: bool) {
         let bytes = key_bytes(n);
         let (own, index) = (key(&bytes, self.how), self.index);
-        let was = index.put_marked(&pin(), own, value, &mut |old, mark| {
-            assert_eq!(old.is_some(), self.of.contains_key(&n));
-            *mark = self.see(n, *mark);
+        let is_there = self.of.contains_key(&n);
+        let mut predicate = |old: Option<&[u8]>| {
+            assert_eq!(old.is_some(), is_there);
             !refuses
-        });
+        };
+        let mut preparation = Preparation {
+            ready: ReadyMark::none(),
+            prepare: &mut |_, mark| *mark = self.see(n, *mark),
+        };
+        let was = index.put_marked(&pin(), own, value, &mut predicate, &mut preparation);
         assert_eq!(was == Previous::Refused, refuses);
         if !refuses {
             self.of.insert(n, self.newest);
@@ -199,5 +207,72 @@ fn marks_are_kept() {
             assert!(found * 100 >= set * 85, "{kind:?}: {found} of {set}");
             (marks.found, marks.set) = (0, 0);
         }
+    }
+}
+
+/// In key order, marks are also kept when leaves are compacted, grow and split.
+#[test]
+fn marks_outlast_the_leaves_of_a_tree() {
+    let index = make_with(Kind::Ordered, LeafConfig::default(), Hashes::Good);
+    let mut marks = Marks {
+        index: &*index,
+        how: Hashes::Good,
+        of: BTreeMap::new(),
+        newest: 1,
+        found: 0,
+        set: 0,
+    };
+    let (keys, rounds) = if cfg!(miri) { (60, 2) } else { (3000, 10) };
+    (0..keys).for_each(|n| marks.put(n, b"1234", false));
+    (0..keys).for_each(|n| marks.put(n, b"1234", false));
+    (marks.found, marks.set) = (0, 0);
+    for round in 0..rounds {
+        for n in 0..keys {
+            let len = (n * 7 + round * 5) % 40;
+            marks.put(n, &vec![0; usize::from(len)], false);
+        }
+    }
+    let (found, set) = (marks.found, marks.set);
+    assert_eq!(set, u64::from(rounds * keys));
+    assert!(found * 100 >= set * 95, "{found} of {set}");
+}
+
+/// A put calls `prepare` only of an entry that isn't ready, and not if it is refused.
+#[test]
+fn a_ready_entry_is_not_prepared() {
+    for kind in [Kind::Hash, Kind::Ordered] {
+        let index = make_with(kind, LeafConfig::default(), Hashes::Good);
+        let (newest, holds) = (AtomicU64::new(7), AtomicUsize::new(0));
+        let put = |n, puts: bool| {
+            let (bytes, mut prepared) = (key_bytes(n), None);
+            let mut preparation = Preparation {
+                ready: ReadyMark::new(&newest, &holds),
+                prepare: &mut |_, mark| {
+                    prepared = Some(*mark);
+                    *mark = 7;
+                },
+            };
+            let own = key(&bytes, Hashes::Good);
+            index.put_marked(&pin(), own, b"1234", &mut |_| puts, &mut preparation);
+            prepared
+        };
+        // It is behind the others in key order, so that none of them is appended.
+        put(3, true);
+        assert_eq!(put(1, false), None, "{kind:?}: it is refused");
+        assert_eq!(put(1, true), Some(0), "{kind:?}: it has no mark yet");
+        // The insert may have replaced the leaf, and forgotten the mark.
+        put(1, true);
+        assert_eq!(put(1, true), None, "{kind:?}: it is ready");
+        holds.store(1, Ordering::SeqCst);
+        assert_eq!(
+            put(1, true),
+            Some(7),
+            "{kind:?}: it has the mark, and is held"
+        );
+        holds.store(0, Ordering::SeqCst);
+        newest.store(8, Ordering::SeqCst);
+        assert_eq!(put(1, true), Some(7), "{kind:?}: another mark is awaited");
+        newest.store(0, Ordering::SeqCst);
+        assert_eq!(put(2, true), Some(0), "{kind:?}: 0 is no mark");
     }
 }

@@ -9,7 +9,7 @@
 //! 1. Collect the parts of all entries, by which the sizes of new leaves are computed. A new entry
 //!    that has no room in the old leaf may be inserted among them.
 //! 2. Build a new leaf of a range of the parts. Its prefix begins with that of the old leaf. If it
-//!    is longer, heads and records get shorter.
+//!    is longer, heads and records get shorter. The entries keep their marks.
 //!
 //! A new leaf is private until it is published, and nobody writes to the old one while it is
 //! locked. So both are plain bytes here.
@@ -19,17 +19,19 @@ use crate::btree::prefix::Prefix;
 use crate::btree::record::{
     length_size, record_size, Record, Stored, HANDLE_RECORD, HANDLE_TAG, SLOT,
 };
-use crate::btree::search_key::{eight, head_of, HEAD_MASK, PLACE_MASK};
+use crate::btree::search_key::{eight, head_of, HEAD_MASK, MARK_MASK, PLACE_MASK};
 use crate::outside::Handle;
 use crate::scratch::with_spare;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// The head and the record of an entry. The record is in the old leaf, or in `Entries::new` if it
-/// is that of the new entry.
+/// The head, the mark and the record of an entry. The record is in the old leaf, or in
+/// `Entries::new` if it is that of the new entry.
 #[derive(Clone, Copy, Debug)]
 struct EntryRef {
     head: u64,
+    /// The bits of the old slot that say whether the entry has the leaf's mark (see `marks`).
+    mark: u64,
     record: Record,
 }
 
@@ -82,6 +84,7 @@ impl Entries {
             let at = (slot & PLACE_MASK) as usize;
             EntryRef {
                 head: slot & HEAD_MASK,
+                mark: slot & MARK_MASK,
                 record: Record::of(begin(content, at), at),
             }
         }));
@@ -105,7 +108,12 @@ impl Entries {
             }
         };
         let head = head_of(suffix);
-        self.parts.insert(i, EntryRef { head, record });
+        let part = EntryRef {
+            head,
+            mark: 0,
+            record,
+        };
+        self.parts.insert(i, part);
         self.new_at = Some(i);
     }
 
@@ -198,6 +206,7 @@ impl Entries {
         let heap = self.lay_out(old, range, prefix.len(), to);
         let records = to.len() - heap;
         new.filled(count, heap, records);
+        new.inherit_mark(old.leaf());
         new
     }
 
@@ -234,7 +243,7 @@ impl Entries {
             } else {
                 inline(part, longer, source, &mut to[at..])
             };
-            to[k * SLOT..][..SLOT].copy_from_slice(&(head | at as u64).to_ne_bytes());
+            to[k * SLOT..][..SLOT].copy_from_slice(&(head | part.mark | at as u64).to_ne_bytes());
             at += len;
         }
         heap

@@ -7,8 +7,8 @@ use crate::hint::Hint;
 use crate::scratch::with_scratch;
 use crate::traits::step_by_scan;
 use crate::{
-    Batch, Container, Direction, Key, LeafConfig, Lookup, MarkedPredicate, MarkedUpdater,
-    Predicate, Previous, Ranked, Start, Stats, Unique, Updater, SHORT_VALUE,
+    Batch, Container, Direction, Key, LeafConfig, Lookup, MarkedUpdater, Predicate, Preparation,
+    Previous, Ranked, Start, Stats, Unique, Updater, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
 use std::ops::Bound;
@@ -130,9 +130,11 @@ impl Unique for KeyOrder {
         guard: &Guard,
         key: Key<'_>,
         value: &[u8],
-        predicate: &mut MarkedPredicate<'_>,
+        predicate: &mut Predicate<'_>,
+        preparation: &mut Preparation<'_>,
     ) -> Previous {
-        self.0.put_marked(guard, key.bytes, value, predicate)
+        self.0
+            .put_marked(guard, key.bytes, value, predicate, preparation)
     }
 
     fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {

@@ -484,6 +484,14 @@ impl NewTreeLeaf {
         self.0.head().statistics.store(known, Relaxed);
     }
 
+    /// Takes over the mark of a leaf whose slots' marks this leaf has. The lock of that leaf is
+    /// held.
+    pub(super) fn inherit_mark(&self, other: TreeLeaf<'_>) {
+        // Ordering: Relaxed, both, as above.
+        let mark = other.head().mark.load(Relaxed);
+        self.0.head().mark.store(mark, Relaxed);
+    }
+
     /// Like `inherit`, if the last insert of the current run is at slot `i` of this leaf.
     pub(crate) fn inherit_at(&self, other: TreeLeaf<'_>, i: usize) {
         self.inherit(other);

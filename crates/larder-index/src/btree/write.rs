@@ -48,7 +48,7 @@ use crate::mark::Mark;
 use crate::outside::Handle;
 use crate::scratch::with_scratch;
 use crate::sync::Backoff;
-use crate::{Change, MarkedPredicate, MarkedUpdater, Predicate, Previous, Updater};
+use crate::{Change, MarkedUpdater, Predicate, Preparation, Previous, Updater};
 use crossbeam_epoch::Guard;
 
 /// Where the entry at a position is, or would be inserted.
@@ -283,16 +283,25 @@ impl BPlusTree {
         guard: &Guard,
         position: &[u8],
         value: &[u8],
-        predicate: &mut MarkedPredicate<'_>,
+        predicate: &mut Predicate<'_>,
+        preparation: &mut Preparation<'_>,
     ) -> Previous {
         let key = SearchKey::new(position);
         // As in `put`. A new entry gets no mark.
-        let appended = self.append(guard, key, value, &mut |old| predicate(old, &mut 0));
+        let appended = self.append(guard, key, value, &mut |old| {
+            let puts = predicate(old);
+            if puts {
+                preparation.run(old, 0);
+            }
+            puts
+        });
         if let Some(was) = appended {
             return was;
         }
         let found = self.find_locked(guard, key);
-        self.put_found::<true>(guard, found, value, predicate)
+        self.put_found::<true>(guard, found, value, predicate, |old, mark| {
+            preparation.run(old, mark)
+        })
     }
 
     /// See [`Unique::remove_marked`](crate::Unique::remove_marked).
@@ -359,7 +368,7 @@ impl BPlusTree {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let found = self.find_locked(guard, key);
-        self.put_found::<false>(guard, found, value, |old, _| predicate(old))
+        self.put_found::<false>(guard, found, value, predicate, |_, mark| mark)
     }
 
     /// See [`Unique::put_with_hint`](crate::Unique::put_with_hint).
@@ -378,23 +387,28 @@ impl BPlusTree {
         let contention = locked.add_contention(UNCONTENDED);
         let place = Place::new(SearchKey::new(position), &locked, i, Some(record));
         let found = (locked, place, contention);
-        self.put_found::<false>(guard, found, value, |old, _| predicate(old))
+        self.put_found::<false>(guard, found, value, predicate, |_, mark| mark)
     }
 
-    /// Stores a value at a place that was found, if the predicate agrees. It also gets the entry's
-    /// mark, if `MARKED` is set, and otherwise 0.
+    /// Stores a value at a place that was found, if the predicate agrees. If `MARKED` is set, then
+    /// calls `prepare` with the entry's mark, which returns the new one.
     #[inline(always)]
     fn put_found<const MARKED: bool>(
         &self,
         guard: &Guard,
         (mut locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
         value: &[u8],
-        mut predicate: impl FnMut(Option<&[u8]>, &mut u64) -> bool,
+        mut predicate: impl FnMut(Option<&[u8]>) -> bool,
+        mut prepare: impl FnMut(Option<&[u8]>, u64) -> u64,
     ) -> Previous {
         let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| locked.mark(i));
-        if !predicate(place.value(&locked), &mut mark.now) {
+        let old = place.value(&locked);
+        if !predicate(old) {
             // The predicate refuses under the lock. Dropping `locked` unlocks an unchanged leaf.
             return Previous::Refused;
+        }
+        if MARKED {
+            mark.now = prepare(old, mark.now);
         }
         let was = Previous::of(place.record.is_some());
         mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));

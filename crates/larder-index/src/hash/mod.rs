@@ -82,7 +82,7 @@ use crate::shared::Shared;
 use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
-    Batch, Container, Direction, Key, Lookup, MarkedPredicate, MarkedUpdater, Predicate, Previous,
+    Batch, Container, Direction, Key, Lookup, MarkedUpdater, Predicate, Preparation, Previous,
     Seen, ShortValues, Start, Stats, Unique, Updater, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
@@ -213,7 +213,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     ) -> Previous {
         let (locked, hit) = self.find_locked::<false>(guard, key);
         let found = (locked, hit.as_ref());
-        self.put_found::<false>(guard, key, found, value, |old, _| predicate(old))
+        self.put_found::<false>(guard, key, found, value, predicate, |_, mark| mark)
     }
 
     fn get_with_hint<'g>(
@@ -247,9 +247,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             home,
             contention,
         };
-        self.put_found::<false>(guard, key, (locked, Some(hit)), value, |old, _| {
-            predicate(old)
-        })
+        let found = (locked, Some(hit));
+        self.put_found::<false>(guard, key, found, value, predicate, |_, mark| mark)
     }
 
     fn remove(
@@ -331,11 +330,14 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         guard: &Guard,
         key: Key<'_>,
         value: &[u8],
-        predicate: &mut MarkedPredicate<'_>,
+        predicate: &mut Predicate<'_>,
+        preparation: &mut Preparation<'_>,
     ) -> Previous {
         let (locked, hit) = self.find_locked::<true>(guard, key);
         let found = (locked, hit.as_ref());
-        self.put_found::<true>(guard, key, found, value, predicate)
+        self.put_found::<true>(guard, key, found, value, predicate, |old, mark| {
+            preparation.run(old, mark)
+        })
     }
 
     fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {

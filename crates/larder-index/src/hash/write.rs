@@ -209,8 +209,8 @@ impl<R: KeyRule> HashOrder<R> {
         Previous::Present
     }
 
-    /// Stores a value under a key that was found, if the predicate agrees. It also gets the entry's
-    /// mark, if `MARKED` is set, and otherwise 0.
+    /// Stores a value under a key that was found, if the predicate agrees. If `MARKED` is set, then
+    /// calls `prepare` with the entry's mark, which returns the new one.
     #[inline(always)]
     pub(super) fn put_found<const MARKED: bool>(
         &self,
@@ -218,12 +218,17 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         (mut locked, hit): (LockedKey<'_>, Option<&Hit<'_>>),
         value: &[u8],
-        mut predicate: impl FnMut(Option<&[u8]>, &mut u64) -> bool,
+        mut predicate: impl FnMut(Option<&[u8]>) -> bool,
+        mut prepare: impl FnMut(Option<&[u8]>, u64) -> u64,
     ) -> Previous {
         let mut mark = Mark::of::<MARKED, _>(hit, |hit| locked.leaf.mark(hit));
         // The predicate decides under the lock: nobody can change the value before it is replaced.
-        if !predicate(hit.map(|hit| locked.leaf.value(hit)), &mut mark.now) {
+        let old = hit.map(|hit| locked.leaf.value(hit));
+        if !predicate(old) {
             return Previous::Refused;
+        }
+        if MARKED {
+            mark.now = prepare(old, mark.now);
         }
         let new = mark.of_new::<MARKED>(hit.is_none());
         mark.set::<MARKED, _>(hit, |hit, mark| {

@@ -47,4 +47,4 @@ pub use multi::{MarkedObjectsUpdater, Multi, ObjectHash, Objects};
 pub use stats::Stats;
 pub(crate) use unique::step_by_scan;
 pub use unique::{put_by_update, Unique};
-pub use write::{Change, MarkedPredicate, MarkedUpdater, Predicate, Previous, Updater};
+pub use write::{Change, MarkedUpdater, Predicate, Preparation, Previous, ReadyMark, Updater};

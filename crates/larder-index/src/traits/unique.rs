@@ -1,7 +1,7 @@
 //! The trait of an index with at most one value per key.
 
 use super::{
-    Batch, Change, Container, Direction, Key, Lookup, MarkedPredicate, MarkedUpdater, Predicate,
+    Batch, Change, Container, Direction, Key, Lookup, MarkedUpdater, Predicate, Preparation,
     Previous, Seen, ShortValues, Start, Updater, SHORT_VALUE,
 };
 use crate::hint::Hint;
@@ -145,7 +145,8 @@ pub trait Unique: Container {
         was
     }
 
-    /// Like `put`, with the entry's mark.
+    /// Like `put`, with the entry's mark. If `predicate` returns `true`, the change is prepared
+    /// before it is made.
     ///
     /// A *mark* is a number that the user keeps beside an entry: what the closure of the last write
     /// with a mark has left there, since the entry was inserted or by the insert itself. The index
@@ -157,9 +158,16 @@ pub trait Unique: Container {
         guard: &Guard,
         key: Key<'_>,
         value: &[u8],
-        predicate: &mut MarkedPredicate<'_>,
+        predicate: &mut Predicate<'_>,
+        preparation: &mut Preparation<'_>,
     ) -> Previous {
-        self.put(guard, key, value, &mut |old| predicate(old, &mut 0))
+        self.put(guard, key, value, &mut |old| {
+            let puts = predicate(old);
+            if puts {
+                preparation.run(old, 0);
+            }
+            puts
+        })
     }
 
     /// Like `update`, with the entry's mark (see `put_marked`).

@@ -1,5 +1,8 @@
 //! Arguments and results of writes.
 
+use crate::sync::point;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
 /// The result of the closure of `Unique::update`: what to do with the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -90,9 +93,68 @@ pub type Updater<'f> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change + 'f;
 /// anything is changed.
 pub type Predicate<'f> = dyn FnMut(Option<&[u8]>) -> bool + 'f;
 
-/// The condition of [`Unique::put_marked`](super::Unique::put_marked). It is called like a
-/// [`Predicate`], with the mark of the entry, which it may change.
-pub type MarkedPredicate<'f> = dyn FnMut(Option<&[u8]>, &mut u64) -> bool + 'f;
+/// The mark of entries that a write changes without preparing it. It is compared within the index,
+/// so that most writes call nothing for it.
+#[derive(Clone, Copy)]
+pub struct ReadyMark<'m> {
+    mark: &'m AtomicU64,
+    holds: &'m AtomicUsize,
+}
+
+impl<'m> ReadyMark<'m> {
+    /// Entries with the mark `mark` are ready, if this isn't 0, while `holds` is 0.
+    #[inline]
+    pub const fn new(mark: &'m AtomicU64, holds: &'m AtomicUsize) -> Self {
+        ReadyMark { mark, holds }
+    }
+
+    /// A mark that no entry has.
+    #[inline]
+    pub fn none() -> ReadyMark<'static> {
+        static NO_MARK: AtomicU64 = AtomicU64::new(0);
+        static NO_HOLDS: AtomicUsize = AtomicUsize::new(0);
+        ReadyMark::new(&NO_MARK, &NO_HOLDS)
+    }
+
+    /// Whether an entry with this mark is ready. Called under the entry's lock.
+    #[inline(always)]
+    pub fn is(self, mark: u64) -> bool {
+        if mark == 0 {
+            return false;
+        }
+        // Ordering: SeqCst, both, and in this order, for users that order the mark and the holds
+        // with other atomics of theirs.
+        point();
+        if mark != self.mark.load(Ordering::SeqCst) {
+            return false;
+        }
+        point();
+        self.holds.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// What [`Unique::put_marked`](super::Unique::put_marked) does between its predicate and its
+/// change.
+pub struct Preparation<'f> {
+    /// Of an entry with this mark, nothing.
+    pub ready: ReadyMark<'f>,
+    /// Otherwise this is called, with the value under the key, and with the mark of the entry,
+    /// which it may change.
+    pub prepare: &'f mut dyn FnMut(Option<&[u8]>, &mut u64),
+}
+
+impl Preparation<'_> {
+    /// Prepares the change of an entry with this mark, if it isn't ready. Returns the mark that the
+    /// entry gets.
+    #[inline(always)]
+    pub fn run(&mut self, old: Option<&[u8]>, mut mark: u64) -> u64 {
+        if self.ready.is(mark) {
+            return mark;
+        }
+        (self.prepare)(old, &mut mark);
+        mark
+    }
+}
 
 /// The closure of [`Unique::update_marked`](super::Unique::update_marked). It is called like an
 /// [`Updater`], with the mark of the entry, which it may change.

@@ -13,8 +13,8 @@ use crate::programs::Scratch;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    with_spare, Batch, Change, Container, Guard, Key, Lookup, MarkedPredicate, MarkedUpdater,
-    Multi, Objects, Predicate, Previous, ShortValues, Unique, Updater, Values, SHORT_VALUE,
+    with_spare, Batch, Change, Container, Guard, Key, Lookup, MarkedUpdater, Multi, Objects,
+    Predicate, Preparation, Previous, ReadyMark, ShortValues, Unique, Updater, Values, SHORT_VALUE,
 };
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -389,12 +389,19 @@ impl Unique for Indexed<dyn Unique> {
         guard: &Guard,
         key: Key<'_>,
         value: &[u8],
-        predicate: &mut MarkedPredicate<'_>,
+        predicate: &mut Predicate<'_>,
+        preparation: &mut Preparation<'_>,
     ) -> Previous {
         self.write_then_free(guard, |index| {
-            index.put_marked(guard, key, value, &mut |old, mark| {
-                predicate(old, mark) && self.change(guard, key.bytes, old, Some(value))
-            })
+            // The entries of the indexes change behind the preparation, as the row does.
+            let mut prepared = Preparation {
+                ready: ReadyMark::none(),
+                prepare: &mut |old, mark| {
+                    *mark = preparation.run(old, *mark);
+                    self.change(guard, key.bytes, old, Some(value));
+                },
+            };
+            index.put_marked(guard, key, value, predicate, &mut prepared)
         })
     }
 

@@ -279,6 +279,12 @@ impl TableFeed {
         self.count.load(Ordering::SeqCst) != 0
     }
 
+    /// The number of followers, for a write that reads it instead of calling `is_followed`.
+    #[inline]
+    pub(super) fn follower_count(&self) -> &AtomicUsize {
+        &self.count
+    }
+
     /// The number of followers.
     pub(crate) fn followers(&self) -> usize {
         // Ordering: Relaxed; a figure.

@@ -61,7 +61,7 @@ use crate::raw;
 use crate::reclaim::{reaper, Reaped};
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
-use larder_index::{Chains, Change, Guard, Key, Lookup, Unique, SHORT_VALUE};
+use larder_index::{Chains, Change, Guard, Key, Lookup, ReadyMark, Unique, SHORT_VALUE};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
@@ -81,8 +81,8 @@ const LARGE: (usize, usize) = (64 << 10, 16 << 20);
 const FREE_INLINE_BYTES: usize = 4096;
 
 each_thread! {
-    /// Whether the thread's last write beside a snapshot has found the snapshot's mark. The next
-    /// write probably finds it, too. A hint.
+    /// Whether the thread's last write beside a snapshot has found the snapshot's mark, or was
+    /// refused. The next write probably finds it, too. A hint.
     static LAST_WRITE_FOUND_MARK: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -436,6 +436,8 @@ impl History {
         if LAST_WRITE_FOUND_MARK.with(Cell::get) || self.was_removed(key, newest) {
             return 0;
         }
+        // `preserve` takes this back if there is no mark.
+        LAST_WRITE_FOUND_MARK.with(|marked| marked.set(true));
         self.fetch_newest_version(guard, key)
     }
 
@@ -514,21 +516,29 @@ impl History {
         now.number
     }
 
-    /// Whether a write of an entry with this mark has nothing to put, and nobody to tell. Called
-    /// under the lock of the entry, before it is changed, instead of `preserve`.
+    /// The mark of entries that a write changes without calling `preserve`: it has nothing to put,
+    /// and nobody to tell. The mark is compared under the lock of the entry, before it is changed.
+    ///
+    /// It is the number of the newest snapshot. So the key has a version that is not older
+    /// (invariant 7). No other write of the key has changed that since the mark was read, as it
+    /// would need the lock. The snapshots before the newest one find that version or one before it.
     ///
     /// The number of such a write is the clock at the load of `newest`. If a snapshot is registered
-    /// after that, its number is greater, so the write is part of it.
+    /// after that, its number is greater, so the write is part of it. If a follower is added after
+    /// the load of the count, its events begin behind this write. The snapshots are loaded before
+    /// the followers, as in `preserve` and after it.
+    #[inline(always)]
+    pub(super) fn preserved_mark(&self) -> ReadyMark<'_> {
+        if planted(Fault::LostVersion) {
+            return ReadyMark::none();
+        }
+        ReadyMark::new(&self.snapshots.newest, self.feed.follower_count())
+    }
+
+    /// Whether an entry has the `preserved_mark`.
     #[inline(always)]
     pub(super) fn is_preserved(&self, mark: u64) -> bool {
-        if mark == 0 || planted(Fault::LostVersion) {
-            return false;
-        }
-        point();
-        // Ordering: SeqCst, as in `preserve`. The followers are looked at after the snapshots.
-        let is_marked = mark == self.snapshots.newest.load(Ordering::SeqCst);
-        LAST_WRITE_FOUND_MARK.with(|marked| marked.set(is_marked));
-        is_marked && !self.feed.is_followed()
+        self.preserved_mark().is(mark)
     }
 
     /// Makes the undo index, or returns the one that another writer has made meanwhile.

@@ -34,8 +34,8 @@ use crate::delegate::{delegate_container, delegate_multi, delegate_objects, dele
 use crate::index::TableIndex;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    Batch, Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
-    ShortValues, Unique, Updater, Values, SHORT_VALUE,
+    Batch, Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Preparation,
+    Previous, ReadyMark, ShortValues, Unique, Updater, Values, SHORT_VALUE,
 };
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
@@ -372,14 +372,18 @@ impl Unique for WatchedIndex<dyn Unique> {
         // Step 1. The lock is held until the write is finished.
         let _lock = self.lock(key);
         let mut after = PendingEffects::begin(&self.history, guard, key);
-        // Steps 2 and 3. A refused write changes nothing, and keeps no version.
-        let was = self.index.put_marked(guard, key, value, &mut |old, mark| {
-            let puts = predicate(old);
-            if puts {
-                self.change(guard, &key, (old, Some(value)), mark, &mut after);
-            }
-            puts
-        });
+        // Steps 2 and 3. A refused write changes nothing, and keeps no version. Mostly an earlier
+        // write of the key has preserved its value, and the index finds the entry ready.
+        let mut preparation = Preparation {
+            ready: match self.bounded {
+                true => ReadyMark::none(),
+                false => self.history.preserved_mark(),
+            },
+            prepare: &mut |old, mark| {
+                self.preserve(guard, &key, (old, Some(value)), mark, &mut after);
+            },
+        };
+        let was = (self.index).put_marked(guard, key, value, predicate, &mut preparation);
         after.finish(&self.history, guard);
         was
     }
