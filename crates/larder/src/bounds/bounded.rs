@@ -249,6 +249,51 @@ impl Bounded {
         }
     }
 
+    /// `put`, with a hint if there is one.
+    ///
+    /// While no object has a deadline, the stamp is the same for all, and known before the lock is
+    /// taken. Otherwise it depends on the time at which the lock is held, and on the old stamp.
+    fn put_at(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        hint: Option<&Hint<'_>>,
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        if self.fixed_time.is_some() || self.layer.needs_time() {
+            return larder_index::put_by_update(self, guard, key, value, predicate);
+        }
+        let (mut growth, mut is_stale) = (Growth::default(), false);
+        let was = with_value(|stamped| {
+            stamped.extend_from_slice(value);
+            ObjectTimes::UNLIMITED.push(stamped);
+            let mut decide = |old: Option<&[u8]>| {
+                // Another thread may have written a deadline under the key. Nothing has been
+                // changed yet, so start again.
+                is_stale = self.layer.needs_time();
+                if is_stale || !predicate(old.map(object_of)) {
+                    return false;
+                }
+                if let Some(quota) = self.quota() {
+                    quota.meet(key);
+                    growth = quota.growth(key.bytes, old, value, old.is_none());
+                }
+                true
+            };
+            let below = &self.below;
+            match hint {
+                Some(hint) => below.put_with_hint(guard, key, stamped, hint, &mut decide),
+                None => below.put(guard, key, stamped, &mut decide),
+            }
+        });
+        if is_stale {
+            return larder_index::put_by_update(self, guard, key, value, predicate);
+        }
+        self.after_write(key, PendingTimer::default(), growth);
+        was
+    }
+
     /// Counts the objects that are not expired, by a scan.
     fn count_live(&self) -> usize {
         let guard = larder_index::pin();
@@ -441,8 +486,6 @@ impl Unique for Bounded {
         changed
     }
 
-    /// While no object has a deadline, the stamp is the same for all, and known before the lock is
-    /// taken. Otherwise it depends on the time at which the lock is held, and on the old stamp.
     fn put(
         &self,
         guard: &Guard,
@@ -450,32 +493,18 @@ impl Unique for Bounded {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        if self.fixed_time.is_some() || self.layer.needs_time() {
-            return larder_index::put_by_update(self, guard, key, value, predicate);
-        }
-        let (mut growth, mut is_stale) = (Growth::default(), false);
-        let was = with_value(|stamped| {
-            stamped.extend_from_slice(value);
-            ObjectTimes::UNLIMITED.push(stamped);
-            self.below.put(guard, key, stamped, &mut |old| {
-                // Another thread may have written a deadline under the key. Nothing has been
-                // changed yet, so start again.
-                is_stale = self.layer.needs_time();
-                if is_stale || !predicate(old.map(object_of)) {
-                    return false;
-                }
-                if let Some(quota) = self.quota() {
-                    quota.meet(key);
-                    growth = quota.growth(key.bytes, old, value, old.is_none());
-                }
-                true
-            })
-        });
-        if is_stale {
-            return larder_index::put_by_update(self, guard, key, value, predicate);
-        }
-        self.after_write(key, PendingTimer::default(), growth);
-        was
+        self.put_at(guard, key, value, None, predicate)
+    }
+
+    fn put_with_hint(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        hint: &Hint<'_>,
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        self.put_at(guard, key, value, Some(hint), predicate)
     }
 
     fn scan<'g>(
