@@ -11,7 +11,7 @@ use crate::maps::peers::Handle;
 use crate::result::{ensure, Failure, Outcome};
 use crate::stats::{ends, quantile, sorted};
 use crate::table::grouped;
-use crate::time::timed_each;
+use crate::time::cpu_each;
 use crate::time::workers::work;
 use crate::workload::{shuffled, Random};
 use larder::api::Snapshot;
@@ -66,6 +66,9 @@ const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];
 
 /// The ways to read a table or a snapshot.
 const READS_OF: [&str; 3] = ["lookup", "scan", "fold"];
+
+/// How often each kind of write is measured, in turns with the others.
+const WRITE_ROUNDS: usize = 5;
 
 /// Keys that were changed since a snapshot was taken.
 const CHANGED: [usize; 3] = [0, 1_000, 100_000];
@@ -179,14 +182,14 @@ impl FilledTable {
         self.table.handle_of(&self.table.table)
     }
 
-    /// Writes a value under each of the keys. Returns nanoseconds per write.
+    /// Writes a value under each of the keys. Returns nanoseconds of the thread per write.
     fn write(&self, keys: &[u32], value: u64) -> f64 {
         let mut handle = self.handle();
         let all = || {
             keys.iter()
                 .for_each(|&key| handle.put(u64::from(key), value))
         };
-        timed_each(keys.len(), all).1
+        cpu_each(keys.len(), all).1
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -204,13 +207,19 @@ fn writes(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
     let keys = &t.order[..200_000.min(t.rows / 2)];
     // The first pass has costs that no later one has.
     t.write(keys, 1);
-    let without = t.write(keys, 2);
-    let snapshot = t.snapshot();
-    // The first write of a row keeps its old version for the snapshot.
-    let (first, later) = (t.write(keys, 3), t.write(keys, 4));
-    let (_, kept) = t.table.table.engine_table().snapshots();
-    let kept = kept as f64 / keys.len() as f64;
-    drop(snapshot);
+    let [mut without, mut first, mut later, mut kept] = [const { Vec::new() }; 4];
+    for _ in 0..run.extent.pick(1, WRITE_ROUNDS, WRITE_ROUNDS) {
+        without.push(t.write(keys, 2));
+        let snapshot = t.snapshot();
+        // The first write of a row keeps its old version for the snapshot.
+        first.push(t.write(keys, 3));
+        later.push(t.write(keys, 4));
+        let (_, bytes) = t.table.table.engine_table().snapshots();
+        kept.push(bytes as f64 / keys.len() as f64);
+        drop(snapshot);
+    }
+    let [without, first, later, kept] =
+        [without, first, later, kept].map(|all| quantile(&sorted(all), 0.5));
     for (series, line, ns) in [
         ("no snapshot", "write over a row, no snapshot (ns)", without),
         (
@@ -253,12 +262,12 @@ fn reads(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
             let mut of_table = [0.0; 3];
             for ((series, table), expected) in tables.into_iter().zip([changed as u64, 0]) {
                 let mut handle = t.table.handle_of(table);
-                let (found, lookup) = timed_each(lookups.len(), || -> u64 {
+                let (found, lookup) = cpu_each(lookups.len(), || -> u64 {
                     let values = lookups.iter().map(|&key| handle.get(u64::from(key)));
                     values.map(|value| value.unwrap_or(MISSING)).sum()
                 });
-                let (scanned, scan) = timed_each(t.rows, || handle.scan(1));
-                let ((sum, rows), fold) = timed_each(t.rows, || handle.fold());
+                let (scanned, scan) = cpu_each(t.rows, || handle.scan(1));
+                let ((sum, rows), fold) = cpu_each(t.rows, || handle.fold());
                 // Lookups are random, so it is only known whether they find any changed key.
                 let right = (found == 0) == (expected == 0)
                     && found < MISSING
