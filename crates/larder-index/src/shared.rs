@@ -2,13 +2,28 @@
 
 use crate::config::LeafConfig;
 use crate::counters::Counters;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// The number of an index, unique in the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexNumber(pub(crate) u64);
+
+/// The number of the next index.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+impl Default for IndexNumber {
+    fn default() -> Self {
+        // Ordering: Relaxed; only that each number is given once matters.
+        IndexNumber(NEXT.fetch_add(1, Relaxed))
+    }
+}
 
 /// Configuration and counters.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) config: LeafConfig,
     pub(crate) counters: Counters,
+    pub(crate) number: IndexNumber,
     /// Whether users hold other locks than a leaf's while they write, so that flushes are postponed
     /// (`outside::retire`).
     pub(crate) holds_more: bool,

@@ -84,11 +84,15 @@ impl Marks<'_> {
     fn remove_some(&mut self, start: u64, random: &mut Random) {
         let (guard, mut batch) = (pin(), Batch::default().in_any_order());
         let mut position = Vec::new();
-        let hash = Key {
-            bytes: &[],
-            hash: start,
+        let bytes = key_bytes(start as u16);
+        let from = match self.index.is_ordered() {
+            true => key(&bytes, self.how),
+            false => Key {
+                bytes: &[],
+                hash: start,
+            },
         };
-        self.index.position(hash, &mut position);
+        self.index.position(from, &mut position);
         let start = Start::At(&position);
         self.index
             .scan(&guard, start, Direction::Forward, &mut batch);
@@ -145,7 +149,7 @@ fn run(index: &dyn Unique, how: Hashes, keys: u16, steps: u64, seed: u64) -> (u6
                 larder_testing::put(index, key(&bytes, how), &value);
                 marks.of.entry(n).or_insert(0);
             }
-            60 if !index.is_ordered() => {
+            60 => {
                 let start = random.below(u64::MAX);
                 marks.remove_some(start, &mut random);
             }

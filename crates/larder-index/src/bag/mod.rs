@@ -122,7 +122,7 @@ impl<R: KeyRule> Bag<R> {
 
     fn stripe(&self, key: Key<'_>) -> &'static Stripe {
         // The same key of different indexes uses different stripes.
-        let salt = 37 * self.entries.number as usize;
+        let salt = 37 * self.entries.shared.number.0 as usize;
         &ALL[((key.hash >> 40) as usize).wrapping_add(salt) % STRIPES]
     }
 

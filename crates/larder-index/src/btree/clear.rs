@@ -15,6 +15,7 @@ use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf};
 use crate::btree::search_key::SearchKey;
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
+use crate::Batch;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -75,6 +76,52 @@ impl BPlusTree {
                 _ => return gone,
             }
         }
+    }
+
+    /// See [`Unique::remove_scanned`](crate::Unique::remove_scanned). The batch is of a forward
+    /// scan, so it has neighbouring entries of the leaf, in their order.
+    pub(crate) fn remove_scanned(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        (batch, chosen): (&Batch, &[u32]),
+        predicate: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let number = self.shared.number.0;
+        let (Some(seen), Some(&first)) = (batch.seen, chosen.first()) else {
+            return false;
+        };
+        let key = SearchKey::new(position);
+        let Ok((mut leaf, _)) = self.inner.find(key, guard).lock() else {
+            return false;
+        };
+        // The version is only meaningful in the tree that the batch was read from. If it is still
+        // the same, the entries of the batch are in the leaf, side by side (`seqlock::version`).
+        if seen.index != number || !leaf.was_at(seen.version) {
+            return false;
+        }
+        let entry = |i: u32| leaf.search(SearchKey::new(batch.key(i as usize)));
+        let last = chosen[chosen.len() - 1];
+        let (at, to) = (entry(first), entry(last));
+        // A batch of a backward scan has them in the other order.
+        if at.record.is_none() || to.i.checked_sub(at.i) != Some((last - first) as usize) {
+            return false;
+        }
+        if !predicate() {
+            return false;
+        }
+        // Remove the last run of neighbours first, so that the places of the others stay the same.
+        let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
+        for run in chosen.chunk_by(|a, b| a + 1 == *b).rev() {
+            let from = at.i + (run[0] - first) as usize;
+            handles.extend(take_out(&mut leaf, from..from + run.len(), None));
+        }
+        self.mark_counts_stale(guard, &leaf, key);
+        self.give_room_back(guard, key, leaf);
+        for handle in handles {
+            self.shared.retire(guard, Some(handle));
+        }
+        true
     }
 
     /// See [`Container::free_some`](crate::Container::free_some). A call continues where the last

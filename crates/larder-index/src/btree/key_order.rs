@@ -101,6 +101,17 @@ impl Unique for KeyOrder {
         self.0.remove(guard, key.bytes, predicate)
     }
 
+    fn remove_scanned(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (batch, chosen): (&Batch, &[u32]),
+        predicate: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        self.0
+            .remove_scanned(guard, key.bytes, (batch, chosen), predicate)
+    }
+
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         with_scratch(|scratch| self.0.update(guard, key.bytes, scratch, f))
     }

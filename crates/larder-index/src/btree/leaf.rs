@@ -296,6 +296,11 @@ impl<'g> LockedTreeLeaf<'g> {
         LockedTreeLeaf { leaf, held }
     }
 
+    /// Whether nothing was changed between loading this version and taking the lock.
+    pub(super) fn was_at(&self, version: u64) -> bool {
+        self.held.before() == version
+    }
+
     /// Records that the content is about to be changed, so that the unlock stores a new version.
     #[inline(always)]
     pub(super) fn change(&mut self) {
@@ -375,7 +380,7 @@ impl NewTreeLeaf {
         // 2. zeroed memory is a valid head, and valid words.
         unsafe {
             let head = head.as_ptr();
-            // The rest of the head stays zero: an unlocked version, no entries, no statistics.
+            // The rest of the head stays zero: the first version, no entries, no statistics.
             (*head).words = words as u32;
             (*head).prefix = prefix.len() as u32;
             (*head).fenced = prefix.fenced() as u32;
@@ -475,6 +480,11 @@ impl NewTreeLeaf {
     /// The memory of the leaf in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.0.memory()
+    }
+
+    /// Starts from a greater version than any of this leaf, which it will replace.
+    pub(super) fn succeed(&self, old: &LockedTreeLeaf<'_>) {
+        self.0.head().version.succeed(old.held.before());
     }
 
     /// Copies the statistics of a leaf that this one will replace. The lock of that leaf is held.

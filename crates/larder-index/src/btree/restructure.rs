@@ -86,6 +86,7 @@ impl InnerLevels {
         guard: &Guard,
     ) {
         let old = leaf.leaf();
+        new.succeed(&leaf);
         // The new leaf has already been built, so `changing` is held only briefly.
         shared.counters.add_leaf(new.memory());
         // (2) Lock the structure, and find the path to the leaf.
@@ -157,6 +158,7 @@ impl InnerLevels {
                 Some(_) => need,
             };
             let new = entries.build(&leaf, range, capacity, &prefix);
+            new.succeed(&leaf);
             // This successor inherits the run's statistics, with the slot of the last insert. The
             // next insert of the run then looks beside that slot first, and needs no search.
             if run_cut.is_some() && run_continues {
@@ -249,6 +251,8 @@ impl InnerLevels {
         let Some(new) = new else {
             return false;
         };
+        new.succeed(&left);
+        new.succeed(&right);
         // (4) Mark both leaves obsolete before the new one can be reached (invariant 2).
         let old = [left.leaf(), right.leaf()];
         shared.counters.add_leaf(new.memory());

@@ -26,7 +26,7 @@ use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{self, Torn};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::traits::BatchEntry;
-use crate::{Batch, SHORT_VALUE};
+use crate::{Batch, Seen, SHORT_VALUE};
 use std::cmp::Ordering;
 
 /// A view of a leaf's content.
@@ -103,6 +103,11 @@ impl<'g> TreeView<'g> {
             Some(version) => Hint::of_tree(tree, (self.leaf, version), i, record),
             None => Hint::default(),
         }
+    }
+
+    /// Where the entries were read, in the index of this number. `None` of the holder of the lock.
+    pub(super) fn seen(&self, index: u64) -> Option<Seen> {
+        self.version.map(|version| Seen { index, version })
     }
 
     /// Whether everything that was read so far is correct.

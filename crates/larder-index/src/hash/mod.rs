@@ -87,7 +87,6 @@ use crate::{
 };
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use write::LockedKey;
 
 /// An index whose entries are sorted by hash, then by key.
@@ -98,12 +97,7 @@ pub struct HashOrder<R: KeyRule = Rule> {
     pub(crate) sizes: Sizes,
     /// The hash at which `free_some` continues; `None` at the end.
     freed: Mutex<Option<u64>>,
-    /// The number of this index, unique in the process.
-    pub(crate) number: u64,
 }
-
-/// The number of the next index.
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl<R: KeyRule> HashOrder<R> {
     /// An empty index, whose keys follow this rule.
@@ -121,8 +115,6 @@ impl<R: KeyRule> HashOrder<R> {
             shared,
             sizes,
             freed: Mutex::new(Some(0)),
-            // Ordering: Relaxed; only that each number is given once matters.
-            number: NEXT.fetch_add(1, Relaxed),
         }
     }
 
@@ -237,7 +229,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         hint: &Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let Some((mut leaf, home, hit)) = hint.lock_hash(self.number) else {
+        let Some((mut leaf, home, hit)) = hint.lock_hash(self.shared.number.0) else {
             return self.put(guard, key, value, predicate);
         };
         // The leaf is as the read has found it, so the entry is where it was.
@@ -269,7 +261,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         predicate: &mut dyn FnMut() -> bool,
     ) -> bool {
         // The version is only meaningful in the index that the batch was read from.
-        let Some(seen) = batch.seen.filter(|seen| seen.index == self.number) else {
+        let Some(seen) = batch.seen.filter(|seen| seen.index == self.shared.number.0) else {
             return false;
         };
         let hash = truncated(key.hash);
@@ -432,7 +424,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         // The version that is found under a key only grows, also when its leaf is replaced (see
         // `seqlock::version`). So an equal version means the same leaf with the same entries.
-        seen.index == self.number
+        seen.index == self.shared.number.0
             && self
                 .trie
                 .find(truncated(key.hash), guard)

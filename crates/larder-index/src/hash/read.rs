@@ -169,7 +169,7 @@ impl<R: KeyRule> HashOrder<R> {
         });
         match found {
             Ok(((found, hit), version)) => {
-                let hint = |hit| Hint::of_hash(self.number, (leaf, version), home, hit);
+                let hint = |hit| Hint::of_hash(self.shared.number.0, (leaf, version), home, hit);
                 (found, hit.map_or_else(Hint::default, hint))
             }
             Err(Undecided) => {
@@ -227,7 +227,7 @@ impl<R: KeyRule> HashOrder<R> {
                 if let Ok(next) = view.next(bound, &self.keys, batch) {
                     // Keep the version, so that a later step can ask whether the leaf has changed.
                     let version = view.version();
-                    let index = self.number;
+                    let index = self.shared.number.0;
                     batch.seen = Some(Seen { index, version });
                     return (next, leaf.shape().end_hash(bound.hash));
                 }

@@ -132,7 +132,7 @@ pub(crate) fn scan<'g, R: KeyRule>(
             few,
         });
         // (2) to (4)
-        let ended = reader.and_then(|reader| reader.read(index.number, batch));
+        let ended = reader.and_then(|reader| reader.read(index.shared.number.0, batch));
         // The leaf has changed meanwhile: discard the batch (invariant 4). Or displaced entries
         // were wrapped around to the first bucket, which a scan bucket by bucket can't copy any
         // more. Copy the whole leaf the next time: that takes a single validation, and has all

@@ -10,11 +10,9 @@
 //!
 //! Invariants:
 //! 1. Only the holder of the lock writes to the leaf's words.
-//! 2. A new leaf of the hash order starts from a greater count than those of the leaves that it
-//!    replaces (`succeed`). So the count that is found under a position only grows, and an equal
-//!    version later means the same leaf, unchanged. Leaves of a B+-tree start from zero, since
-//!    their versions are only compared while one guard is pinned. While it is pinned, no memory of
-//!    a leaf is reused.
+//! 2. A new leaf starts from a greater count than those of the leaves that it replaces (`succeed`).
+//!    So the count that is found under a position only grows, and an equal version later means the
+//!    same leaf, unchanged.
 //!
 //! Source: seqlocks with atomics after Boehm 2012; the obsolete mark after optimistic lock coupling
 //! (Leis, Scheibner, Kemper and Neumann 2016).

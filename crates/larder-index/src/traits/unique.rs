@@ -186,7 +186,7 @@ pub trait Unique: Container {
     }
 
     /// Removes some entries of a batch in one change. The batch must be one that `scan` has
-    /// returned unordered. The numbers of the entries ascend. `key` is the key of one of them.
+    /// returned to a caller who uses entries in any order ([`Batch::any_order`]). The numbers of the entries ascend. `key` is the key of one of them.
     /// `predicate` is called once, under the lock, before anything is changed. Returns `false`, and
     /// changes nothing, if the leaf has changed since the scan, if the index can't tell, or if
     /// `predicate` returns `false`.

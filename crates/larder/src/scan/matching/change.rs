@@ -2,7 +2,7 @@
 //!
 //! 1. Read a batch, which is the entries of one leaf or a part of them, and match the objects
 //!    without a lock.
-//! 2. If the batch is unordered, a delete tries to remove all objects that matched in one change.
+//! 2. In a set or ordered_set, a delete tries to remove all objects that matched in one change.
 //!    That succeeds if the leaf still has the version that was read.
 //! 3. Otherwise change each object that matched under its leaf's lock. If it has been changed since
 //!    it was read, match it again there.
@@ -489,10 +489,8 @@ impl EngineTable {
     /// if that isn't possible.
     fn remove_chosen(&self, op: &Operation<'_>, batch: &Batch, chosen: &[u32]) -> bool {
         match &op.store.index {
-            TableIndex::Unique(ix) if batch.unordered => {
-                self.remove_scanned(op, &**ix, batch, chosen)
-            }
-            _ => false,
+            TableIndex::Unique(ix) => self.remove_scanned(op, &**ix, batch, chosen),
+            TableIndex::Multi(_) => false,
         }
     }
 }
