@@ -291,3 +291,80 @@ fn a_value_tree_is_freed_in_steps() {
     let most = 2 * (n as usize + leaves) / STEP + 3;
     assert!(steps <= most, "{steps} steps, {leaves} leaves");
 }
+
+/// The lists of a leaf that was read are removed at once: all objects of a key or none, and nothing
+/// if the leaf has changed or a key has its objects in the tree.
+#[test]
+fn what_a_batch_had_is_removed_at_once() {
+    for config in configs() {
+        for many in [None, Some(7)] {
+            let index = multi_with(Hashes::Good, config);
+            let mut oracle = std::collections::BTreeMap::new();
+            for k in 0..400u16 {
+                let n = if many == Some(k) { 300 } else { 1 + k % 5 };
+                index.update(&pin(), key(&key_bytes(k), Hashes::Good), &mut |objects| {
+                    (0..n).for_each(|i| objects.push(&i.to_be_bytes()));
+                });
+                oracle.insert(key_bytes(k), n as usize);
+            }
+            let (whole, refused) = remove_leaf_by_leaf(&*index, &mut oracle);
+            assert!(whole > 3 && refused > 3, "{whole} {refused}");
+            for k in 0..400 {
+                let bytes = key_bytes(k);
+                let found = index.get(&pin(), key(&bytes, Hashes::Good), &mut |_| {});
+                assert_eq!(found, oracle.get(&bytes).copied().unwrap_or(0), "{k}");
+            }
+        }
+    }
+}
+
+/// Removes the objects of every second leaf that a scan reads. Returns how many removals were done,
+/// and how many were refused as they must be.
+fn remove_leaf_by_leaf(
+    index: &dyn Multi,
+    oracle: &mut std::collections::BTreeMap<Vec<u8>, usize>,
+) -> (usize, usize) {
+    let (mut at, mut round, mut whole, mut refused) = (None::<Vec<u8>>, 0, 0, 0);
+    loop {
+        let (guard, mut batch) = (pin(), Batch::default().in_any_order());
+        let start = at.as_deref().map_or(Start::Edge, Start::At);
+        index.scan(&guard, start, larder_index::Direction::Forward, &mut batch);
+        let keys: Vec<&[u8]> = (0..batch.len()).map(|i| batch.key(i)).collect();
+        let own = |k: &[u8]| keys.iter().filter(|other| **other == k).count();
+        let in_tree = keys.iter().any(|k| own(k) > 64);
+        let remove = |chosen: &[u32]| {
+            let first = key(keys[chosen[0] as usize], Hashes::Good);
+            index.remove_scanned(&guard, first, (&batch, chosen), &mut || true)
+        };
+        // Some objects of a key without the others.
+        let split = (0..keys.len()).find(|&i| own(keys[i]) > 1);
+        if let Some(i) = split {
+            assert!(!remove(&[i as u32]));
+            refused += 1;
+        }
+        round += 1;
+        if round % 2 == 0 && !keys.is_empty() {
+            // The keys whose number is even, and of a third of the leaves all.
+            let wanted = |k: &[u8]| round % 3 == 0 || k[k.len() - 1].is_multiple_of(2);
+            let chosen: Vec<u32> = (0..keys.len() as u32)
+                .filter(|&i| wanted(keys[i as usize]))
+                .collect();
+            if !chosen.is_empty() {
+                let done = remove(&chosen);
+                // Of tiny leaves, keys with few objects have them in the tree, too.
+                assert!(!done || batch.unordered && !in_tree);
+                if done {
+                    chosen
+                        .iter()
+                        .for_each(|&i| _ = oracle.remove(keys[i as usize]));
+                    assert!(!remove(&chosen), "the leaf has changed");
+                    whole += 1;
+                }
+            }
+        }
+        if batch.done {
+            return (whole, refused);
+        }
+        at = Some(batch.resume.clone());
+    }
+}

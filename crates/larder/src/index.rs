@@ -232,6 +232,17 @@ impl TableIndex {
         }
     }
 
+    /// Removes the chosen entries of a batch in one change (`Unique::remove_scanned`).
+    pub(crate) fn remove_scanned(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (batch, chosen): (&Batch, &[u32]),
+        predicate: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        either!(self, ix => ix.remove_scanned(guard, key, (batch, chosen), predicate))
+    }
+
     /// Whether the entries around a key are still those that were read (`Unique::is_unchanged`).
     pub(crate) fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         either!(self, ix => ix.is_unchanged(guard, key, seen))

@@ -379,6 +379,21 @@ impl<R: KeyRule> Multi for Bag<R> {
         self.entries.is_unchanged(guard, key, seen)
     }
 
+    fn remove_scanned(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (batch, chosen): (&Batch, &[u32]),
+        predicate: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let Some(lists) = scan::whole_lists(batch, chosen) else {
+            return false;
+        };
+        let done = (self.entries).remove_scanned(guard, key, (batch, &lists), predicate);
+        self.free_large(guard);
+        done
+    }
+
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.entries.position(key, out);
         out.push(BEFORE_NUMBERS);

@@ -241,6 +241,7 @@ fn unpack<R: KeyRule>(
                 // (4) All keys of the leaf, or none: an unordered batch has no place to stop at.
                 let fits = tree.is_some_and(|tree| tree.count <= FEW_IN_TREE);
                 if !stops && fits && spread_tree(bag, guard, &key, &mut tree_bytes, batch) {
+                    batch.from_tree = true;
                     continue;
                 }
                 return Unpacked::Unordered;
@@ -453,6 +454,39 @@ fn spread_tree<R: KeyRule>(
     let read = read_tree(bag, guard, (key, &prefix), what, *bytes, batch);
     *bytes = bytes.saturating_sub(batch.bytes.len() - before);
     read.is_some_and(|read| read.done || batch.firsts)
+}
+
+/// The numbers of the lists that have the chosen objects of a batch, among the entries of the leaf
+/// that was read. `None` if not all objects of such a list are chosen, or if the batch isn't that of
+/// a whole leaf of lists.
+pub(super) fn whole_lists(batch: &Batch, chosen: &[u32]) -> Option<Vec<u32>> {
+    if !batch.unordered || batch.from_tree || batch.firsts {
+        return None;
+    }
+    let (mut lists, mut chosen) = (Vec::with_capacity(chosen.len()), chosen.iter().copied());
+    let (mut next, mut first, mut list) = (chosen.next()?, 0, 0);
+    // The objects of a list are side by side, and the lists are in the order of the leaf.
+    loop {
+        let key = batch.key(first);
+        let mut end = first + 1;
+        while end < batch.len() && batch.key(end) == key {
+            end += 1;
+        }
+        if (next as usize) < end {
+            for object in first..end {
+                if next as usize != object {
+                    return None;
+                }
+                // The next one, or behind all objects.
+                next = chosen.next().unwrap_or(u32::MAX);
+            }
+            lists.push(list);
+            if next == u32::MAX {
+                return Some(lists);
+            }
+        }
+        (first, list) = (end, list + 1);
+    }
 }
 
 /// The result of reading a tree key.

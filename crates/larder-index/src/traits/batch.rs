@@ -174,6 +174,8 @@ pub struct Batch<'g> {
     pub unordered: bool,
     /// Where the entries were read, if the index can tell whether they have changed since.
     pub seen: Option<Seen>,
+    /// Whether entries of a bag were read from its value tree.
+    pub(crate) from_tree: bool,
     /// Where the entries of a key are by its hash, if the index has noted it.
     pub(crate) homes: Homes,
     /// Whether an entry may be an outside object.
@@ -198,6 +200,7 @@ impl Default for Batch<'_> {
             heads: false,
             by_hash: false,
             unordered: false,
+            from_tree: false,
             seen: None,
             homes: Homes::default(),
             has_outside: false,
@@ -234,6 +237,7 @@ impl<'g> Batch<'g> {
         self.resume.clear();
         self.done = false;
         self.unordered = false;
+        self.from_tree = false;
         self.seen = None;
         self.homes.clear();
         self.has_outside = false;

@@ -150,6 +150,20 @@ pub trait Multi: Container {
         false
     }
 
+    /// Like `Unique::remove_scanned`, for all values of some keys. `key` is that of the first chosen
+    /// entry. Also returns `false`, and changes nothing, if the batch has values of a chosen key
+    /// that are not chosen.
+    fn remove_scanned(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (batch, chosen): (&Batch, &[u32]),
+        predicate: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let _ = (guard, key, batch, chosen, predicate);
+        false
+    }
+
     /// Writes a position to `out` at which (`Start::At`, forward) a scan finds the first value of
     /// `key`.
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>);

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `put_one`, `remove_one` | set, ordered_set | one entry, in a way that is known beforehand |
 //! | `change_one` | set, ordered_set | one entry, in a way that depends on its value |
-//! | `remove_scanned` | set, ordered_set | entries that a scan has read, if their leaf hasn't changed since |
+//! | `remove_scanned` | all | entries that a scan has read, if their leaf hasn't changed since |
 //! | `change_many`, `change_present` | bag, duplicate_bag | the objects of one key |
 //!
 //! # Steps
@@ -342,20 +342,15 @@ impl EngineTable {
 
     /// Removes the chosen entries of a batch in one change, if the leaf that they were read from
     /// hasn't changed since. Otherwise returns `false`, and changes nothing.
-    pub(crate) fn remove_scanned(
-        &self,
-        op: &Operation<'_>,
-        ix: &dyn Unique,
-        batch: &Batch,
-        chosen: &[u32],
-    ) -> bool {
+    pub(crate) fn remove_scanned(&self, op: &Operation<'_>, batch: &Batch, chosen: &[u32]) -> bool {
         let Some(&first) = chosen.first() else {
             return true;
         };
         let key = |i: u32| self.key(batch.key(i as usize));
         let mut old_handles = OldHandles::default();
         // A batch is of one leaf, which the first key leads to.
-        let done = ix.remove_scanned(op.guard, key(first), (batch, chosen), &mut || {
+        let index = &op.store.index;
+        let done = index.remove_scanned(op.guard, key(first), (batch, chosen), &mut || {
             // The leaf is locked, and its version is the one that the scan has read. So its entries
             // are those of the batch.
             // (1) If the state word has changed since the scan began, change nothing.

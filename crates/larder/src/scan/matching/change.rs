@@ -2,15 +2,14 @@
 //!
 //! 1. Read a batch, which is the entries of one leaf or a part of them, and match the objects
 //!    without a lock.
-//! 2. In a set or ordered_set, a delete tries to remove all objects that matched in one change.
-//!    That succeeds if the leaf still has the version that was read.
+//! 2. A delete tries to remove all objects that matched in one change. That succeeds if the leaf
+//!    still has the version that was read; in a bag, if all objects of their keys have matched.
 //! 3. Otherwise change each object that matched under its leaf's lock. If it has been changed since
 //!    it was read, match it again there.
 //! 4. If the slice ends within the batch, or a change has to be restarted, move the cursor back
 //!    behind the last processed object.
 //!
-//! In a bag all objects of a key are processed together, in one change, when the first of them
-//! matches. So each change of one object (in a bag, of one key) is atomic. The scan as a whole is
+//! In a bag (3) processes all objects of a key together, in one change. So each change of one object (in a bag, of one key) is atomic. The scan as a whole is
 //! not.
 //!
 //! A take is a delete that yields results: after an object has been removed, the program is run on
@@ -368,7 +367,7 @@ impl<'s, 't> Slice<'s, 't> {
             return Ok(Some(Step::Done));
         }
         let (matched_to, has_budget) = self.match_batch(usable, budget, work);
-        if W::REMOVES && self.table.remove_chosen(self.op, self.batch, self.chosen) {
+        if W::REMOVES && self.table.remove_scanned(self.op, self.batch, self.chosen) {
             self.note_removed(work);
         }
         if !self.apply_each(matched_to, budget, work)? {
@@ -392,6 +391,8 @@ impl<'s, 't> Slice<'s, 't> {
         work: &W,
     ) -> (usize, bool) {
         let is_unique = self.table.kind().is_unique();
+        // A batch of a whole leaf has all objects of its keys, which (2) may remove.
+        let each = is_unique || W::REMOVES && self.batch.unordered;
         let (weight, keypos) = (weight(Some(self.program)), self.table.keypos());
         let (mut matched_to, mut has_budget) = (0, true);
         self.chosen.clear();
@@ -399,8 +400,9 @@ impl<'s, 't> Slice<'s, 't> {
             self.batch.prefetch(matched_to + AHEAD);
             let (key, value) = self.batch.entry(matched_to);
             let object = raw::view(key, value, keypos, self.plain);
-            // In a bag, skip the other objects of a key that has been chosen, in this batch or
-            // at the end of the one before: all objects of a key are processed together.
+            // In a bag, skip the objects of a key that was processed at the end of the batch
+            // before, and unless (2) needs them, those of a key that has been chosen: (3) processes
+            // all objects of a key.
             let known = !is_unique && *self.last_key == key;
             let mut matched = Matched {
                 program: self.program,
@@ -411,7 +413,7 @@ impl<'s, 't> Slice<'s, 't> {
             };
             if !known && work.wants(&object, &mut matched) {
                 self.chosen.push(matched_to as u32);
-                if !is_unique {
+                if !each {
                     key.clone_into(self.last_key);
                 }
             }
@@ -444,6 +446,9 @@ impl<'s, 't> Slice<'s, 't> {
         let weight = weight(Some(self.program));
         for n in 0..self.chosen.len() {
             let (i, table, op) = (self.chosen[n] as usize, self.table, self.op);
+            if n > 0 && self.have_one_key(self.chosen[n - 1] as usize, i) {
+                continue;
+            }
             match work.apply(table, op, &mut self.chosen_object(i)) {
                 Ok(changed) => *self.count += changed,
                 Err(error) => {
@@ -466,6 +471,11 @@ impl<'s, 't> Slice<'s, 't> {
         Ok(true)
     }
 
+    /// Whether two objects of the batch are in a bag, under one key.
+    fn have_one_key(&self, a: usize, b: usize) -> bool {
+        !self.table.kind().is_unique() && self.batch.key(a) == self.batch.key(b)
+    }
+
     /// Object `i` of the batch, which has matched.
     fn chosen_object(&mut self, i: usize) -> Matched<'_> {
         let (key, value) = self.batch.entry(i);
@@ -481,17 +491,6 @@ impl<'s, 't> Slice<'s, 't> {
     /// (4) Moves the cursor back, behind the first `done` objects of the batch.
     fn stop(&mut self, done: usize) {
         self.cursor.stop(self.table, self.op, self.batch, done);
-    }
-}
-
-impl EngineTable {
-    /// Removes the chosen entries of a batch in one change. Returns `false`, and changes nothing,
-    /// if that isn't possible.
-    fn remove_chosen(&self, op: &Operation<'_>, batch: &Batch, chosen: &[u32]) -> bool {
-        match &op.store.index {
-            TableIndex::Unique(ix) => self.remove_scanned(op, &**ix, batch, chosen),
-            TableIndex::Multi(_) => false,
-        }
     }
 }
 
