@@ -457,8 +457,8 @@ fn spread_tree<R: KeyRule>(
 }
 
 /// The numbers of the lists that have the chosen objects of a batch, among the entries of the leaf
-/// that was read. `None` if not all objects of such a list are chosen, or if the batch isn't that of
-/// a whole leaf of lists.
+/// that was read. `None` if not all objects of such a list are chosen, or if the batch isn't that
+/// of a whole leaf of lists.
 pub(super) fn whole_lists(batch: &Batch, chosen: &[u32]) -> Option<Vec<u32>> {
     if !batch.unordered || batch.from_tree || batch.firsts {
         return None;

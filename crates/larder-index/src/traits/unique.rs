@@ -186,10 +186,10 @@ pub trait Unique: Container {
     }
 
     /// Removes some entries of a batch in one change. The batch must be one that `scan` has
-    /// returned to a caller who uses entries in any order ([`Batch::any_order`]). The numbers of the entries ascend. `key` is the key of one of them.
-    /// `predicate` is called once, under the lock, before anything is changed. Returns `false`, and
-    /// changes nothing, if the leaf has changed since the scan, if the index can't tell, or if
-    /// `predicate` returns `false`.
+    /// returned to a caller who uses entries in any order ([`Batch::any_order`]). The numbers of
+    /// the entries ascend. `key` is the key of the first of them. `predicate` is called once, under
+    /// the lock, before anything is changed. Returns `false`, and changes nothing, if the leaf has
+    /// changed since the scan, if the index can't tell, or if `predicate` returns `false`.
     fn remove_scanned(
         &self,
         guard: &Guard,
