@@ -150,8 +150,8 @@ pub trait Multi: Container {
         false
     }
 
-    /// Like `Unique::remove_scanned`, for all values of some keys. Also returns `false`, and changes
-    /// nothing, if the batch has values of a chosen key that are not chosen.
+    /// Like `Unique::remove_scanned`, for all values of some keys. Also returns `false`, and
+    /// changes nothing, if the batch has values of a chosen key that are not chosen.
     fn remove_scanned(
         &self,
         guard: &Guard,
