@@ -366,6 +366,25 @@ fn reads_move_the_deadline_of_idle_objects() {
     }
 }
 
+/// The object that `compute` has read lives on while it decides.
+#[test]
+fn compute_moves_the_deadline_before_it_decides() {
+    let _alone = alone();
+    let larder = Larder::new();
+    let builder = larder.table("t").idle(units(8));
+    let t = builder.typed::<u64, u64>().unwrap();
+    t.insert(1, 1).unwrap();
+    advance_clock(6 * UNIT);
+    let mut seen = Vec::new();
+    let add = |old: Option<u64>| {
+        seen.push(old);
+        advance_clock(6 * UNIT);
+        Some(old.unwrap_or(0) + 1)
+    };
+    assert_eq!(t.compute(&1, add).unwrap(), Some(2));
+    assert_eq!(seen, [Some(1)]);
+}
+
 #[test]
 fn what_expires_is_told() {
     let _alone = alone();

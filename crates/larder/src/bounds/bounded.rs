@@ -140,20 +140,11 @@ impl Bounded {
         self.layer.quota().filter(|_| self.fixed_time.is_none())
     }
 
-    /// Records the use of a key whose object is about to be written, as `Quota::meet`.
-    pub(crate) fn record_write(&self, key: Key<'_>) {
+    /// Records the use of a key whose object is about to be written, or was found by
+    /// `get_with_hint`, as `Quota::meet`.
+    pub(crate) fn record_use(&self, key: Key<'_>) {
         if let Some(quota) = self.quota() {
             quota.meet(key);
-        }
-    }
-
-    /// Records a look-up by `get_with_hint`, if no write has followed.
-    pub(crate) fn record_lookup(&self, guard: &Guard, key: Key<'_>) {
-        if self.layer.has_idle_time() {
-            // The deadline may have to be moved, so the object is read again.
-            with_value(|value| self.get(guard, key, value));
-        } else {
-            self.record_write(key);
         }
     }
 
@@ -181,14 +172,15 @@ impl Bounded {
     /// if that is due.
     #[inline]
     fn record_read(&self, guard: &Guard, key: Key<'_>, now: u64, value: &[u8]) {
-        if self.fixed_time.is_some() {
-            return;
-        }
-        if let Some(quota) = self.layer.quota() {
-            quota.meet(key);
-        }
-        // No object has a deadline.
-        if now == NO_TIME {
+        self.record_use(key);
+        self.keep_alive(guard, key, now, value);
+    }
+
+    /// Moves the deadline of an object that was read, if that is due.
+    #[inline]
+    fn keep_alive(&self, guard: &Guard, key: Key<'_>, now: u64, value: &[u8]) {
+        // A view changes nothing, and without times no object has a deadline.
+        if self.fixed_time.is_some() || now == NO_TIME {
             return;
         }
         if self.layer.touched(now, ObjectTimes::of(value)).is_some() {
@@ -421,7 +413,8 @@ impl Unique for Bounded {
         })
     }
 
-    /// A write records the use of the key. If there is none, the caller calls `record_lookup`.
+    /// Moves the deadline, as each look-up does. The use of the key is recorded by the write that
+    /// follows, or if there is none by the caller (`record_use`).
     fn get_with_hint<'g>(
         &self,
         guard: &'g Guard,
@@ -435,7 +428,9 @@ impl Unique for Bounded {
         };
         let now = self.read_time();
         let found = self.below.get_with_hint(guard, key, out, Some(long), hint);
-        self.unstamped(now, found, out, long, |_| {})
+        self.unstamped(now, found, out, long, |value| {
+            self.keep_alive(guard, key, now, value);
+        })
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {

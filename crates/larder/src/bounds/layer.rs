@@ -171,11 +171,6 @@ impl BoundState {
         (stamp, PendingTimer(arm))
     }
 
-    /// Whether reads may move deadlines.
-    pub(crate) fn has_idle_time(&self) -> bool {
-        self.idle() != NEVER
-    }
-
     /// The stamp after a read at this time; `None` if the read doesn't change it.
     #[inline]
     pub(crate) fn touched(&self, now: u64, stamp: ObjectTimes) -> Option<ObjectTimes> {

@@ -8,8 +8,8 @@
 //! 3. Write, if the value has the same bytes under the leaf's lock. Otherwise start again. If the
 //!    leaf hasn't changed since (1), a replacement needs no search for the place.
 //!
-//! In a bounded table this is one use of the key, however often it starts: the write, or a lookup
-//! if the value is kept.
+//! In a bounded table this is at most one use of the key, however often it starts: the write, or a
+//! lookup if the value is kept. A removal and a call that fails are none.
 //!
 //! Equal bytes are the same object: the epoch is pinned from (1) to (3), so no copied handle is
 //! released and reused meanwhile.
@@ -134,7 +134,7 @@ impl EngineTable {
             self.writing_under(&guard, key, |op| match (decision, old) {
                 (Decision::Keep, Some(_)) => {
                     if let Some(bounded) = op.store.bounded() {
-                        bounded.record_lookup(op.guard, hashed);
+                        bounded.record_use(hashed);
                     }
                     Ok((Written::Done, true))
                 }

@@ -100,7 +100,7 @@ impl EngineTable {
                     }
                     Ok(Change::Put.into())
                 },
-                || bounded.record_write(key),
+                || bounded.record_use(key),
             )?;
             if let Written::Done = written {
                 bounded.after_write(key, arm, growth);
@@ -163,7 +163,7 @@ impl EngineTable {
                     })
                 },
                 // This is a write, so it counts as a use of the key.
-                || bounded.record_write(key),
+                || bounded.record_use(key),
             )?;
             // The wheel's lock is never taken under that of an entry.
             bounded.layer().arm(key.bytes, arm);
