@@ -278,11 +278,16 @@ of_scans() ->
           fun(T) -> [[77]] = larder:match(T, {'$1', 77}) end),
      scan("foldl over 1,000 rows", set, fun(T) -> larder:foldl(fun(_, N) -> N + 1 end, 0, T) end),
      scan("tab2list of an ordered_set of 1,000 rows", ordered_set, fun larder:tab2list/1),
-     {"select_delete of 1,000 rows",
-      fun() ->
-              {T, _} = filled(set, fun int/1),
-              fun() -> ?ROWS = larder:select_delete(T, [{'_', [], [true]}]), 1 end
-      end}].
+     emptied("select_delete of 1,000 rows", set),
+     emptied("select_delete of an ordered_set of 1,000 rows", ordered_set),
+     emptied("select_delete of a bag of 1,000 rows", bag)].
+
+%% A call that deletes all rows of a filled table.
+emptied(Name, Type) ->
+    {Name, fun() ->
+                   {T, _} = filled(Type, fun int/1),
+                   fun() -> ?ROWS = larder:select_delete(T, [{'_', [], [true]}]), 1 end
+           end}.
 
 %% A call for each row of a filled table, for the key of each, and for each row of an empty one.
 by_rows(Name, Type, Row, Call) ->
