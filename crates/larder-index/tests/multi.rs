@@ -1,6 +1,8 @@
 //! Random sequences of operations on the index with many values under a key, against the oracle.
 
-use larder_index::{multi_hashed, multi_with, pin, Batch, Key, LeafConfig, Multi, Objects, Start};
+use larder_index::{
+    multi_hashed, multi_with, pin, Batch, Direction, Key, LeafConfig, Multi, Objects, Start, HEAD,
+};
 use larder_testing::multi_ops::{op, run};
 use larder_testing::*;
 use proptest::prelude::*;
@@ -372,4 +374,59 @@ fn remove_leaf_by_leaf(
         }
         at = Some(batch.resume.clone());
     }
+}
+
+/// Of large lists and of trees, steps and scans of keys copy the beginning of each first object.
+#[test]
+fn batches_of_keys_have_the_heads_of_first_objects() {
+    /// Heads, keys and numbers of so many keys have fewer bytes.
+    const FEW: usize = 64 * KEYS;
+    const KEYS: usize = 30;
+    let index = multi_with(Hashes::Good, LeafConfig::default());
+    let name = |i: usize| format!("key {i}").into_bytes();
+    for i in 0..KEYS {
+        // One object, a list, or a tree.
+        let (count, len) = [(1, 5_000), (3, 500), (100, 300)][i % 3];
+        index.update(&pin(), key(&name(i), Hashes::Good), &mut |objects| {
+            // The number of the first one is not 0.
+            objects.push(b"goes");
+            (0..count).for_each(|j| objects.push(&vec![(i + j) as u8; len]));
+            assert_eq!(objects.remove_if(&mut |object| object == b"goes"), 1);
+        });
+    }
+    let check = |batch: &Batch<'_>, i: usize| {
+        let number: usize = String::from_utf8_lossy(&batch.key(i)[4..]).parse().unwrap();
+        assert_eq!(batch.value(i), [number as u8; HEAD]);
+        assert_eq!(index.entry_number(batch, i), 1);
+        number
+    };
+    let mut batch = Batch::default();
+    (batch.firsts, batch.heads) = (true, true);
+    let (guard, mut walked, mut scanned) = (pin(), Vec::new(), Vec::new());
+    loop {
+        let from = walked.last().map(|&i| name(i));
+        let from = from.as_ref().map(|name| key(name, Hashes::Good));
+        batch.lend_owned(|batch| index.step(&guard, from, batch));
+        if batch.is_empty() {
+            break;
+        }
+        assert!(batch.copied_bytes() < FEW / KEYS);
+        walked.push(check(&batch, 0));
+    }
+    let mut from = Vec::new();
+    loop {
+        let start = match scanned.is_empty() {
+            true => Start::Edge,
+            false => Start::At(&from),
+        };
+        batch.lend_owned(|batch| index.scan(&guard, start, Direction::Forward, batch));
+        assert!(batch.copied_bytes() < FEW);
+        scanned.extend((0..batch.len()).map(|i| check(&batch, i)));
+        if batch.done {
+            break;
+        }
+        from.clone_from(&batch.resume);
+    }
+    assert_eq!(walked, scanned);
+    assert_eq!(walked.len(), KEYS);
 }

@@ -1,6 +1,6 @@
 //! Going on and on from key to key, while the table stays as it is and while it changes.
 
-use larder::api::{Larder, Table};
+use larder::api::{Builder, Larder, Table};
 use larder::host::{with_local, Direction};
 use larder_term::{term, Term};
 use larder_testing::environment::times;
@@ -8,6 +8,14 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
+
+/// All types of table. The ordered one is the last.
+const KINDS: [fn(Builder) -> Builder; 4] = [
+    Builder::set,
+    Builder::bag,
+    Builder::duplicate_bag,
+    Builder::ordered_set,
+];
 
 /// What happens between two steps.
 #[derive(Clone, Debug)]
@@ -76,11 +84,19 @@ proptest! {
         }
     }
 
+    /// Rows are small and large, and in bags keys get more objects on the way.
     #[test]
-    fn a_walk_through_a_set_meets_what_stays_once(history in prop::collection::vec(happens(), 1..40)) {
-        let t = Larder::new().table("t").set().create().unwrap();
+    fn a_walk_meets_what_stays_once(history in prop::collection::vec(happens(), 1..40), kind in 0..3usize) {
+        let t = KINDS[kind](Larder::new().table("t")).create().unwrap();
         let mut oracle = BTreeSet::new();
         filled(&t, &mut oracle);
+        let row = |n: i64, i: usize| {
+            let text = "v".repeat([0, 3, 700, 3_000][(n as usize + i) % 4]);
+            Term::tuple([Term::from(n), Term::from(i as i64), Term::from(text.as_str())])
+        };
+        for &n in &oracle {
+            (0..n as usize % 5).for_each(|i| t.insert(&row(n, i)).unwrap());
+        }
         let mut gone = BTreeSet::new();
         let mut seen = Vec::new();
         let mut history = history.into_iter().cycle().take(200);
@@ -94,9 +110,12 @@ proptest! {
                     gone.insert(d);
                     oracle.remove(&d);
                 }
-                Some(Happens::Insert(i)) => {
-                    t.insert(&term!({(i), y})).unwrap();
-                }
+                Some(Happens::Insert(i)) => t.insert(&row(i, seen.len())).unwrap(),
+                // Of the key that the walk stands on, all objects but one or two go.
+                Some(Happens::Jump(i)) => (0..5).for_each(|j| {
+                    t.insert(&row(n, i as usize)).unwrap();
+                    t.delete_object(&row(n, j)).unwrap();
+                }),
                 _ => {}
             }
             place = key(t.next(&Term::from(n)).unwrap());
@@ -238,17 +257,13 @@ fn keys_of_all_kinds() -> Vec<Term> {
 #[test]
 fn steps_to_keys_and_to_objects_find_the_same_rows() {
     let larder = Larder::new();
-    for (ordered, compressed) in [(false, false), (false, true), (true, false), (true, true)] {
-        let builder = larder.table("t");
-        let builder = if ordered {
-            builder.ordered_set()
-        } else {
-            builder.set()
-        };
+    for (kind, compressed) in (0..KINDS.len()).flat_map(|kind| [(kind, false), (kind, true)]) {
+        let builder = KINDS[kind](larder.table("t"));
         let t = match compressed {
             true => builder.compressed().create().unwrap(),
             false => builder.create().unwrap(),
         };
+        let (ordered, many) = (kind == 3, (1..3).contains(&kind));
         let keys = keys_of_all_kinds();
         for (i, key) in keys.iter().enumerate() {
             let size = [0, 3, 40, 400, 5_000, 70_000][i % 6];
@@ -257,6 +272,12 @@ fn steps_to_keys_and_to_objects_find_the_same_rows() {
                 _ => Term::tuple([key.clone(), Term::from("v".repeat(size).as_str())]),
             };
             t.insert(&row).unwrap();
+            // Lists and trees of objects, of which the first is short or long.
+            for j in 0..[0, 3, 100][i % 3] * i64::from(many) {
+                let text = "w".repeat(20 * (i % 4));
+                let more = Term::tuple([key.clone(), Term::from(j), Term::from(text.as_str())]);
+                t.insert(&more).unwrap();
+            }
         }
         let engine = t.engine_table();
         for direction in [Direction::Forward, Direction::Backward] {
@@ -266,7 +287,7 @@ fn steps_to_keys_and_to_objects_find_the_same_rows() {
                 loop {
                     let turn = found.len() % 32;
                     let mut next = None;
-                    let mut row_found = None;
+                    let mut rows_found = Vec::new();
                     let index_key = from.as_ref().map(|key: &Term| {
                         let mut bytes = Vec::new();
                         engine.encode_key(key.as_ref(), &mut bytes);
@@ -288,14 +309,14 @@ fn steps_to_keys_and_to_objects_find_the_same_rows() {
                             |row| {
                                 let row = row.view();
                                 next = Some(Term::from(row.key()));
-                                row_found = Some(Term::tuple(row.iter().map(Term::from)));
+                                rows_found.push(Term::tuple(row.iter().map(Term::from)));
                             },
                         ),
                     });
                     assert_eq!(is_found.unwrap(), next.is_some());
                     let Some(next) = next else { break };
-                    if let Some(row) = row_found {
-                        assert_eq!(t.lookup(&next).unwrap(), [row]);
+                    if !rows_found.is_empty() {
+                        assert_eq!(t.lookup(&next).unwrap(), rows_found);
                     }
                     found.push(next.clone());
                     from = Some(next);
@@ -304,7 +325,7 @@ fn steps_to_keys_and_to_objects_find_the_same_rows() {
                 sorted.sort();
                 let mut all = keys.clone();
                 all.sort();
-                assert_eq!(sorted, all, "ordered {ordered}, compressed {compressed}");
+                assert_eq!(sorted, all, "kind {kind}, compressed {compressed}");
                 if ordered {
                     if direction == Direction::Backward {
                         found.reverse();

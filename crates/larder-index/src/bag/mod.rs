@@ -361,8 +361,6 @@ impl<R: KeyRule> Multi for Bag<R> {
         direction: Direction,
         batch: &mut Batch<'g>,
     ) {
-        // The entries below are lists of objects, which have to be read as a whole.
-        batch.heads = false;
         scan::scan(self, guard, start, direction, batch);
     }
 
@@ -371,7 +369,6 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn step<'g>(&'g self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
-        batch.heads = false;
         scan::step(self, guard, key, batch)
     }
 

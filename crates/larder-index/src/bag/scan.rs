@@ -323,19 +323,22 @@ fn spread_outside<'g>(
         ..
     } = batch;
     let (list, before) = (entry.value(), entries.len());
+    let limit = match direction {
+        Direction::Forward if *firsts => 1,
+        _ => usize::MAX,
+    };
     let items = list::items_from(&entry.base(bytes)[..list.end], list.start + 1);
-    entries.extend(items.filter_map(|item| {
+    let belonging = items.filter_map(|item| {
         let belongs = bound.is_none_or(|bound| match direction {
             Direction::Forward => item.number >= bound,
             Direction::Backward => item.number <= bound,
         });
         belongs.then(|| entry.with_value(item.object))
-    }));
+    });
+    entries.extend(belonging.take(limit));
     // A list can only be walked in ascending order.
     if direction == Direction::Backward {
         entries[before..].reverse();
-    } else if *firsts {
-        entries.truncate(before + 1);
     }
 }
 
@@ -527,6 +530,7 @@ fn read_tree<R: KeyRule>(
         hash: bag.entries.keys.hash(key),
     };
     let (bytes, entries) = (batch.bytes.len(), batch.entries.len());
+    let value_limit = batch.value_limit();
     with_batch(|found| {
         // Read the tree as of one instant, by the version of the stripe (invariant 3).
         let read = bag.read_in_tree(guard, own, |value_trees| {
@@ -548,7 +552,7 @@ fn read_tree<R: KeyRule>(
                     direction,
                     until: Bound::Excluded(&end),
                     limit: entries + limit - batch.entries.len(),
-                    value_limit: usize::MAX,
+                    value_limit,
                 };
                 value_trees.tree.scan(guard, &request, found);
                 // Add the objects, each followed by its number, so that the scan can resume behind
@@ -557,8 +561,8 @@ fn read_tree<R: KeyRule>(
                     if batch.bytes.len() - bytes > most {
                         break 'leaves;
                     }
-                    let number = position::number(found.key(i));
-                    batch.push(key, found.value(i));
+                    let (number, value) = (position::number(found.key(i)), found.value(i));
+                    batch.push(key, &value[..value.len().min(value_limit)]);
                     list::push_number(number, &mut batch.bytes);
                     read.last = Some(number);
                 }

@@ -265,7 +265,6 @@ impl EngineTable {
         // Of a step to a key, the index copies the key and little else. A layer above the index
         // (bounds, versions) may need the whole values.
         let heads = wanted == WantedPart::Key
-            && self.kind().is_unique()
             && op.store.is_bare()
             && !local.read_ahead.needs_values(self.changes.number());
         local.read_ahead.spare.heads = heads;
