@@ -117,6 +117,15 @@ impl<'a> Row<'a> {
         }
         // The number of the element among those in `rest`.
         let wanted = position - 1 - usize::from(position > self.keypos);
+        if wanted != self.last {
+            self.walk_to(wanted);
+        }
+        &self.rest[self.at..]
+    }
+
+    /// Goes to element `wanted` of `rest`, counted from 0.
+    #[inline(never)]
+    fn walk_to(&mut self, wanted: usize) {
         // It lies before the last one: start over.
         if wanted < self.last {
             (self.last, self.at) = (0, 0);
@@ -126,7 +135,6 @@ impl<'a> Row<'a> {
             self.at += larder_term::skip(&self.rest[self.at..]);
             self.last += 1;
         }
-        &self.rest[self.at..]
     }
 
     /// Appends the whole row as one tuple.

@@ -88,7 +88,7 @@ impl Test {
     /// the test's clause.
     #[inline]
     pub(crate) fn passes(
-        self,
+        &self,
         head: &CompiledHead,
         row: &mut Row<'_>,
         constants: &Constants<'_>,

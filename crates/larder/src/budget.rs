@@ -22,18 +22,24 @@ pub enum Step {
 }
 
 /// The budget of a slice, in units and in time.
+///
+/// Invariant: the current stretch ends when `units` are spent, or before. So as long as some of it
+/// is left, only the clock can have ended the slice.
 #[derive(Clone, Debug)]
 pub struct Budget {
     /// The maximum number of units.
     units: u64,
+    /// The number of units spent before the current stretch.
     spent: u64,
+    /// The length of the current stretch, which ends with a reading of the clock.
+    stretch: u32,
+    /// The number of units that are left of it.
+    left: u32,
     /// The end of the slice. `None` if it has no end, or if its time hasn't begun (`last`).
     until: Option<Instant>,
     /// The duration of a slice whose time begins at the first reading of the clock. A scan that
     /// ends before 32 units then never reads it.
     last: Option<Duration>,
-    /// The number of units until the clock is read again.
-    look: u32,
     /// Whether the clock was read after the end.
     late: bool,
 }
@@ -41,16 +47,22 @@ pub struct Budget {
 impl Budget {
     /// A budget of `units` units and about the duration `time`, which begins now.
     pub fn new(units: u32, time: Duration) -> Self {
-        Budget {
-            units: u64::from(units),
+        // `spend` reads the clock for the first time after 32 units. A shorter slice never does.
+        Self::of(u64::from(units), Some(Instant::now() + time), None)
+    }
+
+    fn of(units: u64, until: Option<Instant>, last: Option<Duration>) -> Self {
+        let mut budget = Budget {
+            units,
             spent: 0,
-            // `spend` reads the clock for the first time after 32 units. A shorter slice never
-            // does.
-            until: Some(Instant::now() + time),
-            last: None,
-            look: CLOCK_EVERY,
+            stretch: 0,
+            left: 0,
+            until,
+            last,
             late: false,
-        }
+        };
+        budget.begin_stretch();
+        budget
     }
 
     /// A budget for a scheduler for which others wait: 2,000 units, half a millisecond.
@@ -61,11 +73,7 @@ impl Budget {
     /// Like `slice`, for a scan: 20,000 units, since reading an object costs about a tenth of a
     /// change.
     pub fn scan() -> Self {
-        Budget {
-            units: 20_000,
-            last: Some(Duration::from_micros(500)),
-            ..Self::unlimited()
-        }
+        Self::of(20_000, None, Some(Duration::from_micros(500)))
     }
 
     /// As this one, but over after `time` at the latest.
@@ -78,27 +86,37 @@ impl Budget {
 
     /// No limit.
     pub fn unlimited() -> Self {
-        Budget {
-            units: u64::MAX,
-            spent: 0,
-            until: None,
-            last: None,
-            look: CLOCK_EVERY,
-            late: false,
-        }
+        Self::of(u64::MAX, None, None)
     }
 
     /// Spends units. Returns `false` if the slice should end. Reads the clock once per 32 units.
+    #[inline]
     pub fn spend(&mut self, units: u32) -> bool {
-        self.spent = self.spent.saturating_add(u64::from(units));
         // Most calls only subtract.
-        if self.look > units {
-            self.look -= units;
-        } else {
-            self.look = CLOCK_EVERY;
-            self.look_at_clock();
+        if self.left > units {
+            self.left -= units;
+            return true;
         }
+        self.end_stretch(units)
+    }
+
+    /// Spends the rest of the stretch and more. Reads the clock, and begins the next stretch.
+    #[inline(never)]
+    fn end_stretch(&mut self, units: u32) -> bool {
+        self.spent = self.spent().saturating_add(u64::from(units));
+        self.look_at_clock();
+        self.begin_stretch();
         !self.is_exhausted()
+    }
+
+    fn begin_stretch(&mut self) {
+        // After the end there is none, so that every further call finds the budget used up.
+        let left = match self.late {
+            true => 0,
+            false => self.units.saturating_sub(self.spent),
+        };
+        self.stretch = left.min(u64::from(CLOCK_EVERY)) as u32;
+        self.left = self.stretch;
     }
 
     fn look_at_clock(&mut self) {
@@ -115,7 +133,7 @@ impl Budget {
 
     /// Whether the slice should end.
     pub fn is_exhausted(&self) -> bool {
-        self.late || self.spent >= self.units
+        self.late || self.spent() >= self.units
     }
 
     /// The number of units that may still be spent when the budget is used up, by an operation that
@@ -126,7 +144,7 @@ impl Budget {
 
     /// The number of units spent so far.
     pub fn spent(&self) -> u64 {
-        self.spent
+        self.spent + u64::from(self.stretch - self.left)
     }
 }
 

@@ -332,15 +332,10 @@ pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
 /// The key of an object that the engine stored. Unless the value begins with the exact key, its
 /// first byte suffices.
 #[inline]
-pub(crate) fn key_of<'a>(
-    key: &'a [u8],
-    value: &'a [u8],
-    keypos: usize,
-    plain: &'a mut Vec<u8>,
-) -> TermRef<'a> {
+pub(crate) fn key_of<'a>(key: &'a [u8], value: &'a [u8], plain: &'a mut Vec<u8>) -> TermRef<'a> {
     // SAFETY: as in `view`. Values are cut only if they don't begin with the exact key (see
     // `read_ahead`).
-    unsafe { ObjectView::key_of(key, value, keypos, plain) }
+    unsafe { ObjectView::key_of(key, value, plain) }
 }
 
 /// Opens an object from a table, or from an encoder of `larder-term`. `plain` is the buffer for the

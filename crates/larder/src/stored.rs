@@ -128,11 +128,6 @@ impl<'a> StoredKey<'a> {
     #[inline]
     pub fn term(self) -> TermRef<'a> {
         let object = self.0;
-        raw::key_of(
-            object.key,
-            &object.bytes[..object.len],
-            object.keypos,
-            object.plain,
-        )
+        raw::key_of(object.key, &object.bytes[..object.len], object.plain)
     }
 }

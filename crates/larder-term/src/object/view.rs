@@ -179,7 +179,6 @@ impl<'a> ObjectView<'a> {
     pub unsafe fn key_of(
         index_key: &'a [u8],
         value: &'a [u8],
-        keypos: usize,
         scratch: &'a mut Vec<u8>,
     ) -> TermRef<'a> {
         match value
@@ -189,7 +188,7 @@ impl<'a> ObjectView<'a> {
             // No flag: the index key is the key, as it was inserted.
             0 => TermRef::within(index_key),
             FROM_ORDER => ObjectKey::from_order(index_key, scratch).term(),
-            _ => open_flagged(index_key, value, keypos, scratch).key(),
+            _ => TermRef::within(open_flagged(index_key, value, scratch).key),
         }
     }
 
@@ -388,35 +387,47 @@ fn open<'a>(
     scratch: &'a mut Vec<u8>,
 ) -> ObjectView<'a> {
     // The fast path: the header is one byte, and no flag is set. Or `FROM_ORDER` is the only one.
-    match value.split_first() {
+    let (arity, flags, key, others) = match value.split_first() {
         // `0x80` is set if the header has more than one byte.
-        Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == 0 => ObjectView {
-            arity: usize::from(header >> FLAG_BITS),
-            keypos,
-            flags: 0,
-            key: ObjectKey::stored(index_key),
-            others,
-        },
-        Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == FROM_ORDER => {
-            ObjectView {
-                arity: usize::from(header >> FLAG_BITS),
-                keypos,
-                flags: FROM_ORDER,
-                key: ObjectKey::from_order(index_key, scratch),
-                others,
-            }
+        Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == 0 => {
+            let arity = usize::from(header >> FLAG_BITS);
+            (arity, 0, ObjectKey::stored(index_key), others)
         }
-        _ => open_flagged(index_key, value, keypos, scratch),
+        Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == FROM_ORDER => {
+            let arity = usize::from(header >> FLAG_BITS);
+            let key = ObjectKey::from_order(index_key, scratch);
+            (arity, FROM_ORDER, key, others)
+        }
+        _ => {
+            let flagged = open_flagged(index_key, value, scratch);
+            let key = ObjectKey::stored(flagged.key);
+            (flagged.arity, flagged.flags, key, flagged.others)
+        }
+    };
+    ObjectView {
+        arity,
+        keypos,
+        flags,
+        key,
+        others,
     }
+}
+
+/// What `open_flagged` finds. It isn't an `ObjectView`, since it is returned in memory: the fields
+/// of an object that is opened by the fast path then stay in registers.
+struct FlaggedObject<'a> {
+    arity: usize,
+    flags: u8,
+    key: &'a [u8],
+    others: &'a [u8],
 }
 
 /// Opens an object with a longer header, or with other flags.
 fn open_flagged<'a>(
     index_key: &'a [u8],
     value: &'a [u8],
-    keypos: usize,
     scratch: &'a mut Vec<u8>,
-) -> ObjectView<'a> {
+) -> FlaggedObject<'a> {
     // A header of any length, with any flags.
     let (header, at) = varint::read(value, 0);
     let flags = header as u8 & ((1 << FLAG_BITS) - 1);
@@ -428,11 +439,10 @@ fn open_flagged<'a>(
         if flags & EXACT_KEY != 0 {
             (key, others) = others.split_at(end_of(others, 0));
         }
-        return ObjectView {
+        return FlaggedObject {
             arity,
-            keypos,
             flags,
-            key: ObjectKey::stored(key),
+            key,
             others,
         };
     }
@@ -459,11 +469,10 @@ fn open_flagged<'a>(
     if flags & EXACT_KEY != 0 {
         (key, others) = others.split_at(end_of(others, 0));
     }
-    ObjectView {
+    FlaggedObject {
         arity,
-        keypos,
         flags,
-        key: ObjectKey::stored(key),
+        key,
         others,
     }
 }

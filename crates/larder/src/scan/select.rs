@@ -242,7 +242,7 @@ impl SelectJob {
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, Error> {
         self.run(budget, |program, stored, scratch| {
-            result_of(program, &stored.view(), context, scratch, sink)
+            result_of(program, stored.view(), context, scratch, sink)
         })
     }
 
@@ -354,18 +354,24 @@ impl SelectJob {
 #[inline(always)]
 pub(super) fn result_of(
     program: Option<&Program>,
-    object: &ObjectView<'_>,
+    object: ObjectView<'_>,
     context: &Context<'_>,
     scratch: &mut Scratch,
     sink: &mut Sink<'_>,
 ) -> bool {
     let found = match program {
         None => Some(Outcome::Object),
-        Some(program) => program.run(object, context, scratch),
+        Some(program) => program.run(&object, context, scratch),
     };
     // What the program makes belongs to its scratch memory, and is valid until the next run.
     match found {
-        Some(Outcome::Object) => sink(Output::Object(object)),
+        // The consumer gets the address of a copy, so that `object` can stay in registers. In memory
+        // it would be stored word by word and loaded again at once in larger pieces, for which the
+        // processor waits.
+        Some(Outcome::Object) => {
+            let copy = object;
+            sink(Output::Object(&copy));
+        }
         Some(Outcome::Term(term)) => sink(Output::Term(term)),
         None => return false,
     }

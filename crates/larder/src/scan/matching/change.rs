@@ -518,13 +518,7 @@ impl Matched<'_> {
     fn give(&mut self, table: &EngineTable, value: &[u8], sink: &mut Sink<'_>) {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
-        result_of(
-            Some(self.program),
-            &object,
-            self.context,
-            self.scratch,
-            sink,
-        );
+        result_of(Some(self.program), object, self.context, self.scratch, sink);
     }
 
     /// Writes the replacement of an object to `new`. Returns `false` if the program doesn't match

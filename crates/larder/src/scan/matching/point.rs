@@ -47,7 +47,7 @@ impl EngineTable {
         self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
                 let (program, scratch) = (Some(point.program), &mut lent.scratch);
-                result_of(program, &stored.view(), point.context, scratch, sink);
+                result_of(program, stored.view(), point.context, scratch, sink);
             })
         })?;
         Ok(())
@@ -141,7 +141,7 @@ impl EngineTable {
             if let Some(sink) = take {
                 for value in values.iter() {
                     let object = raw::view(key, value, self.keypos(), plain);
-                    result_of(Some(program), &object, point.context, scratch, sink);
+                    result_of(Some(program), object, point.context, scratch, sink);
                 }
             }
             Ok::<_, Error>(gone)
