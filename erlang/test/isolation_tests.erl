@@ -497,12 +497,7 @@ forged_continuations_test() ->
                    setelement(4, setelement(1, C, Theirs), <<>>),
                    setelement(4, TheirC, element(4, C)),
                    setelement(5, TheirC, element(5, C)), setelement(2, TheirC, 1 bsl 40)]],
-    %% A place made up, in one's own table: an error or some of one's own objects, never a crash.
-    [case reason(fun() -> larder:select(setelement(4, C, Place)) end) of
-         badarg -> ok;
-         {works, '$end_of_table'} -> ok;
-         {works, {Objects, _}} -> [] = [O || O <- Objects, element(3, O) =/= mine]
-     end || Place <- places(element(4, C))],
+    [made_up_places(Type) || Type <- [set, ordered_set, bag, duplicate_bag]],
     %% The same by an index. Entries of lesser values, with short and long keys, come before the
     %% sought ones.
     true = larder:add_index(Mine, {second, 2, []}),
@@ -517,6 +512,20 @@ forged_continuations_test() ->
                          ++ places(element(N, I))],
     true = larder:delete(Mine),
     stop(Owner).
+
+%% A place made up, in one's own table: an error or some of one's own objects, never a crash.
+made_up_places(Type) ->
+    Mine = larder:new(mine, [private, Type]),
+    true = larder:insert(Mine, [{K, 1, mine} || K <- lists:seq(1, 9)]),
+    {_, C} = larder:select(Mine, ?ALL, 1),
+    %% The last ones end in the mark of a number that is longer than they are.
+    [case reason(fun() -> larder:select(setelement(4, C, Place)) end) of
+         badarg -> ok;
+         {works, '$end_of_table'} -> ok;
+         {works, {Objects, _}} -> [] = [O || O <- Objects, element(3, O) =/= mine]
+     end || Place <- places(element(4, C))
+                         ++ [<<Tag, 0:64, Mark>> || Tag <- [1, 2], Mark <- lists:seq(128, 255)]],
+    true = larder:delete(Mine).
 
 places(Place) ->
     Size = byte_size(Place),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static EXACT_MAP_KEYS: AtomicBool = AtomicBool::new(false);
 
 /// Sets how the host treats a key in a head that has no variables but contains a map, if all
-/// clauses have such keys: as an exact key (`true`), as releases of Erlang did until 2024, or as a
+/// clauses have such keys: as an exact key (`true`), as `ets` did before OTP 26.2.5, or as a
 /// pattern.
 pub fn set_exact_map_keys(exact: bool) {
     // Ordering: Relaxed; set once, before anything is compiled.

@@ -140,7 +140,7 @@ impl Func {
     /// Whether the result depends on the arguments alone, so that it may be computed once, at
     /// compile time.
     pub(crate) fn is_pure(self) -> bool {
-        !matches!(self, Func::SelfPid | Func::NodeName | Func::NodeOf)
+        !self.asks_context()
     }
 }
 

@@ -215,6 +215,7 @@ impl Template {
         let hash = holes.fold(hash, |hash, hole| {
             mix(hash, u64::from(hole.at) << 2 | hole.class as u64)
         });
+        // The low bits are mixed least, and callers take an index from the lowest ones.
         hash >> 7
     }
 
@@ -577,7 +578,8 @@ fn is_variable(atom: Atom) -> bool {
         || atom != atoms::UNDERSCORE && wire::is_loose(atom)
 }
 
-/// Whether a function's constants may be arguments: it is a comparison, or arithmetic.
+/// Whether a function's constants may be arguments: it is a comparison, or arithmetic. Their atoms
+/// have adjacent numbers.
 fn takes_arguments(name: Atom) -> bool {
     (atoms::EQ.id()..=atoms::BSR.id()).contains(&name.id())
 }

@@ -73,11 +73,13 @@ impl Drop for Lent {
         // Drop a set that a large scan has made large.
         let memory = buffers.batch.capacity()
             + buffers.plain.capacity()
+            + buffers.position.capacity()
             + buffers.values.bytes.capacity()
             + buffers.indexed.bytes.capacity()
             + buffers.pairs.memory();
         if memory + buffers.scratch.memory() <= MAX_KEPT_CAPACITY {
-            // The next borrower expects empty buffers and default settings.
+            // The next borrower expects default settings, and empty buffers but for `plain` and
+            // `position`, which their users overwrite.
             buffers.batch.reset();
             buffers.values.clear();
             buffers.indexed.clear();

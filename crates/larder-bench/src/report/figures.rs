@@ -17,6 +17,7 @@
 //! | `columns: C; value: V` | a column for each value in column C; fields are medians of column V |
 //! | `values: V, W as X` | a column of medians for each of these, W with the heading X |
 //! | `values: V / 1000000` | the same, and each figure of V is divided by that many |
+//! | `values: V / W` | the same, and each figure of V is divided by that of W in its line |
 //! | `quantiles: V` | columns that describe the distribution of V |
 //! | `where: C=X, D=Y` | only lines of the file that have these values |
 //! | `worst: N` | only the N lines whose last column is largest, the largest first |
@@ -34,6 +35,13 @@ const BEGIN: &str = "<!-- figures ";
 const END: &str = "<!-- end of figures -->";
 /// The heading of a count, which has no decimals.
 const CELLS: &str = "cells";
+
+/// What the figures of a column are divided by.
+enum Divisor {
+    Number(f64),
+    /// The figure of another column in the same line.
+    Column(usize),
+}
 
 /// The page with its tables made anew from the files in `results`.
 pub fn fill(page: &Path, results: &Path) -> Result<String, Error> {
@@ -114,8 +122,12 @@ fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
     let (kind, list) = fields.ok_or("it says neither columns, values nor quantiles")?;
     let keys: Result<Vec<usize>, _> = rows.iter().map(|name| column(name)).collect();
     let (keys, mut table) = (keys?, Pivot::default());
-    let mut add = |line: &StringRecord, heading: &str, at: usize, by: f64| {
-        let figure = line[at].parse::<f64>().map(|figure| figure / by);
+    let mut add = |line: &StringRecord, heading: &str, at: usize, by: &Divisor| {
+        let divisor = match by {
+            Divisor::Number(number) => Ok(*number),
+            Divisor::Column(at) => line[*at].parse(),
+        };
+        let figure = divisor.and_then(|by| Ok(line[at].parse::<f64>()? / by));
         table.extend(keys.iter().map(|key| &line[*key]), heading, figure);
     };
     // With `columns`, a field of the file names the column. Otherwise each value has its own.
@@ -124,20 +136,26 @@ fn table(comment: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
         let (columns, value) = pair.ok_or("no '; value: ' after columns")?;
         let (columns, value) = (column(columns)?, column(value)?);
         let lines = lines.iter();
-        lines.for_each(|line| add(line, &line[columns], value, 1.0));
+        lines.for_each(|line| add(line, &line[columns], value, &Divisor::Number(1.0)));
     } else {
         let value = |value| {
             let (value, heading) = str::split_once(value, " as ").unwrap_or((value, value));
-            let divided = value.rsplit_once(" / ");
-            let divided = divided.and_then(|(name, by)| Some((name, by.parse::<f64>().ok()?)));
-            let (name, by) = divided.unwrap_or((value, 1.0));
+            // A column's own name may have a stroke in it.
+            let divided = value.rsplit_once(" / ").filter(|_| column(value).is_err());
+            let (name, by) = match divided {
+                None => (value, Divisor::Number(1.0)),
+                Some((name, by)) => match by.parse() {
+                    Ok(number) => (name, Divisor::Number(number)),
+                    Err(_) => (name, Divisor::Column(column(by)?)),
+                },
+            };
             Ok((heading, column(name)?, by))
         };
         let values: Result<Vec<_>, String> = list.split(", ").map(value).collect();
         let values = values?;
         for line in &lines {
             let values = values.iter();
-            values.for_each(|(heading, at, by)| add(line, heading, *at, *by));
+            values.for_each(|(heading, at, by)| add(line, heading, *at, by));
         }
     }
     markdown(&rows, &table, kind == "quantiles", worst)
@@ -263,6 +281,10 @@ mod tests {
             (
                 "a.csv | rows: kind | values: ratio / 2 as half | where: rows=10",
                 "| ref | 15.6 |",
+            ),
+            (
+                "a.csv | rows: kind | values: ratio / rows as share | where: rows=10",
+                "| ref | 3.12 |",
             ),
         ] {
             let page = page_of(comment).expect(comment);

@@ -36,8 +36,12 @@ pub(super) fn parse(position: &[u8]) -> (&[u8], NumberBound) {
         Some((&BEFORE_NUMBERS, prefix)) => (prefix, NumberBound::Before),
         Some((&PAST_NUMBERS, prefix)) => (prefix, NumberBound::Behind),
         _ => {
-            let len = number_len(position).min(position.len());
-            let (prefix, own) = position.split_at(position.len() - len);
+            // A position that was made up may be too short for its number. No object has it, so
+            // any place among them will do.
+            let Some(at) = position.len().checked_sub(number_len(position)) else {
+                return (position, NumberBound::Before);
+            };
+            let (prefix, own) = position.split_at(at);
             (prefix, NumberBound::Number(number(own)))
         }
     }

@@ -35,7 +35,8 @@ impl<R: KeyRule> HashOrder<R> {
     /// The fast read: returns the result of `look` for the key's entry, or for `None` if the key is
     /// absent.
     ///
-    /// # Errors `Undecided` if it gave up. The caller then makes the general read. `look` may
+    /// # Errors
+    /// `Undecided` if it gave up. The caller then makes the general read. `look` may
     /// already have been called, on torn data.
     #[inline]
     pub(super) fn try_read<T>(

@@ -30,7 +30,9 @@ use std::sync::Arc;
 
 /// The greatest number of keys of a commit that runs on a normal scheduler. One with more keys runs
 /// on a dirty scheduler: it holds the locks of the keys throughout, so it can't be run in slices.
-const NORMAL_SCHEDULER_KEYS: usize = 250;
+/// Its operations are read from the caller's terms in the same call, so it may have fewer keys than
+/// the commit of a transaction.
+const MAX_INLINE_COMMIT_KEYS: usize = 250;
 
 /// The kind of an operation.
 #[derive(Clone, Copy)]
@@ -67,7 +69,7 @@ struct Plan<'c> {
 /// commit(Operations, Urgent) -> true | {false, N} | lost | wait. Urgent is that of
 /// `begin_transaction`. After `lost` and `wait`, the caller must call it again.
 pub fn commit(call: &Call<'_>) -> Reply {
-    run(call, NORMAL_SCHEDULER_KEYS)
+    run(call, MAX_INLINE_COMMIT_KEYS)
 }
 
 /// As `commit`, on a dirty scheduler.

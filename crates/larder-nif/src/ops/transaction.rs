@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The greatest number of written keys of a commit that runs on a normal scheduler. One with more
 /// keys runs on a dirty scheduler.
-const NORMAL_SCHEDULER_KEYS: usize = 500;
+const MAX_INLINE_TRANSACTION_KEYS: usize = 500;
 
 /// A transaction, and its turn, if it has one.
 pub struct Running {
@@ -80,7 +80,7 @@ fn running<'c>(call: &'c Call<'_>) -> Result<&'c Running, Raise> {
 
 /// commit_transaction(Transaction) -> boolean(). `false` if there was a conflict.
 pub fn commit(call: &Call<'_>) -> Reply {
-    if running(call)?.transaction.keys_written() > NORMAL_SCHEDULER_KEYS {
+    if running(call)?.transaction.keys_written() > MAX_INLINE_TRANSACTION_KEYS {
         // The commit holds the locks of its keys throughout, so it can't be run in slices.
         return Ok(call.later(entry::commit_large, call.args));
     }

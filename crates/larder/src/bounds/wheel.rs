@@ -104,7 +104,7 @@ pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 }
 
 fn append(time: u64, key: &[u8], chunk: &mut TimerChunk) {
-    // The time, in six bytes.
+    // The time, in `TIME` bytes.
     chunk.extend_from_slice(&time.to_le_bytes()[..TIME]);
     // The length, in groups of seven bits, the lowest first. Most keys take one byte.
     let mut len = key.len();
@@ -148,7 +148,7 @@ impl Wheel {
 
     fn place(&mut self, time: u64, key: &[u8]) {
         if time <= self.now {
-            // (3)
+            // Invariant 3: it is due.
             match add(time, key, self.ready.back_mut()) {
                 Ok(more) => self.bytes += more,
                 Err((chunk, bytes)) => {
@@ -158,8 +158,7 @@ impl Wheel {
             }
             return;
         }
-        // (1)
-        // The highest bit in which the two times differ names the level, and six bits of the time
+        // Invariant 1: the highest bit in which the two times differ names the level, and six bits of the time
         // the slot.
         let level = (63 - (time ^ self.now).leading_zeros()) / BITS;
         let slot = (time >> (level * BITS)) as usize % SLOTS;
@@ -187,7 +186,7 @@ impl Wheel {
                 self.len -= timers(&chunk).count();
                 return TurnResult::Due(chunk);
             }
-            // (2)
+            // Invariant 2: redistribute the rest of the slot before `now` moves on.
             if let Some(chunk) = self.dealt.0.pop() {
                 self.bytes -= chunk.capacity();
                 timers(&chunk).for_each(|(time, key)| self.place(time, key));

@@ -497,8 +497,8 @@ impl Cursor {
         if number > keys {
             return Err(Error::BadContinuation);
         }
-        // The number is within the path, and the position has no wrong form. Any position is a
-        // valid place, since places needn't be in the table.
+        // The number is within the path. Any position is a valid place: one that no entry can have
+        // lies between entries.
         self.key = number as usize;
         self.place = match (tag, position.is_empty()) {
             (0, true) => CursorPlace::Begin,

@@ -365,9 +365,9 @@ pub(super) fn result_of(
     };
     // What the program makes belongs to its scratch memory, and is valid until the next run.
     match found {
-        // The consumer gets the address of a copy, so that `object` can stay in registers. In memory
-        // it would be stored word by word and loaded again at once in larger pieces, for which the
-        // processor waits.
+        // The consumer gets the address of a copy, so that `object` can stay in registers. In
+        // memory it would be stored word by word and loaded again at once in larger pieces, for
+        // which the processor waits.
         Some(Outcome::Object) => {
             let copy = object;
             sink(Output::Object(&copy));
