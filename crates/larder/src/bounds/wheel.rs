@@ -158,8 +158,8 @@ impl Wheel {
             }
             return;
         }
-        // Invariant 1: the highest bit in which the two times differ names the level, and six bits of the time
-        // the slot.
+        // Invariant 1: the highest bit in which the two times differ names the level, and six bits
+        // of the time the slot.
         let level = (63 - (time ^ self.now).leading_zeros()) / BITS;
         let slot = (time >> (level * BITS)) as usize % SLOTS;
         let level = self.levels[level as usize].get_or_insert_with(|| Level {
