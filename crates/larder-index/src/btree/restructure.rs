@@ -6,8 +6,9 @@
 //!                    A     B     C            A   B'   B"   C
 //! ```
 //!
-//! 1. The caller has locked the leaf. A merge also locks a neighbour, if that one's lock is free.
-//! 2. Lock the mutex `changing`. From here on the path to the leaf can't change.
+//! 1. The caller has locked the leaf.
+//! 2. Lock the mutex `changing`. From here on the path to the leaf can't change. A merge then tries
+//!    to lock a neighbour.
 //! 3. Build the new leaves. Nobody can reach them yet. `replace` gets a leaf that is already built,
 //!    so that `changing` is held briefly.
 //! 4. Mark the old leaves obsolete, which also unlocks them for good. A thread that finds one of
@@ -294,6 +295,7 @@ impl InnerLevels {
     ) -> Gone {
         let mut gone = Gone::default();
         let has_counts = self.counting.is_on();
+        // Odd while nodes are replaced: a writer that sets stale bits meanwhile sets them again.
         self.counting.bump_structure_seq();
         loop {
             let Some(step) = path.pop() else {
@@ -342,6 +344,7 @@ impl InnerLevels {
                 build_nodes(shared, all, cut, has_counts)
             };
         }
+        // Even again.
         self.counting.bump_structure_seq();
         gone
     }

@@ -31,6 +31,7 @@
 //! | `resize`, `rebuild`, `sizes` | leaves grow, split, shrink, merge |
 //! | `trie` | the path to the leaves |
 //! | `scan`, `group` | scans, and the entries of one home in their order |
+//! | `homes` | which entries of a scan's batch may have a hash |
 //! | `marks` | numbers that users keep beside entries |
 //! | `leaf`, `bucket`, `slot` | memory that readers and one writer share: the unsafe code |
 //! | `shape`, `plain` | the layout of buckets, as numbers and as plain bytes |
@@ -50,6 +51,7 @@ pub(crate) mod bucket;
 mod change;
 mod group;
 pub(crate) mod hit;
+pub(crate) mod homes;
 pub(crate) mod key_rule;
 #[allow(unsafe_code)]
 pub(crate) mod leaf;

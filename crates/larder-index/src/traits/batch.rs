@@ -14,7 +14,7 @@
 //! them. A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]), and may
 //! have the objects copied ([`Batch::lend_owned`]).
 
-use super::homes::Homes;
+use crate::hash::homes::Homes;
 use crate::outside::Outside;
 use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
 use crate::Direction;

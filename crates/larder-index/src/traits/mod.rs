@@ -27,7 +27,6 @@
 
 mod batch;
 mod container;
-mod homes;
 mod key;
 #[allow(unsafe_code)]
 mod lend;

@@ -82,7 +82,7 @@ impl Number {
     /// `a + b`.
     ///
     /// # Errors
-    /// `BadArith` if a float overflows.
+    /// `BadArith` if a float overflows; `SystemLimit` if an integer would be too large.
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub fn add(&self, b: &Number) -> Result {
@@ -92,7 +92,7 @@ impl Number {
     /// `a - b`.
     ///
     /// # Errors
-    /// `BadArith` if a float overflows.
+    /// `BadArith` if a float overflows; `SystemLimit` if an integer would be too large.
     #[allow(clippy::should_implement_trait)]
     pub fn sub(&self, b: &Number) -> Result {
         arithmetic(self, b, i64::checked_sub, |a, b| a - b, |a, b| a - b)

@@ -37,7 +37,7 @@ impl Larder {
     /// ```
     ///
     /// # Errors
-    /// The errors of `f`; `NoTable`; `TableType` for a table on a structure of the studies, and for
+    /// The errors of `f`; `NoTable`; `Full` and `NotUnique` if the writes are refused; `TableType` for a table on a structure of the studies, and for
     /// a snapshot; `BadOption` if a table is given twice.
     ///
     /// # Consistency

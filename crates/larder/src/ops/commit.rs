@@ -22,7 +22,7 @@
 //! 4. *Account*, without the lock: count the objects, and put the handles of the old value on the
 //!    deferred release list, until no reader can be copying them.
 //!
-//! Linearisation point: the store with which the index unlocks the leaf. Steps 1 to 3 come before
+//! Linearisation point: that of the index's write (docs/design.md §4.2). Steps 1 to 3 come before
 //! it, step 4 after it.
 //!
 //! # Invariants

@@ -1,6 +1,6 @@
 //! Inserting an object: `insert`, `insert_new`.
 //!
-//! Linearisation point: the store with which the index unlocks the leaf.
+//! Linearisation point: that of the index's write (docs/design.md §4.2).
 
 use super::begin::Operation;
 use super::commit::Written;
@@ -19,7 +19,7 @@ impl EngineTable {
     /// takes its own counts of the object's handles.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`.
+    /// `NoTable`, `Access`, `Busy`; `Full` by a limit without eviction; `NotUnique` by an index.
     pub fn insert(&self, who: OwnerId, object: &ObjectBuf) -> Result<(), Error> {
         with_local(|local| self.insert_in(local, who, object.borrow())).map(|_| ())
     }
@@ -29,7 +29,7 @@ impl EngineTable {
     /// given ([`ObjectRef::giving`]).
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`.
+    /// `NoTable`, `Access`, `Busy`; `Full` by a limit without eviction; `NotUnique` by an index.
     #[inline]
     pub fn insert_in(
         &self,
@@ -55,7 +55,7 @@ impl EngineTable {
     /// unique index. Returns whether it did.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`.
+    /// `NoTable`, `Access`, `Busy`; `Full` by a limit without eviction; `NotUnique` by an index.
     pub fn insert_new(&self, who: OwnerId, object: &ObjectBuf) -> Result<bool, Error> {
         with_local(|local| self.insert_new_in(local, who, object.borrow()))
     }
@@ -65,7 +65,7 @@ impl EngineTable {
     /// them over if it inserts the object.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`.
+    /// `NoTable`, `Access`, `Busy`; `Full` by a limit without eviction; `NotUnique` by an index.
     #[inline]
     pub fn insert_new_in(
         &self,

@@ -62,8 +62,9 @@ impl EngineTable {
     /// n), and O(1) for each leaf that has changed since the last query of a rank.
     ///
     /// # Errors
-    /// `NoTable`, `Access`; `Unranked` if the table isn't an ordered_set, or is on a structure of
-    /// the studies; `Busy`, also while leaves are being counted: each call does a slice of that.
+    /// `NoTable`, `Access`; `Unranked` if the table isn't an ordered_set, has bounds, or is on a
+    /// structure of the studies; `Busy`, also while leaves are being counted: each call does a
+    /// slice of that.
     ///
     /// # Consistency
     /// An object before it that is in the table throughout the call counts once. An object that is

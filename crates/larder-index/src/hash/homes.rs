@@ -1,4 +1,4 @@
-//! Where the entries of a batch in hash order are by the hashes of their keys.
+//! Maps the hash of a key to the entries of a batch in hash order that may have the key.
 //!
 //! ```text
 //!  batch    home 2 │ home 3 │ home 4 …       the entries of each bucket, next to each other
@@ -10,8 +10,8 @@
 //!    before that, has the overflow bit of the entry's tag. The homes are a ring, as buckets are.
 //! 2. If the batch is in order, each entry is in its home, and no overflow bit is set.
 //!
-//! Both say where an entry is that the batch has. They ignore hashes outside of the leaf
-//! that was read: a search for one finds no entry.
+//! So a search from the hash's home on finds the entry, if the batch has it. A search for a hash
+//! outside of the leaf that was read finds none.
 
 use crate::hash::plain;
 use crate::hash::shape::{eighth, truncated, Shape};
@@ -62,20 +62,20 @@ impl Homes {
     /// The entries of a home, given the number of entries of the batch, and its overflow bits.
     #[inline]
     fn entries(&self, home: usize, len: usize) -> Option<(Range<usize>, u8)> {
-        let own = home.checked_sub(self.first)?;
-        let &(from, overflow) = self.starts.get(own)?;
-        let end = self.starts.get(own + 1).map_or(len, |next| next.0 as usize);
+        let nth = home.checked_sub(self.first)?;
+        let &(from, overflow) = self.starts.get(nth)?;
+        let end = self.starts.get(nth + 1).map_or(len, |next| next.0 as usize);
         Some((from as usize..end, overflow))
     }
 
-    /// The first entry which `is` the one with a key that has this hash. Also given are the number
-    /// of entries of the batch, and its bytes.
+    /// The first entry that may have this hash and that `is_match` accepts. Also given are the
+    /// number of entries of the batch, and its bytes.
     #[inline]
     pub(crate) fn find(
         &self,
         hash: u64,
         (len, bytes): (usize, &[u8]),
-        mut is: impl FnMut(usize) -> bool,
+        mut is_match: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
         let (home, tag) = self.shape.place(truncated(hash));
         let mut at = home;
@@ -85,10 +85,11 @@ impl Homes {
                 true => {
                     let tags = plain::tags(bytes, at * self.shape.bucket());
                     // Entries that were appended since aren't in the bucket, and have other keys.
-                    let mut own = tags.zip(entries);
-                    own.find(|&(own, i)| own == tag && is(i)).map(|(_, i)| i)
+                    let mut tagged = tags.zip(entries);
+                    let found = tagged.find(|&(entry_tag, i)| entry_tag == tag && is_match(i));
+                    found.map(|(_, i)| i)
                 }
-                false => entries.find(|&i| is(i)),
+                false => entries.find(|&i| is_match(i)),
             };
             if found.is_some() {
                 return found;
