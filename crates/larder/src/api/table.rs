@@ -76,8 +76,8 @@ impl Table {
     ///
     /// # Errors
     /// `NotTuple`, `Keypos` (the tuple has no element at the key position), `NoTable` after
-    /// `drop_table`; `ReadOnly` for a snapshot; `Full` by a limit without eviction; `NotUnique` by a
-    /// unique index.
+    /// `drop_table`; `ReadOnly` for a snapshot; `Full` by a limit without eviction; `NotUnique` by
+    /// a unique index.
     pub fn insert(&self, tuple: &impl AsTerm) -> Result<(), Error> {
         let object = self.object(tuple)?;
         self.patiently(|| self.table.insert(self.me(), &object))
@@ -502,8 +502,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `Unranked` if the table isn't an ordered_set, has bounds, or is on a structure other than the
-    /// default; `NoTable`.
+    /// `Unranked` if the table isn't an ordered_set, has bounds, or is on a structure other than
+    /// the default; `NoTable`.
     ///
     /// # Consistency
     /// Exact if no other thread inserts or deletes, in a snapshot, and in a transaction. Otherwise

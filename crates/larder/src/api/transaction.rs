@@ -37,8 +37,9 @@ impl Larder {
     /// ```
     ///
     /// # Errors
-    /// The errors of `f`; `NoTable`; `Full` and `NotUnique` if the writes are refused; `TableType` for a table on a structure of the studies, and for
-    /// a snapshot; `BadOption` if a table is given twice.
+    /// The errors of `f`; `NoTable`; `Full` and `NotUnique` if the writes are refused; `TableType`
+    /// for a table on a structure of the studies, and for a snapshot; `BadOption` if a table is
+    /// given twice.
     ///
     /// # Consistency
     /// Transactions are serialisable, also with operations on single keys. `f` sees the tables as
