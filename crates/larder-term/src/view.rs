@@ -588,30 +588,19 @@ fn small_int(bytes: &[u8]) -> i64 {
 /// eight.
 #[inline]
 pub fn little_endian(bytes: &[u8]) -> i64 {
-    // Each length has loads of fixed widths. Bytes that are gathered one by one would have to be
-    // stored before they could be loaded as a word.
-    match *bytes {
-        [a] => i64::from(a as i8),
-        [a, b] => i64::from(i16::from_le_bytes([a, b])),
-        [a, b, c] => i64::from(c as i8) << 16 | i64::from(u16::from_le_bytes([a, b])),
-        [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
-        [a, b, c, d, .., w, x, y, z] if bytes.len() <= 8 => {
-            // The two loads overlap if there are fewer than eight bytes. They have the same bits
-            // there.
-            let high = i64::from(i32::from_le_bytes([w, x, y, z]));
-            high << (8 * (bytes.len() - 4)) | i64::from(u32::from_le_bytes([a, b, c, d]))
+    // From four bytes on, two loads that overlap if there are fewer than eight: they have the same
+    // bits there. So no branch depends on which of these lengths it is.
+    match (bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(low), Some(high)) if bytes.len() <= 8 => {
+            let high = i64::from(i32::from_le_bytes(*high));
+            high << (8 * (bytes.len() - 4)) | i64::from(u32::from_le_bytes(*low))
         }
-        [a, b, c, d, e] => i64::from(e as i8) << 32 | i64::from(u32::from_le_bytes([a, b, c, d])),
-        [a, b, c, d, e, f] => {
-            i64::from(i16::from_le_bytes([e, f])) << 32
-                | i64::from(u32::from_le_bytes([a, b, c, d]))
-        }
-        [a, b, c, d, e, f, g] => {
-            i64::from(g as i8) << 48
-                | i64::from(u16::from_le_bytes([e, f])) << 32
-                | i64::from(u32::from_le_bytes([a, b, c, d]))
-        }
-        _ => 0,
+        _ => match *bytes {
+            [a] => i64::from(a as i8),
+            [a, b] => i64::from(i16::from_le_bytes([a, b])),
+            [a, b, c] => i64::from(c as i8) << 16 | i64::from(u16::from_le_bytes([a, b])),
+            _ => 0,
+        },
     }
 }
 

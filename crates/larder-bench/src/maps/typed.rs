@@ -163,15 +163,24 @@ impl<K: TypedKey> TypedBench<K> {
     /// Calls `job` with all keys, `rounds` times. Returns the nanoseconds per call, of all threads
     /// together.
     fn run(&self, rounds: usize, job: impl Fn(&K, u64) -> Outcome + Sync) -> Outcome<f64> {
+        self.run_rounds(rounds, |_, key, n| job(key, n))
+    }
+
+    /// `run` with a job that gets the number of the round, too.
+    fn run_rounds(
+        &self,
+        rounds: usize,
+        job: impl Fn(usize, &K, u64) -> Outcome + Sync,
+    ) -> Outcome<f64> {
         let order = &self.order;
         // Each thread has a part of the keys, so threads don't write the same ones.
         let part = order.len().div_ceil(self.threads);
         let done = work(self.threads, None, |worker| {
             let mine = order.chunks(part).nth(worker.number).unwrap_or(&[]);
-            for _ in 0..rounds {
+            for round in 0..rounds {
                 for &i in mine {
                     let (key, value) = &self.keys[i as usize];
-                    job(key, *value)?;
+                    job(round, key, *value)?;
                 }
             }
             Ok(())
@@ -241,12 +250,12 @@ impl<K: TypedKey> TypedBench<K> {
         Ok(times)
     }
 
-    /// Nanoseconds per row in ranges of a hundred rows, one from each hundredth key. `None` if the
-    /// map has no ranges.
+    /// Nanoseconds per row in ranges of a hundred rows. Each round begins some at about each
+    /// hundredth key, and the rounds at different keys. `None` if the map has no ranges.
     fn ranges<C: TypedMap<Key = K>>(&self, map: &C) -> Outcome<Option<f64>> {
         let all_rows = AtomicUsize::new(0);
-        let time = self.run(1, |key, n| {
-            if !n.is_multiple_of(RANGE as u64) {
+        let time = self.run_rounds(self.rounds, |round, key, n| {
+            if !(n + round as u64).is_multiple_of(RANGE as u64) {
                 return Ok(());
             }
             let (mut last, mut rows) = (None, 0);
@@ -263,8 +272,8 @@ impl<K: TypedKey> TypedBench<K> {
             Ok(())
         })?;
         let (rows, keys) = (all_rows.into_inner(), self.keys.len());
-        // The time was divided by the number of keys. The result is per row.
-        Ok((rows > 0).then(|| time * keys as f64 / rows as f64))
+        // The time was divided by the number of calls. The result is per row.
+        Ok((rows > 0).then(|| time * (self.rounds * keys) as f64 / rows as f64))
     }
 
     /// Nanoseconds per row of a walk over all rows.

@@ -156,6 +156,16 @@ impl Record {
         Record::inline(at + a + b, suffix, value)
     }
 
+    /// The parts, each for itself.
+    #[inline]
+    pub(super) fn parts(self) -> RecordParts {
+        RecordParts {
+            rest_at: self.rest_at(),
+            suffix: self.suffix(),
+            value: self.value(),
+        }
+    }
+
     #[inline]
     pub(super) fn is_outside(&self) -> bool {
         self.suffix() == OUTSIDE
@@ -198,5 +208,37 @@ impl Record {
             return HANDLE_RECORD;
         }
         record_size(self.suffix(), self.value())
+    }
+}
+
+/// The parts of a [`Record`], for code that uses all of them at once and keeps none.
+#[derive(Clone, Copy)]
+pub(super) struct RecordParts {
+    pub(super) rest_at: usize,
+    pub(super) suffix: usize,
+    pub(super) value: usize,
+}
+
+impl RecordParts {
+    /// The parts of the record at the offset `at`, as [`Record::of`].
+    #[inline(always)]
+    pub(super) fn of(bits: u64, at: usize) -> RecordParts {
+        // The common case, as there.
+        if bits & 0x8080 == 0 {
+            let (suffix, value) = (bits as usize & 0x7F, (bits >> 8) as usize & 0x7F);
+            let rest_at = at + 2;
+            return RecordParts {
+                rest_at,
+                suffix,
+                value,
+            };
+        }
+        Record::of_long(bits, at).parts()
+    }
+
+    /// The record of an outside object, if it is one.
+    #[inline(always)]
+    pub(super) fn outside(&self) -> Option<Record> {
+        (self.suffix == OUTSIDE).then(|| Record::outside(self.rest_at))
     }
 }

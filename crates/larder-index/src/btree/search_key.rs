@@ -49,9 +49,10 @@ impl<'p> SearchKey<'p> {
     /// Its other bytes are the next ones of the position, or zeros.
     #[inline]
     pub(super) fn from(&self, at: usize, wanted: usize) -> u64 {
-        // The word has all of them. If the position has at most eight bytes, those past its end are
-        // zeros in any case.
-        if at + wanted <= 8 || self.bytes.len() <= 8 {
+        // The word has all of them. If the position has fewer than eight bytes, those past its end
+        // are zeros in any case. It would be the same with eight, but then large integers, which
+        // have eight bytes or nine, would take a branch that can't be predicted.
+        if at + wanted <= 8 || self.bytes.len() < 8 {
             if at >= 8 {
                 return 0;
             }

@@ -18,7 +18,7 @@
 
 use crate::btree::copies::EntryCopies;
 use crate::btree::leaf::{Obsolete, TreeLeaf};
-use crate::btree::record::Record;
+use crate::btree::record::{Record, RecordParts};
 use crate::btree::search_key::{eight, head_of, HEAD_MASK, PLACE_MASK};
 use crate::hint::Hint;
 use crate::memory::prefetch;
@@ -123,15 +123,15 @@ impl<'g> TreeView<'g> {
 
     #[inline]
     fn record(&self, slot: u64) -> Result<Record, Torn> {
-        Ok(self.begin_record(slot)?.1)
+        let (bits, at) = self.begin_record(slot)?;
+        Ok(Record::of(bits, at))
     }
 
-    /// The first eight bytes of a record, and the record.
+    /// The first eight bytes of a record, and its offset.
     #[inline]
-    fn begin_record(&self, slot: u64) -> Result<(u64, Record), Torn> {
+    fn begin_record(&self, slot: u64) -> Result<(u64, usize), Torn> {
         let at = (slot & PLACE_MASK) as usize;
-        let bits = words::load(self.words, at)?;
-        Ok((bits, Record::of(bits, at)))
+        Ok((words::load(self.words, at)?, at))
     }
 
     /// The handle of a record, if the object is outside.
@@ -519,8 +519,9 @@ impl<'g> TreeView<'g> {
     #[inline]
     pub(crate) fn collect(&self, i: usize, copies: &mut EntryCopies) -> Result<(), Torn> {
         let (from, slot) = (copies.bytes.len(), self.slot(i)?);
-        let (bits, record) = self.begin_record(slot)?;
-        if record.is_outside() {
+        let (bits, at) = self.begin_record(slot)?;
+        let parts = RecordParts::of(bits, at);
+        if let Some(record) = parts.outside() {
             let handle = self.handle_of(&record)?;
             copies
                 .bytes
@@ -529,7 +530,7 @@ impl<'g> TreeView<'g> {
             return Ok(());
         }
         let bytes = &mut copies.bytes;
-        let middle = self.copy_inside((slot, bits, &record), &self.front(), usize::MAX, bytes)?;
+        let middle = self.copy_inside((slot, bits, parts), &self.front(), usize::MAX, bytes)?;
         copies.end_entry(from, middle, None);
         Ok(())
     }
@@ -545,19 +546,20 @@ impl<'g> TreeView<'g> {
     #[inline(always)]
     fn copy_inside(
         &self,
-        (slot, bits, record): (u64, u64, &Record),
+        (slot, bits, parts): (u64, u64, RecordParts),
         front: &words::CopyPrefix<'_>,
         limit: usize,
         bytes: &mut Vec<u8>,
     ) -> Result<usize, Torn> {
         // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
         // slot, and the rest in the record.
-        let more = (slot.to_be_bytes(), record.suffix().min(5));
+        let in_slot = parts.suffix.min(5);
+        let more = (slot.to_be_bytes(), in_slot);
         // The value follows the rest of the position, so one copy gets both.
-        let value = record.value().min(limit);
-        let (at, len) = (record.rest_at(), record.rest() + value);
+        let value = parts.value.min(limit);
+        let (at, len) = (parts.rest_at, parts.suffix - in_slot + value);
         // If the two lengths have a byte each, the next six bytes were loaded with them.
-        if at == (slot & PLACE_MASK) as usize + 2 && len <= 6 {
+        if len <= 6 && at == (slot & PLACE_MASK) as usize + 2 {
             let last = ((bits >> 16).to_le_bytes(), len);
             words::push_behind(front, more, last, bytes);
             return Ok(bytes.len() - value);
@@ -583,12 +585,13 @@ impl<'g> TreeView<'g> {
         limit: usize,
     ) -> Result<(), Torn> {
         let (from, slot) = (batch.bytes.len(), self.slot(i)?);
-        let (bits, record) = self.begin_record(slot)?;
-        if record.is_outside() {
+        let (bits, at) = self.begin_record(slot)?;
+        let parts = RecordParts::of(bits, at);
+        if let Some(record) = parts.outside() {
             batch.push_outside(self.outside(&record)?);
             return Ok(());
         }
-        let middle = self.copy_inside((slot, bits, &record), front, limit, &mut batch.bytes)?;
+        let middle = self.copy_inside((slot, bits, parts), front, limit, &mut batch.bytes)?;
         let entry = BatchEntry::copied(from, middle, batch.bytes.len());
         batch.entries.push(entry);
         Ok(())

@@ -69,23 +69,40 @@ pub(crate) fn copy_out_behind(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
+    let (i, shift) = (at / 8, (at % 8) as u32 * 8);
+    // In two steps: a shift by 64 is none.
+    let joined = |low: u64, high: u64| (low >> shift | (high << (63 - shift)) << 1).to_le();
+    // Ordering: Relaxed, here and below, see the module's head.
+    let load = |word: &AtomicU64| u64::from_le(word.load(Relaxed));
+    // Up to sixteen bytes lie in three words. They are copied however many there are, since no
+    // branch should depend on that.
+    if let (Some([a, b, c]), true) = (words.get(i..).and_then(<[_]>::first_chunk), len <= 16) {
+        let (to, begun) = begin_copy(front, more, len, out);
+        let second = load(b);
+        let both = [joined(load(a), second), joined(second, load(c))];
+        // SAFETY:
+        // 1. `begin_copy` has made room for at least sixteen bytes;
+        // 2. all bytes up to the new length were written.
+        unsafe {
+            to.cast::<[u64; 2]>().write_unaligned(both);
+            out.set_len(begun + len);
+        }
+        return Ok(());
+    }
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }
-    let (words, shift) = (&words[at / 8..], (at % 8) as u32 * 8);
     let (to, begun) = begin_copy(front, more, len, out);
-    // Ordering: Relaxed, here and below, see the module's head.
-    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
-    let mut low = load(0);
-    for i in 0..len.div_ceil(8) {
-        let high = load(i + 1);
-        let word = if shift == 0 {
-            low
-        } else {
-            low >> shift | high << (64 - shift)
+    let load = |i: usize| words.get(i).map_or(0, load);
+    let mut low = load(i);
+    for k in 0..len.div_ceil(8) {
+        let high = load(i + k + 1);
+        // SAFETY: `8 * k < len`, and `begin_copy` has made room for `len + 16` bytes.
+        unsafe {
+            to.add(8 * k)
+                .cast::<u64>()
+                .write_unaligned(joined(low, high))
         };
-        // SAFETY: `8 * i < len`; see above.
-        unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word.to_le()) };
         low = high;
     }
     // SAFETY:
@@ -107,7 +124,7 @@ pub(crate) fn push_behind(
     let len = len.min(8);
     let (to, begun) = begin_copy(front, (more, count), len, out);
     // SAFETY:
-    // 1. `begin_copy` has made room for at least eight bytes;
+    // 1. `begin_copy` has made room for at least sixteen bytes;
     // 2. all bytes up to the new length were written.
     unsafe {
         to.cast::<[u8; 8]>().write_unaligned(last);
@@ -116,7 +133,7 @@ pub(crate) fn push_behind(
 }
 
 /// Makes room in `out` for the bytes of `front`, for `count` of `more`, at most eight, and for
-/// `len` bytes and seven others. Writes the first two of these. Returns a pointer to where the
+/// `len` bytes and sixteen others. Writes the first two of these. Returns a pointer to where the
 /// others go, and their offset.
 #[inline(always)]
 fn begin_copy(
@@ -128,10 +145,10 @@ fn begin_copy(
     let first = front.bytes;
     let (from, count) = (out.len(), count.min(8));
     // Whole words are written: `more`, and the last of the copied ones, beyond the end.
-    out.reserve(first.len() + len + 16);
+    out.reserve(first.len() + len + 24);
     // SAFETY: all places that are written lie behind the vector's contents, in the room that was
     // made: `first` at the front, or eight bytes; and eight bytes behind `first`. From the result,
-    // which is at most eight bytes further, there are `len + 8` bytes.
+    // which is at most eight bytes further, there are `len + 16` bytes.
     let to = unsafe {
         let to = out.as_mut_ptr().add(from);
         // What follows `first` overwrites the rest of the word.

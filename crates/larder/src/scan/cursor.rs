@@ -159,24 +159,6 @@ impl Cursor {
         self.path = Path::Range(low, high);
     }
 
-    /// The part of a range that was not read, behind the last batch.
-    #[cfg(feature = "serde")]
-    pub(crate) fn rest(self) -> Option<KeyBounds> {
-        let Path::Range(low, high) = self.path else {
-            return None;
-        };
-        match (self.place, self.direction) {
-            (CursorPlace::Begin, _) => Some((low, high)),
-            // Positions in key order are keys. The bounds say the same as `start`.
-            (CursorPlace::Resume(at), Direction::Forward) => Some((Bound::Included(at), high)),
-            (CursorPlace::Past(at), Direction::Forward) => Some((Bound::Excluded(at), high)),
-            (CursorPlace::Resume(at) | CursorPlace::Past(at), Direction::Backward) => {
-                Some((low, Bound::Excluded(at)))
-            }
-            (CursorPlace::End, _) => None,
-        }
-    }
-
     /// If the path is gathered from a secondary index, gathers its keys. Returns `false` if the
     /// budget is used up before all are gathered; the next call then continues. `any_order` is that
     /// of `fill`.
@@ -712,7 +694,7 @@ fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direct
 }
 
 /// Drops the entries beyond the far bound of a range. If there are any, the batch is the last one.
-fn truncate_beyond(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
+pub(super) fn truncate_beyond(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
     // Bounds are compared with keys, which are positions in key order.
     let beyond = |key: &[u8]| match (far, direction) {
         (Bound::Unbounded, _) => false,

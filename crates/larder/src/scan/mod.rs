@@ -16,6 +16,8 @@ mod gathered;
 #[cfg(feature = "matchspec")]
 mod matching;
 mod output;
+#[cfg(feature = "serde")]
+mod page;
 mod select;
 
 pub(crate) use cursor::{Cursor, KeyBounds};

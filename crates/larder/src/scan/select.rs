@@ -131,43 +131,6 @@ impl Scan {
     }
 }
 
-#[cfg(feature = "serde")]
-impl Scan {
-    /// Reads the next batch of a scan without a program, and calls `row` with each of its objects.
-    /// `wanted` and `any_order` are those of [`Cursor::fill`].
-    ///
-    /// # Errors
-    /// Those of `rows`.
-    #[inline]
-    fn batch(
-        &mut self,
-        wanted: (usize, bool),
-        mut row: impl FnMut(Stored<'_>),
-    ) -> Result<Step, Error> {
-        debug_assert!(self.program.is_none(), "a program chooses among the rows");
-        let (table, keypos) = (&self.table, self.table.keypos());
-        let Buffers { batch, plain, .. } = &mut *self.lent;
-        // (1), (2)
-        let guard = larder_index::pin();
-        let op = table.begin(&guard)?;
-        let cursor = &mut self.cursor;
-        let usable = batch.lend(|batch| {
-            let usable = cursor.fill(table, &op, wanted, batch);
-            // (3) All of the batch is processed, so the cursor stays behind it.
-            for i in 0..usable {
-                batch.prefetch(i + AHEAD);
-                let (key, value) = batch.entry(i);
-                row(Stored::new(key, value, keypos, plain));
-            }
-            usable
-        });
-        Ok(match usable == 0 || self.cursor.is_at_end() {
-            true => Step::Done,
-            false => Step::More,
-        })
-    }
-}
-
 /// Objects outside their leaves are prefetched this number of rows ahead.
 pub(super) const AHEAD: usize = 2;
 
@@ -262,30 +225,6 @@ impl SelectJob {
             visit(stored);
             true
         })
-    }
-
-    /// Like `step_each`, but runs for one batch of the index, which is a part of one leaf or all of
-    /// it: about `wanted` objects, or as many as the index reads at once if that is 0. Then an
-    /// unordered table reads them in any order, which takes less time. No object is read twice. The
-    /// job has no program, and its limit is ignored.
-    ///
-    /// # Errors
-    /// Those of `step`.
-    #[cfg(feature = "serde")]
-    #[inline]
-    pub(crate) fn step_batch(
-        &mut self,
-        wanted: usize,
-        visit: impl FnMut(Stored<'_>),
-    ) -> Result<Step, Error> {
-        self.scan.batch((wanted, wanted == 0), visit)
-    }
-
-    /// The bounds of what a scan between bounds has not read, behind its last batch. `None` at its
-    /// end.
-    #[cfg(feature = "serde")]
-    pub(crate) fn rest(self) -> Option<KeyBounds> {
-        self.scan.cursor.rest()
     }
 
     /// Runs one slice. `found` passes on the result for an object, and returns whether there is

@@ -5,21 +5,22 @@ use super::layout::Hashed;
 use super::range::{gather, FIRST_PAGE};
 use super::row::Row;
 use crate::api::Table;
-use crate::scan::SelectJob;
+use crate::scan::KeyBounds;
 use larder_index::Direction;
 use serde::de::DeserializeOwned;
-use std::collections::VecDeque;
 use std::fmt;
 use std::iter::FusedIterator;
+use std::ops::Bound;
+use std::vec::IntoIter;
 
 /// The rows of a table by hash, in no order: [`Typed::iter`](super::Typed::iter). Rows are read in
 /// pages: a few rows at first, for callers that need no more, and then a leaf at a time, as its
 /// entries lie. Between two pages nothing is locked or pinned.
 pub struct Iter<K, V> {
     table: Table,
-    /// The scan; `None` at its end, and after an error.
-    unread: Option<SelectJob>,
-    rows: VecDeque<Row<K, V>>,
+    /// The positions that were not read yet; `None` at the end, and after an error.
+    unread: Option<KeyBounds>,
+    rows: IntoIter<Row<K, V>>,
     /// About how many rows the next page has; 0 for all of a leaf.
     page: usize,
 }
@@ -32,14 +33,10 @@ impl<K, V> fmt::Debug for Iter<K, V> {
 
 impl<K: OrderedKey, V: DeserializeOwned> Iter<K, V> {
     pub(super) fn all(table: &Table) -> Self {
-        let mut rows = VecDeque::new();
-        let job = table.engine_table().each(table.me(), Direction::Forward);
-        // An error is returned in place of the first row.
-        let unread = job.map_err(|error| rows.push_back(Err(error))).ok();
         Iter {
             table: table.clone(),
-            unread,
-            rows,
+            unread: Some((Bound::Unbounded, Bound::Unbounded)),
+            rows: Vec::new().into_iter(),
             page: FIRST_PAGE,
         }
     }
@@ -47,14 +44,14 @@ impl<K: OrderedKey, V: DeserializeOwned> Iter<K, V> {
     /// Reads a page.
     #[cold]
     fn read(&mut self) {
-        let Some(mut job) = self.unread.take() else {
+        let Some(bounds) = &mut self.unread else {
             return;
         };
-        let (wanted, rows) = (std::mem::take(&mut self.page), &mut self.rows);
-        match gather::<_, _, Hashed>(&self.table, &mut job, wanted, |row| rows.push_back(row)) {
-            Ok(true) => self.unread = Some(job),
-            Ok(false) => {}
-            Err(error) => rows.push_back(Err(error)),
+        let (end, wanted) = (Direction::Forward, std::mem::take(&mut self.page));
+        let (rows, is_more) = gather::<_, _, Hashed>(&self.table, bounds, end, wanted);
+        self.rows = rows;
+        if !is_more {
+            self.unread = None;
         }
     }
 }
@@ -64,10 +61,11 @@ impl<K: OrderedKey, V: DeserializeOwned> Iterator for Iter<K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rows.is_empty() {
-            self.read();
+        if let Some(row) = self.rows.next() {
+            return Some(row);
         }
-        self.rows.pop_front()
+        self.read();
+        self.rows.next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

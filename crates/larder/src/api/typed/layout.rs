@@ -66,7 +66,7 @@ impl Layout for Ordered {
         Self::with_index_key(leaf, |key| key.map(|key| enc.order_key(key)).is_some())
     }
 
-    #[inline]
+    #[inline(always)]
     fn key_of<K: OrderedKey>(stored: &Stored<'_>) -> Option<K> {
         // Only simple keys are read from an order key without a term.
         K::of_leaf(match stored.int_key() {

@@ -24,10 +24,10 @@ use crate::scan::{KeyBounds, ScanStep, SelectJob};
 use crate::stored::Stored;
 use larder_index::Direction;
 use serde::de::DeserializeOwned;
-use std::collections::VecDeque;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
+use std::vec::IntoIter;
 
 /// About how many rows the first page has: few, for callers that need no more.
 pub(super) const FIRST_PAGE: usize = 16;
@@ -39,9 +39,9 @@ pub struct Range<K, V> {
     table: Table,
     /// The part that was not read yet; `None` if there is nothing between the bounds.
     unread: Option<KeyBounds>,
-    front: VecDeque<Row<K, V>>,
+    front: IntoIter<Row<K, V>>,
     /// In the order in which `next_back` returns them.
-    back: VecDeque<Row<K, V>>,
+    back: IntoIter<Row<K, V>>,
     /// How many rows were read.
     read: usize,
 }
@@ -70,8 +70,8 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
         Range {
             table: table.clone(),
             unread: Some((Bound::Unbounded, Bound::Unbounded)),
-            front: VecDeque::new(),
-            back: VecDeque::new(),
+            front: Vec::new().into_iter(),
+            back: Vec::new().into_iter(),
             read: 0,
         }
     }
@@ -80,30 +80,21 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
     #[cold]
     fn read(&mut self, end: Direction) {
         // `unread` is empty when the two ends have met. Then there is nothing left to read.
-        let Some(bounds) = self.unread.take() else {
+        let Some(bounds) = &mut self.unread else {
             return;
         };
         // Pages grow, so a long iteration makes few searches. They grow slowly: a caller may stop
         // anywhere, and the rest of the page was read in vain.
         let wanted = (self.read / 2).clamp(FIRST_PAGE, LARGEST_PAGE);
-        let queue = match end {
-            Direction::Forward => &mut self.front,
-            Direction::Backward => &mut self.back,
-        };
-        let table = self.table.engine_table();
-        let job = table.each_between(self.table.me(), bounds, end);
-        let rest = job.and_then(|mut job| {
-            let give = |row| {
-                self.read += 1;
-                queue.push_back(row);
-            };
-            let is_more = gather::<_, _, Ordered>(&self.table, &mut job, wanted, give)?;
-            // The scan knows where it would go on: no row of the page lies there.
-            Ok(job.rest().filter(|_| is_more))
-        });
-        match rest {
-            Ok(rest) => self.unread = rest,
-            Err(error) => queue.push_back(Err(error)),
+        // No row of the page lies between the bounds any more.
+        let (rows, is_more) = gather::<_, _, Ordered>(&self.table, bounds, end, wanted);
+        self.read += rows.len();
+        match end {
+            Direction::Forward => self.front = rows,
+            Direction::Backward => self.back = rows,
+        }
+        if !is_more {
+            self.unread = None;
         }
     }
 }
@@ -116,27 +107,38 @@ fn index_bound<Q: EncodeKey + ?Sized>(bound: Bound<&Q>) -> Result<Bound<Vec<u8>>
     })
 }
 
-/// Passes on the rows of the next batch of a scan, about `wanted` rows (see
-/// [`SelectJob::step_batch`]). Returns whether there may be more. A row of other types is an error,
-/// and ends the scan.
+/// The rows of the next page (see [`EngineTable::page`]), and whether there may be more. A row of
+/// other types is an error, and ends the scan.
+///
+/// [`EngineTable::page`]: crate::host::EngineTable::page
 pub(super) fn gather<K: OrderedKey, V: DeserializeOwned, O: Layout>(
     table: &Table,
-    job: &mut SelectJob,
+    bounds: &mut KeyBounds,
+    end: Direction,
     wanted: usize,
-    mut give: impl FnMut(Row<K, V>),
-) -> Result<bool, Error> {
+) -> (IntoIter<Row<K, V>>, bool) {
+    let mut rows = Vec::with_capacity(wanted);
     let mut is_over = false;
-    // The scan can't be stopped in the middle of a batch.
-    let mut visit = |stored: Stored<'_>| {
-        // Rows behind a row of other types are not reported: the iterator has ended.
-        if !is_over {
-            let row = row::row::<_, _, O>(stored);
-            is_over = row.is_err();
-            give(row);
+    let (own, me) = (table.engine_table(), table.me());
+    let step = table.patiently(|| {
+        own.page(me, bounds, end, wanted, |stored| {
+            // The scan can't be stopped in the middle of a page. Rows behind a row of other types
+            // are not reported: the iterator has ended.
+            if !is_over {
+                let row = row::row::<_, _, O>(stored);
+                is_over = row.is_err();
+                rows.push(row);
+            }
+        })
+    });
+    let is_more = match step {
+        Ok(step) => !is_over && step == Step::More,
+        Err(error) => {
+            rows.push(Err(error));
+            false
         }
     };
-    let step = table.patiently(|| job.step_batch(wanted, &mut visit))?;
-    Ok(!is_over && step == Step::More)
+    (rows.into_iter(), is_more)
 }
 
 /// All rows of a scan, up to its limit.
@@ -159,11 +161,12 @@ impl<K: OrderedKey, V: DeserializeOwned> Iterator for Range<K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.front.is_empty() {
-            self.read(Direction::Forward);
+        if let Some(row) = self.front.next() {
+            return Some(row);
         }
+        self.read(Direction::Forward);
         // (2)
-        self.front.pop_front().or_else(|| self.back.pop_back())
+        self.front.next().or_else(|| self.back.next_back())
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -175,10 +178,11 @@ impl<K: OrderedKey, V: DeserializeOwned> Iterator for Range<K, V> {
 impl<K: OrderedKey, V: DeserializeOwned> DoubleEndedIterator for Range<K, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.back.is_empty() {
-            self.read(Direction::Backward);
+        if let Some(row) = self.back.next() {
+            return Some(row);
         }
-        self.back.pop_front().or_else(|| self.front.pop_back())
+        self.read(Direction::Backward);
+        self.back.next().or_else(|| self.front.next_back())
     }
 }
 
