@@ -20,12 +20,14 @@ use crate::btree::copies::EntryCopies;
 use crate::btree::entries::Entries;
 use crate::btree::insert_run::InsertRun;
 use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
-use crate::btree::record::{write_record, Record, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
+use crate::btree::record::{
+    short_record, write_record, Record, Stored, HANDLE_RECORD, MOST_INLINE, SLOT,
+};
 use crate::btree::search_key::{SearchKey, MARK_MASK, PLACE_MASK};
 use crate::btree::view::{SearchResult, TreeView};
 use crate::contention::CONTENTION_BOUND;
 use crate::outside::{Handle, Outside};
-use crate::seqlock::words::{little, Torn, Writer};
+use crate::seqlock::words::{self, little, Torn, Writer};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 
@@ -296,7 +298,12 @@ impl<'g> LockedTreeLeaf<'g> {
     pub(crate) fn overwrite(&mut self, record: &Record, at: usize, bytes: &[u8]) {
         debug_assert!(!record.is_outside() && at + bytes.len() <= record.value());
         self.change();
-        let mut writer = Writer::new(self.leaf.words(), record.value_at() + at);
+        let (words, at) = (self.leaf.words(), record.value_at() + at);
+        let is_short = bytes.len() <= 8;
+        if is_short && words::write_short(words, at, (little(bytes), 0), bytes.len()) {
+            return;
+        }
+        let mut writer = Writer::new(words, at);
         writer.bytes(bytes);
         writer.finish();
     }
@@ -347,9 +354,13 @@ impl<'g> LockedTreeLeaf<'g> {
     #[inline]
     fn write(&mut self, i: usize, head: u64, suffix: &[u8], stored: Stored<'_>, place: usize) {
         let words = self.leaf.words();
-        let mut writer = Writer::new(words, place);
-        write_record(&mut writer, suffix, stored);
-        writer.finish();
+        let is_written = short_record(suffix, stored)
+            .is_some_and(|(bytes, len)| words::write_short(words, place, bytes, len));
+        if !is_written {
+            let mut writer = Writer::new(words, place);
+            write_record(&mut writer, suffix, stored);
+            writer.finish();
+        }
         // Ordering: Relaxed, see above.
         words[i].store(head | place as u64, Relaxed);
     }
@@ -462,13 +473,21 @@ impl<'g> LockedTreeLeaf<'g> {
 /// Moves all slots except the last one up by one.
 #[inline]
 fn shift_up(slots: &[AtomicU64]) {
-    up_by::<1>(up_by::<8>(slots));
+    let Some(nine) = slots.first_chunk::<9>() else {
+        up_by::<1>(slots);
+        return;
+    };
+    // The first eight are read before anything is written, and written last. So it takes no branch
+    // how many are left of fewer than eight. The others of the eight are written twice.
+    let ([first @ .., _], [_, to @ ..]) = (nine, nine);
+    let own = load(first);
+    up_by::<8>(slots);
+    store(to, own);
 }
 
-/// Moves slots up by one, `N` at a time. Returns those that are left at the beginning, if they are
-/// fewer.
+/// Moves slots up by one, `N` at a time from the end on. Fewer than `N` are left at the beginning.
 #[inline]
-fn up_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
+fn up_by<const N: usize>(slots: &[AtomicU64]) {
     // Start at the end, so that each slot is read before it is overwritten.
     let mut left = slots;
     while let [before @ .., _] = left {
@@ -478,18 +497,25 @@ fn up_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
         copy(from, to);
         left = &left[..left.len() - N];
     }
-    left
 }
 
 /// Moves all slots except the first one down by one.
 #[inline]
 fn shift_down(slots: &[AtomicU64]) {
-    down_by::<1>(down_by::<8>(slots));
+    let Some(nine) = slots.last_chunk::<9>() else {
+        down_by::<1>(slots);
+        return;
+    };
+    // As in `shift_up`, with the last eight.
+    let ([_, last @ ..], [to @ .., _]) = (nine, nine);
+    let own = load(last);
+    down_by::<8>(slots);
+    store(to, own);
 }
 
-/// Moves slots down by one, `N` at a time. Returns those that are left at the end.
+/// Moves slots down by one, `N` at a time. Fewer than `N` are left at the end.
 #[inline]
-fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
+fn down_by<const N: usize>(slots: &[AtomicU64]) {
     // Start at the beginning, so that each slot is read before it is overwritten.
     let mut left = slots;
     while let [_, after @ ..] = left {
@@ -499,16 +525,24 @@ fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
         copy(from, to);
         left = &left[N..];
     }
-    left
 }
 
 /// Copies slots. The two ranges may overlap.
 #[inline]
 fn copy<const N: usize>(from: &[AtomicU64; N], to: &[AtomicU64; N]) {
     // Read all slots before the first one is written.
+    store(to, load(from));
+}
+
+#[inline]
+fn load<const N: usize>(slots: &[AtomicU64; N]) -> [u64; N] {
     // Ordering: Relaxed, all, see above.
-    let own = from.each_ref().map(|slot| slot.load(Relaxed));
-    for (slot, own) in to.iter().zip(own) {
+    slots.each_ref().map(|slot| slot.load(Relaxed))
+}
+
+#[inline]
+fn store<const N: usize>(slots: &[AtomicU64; N], own: [u64; N]) {
+    for (slot, own) in slots.iter().zip(own) {
         // Ordering: Relaxed, see above.
         slot.store(own, Relaxed);
     }

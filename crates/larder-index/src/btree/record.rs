@@ -69,6 +69,27 @@ impl Stored<'_> {
     }
 }
 
+/// The record of an entry with this suffix as sixteen bytes, low ones first, and its size. `None` if
+/// it doesn't fit, or has a handle.
+#[inline]
+pub(super) fn short_record(suffix: &[u8], stored: Stored<'_>) -> Option<((u64, u64), usize)> {
+    let Stored::Inline(value) = stored else {
+        return None;
+    };
+    // The slot has the first five bytes of the suffix.
+    let rest = suffix.get(5..).unwrap_or(&[]);
+    let len = 2 + rest.len() + value.len();
+    if len > 16 || rest.len().max(value.len()) > 8 {
+        return None;
+    }
+    // Each of the two lengths has one byte.
+    let body = u128::from(words::little(rest))
+        | u128::from(words::little(value)) << (8 * rest.len() as u32);
+    let lengths = suffix.len() | value.len() << 8;
+    let record = body << 16 | lengths as u128;
+    Some(((record as u64, (record >> 64) as u64), len))
+}
+
 /// Writes the record of an entry with this suffix.
 #[inline]
 pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored: Stored<'_>) {

@@ -180,14 +180,23 @@ pub(crate) fn copy_short<const N: usize>(
     let (first, shift) = (at / 8, (at % 8) as u32 * 8);
     let words = words.get(first..).ok_or(Torn)?;
     // Ordering: Relaxed, see the module's head.
-    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
-    let mut low = load(0);
-    let wanted = len.div_ceil(8);
-    for (i, to) in out.chunks_exact_mut(8).take(wanted).enumerate() {
-        let high = load(i + 1);
-        // In two steps: a shift by 64 is none.
-        let word = low >> shift | (high << (63 - shift)) << 1;
-        to.copy_from_slice(&word.to_le_bytes());
+    let load = |word: &AtomicU64| u64::from_le(word.load(Relaxed));
+    // In two steps: a shift by 64 is none.
+    let joined = |low: u64, high: u64| (low >> shift | (high << (63 - shift)) << 1).to_le_bytes();
+    // As in `copy_out_behind`: no branch depends on how many of sixteen bytes there are.
+    if let (Some([a, b, c]), Some(to), true) =
+        (words.first_chunk(), out.first_chunk_mut::<16>(), len <= 16)
+    {
+        let second = load(b);
+        to[..8].copy_from_slice(&joined(load(a), second));
+        to[8..].copy_from_slice(&joined(second, load(c)));
+        return Ok(());
+    }
+    let mut words = words.iter().map(load).chain(std::iter::repeat(0));
+    let mut low = words.next().unwrap_or(0);
+    let places = out.chunks_exact_mut(8).take(len.div_ceil(8));
+    for (to, high) in places.zip(words) {
+        to.copy_from_slice(&joined(low, high));
         low = high;
     }
     Ok(())
@@ -238,6 +247,44 @@ pub(crate) fn compare(
         }
     }
     Ok(len.cmp(&other.len()))
+}
+
+/// Writes up to sixteen bytes from byte `at` on: the low ones of `low`, and behind eight of these
+/// the low ones of `high`. Bytes that don't count are zeros. Returns `false`, and writes nothing, if
+/// the run may end within the three words in which they are.
+///
+/// No branch depends on where the bytes lie, or on how many they are. The caller is that of a
+/// [`Writer`].
+#[inline]
+pub(crate) fn write_short(
+    words: &[AtomicU64],
+    at: usize,
+    (low, high): (u64, u64),
+    len: usize,
+) -> bool {
+    let Some(three) = words.get(at / 8..).and_then(<[_]>::first_chunk::<3>) else {
+        return false;
+    };
+    debug_assert!(len <= 16);
+    let shift = (at % 8) as u32 * 8;
+    // Two words as three, from the first byte's place on. In two steps: a shift by 64 is none.
+    let apart = |low: u64, high: u64| {
+        let carried = |word: u64| word >> 1 >> (63 - shift);
+        [low << shift, high << shift | carried(low), carried(high)]
+    };
+    // The lowest bytes of a word, as many as there are of `len`.
+    let mask = |bytes: usize| {
+        u64::MAX
+            .checked_shr(64 - 8 * bytes.min(8) as u32)
+            .unwrap_or(0)
+    };
+    let masks = apart(mask(len), mask(len.saturating_sub(8)));
+    for ((word, own), mask) in three.iter().zip(apart(low, high)).zip(masks) {
+        // Ordering: Relaxed, both, see the module's head.
+        let others = u64::from_le(word.load(Relaxed)) & !mask;
+        word.store((others | own).to_le(), Relaxed);
+    }
+    true
 }
 
 /// Writes bytes one behind the other, a word at a time. Ends with `finish`, before which the last
@@ -406,6 +453,26 @@ mod tests {
             }
         }
         assert!(copy_out(&words, 60, 5, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_short_write_is_that_of_the_writer() {
+        for at in 0..=48 {
+            for len in 0..=16usize {
+                let bytes: Vec<u8> = (1..=len as u8).collect();
+                let (low, high) = bytes.split_at(len.min(8));
+                let words = run(&[7; 48]);
+                let is_written = write_short(&words, at, (little(low), little(high)), len);
+                assert_eq!(is_written, at < 32, "{at}");
+                let expect = run(&[7; 48]);
+                if is_written {
+                    write(&expect, at, &bytes);
+                }
+                for (own, expect) in words.iter().zip(&expect) {
+                    assert_eq!(own.load(Relaxed), expect.load(Relaxed), "{at} {len}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -224,9 +224,16 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
         }
     }
     let rest = &bytes[at..];
-    at + match rest.len() {
-        0..8 => rest.iter().take_while(|&&byte| byte != 0).count(),
-        _ => memchr(0, rest).unwrap_or(rest.len()),
+    if rest.len() >= 8 {
+        return at + memchr(0, rest).unwrap_or(rest.len());
+    }
+    // The last eight bytes begin with some that were searched.
+    match bytes.last_chunk::<8>() {
+        Some(eight) => match zeros(u64::from_le_bytes(*eight)) {
+            0 => bytes.len(),
+            zeros => bytes.len() - 8 + (zeros.trailing_zeros() / 8) as usize,
+        },
+        None => at + rest.iter().take_while(|&&byte| byte != 0).count(),
     }
 }
 

@@ -251,6 +251,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
         }
     }
 
+    #[inline]
     fn deserialize_bool<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
         match self.term.as_atom() {
             Some(atom) if atom == true.into() => visitor.visit_bool(true),

@@ -85,7 +85,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
         };
         // Pages grow, so a long iteration makes few searches. They grow slowly: a caller may stop
         // anywhere, and the rest of the page was read in vain.
-        let wanted = (self.read / 2).clamp(FIRST_PAGE, LARGEST_PAGE);
+        let wanted = (self.read / 4).clamp(FIRST_PAGE, LARGEST_PAGE);
         // No row of the page lies between the bounds any more.
         let (rows, is_more) = gather::<_, _, Ordered>(&self.table, bounds, end, wanted);
         self.read += rows.len();
