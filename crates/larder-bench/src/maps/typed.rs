@@ -2,7 +2,8 @@
 //!
 //! Keys are random `u64`s of 56 bits, or texts of 21 bytes made from them. Values are numbers of 32
 //! bits, or orders that contain a text. Each step goes through all keys in a random order, and the
-//! threads share the keys. All answers are compared. Ranges of maps without an order are left out.
+//! threads share the keys. Each round has another order, up to [`ORDERS`]: a processor learns the
+//! branches of a thousand searches that are repeated in one order, which no program does. All answers are compared. Ranges of maps without an order are left out.
 //!
 //! Peers store Rust's values and return a clone. Larder stores terms, which are encoded and decoded
 //! each time, but which files, snapshots and other languages can use. `index of bytes` is Larder's
@@ -136,11 +137,14 @@ trait TypedMap: Sync + Sized {
     fn each(&self, visit: impl FnMut(&Self::Key, &Self::Value));
 }
 
-/// Keys with their numbers, the order in which they are visited, and how often and by how many
+/// Orders in which keys are visited.
+const ORDERS: usize = 16;
+
+/// Keys with their numbers, the orders in which they are visited, and how often and by how many
 /// threads.
 struct TypedBench<K> {
     keys: Vec<(K, u64)>,
-    order: Vec<u32>,
+    orders: Vec<Vec<u32>>,
     rounds: usize,
     threads: usize,
 }
@@ -154,10 +158,24 @@ impl<K: TypedKey> TypedBench<K> {
         let keys = numbers.map(|n| (K::of(n >> 8), value_of(n) >> 32));
         TypedBench {
             keys: keys.collect(),
-            order: shuffled(size, 3),
+            orders: Vec::new(),
             rounds,
             threads: 1,
         }
+    }
+
+    /// Divides the keys among threads. Each has its own in all orders, so threads don't write the
+    /// same ones.
+    fn divide(&mut self, threads: usize) {
+        self.threads = threads;
+        let (size, part) = (self.keys.len(), self.keys.len().div_ceil(threads));
+        let all = shuffled(size, 3);
+        let order = |seed| {
+            let parts = all.chunks(part).map(|own| (own, shuffled(own.len(), seed)));
+            let order = parts.flat_map(|(own, order)| order.into_iter().map(|i| own[i as usize]));
+            order.collect()
+        };
+        self.orders = (0..self.rounds.min(ORDERS) as u64).map(order).collect();
     }
 
     /// Calls `job` with all keys, `rounds` times. Returns the nanoseconds per call, of all threads
@@ -172,12 +190,12 @@ impl<K: TypedKey> TypedBench<K> {
         rounds: usize,
         job: impl Fn(usize, &K, u64) -> Outcome + Sync,
     ) -> Outcome<f64> {
-        let order = &self.order;
-        // Each thread has a part of the keys, so threads don't write the same ones.
-        let part = order.len().div_ceil(self.threads);
+        let size = self.keys.len();
+        let part = size.div_ceil(self.threads);
         let done = work(self.threads, None, |worker| {
-            let mine = order.chunks(part).nth(worker.number).unwrap_or(&[]);
             for round in 0..rounds {
+                let order = &self.orders[round % self.orders.len()];
+                let mine = order.chunks(part).nth(worker.number).unwrap_or(&[]);
                 for &i in mine {
                     let (key, value) = &self.keys[i as usize];
                     job(round, key, *value)?;
@@ -185,7 +203,7 @@ impl<K: TypedKey> TypedBench<K> {
             }
             Ok(())
         })?;
-        Ok(done.seconds * 1e9 / (rounds * order.len()) as f64)
+        Ok(done.seconds * 1e9 / (rounds * size) as f64)
     }
 
     /// All steps of a map.
@@ -340,7 +358,8 @@ pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
         let mut numbers = TypedBench::new(size, rounds);
         let mut texts = TypedBench::new(size, rounds);
         for threads in options.threads.repeat(options.runs) {
-            (numbers.threads, texts.threads) = (threads, threads);
+            numbers.divide(threads);
+            texts.divide(threads);
             all.map::<Index>(&numbers)?;
             all.maps::<u64, u64>(&numbers)?;
             all.maps::<String, u64>(&texts)?;
