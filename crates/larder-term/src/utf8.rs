@@ -2,8 +2,8 @@
 
 /// The text of some bytes, if they are UTF-8.
 ///
-/// Most texts are short and ASCII. Those are decided by words, while [`str::from_utf8`] goes through
-/// a short text byte by byte, and [`slice::is_ascii`] through its last few bytes.
+/// Most texts are short and ASCII. Those are decided by words, while [`str::from_utf8`] goes
+/// through a short text byte by byte, and [`slice::is_ascii`] through its last few bytes.
 #[inline]
 pub fn utf8(bytes: &[u8]) -> Option<&str> {
     if is_ascii(bytes) {

@@ -3,7 +3,8 @@
 //! Keys are random `u64`s of 56 bits, or texts of 21 bytes made from them. Values are numbers of 32
 //! bits, or orders that contain a text. Each step goes through all keys in a random order, and the
 //! threads share the keys. Each round has another order, up to [`ORDERS`]: a processor learns the
-//! branches of a thousand searches that are repeated in one order, which no program does. All answers are compared. Ranges of maps without an order are left out.
+//! branches of a thousand searches that are repeated in one order, which no program does. All
+//! answers are compared. Ranges of maps without an order are left out.
 //!
 //! Peers store Rust's values and return a clone. Larder stores terms, which are encoded and decoded
 //! each time, but which files, snapshots and other languages can use. `index of bytes` is Larder's

@@ -69,8 +69,8 @@ impl Stored<'_> {
     }
 }
 
-/// The record of an entry with this suffix as sixteen bytes, low ones first, and its size. `None` if
-/// it doesn't fit, or has a handle.
+/// The record of an entry with this suffix as sixteen bytes, low ones first, and its size. `None`
+/// if it doesn't fit, or has a handle.
 #[inline]
 pub(super) fn short_record(suffix: &[u8], stored: Stored<'_>) -> Option<((u64, u64), usize)> {
     let Stored::Inline(value) = stored else {

@@ -250,8 +250,8 @@ pub(crate) fn compare(
 }
 
 /// Writes up to sixteen bytes from byte `at` on: the low ones of `low`, and behind eight of these
-/// the low ones of `high`. Bytes that don't count are zeros. Returns `false`, and writes nothing, if
-/// the run may end within the three words in which they are.
+/// the low ones of `high`. Bytes that don't count are zeros. Returns `false`, and writes nothing,
+/// if the run may end within the three words in which they are.
 ///
 /// No branch depends on where the bytes lie, or on how many they are. The caller is that of a
 /// [`Writer`].
