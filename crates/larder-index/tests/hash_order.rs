@@ -3,7 +3,8 @@
 //! goes leaves no waste behind.
 
 use larder_index::{
-    pin, unique, unique_with, Batch, Direction, Key, KeyRule, LeafConfig, Start, Unique, UniqueKind,
+    pin, seen_after_removals, unique, unique_with, Batch, Direction, Key, KeyRule, LeafConfig,
+    Start, Unique, UniqueKind,
 };
 use larder_testing::*;
 use std::collections::HashMap;
@@ -483,4 +484,99 @@ fn a_walk_among_writers_meets_what_stays_once() {
         }
         stop.store(true, order);
     });
+}
+
+/// A walk that removes what it has passed reads each leaf once, however leaves shrink and merge,
+/// and whatever is removed from other indexes.
+#[test]
+fn removals_before_a_key_leave_the_rest_of_a_batch() {
+    const KEYS: u64 = 3_000;
+    for config in configs() {
+        let [index, other] = [0, 1].map(|_| unique_with(UniqueKind::Hash(Arc::new(Ints)), config));
+        for i in 0..KEYS {
+            put(&*index, int_key(&int(i)), &int(i));
+            put(&*other, int_key(&int(i)), &int(i));
+        }
+        let (guard, mut batch) = (pin(), Batch::default());
+        let (mut from, mut removed) = (Vec::new(), 0);
+        while !batch.done {
+            let start = match removed {
+                0 => Start::Edge,
+                _ => Start::At(&from),
+            };
+            batch.lend_owned(|batch| index.scan(&guard, start, Direction::Forward, batch));
+            for at in 1..batch.len() {
+                removed += 1;
+                assert!(remove(&*index, int_key(batch.key(at - 1))));
+                let key = int_key(batch.key(at));
+                let seen = batch.seen.expect("this index can tell");
+                let now = seen_after_removals(key, seen).expect("noted");
+                assert!(index.is_unchanged(&guard, key, now), "{at}");
+                // What was removed may have been one of the batch.
+                assert_eq!(seen_after_removals(int_key(batch.key(at - 1)), seen), None);
+                if removed % 16 == 0 {
+                    assert!(remove(&*other, int_key(&int(removed))));
+                    batch.seen = Some(now);
+                }
+            }
+            from.clone_from(&batch.resume);
+        }
+        assert!(removed > KEYS / 2 && index.stats().merges > 0, "{removed}");
+    }
+}
+
+/// Batches of which this thread has removed keys, and others have come and gone, are those that a
+/// scan finds, if they are said to be.
+#[test]
+fn what_removals_have_left_is_what_a_scan_finds() {
+    const KEYS: u64 = 300;
+    let index = unique_with(UniqueKind::Hash(Arc::new(Ints)), LeafConfig::tiny());
+    let rows = |start: Start<'_>, want: usize| {
+        let (guard, mut batch) = (pin(), Batch::default());
+        batch.want = want;
+        batch.lend_owned(|batch| index.scan(&guard, start, Direction::Forward, batch));
+        batch
+    };
+    let (mut held, mut changed) = (0, 0);
+    for i in 0..if cfg!(miri) { 200 } else { 20_000u64 } {
+        if !mix(i).is_multiple_of(4) || i < KEYS {
+            let k = int(mix(i * 7) % KEYS);
+            put(&*index, int_key(&k), &int(i));
+        }
+        let mut position = Vec::new();
+        index.position(int_key(&int(mix(i * 3) % KEYS)), &mut position);
+        let batch = rows(Start::At(&position), 6);
+        let Some(mut seen) = batch.seen.filter(|_| batch.len() > 2) else {
+            continue;
+        };
+        // Of the batch, and of what lies around it; sometimes another key comes between.
+        for j in 0..mix(i ^ 5) % 4 {
+            match mix(i ^ j << 20) % 8 {
+                0 => _ = put(&*index, int_key(&int(mix(j ^ i) % KEYS)), &int(i)),
+                1..4 => _ = remove(&*index, int_key(&int(mix(j ^ i) % KEYS))),
+                k => _ = remove(&*index, int_key(batch.key((k % 3) as usize))),
+            }
+            if let Some(now) = seen_after_removals(int_key(batch.key(2)), seen) {
+                seen = now;
+            }
+        }
+        for at in 0..batch.len() {
+            let key = int_key(batch.key(at));
+            let now = seen_after_removals(key, batch.seen.unwrap());
+            let known = [now, (at == 2).then_some(seen)];
+            for now in known.into_iter().flatten() {
+                if !index.is_unchanged(&pin(), key, now) {
+                    changed += 1;
+                    continue;
+                }
+                held += 1;
+                index.position(key, &mut position);
+                let found = rows(Start::At(&position), batch.len() - at);
+                let there: Vec<_> = (0..found.len()).map(|i| found.entry(i)).collect();
+                let kept: Vec<_> = (at..batch.len()).map(|i| batch.entry(i)).collect();
+                assert_eq!(there, kept);
+            }
+        }
+    }
+    assert!(held > 100 && changed > 100, "{held} {changed}");
 }

@@ -3,19 +3,25 @@
 //! ```text
 //!   writer   for each n: removes key n, puts another, then says so
 //!   looker   reads a batch; then how far the writer says it is; then asks whether the batch is
-//!            still true: if so, no key of it was removed before
+//!            still true: if so, no key of it was removed before; of some batches it removes the
+//!            first key itself, and asks about the others
 //! ```
 
 use crate::{key, key_bytes, mix, put, remove, Hashes};
 use larder_index::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use larder_index::{pin, Batch, Direction, Start, Unique};
+use larder_index::{pin, seen_after_removals, Batch, Direction, Start, Unique};
 
 // Ordering, for all of this file: SeqCst. The writer's progress must not be visible before its
 // writes.
 
-/// Fills an index with the keys 0 to `keys`, each with its number as the value.
+/// The keys from here on are removed by readers, and put back.
+const SPARE: u16 = 0x8000;
+
+/// Fills an index with the keys 0 to `keys`, each with its number as the value, and with keys that
+/// readers remove.
 pub fn fill(index: &dyn Unique, keys: u16) {
     (0..keys).for_each(|n| put_number(index, n));
+    (SPARE..=SPARE + keys / 4).for_each(|n| put_number(index, n));
 }
 
 fn put_number(index: &dyn Unique, n: u16) {
@@ -45,19 +51,30 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
         let Some(seen) = batch.seen.filter(|_| !batch.is_empty()) else {
             continue;
         };
+        let number = |at| batch.value(at).try_into().map_or(0, u16::from_be_bytes);
+        let own = |at| key(batch.key(at), Hashes::Good);
+        let removes = batch.len() > 1 && number(0) >= SPARE && remove(index, own(0));
         // The writer has said that all numbers below this one are removed. Load it before asking,
         // so that a batch which is still true can't have any of them.
         let before = gone.load(SeqCst);
-        let first = key(batch.key(0), Hashes::Good);
+        let first = usize::from(removes);
+        let seen = match removes {
+            true => seen_after_removals(own(first), seen),
+            false => Some(seen),
+        };
         // The answer `false` is always allowed. How often it comes is counted.
-        if !index.is_unchanged(&pin(), first, seen) {
+        let holds = seen.is_some_and(|seen| index.is_unchanged(&pin(), own(first), seen));
+        if removes {
+            put_number(index, number(0));
+        }
+        if !holds {
             found.1 += 1;
             continue;
         }
         found.0 += 1;
         // The batch is still true, so none of its entries was removed before it was asked about.
-        for at in 0..batch.len() {
-            let number = batch.value(at).try_into().map_or(0, u16::from_be_bytes);
+        for at in first..batch.len() {
+            let number = number(at);
             assert!(u64::from(number) >= before, "{number} went before {before}");
         }
     }

@@ -18,14 +18,16 @@
 //!
 //! 1. A step that continues is answered from the batch, if the batch's stamp is still valid.
 //! 2. If the table was changed, ask the index whether the leaf still has the version that was read
-//!    (`Unique::is_unchanged`). Such a step finds its leaf, but doesn't search it.
+//!    (`Unique::is_unchanged`), or one at which this thread has left it, having removed keys that
+//!    the walk has passed (`seen_after_removals`). Such a step finds its leaf, but doesn't search
+//!    it.
 //! 3. Otherwise read the index: one entry, and if the step continues, some entries behind it, four
 //!    times as many as the last time.
 //!
 //! In a table that other threads change all the time, each step would arm the stamp in vain. So
 //! after a change of the table some batches are read without a stamp, and only (2) applies to them.
 //! After a change of the leaf, some steps don't read ahead. A step without read-ahead costs little
-//! (`Unique::step`). So a consumer that deletes each key that it has passed needs no read-ahead.
+//! (`Unique::step`).
 //!
 //! Consider steps from the table's edge (`first`). If the second of them finds the same leaf,
 //! unchanged, the third asks whether it is still unchanged (`first_unchanged`). So `first` of a
@@ -259,19 +261,18 @@ impl ReadAhead {
     }
 
     /// (2) Like `next`, after the table was changed. `same` says whether the leaf of a key, that of
-    /// the last answer, still has the version that was read.
+    /// the last answer, still has the version that was read, or another one at which it has the
+    /// same entries from that key on. It returns the version.
     #[inline]
     pub(crate) fn next_unchanged(
         &mut self,
-        same: impl FnOnce(&[u8], Seen) -> bool,
+        same: impl FnOnce(&[u8], Seen) -> Option<Seen>,
     ) -> Option<NextEntry<'_>> {
         // An index without versions sets no `seen`. In that case only a stamp can confirm the
         // batch.
         let seen = self.batch.seen?;
         let next = self.next_place()?;
-        if !same(self.batch.key(self.at), seen) {
-            return None;
-        }
+        self.batch.seen = Some(same(self.batch.key(self.at), seen)?);
         // The changes are elsewhere in the table. Read the next batches without a stamp.
         if self.stamp.take().is_some() {
             self.without_stamp = PAUSE;

@@ -485,6 +485,12 @@ impl<'g> LockedHashLeaf<'g> {
         self.held.before() == version
     }
 
+    /// The version before the lock was taken, and the one once it is released.
+    #[inline]
+    pub(super) fn versions(&self) -> (u64, u64) {
+        (self.held.before(), self.held.after())
+    }
+
     /// Records that something is about to be changed.
     #[inline]
     pub(super) fn change(&mut self) {
@@ -601,9 +607,10 @@ impl NewHashLeaf {
         head.live.store(live as u32, Relaxed);
     }
 
-    /// Starts from a greater version than any of this leaf, which it will replace.
-    pub(super) fn succeed(&mut self, old: &LockedHashLeaf<'_>) {
-        self.0.head().version.succeed(old.held.before());
+    /// Starts from a greater version than any of this leaf, which it will replace, and returns that
+    /// version.
+    pub(super) fn succeed(&mut self, old: &LockedHashLeaf<'_>) -> u64 {
+        self.0.head().version.succeed(old.held.before())
     }
 
     /// Its shape.

@@ -59,6 +59,7 @@ mod marks;
 pub(crate) mod plain;
 mod read;
 mod rebuild;
+pub(crate) mod removed;
 mod resize;
 mod scan;
 mod search;

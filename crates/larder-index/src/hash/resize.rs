@@ -35,6 +35,7 @@
 use super::key_rule::KeyRule;
 use super::plain;
 use super::rebuild::{Built, Rebuild};
+use super::removed;
 use super::shape::{prefix, LeafRange, Shape, HASH_BITS, SMALLEST, TOP_CLASS};
 use super::sizes::{is_sparse, Reason};
 use crate::hash::change::Body;
@@ -142,12 +143,14 @@ impl<R: KeyRule> HashOrder<R> {
         Rebuild::new(leaves, more, &self.keys, &self.shared, &self.sizes)
     }
 
-    /// Replaces the leaf, whose range has the hash, by one with the same range.
-    fn replace(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, hash: u64, built: Built<1>) {
+    /// Replaces the leaf, whose range has the hash, by one with the same range. Returns the version
+    /// of that.
+    fn replace(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, hash: u64, built: Built<1>) -> u64 {
         // Mark the old leaf obsolete and publish the new one.
         let [new] = built.leaves;
-        self.trie.replace(&self.shared, leaf, hash, new, guard);
+        let version = self.trie.replace(&self.shared, leaf, hash, new, guard);
         self.retire_all(guard, built.inside_now);
+        version
     }
 
     /// Retires outside objects that are inside a new leaf now. Readers that pinned before may still
@@ -243,11 +246,12 @@ impl<R: KeyRule> HashOrder<R> {
     /// Replaces the leaf by a smaller one, if its entries fit in one.
     fn shrink(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>) {
         let shape = leaf.leaf().shape();
+        let (place, (_, now)) = (self.place(&leaf, hash), leaf.versions());
         // An empty leaf gets the smallest shape.
         if leaf.leaf().count() == 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
-            self.trie.replace(&self.shared, leaf, hash, new, guard);
-            return;
+            let version = self.trie.replace(&self.shared, leaf, hash, new, guard);
+            return removed::note_replaced(place, now, version);
         }
         let leaves = [&leaf];
         let mut rebuild = self.rebuild(&leaves, &[]);
@@ -257,7 +261,8 @@ impl<R: KeyRule> HashOrder<R> {
         // A leaf of the same shape would save nothing.
         if !plan.is_as(shape) {
             let built = rebuild.build(plan, range);
-            self.replace(guard, leaf, hash, built);
+            let version = self.replace(guard, leaf, hash, built);
+            removed::note_replaced(place, now, version);
         }
     }
 
@@ -297,8 +302,11 @@ impl<R: KeyRule> HashOrder<R> {
         let range = LeafRange { hash, depth };
         let built = rebuild.build(rebuild.plan(range, Reason::Shrinks), range);
         let [new] = built.leaves;
-        self.trie
+        let (place, (_, now)) = (self.place(&leaf, hash), leaf.versions());
+        let version = self
+            .trie
             .merge(&self.shared, [leaf, buddy], hash, new, guard);
+        removed::note_replaced(place, now, version);
         self.retire_all(guard, built.inside_now);
         Ok(())
     }

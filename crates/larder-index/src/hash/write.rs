@@ -18,6 +18,7 @@ use crate::hash::change::Body;
 use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
+use crate::hash::removed::{self, LeafPlace};
 use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
 use crate::hash::sizes::is_sparse;
@@ -398,6 +399,7 @@ impl<R: KeyRule> HashOrder<R> {
         // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);
         leaf.remove(&locked.home, hit);
+        removed::note(self.place(&leaf, truncated(hash)), leaf.versions());
         if leaf.leaf().live_bytes() < leaf.leaf().bounds().least as usize
             && locked.contention < HIGH_CONTENTION
         {
@@ -409,6 +411,16 @@ impl<R: KeyRule> HashOrder<R> {
         }
         // (6) Readers may still be reading an outside object. The epoch keeps it alive.
         self.shared.retire(guard, handle);
+    }
+
+    /// Where a leaf is that has this hash in its range.
+    #[inline(always)]
+    pub(super) fn place(&self, leaf: &LockedHashLeaf<'_>, hash: u64) -> LeafPlace {
+        LeafPlace {
+            index: self.shared.number.0,
+            hash,
+            depth: leaf.leaf().shape().depth,
+        }
     }
 
     /// Decides whether a sparse leaf shrinks, merges with its buddy, or stays as it is.

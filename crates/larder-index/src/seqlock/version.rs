@@ -51,6 +51,12 @@ impl HeldVersion {
         self.0 & !CHANGED
     }
 
+    /// The version once the lock is released.
+    #[inline(always)]
+    pub(crate) fn after(self) -> u64 {
+        self.before() + (self.0 & CHANGED) * COUNT
+    }
+
     /// Records that something is about to be changed.
     #[inline(always)]
     pub(crate) fn change(&mut self) {
@@ -178,20 +184,21 @@ impl Version {
     /// retry.
     #[inline]
     pub(crate) fn unlock(&self, held: HeldVersion) {
-        let version = held.before() + (held.0 & CHANGED) * COUNT;
         // Ordering: Release (L2), pairs with R1 and with the next lock.
-        self.0.store(version, Release);
+        self.0.store(held.after(), Release);
     }
 
     /// Makes this version, of a leaf that isn't published yet, greater than all versions of a leaf
     /// that it will replace (invariant 2). `before` is the version that the old leaf had before its
-    /// lock was taken.
-    pub(crate) fn succeed(&self, before: u64) {
+    /// lock was taken. Returns the new version.
+    pub(crate) fn succeed(&self, before: u64) -> u64 {
         // Ordering: Relaxed, both: nobody else can reach the leaf.
         let least = self.0.load(Relaxed);
         // The old leaf's last version, when it is obsolete, is `before + COUNT`.
+        let version = least.max(before + 2 * COUNT);
         // Ordering: as above.
-        self.0.store(least.max(before + 2 * COUNT), Relaxed);
+        self.0.store(version, Relaxed);
+        version
     }
 
     /// Locks a leaf that isn't published yet, and returns the version before that.

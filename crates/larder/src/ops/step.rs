@@ -19,7 +19,7 @@ use crate::local::{with_local, Local};
 use crate::read_ahead::{NextEntry, ReadAhead, StepFrom};
 use crate::stored::{Stored, StoredKey};
 use crate::table::EngineTable;
-use larder_index::{Batch, Direction, Key};
+use larder_index::{seen_after_removals, Batch, Direction, Key};
 use larder_term::TermRef;
 
 impl EngineTable {
@@ -305,15 +305,20 @@ impl EngineTable {
         (from, continues): (Option<&[u8]>, bool),
         wanted: WantedPart,
     ) -> Option<NextEntry<'l>> {
-        let is_unchanged =
-            |key: &[u8], seen| op.store.index.is_unchanged(op.guard, self.key(key), seen);
+        let is_unchanged = |key: Key<'_>, seen| op.store.index.is_unchanged(op.guard, key, seen);
         match from {
             None if self.may_answer(ahead, wanted) => {
-                ahead.first_unchanged(self.changes.number(), is_unchanged)
+                let same = |key: &[u8], seen| is_unchanged(self.key(key), seen);
+                ahead.first_unchanged(self.changes.number(), same)
             }
-            // The table was changed, but maybe not the leaf that was read. In that case the next
-            // entry of the cursor is current, although its stamp isn't.
-            Some(_) if continues => ahead.next_unchanged(is_unchanged),
+            // The table was changed, but maybe not the leaf that was read, or only by this thread,
+            // which has removed keys that it has passed. In that case the next entry of the cursor
+            // is current, although its stamp isn't.
+            Some(_) if continues => ahead.next_unchanged(|key, seen| {
+                let key = self.key(key);
+                let seen = seen_after_removals(key, seen).unwrap_or(seen);
+                is_unchanged(key, seen).then_some(seen)
+            }),
             _ => None,
         }
     }

@@ -182,7 +182,7 @@ impl Trie {
         new.unwrap_or_else(|| self.path(hash, guard))
     }
 
-    /// Replaces the leaf by `new`, which has the same range.
+    /// Replaces the leaf by `new`, which has the same range. Returns the version of `new`.
     pub(crate) fn replace(
         &self,
         shared: &Shared,
@@ -190,11 +190,11 @@ impl Trie {
         hash: u64,
         mut new: NewHashLeaf,
         guard: &Guard,
-    ) {
+    ) -> u64 {
         let old = leaf.leaf();
         // Start from a greater version than any of the old leaf, so that the version that is found
         // under a key never decreases.
-        new.succeed(&leaf);
+        let version = new.succeed(&leaf);
         // Find the path to the old leaf. Nobody changes the path while we hold the leaf's lock.
         let path = self.path(hash, guard);
         shared.counters.add_leaf(new.memory());
@@ -211,6 +211,7 @@ impl Trie {
         // 3. Only the holder of its lock gets here.
         unsafe { old.retire(guard) };
         self.adapt(shared, guard);
+        version
     }
 
     /// Stores a leaf to all its slots, then unlocks it.
@@ -249,7 +250,7 @@ impl Trie {
     }
 
     /// Replaces two buddies by `new`, whose depth is one less. If they were all that their node
-    /// had, the node is removed.
+    /// had, the node is removed. Returns the version of `new`.
     pub(crate) fn merge(
         &self,
         shared: &Shared,
@@ -257,10 +258,10 @@ impl Trie {
         hash: u64,
         mut new: NewHashLeaf,
         guard: &Guard,
-    ) {
+    ) -> u64 {
         // Nobody changes the path while we hold the two locks.
         let old = buddies.each_ref().map(|b| b.leaf());
-        buddies.iter().for_each(|buddy| new.succeed(buddy));
+        let version = buddies.iter().fold(0, |_, buddy| new.succeed(buddy));
         let depth = new.shape().depth;
         let mut path = self.path_of_both(hash, hash ^ 1 << (63 - depth), guard);
         shared.counters.add_leaf(new.memory());
@@ -294,6 +295,7 @@ impl Trie {
             unsafe { leaf.retire(guard) };
         }
         self.adapt(shared, guard);
+        version
     }
 
     /// The number of nodes on the path to the first leaf.

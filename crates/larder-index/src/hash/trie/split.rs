@@ -89,7 +89,9 @@ impl Trie {
         guard: &Guard,
     ) {
         let old = leaf.leaf();
-        parts.iter_mut().for_each(|part| part.leaf.succeed(&leaf));
+        for part in &mut parts {
+            part.leaf.succeed(&leaf);
+        }
         // Find the path to the old leaf. Nobody changes the path while we hold the leaf's lock.
         let hash = parts[0].hash;
         let path = self.path(hash, guard);

@@ -1,0 +1,124 @@
+//! What a thread has removed from a leaf lately, so that a batch which it has read from the leaf
+//! need not be read again.
+//!
+//! ```text
+//!  batch, read at version 4       a  b  c  d  e        the thread stands on b, and removes a
+//!  the thread's note              from 4 to 5: a       so b  c  d  e are what the leaf has at 5
+//! ```
+//!
+//! A walk that deletes the keys that it has passed changes each leaf that it reads. The changes are
+//! its own: the lock was taken at the version of the batch, or at the version at which the thread
+//! has unlocked the leaf before.
+//!
+//! Invariants of a note:
+//! 1. The hashes of the leaf that had `place` in its range at version `before` shared `depth` bits.
+//!    Until version `after` of the leaf that has `place` in its range, nothing was changed of what
+//!    that leaf had, but entries were removed whose hashes are at most `last`.
+//! 2. The note is of one index, by its number. A version that is found under a hash only grows (see
+//!    `seqlock::version`), so a note is true for ever.
+
+use super::shape::truncated;
+use crate::{Key, Seen};
+use std::cell::Cell;
+
+#[derive(Clone, Copy)]
+struct Removals {
+    /// The number of the index; 0 for none.
+    index: u64,
+    before: u64,
+    after: u64,
+    place: u64,
+    depth: u8,
+    last: u64,
+}
+
+thread_local! {
+    static REMOVALS: Cell<Removals> = const {
+        Cell::new(Removals {
+            index: 0,
+            before: 0,
+            after: 0,
+            place: 0,
+            depth: 0,
+            last: 0,
+        })
+    };
+}
+
+/// A leaf of an index: the index's number, a hash of the leaf's range, and how many bits all hashes
+/// of the range share.
+#[derive(Clone, Copy)]
+pub(super) struct LeafPlace {
+    pub(super) index: u64,
+    pub(super) hash: u64,
+    pub(super) depth: u8,
+}
+
+/// Whether two hashes share this number of bits.
+fn share(a: u64, b: u64, depth: u8) -> bool {
+    (a ^ b).unbounded_shr(64 - u32::from(depth)) == 0
+}
+
+impl Removals {
+    /// Whether the leaf, at this version, is the one that the note leads to.
+    fn leads_to(&self, leaf: LeafPlace, version: u64) -> bool {
+        self.index == leaf.index
+            && self.after == version
+            && share(self.place, leaf.hash, leaf.depth)
+    }
+}
+
+/// Notes that the entry with the leaf's hash is removed between these two versions, under one lock.
+#[inline]
+pub(super) fn note(leaf: LeafPlace, (before, after): (u64, u64)) {
+    // If the thread is ending, nobody asks any more.
+    let _ = REMOVALS.try_with(|removals| {
+        let mut note = removals.get();
+        if note.leads_to(leaf, before) {
+            // The leaf is as this thread has left it.
+            (note.after, note.last) = (after, note.last.max(leaf.hash));
+        } else {
+            note = Removals {
+                index: leaf.index,
+                before,
+                after,
+                place: leaf.hash,
+                depth: leaf.depth,
+                last: leaf.hash,
+            };
+        }
+        removals.set(note);
+    });
+}
+
+/// Notes that a leaf which is at this version was replaced by one that has all of its entries, and
+/// whose version is `after`.
+#[cold]
+pub(super) fn note_replaced(leaf: LeafPlace, version: u64, after: u64) {
+    let _ = REMOVALS.try_with(|removals| {
+        let note = removals.get();
+        if note.leads_to(leaf, version) {
+            removals.set(Removals { after, ..note });
+        }
+    });
+}
+
+/// Where a batch would be read now, if this thread alone has changed its leaf since, by removing
+/// entries before `key`, which is one of the batch's keys. So the entries of the batch from `key`
+/// on are in the index while `is_unchanged` confirms the result. `None` if that isn't known.
+#[must_use]
+pub fn seen_after_removals(key: Key<'_>, seen: Seen) -> Option<Seen> {
+    let note = REMOVALS.try_with(Cell::get).ok()?;
+    let hash = truncated(key.hash);
+    // The key's leaf was at `before` when the first entry was removed, and at `after` once the last
+    // one was. The batch was read at a version between them, so in between, when all changes were
+    // removals of the note.
+    let is_same = note.index == seen.index
+        && (note.before..=note.after).contains(&seen.version)
+        && share(note.place, hash, note.depth);
+    // Entries with one hash are in the order of their keys, which the note doesn't have.
+    (is_same && note.last < hash).then_some(Seen {
+        version: note.after,
+        ..seen
+    })
+}
