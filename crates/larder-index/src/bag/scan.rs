@@ -1,17 +1,15 @@
 //! Scans of a bag: they walk over the entries in hash order, and return the objects of each list.
 //!
 //! ```text
-//!  read      key | count | object, number | object, number | …   one entry of the hash order
-//!  unpacked          key | object, number                         the first object: the key moves
-//!            …  key | object, number | key | object, number       copies of the others, at the end
+//!  read       key | count | object, number | object, number | …   one entry of the hash order
+//!              ↑             ↑                ↑
+//!  unpacked   key           object 1         object 2              one entry for each object
 //! ```
 //!
-//! A list that is an outside object stays where it is: the entries point into it.
 //!
 //! 1. Read the entries of a leaf at one instant, as a scan of a set does.
-//! 2. Turn each list into entries of the batch, one for each object. The first object of a list
-//!    stays where it was read. The key is moved in front of it, overwriting the bytes in between.
-//!    The other objects are copied to the end of the batch's bytes, each with its key.
+//! 2. Turn each list into entries of the batch, one for each object. Nothing is copied or moved:
+//!    the entries share the key.
 //! 3. A tree key ends the batch. If it is the first key of the batch, the batch consists of objects
 //!    of this key alone, which are read from the tree.
 //! 4. An unordered scan reads a leaf as it is, and unpacks its keys in that order. The objects of
@@ -28,15 +26,14 @@
 //!    those of a tree key of one version of its stripe, which is read later.
 //! 4. A forward scan resumes at its `resume`, a backward scan strictly before it.
 
-use super::list::{self, read_number, ListItem, TreeHeader};
+use super::list::{self, read_number, TreeHeader};
 use super::position::{self, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
 use super::Bag;
 use crate::btree::ScanRequest;
 use crate::traits::{with_batch, BatchEntry, HASH};
 use crate::{Batch, Direction, Key, KeyRule, Start, Unique};
 use crossbeam_epoch::Guard;
-use smallvec::SmallVec;
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 
 /// A batch is full when copies of objects have more bytes than this.
 const BATCH_BYTES: usize = 1 << 20;
@@ -293,24 +290,10 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
     bag.entries.position(Key { bytes: key, hash }, out);
 }
 
-/// Unpacks a list, from the object with the number `bound` on, in the direction of the scan.
+/// Unpacks a list, from the object with the number `bound` on, in the direction of the scan. The
+/// objects stay where they are.
 #[inline(always)]
 fn spread<'g>(
-    entry: &BatchEntry<'g>,
-    bound: Option<u64>,
-    direction: Direction,
-    batch: &mut Batch<'g>,
-) {
-    match (entry.copied_key(), direction) {
-        (None, _) => spread_outside(entry, bound, direction, batch),
-        (Some(key), Direction::Forward) => spread_copied(key, entry.value(), bound, batch),
-        (Some(key), Direction::Backward) => spread_backward(key, entry.value(), bound, batch),
-    }
-}
-
-/// Unpacks a list that is an outside object. Nothing is copied.
-#[inline(never)]
-fn spread_outside<'g>(
     entry: &BatchEntry<'g>,
     bound: Option<u64>,
     direction: Direction,
@@ -323,118 +306,22 @@ fn spread_outside<'g>(
         ..
     } = batch;
     let (list, before) = (entry.value(), entries.len());
-    let limit = match direction {
-        Direction::Forward if *firsts => 1,
-        _ => usize::MAX,
-    };
-    let items = list::items_from(&entry.base(bytes)[..list.end], list.start + 1);
-    let belonging = items.filter_map(|item| {
+    for item in list::items_from(&entry.base(bytes)[..list.end], list.start + 1) {
         let belongs = bound.is_none_or(|bound| match direction {
             Direction::Forward => item.number >= bound,
             Direction::Backward => item.number <= bound,
         });
-        belongs.then(|| entry.with_value(item.object))
-    });
-    entries.extend(belonging.take(limit));
+        if belongs {
+            entries.push(entry.with_value(item.object));
+            if *firsts && direction == Direction::Forward {
+                return;
+            }
+        }
+    }
     // A list can only be walked in ascending order.
     if direction == Direction::Backward {
         entries[before..].reverse();
     }
-}
-
-/// Unpacks a copied list in ascending order. The first object stays where it is.
-#[inline(always)]
-fn spread_copied(key: Range<usize>, list: Range<usize>, bound: Option<u64>, batch: &mut Batch) {
-    // Skip the count, and the objects before the bound. Numbers ascend, so all objects behind the
-    // first one that belongs to the scan belong to it, too.
-    let mut at = list.start + 1;
-    let first = loop {
-        let Some(item) = list::items_from(&batch.bytes[..list.end], at).next() else {
-            return;
-        };
-        at = item.end;
-        if bound.is_none_or(|bound| item.number >= bound) {
-            break item.object;
-        }
-    };
-    let moved = first.start - key.len();
-    // Move the key in front of that object. This overwrites the count and the objects before the
-    // bound. The rest of the list isn't touched, and is copied from its place.
-    keep_first(key.clone(), first, batch);
-    if at < list.end && !batch.firsts {
-        copy_rest(moved..moved + key.len(), at..list.end, batch);
-    }
-}
-
-/// Copies the objects in `rest`, each behind a copy of the key.
-#[inline(never)]
-fn copy_rest(key: Range<usize>, rest: Range<usize>, batch: &mut Batch) {
-    let mut at = rest.start;
-    while let Some(item) = list::items_from(&batch.bytes[..rest.end], at).next() {
-        at = item.end;
-        copy(key.clone(), &item, batch);
-    }
-}
-
-/// Unpacks a copied list in descending order.
-fn spread_backward(key: Range<usize>, list: Range<usize>, bound: Option<u64>, batch: &mut Batch) {
-    // A list can only be walked in ascending order, so collect its items first. All objects are
-    // copied, since moving the key would overwrite items that are still needed.
-    let items = list::items_from(&batch.bytes[..list.end], list.start + 1);
-    let items: SmallVec<[ListItem; 16]> = items.collect();
-    for item in items.iter().rev() {
-        if bound.is_none_or(|bound| item.number <= bound) {
-            copy(key.clone(), item, batch);
-        }
-    }
-}
-
-/// Makes an entry of an object in place: moves the key in front of it, overwriting bytes that
-/// aren't needed any more.
-#[inline(always)]
-fn keep_first(key: Range<usize>, object: Range<usize>, batch: &mut Batch) {
-    let moved = object.start - key.len();
-    move_up(&mut batch.bytes, key, moved);
-    let entry = BatchEntry::copied(moved, object.start, object.end);
-    batch.entries.push(entry);
-}
-
-/// Moves some bytes, of which there are usually few.
-#[inline(always)]
-fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
-    /// Moves the first and the last `N` bytes, which may overlap.
-    fn ends<const N: usize>(bytes: &mut [u8], from: Range<usize>, to: usize) -> Option<()> {
-        let own = bytes.get(from)?;
-        // Read both before either is written, since the new place may overlap the old one.
-        let (first, last): ([u8; N], [u8; N]) = (*own.first_chunk()?, *own.last_chunk()?);
-        let len = own.len();
-        let new = bytes.get_mut(to..to + len)?;
-        *new.first_chunk_mut()? = first;
-        *new.last_chunk_mut()? = last;
-        Some(())
-    }
-    // Nearly all keys are moved by two loads and two stores, the others by a call.
-    let moved = match from.len() {
-        2..=3 => ends::<2>(bytes, from.clone(), to),
-        4..=8 => ends::<4>(bytes, from.clone(), to),
-        9..=16 => ends::<8>(bytes, from.clone(), to),
-        _ => None,
-    };
-    if moved.is_none() {
-        bytes.copy_within(from, to);
-    }
-}
-
-/// Appends a copy of the key, the object and its number, and makes an entry of it.
-#[inline]
-fn copy(key: Range<usize>, item: &ListItem, batch: &mut Batch) {
-    let bytes = &mut batch.bytes;
-    // Copy the number, too, which `entry_position` reads behind the object (invariant 1).
-    let (from, value) = (bytes.len(), bytes.len() + key.len());
-    bytes.extend_from_within(key);
-    bytes.extend_from_within(item.object.start..item.end);
-    let entry = BatchEntry::copied(from, value, value + item.object.len());
-    batch.entries.push(entry);
 }
 
 /// Step 4: appends all objects of a tree key, if they have no more than `bytes`, which it lowers by
@@ -638,7 +525,8 @@ pub(super) fn scan_key<'g, R: KeyRule>(
         batch.clear();
         return false;
     }
-    spread_copied(0..list, list..end, None, batch);
+    let entry = BatchEntry::copied(0, list, end);
+    spread(&entry, None, Direction::Forward, batch);
     true
 }
 

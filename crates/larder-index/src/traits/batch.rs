@@ -39,8 +39,10 @@ pub const HEAD: usize = 8;
 pub(crate) struct BatchEntry<'g> {
     /// The object, if the entry is one outside. Its key is the object's position.
     outside: Option<Outside<'g>>,
-    /// Where a copied key begins. It ends where the value begins.
+    /// Where a copied key begins and ends. The value is behind it; the objects of a list share a
+    /// key, so other bytes may be in between.
     key: usize,
+    key_end: usize,
     /// Where the value begins and ends, in the bytes of the batch or of the object.
     value: usize,
     end: usize,
@@ -54,6 +56,7 @@ impl<'g> BatchEntry<'g> {
         BatchEntry {
             outside: None,
             key,
+            key_end: value,
             value,
             end,
         }
@@ -66,6 +69,7 @@ impl<'g> BatchEntry<'g> {
         BatchEntry {
             outside: Some(object),
             key: 0,
+            key_end: 0,
             value,
             end,
         }
@@ -100,7 +104,7 @@ impl<'g> BatchEntry<'g> {
         'g: 'b,
     {
         match self.outside {
-            None => bytes[self.key..self.end].split_at(self.value - self.key),
+            None => (&bytes[self.key..self.key_end], &bytes[self.value..self.end]),
             Some(object) => (object.position(), &object.bytes()[self.value..self.end]),
         }
     }
@@ -115,15 +119,6 @@ impl<'g> BatchEntry<'g> {
         match bytes.first_chunk() {
             Some(word) => u64::from_be_bytes(*word),
             None => word_at_end(bytes),
-        }
-    }
-
-    /// Where a copied key begins and where it ends. `None` of an outside object.
-    #[inline]
-    pub(crate) fn copied_key(&self) -> Option<Range<usize>> {
-        match self.outside {
-            None => Some(self.key..self.value),
-            Some(_) => None,
         }
     }
 
@@ -335,7 +330,7 @@ impl<'g> Batch<'g> {
     pub fn key_and_rest(&self, i: usize) -> (&[u8], usize) {
         let entry = &self.entries[i];
         match entry.outside {
-            None => (&self.bytes[entry.key..], entry.value - entry.key),
+            None => (&self.bytes[entry.key..], entry.key_end - entry.key),
             Some(object) => (object.bytes(), object.position().len()),
         }
     }
