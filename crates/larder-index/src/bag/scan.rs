@@ -213,7 +213,7 @@ fn unpack<R: KeyRule>(
     direction: Direction,
     batch: &mut Batch,
 ) -> Unpacked {
-    // The objects are already in the bytes, so only copies count.
+    // The objects of lists are already in the bytes, so only those of trees count.
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
     let mut tree_bytes = TREE_BYTES;
     let mut homes = batch.homes.take();
@@ -228,11 +228,11 @@ fn unpack<R: KeyRule>(
             homes.replace(i, batch.entries.len());
             // Unpack the list, unless the batch is full.
             let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
-            let (key, list) = entry.parts(&batch.bytes);
-            if !stops && !list::is_in_tree(list) {
-                spread(entry, bound.take(), direction, batch);
+            if !stops && spread(entry, bound, direction, batch) {
+                bound = None;
                 continue;
             }
+            let (key, list) = entry.parts(&batch.bytes);
             let (key, tree) = (key.to_vec(), TreeHeader::of(list));
             if batch.unordered {
                 // (4) All keys of the leaf, or none: an unordered batch has no place to stop at.
@@ -291,14 +291,14 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Unpacks a list, from the object with the number `bound` on, in the direction of the scan. The
-/// objects stay where they are.
+/// objects stay where they are. Returns `false` if the entry is a tree header.
 #[inline(always)]
 fn spread<'g>(
     entry: &BatchEntry<'g>,
     bound: Option<u64>,
     direction: Direction,
     batch: &mut Batch<'g>,
-) {
+) -> bool {
     let Batch {
         bytes,
         entries,
@@ -306,7 +306,11 @@ fn spread<'g>(
         ..
     } = batch;
     let (list, before) = (entry.value(), entries.len());
-    for item in list::items_from(&entry.base(bytes)[..list.end], list.start + 1) {
+    let bytes = &entry.base(bytes)[..list.end];
+    if list::is_in_tree(&bytes[list.start..]) {
+        return false;
+    }
+    for item in list::items_from(bytes, list.start + 1) {
         let belongs = bound.is_none_or(|bound| match direction {
             Direction::Forward => item.number >= bound,
             Direction::Backward => item.number <= bound,
@@ -314,7 +318,7 @@ fn spread<'g>(
         if belongs {
             entries.push(entry.with_value(item.object));
             if *firsts && direction == Direction::Forward {
-                return;
+                return true;
             }
         }
     }
@@ -322,6 +326,7 @@ fn spread<'g>(
     if direction == Direction::Backward {
         entries[before..].reverse();
     }
+    true
 }
 
 /// Step 4: appends all objects of a tree key, if they have no more than `bytes`, which it lowers by
@@ -520,14 +525,12 @@ pub(super) fn scan_key<'g, R: KeyRule>(
     if !bag.entries.get(guard, key, &mut batch.bytes) {
         return true;
     }
-    let end = batch.bytes.len();
-    if list::is_in_tree(&batch.bytes[list..end]) {
+    let entry = BatchEntry::copied(0, list, batch.bytes.len());
+    let is_list = spread(&entry, None, Direction::Forward, batch);
+    if !is_list {
         batch.clear();
-        return false;
     }
-    let entry = BatchEntry::copied(0, list, end);
-    spread(&entry, None, Direction::Forward, batch);
-    true
+    is_list
 }
 
 /// See [`Multi::step`](crate::Multi::step).
@@ -544,14 +547,12 @@ pub(super) fn step<'g, R: KeyRule>(
         let Some(entry) = batch.entries.pop() else {
             return is_present;
         };
-        let (key, list) = entry.parts(&batch.bytes);
-        if list::is_in_tree(list) {
-            let key = key.to_vec();
+        let firsts = std::mem::replace(&mut batch.firsts, true);
+        let is_list = spread(&entry, None, Direction::Forward, batch);
+        batch.firsts = firsts;
+        if !is_list {
+            let key = entry.parts(&batch.bytes).0.to_vec();
             first_in_tree(bag, guard, &key, batch);
-        } else {
-            let firsts = std::mem::replace(&mut batch.firsts, true);
-            spread(&entry, None, Direction::Forward, batch);
-            batch.firsts = firsts;
         }
         // The batch is only empty if a tree key has become a list, or was removed, in between. Then
         // repeat the step.
