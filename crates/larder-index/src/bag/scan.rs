@@ -6,10 +6,10 @@
 //!  unpacked   key           object 1         object 2              one entry for each object
 //! ```
 //!
-//!
 //! 1. Read the entries of a leaf at one instant, as a scan of a set does.
 //! 2. Turn each list into entries of the batch, one for each object. Nothing is copied or moved:
-//!    the entries share the key.
+//!    the entries share the key, and point into the copy of the list, or into the outside object
+//!    that the list is.
 //! 3. A tree key ends the batch. If it is the first key of the batch, the batch consists of objects
 //!    of this key alone, which are read from the tree.
 //! 4. An unordered scan reads a leaf as it is, and unpacks its keys in that order. The objects of
