@@ -47,7 +47,8 @@ others() ->
 containers() ->
     [{}, {a}, {a, 1, b}, {a, b, c}, {1, a}, {1.0, a}, {{}}, {a, {b, {c, 1}}}, [], [[]],
      [a], [a, b], [a | b], [1, 2 | <<"x">>], [1.0, 2 | <<"x">>], "a", "abc", [a, b, c],
-     lists:seq(1, 300), deep_list(200), deep_tuple(200),
+     lists:seq(1, 300), deep_list(200), deep_tuple(200), {user, self(), <<0:520>>, 1.5},
+     {user, [1 bsl 70, <<5:3>> | 1.0], #{a => 1}}, [make_ref(), {#{1.0 => x}, []} | self()],
      #{}, #{a => 1}, #{a => 1.0}, #{1 => a}, #{1.0 => a}, #{#{1.0 => x} => y},
      #{#{1 => x} => y}, #{0.0 => zero}, #{1 => a, 1.0 => b},
      maps:from_list([{I, I} || I <- lists:seq(1, 40)]),

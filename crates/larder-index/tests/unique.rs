@@ -1,7 +1,8 @@
 //! Random sequences of operations on each index with one value under a key, against the oracle.
 
 use larder_index::{
-    pin, Batch, Chains, Direction, Hint, LeafConfig, Lookup, Previous, Start, Unique, SHORT_VALUE,
+    pin, Batch, Chains, Change, Direction, Hint, LeafConfig, Lookup, Previous, Start, Unique,
+    SHORT_VALUE,
 };
 use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
@@ -322,5 +323,52 @@ fn an_empty_index_is_tiny() {
 fn a_panic_in_an_update_changes_nothing() {
     for kind in [Kind::Hash, Kind::Ordered] {
         a_panic_changes_nothing(&*make(kind, LeafConfig::tiny()));
+    }
+}
+
+/// A value that lies outside its leaf is lent, and stays as it was while the reader is pinned, even
+/// if its entry is changed in part, replaced or removed.
+#[test]
+fn a_lent_value_stays_as_it_was() {
+    let (bytes, how) = (key_bytes(7), Hashes::Good);
+    let ways: [fn(&dyn Unique, larder_index::Key<'_>); 3] = [
+        |index, key| {
+            index.update(&pin(), key, &mut |old, new| {
+                new.extend_from_slice(b"new");
+                Change::splice(old.unwrap(), (500, 3), new)
+            });
+        },
+        |index, key| {
+            index.put(&pin(), key, &[2; 900], &mut |_| true);
+        },
+        |index, key| {
+            index.remove(&pin(), key, &mut |_| true);
+        },
+    ];
+    for (kind, config) in [Kind::Hash, Kind::Ordered]
+        .into_iter()
+        .flat_map(|kind| configs().map(|config| (kind, config)))
+    {
+        for way in ways {
+            let (index, key) = (make(kind, config), key(&bytes, how));
+            index.put(&pin(), key, &[1; 900], &mut |_| true);
+            let (guard, mut lent) = (pin(), None);
+            let (mut short, mut long) = ([0; SHORT_VALUE], Vec::new());
+            let found = index.get_or_lend(&guard, key, &mut short, &mut long, &mut lent);
+            assert_eq!((found, lent), (Lookup::Long, Some(&[1; 900][..])));
+            way(&*index, key);
+            for n in 0..200 {
+                index.put(
+                    &pin(),
+                    larder_testing::key(&key_bytes(n + 8), how),
+                    &[3; 900],
+                    &mut |_| true,
+                );
+            }
+            assert_eq!(lent, Some(&[1; 900][..]));
+            let mut now = Vec::new();
+            index.get(&guard, key, &mut now);
+            assert_ne!(now, [1; 900]);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use larder_term::{
     blob,
-    object::{self, KeyForm, ObjectBuf, ObjectError},
+    object::{self, KeyForm, ObjectBuf, ObjectError, ObjectView},
     order_key, set_legacy_zero, skip, term, Atom, Encoder, Mode, Node, NodeName, Term, View,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -311,6 +311,22 @@ fn objects_come_back() {
                 }
                 assert!(view.element(0).is_none() && view.element(7).is_none());
                 assert!(view.key().identical(elements.get(keypos - 1).unwrap()));
+                // Opened for some elements alone, which may need no unpacking.
+                for last in 1..=6 {
+                    let (key, value) = (object.key(), object.value());
+                    // SAFETY: as encoded above, by an object that holds the counts.
+                    let view = unsafe {
+                        ObjectView::open_up_to(key, value, (keypos, || last), &mut scratch)
+                    };
+                    assert_eq!((view.arity(), view.keypos()), (6, keypos));
+                    for (i, element) in elements.iter().enumerate().take(last) {
+                        assert!(view.element(i + 1).unwrap().identical(element));
+                    }
+                    let first: Vec<_> = view.iter().take(last).collect();
+                    let same = first.iter().zip(elements.iter());
+                    assert!(first.len() == last && same.into_iter().all(|(a, b)| a.identical(b)));
+                    assert!(view.key().identical(elements.get(keypos - 1).unwrap()));
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::OracleUnique;
 use crate::*;
 use larder_index::{
-    pin, Batch, Change, Container, Lookup, Previous, ShortValues, Start, Stats, Unique,
+    pin, Batch, Change, Container, Key, Lookup, Previous, ShortValues, Start, Stats, Unique,
     MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
 };
 use proptest::prelude::*;
@@ -171,7 +171,8 @@ fn get_into(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
         (key_bytes(k), [7; SHORT_VALUE], vec![9], Vec::new());
     // Buffers begin with recognisable bytes, to see what is written and what isn't.
     let got = index.get_into(&pin(), key(&bytes, how), &mut out, Some(&mut long));
-    index.get(&pin(), key(&bytes, how), &mut whole);
+    let found = index.get(&pin(), key(&bytes, how), &mut whole);
+    get_or_lend(index, key(&bytes, how), found.then_some(&whole[..]));
     // A long value goes to the vector. Otherwise the vector is unchanged.
     assert_eq!(
         long,
@@ -182,6 +183,18 @@ fn get_into(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
         }
     );
     note_short(got, &out, seen)
+}
+
+/// The value that is copied or lent is the one under the key.
+fn get_or_lend(index: &dyn Unique, key: Key<'_>, value: Option<&[u8]>) {
+    let (guard, mut lent) = (pin(), None);
+    let (mut out, mut long) = ([7; SHORT_VALUE], vec![9]);
+    let found = match index.get_or_lend(&guard, key, &mut out, &mut long, &mut lent) {
+        Lookup::Absent => None,
+        Lookup::Short(len) => Some(&out[..len]),
+        Lookup::Long => Some(lent.unwrap_or(&long)),
+    };
+    assert_eq!(found, value);
 }
 
 /// Notes what a short lookup found; whether it was long.

@@ -351,3 +351,15 @@ pub(crate) fn view<'a>(
     // key position.
     unsafe { ObjectView::open(key, value, keypos, plain) }
 }
+
+/// Like `view`, for a caller that reads no element behind position `last()`.
+#[inline(always)]
+pub(crate) fn view_up_to<'a>(
+    key: &'a [u8],
+    value: &'a [u8],
+    (keypos, last): (usize, impl FnOnce() -> usize),
+    plain: &'a mut Vec<u8>,
+) -> ObjectView<'a> {
+    // SAFETY: as in `view`.
+    unsafe { ObjectView::open_up_to(key, value, (keypos, last), plain) }
+}

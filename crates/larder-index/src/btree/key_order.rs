@@ -59,6 +59,17 @@ impl Unique for KeyOrder {
         self.0.get_into(guard, key.bytes, out, long)
     }
 
+    fn get_or_lend<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: &mut Vec<u8>,
+        lent: &mut Option<&'g [u8]>,
+    ) -> Lookup {
+        self.0.get_or_lend(guard, key.bytes, out, long, lent)
+    }
+
     fn put(
         &self,
         guard: &Guard,

@@ -308,6 +308,17 @@ impl<'g> LockedTreeLeaf<'g> {
         writer.finish();
     }
 
+    /// Replaces the handle of a record whose object is outside, and returns the old one. The caller
+    /// retires that after it has unlocked the leaf.
+    pub(crate) fn set_handle(&mut self, record: &Record, handle: Handle) -> Option<Handle> {
+        let old = self.handle(record);
+        self.change();
+        let mut writer = Writer::new(self.leaf.words(), record.rest_at());
+        writer.bytes(&handle.bits().to_le_bytes());
+        writer.finish();
+        old
+    }
+
     /// Replaces the value of entry `i`, which has the record `old`. Returns `false`, and changes
     /// nothing, if there is no room. The caller retires the old outside object, if there is one.
     #[inline]

@@ -28,6 +28,7 @@
 //! | `tail` | the shortcut to the last leaf, for appends |
 //! | `restructure` | replacing, splitting and merging leaves, and the nodes above them |
 //! | `leaf`, `record` | the memory of a leaf, and the format of its records |
+//! | `stored` | whether a value goes into its leaf, or into an outside object |
 //! | `insert_run` | the run of inserts that a leaf records |
 //! | `prefix` | the common prefix of a leaf's entries |
 //! | `marks` | numbers that users keep beside entries |
@@ -76,6 +77,7 @@ mod sizes;
 #[allow(unsafe_code)]
 mod slot;
 mod stale;
+mod stored;
 mod tail;
 #[allow(unsafe_code)]
 mod view;

@@ -73,6 +73,29 @@ impl BPlusTree {
         })
     }
 
+    /// See [`Unique::get_or_lend`](crate::Unique::get_or_lend).
+    #[inline]
+    pub(crate) fn get_or_lend<'g>(
+        &self,
+        guard: &'g Guard,
+        position: &[u8],
+        out: &mut [u8; SHORT_VALUE],
+        long: &mut Vec<u8>,
+        lent: &mut Option<&'g [u8]>,
+    ) -> Lookup {
+        self.read(guard, position, |view, spot| {
+            // Each attempt overwrites what the one before has written.
+            *lent = match spot.record {
+                Some(record) if record.is_outside() => Some(view.outside(&record)?.value()),
+                _ => None,
+            };
+            match lent {
+                Some(_) => Ok(Lookup::Long),
+                None => copy_short(view, spot.record, out, &mut Some(&mut *long)),
+            }
+        })
+    }
+
     /// See [`Unique::get_with_hint`](crate::Unique::get_with_hint).
     pub(crate) fn get_with_hint<'g>(
         &self,

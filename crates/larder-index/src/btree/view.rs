@@ -145,8 +145,8 @@ impl<'g> TreeView<'g> {
     }
 
     /// The outside object of a record.
-    #[cold]
-    fn outside(&self, record: &Record) -> Result<Outside<'g>, Torn> {
+    #[inline(never)]
+    pub(super) fn outside(&self, record: &Record) -> Result<Outside<'g>, Torn> {
         let bits = words::load(self.words, record.rest_at())?;
         self.object(Handle::from_bits(bits))
     }

@@ -38,14 +38,12 @@ use super::BPlusTree;
 use crate::btree::copies::with_copies;
 use crate::btree::entries::{with_entries, Entries};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
-use crate::btree::locked::lives_outside;
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{Record, Stored, SLOT};
 use crate::btree::search_key::SearchKey;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
 use crate::hint::Hint;
 use crate::mark::Mark;
-use crate::outside::Handle;
 use crate::scratch::with_scratch;
 use crate::sync::Backoff;
 use crate::{Change, MarkedUpdater, Predicate, Preparation, Previous, Updater};
@@ -267,6 +265,20 @@ impl BPlusTree {
                     locked.overwrite(record, at, scratch);
                     self.finish_in_place(guard, &place, locked, contention);
                     return true;
+                }
+                // An outside value is copied once, with the other part.
+                _ if record.is_outside() => {
+                    let value = place.value(&locked).unwrap_or_default();
+                    let at = (place.key, place.suffix.len());
+                    let new = self.outside_or_none(at, &part.spliced(value, scratch));
+                    if let Some(handle) = new {
+                        mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
+                        let old = locked.set_handle(record, handle);
+                        self.finish_in_place(guard, &place, locked, contention);
+                        self.shared.retire(guard, old);
+                        return true;
+                    }
+                    _ = change.whole(Some(value), scratch);
                 }
                 _ => _ = change.whole(place.value(&locked), scratch),
             },
@@ -625,18 +637,6 @@ impl BPlusTree {
             self.split_early(guard, at, leaf);
         }
         // (5) Dropping the leaf unlocks it and publishes the change.
-    }
-
-    /// The stored form of a value: the value itself, or the handle of a new outside object.
-    /// `suffix` is the length of the position behind the leaf's prefix.
-    #[inline(always)]
-    fn stored<'v>(&self, key: SearchKey<'_>, suffix: usize, value: &'v [u8]) -> Stored<'v> {
-        if !lives_outside(suffix, value.len(), self.shared.config.most) {
-            return Stored::Inline(value);
-        }
-        let (handle, bytes) = Handle::new(key.bytes(), value);
-        self.shared.counters.add_bytes(bytes as isize);
-        Stored::Outside(handle)
     }
 
     /// Inserts an entry whose position doesn't begin with the leaf's prefix. The leaf is replaced

@@ -6,7 +6,7 @@
 
 use crate::hash::bucket::{copy_out, Bucket};
 use crate::hash::leaf::HashView;
-use crate::outside::Handle;
+use crate::outside::{Handle, Outside};
 use crate::seqlock::words::Torn;
 use crate::{Lookup, SHORT_VALUE};
 
@@ -73,10 +73,8 @@ impl PackedHit {
     pub(super) const ABSENT: PackedHit = PackedHit(0);
     /// The key isn't in this bucket, but its entry may have overflowed to a later one.
     pub(super) const OVERFLOWED: PackedHit = PackedHit(1);
-    /// The fast search can't decide; the general search has to.
-    pub(super) const UNDECIDED: PackedHit = PackedHit(2);
     /// A writer changed the leaf during the search.
-    pub(super) const TORN: PackedHit = PackedHit(3);
+    pub(super) const TORN: PackedHit = PackedHit(2);
 
     const FIELD: u32 = 12;
     const MASK: usize = (1 << PackedHit::FIELD) - 1;
@@ -120,7 +118,13 @@ impl PackedHit {
     }
 }
 
-impl HashView<'_> {
+impl<'g> HashView<'g> {
+    /// The outside object of a hit.
+    #[inline]
+    pub(crate) fn outside(&self, hit: &Hit<'g>) -> Result<Outside<'g>, Torn> {
+        self.object(self.handle(hit))
+    }
+
     /// The handle of a hit whose object is outside.
     pub(crate) fn handle(&self, hit: &Hit<'_>) -> Handle {
         Handle::from_bits(hit.bucket.load(hit.from))
@@ -136,7 +140,7 @@ impl HashView<'_> {
         Ok(())
     }
 
-    #[cold]
+    #[inline(never)]
     fn copy_outside(&self, hit: &Hit<'_>, out: &mut Vec<u8>) -> Result<(), Torn> {
         out.extend_from_slice(self.object(self.handle(hit))?.value());
         Ok(())
@@ -150,18 +154,20 @@ impl HashView<'_> {
         out: &mut [u8; SHORT_VALUE],
     ) -> Result<Lookup, Torn> {
         if hit.outside {
-            return self.copy_short_outside(hit, out);
+            return self.copy_outside_to(hit, out, None);
         }
         Ok(hit.copy_short(out))
     }
 
-    #[cold]
-    fn copy_short_outside(
+    /// Copies the value of a hit that is outside to `out`, if it fits, otherwise to `long`.
+    #[inline(never)]
+    pub(crate) fn copy_outside_to(
         &self,
         hit: &Hit<'_>,
         out: &mut [u8; SHORT_VALUE],
+        long: Option<&mut Vec<u8>>,
     ) -> Result<Lookup, Torn> {
         let value = self.object(self.handle(hit))?.value();
-        Ok(Lookup::copied(value, out, None))
+        Ok(Lookup::copied(value, out, long))
     }
 }

@@ -142,13 +142,13 @@ impl<R: KeyRule> Unique for HashOrder<R> {
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
-        let found = self.try_read(guard, key, |hit| {
+        let found = self.try_read(guard, key, |view, hit| {
             // `hit` isn't validated yet. What is copied here is discarded if it turns out to be
             // torn.
             if let Some(hit) = &hit {
-                hit.copy(out);
+                view.copy_value(hit, out)?;
             }
-            hit.is_some()
+            Ok(hit.is_some())
         });
         match found {
             Ok(found) => found,
@@ -170,6 +170,17 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         self.get_into_at(guard, self.locate(guard, key), key, out, long)
     }
 
+    fn get_or_lend<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: &mut Vec<u8>,
+        lent: &mut Option<&'g [u8]>,
+    ) -> Lookup {
+        self.get_or_lend_at(guard, key, out, long, lent)
+    }
+
     fn get_many(
         &self,
         guard: &Guard,
@@ -187,7 +198,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        match self.try_read(guard, key, |hit| hit.is_some()) {
+        match self.try_read(guard, key, |_, hit| Ok(hit.is_some())) {
             Ok(found) => found,
             Err(read::Undecided) => self.contains_general(guard, key),
         }

@@ -10,10 +10,10 @@
 //! 5. Validate the version. If it has changed, restart from step 1.
 //!
 //! The *fast read* (`try_read`) makes one attempt, with the fast search. It gives up with
-//! [`Undecided`] in four cases: the key is long, the leaf is obsolete, an object with the key's tag
-//! is outside the leaf, or a writer changed the leaf meanwhile. Then the *general read*
-//! (`read_general`) restarts from step 1. It handles all keys and objects, and retries until the
-//! version is unchanged.
+//! [`Undecided`] in four cases: the key is long, the leaf is obsolete, an object outside the leaf
+//! has the key's tag and another key, or a writer changed the leaf meanwhile. Then the *general
+//! read* (`read_general`) restarts from step 1. It handles all keys and objects, and retries until
+//! the version is unchanged.
 
 use super::successor::{LowerBound, Successor};
 use super::HashOrder;
@@ -43,7 +43,7 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        look: impl FnOnce(Option<Hit<'_>>) -> T,
+        look: impl FnOnce(&HashView<'_>, Option<Hit<'_>>) -> Result<T, Torn>,
     ) -> Result<T, Undecided> {
         let (found, _) = self.try_read_at(self.locate(guard, key), key, look)?;
         Ok(found)
@@ -67,7 +67,7 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         (leaf, home): (HashLeaf<'g>, Home<'g>),
         key: Key<'_>,
-        look: impl FnOnce(Option<Hit<'g>>) -> T,
+        look: impl FnOnce(&HashView<'g>, Option<Hit<'g>>) -> Result<T, Torn>,
     ) -> Result<(T, u64), Undecided> {
         // The fast search only compares short keys whose length isn't stored.
         if !self.keys.is_short(key.bytes) {
@@ -75,14 +75,15 @@ impl<R: KeyRule> HashOrder<R> {
         }
         // (2) Load the version. If the leaf is obsolete, its successors can only be found by
         // another search from the root.
-        let version = leaf.version().map_err(|Obsolete| Undecided)?;
+        let view = leaf.read().map_err(|Obsolete| Undecided)?;
         // (3), (4) A concurrent writer may change the leaf while we search and copy. The result is
         // then an arbitrary mixture of the leaf's old and new bytes, which (5) discards.
-        let result = look(leaf.search(&home, key.bytes).ok_or(Undecided)?);
+        let hit = view.search(&home, key.bytes).ok_or(Undecided)?;
+        let result = look(&view, hit).map_err(|Torn| Undecided)?;
         // (5) If the version is unchanged, no writer held the lock in between. Everything that was
         // read is the state of the leaf at the load in (2), which is the linearisation point.
-        if leaf.validate(version) {
-            Ok((result, version))
+        if leaf.validate(view.version()) {
+            Ok((result, view.version()))
         } else {
             Err(Undecided)
         }
@@ -91,11 +92,11 @@ impl<R: KeyRule> HashOrder<R> {
     /// The general read: handles all keys and objects, and retries until the version is unchanged.
     /// `look` may be called several times; all calls but the last may see torn data.
     #[inline]
-    fn read_general<T>(
+    fn read_general<'g, T>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         key: Key<'_>,
-        mut look: impl FnMut(&HashView<'_>, Option<&Hit<'_>>) -> Result<T, Torn>,
+        mut look: impl FnMut(&HashView<'g>, Option<&Hit<'g>>) -> Result<T, Torn>,
     ) -> T {
         let hash = truncated(key.hash);
         let backoff = Backoff::new();
@@ -156,8 +157,11 @@ impl<R: KeyRule> HashOrder<R> {
         mut long: Option<&mut Vec<u8>>,
     ) -> (Lookup, Hint<'g>) {
         // The closure sees bytes that aren't validated yet, so it only copies them.
-        let found = self.try_read_at((leaf, home), key, |hit| {
-            let found = match (hit, &mut long) {
+        let found = self.try_read_at((leaf, home), key, |view, hit| {
+            let found = match (&hit, &mut long) {
+                (Some(hit), _) if hit.outside => {
+                    view.copy_outside_to(hit, out, long.as_deref_mut())?
+                }
                 (Some(hit), Some(long)) if hit.value_len() > SHORT_VALUE => {
                     long.clear();
                     hit.copy(long);
@@ -166,7 +170,7 @@ impl<R: KeyRule> HashOrder<R> {
                 (Some(hit), _) => hit.copy_short(out),
                 (None, _) => Lookup::Absent,
             };
-            (found, hit)
+            Ok((found, hit))
         });
         match found {
             Ok(((found, hit), version)) => {
@@ -178,6 +182,39 @@ impl<R: KeyRule> HashOrder<R> {
                 (found, Hint::default())
             }
         }
+    }
+
+    /// See [`Unique::get_or_lend`](crate::Unique::get_or_lend).
+    #[inline(always)]
+    pub(super) fn get_or_lend_at<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: &mut Vec<u8>,
+        lent: &mut Option<&'g [u8]>,
+    ) -> Lookup {
+        let place = self.locate(guard, key);
+        let found = self.try_read_at(place, key, |view, hit| {
+            copy_or_lend(view, hit, out, (long, lent))
+        });
+        match found {
+            Ok((found, _)) => found,
+            Err(Undecided) => self.get_or_lend_general(guard, key, out, (long, lent)),
+        }
+    }
+
+    #[inline(never)]
+    fn get_or_lend_general<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        (long, lent): (&mut Vec<u8>, &mut Option<&'g [u8]>),
+    ) -> Lookup {
+        self.read_general(guard, key, |view, hit| {
+            copy_or_lend(view, hit.copied(), out, (long, lent))
+        })
     }
 
     #[inline(never)]
@@ -237,4 +274,29 @@ impl<R: KeyRule> HashOrder<R> {
             backoff.snooze();
         }
     }
+}
+
+/// Copies or lends the value of a hit, for `get_or_lend`. Overwrites what an earlier attempt has
+/// written.
+#[inline(always)]
+fn copy_or_lend<'g>(
+    view: &HashView<'g>,
+    hit: Option<Hit<'g>>,
+    out: &mut [u8; SHORT_VALUE],
+    (long, lent): (&mut Vec<u8>, &mut Option<&'g [u8]>),
+) -> Result<Lookup, Torn> {
+    *lent = None;
+    Ok(match hit {
+        None => Lookup::Absent,
+        Some(hit) if hit.outside => {
+            *lent = Some(view.outside(&hit)?.value());
+            Lookup::Long
+        }
+        Some(hit) if hit.value_len() > SHORT_VALUE => {
+            long.clear();
+            hit.copy(long);
+            Lookup::Long
+        }
+        Some(hit) => hit.copy_short(out),
+    })
 }

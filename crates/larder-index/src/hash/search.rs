@@ -16,9 +16,9 @@
 //!
 //! There are two searches:
 //!
-//! * The *fast search* ([`HashLeaf::search`]) handles self-delimiting keys of at most
-//!   `LONGEST_SHORT` bytes. It never follows a handle, so it can't fail. If it meets a handle whose
-//!   tag matches, it is undecided.
+//! * The *fast search* ([`HashView::search`]) handles self-delimiting keys of at most
+//!   `LONGEST_SHORT` bytes. If it meets a handle whose tag matches, it ends: if the outside object
+//!   has the key, that is the entry. Otherwise, or if the leaf has changed, it is undecided.
 //! * The *general search* ([`HashView::find_general`]) handles all keys and objects. If the fast
 //!   search is undecided, the general search restarts from the home bucket.
 //!
@@ -89,12 +89,11 @@ fn search_bucket<const WIDE: bool>(
                 break;
             }
             let slot = (word >> shift) as usize;
-            // The key is in an outside object. Its handle must not be followed before the version
-            // is validated, which the fast search doesn't do.
-            if slot & usize::from(OUTSIDE) != 0 {
-                return PackedHit::UNDECIDED;
-            }
             let (mut from, mut spare) = (place(slot, unit), 0);
+            // The key is in an outside object, which the caller compares (see `is_outside`).
+            if slot & usize::from(OUTSIDE) != 0 {
+                return PackedHit::new(i, from, from, true);
+            }
             if WIDE {
                 // The object's first byte is the number of unused bytes at its end.
                 (from, spare) = (from + 1, bucket.load(from) as usize & 0xFF);
@@ -158,30 +157,37 @@ fn rest_is_equal(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
     true
 }
 
-impl<'g> HashLeaf<'g> {
+impl<'g> HashView<'g> {
     /// The fast search for a short key. Returns `None` if it is undecided.
     #[inline(always)]
     pub(crate) fn search(self, home: &Home<'g>, key: &[u8]) -> Option<Option<Hit<'g>>> {
         let (mut bucket, tag) = (home.bucket, u64::from(home.tag) << 8);
         // (1) to (3) Search the home bucket.
-        let mut found = match self.class() {
+        let leaf = self.leaf;
+        let mut found = match leaf.class() {
             ..=UNIT_CLASS => search_bucket::<false>(bucket, 0, tag, key),
             class => search_wide_bucket(bucket, unit(class), tag, key),
         };
         // (4) The entry may have been displaced to a later bucket.
         if found == PackedHit::OVERFLOWED {
-            found = self.search_displaced(bucket, tag | u64::from(DISPLACED), key);
+            found = leaf.search_displaced(bucket, tag | u64::from(DISPLACED), key);
             if found.is_entry() {
-                bucket = self.bucket(found.bucket_number());
+                bucket = leaf.bucket(found.bucket_number());
             }
         }
-        if found.is_entry() {
-            return Some(Some(found.hit(bucket)));
+        if !found.is_entry() {
+            return Some(None);
         }
-        // Either the key is absent, or the search is undecided.
-        (found == PackedHit::ABSENT).then_some(None)
+        let hit = found.hit(bucket);
+        // An outside object that only has the key's tag isn't the entry. Another one may be.
+        if hit.outside && !self.is_outside(bucket, hit.from, key).unwrap_or(false) {
+            return None;
+        }
+        Some(Some(hit))
     }
+}
 
+impl<'g> HashLeaf<'g> {
     /// Step 4: searches the buckets after the home bucket. Its arguments and its result are all
     /// passed in registers.
     #[inline(never)]
@@ -198,7 +204,7 @@ impl<'g> HashLeaf<'g> {
             if found.is_entry() {
                 return found.in_bucket(at);
             }
-            // Either no later bucket can have the entry, or the search is undecided.
+            // No later bucket can have the entry.
             if found != PackedHit::OVERFLOWED {
                 return found;
             }
@@ -284,7 +290,7 @@ impl<'g> HashView<'g> {
     ) -> Result<Option<Hit<'g>>, Torn> {
         // The fast search decides nearly always.
         if form.short {
-            if let Some(decided) = self.leaf.search(home, key) {
+            if let Some(decided) = self.search(home, key) {
                 return Ok(decided);
             }
         }
@@ -427,7 +433,7 @@ impl<'g> HashView<'g> {
     }
 
     /// Whether the handle at `at` leads to an outside object with this key.
-    #[cold]
+    #[inline(never)]
     fn is_outside(&self, bucket: Bucket<'g>, at: usize, key: &[u8]) -> Result<bool, Torn> {
         // `object` validates the version before it follows the handle, so a torn handle is an error
         // here.

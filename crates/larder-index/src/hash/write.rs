@@ -119,7 +119,7 @@ impl<R: KeyRule> HashOrder<R> {
     ) -> Option<(LockedKey<'g>, Hit<'g>)> {
         let (leaf, home) = self.locate(guard, key);
         if !leaf.is_locked() {
-            if let Ok((hit, version)) = self.try_read_at((leaf, home), key, |hit| hit) {
+            if let Ok((hit, version)) = self.try_read_at((leaf, home), key, |_, hit| Ok(hit)) {
                 let hit = hit?;
                 // Nobody has written since the read, so the entry is where it was found.
                 if let Some(mut leaf) = leaf.try_lock_at(version) {
@@ -179,6 +179,20 @@ impl<R: KeyRule> HashOrder<R> {
                     locked.leaf.overwrite(hit, at, scratch);
                     self.finish_in_place(guard, locked.leaf, locked.contention);
                     return true;
+                }
+                // An outside value is copied once, with the other part.
+                _ if hit.outside => {
+                    let (value, class) = (locked.leaf.value(hit), locked.leaf.leaf().class());
+                    let parts = part.spliced(value, scratch);
+                    let new = self.outside_of(key.bytes, &parts, class);
+                    if let Some(handle) = new {
+                        mark.set::<MARKED, _>(Some(hit), |hit, mark| {
+                            locked.leaf.set_mark((hit.bucket, hit.slot), mark)
+                        });
+                        self.replace_handle(guard, (locked, hit), handle);
+                        return true;
+                    }
+                    _ = change.whole(Some(value), scratch);
                 }
                 _ => _ = change.whole(Some(locked.leaf.value(hit)), scratch),
             },
@@ -331,16 +345,13 @@ impl<R: KeyRule> HashOrder<R> {
         // is the same.
         let found = leaf.view().find_general(hash, key.bytes, length_prefixed);
         let hit = found.unwrap_or_default();
-        // The length of the object and the size of the buckets decide whether it lies inside.
-        let len = body_size(key.bytes.len(), value.len(), length_prefixed);
-        let body = if lives_inside(len, shape.class) {
-            Body::Inside {
+        let body = match self.outside_of(key.bytes, &[value], shape.class) {
+            Some(handle) => Body::Outside(handle),
+            None => Body::Inside {
                 key: key.bytes,
                 value,
                 length_prefixed,
-            }
-        } else {
-            Body::Outside(self.outside(key.bytes, value))
+            },
         };
         // (3) Remove the old entry. Readers can't see the key missing: the lock is held until the
         // new entry is in place, so a reader that saw the gap fails to validate.
@@ -380,11 +391,32 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Allocates an outside object for a key and its value.
-    fn outside(&self, key: &[u8], value: &[u8]) -> Handle {
-        let (handle, bytes) = Handle::new(key, value);
+    /// Replaces the outside object of a hit, and retires the old one.
+    #[inline(never)]
+    fn replace_handle(
+        &self,
+        guard: &Guard,
+        (mut locked, hit): (LockedKey<'_>, &Hit<'_>),
+        handle: Handle,
+    ) {
+        let old = locked.leaf.handle(hit);
+        locked.leaf.set_handle(hit, handle);
+        self.finish_in_place(guard, locked.leaf, locked.contention);
+        // (6) Readers may still be reading the old object. The epoch keeps it alive.
+        self.shared.retire(guard, old);
+    }
+
+    /// A new outside object for a key and its value, which has these parts. `None` if it lies
+    /// inside a leaf of this class: its length and the size of the buckets decide.
+    #[inline(never)]
+    fn outside_of(&self, key: &[u8], value: &[&[u8]], class: u8) -> Option<Handle> {
+        let len = value.iter().map(|part| part.len()).sum();
+        if lives_inside(body_size(key.len(), len, self.keys.length_prefixed), class) {
+            return None;
+        }
+        let (handle, bytes) = Handle::of_parts(key, value);
         self.shared.counters.add_bytes(bytes as isize);
-        handle
+        Some(handle)
     }
 
     /// Removes the entry of a key, which is `hit`.

@@ -23,7 +23,7 @@
 //! 2. Heads, and the lists of them, are accessed only under their shard's lock. The only exception
 //!    is `shard`, which is written before the first block is returned.
 //! 3. The region at a place of a shard's list has at most `most[place]` adjacent free units. No
-//!    region before place `from[n]` has `n` adjacent free units.
+//!    region before place `from[n]` has `n` adjacent free units. `from` ascends with `n`.
 //!
 //! 4. `empty` is the number of regions of the list without blocks. Between two calls it is at most
 //!    one.
@@ -318,7 +318,7 @@ impl Shard {
             let has_room = |most: &u8| usize::from(*most) >= units;
             let Some(on) = self.most[from..].iter().position(has_room) else {
                 // The next search for this number of units begins here.
-                self.from[units] = self.regions.len();
+                self.none_before(self.regions.len(), units);
                 return None;
             };
             from += on;
@@ -336,7 +336,7 @@ impl Shard {
             };
             // Keep invariants 4 and 5. The next block of this size begins its search here.
             self.empty -= usize::from(was_empty);
-            self.from[units] = from;
+            self.none_before(from, units);
             self.free -= units;
             if known.away != 0 {
                 let back = known.away & chunks_of(unit, units);
@@ -447,10 +447,21 @@ impl Shard {
     /// adjacent free units.
     fn may_have(&mut self, place: usize, side_by_side: usize) {
         self.most[place] = self.most[place].max(side_by_side as u8);
-        // Room for this number is also room for fewer units.
-        for from in &mut self.from[1..=side_by_side] {
-            *from = (*from).min(place);
-        }
+        // Room for this number is also room for fewer units. They need not all be looked at, since
+        // `from` ascends.
+        let beyond = self.from[1..=side_by_side].iter_mut().rev();
+        beyond
+            .take_while(|from| **from > place)
+            .for_each(|from| *from = place);
+    }
+
+    /// Updates the bounds of invariant 3, when no region before this place has this number of
+    /// adjacent free units. None has more of them, either.
+    fn none_before(&mut self, place: usize, side_by_side: usize) {
+        let below = self.from[side_by_side..].iter_mut();
+        below
+            .take_while(|from| **from < place)
+            .for_each(|from| *from = place);
     }
 }
 

@@ -109,21 +109,28 @@ pub(crate) struct Handle(u64);
 impl Handle {
     /// Makes an object with this position and value. Also returns its size in bytes.
     pub(crate) fn new(position: &[u8], value: &[u8]) -> (Handle, usize) {
+        Handle::of_parts(position, &[value])
+    }
+
+    /// As `new`; the value is made of these parts, one behind the other.
+    pub(crate) fn of_parts(position: &[u8], value: &[&[u8]]) -> (Handle, usize) {
+        let len = value.iter().map(|part| part.len()).sum();
         // No other thread can reach the memory until the handle is in a leaf. The unlock of that
         // leaf publishes it.
-        let layout = layout(position.len(), value.len());
+        let layout = layout(position.len(), len);
         let head = memory::allocate(layout).cast::<OutsideHead>();
         // SAFETY: this thread alone has the memory, which is large enough for head, position and
         // value.
         unsafe {
             head.write(OutsideHead {
                 position: position.len(),
-                value: value.len(),
+                value: len,
             });
-            let bytes = head.as_ptr().add(1).cast::<u8>();
-            bytes.copy_from_nonoverlapping(position.as_ptr(), position.len());
-            let after = bytes.add(position.len());
-            after.copy_from_nonoverlapping(value.as_ptr(), value.len());
+            let mut bytes = head.as_ptr().add(1).cast::<u8>();
+            for part in std::iter::once(&position).chain(value) {
+                bytes.copy_from_nonoverlapping(part.as_ptr(), part.len());
+                bytes = bytes.add(part.len());
+            }
         }
         // A leaf stores an integer, from which a reader restores the pointer. So expose its
         // provenance.

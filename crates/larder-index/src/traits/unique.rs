@@ -55,6 +55,21 @@ pub trait Unique: Container {
         })
     }
 
+    /// Like `get_into` with a buffer for long values. But if the value lies in memory of its own,
+    /// the index may lend it instead of copying it to `long`: it is then in `lent`, which is `None`
+    /// otherwise, and the result is `Long`, however short it is.
+    fn get_or_lend<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: &mut Vec<u8>,
+        lent: &mut Option<&'g [u8]>,
+    ) -> Lookup {
+        *lent = None;
+        self.get_into(guard, key, out, Some(long))
+    }
+
     /// Like `get_into` of each of the keys, at most
     /// [`MAX_KEYS_PER_LOOKUP`](super::MAX_KEYS_PER_LOOKUP). If `prefetch_first` is set, first
     /// prefetches the memory of all of them, so that the cache misses overlap.

@@ -96,43 +96,31 @@ pub(super) fn insert_new_to(
     local: &mut Local,
     object: Word,
 ) -> Reply {
-    // If the row is costly to encode, look up the key first. If it is present, the row needn't be
-    // encoded. If it is absent, another thread may insert it before us, so `insert_new_in` decides.
-    if is_costly(object) && has_key(call, table, local, object)? {
-        return Ok(boolean(false));
-    }
-    let inserted = with_object(call, (table, local), object, |local, object| {
+    // Unless the row is cheap, look up its key first. If it is present, the other elements needn't
+    // be encoded, and no lock is taken. If it is absent, another thread may insert it before us, so
+    // `insert_new_in` decides.
+    let before = |local: &mut Local, key: &[u8]| {
+        if !is_costly(object) {
+            return Ok(None);
+        }
+        // The check of rights comes first, as it does in an insert.
+        reply_or_raise(call, table, table.may_write(asker(call)))?;
+        let is_there = reply_or_raise(call, table, table.member_in(local, table.owner(), key))?;
+        Ok(is_there.then_some(false))
+    };
+    let insert = |local: &mut Local, object: ObjectRef<'_>| {
         let inserted = table.insert_new_in(local, asker(call), object)?;
         Ok((inserted && table.kind().is_unique(), inserted))
-    })?;
-    Ok(boolean(inserted))
+    };
+    with_object_after(call, (table, local), object, before, insert).map(boolean)
 }
 
-/// Whether a row costs more to encode than its key costs to look up.
+/// Whether a row costs more to insert than its key costs to look up.
 #[inline]
 fn is_costly(row: Word) -> bool {
     const CHEAP: usize = 4;
     layout::tuple(row).is_some_and(|elements| {
         elements.len() > CHEAP || elements.iter().any(|&e| !layout::is_immediate(e))
-    })
-}
-
-/// Whether there is an object under the key of the row that is to be inserted.
-fn has_key(
-    call: &Call<'_>,
-    table: &Arc<EngineTable>,
-    local: &mut Local,
-    row: Word,
-) -> Result<bool, Raise> {
-    let elements = layout::tuple(row).unwrap_or(&[]);
-    // If the tuple is too short to have a key, `with_object` raises the error.
-    let Some(&key) = elements.get(table.keypos() - 1) else {
-        return Ok(false);
-    };
-    // The check of rights comes first, as it does in an insert.
-    reply_or_raise(call, table, table.may_write(asker(call)))?;
-    with_key(call, table, key, |key| {
-        reply_or_raise(call, table, table.member_in(local, table.owner(), key))
     })
 }
 
@@ -150,9 +138,10 @@ pub(super) fn delete_object_of(
     table: &Arc<EngineTable>,
     local: &mut Local,
 ) -> Reply {
-    // In a set, an object with containers is compared in place. Encoding it would take longer.
+    // In a set, an object with containers or large binaries is compared in place. Encoding it would
+    // take longer.
     let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
-    if table.kind().is_unique() && elements.len() >= table.keypos() && has_containers(elements) {
+    if table.kind().is_unique() && elements.len() >= table.keypos() && is_compared(elements) {
         return delete_compared(call, table, local, elements);
     }
     with_object(call, (table, local), call.args[1], |local, object| {
@@ -165,10 +154,12 @@ pub(super) fn delete_object_of(
 
 /// Whether a row costs more to encode than to compare with one that is stored.
 #[inline]
-fn has_containers(elements: &[Word]) -> bool {
+fn is_compared(elements: &[Word]) -> bool {
+    use Kind::{Map, PartOfBinary, SharedBinary, Tuple};
     elements.iter().any(|&e| {
         layout::is_cell(e)
-            || layout::is_boxed(e) && matches!(layout::kind(e), Kind::Tuple | Kind::Map)
+            || layout::is_boxed(e)
+                && matches!(layout::kind(e), Tuple | Map | SharedBinary | PartOfBinary)
     })
 }
 
@@ -204,11 +195,31 @@ pub fn with_object<R>(
     tuple: Word,
     f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
 ) -> Result<R, Raise> {
+    with_object_after(call, (table, local), tuple, |_, _| Ok(None), f)
+}
+
+/// As `with_object`. First runs `before` with the index key; if it returns a result, the other
+/// elements aren't encoded, and `f` isn't run.
+#[inline(always)]
+fn with_object_after<R>(
+    call: &Call<'_>,
+    (table, local): (&Arc<EngineTable>, &mut Local),
+    tuple: Word,
+    before: impl FnOnce(&mut Local, &[u8]) -> Result<Option<R>, Raise>,
+    f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
+) -> Result<R, Raise> {
     // 1. Encode the key and the value, in buffers that begin on the stack.
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
     let elements = layout::tuple(tuple).unwrap_or(&[]);
-    if row.write(table, elements).is_err() {
+    let mut written = row.write_key(table, elements);
+    if written.is_ok() {
+        if let Some(result) = before(local, row.key())? {
+            return Ok(result);
+        }
+        written = row.write_others(table, elements);
+    }
+    if written.is_err() {
         // An error of the table takes precedence over one of the tuple.
         return reply_or_raise(call, table, table.check_write(who(call))).and(Err(BADARG));
     }

@@ -4,6 +4,7 @@
 //! an allocation. Each write first reserves the capacity that it needs, so the stores themselves
 //! check nothing.
 
+use larder_term::order_key::Sink;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -206,6 +207,21 @@ impl<'p> Buffer<'p> {
         self.heap = bytes;
         self.len = self.heap.len();
         (self.start, self.capacity) = (self.heap.as_mut_ptr(), self.heap.capacity());
+    }
+}
+
+impl Sink for Buffer<'_> {
+    #[inline(always)]
+    fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
+        self.reserve(N);
+        // SAFETY: the place of `N` bytes was reserved; nobody else has the buffer's memory.
+        unsafe { self.start.add(self.len).cast::<[u8; N]>().write(bytes) }
+        self.len += used.min(N);
+    }
+
+    #[inline]
+    fn slice(&mut self, bytes: &[u8]) {
+        Buffer::slice(self, bytes);
     }
 }
 

@@ -21,11 +21,12 @@
 //! are written inline; exact keys and compressed rows may contain anchors; other rows share
 //! binaries of more than 127 bytes with the emulator.
 
+mod order;
 mod row;
 
 use super::buffer::{Buffer, StackBytes};
 use super::{atoms, binaries, funs, official, trees};
-use crate::layout::{self, Bits, Kind};
+use crate::layout::{self, Kind};
 use crate::sys::*;
 use larder_term::object::KeyForm;
 use larder_term::tags::*;
@@ -541,16 +542,7 @@ impl<'p> Writer<'p> {
     #[inline(never)]
     fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
         let KeyForm::Hash { legacy_zero } = form else {
-            // The order key of a binary is made from its bytes; that of any other term is made from
-            // the term's encoding.
-            if self.binary_order_key(word) {
-                return Ok(());
-            }
-            let mut stack = stack_bytes();
-            let mut exact = Writer::at(&mut stack, self.env, Mode::Inline);
-            exact.term(word)?;
-            self.order_key(exact.as_term());
-            return Ok(());
+            return self.order_key(word, DEPTH).map(drop);
         };
         let start = self.out.len();
         self.term(word)?;
@@ -569,42 +561,6 @@ impl<'p> Writer<'p> {
         let plain = larder_term::without_negative_zero(term);
         self.out.truncate(start);
         self.out.slice(&plain);
-    }
-
-    /// Writes the order key of a binary from its bytes. For any other term writes nothing and
-    /// returns false.
-    #[inline]
-    fn binary_order_key(&mut self, word: Word) -> bool {
-        let bits = Some(word)
-            .filter(|&word| layout::is_boxed(word))
-            .and_then(layout::bits);
-        let Some(Bits { bytes, more: 0, .. }) = bits else {
-            return false;
-        };
-        // The order key takes at most two bytes for each byte, and a marker for each group.
-        let spare = self.out.spare(2 * bytes.len() + 64);
-        let Some(len) = order_key::encode_binary(bytes, spare) else {
-            return false;
-        };
-        // SAFETY: it wrote so many bytes.
-        unsafe { self.out.written(len) }
-        true
-    }
-
-    /// Writes the order key of a term and returns whether the term can be restored from it.
-    fn order_key(&mut self, term: TermRef<'_>) -> bool {
-        // The order key of most terms can be written in place in one pass.
-        let most = 2 * term.bytes().len() + 64;
-        if let Some((len, comes_back)) = order_key::encode_flat(term, self.out.spare(most)) {
-            // SAFETY: it wrote so many bytes.
-            unsafe { self.out.written(len) }
-            return comes_back;
-        }
-        // Large maps, and deeply nested lists or maps, need the general encoder.
-        let mut bytes = Vec::with_capacity(most);
-        order_key::encode_general(term, &mut bytes);
-        self.out.slice(&bytes);
-        order_key::comes_back(term)
     }
 }
 

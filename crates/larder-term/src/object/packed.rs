@@ -66,16 +66,23 @@ fn run_of(plain: &[u8], flags: u8) -> usize {
     end
 }
 
+/// The run of a packed value.
+#[inline]
+pub(super) fn run(value: &[u8]) -> &[u8] {
+    let (start, end) = run_bounds(value);
+    &value[start..end]
+}
+
 /// The beginning and the end of the run of a packed value.
 #[inline]
-fn run(value: &[u8]) -> (usize, usize) {
+fn run_bounds(value: &[u8]) -> (usize, usize) {
     let at = varint::read(value, 0).1;
     (at + 1, at + 1 + usize::from(value[at]))
 }
 
 /// Appends the unpacked bytes that followed the header of a value.
 pub(super) fn unpack(value: &[u8], out: &mut Vec<u8>) {
-    let (start, end) = run(value);
+    let (start, end) = run_bounds(value);
     let (length, at) = varint::read(value, end);
     out.reserve(end - start + length as usize);
     out.extend_from_slice(&value[start..end]);
@@ -85,7 +92,7 @@ pub(super) fn unpack(value: &[u8], out: &mut Vec<u8>) {
 /// Whether the run of a packed value contains all elements up to a position, except the key.
 pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
     // The run has no positions. Skip as many of its elements as are in front of the position.
-    let (mut at, end) = run(value);
+    let (mut at, end) = run_bounds(value);
     let arity = (varint::read(value, 0).0 >> FLAG_BITS) as usize;
     if position > arity || at == end {
         return false;
@@ -105,7 +112,7 @@ pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
 /// Updates the length of the run of a packed value that was changed in it. `before` is the former
 /// length of the value. Returns whether the run has only the kinds of elements that a run may have.
 pub(super) fn close_run(value: &mut [u8], before: usize) -> bool {
-    let (mut at, end) = run(value);
+    let (mut at, end) = run_bounds(value);
     // Only the run has changed. So the length of the run has changed by as much as the length of
     // the value.
     let Some(end) = (end + value.len()).checked_sub(before) else {

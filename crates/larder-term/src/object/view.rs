@@ -170,6 +170,45 @@ impl<'a> ObjectView<'a> {
         open(index_key, value, keypos, scratch)
     }
 
+    /// Like `open`, for a caller that reads no element behind position `last()`. If these elements
+    /// of a compressed object lie in front of what is packed, it isn't unpacked.
+    ///
+    /// # Safety
+    /// As for `open`.
+    #[inline(always)]
+    pub unsafe fn open_up_to(
+        index_key: &'a [u8],
+        value: &'a [u8],
+        (keypos, last): (usize, impl FnOnce() -> usize),
+        scratch: &'a mut Vec<u8>,
+    ) -> ObjectView<'a> {
+        match value[0] & COMPRESSED {
+            0 => open(index_key, value, keypos, scratch),
+            _ => Self::open_packed(index_key, value, (keypos, last()), scratch),
+        }
+    }
+
+    fn open_packed(
+        index_key: &'a [u8],
+        value: &'a [u8],
+        (keypos, last): (usize, usize),
+        scratch: &'a mut Vec<u8>,
+    ) -> ObjectView<'a> {
+        if !packed::has_in_run(value, keypos, last) {
+            return open(index_key, value, keypos, scratch);
+        }
+        let header = varint::read(value, 0).0;
+        let flags = header as u8 & ((1 << FLAG_BITS) - 1);
+        let (key, others) = key_and_others((index_key, flags), packed::run(value), scratch);
+        ObjectView {
+            arity: (header >> FLAG_BITS) as usize,
+            keypos,
+            flags,
+            key,
+            others,
+        }
+    }
+
     /// The key of an object. `scratch` is used as by `open`. Unless the value begins with the exact
     /// key ([`has_exact_key`]), only its first byte is read.
     ///
@@ -188,7 +227,7 @@ impl<'a> ObjectView<'a> {
             // No flag: the index key is the key, as it was inserted.
             0 => TermRef::within(index_key),
             FROM_ORDER => ObjectKey::from_order(index_key, scratch).term(),
-            _ => TermRef::within(open_flagged(index_key, value, scratch).key),
+            _ => open_flagged(index_key, value, scratch).key.term(),
         }
     }
 
@@ -400,8 +439,7 @@ fn open<'a>(
         }
         _ => {
             let flagged = open_flagged(index_key, value, scratch);
-            let key = ObjectKey::stored(flagged.key);
-            (flagged.arity, flagged.flags, key, flagged.others)
+            (flagged.arity, flagged.flags, flagged.key, flagged.others)
         }
     };
     ObjectView {
@@ -418,8 +456,26 @@ fn open<'a>(
 struct FlaggedObject<'a> {
     arity: usize,
     flags: u8,
-    key: &'a [u8],
+    key: ObjectKey<'a>,
     others: &'a [u8],
+}
+
+/// The key of an object, and the elements beside it: `plain` is what lies behind its header.
+#[inline]
+fn key_and_others<'a>(
+    (index_key, flags): (&'a [u8], u8),
+    plain: &'a [u8],
+    scratch: &'a mut Vec<u8>,
+) -> (ObjectKey<'a>, &'a [u8]) {
+    match flags & (EXACT_KEY | FROM_ORDER) {
+        0 => (ObjectKey::stored(index_key), plain),
+        FROM_ORDER => (ObjectKey::from_order(index_key, scratch), plain),
+        // The exact key is in front of the elements.
+        _ => {
+            let (key, others) = plain.split_at(end_of(plain, 0));
+            (ObjectKey::stored(key), others)
+        }
+    }
 }
 
 /// Opens an object with a longer header, or with other flags.
@@ -432,13 +488,9 @@ fn open_flagged<'a>(
     let (header, at) = varint::read(value, 0);
     let flags = header as u8 & ((1 << FLAG_BITS) - 1);
     let arity = (header >> FLAG_BITS) as usize;
-    if flags & (COMPRESSED | FROM_ORDER) == 0 {
-        // Nothing is packed, and the key is not decoded: it is the index key, or the exact key in
-        // front of the elements.
-        let (mut key, mut others) = (index_key, &value[at..]);
-        if flags & EXACT_KEY != 0 {
-            (key, others) = others.split_at(end_of(others, 0));
-        }
+    if flags & COMPRESSED == 0 {
+        // Nothing is packed.
+        let (key, others) = key_and_others((index_key, flags), &value[at..], scratch);
         return FlaggedObject {
             arity,
             flags,
@@ -446,22 +498,16 @@ fn open_flagged<'a>(
             others,
         };
     }
+    // Use one buffer for both: first the unpacked elements, then the decoded key.
     scratch.clear();
-    if flags & COMPRESSED != 0 {
-        // Use one buffer for both: first the unpacked elements, then the decoded key.
-        packed::unpack(value, scratch);
-    }
+    packed::unpack(value, scratch);
     let plain = scratch.len();
     // The scratch buffer now has the unpacked bytes. A decoded key goes behind them.
     if flags & FROM_ORDER != 0 {
         order_key::decode(index_key, scratch);
     }
     // The buffer doesn't grow any more. So its contents can be borrowed.
-    let (plain, decoded) = scratch.split_at(plain);
-    let mut others = match flags & COMPRESSED {
-        0 => &value[at..],
-        _ => plain,
-    };
+    let (mut others, decoded) = scratch.split_at(plain);
     let mut key = match flags & FROM_ORDER {
         0 => index_key,
         _ => decoded,
@@ -472,7 +518,7 @@ fn open_flagged<'a>(
     FlaggedObject {
         arity,
         flags,
-        key,
+        key: ObjectKey::stored(key),
         others,
     }
 }

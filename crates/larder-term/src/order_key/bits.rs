@@ -32,9 +32,18 @@ const NEAR: usize = 32;
 /// The mark behind a zero byte.
 const ZERO_ESCAPE: u8 = 0xFF;
 /// Eight zero bytes, each with its mark.
-const EIGHT_ZEROS: [u8; 16] = [
-    0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF,
-];
+const EIGHT_ZEROS: [u8; 16] = marked_zeros();
+/// Thirty-two zero bytes, each with its mark.
+const MANY_ZEROS: [u8; 64] = marked_zeros();
+
+const fn marked_zeros<const N: usize>() -> [u8; N] {
+    let (mut marked, mut at) = ([0; N], 1);
+    while at < N {
+        marked[at] = ZERO_ESCAPE;
+        at += 2;
+    }
+    marked
+}
 
 /// The size of the group that begins with the byte `at`. The size doubles each time `at`
 /// quadruples: groups of `size` bytes end at byte `size * size`.
@@ -50,7 +59,6 @@ macro_rules! with_size {
         match $size {
             32 => $copy($($argument,)* 32),
             64 => $copy($($argument,)* 64),
-            128 => $copy($($argument,)* 128),
             size => $copy($($argument,)* size),
         }
     };
@@ -79,33 +87,45 @@ pub(super) fn push(bytes: &[u8], bits: usize, out: &mut impl Sink) {
 #[inline]
 fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
     let mut rest = bytes;
-    // Look for the next zero, and copy the bytes before it. If it is near, write eight bytes with
-    // their marks instead: others may follow it.
-    while let (Some(eight), true) = (rest.first_chunk::<8>(), rest.len() > NEAR) {
-        let run = before_zero(rest, rest.len());
-        if run < eight.len() {
-            push_eight(eight, out);
-            rest = &rest[eight.len()..];
-        } else {
-            out.slice(&rest[..run]);
-            rest = &rest[run..];
-        }
+    while let Some(eight) = rest.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*eight);
+        // Zeros often stand together, and so do other bytes: runs of either are found and written
+        // at once. Eight bytes that have both are written byte by byte.
+        let done = match (word, zeros(word)) {
+            (0, _) => push_zeros(rest, out),
+            (_, 0) if rest.len() > NEAR => {
+                let run = before_zero(rest, rest.len());
+                out.slice(&rest[..run]);
+                run
+            }
+            (_, 0) => {
+                out.run(*eight, 8);
+                8
+            }
+            _ => {
+                push_marked(eight, out);
+                8
+            }
+        };
+        rest = &rest[done..];
     }
-    while let Some((eight, behind)) = rest.split_first_chunk() {
-        push_eight(eight, out);
-        rest = behind;
+    if !rest.is_empty() {
+        push_marked(rest, out);
     }
-    push_marked(rest, out);
 }
 
-/// Writes eight bytes with a mark behind each zero.
-#[inline(always)]
-fn push_eight(eight: &[u8; 8], out: &mut impl Sink) {
-    match u64::from_le_bytes(*eight) {
-        0 => out.run(EIGHT_ZEROS, 16),
-        word if zeros(word) == 0 => out.run(*eight, 8),
-        _ => push_marked(eight, out),
-    }
+/// Writes the zeros at the beginning, eight by eight, each with its mark. Returns their number.
+#[inline]
+fn push_zeros(bytes: &[u8], out: &mut impl Sink) -> usize {
+    let wide = bytes.chunks_exact(MANY_ZEROS.len() / 2);
+    let wide = wide.take_while(|chunk| chunk.iter().fold(0, |all, &byte| all | byte) == 0);
+    let many = wide.map(|_| out.run(MANY_ZEROS, MANY_ZEROS.len())).count();
+    let done = many * (MANY_ZEROS.len() / 2);
+    let eights = bytes[done..].chunks_exact(8);
+    let eights = eights.take_while(|&eight| eight == [0; 8]);
+    done + 8 * eights
+        .map(|_| out.run(EIGHT_ZEROS, EIGHT_ZEROS.len()))
+        .count()
 }
 
 /// Writes up to eight bytes with a mark behind each zero.
@@ -145,10 +165,7 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
 /// Writes bytes in groups of this size, each with the mark behind it.
 #[inline]
 fn push_marked_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
-    for group in bytes.chunks_exact(size) {
-        out.slice(&group[..size]);
-        out.byte(MORE);
-    }
+    out.groups(bytes, size, MORE);
 }
 
 /// Appends groups of this size without their marks.
@@ -183,26 +200,27 @@ pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
 /// Appends the term of a bitstring whose order key continues at `at`, behind its tag. Returns the
 /// place behind the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Find the end of the escaped bytes: the first zero without a mark, or the last byte that is
-    //    escaped. `len` counts the bytes without marks.
+    // 1. Copy the escaped bytes without the marks, up to the first zero without a mark, or the last
+    //    byte that is escaped. `len` counts them.
+    let start = push_short_head(out);
     let (mut end, mut len) = (at, 0);
     loop {
         let run = before_zero(&key[end..], ESCAPED - len);
+        out.extend_from_slice(&key[end..end + run]);
         (end, len) = (end + run, len + run);
-        let (zeros, _) = split_zeros(&key[end..]);
+        let zeros = marked_zeros_of(&key[end..]);
         if zeros == 0 {
             break;
         }
+        out.resize(out.len() + zeros, 0);
         (end, len) = (end + 2 * zeros, len + zeros);
     }
-    let escaped = &key[at..end];
+    // 2. The head comes first, but the number of bits is only known now.
     if key[end] == LONGER && len == ESCAPED {
-        return read_groups(escaped, key, end + 1, out);
+        return read_groups(key, end + 1, start, out);
     }
-    // 2. Read the number of bits, and copy the bytes.
     let bits = 8 * len.saturating_sub(1) + usize::from(key[end + 1]);
-    push_head(bits, out);
-    push_unescaped(escaped, len, out);
+    set_head(start, bits, out);
     end + 2
 }
 
@@ -237,42 +255,32 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
     }
 }
 
-/// Appends escaped bytes without the marks, which are `len` bytes.
+/// The number of zero bytes at the beginning, each with its mark. Zeros often stand together, so
+/// many are compared at once.
 #[inline]
-fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
-    // Without a zero byte there is no mark.
-    if escaped.len() == len {
-        return out.extend_from_slice(escaped);
-    }
-    let mut rest = escaped;
-    loop {
-        let run = before_zero(rest, rest.len());
-        out.extend_from_slice(&rest[..run]);
-        if run == rest.len() {
-            return;
-        }
-        let zeros;
-        (zeros, rest) = split_zeros(&rest[run..]);
-        out.resize(out.len() + zeros, 0);
-    }
-}
-
-/// The number of zero bytes at the beginning, each with its mark, and what stands behind them.
-/// Zeros often stand together, so eight are compared at once.
-#[inline]
-fn split_zeros(escaped: &[u8]) -> (usize, &[u8]) {
-    let eights = escaped.chunks_exact(EIGHT_ZEROS.len());
-    let done = 8 * eights.take_while(|&eight| eight == EIGHT_ZEROS).count();
+fn marked_zeros_of(escaped: &[u8]) -> usize {
+    const FOUR: u64 = u64::from_le_bytes([0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF]);
+    let word = |bytes: &[u8], i: usize| {
+        bytes[8 * i..]
+            .first_chunk()
+            .map_or(0, |w| u64::from_le_bytes(*w))
+    };
+    let differ = |bytes: &[u8], i: usize| word(bytes, i) ^ FOUR;
+    let many = escaped.chunks_exact(32);
+    let many = many.take_while(|many| (0..4).fold(0, |all, i| all | differ(many, i)) == 0);
+    let done = 16 * many.count();
+    let fours = escaped[2 * done..].chunks_exact(8);
+    let done = done + 4 * fours.take_while(|four| differ(four, 0) == 0).count();
     let ones = escaped[2 * done..].chunks_exact(2);
-    let zeros = done + ones.take_while(|&one| one == &EIGHT_ZEROS[..2]).count();
-    (zeros, &escaped[2 * zeros..])
+    done + ones.take_while(|&one| one == [0, ZERO_ESCAPE]).count()
 }
 
-/// Continues `read` with groups, which begin at `start`, behind the escaped bytes.
+/// Continues `read` with groups, which begin at `from`, behind the escaped bytes. The head of the
+/// term is at `start`.
 #[cold]
-fn read_groups(escaped: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usize {
+fn read_groups(key: &[u8], mut from: usize, start: usize, out: &mut Vec<u8>) -> usize {
     // 1. Find the number of bits: the last group has a number behind it, instead of the mark.
-    let (mut at, mut len, mut size) = (start, ESCAPED, group(ESCAPED));
+    let (mut at, mut len, mut size) = (from, ESCAPED, group(ESCAPED));
     while key[at + size] == MORE {
         (at, len) = (at + size + 1, len + size);
         // Groups of this size end at the byte `size * size`.
@@ -283,11 +291,10 @@ fn read_groups(escaped: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> u
     let mut end = at + size;
     let in_last = count(key, &mut end, 0) as usize;
     let bits = 8 * len + in_last;
-    push_head(bits, out);
+    set_head(start, bits, out);
     // 2. Copy the bytes. Groups of the same size are copied together.
     out.reserve(bits.div_ceil(8));
-    push_unescaped(escaped, ESCAPED, out);
-    let (mut from, mut done) = (start, ESCAPED);
+    let mut done = ESCAPED;
     while done < len {
         let size = group(done);
         let groups = (len.min(size * size) - done) / size;
@@ -299,14 +306,29 @@ fn read_groups(escaped: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> u
     end
 }
 
+/// Appends space for the head of a short term, and returns where it begins.
 #[inline]
-fn push_head(bits: usize, out: &mut Vec<u8>) {
+fn push_short_head(out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&[BIN, 0]);
+    out.len() - 2
+}
+
+/// Writes the head of a bitstring, whose bytes follow the space for a short one.
+#[inline]
+fn set_head(start: usize, bits: usize, out: &mut Vec<u8>) {
     let (tag, count) = match bits % 8 {
         0 => (BIN, bits / 8),
         _ => (BITS, bits),
     };
-    out.push(tag);
-    varint::push(out, count as u64);
+    out[start] = tag;
+    let mut varint = [0; varint::MOST];
+    let used = varint::write(&mut varint, count as u64);
+    if used > 1 {
+        let (bytes, end) = (start + 2, out.len());
+        out.resize(end + used - 1, 0);
+        out.copy_within(bytes..end, start + 1 + used);
+    }
+    out[start + 1..start + 1 + used].copy_from_slice(&varint[..used]);
 }
 
 #[cfg(test)]

@@ -175,15 +175,18 @@ impl KeyReader<'_> {
         let length = count(self.key, &mut self.at, turned) as usize;
         let doubled = &self.key[self.at..self.at + length];
         self.at += length;
-        // Halve it, and reverse the bytes: each byte gets the lowest bit of the one above it.
-        let above = |i: usize| match i {
-            0 => 0,
-            _ => (doubled[i - 1] ^ turned) << 7,
-        };
-        let halves = (0..length).rev();
-        let magnitude: Vec<u8> = halves
-            .map(|i| (doubled[i] ^ turned) >> 1 | above(i))
-            .collect();
+        // Halve it, and reverse the bytes, eight at a time: the highest bit of a word is the lowest
+        // one of the byte above it.
+        let mut magnitude = Vec::with_capacity(length);
+        let mut end = length;
+        while end > 0 {
+            let start = end.saturating_sub(8);
+            let word = word(doubled, &mut { start }, end - start, turned);
+            let above = start.checked_sub(1).map_or(0, |i| doubled[i] ^ turned);
+            let half = word >> 1 | u64::from(above) << 63;
+            magnitude.extend_from_slice(&half.to_le_bytes()[..end - start]);
+            end = start;
+        }
         Encoder::new(out, Mode::Inline).big(negative, &magnitude);
     }
 }

@@ -20,9 +20,9 @@
 //! [`encode_general`]: super::encode_general()
 
 use super::{
-    bits, count_parts, numbers, push_count, push_leaf, push_text,
+    bits, numbers, parts, push_count, push_leaf,
     sink::{OutputByte, Sink, SliceSink},
-    sort_runs, LocalNode, ATOM, CONS, MAP_KEY, NIL_KEY, PID_KEY, TUPLE_KEY,
+    sort_runs, LocalNode, CONS, MAP_KEY,
 };
 use crate::{
     atom::Atom,
@@ -86,10 +86,7 @@ fn push_flat<P: OutputByte>(
             }
             TUPLE => {
                 let (arity, next) = varint::read(bytes, at + 1);
-                // The arity precedes the elements, as in term order.
-                let (first, rest, used) = count_parts(arity);
-                out.run([TUPLE_KEY, first], 2);
-                out.run(rest, used);
+                parts::push_tuple(arity, out);
                 // A tuple outside all lists needs no entry on the stack: nothing follows its
                 // elements.
                 open.tuple(arity)?;
@@ -134,13 +131,12 @@ fn push_flat<P: OutputByte>(
     Some(comes_back)
 }
 
-/// Writes an atom with an id of these bytes: its text, since atoms compare by their texts.
+/// Writes an atom with an id of these bytes.
 #[inline]
 fn push_atom<P: OutputByte>(id: &[u8], out: &mut SliceSink<'_, P>) {
     let id = id.iter().rev();
     let id = id.fold(0, |id, &byte| id << 8 | u32::from(byte));
-    out.byte(ATOM);
-    push_text(Atom::trusted(id), out);
+    parts::push_atom(Atom::trusted(id), out);
 }
 
 /// Writes a pid of this node, whose numbers begin at `at`. Returns where they end.
@@ -148,11 +144,7 @@ fn push_atom<P: OutputByte>(id: &[u8], out: &mut SliceSink<'_, P>) {
 fn push_pid<P: OutputByte>(bytes: &[u8], at: usize, out: &mut SliceSink<'_, P>) -> usize {
     let (id, next) = varint::read(bytes, at);
     let (serial, next) = varint::read(bytes, next);
-    out.byte(PID_KEY);
-    push_count(serial, out);
-    push_count(id, out);
-    // The node is this one, which precedes the others.
-    out.byte(0);
+    parts::push_pid(id, serial, out);
     next
 }
 
@@ -272,7 +264,7 @@ impl OpenLists {
                 // All children are written: close the container, and look at the one around it.
                 (0, ends) => {
                     if let Ends::List = ends {
-                        out.byte(NIL_KEY);
+                        parts::push_nil(out);
                     }
                     self.depth = depth;
                 }

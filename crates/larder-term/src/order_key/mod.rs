@@ -30,16 +30,17 @@ mod counts;
 mod decode;
 mod flat;
 mod numbers;
+mod parts;
 mod sink;
 
 pub use bits::to_binary;
 pub use decode::{comes_back, decode};
 pub use flat::{encode_binary, encode_flat};
-pub use numbers::{of_int, of_large, to_int};
-pub use sink::OutputByte;
+pub use numbers::{of_int, of_large, push_float, push_int, to_int};
+pub use parts::{push_atom, push_cons, push_nil, push_pid, push_reference, push_tuple};
+pub use sink::{OutputByte, Sink};
 
-use counts::{count_parts, push_count};
-use sink::Sink;
+use counts::push_count;
 
 use crate::{
     atom::Atom,
@@ -77,8 +78,10 @@ pub(crate) enum LocalNode {
 /// Linear in the term, and O(n log n) in the keys of its maps. No recursion.
 #[inline]
 pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
-    if let View::Int(n) = term.view() {
-        return numbers::push_int(n, out);
+    match term.view() {
+        View::Int(n) => return numbers::push_int(n, out),
+        View::Bin(bytes) => return append_binary(bytes, out),
+        _ => {}
     }
     // Try the fast encoder first. It writes the order keys of most terms in one walk: at most two
     // bytes for each byte of the term, and the texts of its atoms. If it fails, start again with
@@ -92,6 +95,12 @@ pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
             encode_general(term, out);
         }
     }
+}
+
+#[inline(never)]
+fn append_binary(bytes: &[u8], out: &mut Vec<u8>) {
+    out.reserve(bytes.len() + TEXT_ROOM);
+    bits::push(bytes, 8 * bytes.len(), out);
 }
 
 /// As [`encode`](encode()), with the general encoder, which knows all kinds of terms. For terms for
@@ -387,7 +396,7 @@ fn push_leaf(leaf: TermRef<'_>, exact: bool, local: LocalNode, out: &mut impl Si
             out.byte(REFERENCE);
             push_node(reference.node, local, out);
             push_count(reference.words().len() as u64, out);
-            // The words compare from the last one on.
+            // As in `push_reference`.
             let words = reference.words().rev();
             words.for_each(|word| out.run(word.to_be_bytes(), 4));
         }

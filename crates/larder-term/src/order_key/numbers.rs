@@ -20,7 +20,7 @@
 //! An integer and the float of the same value have the same `w` and no fraction, and so the same
 //! bytes.
 
-use super::sink::Sink;
+use super::{counts::count_parts, sink::Sink};
 use crate::{host::legacy_zero, view::BigRef};
 
 /// The first byte of the order key of zero, whose `w` is 0.
@@ -113,8 +113,9 @@ fn last_bytes(bytes: &[u8]) -> u64 {
     }
 }
 
+/// Writes an integer of up to 64 bits.
 #[inline]
-pub(super) fn push_int(n: i64, out: &mut impl Sink) {
+pub fn push_int(n: i64, out: &mut impl Sink) {
     match of_int(n) {
         Some((first, rest, used)) => push_tagged(first, rest, used, out),
         // Twice 2^63 is a byte of 1 and eight bytes of 0.
@@ -171,7 +172,8 @@ pub(super) fn push_big(n: BigRef<'_>, out: &mut impl Sink) {
     });
 }
 
-pub(super) fn push_float(x: f64, out: &mut impl Sink) {
+/// Writes a float: the same bytes as those of an integer of that value.
+pub fn push_float(x: f64, out: &mut impl Sink) {
     // All bits of a negative number are inverted, so that larger magnitudes come first.
     let (turned, turned_word) = turns(x < 0.0);
     let magnitude = x.abs();
@@ -246,7 +248,7 @@ fn head_of(w: u64) -> (u8, usize) {
 /// which `push` writes.
 fn push_long<S: Sink>(bytes: usize, turned: u8, out: &mut S, push: impl FnOnce(&mut S)) {
     out.byte(LONG ^ turned);
-    let (first, rest, used) = super::count_parts(bytes as u64);
+    let (first, rest, used) = count_parts(bytes as u64);
     push_tagged(first ^ turned, rest.map(|byte| byte ^ turned), used, out);
     push(out);
 }

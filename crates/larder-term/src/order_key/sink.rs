@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 /// A destination to which bytes are appended.
-pub(super) trait Sink {
+pub trait Sink {
     /// Appends the first `used` of these bytes.
     fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize);
 
@@ -19,6 +19,15 @@ pub(super) trait Sink {
             let some = left.min(SOME.len());
             self.slice(&SOME[..some]);
             left -= some;
+        }
+    }
+
+    /// Appends groups of `size` bytes, each with a mark behind it.
+    #[inline]
+    fn groups(&mut self, bytes: &[u8], size: usize, mark: u8) {
+        for group in bytes.chunks_exact(size) {
+            self.slice(&group[..size]);
+            self.byte(mark);
         }
     }
 
@@ -127,5 +136,23 @@ impl<P: OutputByte> Sink for SliceSink<'_, P> {
         } else {
             self.is_full = true;
         }
+    }
+
+    #[inline]
+    fn groups(&mut self, bytes: &[u8], size: usize, mark: u8) {
+        let groups = bytes.chunks_exact(size);
+        let len = groups.len() * (size + 1);
+        let free = self.out.get_mut(self.len..).unwrap_or_default();
+        // The space of all groups is looked for once.
+        let Some(places) = free.get_mut(..len) else {
+            self.is_full = true;
+            return;
+        };
+        for (places, group) in places.chunks_exact_mut(size + 1).zip(groups) {
+            let pairs = places[..size].iter_mut().zip(&group[..size]);
+            pairs.for_each(|(place, &byte)| place.put(byte));
+            places[size].put(mark);
+        }
+        self.len += len;
     }
 }

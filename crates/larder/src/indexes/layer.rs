@@ -321,6 +321,17 @@ impl Unique for Indexed<dyn Unique> {
         self.index.get_into(guard, key, out, long)
     }
 
+    fn get_or_lend<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: &mut Vec<u8>,
+        lent: &mut Option<&'g [u8]>,
+    ) -> Lookup {
+        self.index.get_or_lend(guard, key, out, long, lent)
+    }
+
     fn get_many(
         &self,
         guard: &Guard,

@@ -5,7 +5,8 @@
 //! 3. Load the state word: it gives the store, or the reason for an error (see `begin`).
 //! 4. Hash the key with the table's seed.
 //! 5. The index copies the values under the key out of the leaf, and validates the leaf's version.
-//! 6. The caller visits the copies while the epoch is still pinned. The handles in them are counted
+//!    A value that lies outside its leaf is immutable, and is lent instead of copied.
+//! 6. The caller visits the values while the epoch is still pinned. The handles in them are counted
 //!    by the table, which releases no counts of a removed value before all pinned readers are gone.
 //!
 //! Linearisation point: the load of the leaf's version that the index has validated. All objects
@@ -196,7 +197,8 @@ impl EngineTable {
             return Ok(0);
         };
         // The index has validated the copy. The handles in it stay valid while the epoch is pinned.
-        let object = raw::view(key.bytes, &bytes[..len], self.keypos(), &mut local.plain);
+        let read = (self.keypos(), || furthest(positions));
+        let object = raw::view_up_to(key.bytes, &bytes[..len], read, &mut local.plain);
         visit_elements(&object, positions, &mut visit)?;
         Ok(1)
     }
@@ -240,13 +242,14 @@ impl EngineTable {
         let TableIndex::Unique(ix) = &op.store.index else {
             return self.visit_all(local, op, key.bytes, key.hash, &mut visit);
         };
-        // (5) Copy the value: to the stack if it is short, otherwise to the thread's buffer.
+        // (5) Copy the value, if it isn't lent: to the stack if it is short, otherwise to the
+        // thread's buffer.
         let mut short = [0; SHORT_VALUE];
         let found = copy_of(&**ix, op.guard, key, &mut short, &mut local.value);
         let Some((bytes, len)) = found else {
             return 0;
         };
-        // (6) Visit the copy. If the caller opens a compressed object, it is unpacked to `plain`.
+        // (6) Visit the value. If the caller opens a compressed object, it is unpacked to `plain`.
         let (keypos, plain) = (self.keypos(), &mut local.plain);
         visit(Stored::beginning(key.bytes, (bytes, len), keypos, plain));
         1
@@ -319,19 +322,24 @@ fn visit_several(
 }
 
 /// Copies the value under a key: to `short` if it fits, otherwise to `long`. Returns the buffer and
-/// the length of the value in it. The buffer may have other bytes behind the value.
+/// the length of the value in it. The buffer may have other bytes behind the value. A value in
+/// memory of its own isn't copied: it is immutable, and stays as long as the guard is pinned.
 #[inline]
 pub(crate) fn copy_of<'v>(
     ix: &dyn Unique,
-    guard: &Guard,
+    guard: &'v Guard,
     key: Key<'_>,
     short: &'v mut [u8; SHORT_VALUE],
     long: &'v mut Vec<u8>,
 ) -> Option<(&'v [u8], usize)> {
+    let mut lent = None;
     // In either case the index has validated the leaf's version after the copy.
-    match ix.get_into(guard, key, short, Some(long)) {
+    match ix.get_or_lend(guard, key, short, long, &mut lent) {
         Lookup::Absent => None,
         Lookup::Short(len) => Some((short, len)),
-        Lookup::Long => Some((&long[..], long.len())),
+        Lookup::Long => {
+            let value = lent.unwrap_or(long);
+            Some((value, value.len()))
+        }
     }
 }

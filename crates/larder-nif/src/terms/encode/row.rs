@@ -15,7 +15,7 @@
 //! 4. The other elements, in order.
 //! 5. The flags that depend on the elements (handles), and compression.
 
-use super::{Unreadable, Writer, Written};
+use super::{Unreadable, Writer, Written, DEPTH};
 use crate::layout;
 use crate::sys::*;
 use crate::terms::buffer::StackBytes;
@@ -23,7 +23,7 @@ use larder::host::EngineTable;
 use larder_term::object::{
     self, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
 };
-use larder_term::{Mode, TermRef};
+use larder_term::Mode;
 
 /// An object's key and value in the form in which a table stores them.
 pub struct Row<'p> {
@@ -52,6 +52,13 @@ impl<'p> Row<'p> {
     /// position of the key.
     #[inline(always)]
     pub fn write(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
+        self.write_key(table, elements)?;
+        self.write_others(table, elements)
+    }
+
+    /// Steps 1 to 3 of `write`.
+    #[inline(always)]
+    pub fn write_key(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
         // 1. The head: arity and flags. In an ordered_set the key is assumed to be restorable from
         // its order key; `other_key` corrects the flag if it isn't.
         let (keypos, form) = (table.keypos(), table.key_form());
@@ -70,10 +77,15 @@ impl<'p> Row<'p> {
         value.first = value.out.len();
         // 2, 3. The key.
         match layout::small(word) {
-            Some(_) => self.key.key(word, form)?,
-            None => self.other_key(word, form)?,
+            Some(_) => self.key.key(word, form),
+            None => self.other_key(word, form),
         }
-        let value = &mut self.value;
+    }
+
+    /// Steps 4 and 5 of `write`.
+    #[inline(always)]
+    pub fn write_others(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
+        let (keypos, value) = (table.keypos(), &mut self.value);
         // 4. The other elements.
         for (i, &element) in elements.iter().enumerate() {
             if i + 1 != keypos {
@@ -85,6 +97,12 @@ impl<'p> Row<'p> {
             self.finish(table);
         }
         Ok(())
+    }
+
+    /// The index key, once it was written.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.key.out
     }
 
     /// The object that was written.
@@ -122,18 +140,12 @@ impl<'p> Row<'p> {
                     self.keep_exact(word)?;
                 }
             }
-            KeyForm::Ordered if key.binary_order_key(word) => {}
             KeyForm::Ordered => {
-                let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
-                value.term(word)?;
-                value.mode = mode;
-                // SAFETY: one whole term was written there; its handles' counts are the writer's.
-                let exact = unsafe { TermRef::trusted(&value.out[value.first..]) };
-                if key.order_key(exact) && !value.handles.get() {
-                    // The key can be restored from its order key: the value needs no copy.
-                    value.out.truncate(value.first);
-                } else {
-                    // The exact key stays in front of the elements, and the flags say so.
+                // If the key can be restored from its order key, the value needs no copy.
+                if !key.order_key(word, DEPTH)? {
+                    let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
+                    value.term(word)?;
+                    value.mode = mode;
                     value.out.change(0, |head| head ^ (FROM_ORDER | EXACT_KEY));
                 }
             }
