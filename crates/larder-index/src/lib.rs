@@ -162,7 +162,7 @@ pub fn unique_hashed<R: KeyRule + 'static>(rule: R) -> Box<dyn Unique> {
 }
 
 /// Like [`unique_ordered`], for users who hold locks of other indexes while they write to this one.
-/// They call [`Unique::free_large`] when they hold none.
+/// They call [`Unique::flush_postponed`] when they hold none.
 pub fn ordered_under_locks() -> Box<dyn Unique> {
     Box::new(KeyOrder::new(LeafConfig::default()).under_locks())
 }

@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) number: IndexNumber,
     /// Whether users hold other locks than a leaf's while they write, so that flushes are postponed
     /// (`outside::retire`).
-    pub(crate) holds_more: bool,
+    pub(crate) callers_hold_locks: bool,
     /// Whether a flush is postponed.
-    pub(crate) large_waits: AtomicBool,
+    pub(crate) flush_is_postponed: AtomicBool,
 }

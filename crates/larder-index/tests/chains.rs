@@ -51,7 +51,7 @@ fn keys_stay_in_their_generation() {
             replace(&index, k, 1);
             replace(&index, k, 2);
         }
-        index.free_large(&pin());
+        index.flush_postponed(&pin());
         let turn = |k| if k % 3 == 0 { 2 } else { 0 };
         assert!((0..n).all(|k| get(&index, k) == Some(value(k, turn(k)))));
         assert_eq!(index.len(), n as usize);

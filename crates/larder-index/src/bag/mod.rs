@@ -113,10 +113,10 @@ impl<R: KeyRule> Bag<R> {
 
     /// Called when no lock is held any more.
     #[inline]
-    fn free_large(&self, guard: &Guard) {
-        self.entries.free_large(guard);
+    fn flush_postponed(&self, guard: &Guard) {
+        self.entries.flush_postponed(guard);
         if let Some(value_trees) = self.value_trees.get() {
-            value_trees.free_large(guard);
+            value_trees.flush_postponed(guard);
         }
     }
 
@@ -269,7 +269,7 @@ impl<R: KeyRule> Bag<R> {
         while !self.update_list(guard, key, only_present, f) && !self.update_in_tree(guard, key, f)
         {
         }
-        self.free_large(guard);
+        self.flush_postponed(guard);
     }
 
     /// Moves a list that has grown too long to the tree, and replaces it by a tree header.
@@ -349,7 +349,7 @@ impl<R: KeyRule> Multi for Bag<R> {
                 });
             // Tree keys have no marks.
             if is_list || self.update_in_tree(guard, key, &mut |objects| f(objects, &mut 0)) {
-                return self.free_large(guard);
+                return self.flush_postponed(guard);
             }
         }
     }
@@ -387,7 +387,7 @@ impl<R: KeyRule> Multi for Bag<R> {
             return false;
         };
         let done = (self.entries).remove_scanned(guard, key, (batch, &lists), predicate);
-        self.free_large(guard);
+        self.flush_postponed(guard);
         done
     }
 
@@ -454,7 +454,7 @@ impl<R: KeyRule> Container for Bag<R> {
         // Ordering: Relaxed, as above. Start again, so that anything that was added nevertheless is
         // freed, too.
         self.freed.store(if done { OBJECTS } else { next }, Relaxed);
-        self.free_large(guard);
+        self.flush_postponed(guard);
         done
     }
 

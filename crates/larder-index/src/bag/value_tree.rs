@@ -34,9 +34,9 @@ impl ValueTrees {
     }
 
     /// Called when the stripe is unlocked.
-    pub(super) fn free_large(&self, guard: &Guard) {
-        self.tree.free_large(guard);
-        self.marks.free_large(guard);
+    pub(super) fn flush_postponed(&self, guard: &Guard) {
+        self.tree.flush_postponed(guard);
+        self.marks.flush_postponed(guard);
     }
 
     /// The memory in bytes.

@@ -172,8 +172,8 @@ impl Unique for KeyOrder {
         self.0.remove_marked(guard, key.bytes, predicate)
     }
 
-    fn free_large(&self, guard: &Guard) {
-        self.0.free_large(guard);
+    fn flush_postponed(&self, guard: &Guard) {
+        self.0.flush_postponed(guard);
     }
 
     fn scan<'g>(

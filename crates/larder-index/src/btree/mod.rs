@@ -120,16 +120,16 @@ impl BPlusTree {
     }
 
     /// The same tree for users who hold locks of their own while they write to it. They call
-    /// `free_large` when they hold none.
+    /// `flush_postponed` when they hold none.
     pub(crate) fn under_locks(mut self) -> Self {
-        self.shared.holds_more = true;
+        self.shared.callers_hold_locks = true;
         self
     }
 
     /// Frees retired objects, if a write has postponed that until no lock is held (`retire`).
     #[inline]
-    pub(crate) fn free_large(&self, guard: &Guard) {
-        self.shared.free_large(guard);
+    pub(crate) fn flush_postponed(&self, guard: &Guard) {
+        self.shared.flush_postponed(guard);
     }
 
     /// The number of entries, counted leaf by leaf. Entries that are inserted or removed meanwhile

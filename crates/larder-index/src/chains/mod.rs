@@ -83,7 +83,7 @@ pub struct Chains {
 
 impl Chains {
     /// An empty index, which is probably going to have some fraction of `entries`. The caller may
-    /// hold locks of its own while it writes. It calls `free_large` when it holds none.
+    /// hold locks of its own while it writes. It calls `flush_postponed` when it holds none.
     pub fn new(entries: usize) -> Self {
         // If a quarter of the entries are replaced, one generation has room for them.
         let bits = (entries / 4).max(1).ilog2();
@@ -100,7 +100,7 @@ impl Chains {
         Chains {
             heads: Heads::new(bits),
             shared: Shared {
-                holds_more: true,
+                callers_hold_locks: true,
                 ..Shared::default()
             },
             bytes_per_head,
@@ -216,8 +216,8 @@ impl Unique for Chains {
         self.put_absent_parts(key, [value, &[]]);
     }
 
-    fn free_large(&self, guard: &Guard) {
-        self.shared.free_large(guard);
+    fn flush_postponed(&self, guard: &Guard) {
+        self.shared.flush_postponed(guard);
     }
 
     fn scan<'g>(

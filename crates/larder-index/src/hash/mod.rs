@@ -122,16 +122,16 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// The same index, for callers that hold locks of their own during an operation. Large garbage
-    /// is only freed when they call `free_large`.
+    /// is only freed when they call `flush_postponed`.
     pub(crate) fn under_locks(mut self) -> Self {
-        self.shared.holds_more = true;
+        self.shared.callers_hold_locks = true;
         self
     }
 
     /// Frees large garbage that was put off until the caller holds no lock.
     #[inline]
-    pub(crate) fn free_large(&self, guard: &Guard) {
-        self.shared.free_large(guard);
+    pub(crate) fn flush_postponed(&self, guard: &Guard) {
+        self.shared.flush_postponed(guard);
     }
 }
 
@@ -364,8 +364,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         })
     }
 
-    fn free_large(&self, guard: &Guard) {
-        self.shared.free_large(guard);
+    fn flush_postponed(&self, guard: &Guard) {
+        self.shared.flush_postponed(guard);
     }
 
     fn scan<'g>(

@@ -2,19 +2,21 @@
 //!
 //! 1. Retire the object to the epoch.
 //! 2. Add its size to a counter of the thread.
-//! 3. When the counter reaches [`MUCH`], flush: pass the thread's garbage to the epoch, and free
-//!    what can be freed. If locks are held, the flush is postponed until none is.
+//! 3. When the counter reaches [`FLUSH_AT`], flush: pass the thread's garbage to the epoch, and
+//!    free what can be freed. If locks are held, the flush is postponed until none is.
 //! 4. Count the flush as pending until the epoch has freed the garbage.
 //!
 //! Invariant: no lock is held during a flush. A flush runs deferred calls of all threads, including
 //! those of a host, and such a call may do anything, even call this index. The caller of `retire`
-//! has unlocked its leaf. A bag may still hold the lock of a stripe (`holds_more`); it flushes
-//! afterwards, in `free_large`.
+//! has unlocked its leaf. A bag may still hold the lock of a stripe (`callers_hold_locks`); it
+//! flushes afterwards, in `flush_postponed`.
 //!
 //! # How long garbage stays
 //!
 //! The epoch keeps up to about sixty deferred calls in a bag of the thread, until the thread defers
-//! more. With large objects that could be gigabytes. Because of step 3, it is less than [`MUCH`].
+//! more. With large objects that could be gigabytes. Because of step 3, it is less than
+//! [`FLUSH_AT`].
+//!
 //! After a flush, garbage is freed when the epoch has advanced, which takes further pins and
 //! flushes by any threads. If all threads are idle, nothing advances it. So a host can register a
 //! function ([`on_garbage`]), which is called when a flush becomes pending, and then flush until
@@ -28,7 +30,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 /// Retired bytes at which a thread flushes.
-const MUCH: usize = 256 << 10;
+const FLUSH_AT: usize = 256 << 10;
 
 thread_local! {
     /// The bytes of outside objects that the thread has retired since its last flush.
@@ -85,33 +87,33 @@ impl Shared {
         self.counters.add_bytes(-(bytes as isize));
         // (2) If the thread is ending, its counter is gone. It will not retire more, so flush now.
         let retired = RETIRED.try_with(|sum| sum.replace(sum.get().saturating_add(bytes)));
-        if retired.map_or(MUCH, |before| before.saturating_add(bytes)) < MUCH {
+        if retired.map_or(FLUSH_AT, |before| before.saturating_add(bytes)) < FLUSH_AT {
             return;
         }
         // (3) The caller holds no leaf's lock, but a bag may hold a stripe's.
-        if self.holds_more {
+        if self.callers_hold_locks {
             // Ordering: Relaxed, see above.
-            self.large_waits.store(true, Relaxed);
+            self.flush_is_postponed.store(true, Relaxed);
         } else {
-            hand_over(guard);
+            flush(guard);
         }
     }
 
     /// Flushes, if a flush was postponed. The caller holds no lock.
     #[inline]
-    pub(crate) fn free_large(&self, guard: &Guard) {
+    pub(crate) fn flush_postponed(&self, guard: &Guard) {
         // The load keeps the cache line shared while nothing is postponed. The swap lets one thread
         // do the work.
         // Ordering: Relaxed, both, see above.
-        if self.large_waits.load(Relaxed) && self.large_waits.swap(false, Relaxed) {
-            hand_over(guard);
+        if self.flush_is_postponed.load(Relaxed) && self.flush_is_postponed.swap(false, Relaxed) {
+            flush(guard);
         }
     }
 }
 
 /// Flushes: passes the thread's garbage to the epoch, and frees garbage that no reader can use.
 #[cold]
-fn hand_over(guard: &Guard) {
+fn flush(guard: &Guard) {
     // Reset the counter first: the flush may run deferred calls that retire other objects.
     let _ = RETIRED.try_with(|sum| sum.set(0));
     // (4) The decrement is deferred after the objects. So it runs when they may be freed, too.

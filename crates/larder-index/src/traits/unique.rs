@@ -253,7 +253,7 @@ pub trait Unique: Container {
 
     /// Frees memory that writes have retired and kept until the thread holds no lock; see
     /// [`ordered_under_locks`](crate::ordered_under_locks).
-    fn free_large(&self, _guard: &Guard) {}
+    fn flush_postponed(&self, _guard: &Guard) {}
 
     /// Fills `batch`, which is cleared first, with the next entries from `start` in `direction`.
     /// There is at least one entry, unless the scan is at its end, and there are at most those of

@@ -303,7 +303,7 @@ impl EngineTable {
             }),
         }
         // No lock is held any more, so retired memory of the entries can be freed.
-        entries.tree.free_large(op.guard);
+        entries.tree.flush_postponed(op.guard);
         match why {
             None => true,
             Some(Refused::Undecided) => false,

@@ -297,7 +297,7 @@ impl Indexed<dyn Unique> {
     /// lock is held any more.
     fn write_then_free<R>(&self, guard: &Guard, write: impl FnOnce(&dyn Unique) -> R) -> R {
         let result = write(&*self.index);
-        self.indexes.free_large(guard);
+        self.indexes.flush_postponed(guard);
         result
     }
 }
@@ -557,7 +557,7 @@ impl Multi for Indexed<dyn Multi> {
                 removals: Vec::new(),
             });
         });
-        self.indexes.free_large(guard);
+        self.indexes.flush_postponed(guard);
     }
 
     fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {

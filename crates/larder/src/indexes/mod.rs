@@ -194,9 +194,9 @@ impl Indexes {
 
     /// Frees memory that writes have retired and kept until the thread holds no lock.
     #[inline]
-    fn free_large(&self, guard: &Guard) {
+    fn flush_postponed(&self, guard: &Guard) {
         self.each
             .iter()
-            .for_each(|entries| entries.tree.free_large(guard));
+            .for_each(|entries| entries.tree.flush_postponed(guard));
     }
 }

@@ -644,7 +644,7 @@ impl History {
             reaper::release_later(guard, |list| raw::own_counts(dropped, list));
         }
         if let Some(undo) = self.undo() {
-            undo.free_large(guard);
+            undo.flush_postponed(guard);
         }
     }
 
