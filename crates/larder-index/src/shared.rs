@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexNumber(pub(crate) u64);
 
-/// The number of the next index.
-static NEXT: AtomicU64 = AtomicU64::new(0);
+/// The number of the next index. No index has the number 0.
+static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Default for IndexNumber {
     fn default() -> Self {

@@ -120,7 +120,9 @@ impl Budget {
     }
 
     fn look_at_clock(&mut self) {
-        if self.until.is_none() && self.last.is_none() {
+        // After the end, a reading would change nothing. Some operations go on for a while.
+        let is_over = self.late || self.spent >= self.units;
+        if is_over || self.until.is_none() && self.last.is_none() {
             return;
         }
         let now = Instant::now();
@@ -167,6 +169,21 @@ mod tests {
     fn time_runs_out() {
         let mut budget = Budget::new(u32::MAX, Duration::ZERO);
         assert!((0..CLOCK_EVERY).any(|_| !budget.spend(1)));
+    }
+
+    #[test]
+    fn stretches_are_not_seen() {
+        // Units of several sizes, beside a sum of them, also after the end.
+        for units in [0, 1, 31, 32, 33, 100] {
+            let mut budget = Budget::new(units, Duration::from_secs(3600));
+            let mut sum = 0;
+            for step in [1, 5, 40, 2, 0, 31, 7].into_iter().cycle().take(100) {
+                sum += u64::from(step);
+                assert_eq!(budget.spend(step), sum < u64::from(units));
+                assert_eq!(budget.spent(), sum);
+                assert_eq!(budget.is_exhausted(), sum >= u64::from(units));
+            }
+        }
     }
 
     #[test]

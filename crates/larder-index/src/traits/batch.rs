@@ -1,12 +1,14 @@
 //! The result of a scan: a batch of entries.
 //!
 //! ```text
-//!  entries    copied            outside              copied
-//!               ↓                  ↓                   ↓
-//!  bytes      key | value          │               key | value
+//!  entries    copied            outside              copied, of one list
+//!               ↓                  ↓                   ↓          ↓
+//!  bytes      key | value          │               key | … value … value …
 //!                                  ↓
 //!  object                 position | value           not copied: the epoch keeps it
 //! ```
+//!
+//! The objects of a bag's list share their key.
 //!
 //! An entry was copied to the bytes of the batch, or it is an outside object, which is immutable,
 //! and is read where it lies. So a batch has the lifetime of the index and of the guard with which
@@ -388,7 +390,8 @@ impl<'g> Batch<'g> {
     }
 
     /// The bytes before the key of a copied entry, from the first byte of the batch on, and those
-    /// behind the value of any entry.
+    /// behind the value of any entry. The former belong to the entry only if they were pushed with
+    /// it (`push_between`).
     pub fn around(&self, i: usize) -> (&[u8], &[u8]) {
         let entry = &self.entries[i];
         let (key, end) = (entry.key, entry.end);

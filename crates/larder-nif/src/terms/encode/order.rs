@@ -95,7 +95,9 @@ impl Writer<'_> {
     fn binary_order_key(&mut self, bytes: &[u8]) {
         // It takes at most two bytes for each byte, and a mark for each group.
         let spare = self.out.spare(2 * bytes.len() + 64);
-        let len = order_key::encode_binary(bytes, spare).unwrap_or(0);
+        let len = order_key::encode_binary(bytes, spare);
+        debug_assert!(len.is_some(), "the space suffices for any bytes");
+        let len = len.unwrap_or(0);
         // SAFETY: it wrote so many bytes.
         unsafe { self.out.written(len) }
     }

@@ -1,11 +1,11 @@
 //! Iterators over ranges, from both ends.
 //!
 //! ```text
-//!  low ─▶ front queue │ what was not read yet │ back queue ◀─ high
+//!  low ─▶ front page  │ what was not read yet │ back page  ◀─ high
 //!         next ◀──────┘ low'            high' └──────▶ next_back
 //! ```
 //!
-//! 1. Each end reads a page of rows, of one leaf, into its queue, and returns them one by one. The
+//! 1. Each end reads a page of rows, of one leaf, and returns them one by one. The
 //!    bound of that end is moved behind the page, so no row is read by both ends.
 //! 2. When nothing is left between the bounds, each end continues with the rows that the other one
 //!    has read.
