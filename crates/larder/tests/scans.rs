@@ -118,6 +118,46 @@ fn delete_and_replace() {
     }
 }
 
+/// Wherever a slice ends, each object is replaced once.
+#[test]
+fn slices_replace_each_object_once() {
+    let spec = text::parse("[{{'$1','$2'},[],[{{'$1',{'+','$2',1}}}]}]").unwrap();
+    let nobody = Term::from(atoms::UNDEFINED);
+    let ctx = Context {
+        self_pid: nobody.as_ref(),
+        node: atoms::NONODE,
+    };
+    for (t, kind) in tables() {
+        if kind == "bag" {
+            continue;
+        }
+        // Three objects a key in a duplicate_bag, one in the others.
+        let rows: Vec<Term> = (0..300i64)
+            .map(|i| term!({(i / 3), (i % 3 * 1000)}))
+            .collect();
+        t.insert_all(&rows).unwrap();
+        let rows = t.to_vec().unwrap();
+        for units in 1..60 {
+            let program = Program::compile(spec.as_ref()).unwrap();
+            let owner = t.engine_table().owner();
+            let mut job = t.engine_table().select_replace(owner, program).unwrap();
+            let slice = || Budget::new(units, Duration::from_secs(9));
+            while job.step(&mut slice(), &ctx).unwrap() == Step::More {}
+            assert_eq!(job.count(), rows.len() as u64, "{kind}, {units} units");
+            let replaced = |n: i64| t.select_count(&format!("[{{{{'_',{n}}},[],[true]}}]"));
+            let each = rows.len() / if kind == "duplicate_bag" { 3 } else { 1 };
+            for first in [0, 1000, 2000] {
+                let expected = match kind == "duplicate_bag" || first == 2000 {
+                    true => each,
+                    false => 0,
+                };
+                let found = replaced(first + i64::from(units)).unwrap();
+                assert_eq!(found as usize, expected, "{kind}, {units} units");
+            }
+        }
+    }
+}
+
 /// What is taken is what a select finds, slice by slice, and is gone.
 #[test]
 fn takes_are_selects_that_delete() {

@@ -488,8 +488,20 @@ impl<'s, 't> Slice<'s, 't> {
         }
     }
 
-    /// (4) Moves the cursor back, behind the first `done` objects of the batch.
+    /// (4) Moves the cursor back, behind the first `done` objects of the batch. If the last one is
+    /// of the key that was processed last, all objects of the key were. The next slice may read an
+    /// unordered batch in another order, so they are passed together.
     fn stop(&mut self, done: usize) {
+        let mut done = done;
+        if self.batch.unordered && !self.table.kind().is_unique() && done > 0 {
+            let key = self.batch.key(done - 1);
+            if *self.last_key == key {
+                // The objects of a key are side by side.
+                while done < self.batch.len() && self.batch.key(done) == key {
+                    done += 1;
+                }
+            }
+        }
         self.cursor.stop(self.table, self.op, self.batch, done);
     }
 }
