@@ -148,8 +148,8 @@ plain() -> elements([0, 1.5, b, <<"b">>]).
 circuit() -> elements(['andalso', 'orelse']).
 
 %% The first argument is always evaluated, the others mostly aren't. A variable that is met first in
-%% an argument that is skipped is a trap of OTP 25.2.3: where a body has it again, `ets' takes it for
-%% copied, and its result points into the table. What comes of that is nonsense, or the emulator
+%% an argument that is skipped is a trap of OTP 25.2.3: where a body has it again, `ets' takes it
+%% for copied, and its result points into the table. What comes of that is nonsense, or the emulator
 %% aborts for want of absurd amounts of memory. So variables of the others are also in the first.
 short_circuit(Vars) ->
     ?LET(First, truth(Vars, ['$_', '$$']),
@@ -161,7 +161,8 @@ short_circuit(Vars) ->
 %% What is true or false. In a body, `andalso' and `orelse' of anything else leave the stack of OTP
 %% 25.2.3 out of step.
 truth(Vars, Whole) ->
-    Value = frequency([{6, elements(Vars)} || Vars =/= []] ++ [{1, elements(Whole)} || Whole =/= []]
+    Value = frequency([{6, elements(Vars)} || Vars =/= []]
+                      ++ [{1, elements(Whole)} || Whole =/= []]
                       ++ [{3, constant()}, {2, integer(-3, 3)}]),
     frequency([{3, {comparison(), Value, Value}}, {1, boolean()}, {1, {is_integer, Value}}]).
 
