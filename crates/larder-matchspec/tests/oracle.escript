@@ -31,6 +31,12 @@ kind(_) -> plain.
 record(Kind) ->
     Object = object(Kind),
     Spec = spec(Kind, Object),
+    case is_safe(Spec) of
+        true -> record(Kind, Spec, Object);
+        false -> record(Kind)
+    end.
+
+record(Kind, Spec, Object) ->
     Record = {Spec, Object, result(Spec, Object)},
     %% Where keys of a map in a body come to one value, Erlang (25.2.3) may make a map that has a
     %% key twice, or worse if there are three: so bodies have maps of at most two computed keys, and
@@ -41,6 +47,40 @@ record(Kind) ->
     catch
         error:badarg -> record(Kind)
     end.
+
+%% Whether Erlang (25.2.3) gives the results of a specification. A variable that a body has first in
+%% an argument which `andalso' or `orelse' skips, and then again, isn't copied out of the object:
+%% the result points to what is freed, and the emulator may end with a segmentation fault. So
+%% variables of the other arguments have to be in the first one, which is always evaluated. `$$' has
+%% all of them.
+is_safe([{_, _, Body} | Rest]) -> is_safe_body(Body) andalso is_safe(Rest);
+is_safe([_ | Rest]) -> is_safe(Rest);
+is_safe(_) -> true.
+
+is_safe_body({const, _}) -> true;
+is_safe_body(Tuple) when is_tuple(Tuple) ->
+    case tuple_to_list(Tuple) of
+        [Op, First | Others] when Op =:= 'andalso'; Op =:= 'orelse' ->
+            Sure = evaluated(First),
+            lists:all(fun is_safe_body/1, [First | Others])
+                andalso (lists:member('$$', Sure) orelse evaluated(Others) -- Sure =:= []);
+        Parts -> lists:all(fun is_safe_body/1, Parts)
+    end;
+is_safe_body([H | T]) -> is_safe_body(H) andalso is_safe_body(T);
+is_safe_body(Map) when is_map(Map) -> is_safe_body(maps:to_list(Map));
+is_safe_body(_) -> true.
+
+%% The variables of an expression, without those that may be skipped; `$$' is one of them.
+evaluated({const, _}) -> [];
+evaluated(Tuple) when is_tuple(Tuple) ->
+    case tuple_to_list(Tuple) of
+        [Op, First | _] when Op =:= 'andalso'; Op =:= 'orelse' -> evaluated(First);
+        Parts -> evaluated(Parts)
+    end;
+evaluated([H | T]) -> lists:usort(evaluated(H) ++ evaluated(T));
+evaluated(Map) when is_map(Map) -> evaluated(maps:to_list(Map));
+evaluated('$$') -> ['$$'];
+evaluated(Term) -> variables(Term, []).
 
 result(Spec, Object) ->
     try ets:match_spec_run([Object], ets:match_spec_compile(Spec)) of
