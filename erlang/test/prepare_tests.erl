@@ -111,7 +111,7 @@ expression(Term) ->
     end.
 
 is_ground(Atom) when is_atom(Atom) ->
-    re:run(atom_to_list(Atom), "^(_|\\$[0-9]+)$") =:= nomatch;
+    re:run(atom_to_binary(Atom), "^(_|\\$[0-9]+)$") =:= nomatch;
 is_ground([Head | Tail]) -> is_ground(Head) andalso is_ground(Tail);
 is_ground(Tuple) when is_tuple(Tuple) -> is_ground(tuple_to_list(Tuple));
 is_ground(Map) when is_map(Map) -> false;

@@ -144,7 +144,7 @@ fn slices_replace_each_object_once() {
             let slice = || Budget::new(units, Duration::from_secs(9));
             while job.step(&mut slice(), &ctx).unwrap() == Step::More {}
             assert_eq!(job.count(), rows.len() as u64, "{kind}, {units} units");
-            let replaced = |n: i64| t.select_count(&format!("[{{{{'_',{n}}},[],[true]}}]"));
+            let replaced = |n: i64| t.select_count(format!("[{{{{'_',{n}}},[],[true]}}]"));
             let each = rows.len() / if kind == "duplicate_bag" { 3 } else { 1 };
             for first in [0, 1000, 2000] {
                 let expected = match kind == "duplicate_bag" || first == 2000 {
