@@ -10,7 +10,8 @@
 //!    behind the last processed object.
 //!
 //! In a bag (3) processes all objects of a key together, in one change. So each change of one
-//! object (in a bag, of one key) is atomic. The scan as a whole is not.
+//! object (in a bag, of one key) is atomic, and (4) passes all objects of the last key. The scan as
+//! a whole is not atomic.
 //!
 //! A take is a delete that yields results: after an object has been removed, the program is run on
 //! the removed object. The counts of the handles in it are released after the epoch is unpinned. A
