@@ -9,7 +9,8 @@
 //! Invariants:
 //! 1. `free` is the number of clear bits.
 //! 2. No word before `first` has a clear bit.
-//! 3. A block has at most as many units as a word has bits, so it is in one word or two.
+//! 3. No run of `long` or more adjacent free units begins in a word before `from`.
+//! 4. A block has at most as many units as a word has bits, so it is in one word or two.
 //!
 //! First fit: the lowest place that is long enough. See Knuth, The Art of Computer Programming 1,
 //! section 2.5, and Wilson, Johnstone, Neely and Boles, Dynamic Storage Allocation (1995). They
@@ -33,6 +34,10 @@ pub(crate) struct Units {
     free: u32,
     /// No word before this one has a free unit.
     first: u32,
+    /// The number of units of the block whose search came furthest (invariant 3).
+    long: u32,
+    /// The word at which that search ended.
+    from: u32,
 }
 
 impl Units {
@@ -42,6 +47,8 @@ impl Units {
             taken: [0; UNITS / WORD],
             free: UNITS as u32,
             first: 0,
+            long: 1,
+            from: 0,
         };
         units.mark(0, head);
         units
@@ -62,25 +69,40 @@ impl Units {
         while self.taken[self.first as usize] == !0 {
             self.first += 1;
         }
-        let unit = self.find(count)?;
+        let from = match count >= self.long as usize {
+            true => self.first.max(self.from),
+            false => self.first,
+        };
+        let unit = self.find(count, from as usize)?;
+        // Invariant 3. Of two bounds, keep the one that skips more words: a short run is found near
+        // the beginning anyway.
+        let at = (unit / WORD) as u32;
+        if at >= self.from {
+            (self.long, self.from) = (count as u32, at);
+        }
         self.mark(unit, count);
         Some(unit)
     }
 
-    /// The lowest `count` adjacent free units.
-    fn find(&self, count: usize) -> Option<usize> {
+    /// The lowest `count` adjacent free units. They begin in this word or behind it.
+    fn find(&self, count: usize, from: usize) -> Option<usize> {
         // The number of free units at the end of the previous word, which the free units at the
         // beginning of this word may continue.
         let mut before = 0;
-        for (at, &taken) in self.taken.iter().enumerate().skip(self.first as usize) {
+        for (at, &taken) in self.taken.iter().enumerate().skip(from) {
             let free = !taken;
+            // In a region with many blocks, most words have no free unit.
+            if free == 0 {
+                before = 0;
+                continue;
+            }
             if before + free.trailing_ones() as usize >= count {
                 return Some(at * WORD - before);
             }
             if let Some(bit) = run_within(free, count) {
                 return Some(at * WORD + bit);
             }
-            // If the word were entirely free, the units would have been found (invariant 3). So the
+            // If the word were entirely free, the units would have been found (invariant 4). So the
             // free units at its end begin in it.
             before = free.leading_ones() as usize;
         }
@@ -105,7 +127,11 @@ impl Units {
         self.free += count as u32;
         // Invariant 2.
         self.first = self.first.min((unit / WORD) as u32);
-        (self.free_before(unit) + count + self.free_from(unit + count)).min(MAX_BLOCK_UNITS)
+        // Invariant 3. If the units before these reach over two words or more, a run of any length
+        // begins there already.
+        let before = self.free_before(unit);
+        self.from = self.from.min(((unit - before) / WORD) as u32);
+        (before + count + self.free_from(unit + count)).min(MAX_BLOCK_UNITS)
     }
 
     /// The chunks that are entirely free, as runs of units: the first one and the number.
@@ -161,7 +187,7 @@ fn run_within(bits: u64, count: usize) -> Option<usize> {
     // A bit of `from_here` is set if a run of `have` set bits begins there. Each step at most
     // doubles `have`.
     let (mut from_here, mut have) = (bits, 1);
-    while have < count {
+    while have < count && from_here != 0 {
         let step = have.min(count - have);
         from_here &= from_here >> step;
         have += step;
