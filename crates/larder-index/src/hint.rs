@@ -36,7 +36,8 @@ impl<'g> Hint<'g> {
     #[inline]
     pub(crate) fn of_tree(
         tree: usize,
-        (leaf, version): (TreeLeaf<'g>, u64),
+        leaf: TreeLeaf<'g>,
+        version: u64,
         i: usize,
         record: Record,
     ) -> Self {

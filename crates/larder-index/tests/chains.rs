@@ -205,7 +205,8 @@ fn a_walk_has_what_a_scan_has() {
             let mut walked = Vec::new();
             let whole = index.each_between(
                 &guard,
-                (Some(&first), Some(&last)),
+                Some(&first),
+                Some(&last),
                 &mut |hash, bytes, value| {
                     assert_eq!(hash, key(bytes, Hashes::Good).hash);
                     walked.push((hash, bytes.to_vec(), value.to_vec()));
@@ -222,7 +223,7 @@ fn a_walk_has_what_a_scan_has() {
             walked += 1;
             walked < 10
         };
-        assert!(!index.each_between(&guard, (None, None), &mut count));
+        assert!(!index.each_between(&guard, None, None, &mut count));
         assert_eq!(walked, 10);
     }
 }

@@ -335,7 +335,7 @@ fn a_lent_value_stays_as_it_was() {
         |index, key| {
             index.update(&pin(), key, &mut |old, new| {
                 new.extend_from_slice(b"new");
-                Change::splice(old.unwrap(), (500, 3), new)
+                Change::splice(old.unwrap(), 500, 3, new)
             });
         },
         |index, key| {

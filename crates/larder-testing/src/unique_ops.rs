@@ -112,7 +112,7 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &UniqueOp, seen: &mut Row
                 let at = n % (old.len() + 1);
                 let len = (usize::from(*k) + n) % (old.len() - at + 1);
                 scratch.extend(value(k + 1, if *same { len } else { n % 20 }));
-                Change::splice(old, (at, len), scratch)
+                Change::splice(old, at, len, scratch)
             }
             UniqueOp::Remove(_) => Change::Remove,
             _ => Change::Keep,

@@ -369,7 +369,7 @@ impl InnerLevels {
         let mut sum = 0;
         for i in range {
             sum += match is_stale(&i) {
-                true => self.refresh_child(shared, (node, counts), i, left, guard)?,
+                true => self.refresh_child(shared, node, counts, i, left, guard)?,
                 false => counts.count(i),
             };
         }
@@ -380,7 +380,8 @@ impl InnerLevels {
     fn refresh_child(
         &self,
         shared: &Shared,
-        (node, counts): (&InnerNode, &ChildCounts),
+        node: &InnerNode,
+        counts: &ChildCounts,
         i: usize,
         left: &mut usize,
         guard: &Guard,

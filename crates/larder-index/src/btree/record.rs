@@ -72,7 +72,7 @@ impl Stored<'_> {
 /// The record of an entry with this suffix as sixteen bytes, low ones first, and its size. `None`
 /// if it doesn't fit, or has a handle.
 #[inline]
-pub(super) fn short_record(suffix: &[u8], stored: Stored<'_>) -> Option<((u64, u64), usize)> {
+pub(super) fn short_record(suffix: &[u8], stored: Stored<'_>) -> Option<(u128, usize)> {
     let Stored::Inline(value) = stored else {
         return None;
     };
@@ -86,8 +86,7 @@ pub(super) fn short_record(suffix: &[u8], stored: Stored<'_>) -> Option<((u64, u
     let body = u128::from(words::little(rest))
         | u128::from(words::little(value)) << (8 * rest.len() as u32);
     let lengths = suffix.len() | value.len() << 8;
-    let record = body << 16 | lengths as u128;
-    Some(((record as u64, (record >> 64) as u64), len))
+    Some((body << 16 | lengths as u128, len))
 }
 
 /// Writes the record of an entry with this suffix.

@@ -50,6 +50,7 @@ use crate::btree::stale::set_stale_bits;
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
+use std::ops::{Range, RangeInclusive};
 
 /// Nodes that were unlinked from the tree.
 type Gone = SmallVec<[ChildAddress<InnerNode>; 8]>;
@@ -68,6 +69,144 @@ impl Splice {
             separators: Separators::default(),
         }
     }
+
+    /// Two children with a separator between them, whose counts aren't known yet.
+    fn two(
+        left: ChildAddress<InnerNode>,
+        between: &[u8],
+        right: ChildAddress<InnerNode>,
+    ) -> Splice {
+        let mut separators = Separators::default();
+        separators.push(between);
+        Splice {
+            items: vec![Child::new(left), Child::new(right)],
+            separators,
+        }
+    }
+}
+
+/// The successor of a split leaf in which a run of inserts is expected to continue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Run {
+    /// A descending run continues at the end of the left one.
+    Left,
+    /// An ascending run continues at the start of the right one.
+    Right,
+}
+
+/// How a leaf is split.
+struct Split<'s, 'g> {
+    leaf: &'s LockedTreeLeaf<'g>,
+    /// The entries of both successors.
+    entries: &'s Entries,
+    /// The number of entries that the left successor gets.
+    cut: usize,
+    /// Where a run continues, if the leaf is cut beside the last insert of one.
+    run: Option<Run>,
+}
+
+impl<'s, 'g> Split<'s, 'g> {
+    fn new(leaf: &'s LockedTreeLeaf<'g>, entries: &'s Entries, run_cut: Option<usize>) -> Self {
+        // Both successors get at least one entry.
+        let run_cut = run_cut.filter(|&cut| cut > 0 && cut < entries.len());
+        let run = run_cut.map(|_| match leaf.descends() {
+            true => Run::Left,
+            false => Run::Right,
+        });
+        Split {
+            leaf,
+            entries,
+            cut: run_cut.unwrap_or_else(|| entries.middle()),
+            run,
+        }
+    }
+
+    /// Builds the left successor. `fences` is the common prefix of its fences.
+    fn left(&self, shared: &Shared, fences: Prefix<'_>) -> ChildAddress<InnerNode> {
+        self.successor(shared, 0..self.cut, fences, Run::Left)
+    }
+
+    /// Builds the right successor, likewise.
+    fn right(&self, shared: &Shared, fences: Prefix<'_>) -> ChildAddress<InnerNode> {
+        self.successor(shared, self.cut..self.entries.len(), fences, Run::Right)
+    }
+
+    /// Builds the successor that gets the entries in `range`.
+    fn successor(
+        &self,
+        shared: &Shared,
+        range: Range<usize>,
+        fences: Prefix<'_>,
+        side: Run,
+    ) -> ChildAddress<InnerNode> {
+        let old = self.leaf.leaf();
+        let prefix = self.entries.prefix(self.leaf, range.clone(), fences);
+        let longer = prefix.len() - old.prefix_len();
+        let need = self.entries.sizes(range.clone(), longer);
+        // The successor in which a run continues gets the largest capacity. The other one is not
+        // expected to get more inserts, and gets just what it needs.
+        let capacity = match self.run {
+            None => shared.config.capacity_for(need, prefix.len()),
+            Some(run) if run == side => shared.config.most_beside(prefix.len()).max(need),
+            Some(_) => need,
+        };
+        let first = range.start;
+        let new = self.entries.build(self.leaf, range, capacity, &prefix);
+        new.succeed(self.leaf);
+        // It also inherits the run's statistics, with the slot of the last insert. The next insert
+        // of the run then looks beside that slot first, and needs no search.
+        if self.run == Some(side) {
+            let last_slot = match side {
+                Run::Left => self.cut - 1,
+                Run::Right => self.cut,
+            };
+            new.inherit_at(old, last_slot - first);
+        }
+        shared.counters.add_leaf(new.memory());
+        ChildAddress::of_new(new)
+    }
+}
+
+/// Builds the leaf that replaces two neighbours. `fences` is the common prefix of its fences.
+/// `None` if it would be larger than half a leaf.
+fn merged_leaf(
+    shared: &Shared,
+    left: &LockedTreeLeaf<'_>,
+    right: &LockedTreeLeaf<'_>,
+    fences: Prefix<'_>,
+) -> Option<NewTreeLeaf> {
+    let new = with_copies(|copies| {
+        left.collect_all(copies);
+        right.collect_all(copies);
+        // If both leaves are empty, the prefix is the common prefix of the fences.
+        let prefix = match copies.len() {
+            0 => fences,
+            n => fences.extended(copies.position(0), copies.position(n - 1)),
+        };
+        // The common prefix may be shorter than those of the two leaves, so the entries may need
+        // more bytes than before.
+        let need = copies.sizes(0..copies.len(), prefix.len());
+        let capacity = shared.config.capacity_for(need, prefix.len());
+        (need <= shared.config.most / 2)
+            .then(|| NewTreeLeaf::build(copies, 0..copies.len(), capacity, &prefix))
+    })?;
+    new.succeed(left);
+    new.succeed(right);
+    Some(new)
+}
+
+/// The common prefix of the fences of a leaf that replaces these children of the last node of the
+/// path: from the lower fence of the first one to the upper fence of the last one.
+fn fences_around<'g>(path: &mut TreePath<'g>, children: &RangeInclusive<usize>) -> Prefix<'g> {
+    let mut fences_of = |child| {
+        if let Some(step) = path.last_mut() {
+            step.child = child;
+        }
+        fences(path)
+    };
+    let (low, _) = fences_of(*children.start());
+    let (_, high) = fences_of(*children.end());
+    Prefix::of_fences(low, high)
 }
 
 /// The shortest separator between `a` and `b`: greater than `a` and at most `b`. Requires `a` <
@@ -104,7 +243,7 @@ impl InnerLevels {
         leaf.mark_obsolete();
         // (5) Publish the new leaf.
         let new = ChildAddress::of_new(new);
-        let gone = self.splice(shared, path, (child, child), Splice::one(new), guard);
+        let gone = self.splice(shared, path, child..=child, Splice::one(new), guard);
         // Set the tail under `changing`. Otherwise another change could retire the new leaf before
         // it becomes the tail.
         if run_continues {
@@ -130,16 +269,11 @@ impl InnerLevels {
         guard: &Guard,
     ) {
         let old = leaf.leaf();
-        let n = entries.len();
-        // A run of inserts continues beside the cut. The successor on that side gets the largest
-        // capacity. The other one is not expected to get more inserts, and gets just what it needs.
-        let run_cut = run_cut.filter(|&cut| cut > 0 && cut < n);
-        let descends = leaf.descends();
-        let cut = run_cut.unwrap_or_else(|| entries.middle());
+        let split = Split::new(&leaf, entries, run_cut);
         // Truncate the first position on the right to the shortest separator that is still above
         // the last position on the left.
-        let above = entries.position(&leaf, cut);
-        let fence = separator(&entries.position(&leaf, cut - 1), &above);
+        let above = entries.position(&leaf, split.cut);
+        let fence = separator(&entries.position(&leaf, split.cut - 1), &above);
         // (2) Lock the structure. So far only the locked leaf has been read.
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_for(position));
@@ -147,45 +281,19 @@ impl InnerLevels {
         // (3) Build the two successors. The prefix of each follows from its fences: those of the
         // old leaf, and the separator as the fence between them.
         let (low, high) = fences(&path);
-        let part = |range: std::ops::Range<usize>, fences: Prefix<'_>, is_left: bool| {
-            let prefix = entries.prefix(&leaf, range.clone(), fences);
-            let need = entries.sizes(range.clone(), prefix.len() - old.prefix_len());
-            // Whether a run would continue in this successor: a descending run at the end of the
-            // left one, an ascending run at the start of the right one.
-            let (first, run_continues) = (range.start, is_left == descends);
-            let capacity = match run_cut {
-                None => shared.config.capacity_for(need, prefix.len()),
-                Some(_) if run_continues => shared.config.most_beside(prefix.len()).max(need),
-                Some(_) => need,
-            };
-            let new = entries.build(&leaf, range, capacity, &prefix);
-            new.succeed(&leaf);
-            // This successor inherits the run's statistics, with the slot of the last insert. The
-            // next insert of the run then looks beside that slot first, and needs no search.
-            if run_cut.is_some() && run_continues {
-                let last_slot = if descends { cut - 1 } else { cut };
-                new.inherit_at(old, last_slot - first);
-            }
-            shared.counters.add_leaf(new.memory());
-            ChildAddress::of_new(new)
-        };
-        let left = part(0..cut, Prefix::of_fences(low, Some(fence)), true);
-        let right = part(cut..n, Prefix::of_fences(Some(fence), high), false);
+        let left = split.left(shared, Prefix::of_fences(low, Some(fence)));
+        let right = split.right(shared, Prefix::of_fences(Some(fence), high));
         // If a run continues at the end of the last leaf, the right successor becomes the tail.
-        let run_continues = run_cut.is_some() && !descends && high.is_none();
+        let becomes_tail = split.run == Some(Run::Right) && high.is_none();
         shared.counters.split();
         let child = path.last().map_or(0, |s| s.child);
         // (4) Mark the old leaf obsolete: the linearisation point. Until (5) has published the
         // successors nobody can read the range. Threads that find the old leaf descend again.
         leaf.mark_obsolete();
         // (5) Publish the successors. The node above gets one more separator, so it is replaced.
-        let mut new = Splice {
-            items: vec![Child::new(left), Child::new(right)],
-            separators: Separators::default(),
-        };
-        new.separators.push(fence);
-        let gone = self.splice(shared, path, (child, child), new, guard);
-        if run_continues {
+        let new = Splice::two(left, fence, right);
+        let gone = self.splice(shared, path, child..=child, new, guard);
+        if becomes_tail {
             self.tail.set(right, Some(fence));
         }
         // (6) Unlock, and retire the old leaf and the old nodes.
@@ -213,7 +321,7 @@ impl InnerLevels {
         // (2) Lock the structure, and find the path to the leaf.
         let changing = self.changing.lock();
         let (mut path, _) = self.path(guard, |node| node.child_for(position));
-        let Some(step) = path.last_mut() else {
+        let Some(step) = path.last() else {
             return false;
         };
         // Try to lock a neighbour under the same node. A leaf under another node doesn't count: the
@@ -223,37 +331,13 @@ impl InnerLevels {
             return false;
         };
         let (left, right) = if i < at { (other, leaf) } else { (leaf, other) };
-        // (3) Build the merged leaf. Its range extends from the lower fence of the left leaf to the
-        // upper fence of the right one.
-        let (from, to) = (at.min(i), at.max(i));
-        step.child = from;
-        let (low, _) = fences(&path);
-        if let Some(step) = path.last_mut() {
-            step.child = to;
-        }
-        let (_, high) = fences(&path);
-        let fences = Prefix::of_fences(low, high);
-        let new = with_copies(|copies| {
-            left.collect_all(copies);
-            right.collect_all(copies);
-            // If both leaves are empty, the prefix is the common prefix of the fences.
-            let prefix = match copies.len() {
-                0 => fences,
-                n => fences.extended(copies.position(0), copies.position(n - 1)),
-            };
-            // The common prefix may be shorter than those of the two leaves, so the entries may
-            // need more bytes than before.
-            let need = copies.sizes(0..copies.len(), prefix.len());
-            let capacity = shared.config.capacity_for(need, prefix.len());
-            (need <= shared.config.most / 2)
-                .then(|| NewTreeLeaf::build(copies, 0..copies.len(), capacity, &prefix))
-        });
-        // The merged leaf would be too large. Nothing has been changed: release both locks.
-        let Some(new) = new else {
+        let merged = at.min(i)..=at.max(i);
+        // (3) Build the merged leaf. If it would be too large, nothing has been changed: release
+        // both locks.
+        let fences = fences_around(&mut path, &merged);
+        let Some(new) = merged_leaf(shared, &left, &right, fences) else {
             return false;
         };
-        new.succeed(&left);
-        new.succeed(&right);
         // (4) Mark both leaves obsolete before the new one can be reached (invariant 2).
         let old = [left.leaf(), right.leaf()];
         shared.counters.add_leaf(new.memory());
@@ -262,16 +346,15 @@ impl InnerLevels {
         right.mark_obsolete();
         // (5) Publish the merged leaf. The node above loses a separator, so it is replaced.
         let new = Splice::one(ChildAddress::of_new(new));
-        let gone = self.splice(shared, path, (from, to), new, guard);
+        let gone = self.splice(shared, path, merged, new, guard);
         // (6) Unlock, and retire the old leaves and nodes.
         drop(changing);
         self.retire(shared, gone, &old, guard);
         true
     }
 
-    /// Replaces children `from..=to` of the last node of the path by `new`, and makes the changes
-    /// above it that follow. The caller holds `changing`, and retires the leaves among the
-    /// children.
+    /// Replaces some children of the last node of the path by `new`, and makes the changes above it
+    /// that follow. The caller holds `changing`, and retires the leaves among the children.
     ///
     /// From the last node of the path upwards, for each level:
     ///
@@ -289,10 +372,11 @@ impl InnerLevels {
         &self,
         shared: &Shared,
         mut path: TreePath<'_>,
-        (mut from, mut to): (usize, usize),
+        replaced: RangeInclusive<usize>,
         mut new: Splice,
         guard: &Guard,
     ) -> Gone {
+        let (mut from, mut to) = replaced.into_inner();
         let mut gone = Gone::default();
         let has_counts = self.counting.is_on();
         // Odd while nodes are replaced: a writer that sets stale bits meanwhile sets them again.

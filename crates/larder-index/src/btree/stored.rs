@@ -26,7 +26,8 @@ impl BPlusTree {
     #[inline(never)]
     pub(super) fn outside_or_none(
         &self,
-        (key, suffix): (SearchKey<'_>, usize),
+        key: SearchKey<'_>,
+        suffix: usize,
         value: &[&[u8]],
     ) -> Option<Handle> {
         let len = value.iter().map(|part| part.len()).sum();

@@ -23,7 +23,7 @@ use crate::btree::search_key::{eight, head_of, HEAD_MASK, PLACE_MASK};
 use crate::hint::Hint;
 use crate::memory::prefetch;
 use crate::outside::{Handle, Outside};
-use crate::seqlock::words::{self, Torn};
+use crate::seqlock::words::{self, ShortBytes, Torn};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::traits::BatchEntry;
 use crate::{Batch, Seen, SHORT_VALUE};
@@ -37,6 +37,14 @@ pub(crate) struct TreeView<'g> {
     count: usize,
     /// The version that a reader validates. `None` for the holder of the lock.
     version: Option<u64>,
+}
+
+/// The slot and the record of an entry, as far as they were read.
+struct RecordRead {
+    slot: u64,
+    /// The first bytes of the record.
+    bits: u64,
+    parts: RecordParts,
 }
 
 /// The result of a search.
@@ -100,7 +108,7 @@ impl<'g> TreeView<'g> {
     #[inline]
     pub(super) fn hint(&self, tree: usize, i: usize, record: Record) -> Hint<'g> {
         match self.version {
-            Some(version) => Hint::of_tree(tree, (self.leaf, version), i, record),
+            Some(version) => Hint::of_tree(tree, self.leaf, version, i, record),
             None => Hint::default(),
         }
     }
@@ -518,10 +526,8 @@ impl<'g> TreeView<'g> {
     /// Appends entry `i` to the copies. An outside object is added as its handle.
     #[inline]
     pub(crate) fn collect(&self, i: usize, copies: &mut EntryCopies) -> Result<(), Torn> {
-        let (from, slot) = (copies.bytes.len(), self.slot(i)?);
-        let (bits, at) = self.begin_record(slot)?;
-        let parts = RecordParts::of(bits, at);
-        if let Some(record) = parts.outside() {
+        let (from, read) = (copies.bytes.len(), self.read_record(i)?);
+        if let Some(record) = read.parts.outside() {
             let handle = self.handle_of(&record)?;
             copies
                 .bytes
@@ -530,7 +536,7 @@ impl<'g> TreeView<'g> {
             return Ok(());
         }
         let bytes = &mut copies.bytes;
-        let middle = self.copy_inside((slot, bits, parts), &self.front(), usize::MAX, bytes)?;
+        let middle = self.copy_inside(&read, &self.front(), usize::MAX, bytes)?;
         copies.end_entry(from, middle, None);
         Ok(())
     }
@@ -541,30 +547,42 @@ impl<'g> TreeView<'g> {
         words::CopyPrefix::new(self.leaf.prefix())
     }
 
+    /// Reads the slot and the beginning of the record of entry `i`.
+    #[inline(always)]
+    fn read_record(&self, i: usize) -> Result<RecordRead, Torn> {
+        let slot = self.slot(i)?;
+        let (bits, at) = self.begin_record(slot)?;
+        let parts = RecordParts::of(bits, at);
+        Ok(RecordRead { slot, bits, parts })
+    }
+
     /// Appends the position of an entry that isn't outside, and the first `limit` bytes of its
-    /// value. Returns where the value begins. `bits` are the first bytes of the record.
+    /// value. Returns where the value begins.
     #[inline(always)]
     fn copy_inside(
         &self,
-        (slot, bits, parts): (u64, u64, RecordParts),
+        read: &RecordRead,
         front: &words::CopyPrefix<'_>,
         limit: usize,
         bytes: &mut Vec<u8>,
     ) -> Result<usize, Torn> {
         // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
         // slot, and the rest in the record.
-        let in_slot = parts.suffix.min(5);
-        let more = (slot.to_be_bytes(), in_slot);
+        let RecordRead { slot, bits, parts } = *read;
+        let in_slot = ShortBytes {
+            bytes: slot.to_be_bytes(),
+            len: parts.suffix.min(5),
+        };
         // The value follows the rest of the position, so one copy gets both.
         let value = parts.value.min(limit);
-        let (at, len) = (parts.rest_at, parts.suffix - in_slot + value);
+        let (at, len) = (parts.rest_at, parts.suffix - in_slot.len + value);
         // If the two lengths have a byte each, the next six bytes were loaded with them.
         if len <= 6 && at == (slot & PLACE_MASK) as usize + 2 {
-            let last = ((bits >> 16).to_le_bytes(), len);
-            words::push_behind(front, more, last, bytes);
+            let bits = (bits >> 16).to_le_bytes();
+            words::push_behind(front, in_slot, ShortBytes { bytes: bits, len }, bytes);
             return Ok(bytes.len() - value);
         }
-        words::copy_out_behind(front, more, self.words, at, len, bytes)?;
+        words::copy_out_behind(front, in_slot, self.words, at, len, bytes)?;
         Ok(bytes.len() - value)
     }
 
@@ -584,14 +602,12 @@ impl<'g> TreeView<'g> {
         front: &words::CopyPrefix<'_>,
         limit: usize,
     ) -> Result<(), Torn> {
-        let (from, slot) = (batch.bytes.len(), self.slot(i)?);
-        let (bits, at) = self.begin_record(slot)?;
-        let parts = RecordParts::of(bits, at);
-        if let Some(record) = parts.outside() {
+        let (from, read) = (batch.bytes.len(), self.read_record(i)?);
+        if let Some(record) = read.parts.outside() {
             batch.push_outside(self.outside(&record)?);
             return Ok(());
         }
-        let middle = self.copy_inside((slot, bits, parts), front, limit, &mut batch.bytes)?;
+        let middle = self.copy_inside(&read, front, limit, &mut batch.bytes)?;
         let entry = BatchEntry::copied(from, middle, batch.bytes.len());
         batch.entries.push(entry);
         Ok(())

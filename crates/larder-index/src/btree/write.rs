@@ -97,6 +97,33 @@ impl<'a> Place<'a> {
     }
 }
 
+/// A locked leaf, and the place of a position in it.
+struct LockedPlace<'g, 'p> {
+    leaf: LockedTreeLeaf<'g>,
+    place: Place<'p>,
+    /// The leaf's contention counter.
+    contention: i32,
+}
+
+impl<'g, 'p> LockedPlace<'g, 'p> {
+    /// Place `i` of a leaf whose lock was free.
+    #[inline(always)]
+    fn uncontended(
+        mut leaf: LockedTreeLeaf<'g>,
+        key: SearchKey<'p>,
+        i: usize,
+        record: Option<Record>,
+    ) -> Self {
+        let contention = leaf.add_contention(UNCONTENDED);
+        let place = Place::new(key, &leaf, i, record);
+        LockedPlace {
+            leaf,
+            place,
+            contention,
+        }
+    }
+}
+
 impl BPlusTree {
     /// Step 1: locks the leaf whose range has the position. Also returns its contention counter.
     #[inline]
@@ -122,23 +149,16 @@ impl BPlusTree {
     }
 
     /// Steps 1 and 2 of an insert or update: locks the leaf, and finds the place of the position.
-    /// Also returns the leaf's contention counter.
     #[inline(always)]
-    fn find_locked<'g, 'p>(
-        &self,
-        guard: &'g Guard,
-        key: SearchKey<'p>,
-    ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
+    fn find_locked<'g, 'p>(&self, guard: &'g Guard, key: SearchKey<'p>) -> LockedPlace<'g, 'p> {
         // (1) Try the tail. A position above an entry of the last leaf is in the last leaf's range,
         // so no descent is needed (see `tail`).
         if let Some(leaf) = self.inner.tail.find(key, guard) {
-            if let Some(mut locked) = self.lock_tail(leaf, key) {
-                let contention = locked.add_contention(UNCONTENDED);
+            if let Some(leaf) = self.lock_tail(leaf, key) {
                 // (2) `lock_tail` has compared the position with the last entry: its place is
                 // behind it.
-                let (i, record) = (locked.len(), None);
-                let place = Place::new(key, &locked, i, record);
-                return (locked, place, contention);
+                let behind = leaf.len();
+                return LockedPlace::uncontended(leaf, key, behind, None);
             }
         }
         self.find_locked_from_root(guard, key)
@@ -151,13 +171,17 @@ impl BPlusTree {
         &self,
         guard: &'g Guard,
         key: SearchKey<'p>,
-    ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
+    ) -> LockedPlace<'g, 'p> {
         // (1) Descend, and lock the leaf.
-        let (locked, contention) = self.lock(guard, key);
+        let (leaf, contention) = self.lock(guard, key);
         // (2) Search it.
-        let spot = locked.search(key);
-        let place = Place::new(key, &locked, spot.i, spot.record);
-        (locked, place, contention)
+        let spot = leaf.search(key);
+        let place = Place::new(key, &leaf, spot.i, spot.record);
+        LockedPlace {
+            leaf,
+            place,
+            contention,
+        }
     }
 
     /// Steps 1 and 2 for a write that concerns only a position that is there. Returns `None` if it
@@ -169,19 +193,17 @@ impl BPlusTree {
         &self,
         guard: &'g Guard,
         position: &'p [u8],
-    ) -> Option<(LockedTreeLeaf<'g>, Place<'p>, i32)> {
+    ) -> Option<LockedPlace<'g, 'p>> {
         let key = SearchKey::new(position);
         if let Ok(hint) = self.find(guard, key) {
             // Nobody has written since the read, so the entry is where it was found.
-            if let Some((mut locked, i, record)) = hint?.lock_tree(self.address()) {
-                let contention = locked.add_contention(UNCONTENDED);
-                let place = Place::new(key, &locked, i, Some(record));
-                return Some((locked, place, contention));
+            if let Some((leaf, i, record)) = hint?.lock_tree(self.address()) {
+                return Some(LockedPlace::uncontended(leaf, key, i, Some(record)));
             }
         }
         // Another writer is in the leaf, or has been. Search under the lock.
         let found = self.find_locked_from_root(guard, key);
-        found.1.record.is_some().then_some(found)
+        found.place.record.is_some().then_some(found)
     }
 
     /// Locks the last leaf, if its lock is free and the position is above all of its entries.
@@ -244,48 +266,53 @@ impl BPlusTree {
     fn update_found<const MARKED: bool>(
         &self,
         guard: &Guard,
-        (mut locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
+        found: LockedPlace<'_, '_>,
         scratch: &mut Vec<u8>,
         mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
-        let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| locked.mark(i));
+        let LockedPlace {
+            mut leaf,
+            place,
+            contention,
+        } = found;
+        let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| leaf.mark(i));
         // The callback sees the value in place, under the lock, and decides (invariant 3).
-        let change = f(place.value(&locked), scratch, &mut mark.now);
+        let change = f(place.value(&leaf), scratch, &mut mark.now);
         match (change, &place.record) {
             (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
             (Change::Remove, Some(record)) => {
-                self.remove_at(guard, &place, locked, record, contention);
+                self.remove_at(guard, &place, leaf, record, contention);
                 return true;
             }
             (Change::Splice(part), Some(record)) => match part.place_for(scratch) {
                 // (3) The other bytes of the value stay where they are.
                 Some(at) if !record.is_outside() => {
-                    mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
-                    locked.overwrite(record, at, scratch);
-                    self.finish_in_place(guard, &place, locked, contention);
+                    mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
+                    leaf.overwrite(record, at, scratch);
+                    self.finish_in_place(guard, &place, leaf, contention);
                     return true;
                 }
                 // An outside value is copied once, with the other part.
                 _ if record.is_outside() => {
-                    let value = place.value(&locked).unwrap_or_default();
-                    let at = (place.key, place.suffix.len());
-                    let new = self.outside_or_none(at, &part.spliced(value, scratch));
+                    let value = place.value(&leaf).unwrap_or_default();
+                    let parts = part.spliced(value, scratch);
+                    let new = self.outside_or_none(place.key, place.suffix.len(), &parts);
                     if let Some(handle) = new {
-                        mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
-                        let old = locked.set_handle(record, handle);
-                        self.finish_in_place(guard, &place, locked, contention);
+                        mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
+                        let old = leaf.set_handle(record, handle);
+                        self.finish_in_place(guard, &place, leaf, contention);
                         self.shared.retire(guard, old);
                         return true;
                     }
                     _ = change.whole(Some(value), scratch);
                 }
-                _ => _ = change.whole(place.value(&locked), scratch),
+                _ => _ = change.whole(place.value(&leaf), scratch),
             },
             (Change::Put, _) => {}
         }
-        mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
-        self.put_at(guard, &place, locked, scratch, contention);
+        mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
+        self.put_at(guard, &place, leaf, scratch, contention);
         true
     }
 
@@ -392,13 +419,12 @@ impl BPlusTree {
         hint: &Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let Some((mut locked, i, record)) = hint.lock_tree(self.address()) else {
+        let Some((leaf, i, record)) = hint.lock_tree(self.address()) else {
             return self.put(guard, position, value, predicate);
         };
         // (1), (2) The leaf is as the read has found it, so the entry is where it was.
-        let contention = locked.add_contention(UNCONTENDED);
-        let place = Place::new(SearchKey::new(position), &locked, i, Some(record));
-        let found = (locked, place, contention);
+        let key = SearchKey::new(position);
+        let found = LockedPlace::uncontended(leaf, key, i, Some(record));
         self.put_found::<false>(guard, found, value, predicate, |_, mark| mark)
     }
 
@@ -408,23 +434,28 @@ impl BPlusTree {
     fn put_found<const MARKED: bool>(
         &self,
         guard: &Guard,
-        (mut locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
+        found: LockedPlace<'_, '_>,
         value: &[u8],
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
         mut prepare: impl FnMut(Option<&[u8]>, u64) -> u64,
     ) -> Previous {
-        let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| locked.mark(i));
-        let old = place.value(&locked);
+        let LockedPlace {
+            mut leaf,
+            place,
+            contention,
+        } = found;
+        let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| leaf.mark(i));
+        let old = place.value(&leaf);
         if !predicate(old) {
-            // The predicate refuses under the lock. Dropping `locked` unlocks an unchanged leaf.
+            // The predicate refuses under the lock. Dropping `leaf` unlocks an unchanged leaf.
             return Previous::Refused;
         }
         if MARKED {
             mark.now = prepare(old, mark.now);
         }
         let was = Previous::of(place.record.is_some());
-        mark.set::<MARKED, _>(place.entry(), |i, mark| locked.set_mark(i, mark));
-        self.put_at(guard, &place, locked, value, contention);
+        mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
+        self.put_at(guard, &place, leaf, value, contention);
         was
     }
 
@@ -448,16 +479,21 @@ impl BPlusTree {
         position: &[u8],
         agrees: impl FnOnce(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
-        let Some((locked, place, contention)) = self.find_present(guard, position) else {
+        let Some(found) = self.find_present(guard, position) else {
             return Previous::Absent;
         };
+        let LockedPlace {
+            leaf,
+            place,
+            contention,
+        } = found;
         let Some(record) = &place.record else {
             return Previous::Absent;
         };
-        if !agrees(&locked, place.i, record) {
+        if !agrees(&leaf, place.i, record) {
             return Previous::Refused;
         }
-        self.remove_at(guard, &place, locked, record, contention);
+        self.remove_at(guard, &place, leaf, record, contention);
         Previous::Present
     }
 
@@ -547,7 +583,7 @@ impl BPlusTree {
         with_entries(|entries| {
             entries.collect(&leaf);
             let prefix = leaf.leaf().prefix_and_fences();
-            self.replace(guard, key, leaf, (entries, &prefix), capacity);
+            self.replace(guard, key, leaf, entries, &prefix, capacity);
         });
     }
 
@@ -557,7 +593,8 @@ impl BPlusTree {
         guard: &Guard,
         key: SearchKey<'_>,
         leaf: LockedTreeLeaf<'_>,
-        (entries, prefix): (&Entries, &Prefix<'_>),
+        entries: &Entries,
+        prefix: &Prefix<'_>,
         capacity: usize,
     ) {
         let new = entries.build(&leaf, 0..entries.len(), capacity, prefix);
@@ -763,11 +800,11 @@ impl BPlusTree {
             if need + spare <= most {
                 // (3b) One larger leaf.
                 let capacity = self.capacity(need, runs, prefix.len());
-                self.replace(guard, at.key, leaf, (entries, &prefix), capacity);
+                self.replace(guard, at.key, leaf, entries, &prefix, capacity);
             } else if entries.len() < 2 {
                 // A single entry can't be split. Its leaf is as large as necessary.
                 let capacity = (need + need / 8).min(MOST_CONTENT);
-                self.replace(guard, at.key, leaf, (entries, &prefix), capacity);
+                self.replace(guard, at.key, leaf, entries, &prefix, capacity);
             } else {
                 // (3c) Two leaves. In a run of inserts, cut beside the new entry, so that the run
                 // leaves full leaves behind. Otherwise `split` cuts in the middle.

@@ -236,7 +236,7 @@ impl Heads {
     pub(super) fn node(&self, key: Key<'_>, value: [&[u8]; 2], bytes: &dyn Fn(usize)) -> OwnNode {
         let arena = &self.arenas[thread_number() % ARENAS];
         // SAFETY: the arena is dropped after the chains.
-        unsafe { OwnNode::in_arena(arena, key.hash, (key.bytes, value), bytes) }
+        unsafe { OwnNode::in_arena(arena, key.hash, key.bytes, value, bytes) }
     }
 
     /// Inserts a node, whose key has none. `bytes` is called with the size of what is allocated
@@ -300,7 +300,8 @@ impl Heads {
     /// there may be nodes with other hashes, until it returns `false`. Returns whether it has not.
     pub(super) fn each_between<'g>(
         &'g self,
-        (first, last): (u64, u64),
+        first: u64,
+        last: u64,
         guard: &'g Guard,
         f: &mut dyn FnMut(NodeRef<'g>) -> bool,
     ) -> bool {

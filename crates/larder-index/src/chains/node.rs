@@ -95,7 +95,7 @@ impl OwnNode {
     /// A node with this key, its hash, and this value.
     pub(super) fn new(hash: u64, key: &[u8], value: &[u8]) -> OwnNode {
         let memory = memory::allocate(layout(key.len(), value.len()));
-        Self::write((memory, false), hash, key, [value, &[]])
+        Self::write(memory, false, hash, key, [value, &[]])
     }
 
     /// The same, with a value in two parts, in a slab of an arena, if it isn't too large for one.
@@ -107,24 +107,26 @@ impl OwnNode {
     pub(super) unsafe fn in_arena(
         arena: &Arena,
         hash: u64,
-        (key, value): (&[u8], [&[u8]; 2]),
+        key: &[u8],
+        value: [&[u8]; 2],
         added: &dyn Fn(usize),
     ) -> OwnNode {
         let layout = layout(key.len(), value[0].len() + value[1].len());
-        let memory = match arena.take(layout.size(), added) {
+        let (memory, in_slab) = match arena.take(layout.size(), added) {
             Some(memory) => (memory, true),
             None => {
                 added(layout.size());
                 (memory::allocate(layout), false)
             }
         };
-        Self::write(memory, hash, key, value)
+        Self::write(memory, in_slab, hash, key, value)
     }
 
     /// Writes a node to memory that is large enough, and belongs to the caller.
     #[inline(always)]
     fn write(
-        (memory, in_slab): (NonNull<u8>, bool),
+        memory: NonNull<u8>,
+        in_slab: bool,
         hash: u64,
         key: &[u8],
         [value, rest]: [&[u8]; 2],

@@ -50,7 +50,8 @@ fn block_of(hash: u64, bits: u32) -> u64 {
 /// Collects the nodes of a block, in the order of the scan.
 fn nodes_of<'g>(
     heads: &'g Heads,
-    (block, bits): (u64, u32),
+    block: u64,
+    bits: u32,
     direction: Direction,
     guard: &'g Guard,
     nodes: &mut Nodes<'g>,
@@ -85,7 +86,8 @@ impl Chains {
     pub fn each_between<'g>(
         &'g self,
         guard: &'g Guard,
-        (first, last): (Option<&[u8]>, Option<&[u8]>),
+        first: Option<&[u8]>,
+        last: Option<&[u8]>,
         f: &mut dyn FnMut(u64, &'g [u8], &'g [u8]) -> bool,
     ) -> bool {
         let first = first.map_or(0, |position| hash_and_key(position).0);
@@ -93,7 +95,7 @@ impl Chains {
         if first > last {
             return true;
         }
-        self.heads.each_between((first, last), guard, &mut |node| {
+        self.heads.each_between(first, last, guard, &mut |node| {
             !(first..=last).contains(&node.hash()) || f(node.hash(), node.key(), node.value())
         })
     }
@@ -139,7 +141,7 @@ impl Chains {
                 Direction::Backward => block.wrapping_sub(1),
             };
             self.heads.prefetch_block(next, bits);
-            nodes_of(&self.heads, (block, bits), direction, guard, &mut nodes);
+            nodes_of(&self.heads, block, bits, direction, guard, &mut nodes);
             // Only the first block has nodes before the start, and only the last one behind the
             // end.
             match start {

@@ -37,7 +37,7 @@ pub(crate) fn copy_out(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
-    copy_out_behind(&CopyPrefix::new(&[]), ([0; 8], 0), words, at, len, out)
+    copy_out_behind(&CopyPrefix::new(&[]), ShortBytes::NONE, words, at, len, out)
 }
 
 /// Bytes that are put in front of copies.
@@ -57,13 +57,26 @@ impl<'f> CopyPrefix<'f> {
     }
 }
 
-/// Appends the bytes of `front`, behind them the first of `more`, whose number (at most eight) is
-/// its second part, and behind these `len` bytes from byte `at`, to `out`. Makes room for all of
-/// them once.
+/// At most eight bytes: the first `len` of `bytes`.
+#[derive(Clone, Copy)]
+pub(crate) struct ShortBytes {
+    pub(crate) bytes: [u8; 8],
+    pub(crate) len: usize,
+}
+
+impl ShortBytes {
+    const NONE: ShortBytes = ShortBytes {
+        bytes: [0; 8],
+        len: 0,
+    };
+}
+
+/// Appends the bytes of `front`, behind them `more`, and behind these `len` bytes from byte `at`,
+/// to `out`. Makes room for all of them once.
 #[inline]
 pub(crate) fn copy_out_behind(
     front: &CopyPrefix<'_>,
-    more: ([u8; 8], usize),
+    more: ShortBytes,
     words: &[AtomicU64],
     at: usize,
     len: usize,
@@ -112,38 +125,37 @@ pub(crate) fn copy_out_behind(
     Ok(())
 }
 
-/// Appends the bytes of `front`, behind them `count` of `more`, and behind these `len` of `last`.
-/// Both counts are at most eight.
+/// Appends the bytes of `front`, behind them `more`, and behind these `last`.
 #[inline(always)]
 pub(crate) fn push_behind(
     front: &CopyPrefix<'_>,
-    (more, count): ([u8; 8], usize),
-    (last, len): ([u8; 8], usize),
+    more: ShortBytes,
+    last: ShortBytes,
     out: &mut Vec<u8>,
 ) {
-    let len = len.min(8);
-    let (to, begun) = begin_copy(front, (more, count), len, out);
+    let len = last.len.min(8);
+    let (to, begun) = begin_copy(front, more, len, out);
     // SAFETY:
     // 1. `begin_copy` has made room for at least sixteen bytes;
     // 2. all bytes up to the new length were written.
     unsafe {
-        to.cast::<[u8; 8]>().write_unaligned(last);
+        to.cast::<[u8; 8]>().write_unaligned(last.bytes);
         out.set_len(begun + len);
     }
 }
 
-/// Makes room in `out` for the bytes of `front`, for `count` of `more`, at most eight, and for
-/// `len` bytes and sixteen others. Writes the first two of these. Returns a pointer to where the
-/// others go, and their offset.
+/// Makes room in `out` for the bytes of `front`, for `more`, and for `len` bytes and sixteen
+/// others. Writes the first two of these. Returns a pointer to where the others go, and their
+/// offset.
 #[inline(always)]
 fn begin_copy(
     front: &CopyPrefix<'_>,
-    (more, count): ([u8; 8], usize),
+    more: ShortBytes,
     len: usize,
     out: &mut Vec<u8>,
 ) -> (*mut u8, usize) {
     let first = front.bytes;
-    let (from, count) = (out.len(), count.min(8));
+    let (from, count) = (out.len(), more.len.min(8));
     // Whole words are written: `more`, and the last of the copied ones, beyond the end.
     out.reserve(first.len() + len + 24);
     // SAFETY: all places that are written lie behind the vector's contents, in the room that was
@@ -158,7 +170,7 @@ fn begin_copy(
             std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
         }
         let to = to.add(first.len());
-        to.cast::<[u8; 8]>().write_unaligned(more);
+        to.cast::<[u8; 8]>().write_unaligned(more.bytes);
         to.add(count)
     };
     (to, from + first.len() + count)
@@ -249,19 +261,14 @@ pub(crate) fn compare(
     Ok(len.cmp(&other.len()))
 }
 
-/// Writes up to sixteen bytes from byte `at` on: the low ones of `low`, and behind eight of these
-/// the low ones of `high`. Bytes that don't count are zeros. Returns `false`, and writes nothing,
+/// Writes `len` bytes, at most sixteen, from byte `at` on: the low ones of `bytes`, in which the
+/// others are zeros. Returns `false`, and writes nothing,
 /// if the run may end within the three words in which they are.
 ///
 /// No branch depends on where the bytes lie, or on how many they are. The caller is that of a
 /// [`Writer`].
 #[inline]
-pub(crate) fn write_short(
-    words: &[AtomicU64],
-    at: usize,
-    (low, high): (u64, u64),
-    len: usize,
-) -> bool {
+pub(crate) fn write_short(words: &[AtomicU64], at: usize, bytes: u128, len: usize) -> bool {
     let Some(three) = words.get(at / 8..).and_then(<[_]>::first_chunk::<3>) else {
         return false;
     };
@@ -279,6 +286,7 @@ pub(crate) fn write_short(
             .unwrap_or(0)
     };
     let masks = apart(mask(len), mask(len.saturating_sub(8)));
+    let (low, high) = (bytes as u64, (bytes >> 64) as u64);
     for ((word, own), mask) in three.iter().zip(apart(low, high)).zip(masks) {
         // Ordering: Relaxed, both, see the module's head.
         let others = u64::from_le(word.load(Relaxed)) & !mask;
@@ -444,10 +452,14 @@ mod tests {
                 // The same behind other bytes, into a vector that has no room.
                 for count in 0..=8 {
                     let first = &[8, 7, 6, 5, 4, 3, 2, 1, 0, 9][..(count * 3) % 11];
-                    let more = [1, 2, 3, 4, 5, 6, 7, 8];
+                    let more = |len| ShortBytes {
+                        bytes: [1, 2, 3, 4, 5, 6, 7, 8],
+                        len,
+                    };
                     let (front, mut out) = (CopyPrefix::new(first), Vec::new());
-                    copy_out_behind(&front, (more, count), &words, at, len, &mut out).unwrap();
-                    let expected = [first, &more[..count], &bytes[at..at + len]].concat();
+                    copy_out_behind(&front, more(count), &words, at, len, &mut out).unwrap();
+                    let expected =
+                        [first, &more(count).bytes[..count], &bytes[at..at + len]].concat();
                     assert_eq!(out, expected);
                 }
             }
@@ -462,7 +474,12 @@ mod tests {
                 let bytes: Vec<u8> = (1..=len as u8).collect();
                 let (low, high) = bytes.split_at(len.min(8));
                 let words = run(&[7; 48]);
-                let is_written = write_short(&words, at, (little(low), little(high)), len);
+                let is_written = write_short(
+                    &words,
+                    at,
+                    u128::from(little(low)) | u128::from(little(high)) << 64,
+                    len,
+                );
                 assert_eq!(is_written, at < 32, "{at}");
                 let expect = run(&[7; 48]);
                 if is_written {

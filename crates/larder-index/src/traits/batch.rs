@@ -352,7 +352,8 @@ impl<'g> Batch<'g> {
     pub fn seek(
         &self,
         from: usize,
-        (other, i): (&Batch<'_>, usize),
+        other: &Batch<'_>,
+        i: usize,
         direction: Direction,
     ) -> (usize, bool) {
         /// Entries are passed by so many, as long as the last of them precedes the other one.
@@ -687,8 +688,8 @@ mod tests {
                         Direction::Backward => key(entry) > key(wanted),
                     });
                     let right = (right.count(), entries.contains(&wanted));
-                    assert_eq!(batch.seek(from, (&other, i), direction), right);
-                    assert_eq!(batch.seek(0, (&other, i), direction), right);
+                    assert_eq!(batch.seek(from, &other, i, direction), right);
+                    assert_eq!(batch.seek(0, &other, i, direction), right);
                     from = right.0;
                 }
             }

@@ -20,11 +20,11 @@ impl Change {
     /// The change that replaces `len` bytes of the value `old`, from `at` on, by the content of the
     /// buffer.
     #[inline]
-    pub fn splice(old: &[u8], (at, len): (usize, usize), new: &mut Vec<u8>) -> Change {
+    pub fn splice(old: &[u8], at: usize, len: usize, new: &mut Vec<u8>) -> Change {
         match (u32::try_from(at), u32::try_from(len)) {
             (Ok(at), Ok(len)) => Change::Splice(Part { at, len }),
             _ => {
-                complete(old, (at, len), new);
+                complete(old, at, len, new);
                 Change::Put
             }
         }
@@ -37,7 +37,7 @@ impl Change {
     pub fn whole(self, old: Option<&[u8]>, new: &mut Vec<u8>) -> Change {
         match (self, old) {
             (Change::Splice(part), Some(old)) => {
-                complete(old, (part.at as usize, part.len as usize), new);
+                complete(old, part.at as usize, part.len as usize, new);
                 Change::Put
             }
             _ => self,
@@ -82,7 +82,7 @@ impl Part {
 
 /// Replaces `len` bytes of `value`, from `at` on, by `new`, which becomes the whole result.
 #[inline(never)]
-fn complete(value: &[u8], (at, len): (usize, usize), new: &mut Vec<u8>) {
+fn complete(value: &[u8], at: usize, len: usize, new: &mut Vec<u8>) {
     let (before, rest) = value.split_at(at);
     let own = new.len();
     // Make room for the bytes before, and copy them there.

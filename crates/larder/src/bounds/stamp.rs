@@ -72,7 +72,7 @@ impl ObjectTimes {
     /// The change that puts this stamp in place of that of a value. `out` is an empty buffer.
     pub(crate) fn replace(self, value: &[u8], out: &mut Vec<u8>) -> Change {
         self.push(out);
-        Change::splice(value, (object_of(value).len(), LEN), out)
+        Change::splice(value, object_of(value).len(), LEN, out)
     }
 
     /// Whether the object is expired at this time.

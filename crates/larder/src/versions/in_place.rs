@@ -69,7 +69,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         };
         let range = self.range(start, Direction::Forward, end);
         // (1)
-        let walked = chains.each_between(guard, (first, last), &mut |hash, key, record| {
+        let walked = chains.each_between(guard, first, last, &mut |hash, key, record| {
             let Some(value) = self.overrides.read(record) else {
                 return true;
             };

@@ -576,7 +576,7 @@ fn place_in_order(direction: Direction, batch: &Batch, overridden: &mut Overridd
     let Overridden { reads, keys, .. } = overridden;
     let mut from = 0;
     for own in keys {
-        let (at, is_there) = batch.seek(from, (&reads[own.read], own.entry), direction);
+        let (at, is_there) = batch.seek(from, &reads[own.read], own.entry, direction);
         own.place = at..at + usize::from(is_there);
         from = own.place.end;
     }

@@ -121,7 +121,7 @@ impl EngineTable {
                         }
                         break (Change::Put, false);
                     };
-                    let change = Change::splice(before, (patched.at, patched.len), out);
+                    let change = Change::splice(before, patched.at, patched.len, out);
                     // The counts of a default's handles are the caller's.
                     let same_handles = patched.same_handles && old.is_some();
                     if old.is_some() && !self.compressed() {
