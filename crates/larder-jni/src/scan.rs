@@ -38,16 +38,18 @@ impl Handle {
     pub(crate) fn page(
         &self,
         bounds: Bounds,
-        (direction, most): (Direction, usize),
+        direction: Direction,
+        most: usize,
         mut see: impl FnMut(Item<'_>, Item<'_>),
     ) -> Result<bool, Failure> {
         // No row is between such bounds, so the engine isn't called.
         if is_empty(&bounds) {
             return Ok(true);
         }
+        let (low, high) = bounds;
         let mut job = self.patiently(|| {
             self.engine
-                .each_between(self.owner, bounds.clone(), direction)
+                .each_between(self.owner, low.clone(), high.clone(), direction)
         })?;
         job.set_limit(Some(most));
         let mut failed = None;
@@ -93,7 +95,7 @@ impl Handle {
     /// The number of rows between two bounds.
     pub(crate) fn count(&self, bounds: Bounds) -> Result<u64, Failure> {
         let mut count = 0;
-        self.page(bounds, (Direction::Forward, usize::MAX), |_, _| count += 1)?;
+        self.page(bounds, Direction::Forward, usize::MAX, |_, _| count += 1)?;
         Ok(count)
     }
 

@@ -45,7 +45,7 @@ fn check(handle: &Handle) -> Result<(), Failure> {
     }
     // Read every row once. Each must be a pair of what `Item` can be.
     let all = (Bound::Unbounded, Bound::Unbounded);
-    let checked = handle.page(all, (Direction::Forward, usize::MAX), |_, _| {});
+    let checked = handle.page(all, Direction::Forward, usize::MAX, |_, _| {});
     match checked {
         Err(Failure::Stored(text)) => Err(Failure::File(format!("the file has a row: {text}"))),
         checked => checked.map(|_| ()),

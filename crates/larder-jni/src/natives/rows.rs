@@ -196,7 +196,7 @@ reply! {
         // The number of rows is known only after they are written. A zero keeps its place.
         reply.int(0);
         let mut count = 0;
-        let is_all = handle.page(bounds, (direction, most), |key, value| {
+        let is_all = handle.page(bounds, direction, most, |key, value| {
             count += 1;
             reply.item(key);
             reply.item(value);

@@ -62,13 +62,11 @@ impl Table {
         direction: Direction,
     ) -> Result<Rows, Error> {
         // Bounds become keys of the index, which are compared as bytes.
-        let bounds = (
-            low.map(|key| self.key(&key).to_vec()),
-            high.map(|key| self.key(&key).to_vec()),
-        );
+        let low = low.map(|key| self.key(&key).to_vec());
+        let high = high.map(|key| self.key(&key).to_vec());
         let job = self
             .engine_table()
-            .each_between(self.me(), bounds, direction)?;
+            .each_between(self.me(), low, high, direction)?;
         Ok(Rows::new(self, job))
     }
 

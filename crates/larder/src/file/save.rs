@@ -165,7 +165,7 @@ impl SaveJob {
         let op = table.begin(&guard)?;
         let (mut plain, mut tuple) = (Vec::new(), Vec::new());
         Ok(self.batch.lend(|batch| {
-            let usable = cursor.fill(table, &op, (0, false), batch);
+            let usable = cursor.fill(table, &op, 0, false, batch);
             for i in 0..usable {
                 let (key, value) = batch.entry(i);
                 // The handles in the objects are valid while the epoch is pinned, so encode the

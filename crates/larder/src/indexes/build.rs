@@ -175,7 +175,7 @@ impl IndexBuild {
                 self.next = 0;
                 let (table, cursor) = (&self.table, &mut self.cursor);
                 self.batch
-                    .lend_owned(|batch| cursor.fill(table, &op, (0, true), batch));
+                    .lend_owned(|batch| cursor.fill(table, &op, 0, true, batch));
             }
             let in_time = self.index_batch(&op, budget);
             // (3) An empty batch is the end of the scan.

@@ -121,7 +121,8 @@ pub(super) fn count(
     entries: &Entries,
     ranges: &[EntryRange],
     guard: &Guard,
-    (batch, position): (&mut Batch<'static>, &mut Vec<u8>),
+    batch: &mut Batch<'static>,
+    position: &mut Vec<u8>,
 ) -> CountedEntries {
     // A row that moves between leaves while these are read may be missed. So compare the count of
     // moves at the end.
@@ -134,7 +135,7 @@ pub(super) fn count(
             batch.want = COUNTED_SINGLY + 1 - keys.len();
             let next = batch.lend(|batch| {
                 let way = Direction::Forward;
-                let next = entries.read_leaf(guard, (range, from.as_deref(), way), position, batch);
+                let next = entries.read_leaf(guard, range, from.as_deref(), way, position, batch);
                 add_keys(entries, range, batch, &mut keys);
                 next
             });
@@ -258,10 +259,10 @@ impl CandidateKeys {
                 }
             }
             // Continue where the last leaf ended, or at the beginning of the range.
-            let part = (range, self.from.as_deref(), Direction::Forward);
+            let (from, way) = (self.from.as_deref(), Direction::Forward);
             let (keys, position) = (&mut self.keys, &mut self.position);
             let (next, count) = lent.batch.lend(|batch| {
-                let next = own.read_leaf(op.guard, part, position, batch);
+                let next = own.read_leaf(op.guard, range, from, way, position, batch);
                 add_keys(own, range, batch, keys);
                 (next, batch.len())
             });
@@ -287,11 +288,11 @@ impl CandidateKeys {
         keys.clear();
         let mut lent = Lent::new();
         while let (Some(range), true) = (self.ranges.first(), keys.is_empty()) {
-            let part = (range, self.from.as_deref(), direction);
-            let (own, position) = (&self.entries, &mut self.position);
+            let (entries, from) = (&self.entries, self.from.as_deref());
+            let position = &mut self.position;
             self.from = lent.batch.lend(|batch| {
-                let next = own.read_leaf(op.guard, part, position, batch);
-                add_keys(own, range, batch, keys);
+                let next = entries.read_leaf(op.guard, range, from, direction, position, batch);
+                add_keys(entries, range, batch, keys);
                 next
             });
             if self.from.is_none() {
@@ -314,7 +315,7 @@ impl CandidateKeys {
             let (keys, ranges, position) = (&mut self.keys, &self.ranges, &mut self.position);
             let read = self
                 .differing
-                .next(table, (op, own), &mut lent, |value, key| {
+                .next(table, op, own, &mut lent, |value, key| {
                     own.position(value, key, position);
                     if ranges.iter().any(|range| range.has(position)) {
                         keys.push(key);

@@ -61,7 +61,8 @@ pub struct Explanation {
 pub(crate) fn candidates(
     table: &EngineTable,
     program: &Program,
-    (limit, by_key): (Option<usize>, bool),
+    limit: Option<usize>,
+    by_key: bool,
     buffers: &mut Buffers,
 ) -> Option<CandidateKeys> {
     let guard = larder_index::pin();
@@ -78,7 +79,7 @@ pub(crate) fn candidates(
         entries,
         ranges,
         counted,
-    } = rank(store, indexes, program, (&guard, buffers), &mut |_, _| ())?;
+    } = rank(store, indexes, program, &guard, buffers, &mut |_, _| ())?;
     // The rows of a view may differ from the entries.
     let is_whole = begun.is_some() && store.views().is_empty();
     is_better(store, counted.count, limit, by_key).then(|| {
@@ -101,7 +102,8 @@ fn rank<'i>(
     store: &Store,
     indexes: &'i Indexes,
     program: &Program,
-    (guard, buffers): (&Guard, &mut Buffers),
+    guard: &Guard,
+    buffers: &mut Buffers,
     see: &mut dyn FnMut(Atom, u64),
 ) -> Option<Ranked<'i>> {
     let mut best = None::<Ranked<'i>>;
@@ -114,8 +116,8 @@ fn rank<'i>(
         if ranges.contains(&EntryRange::ALL) {
             continue;
         }
-        let buffers = (&mut buffers.batch, &mut buffers.position);
-        let mut counted = count(entries, &ranges, guard, buffers);
+        let (batch, position) = (&mut buffers.batch, &mut buffers.position);
+        let mut counted = count(entries, &ranges, guard, batch, position);
         counted.count = counted.count.saturating_add(differing);
         see(entries.definition.name, counted.count);
         let is_least = |best: &Ranked<'_>| counted.count < best.counted.count;
@@ -193,7 +195,7 @@ impl EngineTable {
         // the scan.
         let (mut all, mut lent) = (Vec::new(), Lent::new());
         let see = &mut |name, count| all.push((name, count));
-        let best = rank(store, indexes, program, (&guard, &mut lent), see);
+        let best = rank(store, indexes, program, &guard, &mut lent, see);
         let best = best.filter(|best| is_better(store, best.counted.count, limit, is_range));
         let (plan, rows) = match best {
             Some(best) => {

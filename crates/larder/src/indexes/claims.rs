@@ -151,7 +151,8 @@ impl Indexes {
         key: &[u8],
         old: Option<&[u8]>,
         new: &[u8],
-        (made, begun): (&mut Vec<ClaimedEntry>, usize),
+        made: &mut Vec<ClaimedEntry>,
+        begun: usize,
     ) -> Result<(), Refused> {
         // An earlier attempt for the same row may have claimed some. Those that follow are of
         // different values, or of different indexes.
@@ -300,7 +301,7 @@ impl Claimed {
             begun,
             ..
         } = self;
-        indexes.claim_each(guard, key, old, new, (made, *begun))?;
+        indexes.claim_each(guard, key, old, new, made, *begun)?;
         self.begun = self.made.len();
         Ok(())
     }

@@ -29,7 +29,8 @@ impl Differing {
     pub(super) fn next(
         &mut self,
         table: &EngineTable,
-        (op, own): (&Operation<'_>, &Entries),
+        op: &Operation<'_>,
+        own: &Entries,
         buffers: &mut Buffers,
         mut see: impl FnMut(&[u8], &[u8]),
     ) -> Option<usize> {

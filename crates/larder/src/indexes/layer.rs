@@ -270,7 +270,8 @@ impl Indexed<dyn Unique> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        (old, change): (Option<&[u8]>, Change),
+        old: Option<&[u8]>,
+        change: Change,
         new: &mut Vec<u8>,
     ) -> Change {
         let change = change.whole(old, new);
@@ -289,7 +290,7 @@ impl Indexed<dyn Unique> {
     ) -> impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change + use<'a, 'f> {
         move |old, new| {
             let change = f(old, new);
-            self.update_entries(guard, key, (old, change), new)
+            self.update_entries(guard, key, old, change, new)
         }
     }
 
@@ -376,7 +377,7 @@ impl Unique for Indexed<dyn Unique> {
         self.write_then_free(guard, |index| {
             index.update_marked(guard, key, &mut |old, new, mark| {
                 let change = f(old, new, mark);
-                self.update_entries(guard, key, (old, change), new)
+                self.update_entries(guard, key, old, change, new)
             })
         })
     }

@@ -262,7 +262,7 @@ impl IndexJob {
             let from = resume.as_deref().or(first);
             let next = batch.lend_owned(|batch| {
                 let way = Direction::Forward;
-                own.read_leaf(op.guard, (range, from, way), position, batch)
+                own.read_leaf(op.guard, range, from, way, position, batch)
             });
             // The entries of a table are returned batch by batch.
             if views.is_empty() {
@@ -304,7 +304,7 @@ impl IndexJob {
             }
         };
         while differing
-            .next(&self.table, (op, own), buffers, &mut see)
+            .next(&self.table, op, own, buffers, &mut see)
             .is_some()
         {}
         pairs.sort();
@@ -338,11 +338,6 @@ impl IndexJob {
             pairs: has_views.then_some(pairs),
             one_value: wanted.map(|wanted| &wanted.value[..]),
         };
-        let is_far = op.store.is_far(MANY_TO_READ);
-        let resumed = place.from.take().filter(|_| place.rows > 0);
-        // Whether the rows of each entry are counted on their own, and from the first one.
-        let is_plain = !has_views && resumed.is_none();
-        let mut previous: Option<IndexEntry<'_>> = None;
         let mut values = RowValues::new(values);
         let mut giving = Giving {
             program: self.program.as_ref(),
@@ -350,33 +345,22 @@ impl IndexJob {
             check: ValueCheck::new(&own.extractor, wanted, scratch, indexed),
             keypos: table.keypos(),
             plain,
-            rows: 0,
-            rows_to_skip: 0,
+            count: RowCount::new(own, has_views, place, position),
             budget,
             context,
             sink,
         };
-        let mut keys = KeyBatch::new();
+        let (mut keys, is_far) = (KeyBatch::new(), op.store.is_far(MANY_TO_READ));
         for i in 0..list.len() {
             let key = match is_far {
                 false => table.key(list.key(i)),
-                true => list.key_ahead(i, (table, op), &mut keys),
+                true => list.key_ahead(i, table, op, &mut keys),
             };
             let entry = IndexEntry {
                 value: list.value(i, key.bytes),
                 key: key.bytes,
             };
-            if is_plain {
-                giving.rows = 0;
-            } else {
-                let previous = has_views.then(|| previous.replace(entry)).flatten();
-                giving.begin_entry(own, (previous, entry));
-                // The last slice may have stopped at this position, after some of its rows.
-                if let Some(resumed) = &resumed {
-                    own.position(entry.value, entry.key, position);
-                    giving.rows_to_skip = if resumed == position { place.rows } else { 0 };
-                }
-            }
+            giving.count.begin_entry(entry);
             // (2) Copy all rows under the key, as of one instant.
             let mut given = giving.copy(op, entry.value, key, &mut values);
             // A view has the entries of all its rows, so none is missed there.
@@ -384,9 +368,7 @@ impl IndexJob {
                 given = giving.follow(table, op, own, entry, values.long);
             }
             if let Given::Stop(step) = given {
-                own.position(entry.value, entry.key, position);
-                place.from = Some(position.clone());
-                place.rows = giving.rows;
+                giving.count.stop_at(entry, place);
                 return Some(step);
             }
         }
@@ -439,7 +421,8 @@ impl<'b> EntryList<'b> {
     fn key_ahead(
         &self,
         i: usize,
-        (table, op): (&EngineTable, &Operation<'_>),
+        table: &EngineTable,
+        op: &Operation<'_>,
         keys: &mut KeyBatch<'b>,
     ) -> Key<'b> {
         let number = i % MAX_KEYS_PER_LOOKUP;
@@ -493,31 +476,99 @@ struct Giving<'a> {
     check: ValueCheck<'a>,
     keypos: usize,
     plain: &'a mut Vec<u8>,
-    /// The number of rows that were found at the position of the entry, and how many of them were
-    /// given by an earlier slice.
-    rows: usize,
-    rows_to_skip: usize,
+    count: RowCount<'a>,
     budget: &'a mut Budget,
     context: &'a Context<'a>,
     sink: &'a mut dyn FnMut(Output<'_>),
 }
 
-impl Giving<'_> {
-    /// Begins the entry behind another one: counts the rows at its position.
-    ///
-    /// In a transaction's view two keys may have the same value of a unique index. Their entries
-    /// are neighbours, and have the same position.
-    fn begin_entry(
-        &mut self,
-        own: &Entries,
-        (previous, entry): (Option<IndexEntry<'_>>, IndexEntry<'_>),
-    ) {
-        let is_beside = |previous| own.are_at_one_position(previous, entry);
-        if !previous.is_some_and(is_beside) {
-            self.rows = 0;
+/// Counts the rows that are found at the position of an entry, so that a lookup can stop among
+/// them.
+struct RowCount<'a> {
+    own: &'a Entries,
+    /// Whether entries may be at one position: those of a view. In a transaction's view two keys
+    /// may have the same value of a unique index. Their entries are then neighbours.
+    has_views: bool,
+    /// The entry before, if entries may be at one position.
+    previous: Option<IndexEntry<'a>>,
+    /// The position at which the last slice has stopped, and how many rows it has given there.
+    resumed: Option<(Vec<u8>, usize)>,
+    /// A buffer.
+    position: &'a mut Vec<u8>,
+    /// The number of rows that were found at the position.
+    rows: usize,
+    /// How many of these were given by an earlier slice.
+    rows_to_skip: usize,
+}
+
+impl<'a> RowCount<'a> {
+    /// Begins to count for a slice that starts at a place.
+    fn new(
+        own: &'a Entries,
+        has_views: bool,
+        place: &mut EntryPlace,
+        position: &'a mut Vec<u8>,
+    ) -> Self {
+        let rows = place.rows;
+        RowCount {
+            own,
+            has_views,
+            previous: None,
+            resumed: place
+                .from
+                .take()
+                .filter(|_| rows > 0)
+                .map(|position| (position, rows)),
+            position,
+            rows: 0,
+            rows_to_skip: 0,
         }
     }
 
+    /// Begins an entry.
+    #[inline(always)]
+    fn begin_entry(&mut self, entry: IndexEntry<'a>) {
+        // Mostly the rows of each entry are counted on their own, and from the first one.
+        if !self.has_views && self.resumed.is_none() {
+            self.rows = 0;
+        } else {
+            self.begin_beside(entry);
+        }
+    }
+
+    /// Begins an entry that may be at the position of the one before, or at which the last slice
+    /// may have stopped.
+    fn begin_beside(&mut self, entry: IndexEntry<'a>) {
+        let previous = match self.has_views {
+            true => self.previous.replace(entry),
+            false => None,
+        };
+        let is_beside = |previous| self.own.are_at_one_position(previous, entry);
+        if !previous.is_some_and(is_beside) {
+            self.rows = 0;
+        }
+        if let Some((stopped, given)) = &self.resumed {
+            self.own.position(entry.value, entry.key, self.position);
+            self.rows_to_skip = if stopped == self.position { *given } else { 0 };
+        }
+    }
+
+    /// Counts a row. Returns whether an earlier slice has given it.
+    #[inline(always)]
+    fn is_given(&mut self) -> bool {
+        self.rows += 1;
+        self.rows <= self.rows_to_skip
+    }
+
+    /// Moves the place to this entry, behind the rows that were counted.
+    fn stop_at(&mut self, entry: IndexEntry<'_>, place: &mut EntryPlace) {
+        self.own.position(entry.value, entry.key, self.position);
+        place.from = Some(self.position.clone());
+        place.rows = self.rows;
+    }
+}
+
+impl Giving<'_> {
     /// Copies all rows under a key, as of one instant, and gives those that have the value.
     #[inline(always)]
     fn copy(
@@ -548,8 +599,7 @@ impl Giving<'_> {
         if !self.check.has(&row, value) {
             return Given::Nothing;
         }
-        self.rows += 1;
-        if self.rows <= self.rows_to_skip {
+        if self.count.is_given() {
             return Given::Some;
         }
         let is_result = match self.program {

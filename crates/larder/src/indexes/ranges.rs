@@ -126,7 +126,9 @@ impl Entries {
     pub(super) fn read_leaf<'g>(
         &'g self,
         guard: &'g Guard,
-        (range, from, direction): (&EntryRange, Option<&[u8]>, Direction),
+        range: &EntryRange,
+        from: Option<&[u8]>,
+        direction: Direction,
         buffer: &mut Vec<u8>,
         batch: &mut Batch<'g>,
     ) -> Option<Vec<u8>> {

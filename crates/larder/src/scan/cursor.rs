@@ -49,14 +49,12 @@ use crate::keys::KeyList;
 use crate::ops::Operation;
 use crate::programs::{KeyOrder, Plan, Program};
 use crate::scan::gathered::GatheredKeys;
+use crate::scan::range::{scan_to, start_at, start_behind, KeyBounds};
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Start};
 use larder_term::object::KeyForm;
 use std::collections::HashSet;
 use std::ops::Bound;
-
-/// The bounds of a range of index keys.
-pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// The least number of entries that is read at a time. If few results are wanted, more entries may
 /// be needed to find them.
@@ -69,7 +67,7 @@ enum Path {
     /// Under these index keys, in this order.
     Keys(Vec<Vec<u8>>),
     /// Between two order keys.
-    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Range(KeyBounds),
     /// Everywhere.
     Full,
     /// Under keys that are being gathered from a secondary index.
@@ -121,12 +119,13 @@ impl Cursor {
     pub(crate) fn new(
         table: &EngineTable,
         program: &Program,
-        (direction, limit): (Direction, Option<usize>),
+        direction: Direction,
+        limit: Option<usize>,
         buffers: &mut Buffers,
     ) -> Self {
         // In an unordered table both directions are the same way.
         let direction = table.way(direction);
-        let path = path(table, program, (direction, limit), buffers);
+        let path = path(table, program, direction, limit, buffers);
         Self::on_path(table, path, direction)
     }
 
@@ -154,9 +153,9 @@ impl Cursor {
     }
 
     /// Confines a scan that has not begun to a range of an ordered_set.
-    pub(crate) fn confine(&mut self, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>) {
+    pub(crate) fn confine(&mut self, bounds: KeyBounds) {
         debug_assert!(self.ordered && self.place == CursorPlace::Begin);
-        self.path = Path::Range(low, high);
+        self.path = Path::Range(bounds);
     }
 
     /// If the path is gathered from a secondary index, gathers its keys. Returns `false` if the
@@ -217,11 +216,11 @@ impl Cursor {
                 rest: None,
             }
         } else {
-            let own = GatheredKeys::in_order(&keys, table, op, self.direction);
-            if let Some(positions) = &own.positions {
+            let gathered = GatheredKeys::in_order(&keys, table, op, self.direction);
+            if let Some(positions) = &gathered.positions {
                 self.skip_before_place(positions, &op.store.index);
             }
-            own
+            gathered
         });
         true
     }
@@ -235,9 +234,9 @@ impl Cursor {
         };
         let stays = !index.is_unique() || matches!(self.place, CursorPlace::Resume(_));
         let is_unread = |i: &usize| match index.key_position(positions.get(*i)) {
-            own if own == place => stays,
-            own if self.direction == Direction::Forward => own > place,
-            own => own < place,
+            position if position == place => stays,
+            position if self.direction == Direction::Forward => position > place,
+            position => position < place,
         };
         let first = (0..positions.len()).find(is_unread);
         let is_place = |i: usize| index.key_position(positions.get(i)) == place;
@@ -257,78 +256,130 @@ impl Cursor {
         &mut self,
         table: &EngineTable,
         op: &Operation<'g>,
-        (wanted, any_order): (usize, bool),
+        wanted: usize,
+        any_order: bool,
         batch: &mut Batch<'g>,
     ) -> usize {
-        batch.want = if wanted == 0 {
-            0
-        } else {
-            wanted.max(MIN_BATCH)
+        batch.want = match wanted {
+            0 => 0,
+            wanted => wanted.max(MIN_BATCH),
         };
         loop {
-            batch.clear();
-            // Once the place is behind the batch in which the scan stopped, there is nothing left
-            // to skip.
-            if self.passed.is_some() {
-                self.forget_passed();
-            }
-            // While there are entries to skip, read in order: only then is it known when the place
-            // is behind all of them.
-            batch.any_order = any_order && self.passed.is_none();
-            // Save the place. `stop` returns to it if the batch is unordered, or if none of its
-            // entries is processed.
-            self.began = (self.place.clone(), self.key);
-            let mut usable = None;
+            self.begin_batch(any_order, batch);
             if self.place == CursorPlace::End {
                 return 0;
             }
-            match &mut self.path {
-                Path::Nothing => self.place = CursorPlace::End,
-                Path::Keys(keys) => {
-                    let key = keys.get(self.key).map(|key| &key[..]);
-                    usable =
-                        fill_under_key(table, op, key, (&mut self.place, &mut self.key), batch);
-                }
-                Path::Gathered(own) => {
-                    if own.go_on(self.key, op, self.direction) {
-                        (self.key, self.began.1) = (0, 0);
-                    }
-                    let place = (&mut self.place, &mut self.key);
-                    usable = fill_gathered(table, op, own, place, (wanted, &mut *batch));
-                }
+            let usable = match &self.path {
+                Path::Nothing => self.fill_nowhere(),
+                Path::Keys(_) => self.fill_under_key(table, op, batch),
+                Path::Gathered(_) => self.fill_gathered(table, op, wanted, batch),
                 Path::Gathering(_) => return 0,
-                Path::Range(low, high) => {
-                    // Scan from the near end of the range, or from where the last batch ended,
-                    // towards the far end.
-                    let (near, far) = match self.direction {
-                        Direction::Forward => (low, high),
-                        Direction::Backward => (high, low),
-                    };
-                    let start = start(&self.place, near, self.direction);
-                    // Lend the far end to the batch, as a hint to the index not to copy entries
-                    // beyond it. An index may ignore the hint, so drop such entries afterwards.
-                    std::mem::swap(&mut batch.until, far);
-                    op.store.index.scan(op.guard, start, self.direction, batch);
-                    std::mem::swap(&mut batch.until, far);
-                    truncate_beyond(batch, far, self.direction);
-                    self.go_behind(batch);
-                }
-                Path::Full => {
-                    let start = start(&self.place, &Bound::Unbounded, self.direction);
-                    op.store.index.scan(op.guard, start, self.direction, batch);
-                    if self.passed.is_some() {
-                        self.leave_out(op, batch);
-                    }
-                    self.go_behind(batch);
-                }
-            }
+                Path::Range(_) => self.fill_in_range(op, batch),
+                Path::Full => self.fill_anywhere(op, batch),
+            };
             // If no entry of the batch is usable, this isn't the end of the path. The place is
             // behind the batch, so read the next one.
-            let usable = usable.unwrap_or(batch.len());
             if usable > 0 {
                 return usable;
             }
         }
+    }
+
+    /// Empties the batch, and notes where the next one begins.
+    fn begin_batch(&mut self, any_order: bool, batch: &mut Batch) {
+        batch.clear();
+        // Once the place is behind the batch in which the scan stopped, there is nothing left to
+        // skip.
+        if self.passed.is_some() {
+            self.forget_passed();
+        }
+        // While there are entries to skip, read in order: only then is it known when the place is
+        // behind all of them.
+        batch.any_order = any_order && self.passed.is_none();
+        // Save the place. `stop` returns to it if the batch is unordered, or if none of its entries
+        // is processed.
+        self.began = (self.place.clone(), self.key);
+    }
+
+    /// `fill` on a path that is nowhere.
+    fn fill_nowhere(&mut self) -> usize {
+        self.place = CursorPlace::End;
+        0
+    }
+
+    /// `fill` on a path of keys.
+    fn fill_under_key<'g>(
+        &mut self,
+        table: &EngineTable,
+        op: &Operation<'g>,
+        batch: &mut Batch<'g>,
+    ) -> usize {
+        let key = match &self.path {
+            Path::Keys(keys) => keys.get(self.key).map(|key| &key[..]),
+            Path::Gathered(gathered) => gathered.key(self.key),
+            _ => None,
+        };
+        let Some(key) = key else {
+            self.place = CursorPlace::End;
+            return 0;
+        };
+        let (usable, behind) = under_key(table, op, key, &self.place, batch);
+        self.place = behind;
+        // When the place is `Begin` again, the key is done.
+        if self.place == CursorPlace::Begin {
+            self.key += 1;
+        }
+        usable
+    }
+
+    /// `fill` on a path of gathered keys: of a set reads the objects of several keys at once, up to
+    /// `wanted`.
+    fn fill_gathered<'g>(
+        &mut self,
+        table: &EngineTable,
+        op: &Operation<'g>,
+        wanted: usize,
+        batch: &mut Batch<'g>,
+    ) -> usize {
+        let Path::Gathered(gathered) = &mut self.path else {
+            return 0;
+        };
+        if gathered.go_on(self.key, op, self.direction) {
+            (self.key, self.began.1) = (0, 0);
+        }
+        match &op.store.index {
+            TableIndex::Unique(index) if gathered.key(self.key).is_some() => {
+                // Rows that aren't wanted would be noted as read.
+                batch.want = wanted;
+                self.key = gathered.fill(table, op, index, self.key, batch);
+                batch.len()
+            }
+            _ => self.fill_under_key(table, op, batch),
+        }
+    }
+
+    /// `fill` in a range: reads from its near end, or from where the last batch ended, towards the
+    /// far end.
+    fn fill_in_range<'g>(&mut self, op: &Operation<'g>, batch: &mut Batch<'g>) -> usize {
+        let Path::Range(bounds) = &mut self.path else {
+            return 0;
+        };
+        let (near, far) = bounds.near_and_far(self.direction);
+        let start = start(&self.place, near, self.direction);
+        scan_to(op, start, far, self.direction, batch);
+        self.go_behind(batch);
+        batch.len()
+    }
+
+    /// `fill` on a path that is everywhere.
+    fn fill_anywhere<'g>(&mut self, op: &Operation<'g>, batch: &mut Batch<'g>) -> usize {
+        let start = start(&self.place, &Bound::Unbounded, self.direction);
+        op.store.index.scan(op.guard, start, self.direction, batch);
+        if self.passed.is_some() {
+            self.leave_out(op, batch);
+        }
+        self.go_behind(batch);
+        batch.len()
     }
 
     /// Moves the place behind a batch. Swaps the memory of the two positions instead of copying.
@@ -400,7 +451,7 @@ impl Cursor {
         // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
         let number = match &self.path {
             Path::Keys(keys) => keys.iter().position(|key| key == batch.key(last)),
-            Path::Gathered(own) => own.number(batch.key(last)),
+            Path::Gathered(gathered) => gathered.number(batch.key(last)),
             _ => None,
         };
         self.key = number.unwrap_or(self.key);
@@ -441,10 +492,10 @@ impl Cursor {
         if self.passed.is_some() {
             return None;
         }
-        let Path::Gathered(own) = &self.path else {
+        let Path::Gathered(gathered) = &self.path else {
             return Some(self.place.to_bytes(self.key));
         };
-        let positions = own.positions.as_ref()?;
+        let positions = gathered.positions.as_ref()?;
         // When the scan is resumed, the keys are gathered again, and may be others. So write a
         // position of the table instead of the number of a key.
         let between = self.place == CursorPlace::Begin && self.key > 0;
@@ -540,7 +591,8 @@ fn is_seen_empty(table: &EngineTable) -> bool {
 fn path(
     table: &EngineTable,
     program: &Program,
-    (direction, limit): (Direction, Option<usize>),
+    direction: Direction,
+    limit: Option<usize>,
     buffers: &mut Buffers,
 ) -> Path {
     // An object that is inserted later wasn't present throughout the scan, so it may be missed.
@@ -554,14 +606,14 @@ fn path(
     match program.plan(table.keypos(), order) {
         Plan::Nothing => Path::Nothing,
         // No key is given. An index may still say where the rows are.
-        Plan::AllKeys => match indexes::candidates(table, program, (limit, false), buffers) {
+        Plan::AllKeys => match indexes::candidates(table, program, limit, false, buffers) {
             Some(candidates) => Path::Gathering(Box::new(candidates)),
             None => Path::Full,
         },
         Plan::Range { low, high } => {
-            match indexes::candidates(table, program, (limit, true), buffers) {
+            match indexes::candidates(table, program, limit, true, buffers) {
                 Some(candidates) => Path::Gathering(Box::new(candidates)),
-                None => Path::Range(low, high),
+                None => Path::Range(KeyBounds { low, high }),
             }
         }
         Plan::Keys(terms) => {
@@ -584,49 +636,6 @@ fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
     keys.dedup();
     if ordered && direction == Direction::Backward {
         keys.reverse();
-    }
-}
-
-/// Reads objects under the current key, if there is one, and moves the place and the number of the
-/// key behind them. Returns how many of the first entries are under the key.
-fn fill_under_key<'g>(
-    table: &EngineTable,
-    op: &Operation<'g>,
-    key: Option<&[u8]>,
-    (place, number): (&mut CursorPlace, &mut usize),
-    batch: &mut Batch<'g>,
-) -> Option<usize> {
-    let Some(key) = key else {
-        *place = CursorPlace::End;
-        return None;
-    };
-    let (usable, behind) = under_key(table, op, key, place, batch);
-    *place = behind;
-    // When the place is `Begin` again, the key is done.
-    if *place == CursorPlace::Begin {
-        *number += 1;
-    }
-    Some(usable)
-}
-
-/// Reads objects under the next keys of a list: of a set those of several keys at once, up to
-/// `wanted`. Returns how many of the first entries are usable; `None` for all.
-fn fill_gathered<'g>(
-    table: &EngineTable,
-    op: &Operation<'g>,
-    own: &mut GatheredKeys,
-    (place, number): (&mut CursorPlace, &mut usize),
-    (wanted, batch): (usize, &mut Batch<'g>),
-) -> Option<usize> {
-    let key = (*number < own.keys.len()).then(|| own.keys.get(*number));
-    match (&op.store.index, key) {
-        (TableIndex::Unique(index), Some(_)) => {
-            // Rows that aren't wanted would be noted as read.
-            batch.want = wanted;
-            *number = own.fill(table, (op, index), *number, batch);
-            None
-        }
-        _ => fill_under_key(table, op, key, (place, number), batch),
     }
 }
 
@@ -680,45 +689,11 @@ fn under_key<'g>(
 /// Where the next batch starts: at the place, or at the near end of the range if the scan is at the
 /// beginning.
 fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
-    match (place, near) {
-        (CursorPlace::Past(position), _) => Start::Past(position),
-        (CursorPlace::Resume(position), _) if direction == Direction::Forward => {
-            Start::At(position)
-        }
-        // Backward, the next batch begins below the fence at which the last one ended.
-        (CursorPlace::Resume(position), _) => Start::Past(position),
-        (_, Bound::Included(position)) => Start::At(position),
-        (_, Bound::Excluded(position)) => Start::Past(position),
-        (_, Bound::Unbounded) => Start::Edge,
+    match place {
+        CursorPlace::Past(position) => Start::Past(position),
+        CursorPlace::Resume(position) => start_behind(position, direction),
+        CursorPlace::Begin | CursorPlace::End => start_at(near),
     }
-}
-
-/// Drops the entries beyond the far bound of a range. If there are any, the batch is the last one.
-pub(super) fn truncate_beyond(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
-    // Bounds are compared with keys, which are positions in key order.
-    let beyond = |key: &[u8]| match (far, direction) {
-        (Bound::Unbounded, _) => false,
-        (Bound::Included(end), Direction::Forward) => key > end.as_slice(),
-        (Bound::Excluded(end), Direction::Forward) => key >= end.as_slice(),
-        (Bound::Included(end), Direction::Backward) => key < end.as_slice(),
-        (Bound::Excluded(end), Direction::Backward) => key <= end.as_slice(),
-    };
-    // Usually the batch ends before the bound.
-    if batch.is_empty() || !beyond(batch.key(batch.len() - 1)) {
-        return;
-    }
-    // Entries are in the direction of the scan: find the first one beyond by binary search.
-    let (mut low, mut high) = (0, batch.len());
-    while low < high {
-        let middle = (low + high) / 2;
-        if beyond(batch.key(middle)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    batch.truncate(low);
-    batch.done = true;
 }
 
 /// The place behind a batch.

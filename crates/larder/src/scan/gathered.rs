@@ -50,6 +50,11 @@ impl GatheredKeys {
         (0..self.keys.len()).find(|&i| self.keys.get(i) == key)
     }
 
+    /// The key with this number.
+    pub(super) fn key(&self, number: usize) -> Option<&[u8]> {
+        (number < self.keys.len()).then(|| self.keys.get(number))
+    }
+
     /// If all keys have been read, and others may follow, replaces them by those, and returns
     /// `true`. At the end there are none.
     pub(super) fn go_on(&mut self, read: usize, op: &Operation<'_>, direction: Direction) -> bool {
@@ -68,7 +73,8 @@ impl GatheredKeys {
     pub(super) fn fill<'g>(
         &self,
         table: &EngineTable,
-        (op, index): (&Operation<'g>, &Arc<dyn Unique>),
+        op: &Operation<'g>,
+        index: &Arc<dyn Unique>,
         from: usize,
         batch: &mut Batch<'g>,
     ) -> usize {

@@ -18,11 +18,14 @@ mod matching;
 mod output;
 #[cfg(feature = "serde")]
 mod page;
+mod range;
 mod select;
 
-pub(crate) use cursor::{Cursor, KeyBounds};
+pub(crate) use cursor::Cursor;
 pub use fold::{FoldChunk, VisitObject};
 #[cfg(feature = "matchspec")]
 pub use matching::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
 pub use output::{Output, ScanStep};
+#[cfg(feature = "serde")]
+pub(crate) use range::KeyBounds;
 pub use select::SelectJob;

@@ -10,7 +10,7 @@
 //!                                         ████         backward: `high` moves before it
 //! ```
 
-use super::cursor::{truncate_beyond, KeyBounds};
+use super::range::{move_behind, scan_to, start_at, KeyBounds};
 use super::select::AHEAD;
 use crate::budget::Step;
 use crate::buffers::{Buffers, Lent};
@@ -18,8 +18,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::stored::Stored;
 use crate::table::EngineTable;
-use larder_index::{Batch, Direction, Start};
-use std::ops::Bound;
+use larder_index::Direction;
 
 impl EngineTable {
     /// Calls `visit` with the next objects between two positions, and moves the bound at that end
@@ -35,7 +34,7 @@ impl EngineTable {
     pub(crate) fn page(
         &self,
         who: OwnerId,
-        (low, high): &mut KeyBounds,
+        bounds: &mut KeyBounds,
         direction: Direction,
         wanted: usize,
         mut visit: impl FnMut(Stored<'_>),
@@ -44,19 +43,12 @@ impl EngineTable {
         let guard = larder_index::pin();
         let op = self.begin(&guard)?;
         let way = self.way(direction);
-        let (near, far) = match way {
-            Direction::Forward => (low, high),
-            Direction::Backward => (high, low),
-        };
+        let (near, far) = bounds.near_and_far(way);
         let mut lent = Lent::new();
         let Buffers { batch, plain, .. } = &mut *lent;
         (batch.want, batch.any_order) = (wanted, wanted == 0);
         batch.lend(|batch| loop {
-            // The far bound is a hint to the index, which may ignore it.
-            std::mem::swap(&mut batch.until, far);
-            op.store.index.scan(&guard, start(near), way, batch);
-            std::mem::swap(&mut batch.until, far);
-            truncate_beyond(batch, far, way);
+            scan_to(&op, start_at(near), far, way, batch);
             // The objects don't change, so writers may change the leaf meanwhile.
             for i in 0..batch.len() {
                 batch.prefetch(i + AHEAD);
@@ -66,32 +58,11 @@ impl EngineTable {
             if batch.done {
                 return Ok(Step::Done);
             }
-            go_behind(near, batch, way);
+            move_behind(near, batch, way);
             // An empty batch isn't the end.
             if !batch.is_empty() {
                 return Ok(Step::More);
             }
         })
-    }
-}
-
-/// Where a scan begins that hasn't read what is behind a bound.
-fn start(near: &Bound<Vec<u8>>) -> Start<'_> {
-    match near {
-        Bound::Included(position) => Start::At(position),
-        Bound::Excluded(position) => Start::Past(position),
-        Bound::Unbounded => Start::Edge,
-    }
-}
-
-/// Moves the near bound behind a batch. The bound and the batch exchange their memory.
-fn go_behind(near: &mut Bound<Vec<u8>>, batch: &mut Batch<'_>, way: Direction) {
-    let resume = std::mem::take(&mut batch.resume);
-    let next = match way {
-        Direction::Forward => Bound::Included(resume),
-        Direction::Backward => Bound::Excluded(resume),
-    };
-    if let Bound::Included(old) | Bound::Excluded(old) = std::mem::replace(near, next) {
-        batch.resume = old;
     }
 }

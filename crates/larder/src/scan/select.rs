@@ -8,7 +8,8 @@
 //!    processed entry, and end the slice. Otherwise continue with (1).
 
 use super::output::{Output, ScanStep, Sink};
-use super::{Cursor, KeyBounds};
+use super::range::KeyBounds;
+use super::Cursor;
 use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -18,7 +19,7 @@ use crate::stored::Stored;
 use crate::table::EngineTable;
 use larder_index::Direction;
 use larder_term::object::ObjectView;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// The state of a scan between slices.
@@ -40,7 +41,7 @@ impl Scan {
     ) -> Box<Self> {
         let mut lent = Lent::new();
         let cursor = match &program {
-            Some(program) => Cursor::new(table, program, (direction, limit), &mut lent),
+            Some(program) => Cursor::new(table, program, direction, limit, &mut lent),
             None => Cursor::everywhere(table, direction),
         };
         Box::new(Scan {
@@ -61,7 +62,8 @@ impl Scan {
     pub(crate) fn rows(
         &mut self,
         budget: &mut Budget,
-        (wanted, any_order): (usize, bool),
+        wanted: usize,
+        any_order: bool,
         mut row: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> ControlFlow<()>,
     ) -> Result<Step, Error> {
         let Scan {
@@ -90,7 +92,7 @@ impl Scan {
             }
             // (2) Read the next entries. The first `usable` of them are on the path.
             let paused = batch.lend(|batch| {
-                let usable = cursor.fill(table, &op, (wanted, any_order), batch);
+                let usable = cursor.fill(table, &op, wanted, any_order, batch);
                 if usable == 0 {
                     return Some(Step::Done);
                 }
@@ -160,7 +162,8 @@ impl EngineTable {
     pub fn each_between(
         self: &Arc<Self>,
         who: OwnerId,
-        (low, high): KeyBounds,
+        low: Bound<Vec<u8>>,
+        high: Bound<Vec<u8>>,
         direction: Direction,
     ) -> Result<SelectJob, Error> {
         let mut job = self.each(who, direction)?;
@@ -168,7 +171,7 @@ impl EngineTable {
             return Err(Error::TableType);
         }
         // The path is a range of keys. The cursor reads nothing outside it.
-        job.scan.cursor.confine(low, high);
+        job.scan.cursor.confine(KeyBounds { low, high });
         Ok(job)
     }
 }
@@ -242,8 +245,9 @@ impl SelectJob {
         let limit = &mut self.limit;
         let mut full = false;
         // Without a limit, all results are wanted, in any order.
-        let wanted = (limit.unwrap_or(0), limit.is_none());
-        let step = self.scan.rows(budget, wanted, |program, stored, scratch| {
+        let (wanted, any_order) = (limit.unwrap_or(0), limit.is_none());
+        let rows = &mut self.scan;
+        let step = rows.rows(budget, wanted, any_order, |program, stored, scratch| {
             if !found(program, stored, scratch) {
                 return ControlFlow::Continue(());
             }

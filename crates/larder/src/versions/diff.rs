@@ -332,7 +332,7 @@ impl SnapshotPair<'_> {
         };
         let mut own = std::mem::take(&mut buffers.batch);
         let usable = own.lend(|batch| {
-            let usable = cursor.fill(table, op, (0, false), batch);
+            let usable = cursor.fill(table, op, 0, false, batch);
             for i in 0..usable {
                 let key = batch.key(i);
                 // The objects of one key of a bag are adjacent. They are compared together.

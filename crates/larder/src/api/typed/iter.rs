@@ -10,7 +10,6 @@ use larder_index::Direction;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::Bound;
 use std::vec::IntoIter;
 
 /// The rows of a table by hash, in no order: [`Typed::iter`](super::Typed::iter). Rows are read in
@@ -35,7 +34,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Iter<K, V> {
     pub(super) fn all(table: &Table) -> Self {
         Iter {
             table: table.clone(),
-            unread: Some((Bound::Unbounded, Bound::Unbounded)),
+            unread: Some(KeyBounds::ALL),
             rows: Vec::new().into_iter(),
             page: FIRST_PAGE,
         }

@@ -61,7 +61,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
         let low = index_bound(range.start_bound())?;
         let high = index_bound(range.end_bound())?;
         Ok(Range {
-            unread: Some((low, high)),
+            unread: Some(KeyBounds { low, high }),
             ..Self::all(table)
         })
     }
@@ -69,7 +69,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
     pub(super) fn all(table: &Table) -> Self {
         Range {
             table: table.clone(),
-            unread: Some((Bound::Unbounded, Bound::Unbounded)),
+            unread: Some(KeyBounds::ALL),
             front: Vec::new().into_iter(),
             back: Vec::new().into_iter(),
             read: 0,

@@ -363,7 +363,7 @@ impl<'s, 't> Slice<'s, 't> {
         if !self.cursor.gather(self.table, self.op, true, budget) {
             return Ok(Some(Step::More));
         }
-        let usable = self.cursor.fill(self.table, self.op, (0, true), self.batch);
+        let usable = self.cursor.fill(self.table, self.op, 0, true, self.batch);
         if usable == 0 {
             return Ok(Some(Step::Done));
         }

@@ -81,13 +81,12 @@ impl CountJob {
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
         let count = &mut self.count;
-        self.scan
-            .rows(budget, (0, true), |program, stored, scratch| {
-                let is_true =
-                    program.is_none_or(|program| program.is_true(&stored.view(), context, scratch));
-                *count += u64::from(is_true);
-                ControlFlow::Continue(())
-            })
+        self.scan.rows(budget, 0, true, |program, stored, scratch| {
+            let is_true =
+                program.is_none_or(|program| program.is_true(&stored.view(), context, scratch));
+            *count += u64::from(is_true);
+            ControlFlow::Continue(())
+        })
     }
 
     /// The objects counted so far.
