@@ -168,7 +168,7 @@ impl Follower {
         let mut replies = Replies::new(longest, std::mem::take(&mut self.spare));
         let outcome = self
             .subscription
-            .next((self.batch, true), &context, &mut |seq, event| {
+            .next(self.batch, true, &context, &mut |seq, event| {
                 replies.event(seq, &event)
             });
         let (done, bytes) = replies.finish(outcome)?;

@@ -41,7 +41,7 @@ impl Program {
         text.source.each(0).all(|clause| {
             let mut parts = text.source.each(clause);
             match (parts.next(), parts.nth(1)) {
-                (Some(head), Some(body)) => keeps_key(&text, (head, body), keypos),
+                (Some(head), Some(body)) => keeps_key(&text, head, body, keypos),
                 _ => false,
             }
         })
@@ -64,7 +64,7 @@ impl Text<'_> {
 }
 
 /// Whether a clause keeps the key.
-fn keeps_key(text: &Text<'_>, (head, body): (usize, usize), keypos: usize) -> bool {
+fn keeps_key(text: &Text<'_>, head: usize, body: usize, keypos: usize) -> bool {
     let source = &text.source;
     let mut expressions = source.each(body);
     // A body has exactly one expression here. Others were refused.

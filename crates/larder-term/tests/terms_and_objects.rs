@@ -316,7 +316,7 @@ fn objects_come_back() {
                     let (key, value) = (object.key(), object.value());
                     // SAFETY: as encoded above, by an object that holds the counts.
                     let view = unsafe {
-                        ObjectView::open_up_to(key, value, (keypos, || last), &mut scratch)
+                        ObjectView::open_up_to(key, value, keypos, || last, &mut scratch)
                     };
                     assert_eq!((view.arity(), view.keypos()), (6, keypos));
                     for (i, element) in elements.iter().enumerate().take(last) {

@@ -163,7 +163,7 @@ impl Engine {
             options.count_for_limits();
         }
         // The table is in the catalog, and its owner knows it, when this returns.
-        let table = self.add((named, name), owner, |id, catalog| {
+        let table = self.add(named, name, owner, |id, catalog| {
             EngineTable::make(id, options, owner, catalog)
         })?;
         if bounded {
@@ -186,7 +186,8 @@ impl Engine {
     /// Makes a table with `make`, and lists it.
     pub(crate) fn add(
         &self,
-        (named, name): (bool, Atom),
+        named: bool,
+        name: Atom,
         owner: OwnerId,
         make: impl FnOnce(TableId, Weak<Catalog>) -> EngineTable,
     ) -> Result<Arc<EngineTable>, Error> {

@@ -81,11 +81,9 @@ impl Objects {
         let (TableIndex::Unique(below), TableIndex::Unique(objects)) = (below, &self.index) else {
             return None;
         };
-        let (indexes, count) = (
-            (Arc::clone(below), Arc::clone(objects)),
-            Arc::clone(&self.count),
-        );
-        let bounded = Bounded::new(indexes, Arc::clone(layer), count, is_watched);
+        let (below, objects) = (Arc::clone(below), Arc::clone(objects));
+        let (layer, count) = (Arc::clone(layer), Arc::clone(&self.count));
+        let bounded = Bounded::new(below, objects, layer, count, is_watched);
         Some(Arc::new(bounded))
     }
 }

@@ -16,7 +16,7 @@ impl Pairs {
     }
 
     /// Appends a pair.
-    pub(crate) fn push(&mut self, (first, second): (&[u8], &[u8])) {
+    pub(crate) fn push(&mut self, first: &[u8], second: &[u8]) {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(first);
         let split = self.bytes.len();

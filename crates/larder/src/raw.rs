@@ -357,9 +357,10 @@ pub(crate) fn view<'a>(
 pub(crate) fn view_up_to<'a>(
     key: &'a [u8],
     value: &'a [u8],
-    (keypos, last): (usize, impl FnOnce() -> usize),
+    keypos: usize,
+    last: impl FnOnce() -> usize,
     plain: &'a mut Vec<u8>,
 ) -> ObjectView<'a> {
     // SAFETY: as in `view`.
-    unsafe { ObjectView::open_up_to(key, value, (keypos, last), plain) }
+    unsafe { ObjectView::open_up_to(key, value, keypos, last, plain) }
 }

@@ -330,7 +330,8 @@ impl ReadAhead {
         &mut self,
         table: u64,
         stamp: Option<Stamp>,
-        (way, is_first): (Direction, bool),
+        way: Direction,
+        is_first: bool,
         unique: bool,
     ) {
         let was_first = self.first != FromEdge::No && self.table == table;

@@ -28,7 +28,7 @@ impl<'a> Stored<'a> {
         keypos: usize,
         plain: &'a mut Vec<u8>,
     ) -> Self {
-        Self::beginning(key, (value, value.len()), keypos, plain)
+        Self::beginning(key, value, value.len(), keypos, plain)
     }
 
     /// Like `new`, but the value is the first `len` bytes of `bytes`. Others may follow, such as
@@ -36,7 +36,8 @@ impl<'a> Stored<'a> {
     #[inline]
     pub(crate) fn beginning(
         key: &'a [u8],
-        (bytes, len): (&'a [u8], usize),
+        bytes: &'a [u8],
+        len: usize,
         keypos: usize,
         plain: &'a mut Vec<u8>,
     ) -> Self {

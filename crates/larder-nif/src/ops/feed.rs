@@ -219,7 +219,7 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
         None => FeedRead::Over,
         Some(subscription) => {
             let visit = &mut |seq, event: FeedEvent<'_>| events.add(seq, &event);
-            subscription.next((most, sleeps), &feed.caller.context(), visit)
+            subscription.next(most, sleeps, &feed.caller.context(), visit)
         }
     };
     events.end();

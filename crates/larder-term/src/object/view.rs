@@ -179,19 +179,21 @@ impl<'a> ObjectView<'a> {
     pub unsafe fn open_up_to(
         index_key: &'a [u8],
         value: &'a [u8],
-        (keypos, last): (usize, impl FnOnce() -> usize),
+        keypos: usize,
+        last: impl FnOnce() -> usize,
         scratch: &'a mut Vec<u8>,
     ) -> ObjectView<'a> {
         match value[0] & COMPRESSED {
             0 => open(index_key, value, keypos, scratch),
-            _ => Self::open_packed(index_key, value, (keypos, last()), scratch),
+            _ => Self::open_packed(index_key, value, keypos, last(), scratch),
         }
     }
 
     fn open_packed(
         index_key: &'a [u8],
         value: &'a [u8],
-        (keypos, last): (usize, usize),
+        keypos: usize,
+        last: usize,
         scratch: &'a mut Vec<u8>,
     ) -> ObjectView<'a> {
         if !packed::has_in_run(value, keypos, last) {
@@ -199,7 +201,7 @@ impl<'a> ObjectView<'a> {
         }
         let header = varint::read(value, 0).0;
         let flags = header as u8 & ((1 << FLAG_BITS) - 1);
-        let (key, others) = key_and_others((index_key, flags), packed::run(value), scratch);
+        let (key, others) = key_and_others(index_key, flags, packed::run(value), scratch);
         ObjectView {
             arity: (header >> FLAG_BITS) as usize,
             keypos,
@@ -463,7 +465,8 @@ struct FlaggedObject<'a> {
 /// The key of an object, and the elements beside it: `plain` is what lies behind its header.
 #[inline]
 fn key_and_others<'a>(
-    (index_key, flags): (&'a [u8], u8),
+    index_key: &'a [u8],
+    flags: u8,
     plain: &'a [u8],
     scratch: &'a mut Vec<u8>,
 ) -> (ObjectKey<'a>, &'a [u8]) {
@@ -490,7 +493,7 @@ fn open_flagged<'a>(
     let arity = (header >> FLAG_BITS) as usize;
     if flags & COMPRESSED == 0 {
         // Nothing is packed.
-        let (key, others) = key_and_others((index_key, flags), &value[at..], scratch);
+        let (key, others) = key_and_others(index_key, flags, &value[at..], scratch);
         return FlaggedObject {
             arity,
             flags,

@@ -173,7 +173,7 @@ impl Feed {
         let row = |object: &ObjectView<'_>| tuple(object);
         rows::with_context(|context| {
             self.subscription
-                .next((BATCH, true), context, &mut |seq, event| {
+                .next(BATCH, true, context, &mut |seq, event| {
                     let event = match event {
                         FeedEvent::Insert(new) => Event::Insert(row(new)),
                         FeedEvent::Replace(old, new) => Event::Replace(row(old), row(new)),

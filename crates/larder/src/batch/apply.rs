@@ -173,8 +173,8 @@ impl ListBatch {
         progress: &mut BatchProgress,
     ) -> bool {
         let again = progress.again.last().copied();
-        let object = self.object(table, again.unwrap_or(progress.next));
-        match self.claim(table, op, object, progress) {
+        let (key, value) = self.object(table, again.unwrap_or(progress.next));
+        match self.claim(table, op, key, value, progress) {
             Ok(()) => return progress.again.pop().is_none(),
             Err(Refused::Taken(index)) => {
                 let is_free = self.free(table, op, progress) || op.give_up(index);
@@ -254,7 +254,8 @@ impl ListBatch {
         &self,
         table: &EngineTable,
         op: &Operation<'_>,
-        (key, value): (Key<'_>, &[u8]),
+        key: Key<'_>,
+        value: &[u8],
         progress: &mut BatchProgress,
     ) -> Result<(), Refused> {
         // Without indexes, there is nothing to claim.

@@ -61,7 +61,8 @@ impl Bounded {
     /// Wraps the index `below`; `plain` is the index of the objects. `is_watched` says that `below`
     /// keeps versions and pushes events.
     pub(crate) fn new(
-        (below, plain): (Arc<dyn Unique>, Arc<dyn Unique>),
+        below: Arc<dyn Unique>,
+        plain: Arc<dyn Unique>,
         layer: Arc<BoundState>,
         count: Arc<Counter>,
         is_watched: bool,
@@ -165,7 +166,7 @@ impl Bounded {
 
     /// Chooses an object to evict.
     pub(crate) fn choose(&self, guard: &Guard, quota: &Quota, objects: usize) -> Option<Victim> {
-        quota.choose((&*self.plain, guard), self.read_time(), objects)
+        quota.choose(&*self.plain, guard, self.read_time(), objects)
     }
 
     /// Called after a read of a single key: records its use for evictions, and moves its deadline,
@@ -342,7 +343,8 @@ pub(crate) fn bound(below: TableIndex, layer: &Arc<BoundState>, at: u64) -> Tabl
             // A view has a fixed time: the objects that are expired don't change while it is read.
             fixed_time: Some(at),
             ..Bounded::new(
-                (Arc::clone(&below), below),
+                Arc::clone(&below),
+                below,
                 Arc::clone(layer),
                 Arc::new(Counter::new(false)),
                 false,

@@ -357,7 +357,8 @@ impl Quota {
     /// Chooses an object to evict from an index with stamps. `None` if there is none.
     pub(crate) fn choose(
         &self,
-        (index, guard): (&dyn Unique, &Guard),
+        index: &dyn Unique,
+        guard: &Guard,
         now: u64,
         objects: usize,
     ) -> Option<Victim> {

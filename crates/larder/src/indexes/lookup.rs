@@ -272,7 +272,7 @@ impl IndexJob {
             // differ.
             for i in 0..batch.len() {
                 let entry = own.entry(batch.key(i), batch.value(i));
-                pairs.push((entry.value, entry.key));
+                pairs.push(entry.value, entry.key);
             }
             if next.is_none() || pairs.len() >= CHUNK {
                 break next;
@@ -300,7 +300,7 @@ impl IndexJob {
             // Only values in the part that is looked at.
             own.position(value, key, &mut position);
             if part.has(&position) {
-                pairs.push((value, key));
+                pairs.push(value, key);
             }
         };
         while differing

@@ -42,7 +42,7 @@ use crate::table::EngineTable;
 use larder_index::sync::give_way;
 use larder_index::{Batch, Change, Guard, Hint, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
-use larder_term::object;
+use larder_term::object::{self, ObjectRef};
 use std::sync::Arc;
 
 /// The outcome of a change.
@@ -55,6 +55,35 @@ pub(crate) enum Written {
     Full,
     /// It was refused: another row has its value in a unique index (`indexes::taken`).
     Taken,
+}
+
+/// A value that a set or ordered_set is to store.
+#[derive(Clone, Copy)]
+pub(crate) struct NewValue<'v> {
+    bytes: &'v [u8],
+    /// Whether the counts of its handles were given: the table takes them over when it stores the
+    /// value. Otherwise it adds counts of its own.
+    is_given: bool,
+}
+
+impl<'v> NewValue<'v> {
+    /// The value of an object.
+    #[inline(always)]
+    pub(crate) fn of(object: &ObjectRef<'v>) -> Self {
+        NewValue {
+            bytes: object.value(),
+            is_given: object.is_given(),
+        }
+    }
+
+    /// A value whose counts were not given.
+    #[inline(always)]
+    pub(crate) fn copied(bytes: &'v [u8]) -> Self {
+        NewValue {
+            bytes,
+            is_given: false,
+        }
+    }
 }
 
 /// A change of an entry.
@@ -188,7 +217,7 @@ impl EngineTable {
                 change = change.whole(old, scratch);
                 let refused = change
                     .value(scratch)
-                    .and_then(|new| check_room_and_claim(self, op, (key, old, new), Some(ix)));
+                    .and_then(|new| check_room_and_claim(self, op, key, old, new, Some(ix)));
                 if let Some(refused) = refused {
                     outcome = Ok(refused);
                     return Change::Keep;
@@ -231,15 +260,14 @@ impl EngineTable {
     }
 
     /// Stores a value in a set or ordered_set, if `predicate` agrees. The predicate is called under
-    /// the lock, with the value under the key. Returns whether there was one. If the counts of the
-    /// new value's handles are `given`, the table takes them over when the value is stored.
+    /// the lock, with the value under the key. Returns whether there was one.
     #[inline]
     pub(crate) fn put_one(
         &self,
         op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
-        value: (&[u8], bool),
+        value: NewValue<'_>,
         predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
         self.put_with_hint(op, ix, key, value, None, predicate)
@@ -252,7 +280,7 @@ impl EngineTable {
         op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
-        (value, given): (&[u8], bool),
+        value: NewValue<'_>,
         hint: Option<&Hint<'_>>,
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
@@ -271,7 +299,7 @@ impl EngineTable {
                 return false;
             }
             if op.store.may_refuse() {
-                let refused = check_room_and_claim(self, op, (key, old, value), Some(ix));
+                let refused = check_room_and_claim(self, op, key, old, value.bytes, Some(ix));
                 if let Some(refused) = refused {
                     written = refused;
                     return false;
@@ -279,8 +307,8 @@ impl EngineTable {
             }
             // (2) Retain the handles of the new value. If the counts were given, the table owns
             // them from the unlock on.
-            if !given {
-                raw::retain_value(value);
+            if !value.is_given {
+                raw::retain_value(value.bytes);
             }
             // The old value is overwritten when the closure returns. Readers that have pinned
             // before may still copy its handles.
@@ -290,8 +318,8 @@ impl EngineTable {
             true
         };
         let was = match hint {
-            Some(hint) => ix.put_with_hint(op.guard, key, value, hint, &mut decide),
-            None => ix.put(op.guard, key, value, &mut decide),
+            Some(hint) => ix.put_with_hint(op.guard, key, value.bytes, hint, &mut decide),
+            None => ix.put(op.guard, key, value.bytes, &mut decide),
         };
         // (4) The leaf is unlocked. After `Refused` nothing was changed, and `old_handles` is
         // empty.
@@ -536,7 +564,9 @@ fn is_below_bounds(op: &Operation<'_>, ix: &dyn Unique) -> bool {
 fn check_room_and_claim(
     table: &EngineTable,
     op: &Operation<'_>,
-    (key, old, new): (Key<'_>, Option<&[u8]>, &[u8]),
+    key: Key<'_>,
+    old: Option<&[u8]>,
+    new: &[u8],
     ix: Option<&dyn Unique>,
 ) -> Option<Written> {
     // Room first, since that costs no search.
@@ -612,7 +642,7 @@ impl ValueList<'_> {
         // Refused once, refused for the rest: the caller repeats the whole change, or fails.
         if op.store.may_refuse() {
             if self.refused.is_none() {
-                self.refused = check_room_and_claim(table, op, (key, None, value), None);
+                self.refused = check_room_and_claim(table, op, key, None, value, None);
             }
             if self.refused.is_some() {
                 return;

@@ -92,12 +92,7 @@ impl EngineTable {
             let Some((bytes, len)) = copy else {
                 return Ok((Written::Done, false));
             };
-            if !picks(Stored::beginning(
-                key,
-                (bytes, len),
-                keypos,
-                &mut local.plain,
-            )) {
+            if !picks(Stored::beginning(key, bytes, len, keypos, &mut local.plain)) {
                 return Ok((Written::Done, false));
             }
             // Equal bytes are the same object: the epoch is pinned, so no copied handle is released

@@ -18,7 +18,7 @@
 //! is there, the load of the leaf's version that the copy's check confirms.
 
 use super::begin::{Intent, Operation};
-use super::commit::Written;
+use super::commit::{NewValue, Written};
 use crate::error::Error;
 use crate::ids::Who;
 use crate::index::TableIndex;
@@ -75,7 +75,7 @@ impl EngineTable {
             // An attempt that has to be repeated may have copied an object that another thread has
             // replaced since.
             old.clear();
-            let value = (object.value(), object.is_given());
+            let value = NewValue::of(&object);
             // It was copied under the lock, and is visited without it.
             let (written, was) = self.put_one(op, op.unique()?, key, value, |value| {
                 value.into_iter().for_each(|v| old.extend_from_slice(v));
@@ -140,7 +140,7 @@ impl EngineTable {
                 }
                 (Decision::Keep | Decision::Remove, None) => Ok((Written::Done, true)),
                 (Decision::Put, _) => {
-                    let (ix, value) = (op.unique()?, (object.value(), false));
+                    let (ix, value) = (op.unique()?, NewValue::copied(object.value()));
                     let (written, was) =
                         self.put_with_hint(op, ix, hashed, value, Some(&hint), |now| now == old);
                     Ok((written, was != Previous::Refused))

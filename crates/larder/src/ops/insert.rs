@@ -3,7 +3,7 @@
 //! Linearisation point: that of the index's write (docs/design.md §4.2).
 
 use super::begin::Operation;
-use super::commit::Written;
+use super::commit::{NewValue, Written};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::TableIndex;
@@ -43,7 +43,7 @@ impl EngineTable {
             // Replace the object under the key, if there is one. If counts were given, the table
             // takes them over.
             TableIndex::Unique(ix) => {
-                let value = (object.value(), object.is_given());
+                let value = NewValue::of(&object);
                 Ok((self.put_one(op, &**ix, key, value, |_| true).0, true))
             }
             // The value is copied into the key's list, with counts of its own.
@@ -81,7 +81,7 @@ impl EngineTable {
             let mut inserted = false;
             let written = match &op.store.index {
                 TableIndex::Unique(ix) => {
-                    let value = (object.value(), object.is_given());
+                    let value = NewValue::of(&object);
                     let (written, was) = self.put_one(op, &**ix, key, value, |old| old.is_none());
                     inserted = was == Previous::Absent;
                     written
@@ -118,7 +118,9 @@ impl EngineTable {
         value: &[u8],
     ) -> Result<Written, Error> {
         match &op.store.index {
-            TableIndex::Unique(ix) => Ok(self.put_one(op, &**ix, key, (value, false), |_| true).0),
+            TableIndex::Unique(ix) => Ok(self
+                .put_one(op, &**ix, key, NewValue::copied(value), |_| true)
+                .0),
             TableIndex::Multi(ix) => {
                 // In a bag, compare the new object with the others under their lock. So two threads
                 // never insert two equal ones.

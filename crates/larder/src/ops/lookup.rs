@@ -110,7 +110,7 @@ impl EngineTable {
                     // The value was copied, and the copy was validated.
                     Some((Lookup::Short(len), bytes)) => {
                         let (key, keypos) = (key.bytes, self.keypos());
-                        let stored = Stored::beginning(key, (bytes, len), keypos, plain);
+                        let stored = Stored::beginning(key, bytes, len, keypos, plain);
                         visit(from + i, Some(stored));
                     }
                     // The value is long, or there may be several: look the key up by itself.
@@ -197,8 +197,9 @@ impl EngineTable {
             return Ok(0);
         };
         // The index has validated the copy. The handles in it stay valid while the epoch is pinned.
-        let read = (self.keypos(), || furthest(positions));
-        let object = raw::view_up_to(key.bytes, &bytes[..len], read, &mut local.plain);
+        let (keypos, last) = (self.keypos(), || furthest(positions));
+        let value = &bytes[..len];
+        let object = raw::view_up_to(key.bytes, value, keypos, last, &mut local.plain);
         visit_elements(&object, positions, &mut visit)?;
         Ok(1)
     }
@@ -251,7 +252,7 @@ impl EngineTable {
         };
         // (6) Visit the value. If the caller opens a compressed object, it is unpacked to `plain`.
         let (keypos, plain) = (self.keypos(), &mut local.plain);
-        visit(Stored::beginning(key.bytes, (bytes, len), keypos, plain));
+        visit(Stored::beginning(key.bytes, bytes, len, keypos, plain));
         1
     }
 

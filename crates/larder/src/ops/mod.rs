@@ -33,7 +33,7 @@ mod take;
 mod update;
 
 pub(crate) use begin::{Admission, Intent, Operation};
-pub(crate) use commit::{EditBuffer, ValueList, Written};
+pub(crate) use commit::{EditBuffer, NewValue, ValueList, Written};
 pub use exchange::Decision;
 pub use expire::TimeLeft;
 pub(crate) use lookup::copy_of;

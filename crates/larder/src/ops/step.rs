@@ -107,7 +107,7 @@ impl EngineTable {
         mut visit: impl FnMut(StoredKey<'_>) -> u64,
     ) -> Result<bool, Error> {
         let visit = |object: Stored<'_>| visit(StoredKey::of(object));
-        self.step_to(local, who, from, (direction, WantedPart::Key), visit)
+        self.step_to(local, who, from, direction, WantedPart::Key, visit)
     }
 
     /// Like `step_to_key`. Calls `visit` with each object under the key.
@@ -127,7 +127,7 @@ impl EngineTable {
             visit(object);
             0
         };
-        self.step_to(local, who, from, (direction, WantedPart::Objects), visit)
+        self.step_to(local, who, from, direction, WantedPart::Objects, visit)
     }
 
     /// Takes a step, and calls `visit` with what is wanted of the next key: one object under it, of
@@ -144,24 +144,30 @@ impl EngineTable {
         local: &mut Local,
         who: impl Who,
         from: Option<&[u8]>,
-        (direction, wanted): (Direction, WantedPart),
+        direction: Direction,
+        wanted: WantedPart,
         mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         self.may_read(who)?;
-        let way = self.way(direction);
-        let mut continues = false;
+        let mut request = StepRequest {
+            from,
+            way: self.way(direction),
+            wanted,
+            continues: false,
+        };
         // (1) This pins no epoch, and reads no leaf.
         // Only a step that goes on from the last answer can be read ahead.
         if let Some(key) = from.filter(|_| self.may_answer(&local.read_ahead, wanted)) {
-            continues = self.continues(&local.read_ahead, StepFrom::Key(key), way);
-            if !continues {
+            let from = StepFrom::Key(key);
+            request.continues = self.continues(&local.read_ahead, from, request.way);
+            if !request.continues {
                 local.read_ahead.begins_anew();
             } else if let Some(next) = self.read_ahead(&mut local.read_ahead) {
                 let shown = self.show(next, &mut local.plain, &mut visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
         }
-        self.look(local, (from, continues), (way, wanted), &mut visit)
+        self.look(local, request, &mut visit)
     }
 
     /// Takes a step from the key that was shown as this number. Answers it from the read-ahead
@@ -235,22 +241,27 @@ impl EngineTable {
         }
     }
 
-    /// (2), (3) Takes a step that reads leaves: from a key, and whether it continues the last one.
+    /// (2), (3) Takes a step that reads leaves.
     #[inline(never)]
     fn look(
         &self,
         local: &mut Local,
-        (from, continues): (Option<&[u8]>, bool),
-        (way, wanted): (Direction, WantedPart),
+        request: StepRequest<'_>,
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
+        let StepRequest {
+            from,
+            way,
+            wanted,
+            continues,
+        } = request;
         let guard = local.pin();
         let op = self.begin(&guard)?;
         // Entries that were read ahead from a bounded table may have expired when they are needed.
         let may_read_ahead = op.store.bounded().is_none();
         if may_read_ahead {
             let ahead = &mut local.read_ahead;
-            if let Some(next) = self.unchanged_ahead(&op, ahead, (from, continues), wanted) {
+            if let Some(next) = self.unchanged_ahead(&op, ahead, request) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
@@ -284,14 +295,14 @@ impl EngineTable {
         if heads && next.lacks_key() {
             // The key is in the part of the value that was cut. Repeat the step with whole values.
             local.read_ahead.note_exact(self.changes.number());
-            return self.look(local, (from, continues), (way, wanted), visit);
+            return self.look(local, request, visit);
         }
         let shown = self.show(next, &mut local.plain, visit);
         if shown.is_some() {
             // Keep the entries after the answer, for a step that continues it.
             let (table, unique) = (self.changes.number(), self.kind().is_unique());
-            let start = (way, from.is_none());
-            local.read_ahead.keep(table, stamp, start, unique);
+            let is_first = from.is_none();
+            local.read_ahead.keep(table, stamp, way, is_first, unique);
         }
         Ok(note_shown(&mut local.read_ahead, shown))
     }
@@ -302,19 +313,18 @@ impl EngineTable {
         &self,
         op: &Operation<'_>,
         ahead: &'l mut ReadAhead,
-        (from, continues): (Option<&[u8]>, bool),
-        wanted: WantedPart,
+        request: StepRequest<'_>,
     ) -> Option<NextEntry<'l>> {
         let is_unchanged = |key: Key<'_>, seen| op.store.index.is_unchanged(op.guard, key, seen);
-        match from {
-            None if self.may_answer(ahead, wanted) => {
+        match request.from {
+            None if self.may_answer(ahead, request.wanted) => {
                 let same = |key: &[u8], seen| is_unchanged(self.key(key), seen);
                 ahead.first_unchanged(self.changes.number(), same)
             }
             // The table was changed, but maybe not the leaf that was read, or only by this thread,
             // which has removed keys that it has passed. In that case the next entry of the cursor
             // is current, although its stamp isn't.
-            Some(_) if continues => ahead.next_unchanged(|key, seen| {
+            Some(_) if request.continues => ahead.next_unchanged(|key, seen| {
                 let key = self.key(key);
                 let seen = seen_after_removals(key, seen).unwrap_or(seen);
                 is_unchanged(key, seen).then_some(seen)
@@ -381,6 +391,17 @@ impl EngineTable {
             return some.is_some();
         }
     }
+}
+
+/// A step.
+#[derive(Clone, Copy)]
+struct StepRequest<'k> {
+    /// The index key to step from; `None` to step to the first entry.
+    from: Option<&'k [u8]>,
+    way: Direction,
+    wanted: WantedPart,
+    /// Whether it continues the last step of this thread.
+    continues: bool,
 }
 
 /// What a step shows of the next key.

@@ -502,7 +502,7 @@ impl TableFeed {
 
     /// Reads the next events of a follower: whole groups of about `most` events in total. If there
     /// are none and `sleeps` is true, the follower is woken when there are some.
-    pub(super) fn next(&self, id: u64, (most, sleeps): (usize, bool)) -> FollowerRead {
+    pub(super) fn next(&self, id: u64, most: usize, sleeps: bool) -> FollowerRead {
         let mut found = FollowerRead {
             events: Vec::new(),
             lost: None,
@@ -510,7 +510,7 @@ impl TableFeed {
             waits: false,
         };
         let mut queue = self.queue.lock();
-        let dropped = queue.next(id, (most, sleeps), &mut found);
+        let dropped = queue.next(id, most, sleeps, &mut found);
         drop(queue);
         // Events that nobody needs any more are freed without the lock.
         drop(dropped);
@@ -648,7 +648,8 @@ impl EventQueue {
     fn next(
         &mut self,
         id: u64,
-        (most, sleeps): (usize, bool),
+        most: usize,
+        sleeps: bool,
         found: &mut FollowerRead,
     ) -> VecDeque<FeedSlot> {
         // Only whole groups are readable. An open group isn't.

@@ -170,20 +170,21 @@ impl History {
     ) -> Self {
         // If the table has another store by now, the caller discards this history.
         let store_number = feed.store();
-        Self::begin(store, seed, table, (feed, store_number))
+        Self::begin(store, seed, table, feed, store_number)
     }
 
     /// A new history of another store of the same table, which has this number in the feed.
     fn anew(&self, store: BaseStore, store_number: u64) -> Self {
         let (table, feed) = (Weak::clone(&self.table), Arc::clone(&self.feed));
-        Self::begin(store, self.seed.clone(), table, (feed, store_number))
+        Self::begin(store, self.seed.clone(), table, feed, store_number)
     }
 
     fn begin(
         store: BaseStore,
         seed: Seed,
         table: Weak<dyn WatchedTable>,
-        (feed, store_number): (Arc<TableFeed>, u64),
+        feed: Arc<TableFeed>,
+        store_number: u64,
     ) -> Self {
         History {
             store,

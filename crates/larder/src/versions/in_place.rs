@@ -36,8 +36,8 @@ use std::ops::Bound;
 struct Rest<'g> {
     /// The numbers of entries that go.
     removed: SmallVec<[usize; 8]>,
-    /// The hash, the key and the value of what comes into an ordered batch.
-    added: SmallVec<[(u64, &'g [u8], Override<'g>); 4]>,
+    /// The key and the value of what comes into an ordered batch.
+    added: SmallVec<[(Key<'g>, Override<'g>); 4]>,
 }
 
 impl<I: MergeInput + ?Sized> Merged<I> {
@@ -69,12 +69,12 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         };
         let range = self.range(start, Direction::Forward, end);
         // (1)
-        let walked = chains.each_between(guard, first, last, &mut |hash, key, record| {
+        let walked = chains.each_between(guard, first, last, &mut |hash, bytes, record| {
             let Some(value) = self.overrides.read(record) else {
                 return true;
             };
             versions += 1;
-            self.put_version(&range, (hash, key, value), batch, &mut rest);
+            self.put_version(&range, Key { bytes, hash }, value, batch, &mut rest);
             // (4)
             versions < MOST
         });
@@ -92,45 +92,49 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     fn put_version<'g>(
         &self,
         range: &ViewRange<'_>,
-        (hash, key, value): (u64, &'g [u8], Override<'g>),
+        key: Key<'g>,
+        value: Override<'g>,
         batch: &mut Batch,
         rest: &mut Rest<'g>,
     ) {
-        let (len, found) = (batch.len(), batch.find(hash, key));
+        let (len, found) = (batch.len(), batch.find(key.hash, key.bytes));
         if let (true, Some(i), Override::Value(value)) = (self.base.has_one_each(), found, value) {
-            return batch.replace(i, key, value);
+            return batch.replace(i, key.bytes, value);
         }
         if found.is_none() {
-            let removed = Key { bytes: key, hash };
             match batch.unordered {
                 // The key was absent, too.
                 _ if value == Override::Absent => return,
                 // (3)
-                false => return rest.added.push((hash, key, value)),
+                false => return rest.added.push((key, value)),
                 // It may have the hash at which the next batch begins.
-                true if self.position_within(range, removed).is_none() => return,
+                true if self.position_within(range, key).is_none() => return,
                 true => {}
             }
         }
-        self.base.push(key, value, Direction::Forward, batch);
+        self.base.push(key.bytes, value, Direction::Forward, batch);
         let first = found.unwrap_or(len);
         let there = match found {
             None => 0,
             Some(_) if self.base.has_one_each() => 1,
             // The entries of a key are adjacent.
-            Some(i) => 1 + (i + 1..len).take_while(|&i| batch.has_key(i, key)).count(),
+            Some(i) => {
+                1 + (i + 1..len)
+                    .take_while(|&i| batch.has_key(i, key.bytes))
+                    .count()
+            }
         };
         // The first key of an ordered batch, and the last one, may have objects outside of it.
         let may_be_cut = !batch.unordered && !self.base.has_one_each();
         let is_at_end = may_be_cut && (first == 0 || first + there == len);
-        let is_cut = is_at_end && self.is_cut(range, Key { bytes: key, hash });
+        let is_cut = is_at_end && self.is_cut(range, key);
         if batch.len() - len != there || is_cut {
             // (2)
             rest.removed.extend(first..first + there);
             // (3) In a batch without order, what was pushed stays where it is.
             if !batch.unordered {
                 batch.truncate(len);
-                rest.added.push((hash, key, value));
+                rest.added.push((key, value));
             }
             return;
         }
@@ -178,13 +182,13 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         &self,
         range: &ViewRange<'_>,
         removed: &[usize],
-        added: &[(u64, &'g [u8], Override<'g>)],
+        added: &[(Key<'g>, Override<'g>)],
         batch: &mut Batch<'g>,
     ) {
         // For each that comes in: the number of the entry before which it does, and its position.
         let (mut added_at, mut there) = (Vec::with_capacity(added.len()), Vec::new());
-        for &(hash, key, value) in added {
-            let Some(position) = self.position_within(range, Key { bytes: key, hash }) else {
+        for &(key, value) in added {
+            let Some(position) = self.position_within(range, key) else {
                 continue;
             };
             // The key may be of a leaf before that of the batch, whose last entries were removed.
@@ -193,7 +197,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 self.base.key_start(own, &mut there);
                 there < position
             });
-            added_at.push((at, position, key, value));
+            added_at.push((at, position, key.bytes, value));
         }
         added_at.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
         batch.replace_entries(|batch, base| {
@@ -210,7 +214,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 from = next;
                 match added_at.next() {
                     Some(&(_, _, key, value)) => {
-                        self.push_within(range, (key, value), batch, &mut there);
+                        self.push_within(range, key, value, batch, &mut there);
                     }
                     None => break,
                 }

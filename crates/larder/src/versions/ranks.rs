@@ -123,9 +123,9 @@ impl Merged<dyn Unique> {
             };
             let all = found.all;
             // (3), (4)
-            let segment = (from.as_slice(), end.as_deref());
+            let count = self.count_segment(guard, &from, end.as_deref(), found.keys, work)?;
             // Too many keys are overridden by now. Divide the segment again.
-            let Some(count) = self.count_segment(guard, segment, found.keys, work)? else {
+            let Some(count) = count else {
                 continue;
             };
             rank += count;
@@ -146,7 +146,8 @@ impl Merged<dyn Unique> {
     fn count_segment(
         &self,
         guard: &Guard,
-        (from, end): (&[u8], Option<&[u8]>),
+        from: &[u8],
+        end: Option<&[u8]>,
         mut keys: Vec<(Vec<u8>, bool)>,
         work: &mut usize,
     ) -> Option<Option<u64>> {
@@ -182,7 +183,8 @@ impl Merged<dyn Unique> {
         &'g self,
         guard: &'g Guard,
         start: Start<'_>,
-        (mut n, direction): (u64, Direction),
+        mut n: u64,
+        direction: Direction,
         batch: &mut Batch<'g>,
     ) -> bool {
         // Scan the merged view, since overridden keys must be passed correctly.
@@ -281,11 +283,11 @@ impl Ranked for Merged<dyn Unique> {
             return Some(match n >= rank {
                 // There is nothing behind the end.
                 true => near.is_some_and(|near| {
-                    self.pass(guard, Start::At(near), (off, Direction::Forward), batch)
+                    self.pass(guard, Start::At(near), off, Direction::Forward, batch)
                 }),
                 false => {
                     let start = near.map_or(Start::Edge, Start::Past);
-                    self.pass(guard, start, (off - 1, Direction::Backward), batch)
+                    self.pass(guard, start, off - 1, Direction::Backward, batch)
                 }
             });
         }

@@ -135,7 +135,7 @@ impl MergeBuffers {
 /// whose low bits are used. It takes few instructions for a short key, even if the length isn't
 /// known beforehand.
 #[inline]
-fn slot((bytes, len): (&[u8], usize), overrides: &Overrides) -> usize {
+fn slot(bytes: &[u8], len: usize, overrides: &Overrides) -> usize {
     let key = &bytes[..len];
     // Use all bytes of a short key. Hash a long one, because many keys may have both ends in
     // common.
@@ -171,8 +171,8 @@ impl Overridden {
         self.slots.clear();
         self.slots.resize(slots, 0);
         for (i, own) in self.keys.iter().enumerate() {
-            let key = self.reads[own.read].key_and_rest(own.entry);
-            let mut at = slot(key, overrides) % slots;
+            let (bytes, len) = self.reads[own.read].key_and_rest(own.entry);
+            let mut at = slot(bytes, len, overrides) % slots;
             // Linear probing. A slot has the number of the key plus one, and 0 if it is empty.
             while self.slots[at] != 0 {
                 at = (at + 1) % slots;
@@ -183,8 +183,8 @@ impl Overridden {
 
     /// The number of the key that the first `len` of these bytes are, if it is overridden.
     #[inline(always)]
-    fn find(&self, (bytes, len): (&[u8], usize), overrides: &Overrides) -> Option<usize> {
-        let at = slot((bytes, len), overrides) & (self.slots.len() - 1);
+    fn find(&self, bytes: &[u8], len: usize, overrides: &Overrides) -> Option<usize> {
+        let at = slot(bytes, len, overrides) & (self.slots.len() - 1);
         // Most of the slots are free.
         match self.slots[at] {
             0 => None,
@@ -237,7 +237,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                     &SPARE,
                     |spare: &BoxedSpare| spare.0.is_small(),
                     |BoxedSpare(spare)| {
-                        self.merge_batch(guard, index, (start, direction), batch, spare)
+                        self.merge_batch(guard, index, start, direction, batch, spare)
                     },
                 ),
             };
@@ -266,11 +266,12 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         &self,
         guard: &Guard,
         index: &dyn Unique,
-        (start, direction): (Start<'_>, Direction),
+        start: Start<'_>,
+        direction: Direction,
         batch: &mut Batch,
         spare: &mut MergeBuffers,
     ) -> bool {
-        let cut = self.find_overridden(guard, index, (start, direction), batch, spare);
+        let cut = self.find_overridden(guard, index, start, direction, batch, spare);
         if spare.overridden.keys.is_empty() {
             return true;
         }
@@ -339,7 +340,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             };
             // A batch may begin and end between the objects of a key.
             if i == 0 || i == last {
-                self.push_within(range, (key, value), batch, &mut spare.position);
+                self.push_within(range, key, value, batch, &mut spare.position);
             } else {
                 self.base.push(key, value, range.direction, batch);
             }
@@ -351,7 +352,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     pub(super) fn push_within(
         &self,
         range: &ViewRange<'_>,
-        (key, value): (&[u8], Override<'_>),
+        key: &[u8],
+        value: Override<'_>,
         batch: &mut Batch,
         position: &mut Vec<u8>,
     ) {
@@ -373,7 +375,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         &self,
         guard: &Guard,
         index: &dyn Unique,
-        (start, direction): (Start<'_>, Direction),
+        start: Start<'_>,
+        direction: Direction,
         batch: &Batch,
         spare: &mut MergeBuffers,
     ) -> Option<Vec<u8>> {
@@ -489,11 +492,12 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         overridden.fill_slots(&self.overrides);
         // Most overridden keys have entries in the batch. They are found by one pass over it.
         for i in 0..batch.len() {
-            if let Some(own) = overridden.find(batch.key_and_rest(i), &self.overrides) {
+            let (bytes, len) = batch.key_and_rest(i);
+            if let Some(number) = overridden.find(bytes, len, &self.overrides) {
                 // The entries of a key are adjacent.
-                let place = &mut overridden.keys[own].place;
+                let place = &mut overridden.keys[number].place;
                 if *place == NOWHERE {
-                    order.push(own as u16);
+                    order.push(number as u16);
                 }
                 *place = place.start.min(i)..i + 1;
             }

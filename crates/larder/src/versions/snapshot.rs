@@ -87,7 +87,7 @@ impl Engine {
         let of = ViewOf::snapshot(source, &snapshot);
         let options = snapshot_options(source);
         let objects = (source.seed.clone(), store(source, snapshot));
-        self.add((false, options.name), who, |id, catalog| {
+        self.add(false, options.name, who, |id, catalog| {
             EngineTable::of_view(id, options, who, catalog, objects, of)
         })
     }

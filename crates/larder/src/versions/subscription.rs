@@ -113,7 +113,8 @@ impl Subscription {
     /// Linear in the number of events that are read.
     pub fn next(
         &mut self,
-        (most, sleeps): (usize, bool),
+        most: usize,
+        sleeps: bool,
         context: &Context<'_>,
         visit: &mut dyn FnMut(u64, FeedEvent<'_>),
     ) -> FeedRead {
@@ -121,7 +122,7 @@ impl Subscription {
             return FeedRead::Over;
         }
         // Copy the next events from the feed. Its lock isn't held while they are visited.
-        let found = self.feed.next(self.id, (most.max(1), sleeps));
+        let found = self.feed.next(self.id, most.max(1), sleeps);
         // If this follower has fallen behind, the oldest events were dropped. Report that first.
         if let Some((lost, seq)) = found.lost {
             visit(seq, FeedEvent::Overflow(lost));

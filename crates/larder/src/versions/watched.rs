@@ -151,6 +151,13 @@ impl PendingEffects {
     }
 }
 
+/// The values under a key before and after a change. `None` if there is none.
+#[derive(Clone, Copy)]
+struct OldAndNew<'v> {
+    old: Option<&'v [u8]>,
+    new: Option<&'v [u8]>,
+}
+
 impl WatchedIndex<dyn Unique> {
     /// Step 3: preserves the old value of a key that is about to change, and tells the followers
     /// about the change. Called under the leaf's lock, with the mark of the entry.
@@ -159,13 +166,13 @@ impl WatchedIndex<dyn Unique> {
         &self,
         guard: &Guard,
         key: &Key<'_>,
-        values: (Option<&[u8]>, Option<&[u8]>),
+        values: OldAndNew<'_>,
         mark: &mut u64,
         after: &mut PendingEffects,
     ) {
         // Mostly an earlier write of the key has preserved its value.
         if !self.bounded && self.history.is_preserved(*mark) {
-            if values.1.is_none() {
+            if values.new.is_none() {
                 self.history.note_removed(*key, *mark);
             }
             return;
@@ -179,7 +186,7 @@ impl WatchedIndex<dyn Unique> {
         &self,
         guard: &Guard,
         key: &Key<'_>,
-        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        values: OldAndNew<'_>,
         mark: &mut u64,
         after: &mut PendingEffects,
     ) {
@@ -208,13 +215,13 @@ impl WatchedIndex<dyn Unique> {
             },
             mark,
             garbage,
-            OldValue::Object(old),
+            OldValue::Object(values.old),
         );
-        if new.is_none() {
+        if values.new.is_none() {
             self.history.note_removed(key, *mark);
         }
         if early.unwrap_or_else(followed) {
-            self.push_events(number, key, (old, new), cause, &mut after.feed);
+            self.push_events(number, key, values, cause, &mut after.feed);
         }
     }
 
@@ -235,7 +242,10 @@ impl WatchedIndex<dyn Unique> {
             puts
         });
         if let Some(old) = late {
-            let values = (old.as_deref(), Some(value));
+            let values = OldAndNew {
+                old: old.as_deref(),
+                new: Some(value),
+            };
             self.change(guard, &key, values, &mut 0, &mut after);
         }
         after.finish(&self.history, guard);
@@ -248,7 +258,7 @@ impl WatchedIndex<dyn Unique> {
         &self,
         number: u64,
         key: Key<'_>,
-        values: (Option<&[u8]>, Option<&[u8]>),
+        values: OldAndNew<'_>,
         cause: ChangeCause,
         feed: &mut Option<DeferredWork>,
     ) {
@@ -262,9 +272,10 @@ impl WatchedIndex<dyn Unique> {
     fn events_of(
         &self,
         key: Key<'_>,
-        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        values: OldAndNew<'_>,
         cause: ChangeCause,
     ) -> SmallVec<[Change; 1]> {
+        let OldAndNew { old, new } = values;
         if !self.bounded {
             return smallvec![Change::new(key.bytes, old, new)];
         }
@@ -361,7 +372,7 @@ impl Unique for WatchedIndex<dyn Unique> {
                 let new = edit.value(scratch);
                 // Preserve the old version before the change can be seen.
                 if old.is_some() || new.is_some() {
-                    self.change(guard, &key, (old, new), mark, &mut after);
+                    self.change(guard, &key, OldAndNew { old, new }, mark, &mut after);
                 }
                 edit
             });
@@ -391,7 +402,8 @@ impl Unique for WatchedIndex<dyn Unique> {
                 false => self.history.preserved_mark(),
             },
             prepare: &mut |old, mark| {
-                self.preserve(guard, &key, (old, Some(value)), mark, &mut after);
+                let new = Some(value);
+                self.preserve(guard, &key, OldAndNew { old, new }, mark, &mut after);
             },
         };
         let was = (self.index).put_marked(guard, key, value, predicate, &mut preparation);
@@ -410,7 +422,11 @@ impl Unique for WatchedIndex<dyn Unique> {
         let was = self.index.remove_marked(guard, key, &mut |old, mut mark| {
             let removes = predicate(old);
             if removes {
-                self.change(guard, &key, (Some(old), None), &mut mark, &mut after);
+                let values = OldAndNew {
+                    old: Some(old),
+                    new: None,
+                };
+                self.change(guard, &key, values, &mut mark, &mut after);
             }
             removes
         });

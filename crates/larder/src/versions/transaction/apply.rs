@@ -9,7 +9,7 @@ use super::{EngineTransaction, TableInTransaction};
 use crate::error::Error;
 use crate::index::TableIndex;
 use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
-use crate::ops::{Admission, Operation, ValueList};
+use crate::ops::{Admission, NewValue, Operation, ValueList};
 use crate::store::Store;
 use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
@@ -165,7 +165,7 @@ impl EngineTransaction {
                 let indexes = store.and_then(|store| store.layers().indexes.as_deref());
                 planted(Fault::Phantom)
                     || (reads.ranges_are_valid(history, guard, set.number)
-                        && reads.entries_are_valid((history, indexes), guard, set.number))
+                        && reads.entries_are_valid(history, indexes, guard, set.number))
             })
     }
 
@@ -254,7 +254,7 @@ impl EngineTransaction {
             let key = table.key(&written_key.key);
             match (&op.store.index, written_key.value()) {
                 (TableIndex::Unique(ix), Override::Value(value)) => {
-                    table.put_one(&op, &**ix, key, (value, false), |_| true);
+                    table.put_one(&op, &**ix, key, NewValue::copied(value), |_| true);
                 }
                 (TableIndex::Unique(ix), Override::Absent) => {
                     table.remove_one(&op, &**ix, key, |_| true);

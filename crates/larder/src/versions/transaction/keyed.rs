@@ -115,7 +115,7 @@ impl Engine {
             let (index, set) = view::present(Arc::clone(history), &table.seed);
             let store = Store::of_view(index, None, Vec::new());
             // Only the operations have the view, so its access rights don't matter.
-            parts.push(self.part(table, (who, Access::Public), (store, set)));
+            parts.push(self.part(table, who, Access::Public, store, set));
         }
         Ok(Some(parts))
     }

@@ -136,7 +136,7 @@ impl Engine {
             let indexes = indexes_of(table, &set.history);
             let differ = vec![Arc::clone(&set.history) as _, Arc::clone(&set) as _];
             let store = Store::of_view(index, indexes, differ);
-            parts.push(self.part(table, (who, Access::Private), (store, set)));
+            parts.push(self.part(table, who, Access::Private, store, set));
         }
         Ok(EngineTransaction { parts })
     }
@@ -145,8 +145,10 @@ impl Engine {
     fn part(
         &self,
         table: &Arc<EngineTable>,
-        (who, access): (OwnerId, Access),
-        (store, set): (Store, Arc<WorkingSet>),
+        who: OwnerId,
+        access: Access,
+        store: Store,
+        set: Arc<WorkingSet>,
     ) -> TableInTransaction {
         // The view has the table's options, so that keys are encoded and hashed alike.
         let options = view_options(table, access);

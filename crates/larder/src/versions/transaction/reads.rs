@@ -100,7 +100,8 @@ impl Reads {
     ///    changed and counted, so the counts decide.
     pub(super) fn entries_are_valid(
         &self,
-        (history, now): (&History, Option<&Indexes>),
+        history: &History,
+        now: Option<&Indexes>,
         guard: &Guard,
         number: u64,
     ) -> bool {
@@ -111,17 +112,13 @@ impl Reads {
         // of its leaf until it has counted its entries.
         let mut has_changed = false;
         let objects = &history.store().index;
-        each_changed(
-            &ReadRange::default(),
-            (history, guard, number),
-            &mut |key| {
-                has_changed = true;
-                if !planted(Fault::UnsettledEntry) {
-                    objects.contains_after_writer(guard, key);
-                }
-                true
-            },
-        );
+        each_changed(&ReadRange::default(), history, guard, number, &mut |key| {
+            has_changed = true;
+            if !planted(Fault::UnsettledEntry) {
+                objects.contains_after_writer(guard, key);
+            }
+            true
+        });
         // (2) Compare the counts. An index that was dropped doesn't count any more, so its entries
         // are taken for changed.
         let is_counted = |read: &EntriesRead| {
@@ -136,7 +133,7 @@ impl Reads {
     pub(super) fn ranges_are_valid(&self, history: &History, guard: &Guard, number: u64) -> bool {
         let is_unchanged = |range: &ReadRange| {
             let mut holds = true;
-            each_changed(range, (history, guard, number), &mut |_| {
+            each_changed(range, history, guard, number, &mut |_| {
                 // The first changed key decides, so the scan stops there.
                 holds = false;
                 false
@@ -151,7 +148,9 @@ impl Reads {
 /// returns `false`. A changed key has a version with the snapshot's number or a greater one.
 fn each_changed(
     range: &ReadRange,
-    (history, guard, number): (&History, &Guard, u64),
+    history: &History,
+    guard: &Guard,
+    number: u64,
     visit: &mut dyn FnMut(Key<'_>) -> bool,
 ) {
     // No version was kept in this history, so nothing has changed.

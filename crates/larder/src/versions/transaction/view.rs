@@ -148,7 +148,8 @@ impl WorkingSet {
     /// whichever comes first. If there is neither, it has read all the rest.
     fn note_scan<'p>(
         &self,
-        (start, end): (Start<'p>, Option<&'p [u8]>),
+        start: Start<'p>,
+        end: Option<&'p [u8]>,
         direction: Direction,
         batch: &'p Batch,
         key_position: impl Fn(&'p [u8]) -> &'p [u8],
@@ -284,7 +285,7 @@ impl Unique for ViewIndex<dyn Unique> {
             Bound::Unbounded => None,
         };
         self.set
-            .note_scan((start, end), direction, batch, |position| position);
+            .note_scan(start, end, direction, batch, |position| position);
     }
 
     fn ranked(&self) -> Option<&dyn Ranked> {
@@ -458,7 +459,7 @@ impl Multi for ViewIndex<dyn Multi> {
     ) {
         self.seen.scan(guard, start, direction, batch);
         self.set
-            .note_scan((start, None), direction, batch, |position| {
+            .note_scan(start, None, direction, batch, |position| {
                 self.seen.key_position(position)
             });
     }
