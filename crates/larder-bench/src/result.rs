@@ -161,10 +161,13 @@ impl fmt::Display for X {
 impl Point {
     /// A point from its figure: the median, the least and the most.
     pub fn new(
-        (plot, series, x): (&str, &str, X),
+        plot: &str,
+        series: &str,
+        x: X,
         [y, low, high]: [f64; 3],
         runs: usize,
-        (unit, better): (&str, Better),
+        unit: &str,
+        better: Better,
     ) -> Point {
         let [plot, series, unit] = [plot, series, unit].map(String::from);
         Point {

@@ -28,7 +28,7 @@ pub unsafe extern "C" fn larder_insert_for(
         // view `row` are unchanged.
         let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
         let inserted = table.insert_with(&row, time(ttl_ms));
-        on(&table, ("row", row), inserted)?;
+        on(&table, "row", row, inserted)?;
         Ok(Status::Ok)
     })
 }
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn larder_expire(
         // view `key` are unchanged.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let found = table.expire(&key, time(ttl_ms));
-        Ok(whether(on(&table, ("key", key), found)?))
+        Ok(whether(on(&table, "key", key, found)?))
     })
 }
 
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn larder_time_left(
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
-        let left = match on(&table, ("key", key), table.time_left(&key))? {
+        let left = match on(&table, "key", key, table.time_left(&key))? {
             TimeLeft::Absent => return Ok(Status::None),
             TimeLeft::Unlimited => -1,
             TimeLeft::Ms(ms) => i64::try_from(ms).unwrap_or(i64::MAX),

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn larder_map_put(
         // SAFETY: by contract, the terms of the views `map_key` and `value` are unchanged.
         let (map_key, value) = unsafe { (map_key.require("map_key")?, value.require("value")?) };
         let put = table.update_map(&key, position, &map_key, &value);
-        Ok(whether(on(&table, ("key", key), put)?))
+        Ok(whether(on(&table, "key", key, put)?))
     })
 }
 
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn larder_map_remove(
         // SAFETY: by contract, the terms of the view `map_key` are unchanged.
         let map_key = unsafe { map_key.require("map_key") }?;
         let removed = table.remove_map_key(&key, position, &map_key);
-        Ok(whether(on(&table, ("key", key), removed)?))
+        Ok(whether(on(&table, "key", key, removed)?))
     })
 }
 
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn larder_map_add(
         let (map_key, initial) = unsafe { (map_key.require("map_key")?, initial.as_ref()) };
         let initial = initial.copied();
         let total = table.add_in_map(&key, position, &map_key, increment, initial);
-        let total = on(&table, ("key", key), total)?;
+        let total = on(&table, "key", key, total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
     })

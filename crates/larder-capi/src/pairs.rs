@@ -340,7 +340,7 @@ unsafe fn get(
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let found = table.with_element(&key, VALUE, read);
-        match on(&table, ("key", key.as_term()), found)? {
+        match on(&table, "key", key.as_term(), found)? {
             // No row isn't an error. The status says it.
             None => Ok(Status::None),
             Some(read) => match read? {
@@ -372,7 +372,7 @@ pub unsafe extern "C" fn larder_get(
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let found = table.with_element(&key, VALUE, |found| Term::from(found));
-        let found = on(&table, ("key", key.as_term()), found)?;
+        let found = on(&table, "key", key.as_term(), found)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key` and `found`
         // are copies, so nothing here refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
@@ -482,7 +482,7 @@ pub unsafe extern "C" fn larder_add_i64(
             }
             total => total,
         };
-        let total = on(&table, ("key", key.as_term()), total)?;
+        let total = on(&table, "key", key.as_term(), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { counted(total, sum) }
     })

@@ -111,7 +111,8 @@ pub unsafe extern "C" fn larder_select_prepared(
 /// As for `larder_select_count_prepared`.
 unsafe fn counted(
     table: *const larder_table,
-    (prepared, values): (*const larder_prepared, *const larder_terms),
+    prepared: *const larder_prepared,
+    values: *const larder_terms,
     count: *mut u64,
     run: fn(&Table, BoundSpec) -> Result<u64, Error>,
 ) -> Status {
@@ -137,7 +138,7 @@ pub unsafe extern "C" fn larder_select_count_prepared(
     // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
     // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
     // `count` is null or may be written to.
-    unsafe { counted(table, (prepared, values), count, Table::select_count) }
+    unsafe { counted(table, prepared, values, count, Table::select_count) }
 }
 
 /// Like `larder_select_delete`, but with a prepared specification; see `larder_select_prepared`.
@@ -154,7 +155,7 @@ pub unsafe extern "C" fn larder_select_delete_prepared(
     // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
     // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
     // `count` is null or may be written to.
-    unsafe { counted(table, (prepared, values), count, Table::select_delete) }
+    unsafe { counted(table, prepared, values, count, Table::select_delete) }
 }
 
 /// Like `larder_select_replace`, but with a prepared specification; see `larder_select_prepared`.
@@ -171,7 +172,7 @@ pub unsafe extern "C" fn larder_select_replace_prepared(
     // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
     // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
     // `count` is null or may be written to.
-    unsafe { counted(table, (prepared, values), count, Table::select_replace) }
+    unsafe { counted(table, prepared, values, count, Table::select_replace) }
 }
 
 /// Like `larder_select_take`, but with a prepared specification; see `larder_select_prepared`.

@@ -126,7 +126,8 @@ pub(crate) fn whether(something: bool) -> Status {
 /// The result of an operation. Adds to a failure the term that it is about.
 pub(crate) fn on<R>(
     table: &Table,
-    (what, it): (&str, TermRef<'_>),
+    what: &str,
+    it: TermRef<'_>,
     result: Result<R, Error>,
 ) -> Result<R, Failure> {
     result.map_err(|error| Failure::from(error).on(table, what, it))
@@ -204,7 +205,7 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
         let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
-        on(&table, ("row", row), table.insert(&row))?;
+        on(&table, "row", row, table.insert(&row))?;
         Ok(Status::Ok)
     })
 }
@@ -220,7 +221,7 @@ pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: lard
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
         let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
-        let inserted = on(&table, ("row", row), table.insert_new(&row))?;
+        let inserted = on(&table, "row", row, table.insert_new(&row))?;
         Ok(whether(inserted))
     })
 }
@@ -308,7 +309,7 @@ pub unsafe extern "C" fn larder_lookup_elements(
         // SAFETY: by contract, `positions` is null or points to `count` numbers.
         let positions = unsafe { all_at(positions, count, "positions") }?;
         let rows = table.lookup_elements(&key, positions);
-        let rows = on(&table, ("key", key), rows)?;
+        let rows = on(&table, "key", key, rows)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
         unsafe { fill(out, rows.concat()) }?;
@@ -424,7 +425,7 @@ pub unsafe extern "C" fn larder_add(
         // SAFETY: by contract, the terms of the view `otherwise` are unchanged.
         let otherwise = unsafe { otherwise.term() };
         let total = table.add_number(&key, position, increment, otherwise);
-        let total = on(&table, ("key", key), total)?;
+        let total = on(&table, "key", key, total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { counted(total, sum) }
     })
@@ -485,7 +486,7 @@ pub unsafe extern "C" fn larder_update(
         // SAFETY: by contract, the terms of the view `element` are unchanged.
         let element = unsafe { element.require("element") }?;
         let updated = table.update(&key, position, &element);
-        Ok(whether(on(&table, ("key", key), updated)?))
+        Ok(whether(on(&table, "key", key, updated)?))
     })
 }
 
@@ -554,7 +555,7 @@ pub unsafe extern "C" fn larder_next(
     unsafe {
         step(table, out, |table| {
             let key = key.require("key")?;
-            on(table, ("key", key), table.next(&key))
+            on(table, "key", key, table.next(&key))
         })
     }
 }
@@ -576,7 +577,7 @@ pub unsafe extern "C" fn larder_prev(
     unsafe {
         step(table, out, |table| {
             let key = key.require("key")?;
-            on(table, ("key", key), table.prev(&key))
+            on(table, "key", key, table.prev(&key))
         })
     }
 }

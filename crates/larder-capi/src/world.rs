@@ -71,7 +71,8 @@ pub extern "C" fn larder_version_number() -> i32 {
 /// and doesn't change during `'a`.
 unsafe fn asked<'a>(
     world: *const larder,
-    (text, what): (*const c_char, &str),
+    text: *const c_char,
+    what: &str,
     table: *mut *mut larder_table,
 ) -> Result<(&'a larder, &'a str), Failure> {
     // SAFETY: by contract, `world` is null or a world that isn't freed during `'a`; `text` is null
@@ -105,7 +106,7 @@ pub unsafe extern "C" fn larder_table_new(
     guarded(|| {
         // SAFETY: by contract, `world` is null or a world that was not freed; `name` is null or
         // ends with a NUL.
-        let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
+        let (world, name) = unsafe { asked(world, name, "name", table) }?;
         let mut builder = world.0.table(name);
         if !options.is_null() {
             // SAFETY: `options` is not null. So by contract, it has as many bytes as its size says,
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn larder_table_find(
     guarded(|| {
         // SAFETY: by contract, `world` is null or a world that was not freed; `name` is null or
         // ends with a NUL.
-        let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
+        let (world, name) = unsafe { asked(world, name, "name", table) }?;
         let Some(found) = world.0.find(name) else {
             return Ok(Status::None);
         };
@@ -162,7 +163,7 @@ pub unsafe extern "C" fn larder_table_load(
     guarded(|| {
         // SAFETY: by contract, `world` is null or a world that was not freed; `path` is null or
         // ends with a NUL.
-        let (world, path) = unsafe { asked(world, (path, "path"), table) }?;
+        let (world, path) = unsafe { asked(world, path, "path", table) }?;
         // SAFETY: by contract, `table` is null or may be written to.
         unsafe { hand_out(world.0.load(path)?, table) };
         Ok(Status::Ok)

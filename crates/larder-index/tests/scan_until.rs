@@ -28,7 +28,8 @@ fn scan(
     index: &dyn Unique,
     from: Option<&[u8]>,
     until: &Bound<Vec<u8>>,
-    (direction, want): (Direction, usize),
+    direction: Direction,
+    want: usize,
 ) -> Vec<Vec<u8>> {
     let guard = pin();
     let mut batch = Batch::default().with_until(until.clone()).with_want(want);
@@ -83,7 +84,7 @@ proptest! {
         if backward {
             wanted.reverse();
         }
-        let found = scan(&*index, from.as_deref(), &until, (direction, want));
+        let found = scan(&*index, from.as_deref(), &until, direction, want);
         prop_assert_eq!(found, wanted);
     }
 }

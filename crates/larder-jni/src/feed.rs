@@ -69,7 +69,8 @@ impl Handle {
     /// snapshot of the moment at which the feed begins.
     pub(crate) fn follow(
         &self,
-        (token, limit): (i64, usize),
+        token: i64,
+        limit: usize,
         filter: Option<&str>,
         with_snapshot: bool,
     ) -> Result<(i64, Option<i64>), Failure> {

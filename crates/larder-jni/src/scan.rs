@@ -23,7 +23,7 @@ pub(crate) fn bound(key: Option<Item<'_>>, is_included: bool) -> Bound<Vec<u8>> 
 }
 
 /// Whether no key can be between the bounds.
-fn is_empty((low, high): &Bounds) -> bool {
+fn is_empty(low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> bool {
     match (low, high) {
         (Bound::Included(low), Bound::Included(high)) => low > high,
         (Bound::Included(low) | Bound::Excluded(low), Bound::Excluded(high))
@@ -42,11 +42,11 @@ impl Handle {
         most: usize,
         mut see: impl FnMut(Item<'_>, Item<'_>),
     ) -> Result<bool, Failure> {
+        let (low, high) = bounds;
         // No row is between such bounds, so the engine isn't called.
-        if is_empty(&bounds) {
+        if is_empty(&low, &high) {
             return Ok(true);
         }
-        let (low, high) = bounds;
         let mut job = self.patiently(|| {
             self.engine
                 .each_between(self.owner, low.clone(), high.clone(), direction)

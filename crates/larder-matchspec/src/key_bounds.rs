@@ -9,7 +9,7 @@ pub(crate) type KeyBound = Bound<Vec<u8>>;
 /// Prepends `prefix` to both ends of a range. An unbounded end becomes the first or the last key
 /// with the prefix. (Order keys don't begin with 0xFF, so the result contains only keys with the
 /// prefix.)
-pub(crate) fn within(prefix: Vec<u8>, (low, high): (KeyBound, KeyBound)) -> (KeyBound, KeyBound) {
+pub(crate) fn within(prefix: Vec<u8>, low: KeyBound, high: KeyBound) -> (KeyBound, KeyBound) {
     // All keys that begin with the prefix.
     if let (Bound::Unbounded, Bound::Unbounded, false) = (&low, &high, prefix.is_empty()) {
         return (Bound::Included(prefix.clone()), after(prefix));

@@ -359,7 +359,8 @@ impl<'p> Analysis<'p> {
                 self.range(facts.iter().filter(about))
             }
         };
-        key_bounds::within(prefix, range)
+        let (low, high) = range;
+        key_bounds::within(prefix, low, high)
     }
 
     /// The range of order keys of one subject that satisfies all facts about it.

@@ -310,7 +310,10 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
         let count = old.contention.swap(0, Relaxed);
-        let entries = self.entries_told(part);
+        let measured = Measured {
+            count,
+            entries: self.entries_told(part),
+        };
         let way = self.way(guard, position);
         // Don't split if the path is long, or if the base has fewer than two entries.
         if way.routes.len() >= self.adaptation.depth {
@@ -321,7 +324,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         };
         // The upper entries have been moved out of the structure, so the split must be completed.
         let numbers = [self.number(), self.number()];
-        self.tell_split(&way, old, (count, entries), (&at, numbers));
+        self.tell_split(&way, old, measured, &at, numbers);
         // Make the old base invalid before the new ones can be reached. A thread that finds it from
         // here on waits for the lock, and then starts again.
         let kids = [(part.invalidate(), numbers[0]), (upper, numbers[1])]
@@ -340,7 +343,10 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
         let count = old.contention.swap(0, Relaxed);
-        let entries = self.entries_told(part);
+        let measured = Measured {
+            count,
+            entries: self.entries_told(part),
+        };
         let way = self.way(guard, position);
         // A single base has no neighbour.
         let Some(&(parent, side)) = way.routes.last() else {
@@ -370,7 +376,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
             slot.store(Some(joined), guard);
             above.store(sibling.share(guard), guard);
         }
-        self.tell_join(guard, position, (old, other), (count, entries), number);
+        self.tell_join(guard, position, old, other, measured, number);
         // Ordering, both: Relaxed, statistics.
         self.routes.fetch_sub(1, Relaxed);
         self.joins.fetch_add(1, Relaxed);
@@ -535,4 +541,5 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
 mod tests;
 mod watch;
 
+use watch::Measured;
 pub use watch::{Adapted, BaseNow, Watcher};

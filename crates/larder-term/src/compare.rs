@@ -309,7 +309,7 @@ pub(crate) fn compare_leaves(a: TermRef<'_>, b: TermRef<'_>, exact: bool) -> Ord
         (View::Pid(x), View::Pid(y)) => compare_pids(x, y),
         (View::Port(x), View::Port(y)) => compare_ports(x, y),
         (View::Ref(x), View::Ref(y)) => compare_refs(x, y),
-        (x @ (View::Bin(_) | View::Bits { .. }), y) => compare_bits(bits(x), bits(y)),
+        (x @ (View::Bin(_) | View::Bits { .. }), y) => Bits::of(x).cmp(Bits::of(y)),
         (x, y) => order::compare_views(x, y, exact),
     }
 }
@@ -342,26 +342,35 @@ fn compare_refs(x: RefRef<'_>, y: RefRef<'_>) -> Ordering {
         .then_with(|| x.words().rev().cmp(y.words().rev()))
 }
 
-/// The bytes and the number of bits of a bitstring.
-fn bits(view: View<'_>) -> (&[u8], usize) {
-    match view {
-        View::Bin(bytes) => (bytes, bytes.len() * 8),
-        View::Bits { bytes, bits } => (bytes, bits),
-        _ => (&[], 0),
-    }
+/// A bitstring: the first `len` bits of `bytes`.
+#[derive(Clone, Copy)]
+struct Bits<'b> {
+    bytes: &'b [u8],
+    len: usize,
 }
 
-/// Compares bit by bit. A bitstring precedes those that begin with it.
-fn compare_bits((x, n): (&[u8], usize), (y, m): (&[u8], usize)) -> Ordering {
-    let common = n.min(m);
-    // Only the bits that both have are compared. Whole bytes come first.
-    let (whole, rest) = (common / 8, common % 8);
-    let last = |bytes: &[u8]| match rest {
-        0 => 0,
-        _ => bytes[whole] >> (8 - rest),
-    };
-    x[..whole]
-        .cmp(&y[..whole])
-        .then_with(|| last(x).cmp(&last(y)))
-        .then(n.cmp(&m))
+impl<'b> Bits<'b> {
+    fn of(view: View<'b>) -> Self {
+        let (bytes, len): (&[u8], usize) = match view {
+            View::Bin(bytes) => (bytes, bytes.len() * 8),
+            View::Bits { bytes, bits } => (bytes, bits),
+            _ => (&[], 0),
+        };
+        Bits { bytes, len }
+    }
+
+    /// Compares bit by bit. A bitstring precedes those that begin with it.
+    fn cmp(self, other: Self) -> Ordering {
+        let common = self.len.min(other.len);
+        // Only the bits that both have are compared. Whole bytes come first.
+        let (whole, rest) = (common / 8, common % 8);
+        let last = |bytes: &[u8]| match rest {
+            0 => 0,
+            _ => bytes[whole] >> (8 - rest),
+        };
+        self.bytes[..whole]
+            .cmp(&other.bytes[..whole])
+            .then_with(|| last(self.bytes).cmp(&last(other.bytes)))
+            .then(self.len.cmp(&other.len))
+    }
 }

@@ -210,7 +210,9 @@ fn note_short(got: Lookup, out: &[u8; SHORT_VALUE], seen: &mut Rows) -> bool {
 
 fn get_many(
     index: &dyn Unique,
-    (k, count, prefetch_first): (u16, usize, bool),
+    k: u16,
+    count: usize,
+    prefetch_first: bool,
     how: Hashes,
     seen: &mut Rows,
 ) -> bool {
@@ -278,7 +280,7 @@ pub fn apply(index: &dyn Unique, op: &UniqueOp, how: Hashes) -> Rows {
         }
         UniqueOp::GetInto(k) => get_into(index, k, how, &mut seen),
         UniqueOp::GetMany(k, n, prefetch_first) => {
-            get_many(index, (k, n, prefetch_first), how, &mut seen)
+            get_many(index, k, n, prefetch_first, how, &mut seen)
         }
         UniqueOp::PutIf(k, n, holds) => change_if(index, k, how, Some(n), holds, &mut seen),
         UniqueOp::RemoveIf(k, holds) => change_if(index, k, how, None, holds, &mut seen),

@@ -165,7 +165,7 @@ impl Mirror {
 }
 
 /// Writes to a row, or removes it. `which` is a number from 0 to 13.
-fn write_row(t: &Table, oracle: &mut Oracle, which: u64, (k, v): (i64, i64), random: &mut Random) {
+fn write_row(t: &Table, oracle: &mut Oracle, which: u64, k: i64, v: i64, random: &mut Random) {
     let (now, default) = (oracle.now, oracle.now + 5);
     match which {
         0..=3 => {
@@ -244,7 +244,7 @@ fn random_operations(seed: u64, ordered: bool) {
     for step in 0..600 {
         let (k, v) = (random.below(12) as i64, random.below(100) as i64);
         match random.below(24) {
-            which @ 0..=13 => write_row(&t, &mut oracle, which, (k, v), &mut random),
+            which @ 0..=13 => write_row(&t, &mut oracle, which, k, v, &mut random),
             14..=16 => {
                 let by = 1 + random.below(3);
                 advance_clock(by * UNIT);

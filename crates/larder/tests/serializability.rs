@@ -88,7 +88,7 @@ fn record(kind: &str, way: Way, rounds: u64, seed: u64) -> Vec<Recorded> {
                     let begin = tick();
                     if way == Way::Mixed && chance >> 40 & 1 == 1 {
                         let number = (thread << 40 | round << 8) + 1000;
-                        let steps = operation(larder, both, (chance, number), fresh);
+                        let steps = operation(larder, both, chance, number, fresh);
                         let time = (begin, tick());
                         recorded.lock().unwrap().push(Recorded { time, steps });
                         continue;
@@ -155,7 +155,8 @@ fn read_all(table: &Table, at: usize, steps: &mut Vec<Step>) -> Result<(), Error
 fn operation(
     larder: &Larder,
     tables: &[&Table; 2],
-    (chance, number): (u64, u64),
+    chance: u64,
+    number: u64,
     fresh: &AtomicU64,
 ) -> Vec<Step> {
     let mut steps = Vec::new();

@@ -471,7 +471,7 @@ fn a_select_by_an_index_reads_its_entries() {
 }
 
 /// Reads the rows of the keys from `low`, included, to `high`, excluded. Returns their number.
-fn all_between(t: &Table, (low, high): (i64, i64), direction: Direction) -> usize {
+fn all_between(t: &Table, low: i64, high: i64, direction: Direction) -> usize {
     let (low, high) = (Term::from(low), Term::from(high));
     let bounds = (
         Bound::Included(low.as_ref()),
@@ -491,7 +491,7 @@ fn a_range_is_read_up_to_its_end() {
         let spec = format!("[{{{{'$1','_'}},[{{'>=','$1',{low}}},{{'<','$1',{high}}}],[true]}}]");
         let keys = (high - low) as usize / 2;
         let read = |t: &Table, direction| {
-            let rows = all_between(t, (low, high), direction);
+            let rows = all_between(t, low, high, direction);
             assert!(rows.abs_diff(keys) <= 1);
         };
         let ways: [&dyn Fn(&Table); 4] = [
@@ -541,8 +541,8 @@ fn ranges_that_were_read_never_shrink() {
     ] {
         for direction in [Direction::Forward, Direction::Backward] {
             let read = |t: &Table| {
-                for &ends in ranges {
-                    all_between(t, ends, direction);
+                for &(low, high) in ranges {
+                    all_between(t, low, high, direction);
                 }
             };
             for key in [11, 14, 15, 18] {

@@ -55,7 +55,7 @@ const FIGURES: [&str; 4] = [
 fn watched(options: &GrowthOptions, mut work: impl FnMut(u64)) -> Grown {
     let begin = Instant::now();
     let (mut before, mut slowest) = (begin, Duration::ZERO);
-    let parts = timed_parts((options.entries(), options.part), None, |i| {
+    let parts = timed_parts(options.entries(), options.part, None, |i| {
         work(i);
         let now = Instant::now();
         slowest = slowest.max(now - before);

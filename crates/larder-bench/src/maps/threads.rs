@@ -44,7 +44,8 @@ fn entry(number: u64) -> (u64, u64) {
 /// Measures a map once with each number of threads.
 fn measure<S: Shared>(
     report: &mut Report,
-    (mix, percent): (&str, [f64; 3]),
+    mix: &str,
+    percent: [f64; 3],
     options: &ThreadsOptions,
 ) -> Outcome {
     let load = Load::new(S::NAME, percent, 2 * options.entries, entry);
@@ -93,11 +94,11 @@ pub fn run(options: &ThreadsOptions, filter: &Filter) -> Outcome<Report> {
     let mut report = Report::new(title, &["order", "mix", "structure"]);
     let (progress, mut maps) = (Progress::new(false), 0);
     each_shared!(filter, _S => maps += 1);
-    for mix in MIXES {
-        progress.part(mix.0, options.runs * maps);
+    for (mix, percent) in MIXES {
+        progress.part(mix, options.runs * maps);
         for _ in 0..options.runs {
             each_shared!(filter, S => {
-                progress.measure(S::NAME, || measure::<S>(&mut report, mix, options))?;
+                progress.measure(S::NAME, || measure::<S>(&mut report, mix, percent, options))?;
             });
         }
     }

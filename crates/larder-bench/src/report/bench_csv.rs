@@ -74,7 +74,7 @@ pub fn parse(text: &str) -> Result<Study, String> {
 
 /// A point of times, bytes or ratios.
 fn point(plot: &str, series: &str, x: &str, figure: [f64; 3], unit: &str, runs: usize) -> Point {
-    Point::new(plot, series, x.into(), figure, runs, (unit, Better::Less))
+    Point::new(plot, series, x.into(), figure, runs, unit, Better::Less)
 }
 
 fn add_operation(study: &mut Study, line: &Line) -> Result<(), String> {

@@ -110,7 +110,8 @@ impl Chart {
     /// Adds a figure (median, least, most) to the series of a name and a source.
     fn add(
         &mut self,
-        (name, from): (&str, Source),
+        name: &str,
+        from: Source,
         x: &X,
         [y, low, high]: [f64; 3],
         runs: usize,
@@ -148,7 +149,7 @@ impl Chart {
         for p in study.points.iter().filter(|p| p.plot == id) {
             // The ends that are computed from the ratios of `bench.csv` must contain the median.
             let figure = [p.y, p.low.min(p.y), p.high.max(p.y)];
-            self.add((&p.series, from), &p.x, figure, p.runs, styles);
+            self.add(&p.series, from, &p.x, figure, p.runs, styles);
         }
     }
 }
@@ -189,8 +190,8 @@ fn chart(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> 
     };
     chart.add_points(study, Source::Run, styles);
     for p in published() {
-        let series = (&*p.series, Source::Published);
-        chart.add(series, &p.x, [p.value; 3], 0, styles);
+        let figures = [p.value; 3];
+        chart.add(&p.series, Source::Published, &p.x, figures, 0, styles);
     }
     other
         .into_iter()

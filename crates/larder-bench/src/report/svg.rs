@@ -146,7 +146,7 @@ pub fn file(chart: &Chart) -> String {
         }
     };
     let label = summary(chart);
-    file_of(&chart.plot.title, &label, (30.0, -9, height), inside)
+    file_of(&chart.plot.title, &label, 30.0, -9, height, inside)
 }
 
 /// A file with a title above the drawing. The numbers are the height of the title, the line of its
@@ -154,7 +154,9 @@ pub fn file(chart: &Chart) -> String {
 pub fn file_of(
     title: &str,
     label: &str,
-    (head, base, height): (f64, i32, f64),
+    head: f64,
+    base: i32,
+    height: f64,
     inside: Markup,
 ) -> String {
     let whole = n(height + head);

@@ -108,7 +108,7 @@ pub fn section(tree: &Recording) -> Markup {
 
 /// The history as a file.
 pub fn file(tree: &Recording) -> String {
-    svg::file_of(&tree.title, &label(tree), (26.0, -6, HEIGHT), body(tree))
+    svg::file_of(&tree.title, &label(tree), 26.0, -6, HEIGHT, body(tree))
 }
 
 fn label(tree: &Recording) -> String {

@@ -175,25 +175,27 @@ fn bytes_per_entry(store: &NamedStore) -> f64 {
 fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     const MOST: &[u64] = &[1_000_000_000, 100_000_000, 10_000_000];
     let entries: &[u64] = run.extent.pick(&[20_000], &[1_000_000], MOST);
-    let part = run.extent.pick(2_000, 50_000, 1_000_000);
-    let goal = (entries, part);
+    let goal = Goal {
+        entries,
+        part: run.extent.pick(2_000, 50_000, 1_000_000),
+    };
     run.setting("growth entries", entries[0]);
     if entries[0] < 100_000_000 {
         run.skip("growth to 100,000,000 and a billion entries: asked for by --full alone".into());
     }
-    run.plots(GROWTH, &[("part", &grouped(part as usize))]);
+    run.plots(GROWTH, &[("part", &grouped(goal.part as usize))]);
     // Larder's own maps are among the stores.
     let mut peers = map_names(&run.filter);
     peers.retain(|name| !name.starts_with("larder"));
     let mut left = stores.len() + peers.len();
     run.progress.part("big-memory, growth", left);
     for store in stores {
-        let who = (&*store.name, bytes_per_entry(store));
-        grow(run, goal, who, &mut left, &store.make)?;
+        let bytes = bytes_per_entry(store);
+        grow(run, goal, &store.name, bytes, &mut left, &store.make)?;
     }
     // Maps that double are at their worst just afterwards.
     each_map!(run.filter, M => if peers.contains(&M::NAME) {
-        grow(run, goal, (M::NAME, 45.0), &mut left, |_| M::empty())?;
+        grow(run, goal, M::NAME, 45.0, &mut left, |_| M::empty())?;
     });
     run.check(
         "after growth: every thousandth key has its value, a key that was never put has none",
@@ -201,16 +203,26 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     Ok(())
 }
 
+/// How far a structure grows: to the first of these numbers of entries that there is memory for, in
+/// parts of this number.
+#[derive(Clone, Copy)]
+struct Goal<'e> {
+    entries: &'e [u64],
+    part: u64,
+}
+
 /// Lets a structure grow in parts to the first of the numbers of entries that there is memory for,
 /// as far as time allows. Each of the `left` structures has an equal share of the time.
 fn grow<H: Handle>(
     run: &mut Run,
-    (entries, part): (&[u64], u64),
-    (name, bytes_per_entry): (&str, f64),
+    goal: Goal<'_>,
+    name: &str,
+    bytes_per_entry: f64,
     left: &mut usize,
     make: impl FnOnce(usize) -> H,
 ) -> Outcome {
     run.progress.at(name);
+    let Goal { entries, part } = goal;
     let entries = entries.iter().copied().find(|&n| {
         let what = format!("growth of {name} to {} entries", grouped(n as usize));
         run.fits(&what, n as f64 * bytes_per_entry * PEAK)
@@ -220,7 +232,7 @@ fn grow<H: Handle>(
         let limit = run.clock.time_for_each(SHARES[0], *left);
         let mut map = make(entries as usize);
         let (parts, allocated) = counted(|| {
-            timed_parts((entries, part), limit, |i| {
+            timed_parts(entries, part, limit, |i| {
                 let key = random_key(i);
                 map.insert(key, value_of(key));
             })
@@ -239,7 +251,7 @@ fn grow<H: Handle>(
         }
         check_growth(name, entries, |key| map.get(key))?;
         let bytes = map.own_bytes().unwrap_or(allocated);
-        report_growth(run, name, (entries, part), &parts, bytes);
+        report_growth(run, name, entries, part, &parts, bytes);
         run.save()?;
     }
     *left -= 1;
@@ -262,13 +274,7 @@ fn check_growth(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64
     Ok(())
 }
 
-fn report_growth(
-    run: &mut Run,
-    name: &str,
-    (entries, part): (u64, u64),
-    parts: &[f64],
-    bytes: usize,
-) {
+fn report_growth(run: &mut Run, name: &str, entries: u64, part: u64, parts: &[f64], bytes: usize) {
     // A plot has room for about a hundred points.
     let together = parts.len().div_ceil(100).max(1);
     for (i, some) in parts.chunks(together).enumerate() {
@@ -336,7 +342,7 @@ fn appends(run: &mut Run, stores: &[NamedStore]) -> Outcome {
             let limit = limit.map(|both| both / 2);
             let seconds = limit.map_or(seconds, |half| f64::min(seconds, half.as_secs_f64()));
             let (mut store, mut random) = (make(keys), Random::new(run.options.seed));
-            let full = full_speed(&mut *store, name, &popular, &mut random, (writes, limit))?;
+            let full = full_speed(&mut *store, name, &popular, &mut random, writes, limit)?;
             run.figure("append-rate", name, "full speed", full);
             let (latencies, rate) = paced(&mut *store, &popular, &mut random, seconds);
             let x = "200,000 a second asked for";
@@ -360,7 +366,8 @@ fn full_speed(
     name: &str,
     popular: &Popular,
     random: &mut Random,
-    (writes, limit): (usize, Option<Duration>),
+    writes: usize,
+    limit: Option<Duration>,
 ) -> Outcome<f64> {
     let mut counts = vec![0usize; popular.order.len()];
     let (begin, mut done) = (Instant::now(), 0);

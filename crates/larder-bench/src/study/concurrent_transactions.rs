@@ -34,7 +34,7 @@ pub(super) fn measure(run: &mut Run, kind: &str) -> Outcome {
         for threads in THREADS {
             for name in ["transactions", "a mutex around a plain table"] {
                 let transacts = name == "transactions";
-                let rate = measure_one(kind, (is_disjoint, transacts), threads, time)?;
+                let rate = measure_one(kind, is_disjoint, transacts, threads, time)?;
                 run.figure(&plot, name, threads, rate);
             }
         }
@@ -45,7 +45,8 @@ pub(super) fn measure(run: &mut Run, kind: &str) -> Outcome {
 /// Millions a second of so many threads together.
 fn measure_one(
     kind: &str,
-    (is_disjoint, transacts): (bool, bool),
+    is_disjoint: bool,
+    transacts: bool,
     threads: usize,
     time: Duration,
 ) -> Outcome<f64> {

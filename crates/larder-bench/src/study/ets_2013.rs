@@ -294,20 +294,25 @@ fn sweep(run: &mut Run, size: Size, turns: Turns, plot: &str, mut sweep: Sweep) 
 fn stacks(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     let (contenders, counts) = (run.accepted(STACKS), run.thread_counts());
     let keys = size.inserts;
-    let all = (&contenders[..], &counts[..]);
-    run.by_threads("stacks", turns, all, |contender, threads, _| {
-        let table = contender.make(2, keys)?;
-        let name = &*contender.name;
-        Load::new(name, [100.0, 0.0, 0.0], keys as u64, row)
-            .fill(&mut *table.handle(), 0..keys as u64);
-        let done = work(threads, None, |_| {
-            let in_order = traverse(table.handle().table(), keys as u64);
-            let in_order = in_order.map_err(|what| Failure::wrong(name, what))?;
-            ensure!(in_order, name; "a walk met its keys out of order");
-            Ok(())
-        })?;
-        Ok(done.rate((keys * threads) as u64))
-    })?;
+    run.by_threads(
+        "stacks",
+        turns,
+        &contenders,
+        &counts,
+        |contender, threads, _| {
+            let table = contender.make(2, keys)?;
+            let name = &*contender.name;
+            Load::new(name, [100.0, 0.0, 0.0], keys as u64, row)
+                .fill(&mut *table.handle(), 0..keys as u64);
+            let done = work(threads, None, |_| {
+                let in_order = traverse(table.handle().table(), keys as u64);
+                let in_order = in_order.map_err(|what| Failure::wrong(name, what))?;
+                ensure!(in_order, name; "a walk met its keys out of order");
+                Ok(())
+            })?;
+            Ok(done.rate((keys * threads) as u64))
+        },
+    )?;
     run.check("every walk by next met all keys in order");
     Ok(())
 }

@@ -100,29 +100,34 @@ fn run(run: &mut Run) -> Outcome {
     adapting::record(run)?;
     disjoint(run, (runs, 0.2), inserts, &contenders)?;
     counters(run, (runs, 0.3))?;
-    scenarios(run, (runs, 1.0), (range, ms), &contenders)
+    scenarios(run, (runs, 1.0), range, ms, &contenders)
 }
 
 /// Measures inserts of `n` ascending keys by one, two and four threads, each in a range of its own.
 fn disjoint(run: &mut Run, turns: Turns, n: usize, contenders: &[Contender]) -> Outcome {
     let mut contenders = contenders.to_vec();
     contenders.retain(|c| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0));
-    let all = (&contenders[..], &[1, 2, 4][..]);
-    run.by_threads("disjoint", turns, all, |contender, threads, _| {
-        let (name, table) = (&contender.name, contender.make(1, n)?);
-        let part = (n / threads) as u64;
-        let done = work(threads, None, |worker| {
-            let (mut handle, from) = (table.handle(), worker.number as u64 * part);
-            (from + 1..=from + part).for_each(|key| handle.insert(key, key));
-            Ok(())
-        })?;
-        let (keys, counted) = (part * threads as u64, table.len());
-        let whole = traverse(table.handle().table(), keys);
-        whole.map_err(|what| Failure::wrong(name, what))?;
-        let right = counted == Some(keys as usize);
-        ensure!(right, name; "{counted:?} rows are counted, not {keys}");
-        Ok(done.rate(n as u64))
-    })?;
+    run.by_threads(
+        "disjoint",
+        turns,
+        &contenders,
+        &[1, 2, 4],
+        |contender, threads, _| {
+            let (name, table) = (&contender.name, contender.make(1, n)?);
+            let part = (n / threads) as u64;
+            let done = work(threads, None, |worker| {
+                let (mut handle, from) = (table.handle(), worker.number as u64 * part);
+                (from + 1..=from + part).for_each(|key| handle.insert(key, key));
+                Ok(())
+            })?;
+            let (keys, counted) = (part * threads as u64, table.len());
+            let whole = traverse(table.handle().table(), keys);
+            whole.map_err(|what| Failure::wrong(name, what))?;
+            let right = counted == Some(keys as usize);
+            ensure!(right, name; "{counted:?} rows are counted, not {keys}");
+            Ok(done.rate(n as u64))
+        },
+    )?;
     run.check("after disjoint inserts a traversal met every key once, by number and sum");
     Ok(())
 }
@@ -131,7 +136,8 @@ fn disjoint(run: &mut Run, turns: Turns, n: usize, contenders: &[Contender]) -> 
 fn scenarios(
     run: &mut Run,
     turns: Turns,
-    (range, ms): (usize, u64),
+    range: usize,
+    ms: u64,
     contenders: &[Contender],
 ) -> Outcome {
     let mut counts = run.thread_counts();
@@ -146,7 +152,7 @@ fn scenarios(
         turns,
         &all,
         |run, seed, &((scenario, contender), threads)| {
-            let rate = rate(contender, scenario, &order, (threads, ms, seed))?;
+            let rate = rate(contender, scenario, &order, threads, ms, seed)?;
             let plot = match threads {
                 1 => "scenarios-1",
                 _ => "scenarios",
@@ -166,10 +172,13 @@ fn counters(run: &mut Run, turns: Turns) -> Outcome {
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
     let order = shuffled(range, run.options.seed);
     let (contenders, counts) = (run.accepted(COUNTERS), run.thread_counts());
-    let all = (&contenders[..], &counts[..]);
-    run.by_threads("counters", turns, all, |contender, threads, seed| {
-        rate(contender, &SCENARIOS[0], &order, (threads, ms, seed))
-    })
+    run.by_threads(
+        "counters",
+        turns,
+        &contenders,
+        &counts,
+        |contender, threads, seed| rate(contender, &SCENARIOS[0], &order, threads, ms, seed),
+    )
 }
 
 /// Millions of operations a second of a scenario on a fresh table, which begins with half of the
@@ -178,7 +187,9 @@ fn rate(
     contender: &Contender,
     (_, percent, other): &Scenario,
     order: &[u32],
-    (threads, ms, seed): (usize, u64, u64),
+    threads: usize,
+    ms: u64,
+    seed: u64,
 ) -> Outcome<f64> {
     // A lookup of a row {K} returns the key.
     let entry = |number| (number + 1, number + 1);
@@ -197,7 +208,7 @@ fn rate(
             &mut *table.handle(),
             &mut worker.random(seed),
             more,
-            |handle, key, random| execute(handle, *other, (key, range), random),
+            |handle, key, random| execute(handle, *other, key, range, random),
         )
     })?;
     // Lookups alone leave exactly the first half.
@@ -213,7 +224,8 @@ fn rate(
 fn execute(
     handle: &mut dyn Handle,
     other: Other,
-    (key, range): (u64, u64),
+    key: u64,
+    range: u64,
     random: &mut Random,
 ) -> Result<(), String> {
     match other {

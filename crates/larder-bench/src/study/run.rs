@@ -144,7 +144,8 @@ impl Run {
         &mut self,
         plot: &str,
         turns: Turns,
-        (contenders, counts): (&[Contender], &[usize]),
+        contenders: &[Contender],
+        counts: &[usize],
         measure: impl Fn(&Contender, usize, u64) -> Outcome<f64>,
     ) -> Outcome {
         let all = with_threads(contenders, Contender::name, counts);
@@ -337,8 +338,8 @@ impl Run {
     pub fn study(&self) -> Study {
         let point = |((id, series, x), runs): &(Place, Vec<f64>)| {
             let (plot, [low, high]) = (self.plot(id), ends(runs));
-            let (place, figure) = ((&**id, &**series, x.clone()), [median(runs), low, high]);
-            Point::new(place, figure, runs.len(), (&plot.unit, plot.better))
+            let (x, figure) = (x.clone(), [median(runs), low, high]);
+            Point::new(id, series, x, figure, runs.len(), &plot.unit, plot.better)
         };
         let mut study = self.result.clone();
         study.points = self.figures.iter().map(point).collect();

@@ -39,7 +39,8 @@ fn thread_nanoseconds() -> f64 {
 /// Ends after a part if `limit` is exceeded. A last part that isn't full is left out, unless it is
 /// the only one.
 pub fn timed_parts(
-    (entries, part): (u64, u64),
+    entries: u64,
+    part: u64,
     limit: Option<Duration>,
     mut work: impl FnMut(u64),
 ) -> Vec<f64> {

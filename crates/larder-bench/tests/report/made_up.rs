@@ -66,13 +66,7 @@ fn study(name: &str, title: &str) -> Study {
 }
 
 /// Adds a point: nanoseconds if less is better, else a rate.
-fn add(
-    study: &mut Study,
-    better: Better,
-    [plot, series]: [&str; 2],
-    x: X,
-    (y, spread): (f64, f64),
-) {
+fn add(study: &mut Study, better: Better, [plot, series]: [&str; 2], x: X, y: f64, spread: f64) {
     let unit = if better == Better::Less {
         "ns"
     } else {
@@ -112,7 +106,7 @@ fn times(slower: f64) -> Study {
     .map(Plot::parse)
     .into();
     let workloads = "sequential insert, random insert, sequential lookup, random lookup, traversal, counter, deletion";
-    let mut add = |at, x, y, spread| add(&mut study, Better::Less, at, x, (y, spread));
+    let mut add = |at, x, y, spread| add(&mut study, Better::Less, at, x, y, spread);
     for (i, (name, at_thousand, steep)) in types.iter().enumerate() {
         for keys in [700.0, 7e3, 7e4, 7e5, 7e6, 21e6] {
             let y = at_thousand * (keys / 700f64).powf(*steep);
@@ -177,7 +171,8 @@ fn threads(slower: f64) -> Study {
                     Better::More,
                     [id, name],
                     threads.into(),
-                    (y, 0.05),
+                    y,
+                    0.05,
                 );
             }
         }

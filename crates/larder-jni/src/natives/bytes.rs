@@ -35,7 +35,9 @@ fn get<B: Bytes>(
     env: &Env<'_>,
     id: jlong,
     key: Key<B>,
-    (into, into_at, room): (B, jint, jint),
+    into: B,
+    into_at: jint,
+    room: jint,
 ) -> Result<jint, Failure> {
     with_buffers(|buffers| {
         let key = key.read(env, &mut buffers.key)?;
@@ -71,7 +73,8 @@ fn put<B: Bytes>(
     env: &Env<'_>,
     id: jlong,
     key: Key<B>,
-    (value, part): (B, Part),
+    value: B,
+    part: Part,
 ) -> Result<(), Failure> {
     with_buffers(|buffers| {
         let key = key.read(env, &mut buffers.key)?;
@@ -91,7 +94,7 @@ natives! { guarded_in:
         into: JByteArray<'_>, into_at: jint, room: jint,
     ) -> jint, NONE, |env| {
         let key = Key { long, bytes, part: part(at, length) };
-        get(env, id, key, (into, into_at, room))
+        get(env, id, key, into, into_at, room)
     };
 
     Java_larder_Native_getDirect(
@@ -99,7 +102,7 @@ natives! { guarded_in:
         into: JByteBuffer<'_>, into_at: jint, room: jint,
     ) -> jint, NONE, |env| {
         let key = Key { long, bytes, part: part(at, length) };
-        get(env, id, key, (into, into_at, room))
+        get(env, id, key, into, into_at, room)
     };
 
     Java_larder_Native_putBytes(
@@ -107,7 +110,7 @@ natives! { guarded_in:
         value: JByteArray<'_>, value_at: jint, value_length: jint,
     ), (), |env| {
         let key = Key { long, bytes, part: part(at, length) };
-        put(env, id, key, (value, part(value_at, value_length)))
+        put(env, id, key, value, part(value_at, value_length))
     };
 
     Java_larder_Native_putDirect(
@@ -115,7 +118,7 @@ natives! { guarded_in:
         value: JByteBuffer<'_>, value_at: jint, value_length: jint,
     ), (), |env| {
         let key = Key { long, bytes, part: part(at, length) };
-        put(env, id, key, (value, part(value_at, value_length)))
+        put(env, id, key, value, part(value_at, value_length))
     };
 
     /// Whether there was such a row.

@@ -14,12 +14,12 @@ natives! { guarded_in:
     Java_larder_Native_subscribe(
         id: jlong, request: JByteArray<'_>, length: jint, numbers: JLongArray<'_>,
     ), (), |env| {
-        let (feed, snapshot) = ask(env, id, (request, length), |handle, request| {
+        let (feed, snapshot) = ask(env, id, request, length, |handle, request| {
             let (token, limit) = (request.long()?, request.int()? as usize);
             let filter = request.maybe()?;
             let filter = filter.map(|item| text_of(item, "the filter")).transpose()?;
             let with_snapshot = request.byte()? != 0;
-            handle.follow((token, limit), filter, with_snapshot)
+            handle.follow(token, limit, filter, with_snapshot)
         })?;
         hand_over(env, &numbers, &[feed, snapshot.unwrap_or(0)])
     };

@@ -16,7 +16,8 @@ use larder::{Direction, TimeLeft};
 pub(super) fn ask<R>(
     env: &mut Env<'_>,
     id: jlong,
-    (request, length): (JByteArray<'_>, jint),
+    request: JByteArray<'_>,
+    length: jint,
     f: impl FnOnce(&Handle, &mut Request<'_>) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     with_buffers(|buffers| {
@@ -31,7 +32,8 @@ pub(super) fn ask<R>(
 fn reply<'l>(
     env: EnvUnowned<'l>,
     id: jlong,
-    (request, length): (JByteArray<'l>, jint),
+    request: JByteArray<'l>,
+    length: jint,
     offered: JByteArray<'l>,
     f: impl FnOnce(&Handle, &mut Request<'_>, &mut Reply) -> Result<bool, Failure>,
 ) -> JByteArray<'l> {
@@ -63,7 +65,7 @@ macro_rules! reply {
             length: jint,
             offered: JByteArray<'l>,
         ) -> JByteArray<'l> {
-            reply(env, id, (request, length), offered, $f)
+            reply(env, id, request, length, offered, $f)
         }
     )*};
 }
@@ -101,7 +103,7 @@ macro_rules! give_a_number {
         natives! { guarded_in: $(
             $(#[$doc])*
             $name(id: jlong, request: JByteArray<'_>, length: jint) -> $type, $failed,
-                |env| ask(env, id, (request, length), |$handle, $request| $did);
+                |env| ask(env, id, request, length, |$handle, $request| $did);
         )*}
     };
 }

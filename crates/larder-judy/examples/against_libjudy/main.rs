@@ -220,7 +220,8 @@ impl Report {
 }
 
 fn compare<Key: ?Sized, K: AsRef<Key>, A: Subject<Key>, B: Subject<Key>>(
-    (array, pattern): (&str, Pattern),
+    array: &str,
+    pattern: Pattern,
     keys: &[K],
     rounds: usize,
     report: &mut Report,

@@ -12,7 +12,7 @@ pub fn insert_with(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         // The time is read first, so that an invalid one is reported for any object.
         let ttl = time(call.args[2])?;
-        with_object(call, (table, local), call.args[1], |local, object| {
+        with_object(call, table, local, call.args[1], |local, object| {
             let inserted = table.insert_with_in(local, asker(call), object, ttl);
             inserted.map(|()| (false, ()))
         })

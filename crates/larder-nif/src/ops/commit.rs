@@ -231,9 +231,9 @@ impl Operation<'_> {
             OpKind::UpdateCounter => {
                 let is_there = has_member(own, view, local)?;
                 // In a table whose objects expire, it may be gone by now.
-                return Ok(is_there && counter_of(own, (view, local), None)?.is_some());
+                return Ok(is_there && counter_of(own, view, local, None)?.is_some());
             }
-            OpKind::UpdateElement => elements_of(own, (view, local), None),
+            OpKind::UpdateElement => elements_of(own, view, local, None),
         };
         Ok(holds? == atoms::TRUE.word())
     }

@@ -336,7 +336,8 @@ pub fn select_again(call: &Call<'_>) -> Reply {
 pub fn select_count(call: &Call<'_>) -> Reply {
     counted(
         call,
-        (EngineTable::check_read, None),
+        EngineTable::check_read,
+        None,
         |table, local, point| table.count_point(local, who(call), point),
         |table, program| Ok(Job::Count(table.select_count(who(call), program)?)),
     )
@@ -355,7 +356,8 @@ pub fn match_delete(call: &Call<'_>) -> Reply {
 fn delete(call: &Call<'_>, source: ProgramSource) -> Reply {
     counted(
         call,
-        (EngineTable::check_write, source),
+        EngineTable::check_write,
+        source,
         |table, local, point| table.delete_point(local, who(call), point),
         |table, program| Ok(Job::Delete(table.select_delete(who(call), program)?)),
     )
@@ -366,10 +368,8 @@ fn delete(call: &Call<'_>, source: ProgramSource) -> Reply {
 #[inline]
 fn counted(
     call: &Call<'_>,
-    (check, source): (
-        impl Fn(&EngineTable, OwnerId) -> Result<(), larder::Error>,
-        ProgramSource,
-    ),
+    check: impl Fn(&EngineTable, OwnerId) -> Result<(), larder::Error>,
+    source: ProgramSource,
     at: impl Fn(&EngineTable, &mut Local, Point<'_>) -> Result<u64, larder::Error>,
     job: impl Fn(&Arc<EngineTable>, Program) -> Result<Job, larder::Error>,
 ) -> Reply {

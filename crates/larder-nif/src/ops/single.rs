@@ -73,7 +73,7 @@ pub(super) fn insert_to(
     local: &mut Local,
     object: Word,
 ) -> Reply {
-    with_object(call, (table, local), object, |local, object| {
+    with_object(call, table, local, object, |local, object| {
         table
             .insert_in(local, asker(call), object)
             .map(|has| (has, ()))
@@ -112,7 +112,7 @@ pub(super) fn insert_new_to(
         let inserted = table.insert_new_in(local, asker(call), object)?;
         Ok((inserted && table.kind().is_unique(), inserted))
     };
-    with_object_after(call, (table, local), object, before, insert).map(boolean)
+    with_object_after(call, table, local, object, before, insert).map(boolean)
 }
 
 /// Whether a row costs more to insert than its key costs to look up.
@@ -144,7 +144,7 @@ pub(super) fn delete_object_of(
     if table.kind().is_unique() && elements.len() >= table.keypos() && is_compared(elements) {
         return delete_compared(call, table, local, elements);
     }
-    with_object(call, (table, local), call.args[1], |local, object| {
+    with_object(call, table, local, call.args[1], |local, object| {
         table
             .delete_object_in(local, asker(call), object)
             .map(|_| (false, ()))
@@ -191,11 +191,12 @@ fn delete_compared(
 #[inline]
 pub fn with_object<R>(
     call: &Call<'_>,
-    (table, local): (&Arc<EngineTable>, &mut Local),
+    table: &Arc<EngineTable>,
+    local: &mut Local,
     tuple: Word,
     f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
 ) -> Result<R, Raise> {
-    with_object_after(call, (table, local), tuple, |_, _| Ok(None), f)
+    with_object_after(call, table, local, tuple, |_, _| Ok(None), f)
 }
 
 /// As `with_object`. First runs `before` with the index key; if it returns a result, the other
@@ -203,7 +204,8 @@ pub fn with_object<R>(
 #[inline(always)]
 fn with_object_after<R>(
     call: &Call<'_>,
-    (table, local): (&Arc<EngineTable>, &mut Local),
+    table: &Arc<EngineTable>,
+    local: &mut Local,
     tuple: Word,
     before: impl FnOnce(&mut Local, &[u8]) -> Result<Option<R>, Raise>,
     f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
@@ -410,11 +412,86 @@ fn positions(list: Word) -> Option<SmallVec<[usize; 16]>> {
     (rest == layout::NIL).then_some(found)
 }
 
-/// Looks up the elements at the positions that `read` makes of the third argument. `None` if there
-/// is no object.
+/// The elements that were found under a key, as terms on the caller's heap.
 ///
 /// The elements of an object are a list if `LISTS` is set, otherwise they are the one element. For
 /// a bag the result is a list of these, for each object under the key.
+struct FoundElements<'c, const LISTS: bool> {
+    heap: &'c Heap,
+    /// How many elements of each object are looked up.
+    wanted: usize,
+    is_unique: bool,
+    /// The elements of the only object, in a set or ordered_set.
+    only: Word,
+    /// Those of each object, in a bag.
+    objects: ListBuilder<'c>,
+    /// The cells of the list for the object that is being visited.
+    cells: Option<Cells>,
+}
+
+impl<'c, const LISTS: bool> FoundElements<'c, LISTS> {
+    #[inline(always)]
+    fn new(heap: &'c Heap, wanted: usize, is_unique: bool) -> Self {
+        FoundElements {
+            heap,
+            wanted,
+            is_unique,
+            only: layout::NIL,
+            objects: ListBuilder::new(heap),
+            cells: None,
+        }
+    }
+
+    /// Adds an element of an object. It is number `i` of those that are looked up.
+    #[inline(always)]
+    fn add(&mut self, i: usize, element: TermRef<'_>) {
+        if LISTS {
+            // This is the first element of another object.
+            if i == 0 {
+                self.begin_list();
+            }
+            if let Some(slot) = self.cells.as_mut().and_then(Cells::next) {
+                decode::term_at(self.heap, element, slot);
+            }
+        } else {
+            match self.is_unique {
+                true => self.only = decode::term(self.heap, element),
+                false => decode::term_at(self.heap, element, self.objects.next()),
+            }
+        }
+    }
+
+    /// Allocates the list of an object's elements.
+    #[inline(always)]
+    fn begin_list(&mut self) {
+        let (list, rest) = self.heap.cells(self.wanted);
+        self.cells = Some(rest);
+        match self.is_unique {
+            true => self.only = list,
+            false => self.objects.next().fill(list),
+        }
+    }
+
+    /// The result, and its cost in terms, if this number of objects was found. `None` if there is
+    /// no object.
+    #[inline(always)]
+    fn result(&mut self, count: usize) -> (Option<Word>, usize) {
+        // If there are no positions, no element is visited. Each object still yields an empty list.
+        if LISTS && self.wanted == 0 && !self.is_unique {
+            (0..count).for_each(|_| self.objects.next().fill(layout::NIL));
+        }
+        let cost = if LISTS { count.max(self.wanted) } else { count };
+        let result = match (count, self.is_unique) {
+            (0, _) => None,
+            (_, true) => Some(self.only),
+            (_, false) => Some(self.objects.list()),
+        };
+        (result, cost)
+    }
+}
+
+/// Looks up the elements at the positions that `read` makes of the third argument. `None` if there
+/// is no object. See [`FoundElements`].
 #[inline(always)]
 fn elements<P: AsRef<[usize]>, const LISTS: bool>(
     call: &Call<'_>,
@@ -425,56 +502,18 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
         let Some(positions) = read(call.args[2]) else {
             return reply_or_raise(call, table, table.check_read(who(call))).and(Err(BADARG));
         };
-        let (positions, heap) = (positions.as_ref(), &call.heap);
-        let is_unique = table.kind().is_unique();
-        let mut objects = ListBuilder::new(heap);
-        let mut only = layout::NIL;
-        // The cells of the list for the object that is being visited.
-        let mut cells = None::<Cells>;
+        let (positions, is_unique) = (positions.as_ref(), table.kind().is_unique());
+        let mut found = FoundElements::<LISTS>::new(&call.heap, positions.len(), is_unique);
         let count = with_key(call, table, call.args[1], |key| {
-            let visit = |i: usize, element: TermRef<'_>| {
-                if LISTS {
-                    // This is the first element of another object: allocate its list.
-                    if i == 0 {
-                        let (list, rest) = heap.cells(positions.len());
-                        cells = Some(rest);
-                        match is_unique {
-                            true => only = list,
-                            false => objects.next().fill(list),
-                        }
-                    }
-                    if let Some(slot) = cells.as_mut().and_then(Cells::next) {
-                        decode::term_at(heap, element, slot);
-                    }
-                } else {
-                    match is_unique {
-                        true => only = decode::term(heap, element),
-                        false => decode::term_at(heap, element, objects.next()),
-                    }
-                }
-            };
+            let visit = |i: usize, element: TermRef<'_>| found.add(i, element);
             match table.lookup_elements_in(local, asker(call), key, positions, visit) {
                 Err(Error::Position) => Err(BADARG),
                 other => reply_or_raise(call, table, other),
             }
         })?;
-        // If there are no positions, no element is visited. Each object still yields an empty list.
-        if LISTS && positions.is_empty() && !is_unique {
-            (0..count).for_each(|_| objects.next().fill(layout::NIL));
-        }
-        spend(
-            call,
-            if LISTS {
-                count.max(positions.len())
-            } else {
-                count
-            },
-        );
-        Ok(match (count, is_unique) {
-            (0, _) => None,
-            (_, true) => Some(only),
-            (_, false) => Some(objects.list()),
-        })
+        let (result, cost) = found.result(count);
+        spend(call, cost);
+        Ok(result)
     })
 }
 

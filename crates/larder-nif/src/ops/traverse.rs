@@ -20,7 +20,8 @@ use std::sync::Arc;
 #[inline(always)]
 fn step(
     call: &Call<'_>,
-    (table, local): (&Arc<EngineTable>, &mut Local),
+    table: &Arc<EngineTable>,
+    local: &mut Local,
     from_key: bool,
     mut go: impl FnMut(&mut Local, Option<&[u8]>) -> Result<bool, Error>,
 ) -> Result<bool, Raise> {
@@ -85,7 +86,7 @@ fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
                 return Ok(found);
             }
         }
-        step(call, (table, local), from_key, |local, key| {
+        step(call, table, local, from_key, |local, key| {
             table.step_to_key(local, asker(call), key, way, &mut see)
         })?;
         Ok(found)
@@ -95,7 +96,7 @@ fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
 fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut found = KeyAndObjects::new(call);
     tables::with_local(call, call.args[0], |table, local| {
-        step(call, (table, local), from_key, |local, key| {
+        step(call, table, local, from_key, |local, key| {
             let see = |stored: Stored<'_>| found.see(call, &stored.view());
             table.step_to_objects(local, asker(call), key, way, see)
         })

@@ -214,7 +214,7 @@ pub fn position(word: Word) -> Result<usize, Raise> {
 /// That there is no object isn't an exception here: one would take longer than the call.
 pub fn update_counter(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        let values = counter_of(call, (table, local), call.args.get(3).copied())?;
+        let values = counter_of(call, table, local, call.args.get(3).copied())?;
         Ok(values.unwrap_or(atoms::BADKEY.word()))
     })
 }
@@ -223,7 +223,8 @@ pub fn update_counter(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn counter_of(
     call: &Call<'_>,
-    (table, local): (&Arc<EngineTable>, &mut Local),
+    table: &Arc<EngineTable>,
+    local: &mut Local,
     default: Option<Word>,
 ) -> Result<Option<Word>, Raise> {
     // 1. Refuse a default that isn't a tuple before the operations are read, but after the table
@@ -307,7 +308,7 @@ fn with_row<R>(
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}], Default) -> true.
 pub fn update_element(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        elements_of(call, (table, local), call.args.get(3).copied())
+        elements_of(call, table, local, call.args.get(3).copied())
     })
 }
 
@@ -315,7 +316,8 @@ pub fn update_element(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn elements_of(
     call: &Call<'_>,
-    (table, local): (&Arc<EngineTable>, &mut Local),
+    table: &Arc<EngineTable>,
+    local: &mut Local,
     default: Option<Word>,
 ) -> Reply {
     // 1. Read the positions, and write the new elements on the stack, one behind the other.

@@ -32,6 +32,13 @@ pub struct Adapted<'t> {
     pub entries: usize,
 }
 
+/// What was measured of a base before it is adapted; see [`Adapted`].
+#[derive(Clone, Copy)]
+pub(super) struct Measured {
+    pub(super) count: i64,
+    pub(super) entries: usize,
+}
+
 /// The state of a base at some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseNow {
@@ -100,8 +107,9 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         &self,
         way: &Way<'_, S>,
         old: &Base<S>,
-        (count, entries): (i64, usize),
-        (at, becomes): (&[u8], [u64; 2]),
+        measured: Measured,
+        at: &[u8],
+        becomes: [u64; 2],
     ) {
         if let Some(watcher) = &self.watcher {
             let (from, to) = bounds(way);
@@ -112,8 +120,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
                 from,
                 to,
                 at: Some(at),
-                count,
-                entries,
+                count: measured.count,
+                entries: measured.entries,
             });
         }
     }
@@ -124,8 +132,9 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         &self,
         guard: &Guard,
         position: &[u8],
-        (old, neighbour): (&Base<S>, u64),
-        (count, entries): (i64, usize),
+        old: &Base<S>,
+        neighbour: u64,
+        measured: Measured,
         becomes: u64,
     ) {
         if let Some(watcher) = &self.watcher {
@@ -138,8 +147,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
                 from,
                 to,
                 at: None,
-                count,
-                entries,
+                count: measured.count,
+                entries: measured.entries,
             });
         }
     }

@@ -124,7 +124,7 @@ impl<W: Word> RelaxedAvl<W> {
             Damage::Leans(side) => {
                 // (7) Push from the top down: the parent, the node that moved up, and this node,
                 // which is below it now.
-                let top = self.rotate_at(writer, (&parent.kids[at], node), side);
+                let top = self.rotate_at(writer, &parent.kids[at], node, side);
                 waiting.push(parent);
                 waiting.extend(top);
                 waiting.push(node);
@@ -137,7 +137,8 @@ impl<W: Word> RelaxedAvl<W> {
     fn rotate_at<'g>(
         &'g self,
         writer: &Writer<'g>,
-        (slot, node): (&'g Slot<RelaxedAvlNode<W>>, &'g RelaxedAvlNode<W>),
+        slot: &'g Slot<RelaxedAvlNode<W>>,
+        node: &'g RelaxedAvlNode<W>,
         side: usize,
     ) -> Option<&'g RelaxedAvlNode<W>> {
         let (guard, other) = (writer.guard, 1 - side);
@@ -145,14 +146,14 @@ impl<W: Word> RelaxedAvl<W> {
         let kid = self.own(writer, node, side)?;
         let _kid = kid.lock.lock();
         if height(kid.kid(other, guard)) <= height(kid.kid(side, guard)) {
-            self.rotate(guard, (slot, node), side);
+            self.rotate(guard, slot, node, side);
             return Some(kid);
         }
         // The inner grandchild is higher than the outer one. Rotate it up by one level. The node
         // stays unbalanced, and is rotated when it is checked again.
         let middle = self.own(writer, kid, other)?;
         let _middle = middle.lock.lock();
-        self.rotate(guard, (&node.kids[side], kid), other);
+        self.rotate(guard, &node.kids[side], kid, other);
         Some(kid)
     }
 
@@ -169,7 +170,8 @@ impl<W: Word> RelaxedAvl<W> {
     fn rotate(
         &self,
         guard: &Guard,
-        (slot, node): (&Slot<RelaxedAvlNode<W>>, &RelaxedAvlNode<W>),
+        slot: &Slot<RelaxedAvlNode<W>>,
+        node: &RelaxedAvlNode<W>,
         side: usize,
     ) {
         let (up, down) = (node.kids[side].share(guard), slot.share(guard));

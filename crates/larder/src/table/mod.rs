@@ -124,7 +124,7 @@ impl EngineTable {
             }
         };
         let store = Store::new(&options, &seed, indexes);
-        Self::with_store(id, options, owner, catalog, (seed, store))
+        Self::with_store(id, options, owner, catalog, seed, store)
     }
 
     /// Makes a table that shows another one, with this seed. Its objects are in the store.
@@ -133,7 +133,8 @@ impl EngineTable {
         options: Options,
         owner: OwnerId,
         catalog: Weak<Catalog>,
-        objects: (Seed, Store),
+        seed: Seed,
+        store: Store,
         of: ViewOf,
     ) -> Self {
         // A view that may be written to has the rights of its table. Any other is read-only,
@@ -143,7 +144,7 @@ impl EngineTable {
         EngineTable {
             access: AtomicU8::new(access),
             view: Some(of),
-            ..Self::with_store(id, options, owner, catalog, objects)
+            ..Self::with_store(id, options, owner, catalog, seed, store)
         }
     }
 
@@ -153,7 +154,8 @@ impl EngineTable {
         mut options: Options,
         owner: OwnerId,
         catalog: Weak<Catalog>,
-        (seed, store): (Seed, Store),
+        seed: Seed,
+        store: Store,
     ) -> Self {
         // The heir and its data are only in `admin`, and are dropped together.
         let heir = options.heir.take();

@@ -300,7 +300,8 @@ impl TableFeed {
     /// The caller holds the lock of the entry.
     pub(crate) fn push(
         self: &Arc<Self>,
-        (store, number): (u64, u64),
+        store: u64,
+        number: u64,
         changes: SmallVec<[Change; 1]>,
         aftermath: &mut DeferredWork,
     ) {

@@ -241,7 +241,7 @@ impl History {
         aftermath: &mut DeferredWork,
     ) {
         self.feed
-            .push((self.store_number, number), changes, aftermath);
+            .push(self.store_number, number, changes, aftermath);
     }
 
     /// The current objects.

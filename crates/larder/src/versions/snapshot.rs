@@ -86,9 +86,9 @@ impl Engine {
     ) -> Result<Arc<EngineTable>, Error> {
         let of = ViewOf::snapshot(source, &snapshot);
         let options = snapshot_options(source);
-        let objects = (source.seed.clone(), store(source, snapshot));
+        let (seed, store) = (source.seed.clone(), store(source, snapshot));
         self.add(false, options.name, who, |id, catalog| {
-            EngineTable::of_view(id, options, who, catalog, objects, of)
+            EngineTable::of_view(id, options, who, catalog, seed, store, of)
         })
     }
 }
@@ -303,9 +303,10 @@ impl EngineTable {
     pub(crate) fn unlisted_snapshot(self: &Arc<Self>) -> Result<Arc<EngineTable>, Error> {
         let snapshot = cut(&[self])?.pop().ok_or(Error::NoTable)?;
         let of = ViewOf::snapshot(self, &snapshot);
-        let objects = (self.seed.clone(), store(self, snapshot));
+        let (seed, store) = (self.seed.clone(), store(self, snapshot));
         let (id, owner, options) = (self.id(), self.owner(), snapshot_options(self));
-        let table = EngineTable::of_view(id, options, owner, std::sync::Weak::new(), objects, of);
+        let catalog = std::sync::Weak::new();
+        let table = EngineTable::of_view(id, options, owner, catalog, seed, store, of);
         Ok(Arc::new(table))
     }
 

@@ -225,7 +225,8 @@ fn compare<K: FromNumber, O: Kind>(
     table: &Typed<K, Value, O>,
     oracle: &Oracle<K>,
     chance: &mut Chance,
-    (most, is_counted): (u64, bool),
+    most: u64,
+    is_counted: bool,
 ) -> Result<(), Error> {
     let key = K::of(chance.below(most));
     assert_eq!(table.get(&key)?, oracle.get(&key).cloned());
@@ -341,7 +342,7 @@ fn write<K: FromNumber, O: Kind>(
                 assert_eq!(answer, Err(there));
             }
         }
-        which @ 17..20 => write_by_entry(which, table, oracle, (key, new))?,
+        which @ 17..20 => write_by_entry(which, table, oracle, key, new)?,
         20 if chance.below(8) == 0 => {
             let keep = |n: u64| n % 4 != 1;
             let before = oracle.len();
@@ -352,7 +353,7 @@ fn write<K: FromNumber, O: Kind>(
             table.clear()?;
             oracle.clear();
         }
-        which @ 22..25 => write_time(which, table, oracle, (key, new), chance)?,
+        which @ 22..25 => write_time(which, table, oracle, key, new, chance)?,
         _ => {}
     }
     Ok(())
@@ -363,7 +364,8 @@ fn write_by_entry<K: FromNumber, O: Order>(
     which: u64,
     table: &Typed<K, Value, O>,
     oracle: &mut Oracle<K>,
-    (key, new): (K, Value),
+    key: K,
+    new: Value,
 ) -> Result<(), Error> {
     match which {
         17 => {
@@ -399,7 +401,8 @@ fn write_time<K: FromNumber, O: Order>(
     which: u64,
     table: &Typed<K, Value, O>,
     oracle: &mut Oracle<K>,
-    (key, new): (K, Value),
+    key: K,
+    new: Value,
     chance: &mut Chance,
 ) -> Result<(), Error> {
     match which {
@@ -461,7 +464,7 @@ fn run<K: FromNumber, O: Kind>(
     const MOST: u64 = 240;
     for step in 0..times(700) {
         write(&table, &mut oracle, &mut chance, MOST)?;
-        compare(&table, &oracle, &mut chance, (MOST, ranked))?;
+        compare(&table, &oracle, &mut chance, MOST, ranked)?;
         if ranked {
             O::compare_ranks(&table, &oracle, &mut chance, MOST)?;
         }
@@ -472,7 +475,7 @@ fn run<K: FromNumber, O: Kind>(
             snapshots.remove(chance.below(3) as usize);
         }
         for (snapshot, oracle) in &snapshots {
-            compare(snapshot, oracle, &mut chance, (MOST, ranked))?;
+            compare(snapshot, oracle, &mut chance, MOST, ranked)?;
             refuses_writes(snapshot)?;
         }
         if step % 20 == 0 {
@@ -483,7 +486,7 @@ fn run<K: FromNumber, O: Kind>(
                 let mut chance = Chance(from);
                 for _ in 0..8 {
                     write(view, &mut after, &mut chance, MOST)?;
-                    compare(view, &after, &mut chance, (MOST, ranked))?;
+                    compare(view, &after, &mut chance, MOST, ranked)?;
                 }
                 if fails {
                     Err(Error::BadKey)

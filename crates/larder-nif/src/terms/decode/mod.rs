@@ -75,7 +75,7 @@ pub fn object(heap: &Heap, object: &ObjectView<'_>) -> Word {
 pub fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
     let (arity, others) = (object.arity(), object.others_bytes());
     let key = term(heap, object.key());
-    row(heap, arity, (object.keypos(), key), others, place);
+    row(heap, arity, object.keypos(), key, others, place);
 }
 
 /// Decodes an object into a slot. The object was found by the key `asked`, a term of the caller.
@@ -85,7 +85,7 @@ pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>, place: Slot) {
     // as it is. Any other key might keep something large alive and is decoded anew.
     if compact::is_compact(asked) {
         if let Some((arity, others)) = stored.beside_key() {
-            return row(heap, arity, (stored.keypos(), asked), others, place);
+            return row(heap, arity, stored.keypos(), asked, others, place);
         }
     }
     stored_with_key(heap, stored, place);
@@ -98,7 +98,7 @@ fn stored_with_key(heap: &Heap, stored: Stored<'_>, place: Slot) {
 
 /// Makes the tuple of a key and the other elements, and puts it into a slot.
 #[inline]
-fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], place: Slot) {
+fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8], place: Slot) {
     // The tuple is allocated first, and its elements follow it on the heap.
     let (word, mut slots) = heap.tuple(arity);
     place.fill(word);
@@ -239,8 +239,9 @@ fn rare<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
             // The shape of the tree comes first. The pairs follow in the tree's order.
             let (shape, pairs) = behind.varint(0);
             let shape = shape as usize;
-            let tree = (&pairs.bytes()[..shape], count, pairs.after(shape));
-            tree::make(heap, tree, place, depth).unwrap_or_else(|| deep(heap, input, place))
+            let (shape, pairs) = (&pairs.bytes()[..shape], pairs.after(shape));
+            tree::make(heap, shape, count, pairs, place, depth)
+                .unwrap_or_else(|| deep(heap, input, place))
         }
         FUN => fun(heap, input, place, depth),
         _ => deep(heap, input, place),

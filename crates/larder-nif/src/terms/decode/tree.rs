@@ -12,7 +12,9 @@ use crate::terms::trees::{headers, ALL, PRESENT};
 /// of trees is not known.
 pub fn make<'b>(
     heap: &Heap,
-    (shape, pairs, input): (&[u8], usize, Reader<'b>),
+    shape: &[u8],
+    pairs: usize,
+    input: Reader<'b>,
     slot: Slot,
     depth: u32,
 ) -> Option<Reader<'b>> {

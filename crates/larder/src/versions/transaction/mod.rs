@@ -154,9 +154,10 @@ impl Engine {
         let options = view_options(table, access);
         let of = ViewOf::transaction(table.id(), table.may_write(who).is_ok());
         // With the table's own seed, hashes of keys are the same in both.
-        let objects = (table.seed.clone(), store);
-        let view = self
-            .unlisted(|id, catalog| EngineTable::of_view(id, options, who, catalog, objects, of));
+        let seed = table.seed.clone();
+        let view = self.unlisted(|id, catalog| {
+            EngineTable::of_view(id, options, who, catalog, seed, store, of)
+        });
         TableInTransaction {
             table: Arc::clone(table),
             view,
