@@ -86,9 +86,9 @@ unsafe fn push(
     guarded(|| {
         // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else
         // uses; `table` is null or a handle that was not freed.
-        let (own, table) = unsafe { (at_mut(operations, "operations")?, table_at(table)?) };
+        let (list, table) = unsafe { (at_mut(operations, "operations")?, table_at(table)?) };
         let step = step()?;
-        own.steps.push((table.into_owned(), step));
+        list.steps.push((table.into_owned(), step));
         Ok(Status::Ok)
     })
 }

@@ -128,13 +128,13 @@ unsafe fn copied(options: *const larder_options) -> Result<larder_options, Failu
             "options has a field that is not zero and that Larder {version} does not know"
         ));
     }
-    let mut own = MaybeUninit::<larder_options>::zeroed();
-    // SAFETY: by contract, `options` has `size` bytes. `own` has `known` bytes and is new, so they
+    let mut copy = MaybeUninit::<larder_options>::zeroed();
+    // SAFETY: by contract, `options` has `size` bytes. `copy` has `known` bytes and is new, so they
     // don't overlap. By contract, each `bool` is true or false, and any bytes are a value of the
     // other fields. The fields that aren't copied are zero, which is a value of each.
     unsafe {
-        bytes.copy_to_nonoverlapping(own.as_mut_ptr().cast(), size.min(known));
-        Ok(own.assume_init())
+        bytes.copy_to_nonoverlapping(copy.as_mut_ptr().cast(), size.min(known));
+        Ok(copy.assume_init())
     }
 }
 
@@ -151,7 +151,7 @@ pub(crate) unsafe fn apply(
     let options = unsafe { copied(options) }?;
     // An enum of C may have any number. It is looked up, not cast.
     let mut all = larder_type::ALL.into_iter();
-    let mut builder = match all.find(|own| *own as c_int == options.kind) {
+    let mut builder = match all.find(|kind| *kind as c_int == options.kind) {
         Some(larder_type::Set) => builder.set(),
         Some(larder_type::OrderedSet) => builder.ordered_set(),
         Some(larder_type::Bag) => builder.bag(),
@@ -197,7 +197,7 @@ fn bounded(options: &larder_options, mut builder: Builder) -> Result<Builder, Fa
     // An `evict` without a limit would never have an effect, so it is refused.
     let has_limits = options.max_size > 0 || options.max_memory > 0;
     let mut all = larder_evict::ALL.into_iter();
-    let evict = match all.find(|own| *own as c_int == options.evict) {
+    let evict = match all.find(|policy| *policy as c_int == options.evict) {
         Some(larder_evict::None) => return Ok(builder),
         Some(_) if !has_limits => {
             return bad("evict is for a table with max_size or max_memory".to_owned())

@@ -23,8 +23,8 @@ impl larder_transaction {
     /// Replaces the views of the last attempt by those of the next one. C has the addresses of the
     /// handles, and other threads may use them meanwhile, so the handles are only shared here.
     fn renew(&self) {
-        for (own, view) in self.views.iter().zip(self.transaction.views()) {
-            own.renew(view.clone());
+        for (table, view) in self.views.iter().zip(self.transaction.views()) {
+            table.renew(view.clone());
         }
     }
 }
@@ -100,8 +100,8 @@ pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction)
     guarded(|| {
         // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
         // uses.
-        let own = unsafe { at(transaction, "transaction") }?;
-        match own.transaction.validate()? {
+        let handle = unsafe { at(transaction, "transaction") }?;
+        match handle.transaction.validate()? {
             true => Ok(Status::Ok),
             false => Err(Failure::new(
                 Status::Conflict,
@@ -135,12 +135,12 @@ pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> 
     guarded(|| {
         // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
         // uses.
-        let own = unsafe { at_mut(transaction, "transaction") }?;
-        if own.transaction.commit()? {
+        let handle = unsafe { at_mut(transaction, "transaction") }?;
+        if handle.transaction.commit()? {
             return Ok(Status::Ok);
         }
         // The tables are the same pointers, with the contents of this moment.
-        own.renew();
+        handle.renew();
         Err(Failure::new(
             Status::Conflict,
             "others have changed what the transaction has read; it has begun anew",

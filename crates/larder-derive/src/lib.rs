@@ -251,8 +251,8 @@ fn pattern(fields: &Fields) -> (TokenStream, Vec<Ident>) {
         .collect();
     let pattern = match fields {
         Fields::Named(named) => {
-            let own = named.named.iter().map(|field| &field.ident);
-            quote!({ #(#own: #names),* })
+            let idents = named.named.iter().map(|field| &field.ident);
+            quote!({ #(#idents: #names),* })
         }
         Fields::Unnamed(_) => quote!(( #(#names),* )),
         Fields::Unit => quote!(),

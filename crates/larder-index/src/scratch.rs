@@ -19,12 +19,12 @@ pub fn with_spare<S: Default, T>(
     f: impl FnOnce(&mut S) -> T,
 ) -> T {
     // While `f` runs, the thread-local variable is empty, so a nested call makes its own buffer.
-    let own = spare.try_with(Cell::take).ok().flatten();
-    let mut own = own.unwrap_or_default();
-    let result = f(&mut own);
-    if keeps(&own) {
+    let value = spare.try_with(Cell::take).ok().flatten();
+    let mut value = value.unwrap_or_default();
+    let result = f(&mut value);
+    if keeps(&value) {
         // If the thread is ending, the variable is gone. Then the buffer is dropped.
-        let _ = spare.try_with(|place| place.set(Some(own)));
+        let _ = spare.try_with(|place| place.set(Some(value)));
     }
     result
 }

@@ -106,7 +106,7 @@ fn bytes(n: u64) -> [u8; 4] {
 /// # Panics
 /// If an answer is wrong.
 pub fn own_range(index: &dyn Unique, range: Range<u64>, steps: u64, seed: u64) -> u64 {
-    let mut own = BTreeSet::new();
+    let mut oracle = BTreeSet::new();
     // The range is the thread's own, but the nodes at its ends hold other threads' keys, too.
     let width = range.end - range.start;
     for step in 0..steps {
@@ -115,11 +115,11 @@ pub fn own_range(index: &dyn Unique, range: Range<u64>, steps: u64, seed: u64) -
         match chance >> 32 & 3 {
             0 | 1 => {
                 put(index, key(&bytes(k), Hashes::Good), &[7; 3]);
-                own.insert(k);
+                oracle.insert(k);
             }
             2 => {
                 let gone = remove(index, key(&bytes(k), Hashes::Good));
-                assert_eq!(gone, own.remove(&k));
+                assert_eq!(gone, oracle.remove(&k));
             }
             _ => {
                 // The whole range, or one side of its middle.
@@ -130,7 +130,7 @@ pub fn own_range(index: &dyn Unique, range: Range<u64>, steps: u64, seed: u64) -
                         k.max(range.start + width / 2),
                     ),
                 };
-                let expected = own.range(low..high).count() as u64;
+                let expected = oracle.range(low..high).count() as u64;
                 let counted = count(index, Some(&bytes(low)), Some(&bytes(high)), usize::MAX);
                 assert_eq!(counted, expected, "{low} to {high}");
             }
@@ -142,7 +142,7 @@ pub fn own_range(index: &dyn Unique, range: Range<u64>, steps: u64, seed: u64) -
         Some(&bytes(range.end)),
         usize::MAX,
     );
-    assert_eq!(counted, own.len() as u64, "all of {range:?}");
+    assert_eq!(counted, oracle.len() as u64, "all of {range:?}");
     counted
 }
 

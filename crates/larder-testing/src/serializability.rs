@@ -92,9 +92,9 @@ fn edges(history: &[Recorded]) -> Result<Edges, Anomaly> {
         match step {
             Step::Append(_, number) => drop(appender.insert(*number, i)),
             Step::Read(key, list) => {
-                let own = longest.entry(*key).or_default();
-                if list.len() > own.len() {
-                    *own = list;
+                let known = longest.entry(*key).or_default();
+                if list.len() > known.len() {
+                    *known = list;
                 }
             }
         }

@@ -52,18 +52,18 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
             continue;
         };
         let number = |at| batch.value(at).try_into().map_or(0, u16::from_be_bytes);
-        let own = |at| key(batch.key(at), Hashes::Good);
-        let removes = batch.len() > 1 && number(0) >= SPARE && remove(index, own(0));
+        let key_at = |at| key(batch.key(at), Hashes::Good);
+        let removes = batch.len() > 1 && number(0) >= SPARE && remove(index, key_at(0));
         // The writer has said that all numbers below this one are removed. Load it before asking,
         // so that a batch which is still true can't have any of them.
         let before = gone.load(SeqCst);
         let first = usize::from(removes);
         let seen = match removes {
-            true => seen_after_removals(own(first), seen),
+            true => seen_after_removals(key_at(first), seen),
             false => Some(seen),
         };
         // The answer `false` is always allowed. How often it comes is counted.
-        let holds = seen.is_some_and(|seen| index.is_unchanged(&pin(), own(first), seen));
+        let holds = seen.is_some_and(|seen| index.is_unchanged(&pin(), key_at(first), seen));
         if removes {
             put_number(index, number(0));
         }

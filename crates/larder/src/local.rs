@@ -96,9 +96,9 @@ impl Local {
     /// Drops buffers that have become large.
     #[inline]
     pub fn trim(&mut self) {
-        let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
+        let bytes = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
         let lent = self.bytes.capacity() + self.keys.capacity() + self.object.capacity();
-        if own + lent > MAX_KEPT_CAPACITY {
+        if bytes + lent > MAX_KEPT_CAPACITY {
             self.shrink();
         }
     }

@@ -183,7 +183,10 @@ impl Options {
     /// A table with limits reads the number of its objects at each write. So the number is kept in
     /// one counter.
     pub(crate) fn count_for_limits(&mut self) {
-        let has_limits = self.bounds.as_ref().is_some_and(|own| own.limits.is_some());
+        let has_limits = self
+            .bounds
+            .as_ref()
+            .is_some_and(|bounds| bounds.limits.is_some());
         self.decentralized_counters &= !has_limits;
     }
 
@@ -204,7 +207,7 @@ impl Options {
             let text = "bounds are for tables of type set and ordered_set on the default structure";
             return Err(Error::BadOption(text.to_owned().into()));
         }
-        if let Some(limits) = self.bounds.as_ref().and_then(|own| own.limits) {
+        if let Some(limits) = self.bounds.as_ref().and_then(|bounds| bounds.limits) {
             limits.check()?;
         }
         // The structure checks its own options, and whether it has an order.

@@ -51,17 +51,18 @@ impl BPlusTree {
                 continue;
             };
             // (2) `ends` says that the leaf has an entry behind those with this prefix.
-            let own = those_within(&locked, within).expect("the lock's holder reads nothing torn");
-            let ends = own.end < locked.len();
-            gone += own.len();
-            let own_is_empty = own.is_empty();
+            let removed =
+                those_within(&locked, within).expect("the lock's holder reads nothing torn");
+            let ends = removed.end < locked.len();
+            gone += removed.len();
+            let is_empty = removed.is_empty();
             let handles = match &mut f {
-                Some(f) => take_out(&mut locked, own, Some(&mut **f)),
-                None => take_out(&mut locked, own, None),
+                Some(f) => take_out(&mut locked, removed, Some(&mut **f)),
+                None => take_out(&mut locked, removed, None),
             };
             // The number of entries has changed, so invalidate the counts above, still under the
             // lock.
-            if !own_is_empty {
+            if !is_empty {
                 self.mark_counts_stale(guard, &locked, SearchKey::new(cursor));
             }
             // (3) This releases the lock. Then retire the handles (invariant 3).

@@ -254,7 +254,7 @@ impl Entries {
 #[inline]
 fn begin(content: &[u8], at: usize) -> u64 {
     match content.get(at..at + 8) {
-        Some(own) => u64::from_le_bytes(own.try_into().unwrap_or_default()),
+        Some(word) => u64::from_le_bytes(word.try_into().unwrap_or_default()),
         None => crate::seqlock::words::little(&content[at..]),
     }
 }
@@ -316,11 +316,11 @@ fn short(record: Record, longer: usize, source: &[u8], to: &mut [u8]) -> Option<
 /// behind the old head.
 #[inline]
 fn behind(head: u64, rest: &[u8], longer: usize) -> u64 {
-    let own = match longer {
+    let new_head = match longer {
         0..5 => head << (8 * longer) | eight(rest, 0) >> (40 - 8 * longer),
         _ => eight(rest, longer - 5),
     };
-    own & HEAD_MASK
+    new_head & HEAD_MASK
 }
 
 /// Copies `len` bytes. If they are few, copies a fixed number of bytes, which is faster; the bytes

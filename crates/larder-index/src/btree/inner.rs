@@ -215,11 +215,11 @@ impl InnerLevels {
                 Seek::Before(p) => node.child_before(SearchKey::new(p)),
             };
             // The fence is a separator beside the child, as far down as there is one.
-            let own = match end {
+            let nearer = match end {
                 RangeEnd::Low => node.low(child),
                 RangeEnd::High => node.high(child),
             };
-            (slot, fence) = (&node.children[child], own.or(fence));
+            (slot, fence) = (&node.children[child], nearer.or(fence));
         }
     }
 

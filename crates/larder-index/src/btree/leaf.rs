@@ -212,9 +212,12 @@ impl<'g> TreeLeaf<'g> {
             return cmp::Ordering::Equal;
         }
         let (prefix, fenced) = (self.prefix(), head.fenced as usize);
-        let own = &position.bytes()[..position.bytes().len().min(prefix.len())];
+        let beginning = &position.bytes()[..position.bytes().len().min(prefix.len())];
         // A position that ends within the prefix is less than all entries, as a shorter slice is.
-        own.get(fenced..).unwrap_or(&[]).cmp(&prefix[fenced..])
+        beginning
+            .get(fenced..)
+            .unwrap_or(&[])
+            .cmp(&prefix[fenced..])
     }
 
     /// The capacity of the content in bytes.

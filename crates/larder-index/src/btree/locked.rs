@@ -421,11 +421,11 @@ impl<'g> LockedTreeLeaf<'g> {
             .zip(buffer.chunks_exact(SLOT))
             .enumerate();
         // Write it back, except the words between slots and records that are free as a whole.
-        for (i, (word, own)) in words {
+        for (i, (word, slot)) in words {
             if i < n || (i + 1) * SLOT > heap {
-                let own: [u8; SLOT] = own.try_into().unwrap_or_default();
+                let slot: [u8; SLOT] = slot.try_into().unwrap_or_default();
                 // Ordering: Relaxed, see above.
-                word.store(u64::from_ne_bytes(own), Relaxed);
+                word.store(u64::from_ne_bytes(slot), Relaxed);
             }
         }
         self.set(n, heap, self.leaf.capacity() - heap);
@@ -491,9 +491,9 @@ fn shift_up(slots: &[AtomicU64]) {
     // The first eight are read before anything is written, and written last. So it takes no branch
     // how many are left of fewer than eight. The others of the eight are written twice.
     let ([first @ .., _], [_, to @ ..]) = (nine, nine);
-    let own = load(first);
+    let moved = load(first);
     up_by::<8>(slots);
-    store(to, own);
+    store(to, moved);
 }
 
 /// Moves slots up by one, `N` at a time from the end on. Fewer than `N` are left at the beginning.
@@ -519,9 +519,9 @@ fn shift_down(slots: &[AtomicU64]) {
     };
     // As in `shift_up`, with the last eight.
     let ([_, last @ ..], [to @ .., _]) = (nine, nine);
-    let own = load(last);
+    let moved = load(last);
     down_by::<8>(slots);
-    store(to, own);
+    store(to, moved);
 }
 
 /// Moves slots down by one, `N` at a time. Fewer than `N` are left at the end.
@@ -552,10 +552,10 @@ fn load<const N: usize>(slots: &[AtomicU64; N]) -> [u64; N] {
 }
 
 #[inline]
-fn store<const N: usize>(slots: &[AtomicU64; N], own: [u64; N]) {
-    for (slot, own) in slots.iter().zip(own) {
+fn store<const N: usize>(slots: &[AtomicU64; N], contents: [u64; N]) {
+    for (slot, contents) in slots.iter().zip(contents) {
         // Ordering: Relaxed, see above.
-        slot.store(own, Relaxed);
+        slot.store(contents, Relaxed);
     }
 }
 

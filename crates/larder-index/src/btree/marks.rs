@@ -33,11 +33,11 @@ impl LockedTreeLeaf<'_> {
     #[inline]
     pub(super) fn mark(&self, i: usize) -> u64 {
         // Ordering: Relaxed, both, see above.
-        let own = self.leaf.head().mark.load(Relaxed);
+        let leaf_mark = self.leaf.head().mark.load(Relaxed);
         let slot = self.leaf.words()[i].load(Relaxed);
         // Without a mark, both generations are 0, and so is the mark.
-        if slot >> PLACE_BITS & LAST == own & LAST {
-            own >> BITS
+        if slot >> PLACE_BITS & LAST == leaf_mark & LAST {
+            leaf_mark >> BITS
         } else {
             0
         }
@@ -50,9 +50,9 @@ impl LockedTreeLeaf<'_> {
         // A reader may see the slot change. It ignores the generation.
         self.change();
         // Ordering: Relaxed, here and below, see above.
-        let own = head.mark.load(Relaxed);
-        let mut generation = own & LAST;
-        if own >> BITS != mark {
+        let leaf_mark = head.mark.load(Relaxed);
+        let mut generation = leaf_mark & LAST;
+        if leaf_mark >> BITS != mark {
             if generation == LAST {
                 words[..self.len()].iter().for_each(unmark);
                 generation = 0;

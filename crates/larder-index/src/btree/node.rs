@@ -254,15 +254,15 @@ impl InnerNode {
     /// bytes.
     #[inline]
     fn compare_lead(&self, position: SearchKey<'_>, n: usize) -> Ordering {
-        let (bytes, own) = (position.bytes(), position.first());
+        let (bytes, word) = (position.bytes(), position.first());
         if n > 8 {
             let lead = &self.separators.get(0)[..n];
             return bytes[..bytes.len().min(n)].cmp(lead);
         }
         let unused = 64 - 8 * n as u32;
-        let own = own >> unused << unused;
+        let word = word >> unused << unused;
         // Shorter and equal up to there: below all of them.
-        own.cmp(&self.lead).then(bytes.len().min(n).cmp(&n))
+        word.cmp(&self.lead).then(bytes.len().min(n).cmp(&n))
     }
 
     /// The search among separators with equal heads, of which `at` is the first.

@@ -134,15 +134,15 @@ mod tests {
     fn a_prefix_is_what_fences_give_or_what_entries_share() {
         let fences = |low, high| Prefix::of_fences(low, high);
         assert_eq!(fences(None, Some(b"ab")).len(), 0);
-        let own = fences(Some(b"user/1"), Some(b"user/7"));
-        assert_eq!((own.bytes(), own.fenced()), (&b"user/"[..], 5));
+        let shared = fences(Some(b"user/1"), Some(b"user/7"));
+        assert_eq!((shared.bytes(), shared.fenced()), (&b"user/"[..], 5));
 
-        let longer = own.clone().extended(b"user/1041", b"user/1042");
+        let longer = shared.clone().extended(b"user/1041", b"user/1042");
         assert_eq!((longer.bytes(), longer.fenced()), (&b"user/104"[..], 5));
         // One more byte is less than `WORTH`.
-        assert_eq!(own.clone().extended(b"user/1041", b"user/1187").len(), 5);
+        assert_eq!(shared.clone().extended(b"user/1041", b"user/1187").len(), 5);
         let long = [b"user/1".to_vec(), vec![7; 100]].concat();
-        assert_eq!(own.extended(&long, &long).len(), 5 + MOST_SHARED);
+        assert_eq!(shared.extended(&long, &long).len(), 5 + MOST_SHARED);
 
         let shorter = longer.shared_with(b"user/2");
         assert_eq!((shorter.bytes(), shorter.fenced()), (&b"user/"[..], 5));

@@ -109,8 +109,8 @@ pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored
             for n in [suffix.len(), value.len()] {
                 // Of a long length, the high bits and the mark are in the first, low byte.
                 let long = (0x80 | n >> 8 | (n & 0xFF) << 8) as u64;
-                let own = if n < 0x80 { n as u64 } else { long };
-                lengths |= own << (8 * taken);
+                let encoded = if n < 0x80 { n as u64 } else { long };
+                lengths |= encoded << (8 * taken);
                 taken += length_size(n);
             }
             writer.push(lengths, taken);

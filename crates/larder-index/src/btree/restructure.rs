@@ -576,7 +576,7 @@ fn join(
     shared.counters.remove_node(neighbour.memory());
     // The separator between the two nodes moves down a level.
     let between = above.node.separators().get(other.min(above.child));
-    let own = Splice {
+    let sparse = Splice {
         items: std::mem::take(&mut all.items),
         separators: std::mem::take(&mut all.separators),
     };
@@ -585,9 +585,9 @@ fn join(
         separators: neighbour.separators().clone(),
     };
     let (left, right) = if other < above.child {
-        (beside, own)
+        (beside, sparse)
     } else {
-        (own, beside)
+        (sparse, beside)
     };
     *all = left;
     all.items.extend(right.items);

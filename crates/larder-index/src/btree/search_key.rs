@@ -79,8 +79,8 @@ impl<'p> SearchKey<'p> {
 #[inline]
 pub(super) fn eight(bytes: &[u8], at: usize) -> u64 {
     let n = bytes.len();
-    if let Some(own) = bytes.get(at..at + 8) {
-        return u64::from_be_bytes(own.try_into().unwrap_or_default());
+    if let Some(word) = bytes.get(at..at + 8) {
+        return u64::from_be_bytes(word.try_into().unwrap_or_default());
     }
     // There are fewer than eight bytes from `at` on. Load the last bytes of the position without a
     // loop, by loads that may overlap. Then shift out the `before` bytes that precede `at`.
@@ -91,8 +91,8 @@ pub(super) fn eight(bytes: &[u8], at: usize) -> u64 {
         }
         4..=7 => {
             let four = |at: usize| {
-                let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
-                u64::from(u32::from_be_bytes(own))
+                let four: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
+                u64::from(u32::from_be_bytes(four))
             };
             (four(0) << 32 | four(n - 4) << (64 - 8 * n), at)
         }
@@ -127,11 +127,11 @@ mod tests {
         for n in 0..=20 {
             let key = SearchKey::new(&bytes[..n]);
             for at in 0..24 {
-                let mut own = [0; 8];
-                for (i, byte) in own.iter_mut().enumerate() {
+                let mut word = [0; 8];
+                for (i, byte) in word.iter_mut().enumerate() {
                     *byte = bytes[..n].get(at + i).copied().unwrap_or(0);
                 }
-                let expect = u64::from_be_bytes(own);
+                let expect = u64::from_be_bytes(word);
                 assert_eq!(eight(&bytes[..n], at), expect, "{n} {at}");
                 for wanted in 1..=8 {
                     let high = !0 << (64 - 8 * wanted as u32);

@@ -372,23 +372,23 @@ impl<'g> TreeView<'g> {
             return Ok(record.suffix().cmp(&suffix.len()));
         }
         // The first five bytes are equal, so the bytes behind them decide.
-        let (own, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
-        if own > 8 || other.len() > 8 {
+        let (rest, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
+        if rest > 8 || other.len() > 8 {
             return self.compare_long(record, suffix);
         }
         // Compare both as big-endian words, padded with zeros. If the words are equal, the shorter
         // one is a prefix of the other.
         let bytes = words::load(self.words, record.rest_at())?.swap_bytes();
-        let word = bytes & !(u64::MAX.checked_shr(8 * own as u32).unwrap_or(0));
-        Ok(word.cmp(&eight(other, 0)).then(own.cmp(&other.len())))
+        let word = bytes & !(u64::MAX.checked_shr(8 * rest as u32).unwrap_or(0));
+        Ok(word.cmp(&eight(other, 0)).then(rest.cmp(&other.len())))
     }
 
     #[inline(never)]
     fn compare_long(&self, record: &Record, suffix: &[u8]) -> Result<Ordering, Torn> {
         if record.is_outside() {
             let position = self.outside(record)?.position();
-            let own = position.get(self.leaf.prefix_len()..).ok_or(Torn)?;
-            return Ok(own.cmp(suffix));
+            let found = position.get(self.leaf.prefix_len()..).ok_or(Torn)?;
+            return Ok(found.cmp(suffix));
         }
         words::compare(self.words, record.rest_at(), record.rest(), &suffix[5..])
     }
@@ -414,9 +414,9 @@ impl<'g> TreeView<'g> {
         }
         let record = self.record(slot)?;
         if record.is_outside() {
-            let own = self.outside(&record)?.position();
-            let own = own.get(self.leaf.prefix_len()..).ok_or(Torn)?;
-            return Ok(own.starts_with(key));
+            let found = self.outside(&record)?.position();
+            let found = found.get(self.leaf.prefix_len()..).ok_or(Torn)?;
+            return Ok(found.starts_with(key));
         }
         if record.suffix() < key.len() || key.len() <= 5 {
             return Ok(record.suffix() >= key.len());

@@ -217,12 +217,12 @@ impl Heads {
         for generation in self.generations() {
             let head = generation.head(generation.number(key.hash));
             let mut link = head.filter(|head| head.may_have(key.hash));
-            while let Some(own) = link {
-                let Some(node) = own.load(guard) else {
+            while let Some(place) = link {
+                let Some(node) = place.load(guard) else {
                     break;
                 };
                 if node.hash() == key.hash && node.key() == key.bytes {
-                    return Some((own, node));
+                    return Some((place, node));
                 }
                 link = Some(node.next());
             }

@@ -284,14 +284,18 @@ impl Link {
     /// Inserts a node at the beginning of the chain. The link is the head of the chain.
     #[inline]
     pub(super) fn push(&self, node: OwnNode) {
-        let own = std::mem::ManuallyDrop::new(node);
+        let inserted = std::mem::ManuallyDrop::new(node);
         // Ordering: Relaxed; the exchange checks it.
         let mut first = self.0.load(Ordering::Relaxed);
         loop {
             // Ordering: Relaxed; no other thread can reach the node yet.
-            own.node().next().0.store(address(first), Ordering::Relaxed);
-            let new = own.0.as_ptr();
-            let new = new.map_addr(|address| address | tags(first) | tag(own.node().hash()));
+            inserted
+                .node()
+                .next()
+                .0
+                .store(address(first), Ordering::Relaxed);
+            let new = inserted.0.as_ptr();
+            let new = new.map_addr(|address| address | tags(first) | tag(inserted.node().hash()));
             if planted(Fault::Overwrite) {
                 return self.0.store(new, Ordering::SeqCst);
             }
@@ -395,10 +399,10 @@ impl Link {
 /// No reader that pins from now on finds the node, and it is retired once.
 unsafe fn retire(node: NodeRef<'_>, guard: &Guard) {
     if !node.is_in_slab() {
-        let own = OwnNode(node.node);
+        let unlinked = OwnNode(node.node);
         // SAFETY: no reader that pins from now on finds it; any thread may free it; and it is freed
         // once.
-        unsafe { guard.defer_unchecked(move || drop(own)) };
+        unsafe { guard.defer_unchecked(move || drop(unlinked)) };
     }
 }
 
@@ -409,8 +413,8 @@ unsafe fn retire(node: NodeRef<'_>, guard: &Guard) {
 unsafe fn free(first: Option<NonNull<Node>>) {
     let mut next = first;
     while let Some(node) = next {
-        let own = OwnNode(node);
+        let freed = OwnNode(node);
         // Ordering: Relaxed; no other thread can reach the node.
-        next = NonNull::new(own.node().next().0.load(Ordering::Relaxed));
+        next = NonNull::new(freed.node().next().0.load(Ordering::Relaxed));
     }
 }

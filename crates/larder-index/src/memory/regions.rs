@@ -533,35 +533,35 @@ mod tests {
             steps in prop::collection::vec((1usize..=MAX_BLOCK_UNITS, any::<u32>(), any::<u8>()), 1..3000),
             grows in 0u8..4,
         ) {
-            let mut own = Own::new();
+            let mut user = Own::new();
             for (units, chance, byte) in steps {
-                if own.blocks.is_empty() || chance % 4 <= u32::from(grows) {
-                    own.take(units, byte);
+                if user.blocks.is_empty() || chance % 4 <= u32::from(grows) {
+                    user.take(units, byte);
                 } else {
-                    own.give(chance as usize / 4 % own.blocks.len());
+                    user.give(chance as usize / 4 % user.blocks.len());
                 }
-                prop_assert!(own.is_counted());
+                prop_assert!(user.is_counted());
             }
-            while !own.blocks.is_empty() {
-                own.give(own.blocks.len() / 2);
+            while !user.blocks.is_empty() {
+                user.give(user.blocks.len() / 2);
             }
-            prop_assert!(own.shard.regions.len() <= 1 && own.shard.empty == own.shard.regions.len());
+            prop_assert!(user.shard.regions.len() <= 1 && user.shard.empty == user.shard.regions.len());
         }
     }
 
     /// Every hundredth block stays.
     #[test]
     fn a_sparse_region_gives_its_pieces() {
-        let mut own = Own::new();
-        (0..6 * UNITS / 16).for_each(|_| own.take(16, 7));
-        for which in (0..own.blocks.len()).rev() {
+        let mut user = Own::new();
+        (0..6 * UNITS / 16).for_each(|_| user.take(16, 7));
+        for which in (0..user.blocks.len()).rev() {
             if which % 100 > 0 {
-                own.give(which);
+                user.give(which);
             }
         }
-        let full = own.shard.regions.len() - 1;
+        let full = user.shard.regions.len() - 1;
         let mut zero = 0;
-        for region in &own.shard.regions[..full] {
+        for region in &user.shard.regions[..full] {
             // SAFETY: the region is the test's, and none of it is written meanwhile.
             let (units, bytes) = unsafe {
                 let bytes = std::slice::from_raw_parts(region.cast::<u8>().as_ptr(), REGION);
@@ -574,59 +574,59 @@ mod tests {
         }
         assert!(zero * 10 > full * REGION * 8, "{zero} of {full} regions");
         // All of it is counted, until it is used again.
-        assert!(own.is_counted());
-        assert!(own.shard.away * CHUNK * UNIT * 10 > full * REGION * 8);
-        (0..6 * UNITS / 16).for_each(|_| own.take(16, 7));
-        assert!(own.is_counted());
-        assert_eq!(own.shard.away, 0);
+        assert!(user.is_counted());
+        assert!(user.shard.away * CHUNK * UNIT * 10 > full * REGION * 8);
+        (0..6 * UNITS / 16).for_each(|_| user.take(16, 7));
+        assert!(user.is_counted());
+        assert_eq!(user.shard.away, 0);
     }
 
     /// What leaves of a table do that doubles: all of one size, then one after another gives way to
     /// the next size, or to two of half of it.
     #[test]
     fn what_grows_in_step_wastes_little() {
-        let mut own = Own::new();
+        let mut user = Own::new();
         let sizes = [10, 12, 14, 16, 20, 24];
-        (0..1000).for_each(|_| own.take(sizes[0], 1));
+        (0..1000).for_each(|_| user.take(sizes[0], 1));
         for _doubling in 0..4 {
             for &size in &sizes[1..] {
-                for which in (0..own.blocks.len()).rev() {
-                    own.take(size, 1);
-                    own.give(which);
+                for which in (0..user.blocks.len()).rev() {
+                    user.take(size, 1);
+                    user.give(which);
                 }
             }
-            for which in (0..own.blocks.len()).rev() {
-                own.take(sizes[1], 1);
-                own.take(sizes[1], 1);
-                own.give(which);
+            for which in (0..user.blocks.len()).rev() {
+                user.take(sizes[1], 1);
+                user.take(sizes[1], 1);
+                user.give(which);
             }
         }
-        let resident = own.shard.regions.len() * REGION;
+        let resident = user.shard.regions.len() * REGION;
         assert!(
-            resident * 10 < own.in_use() * 13 + 2 * REGION,
+            resident * 10 < user.in_use() * 13 + 2 * REGION,
             "{resident} for {}",
-            own.in_use()
+            user.in_use()
         );
     }
 
     #[test]
     fn the_next_region_is_asked_for_when_the_last_is_nearly_full() {
-        let mut own = Own::new();
-        let left = |own: &Own| {
-            let last = own.shard.regions.last().unwrap();
+        let mut user = Own::new();
+        let left = |user: &Own| {
+            let last = user.shard.regions.last().unwrap();
             // SAFETY: the region is the test's.
             unsafe { (*last.as_ptr()).units.free() }
         };
         for region in 1..=3 {
-            while own.shard.regions.len() < region || !own.shard.asked {
-                own.take(16, 7);
-                assert!(own.shard.asked || left(&own) > REQUEST_AHEAD_AT);
+            while user.shard.regions.len() < region || !user.shard.asked {
+                user.take(16, 7);
+                assert!(user.shard.asked || left(&user) > REQUEST_AHEAD_AT);
             }
-            assert_eq!(own.shard.regions.len(), region);
+            assert_eq!(user.shard.regions.len(), region);
         }
         // A region that goes takes the question with it.
-        (0..own.blocks.len()).for_each(|_| own.give(0));
-        assert!(!own.shard.asked);
+        (0..user.blocks.len()).for_each(|_| user.give(0));
+        assert!(!user.shard.asked);
     }
 
     /// For tests that use all shards.

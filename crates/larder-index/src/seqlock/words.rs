@@ -287,10 +287,10 @@ pub(crate) fn write_short(words: &[AtomicU64], at: usize, bytes: u128, len: usiz
     };
     let masks = apart(mask(len), mask(len.saturating_sub(8)));
     let (low, high) = (bytes as u64, (bytes >> 64) as u64);
-    for ((word, own), mask) in three.iter().zip(apart(low, high)).zip(masks) {
+    for ((word, part), mask) in three.iter().zip(apart(low, high)).zip(masks) {
         // Ordering: Relaxed, both, see the module's head.
         let others = u64::from_le(word.load(Relaxed)) & !mask;
-        word.store((others | own).to_le(), Relaxed);
+        word.store((others | part).to_le(), Relaxed);
     }
     true
 }
@@ -335,11 +335,11 @@ impl<'w> Writer<'w> {
         self.i * 8 + self.filled as usize / 8
     }
 
-    /// Up to eight bytes: the low ones of `own`, whose others are zero.
+    /// Up to eight bytes: the low ones of `low`, whose others are zero.
     #[inline]
-    pub(crate) fn push(&mut self, own: u64, bytes: usize) {
+    pub(crate) fn push(&mut self, low: u64, bytes: usize) {
         // `filled` bits of the word at hand are taken. New bytes go above them.
-        self.word |= own << self.filled;
+        self.word |= low << self.filled;
         let bits = self.filled + bytes as u32 * 8;
         if bits < 64 {
             self.filled = bits;
@@ -351,7 +351,7 @@ impl<'w> Writer<'w> {
         self.i += 1;
         self.word = match self.filled {
             0 => 0,
-            filled => own >> (64 - filled),
+            filled => low >> (64 - filled),
         };
         self.filled = bits - 64;
     }
@@ -389,8 +389,8 @@ pub(crate) fn little(bytes: &[u8]) -> u64 {
         // Two loads that may overlap, instead of a loop over the bytes.
         4..=8 => {
             let four = |at: usize| {
-                let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
-                u64::from(u32::from_le_bytes(own))
+                let four: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
+                u64::from(u32::from_le_bytes(four))
             };
             four(0) | four(n - 4) << (8 * (n - 4))
         }
@@ -485,8 +485,8 @@ mod tests {
                 if is_written {
                     write(&expect, at, &bytes);
                 }
-                for (own, expect) in words.iter().zip(&expect) {
-                    assert_eq!(own.load(Relaxed), expect.load(Relaxed), "{at} {len}");
+                for (word, expect) in words.iter().zip(&expect) {
+                    assert_eq!(word.load(Relaxed), expect.load(Relaxed), "{at} {len}");
                 }
             }
         }

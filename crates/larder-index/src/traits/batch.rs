@@ -377,12 +377,12 @@ impl<'g> Batch<'g> {
         at += self.entries[at..end].iter().filter(|e| precedes(e)).count();
         // Pass those with the same word that precede it.
         while at < self.len() && self.key_word(at) == word {
-            let own = self.key(at);
+            let entry_key = self.key(at);
             // No key is a prefix of another, so short ones with the same word are equal.
-            if own.len().max(key.len()) <= size_of_val(&word) || own == key {
+            if entry_key.len().max(key.len()) <= size_of_val(&word) || entry_key == key {
                 return (at, true);
             }
-            if own.cmp(key) != before {
+            if entry_key.cmp(key) != before {
                 break;
             }
             at += 1;
@@ -485,8 +485,8 @@ impl<'g> Batch<'g> {
         if key.len() <= size_of::<u64>() {
             let (word, mask) = (short_word(key), key_mask(key.len()));
             let is = |i: usize| {
-                let own = self.entries[i].first_word(&self.bytes) & mask;
-                own == word && self.key_and_rest(i).1 == key.len()
+                let entry_word = self.entries[i].first_word(&self.bytes) & mask;
+                entry_word == word && self.key_and_rest(i).1 == key.len()
             };
             return self.homes.find(hash, entries, is);
         }
@@ -496,9 +496,9 @@ impl<'g> Batch<'g> {
     /// Whether entry `i` has this key.
     #[inline]
     pub fn has_key(&self, i: usize, key: &[u8]) -> bool {
-        let own = self.key(i);
+        let entry_key = self.key(i);
         // Most keys that are as long differ in their last byte.
-        own.len() == key.len() && own.last() == key.last() && own == key
+        entry_key.len() == key.len() && entry_key.last() == key.last() && entry_key == key
     }
 
     /// Drops entry `i`; the last one takes its place.

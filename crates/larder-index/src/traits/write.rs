@@ -84,10 +84,10 @@ impl Part {
 #[inline(never)]
 fn complete(value: &[u8], at: usize, len: usize, new: &mut Vec<u8>) {
     let (before, rest) = value.split_at(at);
-    let own = new.len();
+    let len_of_new = new.len();
     // Make room for the bytes before, and copy them there.
     new.extend_from_slice(before);
-    new.copy_within(..own, at);
+    new.copy_within(..len_of_new, at);
     new[..at].copy_from_slice(before);
     new.extend_from_slice(&rest[len..]);
 }

@@ -293,14 +293,14 @@ impl Heap {
     /// Makes a block of this number of words, at least two: a tuple without elements may be
     /// anywhere.
     fn block(&self, size: usize) -> *mut Word {
-        let own;
+        let long;
         // Nearly all blocks are small: their tuples are made of a constant sample. One word of a
         // block is the header of its tuple.
         let sample = match SAMPLE.get(..size - 1) {
             Some(sample) => sample,
             None => {
-                own = vec![NIL; size - 1];
-                &own[..]
+                long = vec![NIL; size - 1];
+                &long[..]
             }
         };
         // SAFETY: the environment may be used, and the array has as many words as said.

@@ -97,9 +97,9 @@ pub unsafe fn give_back(env: *mut Env, from: *mut Word) {
 pub fn prove(env: *mut Env) {
     // SAFETY: a fresh environment, which is ours alone and is freed once.
     let found = unsafe {
-        let own = enif_alloc_env();
-        let found = (1..SEARCHED).find(|&at| is_top(own, at));
-        enif_free_env(own);
+        let env = enif_alloc_env();
+        let found = (1..SEARCHED).find(|&at| is_top(env, at));
+        enif_free_env(env);
         found
     };
     if let Some(at) = found.filter(|&at| follows(env, at)) {
@@ -149,12 +149,12 @@ fn follows(env: *mut Env, at: usize) -> bool {
 }
 
 /// The whole proof, for an environment of its own, which is filled up to the last word.
-fn is_top(own: *mut Env, at: usize) -> bool {
+fn is_top(env: *mut Env, at: usize) -> bool {
     const OURS: usize = 5;
-    if !follows(own, at) {
+    if !follows(env, at) {
         return false;
     }
-    let (top, end) = words(own, at);
+    let (top, end) = words(env, at);
     if end - top < (OURS + 4 + 2) * size_of::<Word>() {
         return false;
     }
@@ -168,15 +168,15 @@ fn is_top(own: *mut Env, at: usize) -> bool {
         for i in 1..OURS {
             words.add(i).write(NIL);
         }
-        *own.cast::<usize>().add(at) = moved;
+        *env.cast::<usize>().add(at) = moved;
     }
-    let behind = tuple_of(own, 4);
+    let behind = tuple_of(env, 4);
     // 3. The last word can be taken.
     let left = (end - behind.1) / size_of::<Word>();
-    let last = tuple_of(own, left);
-    let full = words(own, at) == (end, end);
+    let last = tuple_of(env, left);
+    let full = words(env, at) == (end, end);
     // 4. No more words can be taken: the next term is elsewhere, and the top points there.
-    let (other, other_end) = tuple_of(own, 2);
-    let elsewhere = !(top..end).contains(&other) && words(own, at).0 == other_end;
+    let (other, other_end) = tuple_of(env, 2);
+    let elsewhere = !(top..end).contains(&other) && words(env, at).0 == other_end;
     behind.0 == moved && last == (behind.1, end) && full && elsewhere
 }

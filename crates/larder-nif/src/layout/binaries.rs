@@ -317,10 +317,10 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     let before = look();
     // SAFETY: a fresh environment, which is ours alone and is freed once.
     let during = unsafe {
-        let own = enif_alloc_env();
-        enif_make_copy(own, word);
+        let env = enif_alloc_env();
+        enif_make_copy(env, word);
         let during = look();
-        enif_free_env(own);
+        enif_free_env(env);
         during
     };
     let after = look();

@@ -156,7 +156,7 @@ impl<'c> Plan<'c> {
     /// The index of the table with this id.
     fn table(&mut self, call: &Call<'_>, id: Word) -> Result<usize, Raise> {
         tables::with(call, id, |table| {
-            let is_same = |own: &Arc<EngineTable>| Arc::ptr_eq(own, table);
+            let is_same = |known: &Arc<EngineTable>| Arc::ptr_eq(known, table);
             Ok(self.tables.iter().position(is_same).unwrap_or_else(|| {
                 self.tables.push(Arc::clone(table));
                 self.tables.len() - 1
@@ -214,10 +214,10 @@ impl Operation<'_> {
     ) -> Result<bool, Raise> {
         // Functions take their arguments from the call. So each operation is run as a call of its
         // own.
-        let own = &with_args(call, self.args);
+        let inner = &with_args(call, self.args);
         let holds = match self.kind {
             OpKind::Check => {
-                let found = lookup_of(own, view, local)?;
+                let found = lookup_of(inner, view, local)?;
                 // SAFETY: both are terms of the running call's process.
                 return Ok(unsafe { enif_is_identical(found, self.args[2]) } != 0);
             }
@@ -225,15 +225,15 @@ impl Operation<'_> {
             OpKind::InsertNew if layout::tuple(self.args[1]).is_none() => {
                 return self.insert_all_new(call, view, local);
             }
-            OpKind::InsertNew => insert_new_to(own, view, local, self.args[1]),
-            OpKind::Delete => delete_of(own, view, local),
-            OpKind::DeleteObject => delete_object_of(own, view, local),
+            OpKind::InsertNew => insert_new_to(inner, view, local, self.args[1]),
+            OpKind::Delete => delete_of(inner, view, local),
+            OpKind::DeleteObject => delete_object_of(inner, view, local),
             OpKind::UpdateCounter => {
-                let is_there = has_member(own, view, local)?;
+                let is_there = has_member(inner, view, local)?;
                 // In a table whose objects expire, it may be gone by now.
-                return Ok(is_there && counter_of(own, view, local, None)?.is_some());
+                return Ok(is_there && counter_of(inner, view, local, None)?.is_some());
             }
-            OpKind::UpdateElement => elements_of(own, view, local, None),
+            OpKind::UpdateElement => elements_of(inner, view, local, None),
         };
         Ok(holds? == atoms::TRUE.word())
     }

@@ -426,8 +426,8 @@ mod tests {
             (less_x, less_y) in (0usize..8, 0usize..8),
             behind in any::<i64>(),
         ) {
-            let term = |own: &[u8], less: usize| {
-                let bytes = [&shared[..], own].concat();
+            let term = |rest: &[u8], less: usize| {
+                let bytes = [&shared[..], rest].concat();
                 let bits = (8 * bytes.len()).saturating_sub(less);
                 Term::bits(&bytes, bits)
             };

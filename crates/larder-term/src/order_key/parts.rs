@@ -77,34 +77,34 @@ mod tests {
                 Term::float(x).unwrap(),
                 term!([]),
             ];
-            let mut own = Vec::new();
-            push_tuple(arity as u64 + 1, &mut own);
+            let mut bytes = Vec::new();
+            push_tuple(arity as u64 + 1, &mut bytes);
             for part in 0..arity {
-                push_int(part as i64, &mut own);
+                push_int(part as i64, &mut bytes);
             }
             for _ in &parts {
-                push_cons(&mut own);
-                push_cons(&mut own);
-                push_atom(atom, &mut own);
-                push_cons(&mut own);
-                push_int(-n, &mut own);
-                push_cons(&mut own);
-                push_pid(id.into(), serial.into(), &mut own);
-                push_cons(&mut own);
-                push_reference(words, &mut own);
-                push_cons(&mut own);
-                push_float(x, &mut own);
-                push_cons(&mut own);
-                push_nil(&mut own);
-                push_nil(&mut own);
+                push_cons(&mut bytes);
+                push_cons(&mut bytes);
+                push_atom(atom, &mut bytes);
+                push_cons(&mut bytes);
+                push_int(-n, &mut bytes);
+                push_cons(&mut bytes);
+                push_pid(id.into(), serial.into(), &mut bytes);
+                push_cons(&mut bytes);
+                push_reference(words, &mut bytes);
+                push_cons(&mut bytes);
+                push_float(x, &mut bytes);
+                push_cons(&mut bytes);
+                push_nil(&mut bytes);
+                push_nil(&mut bytes);
             }
-            push_nil(&mut own);
+            push_nil(&mut bytes);
             let lists = Term::list(vec![Term::list(parts.to_vec()); parts.len()]);
             let numbers = (0..arity as i64).map(Term::from);
             let elements: Vec<Term> = numbers.chain([lists]).collect();
             let mut whole = Vec::new();
             encode(Term::tuple(elements).as_ref(), &mut whole);
-            assert_eq!(own, whole, "{arity}");
+            assert_eq!(bytes, whole, "{arity}");
         }
     }
 }

@@ -121,8 +121,8 @@ impl<'t> Operations<'t> {
         element: &impl AsTerm,
     ) -> Self {
         // The list may outlive the arguments, so it has terms of its own.
-        let (own, element) = (Term::from(key.as_term()), Term::from(element.as_term()));
-        self.on_key(table, key, OperationStep::Update(own, pos, element))
+        let (key_copy, element) = (Term::from(key.as_term()), Term::from(element.as_term()));
+        self.on_key(table, key, OperationStep::Update(key_copy, pos, element))
     }
 
     /// Runs a function on a view of the table, for hosts whose values have operations of their own.
@@ -163,7 +163,7 @@ impl<'t> Operations<'t> {
     }
 
     fn place(&mut self, table: &'t Table) -> usize {
-        let is_same = |own: &&Table| Arc::ptr_eq(own.engine_table(), table.engine_table());
+        let is_same = |known: &&Table| Arc::ptr_eq(known.engine_table(), table.engine_table());
         self.tables.iter().position(is_same).unwrap_or_else(|| {
             self.tables.push(table);
             self.tables.len() - 1
@@ -182,7 +182,11 @@ impl<'t> Operations<'t> {
             return Err(error);
         }
         let (engine, owner) = (self.larder.engine(), self.larder.owner());
-        let tables: Vec<_> = self.tables.iter().map(|own| own.engine_table()).collect();
+        let tables: Vec<_> = self
+            .tables
+            .iter()
+            .map(|table| table.engine_table())
+            .collect();
         let keys = self.keys.iter().map(|(table, key)| (*table, &key[..]));
         let keys: Vec<(usize, &[u8])> = keys.collect();
         for attempt in 0.. {

@@ -242,10 +242,10 @@ impl ObjectList {
         let groups = self.chunks.chunks(GROUP).enumerate().skip(group);
         let likely = groups.filter(move |(g, _)| may_have(self.groups.get(*g)));
         let chunks = likely.flat_map(|(g, chunks)| (g * GROUP..).zip(chunks));
-        let likely = chunks.filter(move |(c, own)| *c >= chunk && may_have(own.filter.as_ref()));
-        likely.flat_map(move |(c, own)| {
+        let likely = chunks.filter(move |(c, part)| *c >= chunk && may_have(part.filter.as_ref()));
+        likely.flat_map(move |(c, part)| {
             let first = from.saturating_sub(c * CHUNK);
-            let same = (first..own.ends.len()).filter(move |&i| own.get(i).0 == key);
+            let same = (first..part.ends.len()).filter(move |&i| part.get(i).0 == key);
             same.map(move |i| c * CHUNK + i)
         })
     }

@@ -160,7 +160,7 @@ impl CandidateShard {
             .retain_mut(|old| old.cool(policy) && is_new(old));
         self.candidates.extend(sample);
         self.candidates
-            .sort_unstable_by_key(|own| Reverse(own.heat));
+            .sort_unstable_by_key(|candidate| Reverse(candidate.heat));
         let surplus = self.candidates.len().saturating_sub(KEPT);
         self.candidates.drain(..surplus);
     }
@@ -318,7 +318,7 @@ impl Candidates {
         let shard = |shard: &CachePadded<Mutex<CandidateShard>>| {
             // One shard at a time is locked. The sum is approximate.
             let shard = shard.lock();
-            let candidates = shard.candidates.iter().map(|own| own.key.len());
+            let candidates = shard.candidates.iter().map(|candidate| candidate.key.len());
             let certain = shard.certain.iter().map(|victim| victim.key.len());
             let window = shard.window.iter().map(|new| new.key.len());
             candidates

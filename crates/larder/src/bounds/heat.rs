@@ -77,7 +77,7 @@ impl<P: Policy> PerSize<P> {
     /// The data for this number of objects, if they exist.
     #[inline]
     pub(super) fn get(&self, objects: usize) -> Option<&P> {
-        self.0[level(objects)].get().map(|own| &**own)
+        self.0[level(objects)].get().map(|sketch| &**sketch)
     }
 
     /// The data for this number of objects, which are created if they don't exist.
@@ -88,7 +88,7 @@ impl<P: Policy> PerSize<P> {
 
     pub(super) fn memory(&self) -> usize {
         let made = self.0.iter().filter_map(OnceLock::get);
-        made.map(|own| own.memory()).sum()
+        made.map(|sketch| sketch.memory()).sum()
     }
 }
 

@@ -73,7 +73,7 @@ impl BoundState {
             settings: Arc::clone(&self.settings),
             wheel: Mutex::default(),
             has_deadlines: AtomicBool::new(false),
-            quota: self.quota().map(|own| Box::new(own.anew())),
+            quota: self.quota().map(|quota| Box::new(quota.anew())),
             seed: self.seed.clone(),
             ordered: self.ordered,
         }
@@ -140,12 +140,12 @@ impl BoundState {
     ) -> (ObjectTimes, PendingTimer) {
         // Without a time the table gave objects no lifetime when the write began. One that is set
         // meanwhile is for objects that are written later.
-        let own = |ms| if now == NO_TIME { NEVER } else { ms };
-        let hard = match ttl.unwrap_or_else(|| own(self.ttl())) {
+        let of_table = |ms| if now == NO_TIME { NEVER } else { ms };
+        let hard = match ttl.unwrap_or_else(|| of_table(self.ttl())) {
             NEVER => NEVER,
             ms => later(now, ms),
         };
-        let deadline = hard.min(idle_deadline(now, own(self.idle())));
+        let deadline = hard.min(idle_deadline(now, of_table(self.idle())));
         // Ordering: Relaxed. A thread that reads this object after its entry was unlocked sees
         // this, too.
         if deadline != NEVER && !self.has_deadlines.load(Ordering::Relaxed) {

@@ -191,9 +191,9 @@ impl Quota {
     pub(crate) fn evict(&self) -> Evict {
         // Ordering: Relaxed, as in `set`.
         match self.settings.evict.load(Ordering::Relaxed) {
-            own if own == Evict::Lru as u8 => Evict::Lru,
-            own if own == Evict::TinyLfu as u8 => Evict::TinyLfu,
-            own if own == Evict::Sieve as u8 => Evict::Sieve,
+            policy if policy == Evict::Lru as u8 => Evict::Lru,
+            policy if policy == Evict::TinyLfu as u8 => Evict::TinyLfu,
+            policy if policy == Evict::Sieve as u8 => Evict::Sieve,
             _ => Evict::None,
         }
     }

@@ -263,8 +263,8 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let key = (state >> 33).isqrt() >> 9;
-            if let Some(own) = queue.iter_mut().find(|own| own.0 == key) {
-                own.1 = true;
+            if let Some(waiting) = queue.iter_mut().find(|waiting| waiting.0 == key) {
+                waiting.1 = true;
                 sieve.touched(key);
                 continue;
             }

@@ -146,8 +146,8 @@ impl Input {
             return Err(damaged("the end's checksum"));
         }
         // There is a digest only while the file is verified.
-        if let Some(own) = self.digest.take() {
-            if own.finalize()[..] != footer[digest..sum] {
+        if let Some(hasher) = self.digest.take() {
+            if hasher.finalize()[..] != footer[digest..sum] {
                 return Err(damaged("the digest of the whole"));
             }
         }

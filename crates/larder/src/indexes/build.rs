@@ -77,7 +77,7 @@ impl EngineTable {
         self.change_indexes(&guard, |each| {
             if each
                 .iter()
-                .any(|own| own.definition.name == definition.name)
+                .any(|index| index.definition.name == definition.name)
             {
                 let name = definition.name.text();
                 let text = format!("the table has an index {name} already");
@@ -109,7 +109,9 @@ impl EngineTable {
             return Err(Error::TableType);
         }
         self.change_indexes(&larder_index::pin(), |each| {
-            let place = each.iter().position(|own| own.definition.name == name);
+            let place = each
+                .iter()
+                .position(|entries| entries.definition.name == name);
             each.remove(place.ok_or(Error::NoIndex(name.into()))?);
             Ok(())
         })
@@ -123,11 +125,11 @@ impl EngineTable {
     ) -> Result<(), Error> {
         loop {
             let op = self.begin(guard)?;
-            let own = op.store.layers().indexes.as_ref();
-            let mut each = own.map_or_else(Vec::new, |own| own.each.clone());
+            let current = op.store.layers().indexes.as_ref();
+            let mut each = current.map_or_else(Vec::new, |current| current.each.clone());
             change(&mut each)?;
             // The new set shares the counts of claims (invariant 1 of `claims`).
-            let claims = own.map_or_else(Arc::default, |own| Arc::clone(&own.claims));
+            let claims = current.map_or_else(Arc::default, |current| Arc::clone(&current.claims));
             let keys = TableKeys {
                 position: self.keypos(),
                 one_row: self.kind().is_unique(),
@@ -158,10 +160,10 @@ impl IndexBuild {
             let op = self.table.begin(&guard)?;
             let indexes = op.store.layers().indexes.as_ref();
             let mut each = indexes.into_iter().flat_map(|indexes| &indexes.each);
-            match each.find(|own| own.definition.name == name) {
-                Some(own) if Arc::ptr_eq(own, &self.entries) => {}
+            match each.find(|found| found.definition.name == name) {
+                Some(found) if Arc::ptr_eq(found, &self.entries) => {}
                 // The table was emptied. Its new index is there, and ready.
-                Some(own) if own.is_ready() && own.definition == self.entries.definition => {
+                Some(found) if found.is_ready() && found.definition == self.entries.definition => {
                     self.is_over = true;
                     break;
                 }
@@ -225,9 +227,9 @@ impl IndexBuild {
         self.is_over = true;
         let guard = larder_index::pin();
         loop {
-            let own = &self.entries;
+            let built = &self.entries;
             let taken = self.table.change_indexes(&guard, |each| {
-                each.retain(|other| !Arc::ptr_eq(other, own));
+                each.retain(|other| !Arc::ptr_eq(other, built));
                 Ok(())
             });
             match taken {

@@ -219,8 +219,8 @@ impl CandidateKeys {
             return self.gathered();
         }
         // The index may have been dropped, or the table emptied, since the last slice.
-        let own = &self.entries;
-        let is_own = |other: &Arc<Entries>| Arc::ptr_eq(other, own);
+        let entries = &self.entries;
+        let is_own = |other: &Arc<Entries>| Arc::ptr_eq(other, entries);
         if !usable(table, op.store).is_some_and(|indexes| indexes.each.iter().any(is_own)) {
             return Gathered::Scan;
         }
@@ -239,7 +239,7 @@ impl CandidateKeys {
                 if !views.is_empty() {
                     return self.gather_differing(table, op, budget);
                 }
-                if leaves <= 1 || is_one_value(&self.ranges) || own.moves() == before {
+                if leaves <= 1 || is_one_value(&self.ranges) || entries.moves() == before {
                     return self.gathered();
                 }
                 self.tries += 1;
@@ -251,19 +251,19 @@ impl CandidateKeys {
                 continue;
             };
             // Read the count of moves before the first entry.
-            let (moves, leaves) = self.began.unwrap_or_else(|| (own.moves(), 0));
+            let (moves, leaves) = self.began.unwrap_or_else(|| (entries.moves(), 0));
             self.began = Some((moves, leaves + 1));
             if self.from.is_none() {
                 for view in views {
-                    view.note_entries(EntriesRead::begin(&own.changes, range.value()));
+                    view.note_entries(EntriesRead::begin(&entries.changes, range.value()));
                 }
             }
             // Continue where the last leaf ended, or at the beginning of the range.
             let (from, way) = (self.from.as_deref(), Direction::Forward);
             let (keys, position) = (&mut self.keys, &mut self.position);
             let (next, count) = lent.batch.lend(|batch| {
-                let next = own.read_leaf(op.guard, range, from, way, position, batch);
-                add_keys(own, range, batch, keys);
+                let next = entries.read_leaf(op.guard, range, from, way, position, batch);
+                add_keys(entries, range, batch, keys);
                 (next, batch.len())
             });
             if next.is_none() {
@@ -309,14 +309,14 @@ impl CandidateKeys {
         op: &Operation<'_>,
         budget: &mut Budget,
     ) -> Gathered {
-        let own = &self.entries;
+        let entries = &self.entries;
         let mut lent = Lent::new();
         loop {
             let (keys, ranges, position) = (&mut self.keys, &self.ranges, &mut self.position);
             let read = self
                 .differing
-                .next(table, op, own, &mut lent, |value, key| {
-                    own.position(value, key, position);
+                .next(table, op, entries, &mut lent, |value, key| {
+                    entries.position(value, key, position);
                     if ranges.iter().any(|range| range.has(position)) {
                         keys.push(key);
                     }

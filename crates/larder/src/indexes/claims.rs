@@ -119,8 +119,8 @@ impl Claims {
 
     /// Whether a claim that was met belongs to an existing row. `undone` is the number of claims
     /// that were given back before, and `own` the number of the caller's own claims under way.
-    fn is_decided(&self, undone: u64, own: usize) -> bool {
-        let others = self.under_way.load(Ordering::SeqCst) - own;
+    fn is_decided(&self, undone: u64, our_claims: usize) -> bool {
+        let others = self.under_way.load(Ordering::SeqCst) - our_claims;
         others == 0 && self.undone() == undone || planted(Fault::UnsettledClaim)
     }
 }
@@ -173,7 +173,7 @@ impl Indexes {
                 // The key already has the values that the old row has.
                 for value in after.iter().filter(|value| !has(before, value)) {
                     let entry = IndexEntry { value, key };
-                    let is_own = |own: &ClaimedEntry| own.is_for(index, entry);
+                    let is_own = |claimed: &ClaimedEntry| claimed.is_for(index, entry);
                     if !made[earlier.clone()].iter().any(is_own) {
                         self.claim_value(index, entries, guard, entry, made)?;
                     }
@@ -322,7 +322,7 @@ impl Claimed {
 
     fn claim_all(&mut self, guard: &Guard, rows: &[ReplacedRows<'_>]) -> Result<(), Refused> {
         let indexes = Arc::clone(&self.indexes);
-        for (index, entries) in indexes.unique().filter(|(_, own)| !own.is_broken()) {
+        for (index, entries) in indexes.unique().filter(|(_, entries)| !entries.is_broken()) {
             let mut given_up = BTreeMap::<Vec<u8>, Option<&[u8]>>::new();
             // `given_up` has the values that rows lose, each with the row that gets it. `wanted`
             // has those that rows get.
@@ -339,9 +339,9 @@ impl Claimed {
                 // Both lists are sorted.
                 let is_in = |all: &[Vec<u8>], value: &Vec<u8>| all.binary_search(value).is_ok();
                 let (stay, new): (Vec<_>, Vec<_>) =
-                    after.into_iter().partition(|own| is_in(&before, own));
+                    after.into_iter().partition(|value| is_in(&before, value));
                 wanted.extend(new.into_iter().map(|value| (value, *key)));
-                let gone = before.into_iter().filter(|own| !is_in(&stay, own));
+                let gone = before.into_iter().filter(|value| !is_in(&stay, value));
                 given_up.extend(gone.map(|value| (value, None)));
             }
             // A value that one row gives up may go to one other row. Two that want it exclude each

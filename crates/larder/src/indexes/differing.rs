@@ -30,7 +30,7 @@ impl Differing {
         &mut self,
         table: &EngineTable,
         op: &Operation<'_>,
-        own: &Entries,
+        entries: &Entries,
         buffers: &mut Buffers,
         mut see: impl FnMut(&[u8], &[u8]),
     ) -> Option<usize> {
@@ -67,7 +67,7 @@ impl Differing {
             objects.copy(op.guard, table.key(key), values);
             for row in values.iter() {
                 let row = raw::view(key, row, table.keypos(), plain);
-                own.extractor.values(&row, scratch, indexed);
+                entries.extractor.values(&row, scratch, indexed);
                 indexed.iter().for_each(|value| see(value, key));
             }
         }

@@ -70,12 +70,12 @@ const MAX_KEPT_CAPACITY: usize = 64 << 10;
 
 /// Calls `f` with the thread's buffers.
 pub(super) fn with_entry_buffers<R>(f: impl FnOnce(&mut EntryBuffers) -> R) -> R {
-    let is_small = |own: &BoxedBuffers| {
-        let values = own.old.bytes.capacity() + own.new.bytes.capacity();
-        let rows = own.row.plain.capacity() + own.row.plain_new.capacity();
-        values + rows + own.position.capacity() <= MAX_KEPT_CAPACITY
+    let is_small = |buffers: &BoxedBuffers| {
+        let values = buffers.old.bytes.capacity() + buffers.new.bytes.capacity();
+        let rows = buffers.row.plain.capacity() + buffers.row.plain_new.capacity();
+        values + rows + buffers.position.capacity() <= MAX_KEPT_CAPACITY
     };
-    with_spare(&BUFFERS, is_small, |own: &mut BoxedBuffers| f(own))
+    with_spare(&BUFFERS, is_small, |buffers: &mut BoxedBuffers| f(buffers))
 }
 
 impl Indexes {

@@ -118,7 +118,7 @@ impl EngineTable {
         limit: Option<usize>,
     ) -> Result<IndexJob, Error> {
         let mut position = Vec::new();
-        let ranges = |own: &Entries| ranges(&program, own, &mut position);
+        let ranges = |entries: &Entries| ranges(&program, entries, &mut position);
         let mut job = self.look_into(who, name, Lent::new(), ranges)?;
         job.program = Some(program);
         job.limit = limit;
@@ -154,8 +154,8 @@ impl EngineTable {
         self.check_read(who)?;
         let guard = larder_index::pin();
         let op = self.begin(&guard)?;
-        let own = find(&op, name)?;
-        let (definition, ranges) = (own.definition.clone(), ranges(own));
+        let entries = find(&op, name)?;
+        let (definition, ranges) = (entries.definition.clone(), ranges(entries));
         Ok(IndexJob {
             table: Arc::clone(self),
             definition,
@@ -212,13 +212,13 @@ impl IndexJob {
             // duration of a batch.
             let guard = larder_index::pin();
             let op = self.table.begin(&guard)?;
-            let own = find(&op, self.definition.name)?;
+            let entries = find(&op, self.definition.name)?;
             // Another index of the same name has other values.
-            if own.definition != self.definition {
+            if entries.definition != self.definition {
                 return Err(Error::NoIndex(self.definition.name.into()));
             }
-            let next = self.read_entries(&op, own);
-            if let Some(step) = self.give(&op, own, budget, context, sink) {
+            let next = self.read_entries(&op, entries);
+            if let Some(step) = self.give(&op, entries, budget, context, sink) {
                 return Ok(step);
             }
             self.place = match next {
@@ -240,13 +240,13 @@ impl IndexJob {
     }
 
     /// (1) Reads the next entries of the range. Returns where to continue, if it has more.
-    fn read_entries(&mut self, op: &Operation<'_>, own: &Entries) -> Option<Vec<u8>> {
+    fn read_entries(&mut self, op: &Operation<'_>, entries: &Entries) -> Option<Vec<u8>> {
         let range = &self.ranges[self.place.range];
         // The place is within the range, or a continuation was made up.
         let first = self.place.from.as_deref().max(range.low());
         let views = op.store.views();
         for view in views {
-            view.note_entries(EntriesRead::begin(&own.changes, range.value()));
+            view.note_entries(EntriesRead::begin(&entries.changes, range.value()));
         }
         let Buffers {
             batch,
@@ -262,7 +262,7 @@ impl IndexJob {
             let from = resume.as_deref().or(first);
             let next = batch.lend_owned(|batch| {
                 let way = Direction::Forward;
-                own.read_leaf(op.guard, range, from, way, position, batch)
+                entries.read_leaf(op.guard, range, from, way, position, batch)
             });
             // The entries of a table are returned batch by batch.
             if views.is_empty() {
@@ -271,7 +271,7 @@ impl IndexJob {
             // Those of a view are read in larger parts, because each part visits all keys that
             // differ.
             for i in 0..batch.len() {
-                let entry = own.entry(batch.key(i), batch.value(i));
+                let entry = entries.entry(batch.key(i), batch.value(i));
                 pairs.push(entry.value, entry.key);
             }
             if next.is_none() || pairs.len() >= CHUNK {
@@ -284,13 +284,13 @@ impl IndexJob {
                 low: first.map(<[u8]>::to_vec),
                 high: next.clone().or_else(|| range.high(Vec::new())),
             };
-            self.read_differing(op, own, &part);
+            self.read_differing(op, entries, &part);
         }
         next
     }
 
     /// Makes entries of the rows of all keys that differ in a view, and sorts all entries.
-    fn read_differing(&mut self, op: &Operation<'_>, own: &Entries, part: &EntryRange) {
+    fn read_differing(&mut self, op: &Operation<'_>, entries: &Entries, part: &EntryRange) {
         let buffers = &mut *self.lent;
         let mut pairs = std::mem::take(&mut buffers.pairs);
         let mut position = std::mem::take(&mut buffers.position);
@@ -298,13 +298,13 @@ impl IndexJob {
         let mut differing = Differing::default();
         let mut see = |value: &[u8], key: &[u8]| {
             // Only values in the part that is looked at.
-            own.position(value, key, &mut position);
+            entries.position(value, key, &mut position);
             if part.has(&position) {
                 pairs.push(value, key);
             }
         };
         while differing
-            .next(&self.table, op, own, buffers, &mut see)
+            .next(&self.table, op, entries, buffers, &mut see)
             .is_some()
         {}
         pairs.sort();
@@ -315,7 +315,7 @@ impl IndexJob {
     fn give(
         &mut self,
         op: &Operation<'_>,
-        own: &Entries,
+        entries: &Entries,
         budget: &mut Budget,
         context: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
@@ -333,7 +333,7 @@ impl IndexJob {
         let wanted = self.ranges[place.range].wanted();
         let has_views = !op.store.views().is_empty();
         let list = EntryList {
-            own,
+            entries,
             batch,
             pairs: has_views.then_some(pairs),
             one_value: wanted.map(|wanted| &wanted.value[..]),
@@ -342,10 +342,10 @@ impl IndexJob {
         let mut giving = Giving {
             program: self.program.as_ref(),
             limit: &mut self.limit,
-            check: ValueCheck::new(&own.extractor, wanted, scratch, indexed),
+            check: ValueCheck::new(&entries.extractor, wanted, scratch, indexed),
             keypos: table.keypos(),
             plain,
-            count: RowCount::new(own, has_views, place, position),
+            count: RowCount::new(entries, has_views, place, position),
             budget,
             context,
             sink,
@@ -365,7 +365,7 @@ impl IndexJob {
             let mut given = giving.copy(op, entry.value, key, &mut values);
             // A view has the entries of all its rows, so none is missed there.
             if given == Given::Nothing && !has_views {
-                given = giving.follow(table, op, own, entry, values.long);
+                given = giving.follow(table, op, entries, entry, values.long);
             }
             if let Given::Stop(step) = given {
                 giving.count.stop_at(entry, place);
@@ -388,7 +388,7 @@ impl IndexJob {
 
 /// The entries that (1) has read: those of a table are in the batch, those of a view in pairs.
 struct EntryList<'b> {
-    own: &'b Entries,
+    entries: &'b Entries,
     batch: &'b Batch<'b>,
     pairs: Option<&'b Pairs>,
     /// The value, if all are entries of the same one.
@@ -409,8 +409,8 @@ impl<'b> EntryList<'b> {
         }
         let (position, record) = self.batch.entry(i);
         match self.one_value {
-            Some(value) => self.own.key_behind(value, position, record),
-            None => self.own.entry(position, record).key,
+            Some(value) => self.entries.key_behind(value, position, record),
+            None => self.entries.entry(position, record).key,
         }
     }
 
@@ -439,7 +439,7 @@ impl<'b> EntryList<'b> {
         match (self.one_value, self.pairs) {
             (Some(value), _) => value,
             (None, Some(pairs)) => pairs.get(i).0,
-            (None, None) => self.own.value_before(self.batch.key(i), key),
+            (None, None) => self.entries.value_before(self.batch.key(i), key),
         }
     }
 }
@@ -485,7 +485,7 @@ struct Giving<'a> {
 /// Counts the rows that are found at the position of an entry, so that a lookup can stop among
 /// them.
 struct RowCount<'a> {
-    own: &'a Entries,
+    entries: &'a Entries,
     /// Whether entries may be at one position: those of a view. In a transaction's view two keys
     /// may have the same value of a unique index. Their entries are then neighbours.
     has_views: bool,
@@ -504,14 +504,14 @@ struct RowCount<'a> {
 impl<'a> RowCount<'a> {
     /// Begins to count for a slice that starts at a place.
     fn new(
-        own: &'a Entries,
+        entries: &'a Entries,
         has_views: bool,
         place: &mut EntryPlace,
         position: &'a mut Vec<u8>,
     ) -> Self {
         let rows = place.rows;
         RowCount {
-            own,
+            entries,
             has_views,
             previous: None,
             resumed: place
@@ -543,12 +543,12 @@ impl<'a> RowCount<'a> {
             true => self.previous.replace(entry),
             false => None,
         };
-        let is_beside = |previous| self.own.are_at_one_position(previous, entry);
+        let is_beside = |previous| self.entries.are_at_one_position(previous, entry);
         if !previous.is_some_and(is_beside) {
             self.rows = 0;
         }
         if let Some((stopped, given)) = &self.resumed {
-            self.own.position(entry.value, entry.key, self.position);
+            self.entries.position(entry.value, entry.key, self.position);
             self.rows_to_skip = if stopped == self.position { *given } else { 0 };
         }
     }
@@ -562,7 +562,7 @@ impl<'a> RowCount<'a> {
 
     /// Moves the place to this entry, behind the rows that were counted.
     fn stop_at(&mut self, entry: IndexEntry<'_>, place: &mut EntryPlace) {
-        self.own.position(entry.value, entry.key, self.position);
+        self.entries.position(entry.value, entry.key, self.position);
         place.from = Some(self.position.clone());
         place.rows = self.rows;
     }
@@ -648,14 +648,14 @@ impl Giving<'_> {
         &mut self,
         table: &EngineTable,
         op: &Operation<'_>,
-        own: &Entries,
+        entries: &Entries,
         entry: IndexEntry<'_>,
         values: &mut Values,
     ) -> Given {
         let (mut key, mut seen, mut tries) = (entry.key.to_vec(), Hint::default(), 0);
         loop {
             let mut now = Hint::default();
-            match own.holder_at(op.guard, entry.value, &mut now) {
+            match entries.holder_at(op.guard, entry.value, &mut now) {
                 Some(holder) if holder != key => key = holder,
                 // Its leaf has changed: commits may have moved the value away and back since the
                 // entry was read. Mostly another write has claimed it, or other entries have

@@ -160,7 +160,10 @@ impl Indexes {
     /// The index of this name, if it is ready.
     pub(crate) fn find(&self, name: Atom) -> Option<&Arc<Entries>> {
         let is_named = |entries: &&Arc<Entries>| entries.definition.name == name;
-        self.each.iter().find(is_named).filter(|own| own.is_ready())
+        self.each
+            .iter()
+            .find(is_named)
+            .filter(|entries| entries.is_ready())
     }
 
     /// Whether a holder still has its value, in the entries of its index.
@@ -168,16 +171,19 @@ impl Indexes {
         let mut named = self
             .each
             .iter()
-            .filter(|own| own.definition.name == holder.index);
-        named.any(|own| own.holder(guard, &holder.value).as_ref() == Some(&holder.key))
+            .filter(|entries| entries.definition.name == holder.index);
+        named.any(|entries| entries.holder(guard, &holder.value).as_ref() == Some(&holder.key))
     }
 
     /// Gives up the index of this name, for which a write would be refused, if it is being built.
     /// Returns whether it is given up, and refuses nothing.
     #[cold]
     pub(crate) fn give_up(&self, name: Atom) -> bool {
-        let mut named = self.each.iter().filter(|own| own.definition.name == name);
-        named.any(|own| own.mark_broken())
+        let mut named = self
+            .each
+            .iter()
+            .filter(|entries| entries.definition.name == name);
+        named.any(|entries| entries.mark_broken())
     }
 
     /// Whether one of them is unique.

@@ -205,7 +205,9 @@ impl Extractor {
             _ if self.each => Plan::AllKeys,
             IndexedPart::Element(position) => program.plan_of_element(*position, KeyOrder::Ordered),
             // Guards of the program that compare this index's expression limit its values.
-            IndexedPart::Expression(own) => program.plan_of_expression(own, KeyOrder::Ordered),
+            IndexedPart::Expression(expression) => {
+                program.plan_of_expression(expression, KeyOrder::Ordered)
+            }
         }
     }
 

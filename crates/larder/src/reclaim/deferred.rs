@@ -147,23 +147,23 @@ pub(crate) fn add_store(
 }
 
 fn add_store_to(
-    own: &'static Mutex<Releases>,
+    pending: &'static Mutex<Releases>,
     guard: &Guard,
     store: Retired<dyn Reaped>,
 ) -> Result<bool, Retired<dyn Reaped>> {
     if store.memory() > SMALL_STORE_BYTES {
         return Err(store);
     }
-    Ok(on_list(own, guard, |list| list.stores.push(store)))
+    Ok(on_list(pending, guard, |list| list.stores.push(store)))
 }
 
 fn on_list(
-    own: &'static Mutex<Releases>,
+    pending: &'static Mutex<Releases>,
     guard: &Guard,
     put: impl FnOnce(&mut ReleaseList),
 ) -> bool {
     // The caller has unlinked what it adds (invariant 1).
-    let mut releases = own.lock();
+    let mut releases = pending.lock();
     let list = &mut releases.list;
     let was_empty = list.is_empty();
     put(list);
@@ -171,14 +171,18 @@ fn on_list(
     // of all lists wakes the reaper.
     let first = was_empty && !list.is_empty() && note_pending(1);
     if list.is_full() || !releases.unread.is_empty() {
-        relieve(own, releases, guard);
+        relieve(pending, releases, guard);
     }
     first
 }
 
 /// Defers a list that is full, and frees some of the stores that have come back to it.
 #[cold]
-fn relieve(own: &'static Mutex<Releases>, mut releases: MutexGuard<'_, Releases>, guard: &Guard) {
+fn relieve(
+    pending: &'static Mutex<Releases>,
+    mut releases: MutexGuard<'_, Releases>,
+    guard: &Guard,
+) {
     let list = &mut releases.list;
     let full = list.is_full().then(|| std::mem::take(list));
     let unread: [_; FREED_AT_ONCE] = std::array::from_fn(|_| releases.unread.pop());
@@ -187,7 +191,7 @@ fn relieve(own: &'static Mutex<Releases>, mut releases: MutexGuard<'_, Releases>
     drop(releases);
     if let Some(full) = full {
         // The caller defers the list, under the guard with which it has unlinked (invariant 2).
-        release_later(full, own, guard);
+        release_later(full, pending, guard);
         guard.flush();
     }
     unread.into_iter().flatten().for_each(free);
@@ -339,12 +343,12 @@ mod tests {
     }
 
     /// Puts a store on a list, as a table that is dropped does.
-    fn put_store(own: &'static Mutex<Releases>, freed: &'static AtomicUsize, panics: bool) {
+    fn put_store(pending: &'static Mutex<Releases>, freed: &'static AtomicUsize, panics: bool) {
         let guard = larder_index::pin();
         let cell = EpochCell::new(Counting(freed, panics));
         let store = cell.take(&guard).expect("it has a value");
         let store = store.upcast(|store| store as NonNull<dyn Reaped>);
-        assert!(add_store_to(own, &guard, store).is_ok());
+        assert!(add_store_to(pending, &guard, store).is_ok());
     }
 
     /// Lets deferred calls run, on this thread or another.

@@ -18,36 +18,39 @@ pub(super) struct Checkpoints(Mutex<Vec<Checkpoint>>);
 impl Checkpoints {
     /// The last checkpoint that isn't above a position; the beginning if there is none.
     pub(super) fn at(&self, position: Option<&[u8]>) -> Checkpoint {
-        self.last(|own| position.is_none_or(|position| own.position.as_slice() <= position))
+        self.last(|checkpoint| {
+            position.is_none_or(|position| checkpoint.position.as_slice() <= position)
+        })
     }
 
     /// The last checkpoint with at most this number of entries below it.
     pub(super) fn with_rank(&self, rank: u64) -> Checkpoint {
-        self.last(|own| own.rank <= rank)
+        self.last(|checkpoint| checkpoint.rank <= rank)
     }
 
     fn last(&self, is_before: impl Fn(&Checkpoint) -> bool) -> Checkpoint {
-        let own = self.0.lock();
-        let behind = own.partition_point(is_before);
+        let checkpoints = self.0.lock();
+        let behind = checkpoints.partition_point(is_before);
         behind
             .checked_sub(1)
-            .map(|i| own[i].clone())
+            .map(|i| checkpoints[i].clone())
             .unwrap_or_default()
     }
 
     pub(super) fn put(&self, position: &[u8], rank: u64) {
-        let mut own = self.0.lock();
-        let found = own.binary_search_by(|other| other.position.as_slice().cmp(position));
+        let mut checkpoints = self.0.lock();
+        let found = checkpoints.binary_search_by(|other| other.position.as_slice().cmp(position));
         if let Err(i) = found {
             let position = position.to_vec();
-            own.insert(i, Checkpoint { position, rank });
+            checkpoints.insert(i, Checkpoint { position, rank });
         }
     }
 
     /// Drops the checkpoints above a position that is about to change.
     pub(super) fn forget_above(&self, position: &[u8]) {
-        let mut own = self.0.lock();
-        let kept = own.partition_point(|own| own.position.as_slice() <= position);
-        own.truncate(kept);
+        let mut checkpoints = self.0.lock();
+        let kept =
+            checkpoints.partition_point(|checkpoints| checkpoints.position.as_slice() <= position);
+        checkpoints.truncate(kept);
     }
 }

@@ -182,7 +182,7 @@ pub(super) fn wait_for_commits_before(number: u64) {
             match place.load(Ordering::SeqCst) {
                 0 => break,
                 // This commit comes after us.
-                own if own != DRAWING && own >= number => break,
+                drawn if drawn != DRAWING && drawn >= number => break,
                 // It comes before us, or it is drawing its number, which may be less than ours.
                 _ => backoff.snooze(),
             }

@@ -130,7 +130,7 @@ impl EngineTable {
         }
         // In a bounded table objects expire without leaving a version, so all keys are compared.
         let history = old.history.upgrade();
-        let bounded = history.is_some_and(|own| own.is_bounded());
+        let bounded = history.is_some_and(|history| history.is_bounded());
         let place = if Weak::ptr_eq(&old.history, &new.history) && !bounded {
             DiffPlace::wait()
         } else {
@@ -280,8 +280,8 @@ impl SnapshotPair<'_> {
             UndoPlace::At(position) => Start::At(position),
             UndoPlace::Past(position) => Start::Past(position),
         };
-        let mut own = std::mem::take(&mut buffers.batch);
-        let next = own.lend(|batch| {
+        let mut lent = std::mem::take(&mut buffers.batch);
+        let next = lent.lend(|batch| {
             undo.scan(self.guard, start, Direction::Forward, batch);
             let mut stopped = None;
             for i in 0..batch.len() {
@@ -308,7 +308,7 @@ impl SnapshotPair<'_> {
                 None => Some(UndoPlace::At(std::mem::take(&mut batch.resume))),
             }
         });
-        buffers.batch = own;
+        buffers.batch = lent;
         match next {
             Some(next) => *place = next,
             None => return Some(DiffPlace::End),
@@ -330,8 +330,8 @@ impl SnapshotPair<'_> {
             Side::Old => &self.old,
             Side::New => &self.new,
         };
-        let mut own = std::mem::take(&mut buffers.batch);
-        let usable = own.lend(|batch| {
+        let mut lent = std::mem::take(&mut buffers.batch);
+        let usable = lent.lend(|batch| {
             let usable = cursor.fill(table, op, 0, false, batch);
             for i in 0..usable {
                 let key = batch.key(i);
@@ -355,7 +355,7 @@ impl SnapshotPair<'_> {
             }
             usable
         });
-        buffers.batch = own;
+        buffers.batch = lent;
         // The batch had entries. The next call goes on behind them.
         match side {
             _ if usable > 0 => None,
@@ -471,7 +471,7 @@ impl SnapshotPair<'_> {
         for value in new.iter() {
             let hash = raw::object_hash(value);
             let counterpart = alone.get_mut(&hash).and_then(|those| {
-                let i = those.iter().position(|own| table.same(key, own, value))?;
+                let i = those.iter().position(|that| table.same(key, that, value))?;
                 Some(those.swap_remove(i))
             });
             if counterpart.is_none() {

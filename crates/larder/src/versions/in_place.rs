@@ -193,8 +193,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             };
             // The key may be of a leaf before that of the batch, whose last entries were removed.
             let at = partition_point(0..batch.len(), |i| {
-                let own = self.overrides.key(batch.key(i));
-                self.base.key_start(own, &mut there);
+                let entry_key = self.overrides.key(batch.key(i));
+                self.base.key_start(entry_key, &mut there);
                 there < position
             });
             added_at.push((at, position, key.bytes, value));

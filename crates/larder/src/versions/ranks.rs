@@ -188,27 +188,27 @@ impl Merged<dyn Unique> {
         batch: &mut Batch<'g>,
     ) -> bool {
         // Scan the merged view, since overridden keys must be passed correctly.
-        let mut own = Batch::default().with_want(n as usize + 1);
-        Unique::scan(self, guard, start, direction, &mut own);
+        let mut read = Batch::default().with_want(n as usize + 1);
+        Unique::scan(self, guard, start, direction, &mut read);
         let mut at = Vec::new();
         loop {
             // The entry is in this batch.
-            if let Some(i) = usize::try_from(n).ok().filter(|&n| n < own.len()) {
-                let (key, value) = own.entry(i);
+            if let Some(i) = usize::try_from(n).ok().filter(|&n| n < read.len()) {
+                let (key, value) = read.entry(i);
                 batch.push(key, value);
                 return true;
             }
-            if own.done {
+            if read.done {
                 return false;
             }
-            n -= own.len() as u64;
-            std::mem::swap(&mut at, &mut own.resume);
+            n -= read.len() as u64;
+            std::mem::swap(&mut at, &mut read.resume);
             // A backward scan resumes strictly before its position.
             let start = match direction {
                 Direction::Forward => Start::At(&at),
                 Direction::Backward => Start::Past(&at),
             };
-            Unique::scan(self, guard, start, direction, &mut own);
+            Unique::scan(self, guard, start, direction, &mut read);
         }
     }
 }

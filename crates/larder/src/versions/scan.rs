@@ -159,8 +159,8 @@ fn slot(bytes: &[u8], len: usize, overrides: &Overrides) -> usize {
 impl Overridden {
     /// The key and the record of an override.
     #[inline]
-    fn entry(&self, own: &OverriddenKey) -> (&[u8], &[u8]) {
-        self.reads[own.read].entry(own.entry)
+    fn entry(&self, key: &OverriddenKey) -> (&[u8], &[u8]) {
+        self.reads[key.read].entry(key.entry)
     }
 
     /// Builds the hash table of the keys.
@@ -170,8 +170,8 @@ impl Overridden {
         let slots = (16 * self.keys.len()).next_power_of_two();
         self.slots.clear();
         self.slots.resize(slots, 0);
-        for (i, own) in self.keys.iter().enumerate() {
-            let (bytes, len) = self.reads[own.read].key_and_rest(own.entry);
+        for (i, key) in self.keys.iter().enumerate() {
+            let (bytes, len) = self.reads[key.read].key_and_rest(key.entry);
             let mut at = slot(bytes, len, overrides) % slots;
             // Linear probing. A slot has the number of the key plus one, and 0 if it is empty.
             while self.slots[at] != 0 {
@@ -304,11 +304,11 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             overridden, order, ..
         } = spare;
         order.retain(|&i| {
-            let own = &overridden.keys[usize::from(i)];
-            let (key, record) = overridden.entry(own);
+            let overridden_key = &overridden.keys[usize::from(i)];
+            let (key, record) = overridden.entry(overridden_key);
             match self.overrides.read(record) {
-                Some(Override::Value(value)) if own.place.len() == 1 => {
-                    batch.replace(own.place.start, key, value);
+                Some(Override::Value(value)) if overridden_key.place.len() == 1 => {
+                    batch.replace(overridden_key.place.start, key, value);
                     false
                 }
                 _ => true,
@@ -330,11 +330,11 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         let overridden = &spare.overridden;
         let last = overridden.keys.len() - 1;
         for i in spare.order.iter().map(|&i| usize::from(i)) {
-            let own = &overridden.keys[i];
-            batch.push_entries(base, from..own.place.start);
-            from = own.place.end;
+            let overridden_key = &overridden.keys[i];
+            batch.push_entries(base, from..overridden_key.place.start);
+            from = overridden_key.place.end;
             // An override without a value for this reader: the key's entries are left out.
-            let (key, record) = overridden.entry(own);
+            let (key, record) = overridden.entry(overridden_key);
             let Some(value) = self.overrides.read(record) else {
                 continue;
             };
@@ -505,9 +505,9 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         let Overridden { reads, keys, .. } = overridden;
         // The place of the others doesn't matter.
         if batch.unordered {
-            for (i, own) in keys.iter_mut().enumerate() {
-                if own.place == NOWHERE {
-                    own.place = batch.len()..batch.len();
+            for (i, overridden_key) in keys.iter_mut().enumerate() {
+                if overridden_key.place == NOWHERE {
+                    overridden_key.place = batch.len()..batch.len();
                     order.push(i as u16);
                 }
             }
@@ -516,9 +516,11 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         // They get the place between their neighbours. Both lists are in order, so each search
         // begins where the last one has ended.
         let mut from = 0;
-        for own in keys {
-            if own.place == NOWHERE {
-                let key = self.overrides.key(reads[own.read].key(own.entry));
+        for overridden_key in keys {
+            if overridden_key.place == NOWHERE {
+                let key = self
+                    .overrides
+                    .key(reads[overridden_key.read].key(overridden_key.entry));
                 index.position(key, position);
                 let at = partition_point(from..batch.len(), |i| {
                     let key = self.overrides.key(batch.key(i));
@@ -529,9 +531,9 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                         Direction::Backward => there > &position[..],
                     }
                 });
-                own.place = at..at;
+                overridden_key.place = at..at;
             }
-            from = own.place.end;
+            from = overridden_key.place.end;
         }
         order.clear();
         order.extend(all);
@@ -579,9 +581,9 @@ pub(super) fn partition_point(range: Span, mut precedes: impl FnMut(usize) -> bo
 fn place_in_order(direction: Direction, batch: &Batch, overridden: &mut Overridden) {
     let Overridden { reads, keys, .. } = overridden;
     let mut from = 0;
-    for own in keys {
-        let (at, is_there) = batch.seek(from, &reads[own.read], own.entry, direction);
-        own.place = at..at + usize::from(is_there);
-        from = own.place.end;
+    for key in keys {
+        let (at, is_there) = batch.seek(from, &reads[key.read], key.entry, direction);
+        key.place = at..at + usize::from(is_there);
+        from = key.place.end;
     }
 }

@@ -126,7 +126,9 @@ fn store(source: &EngineTable, snapshot: TableSnapshot) -> Store {
 pub(super) fn indexes_of(source: &EngineTable, history: &Arc<History>) -> Option<Arc<Indexes>> {
     let guard = larder_index::pin();
     let store = source.store(&guard)?;
-    let is_own = store.history().is_some_and(|own| Arc::ptr_eq(own, history));
+    let is_own = store
+        .history()
+        .is_some_and(|current| Arc::ptr_eq(current, history));
     store.layers().indexes.clone().filter(|_| is_own)
 }
 
@@ -164,7 +166,9 @@ fn cut_after(
                     before();
                 }
                 // (3)
-                let bounded = snapshots.iter().any(|own| own.history.is_bounded());
+                let bounded = snapshots
+                    .iter()
+                    .any(|snapshot| snapshot.history.is_bounded());
                 let (number, time) = draw(bounded);
                 for snapshot in &mut snapshots {
                     snapshot.assign_number(number, time);
@@ -262,8 +266,8 @@ impl EngineTable {
             }
             // A write that has revalidated holds its leaf. Later commits wait for it when they read
             // the key.
-            let own = op.store.history();
-            if own.is_some_and(|own| Arc::ptr_eq(own, &history)) {
+            let current = op.store.history();
+            if current.is_some_and(|current| Arc::ptr_eq(current, &history)) {
                 let store = op.store.through(Layers {
                     locks: true,
                     ..op.store.layers().clone()
@@ -290,8 +294,8 @@ impl EngineTable {
     /// being inserted.
     pub(super) fn has_history(&self, history: &Arc<History>, guard: &Guard) -> Result<bool, Error> {
         let op = self.begin(guard)?;
-        let own = op.store.history();
-        Ok(own.is_some_and(|own| Arc::ptr_eq(own, history)))
+        let current = op.store.history();
+        Ok(current.is_some_and(|current| Arc::ptr_eq(current, history)))
     }
 
     /// Takes a snapshot of the table that isn't listed, for internal use. It is released when it is
@@ -381,9 +385,9 @@ impl WatchedTable for EngineTable {
         let Some(store) = state.get() else {
             return true;
         };
-        let own = store.history();
+        let current = store.history();
         // Another history has taken its place. This one can't be found any more.
-        if !own.is_some_and(|own| std::ptr::eq(&**own, history)) {
+        if !current.is_some_and(|current| std::ptr::eq(&**current, history)) {
             return true;
         }
         // A batch holds the latch, or the table is dead. The store can't be replaced now.

@@ -63,7 +63,7 @@ pub(crate) fn newest(record: &[u8]) -> u64 {
 #[inline]
 pub(crate) fn as_of(record: &[u8], number: u64) -> Option<Override<'_>> {
     Versions::of(record)
-        .take_while(|&(own, _)| own >= number)
+        .take_while(|&(version, _)| version >= number)
         .last()
         .map(|(_, value)| value)
 }

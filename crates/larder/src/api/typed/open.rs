@@ -167,8 +167,8 @@ impl<K, V, O: Order> Typed<K, V, O> {
     /// # Errors
     /// `TableType` for a table of another kind, or with another key position.
     pub(super) fn view(table: &Table) -> Result<Self, Error> {
-        let own = table.engine_table();
-        match own.kind() == O::KIND && own.keypos() == 1 {
+        let engine_table = table.engine_table();
+        match engine_table.kind() == O::KIND && engine_table.keypos() == 1 {
             true => Ok(Typed::of(table.clone())),
             false => Err(Error::TableType),
         }

@@ -119,9 +119,9 @@ pub(super) fn gather<K: OrderedKey, V: DeserializeOwned, O: Layout>(
 ) -> (IntoIter<Row<K, V>>, bool) {
     let mut rows = Vec::with_capacity(wanted);
     let mut is_over = false;
-    let (own, me) = (table.engine_table(), table.me());
+    let (engine_table, me) = (table.engine_table(), table.me());
     let step = table.patiently(|| {
-        own.page(me, bounds, end, wanted, |stored| {
+        engine_table.page(me, bounds, end, wanted, |stored| {
             // The scan can't be stopped in the middle of a page. Rows behind a row of other types
             // are not reported: the iterator has ended.
             if !is_over {

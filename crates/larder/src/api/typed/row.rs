@@ -141,7 +141,7 @@ pub(super) fn of_term<K: OrderedKey, V: for<'v> Deserialize<'v>>(
     // Only pairs are rows of a typed table.
     let pair = row.as_tuple().filter(|tuple| tuple.arity() == 2);
     match pair.and_then(|pair| Some((pair.get(0)?, pair.get(1)?))) {
-        Some((own, value)) => Ok((key(own)?, View(value).read()?)),
+        Some((key_term, value)) => Ok((key(key_term)?, View(value).read()?)),
         None => Err(wrong("it is no pair of a key and a value", row)),
     }
 }

@@ -44,11 +44,12 @@ pub(super) struct ClaimedValues {
 impl ClaimedValues {
     /// Whether the tables still have these indexes.
     pub(super) fn are_of(&self, stores: &[&Store]) -> bool {
-        let same = |(own, store): (&Option<Arc<Indexes>>, &&Store)| match (own, unique(store)) {
-            (None, None) => true,
-            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
-            _ => false,
-        };
+        let same =
+            |(indexes, store): (&Option<Arc<Indexes>>, &&Store)| match (indexes, unique(store)) {
+                (None, None) => true,
+                (Some(indexes), Some(other)) => Arc::ptr_eq(indexes, other),
+                _ => false,
+            };
         self.indexes.iter().zip(stores).all(same)
     }
 }
@@ -88,8 +89,8 @@ impl EngineTransaction {
         guard: &Guard,
     ) -> Result<Option<&Arc<EngineTable>>, Error> {
         for (i, TableInTransaction { table, .. }) in self.parts.iter().enumerate() {
-            let own = written.iter().filter(|key| key.part == i);
-            let rows = own.map(|key| match key.value() {
+            let of_part = written.iter().filter(|key| key.part == i);
+            let rows = of_part.map(|key| match key.value() {
                 Override::Value(value) => (&key.key[..], Some(value)),
                 // A deletion makes room.
                 Override::Absent => (&key.key[..], None),
@@ -118,13 +119,13 @@ impl EngineTransaction {
         // A written key counts as read.
         let unchanged = written.iter().all(|key| {
             let set = &self.parts[key.part].set;
-            let own = set.history.key(&key.key);
+            let hashed = set.history.key(&key.key);
             if let TableIndex::Multi(index) = &set.history.store().index {
                 // A write that began before the table had key locks may still hold the lock of the
                 // bag's key. An empty update waits for it.
-                index.update(guard, own, &mut |_| ());
+                index.update(guard, hashed, &mut |_| ());
             }
-            !set.history.has_changed(guard, own, set.number)
+            !set.history.has_changed(guard, hashed, set.number)
         });
         unchanged && self.keys_are_valid(locks, guard) && self.ranges_are_valid(under_way, guard)
     }
@@ -186,9 +187,9 @@ impl EngineTransaction {
             indexes.push(unique(part.table.begin(guard)?.store).cloned());
         }
         let each = indexes.iter().enumerate();
-        let each = each.filter_map(|(part, own)| Some((part, own.as_ref()?)));
-        let made = each.map(|(part, own)| {
-            let claimed = self.claim_of(part, own, written, guard);
+        let each = each.filter_map(|(part, indexes)| Some((part, indexes.as_ref()?)));
+        let made = each.map(|(part, indexes)| {
+            let claimed = self.claim_of(part, indexes, written, guard);
             claimed.map_err(|why| (why, part))
         });
         Ok(ClaimedValues {
@@ -220,13 +221,16 @@ impl EngineTransaction {
         // Old and new rows of the same commit are considered together: a value may pass from one to
         // the other.
         let mut rows = Vec::new();
-        for own in written.iter().filter(|own| own.part == part) {
+        for written_key in written
+            .iter()
+            .filter(|written_key| written_key.part == part)
+        {
             let (mut old, mut new) = (Values::default(), Values::default());
             // The key's lock is held, so nobody changes the old rows before the commit does.
             let objects = &history.store().index;
-            objects.copy_for_write(guard, history.key(&own.key), &mut old);
-            history.values(own.value(), &mut |value| new.push(value));
-            let key = &own.key[..];
+            objects.copy_for_write(guard, history.key(&written_key.key), &mut old);
+            history.values(written_key.value(), &mut |value| new.push(value));
+            let key = &written_key.key[..];
             rows.push(ReplacedRows { key, old, new });
         }
         let mut claimed = Claimed::begin(indexes);

@@ -348,9 +348,9 @@ impl EngineTransaction {
         let mut stores = Stores::new();
         for TableInTransaction { table, set, .. } in &self.parts {
             let op = table.begin(guard)?;
-            let own = op.store.history();
+            let current = op.store.history();
             // Emptied, or not watched any more: the transaction has lost.
-            if !own.is_some_and(|own| Arc::ptr_eq(own, &set.history)) {
+            if !current.is_some_and(|current| Arc::ptr_eq(current, &set.history)) {
                 return Ok(None);
             }
             stores.push(op.store.of_commits());

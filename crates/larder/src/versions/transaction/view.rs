@@ -99,10 +99,10 @@ impl WorkingSet {
         let checkpoints = Arc::default();
         // Own writes are an index like any other, which overrides what the transaction sees of the
         // table.
-        let own: Arc<dyn Unique> = writes.clone();
-        let own = Overrides::of_writes(own, seed.clone(), Arc::clone(&checkpoints));
+        let overrides: Arc<dyn Unique> = writes.clone();
+        let overrides = Overrides::of_writes(overrides, seed.clone(), Arc::clone(&checkpoints));
         WorkingSet {
-            seen: merged::merge(objects, own),
+            seen: merged::merge(objects, overrides),
             writes,
             unique: index.is_unique(),
             // Without a snapshot, the transaction reads the tables themselves: its keys are locked.
@@ -208,13 +208,13 @@ pub(super) fn present(history: Arc<History>, seed: &Seed) -> (TableIndex, Arc<Wo
 
 /// Makes the index of a view, which shows what the transaction sees, and records what is read.
 fn with_reads(set: WorkingSet) -> (TableIndex, Arc<WorkingSet>) {
-    let own = Arc::new(set);
-    let set = Arc::clone(&own);
-    let index = match own.seen.share() {
+    let shared = Arc::new(set);
+    let set = Arc::clone(&shared);
+    let index = match shared.seen.share() {
         TableIndex::Unique(seen) => TableIndex::Unique(Arc::new(ViewIndex { set, seen })),
         TableIndex::Multi(seen) => TableIndex::Multi(Arc::new(ViewIndex { set, seen })),
     };
-    (index, own)
+    (index, shared)
 }
 
 impl Unique for ViewIndex<dyn Unique> {
