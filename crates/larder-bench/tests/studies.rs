@@ -110,10 +110,10 @@ fn ets_2003() {
         "insert-sequential, lookup-random, traversal, relative-insert-random, memory, bytes",
         "set, ordered_set, btree, default set, default ordered_set, catree, judysl, judyesl, judyeh",
     );
-    let own = |p: &&Point| p.plot == "relative-deletion" && p.series == "set";
-    let own: Vec<_> = study.points.iter().filter(own).collect();
+    let is_wanted = |p: &&Point| p.plot == "relative-deletion" && p.series == "set";
+    let wanted: Vec<_> = study.points.iter().filter(is_wanted).collect();
     let whole = |p: &&Point| (p.y, p.low, p.high) == (100.0, 100.0, 100.0);
-    assert!(!own.is_empty() && own.iter().all(whole));
+    assert!(!wanted.is_empty() && wanted.iter().all(whole));
     let mut published = study.published.iter();
     assert!(published.any(|p| p.plot == "memory" && p.series == "set" && p.value == 980.0));
     assert!(study.skipped.iter().any(|s| s.contains("54,000,000 keys")));

@@ -97,7 +97,7 @@ unsafe fn push(
 ///
 /// # Safety
 /// The view's terms are as they were when it was made.
-unsafe fn own(view: larder_view, what: &str) -> Result<Term, Failure> {
+unsafe fn to_term(view: larder_view, what: &str) -> Result<Term, Failure> {
     // SAFETY: by contract, the terms of `view` are unchanged.
     Ok(Term::from(unsafe { view.require(what) }?))
 }
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn larder_op_insert(
 ) -> Status {
     // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
     // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
-    unsafe { push(operations, table, || Ok(Step::Insert(own(row, "row")?))) }
+    unsafe { push(operations, table, || Ok(Step::Insert(to_term(row, "row")?))) }
 }
 
 /// Adds an operation to a list: inserts a row. Its condition is that there is no row under the key.
@@ -130,7 +130,11 @@ pub unsafe extern "C" fn larder_op_insert_new(
 ) -> Status {
     // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
     // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
-    unsafe { push(operations, table, || Ok(Step::InsertNew(own(row, "row")?))) }
+    unsafe {
+        push(operations, table, || {
+            Ok(Step::InsertNew(to_term(row, "row")?))
+        })
+    }
 }
 
 /// Adds a condition to a list: that the rows under the key are those of the sequence, in the same
@@ -151,7 +155,7 @@ pub unsafe extern "C" fn larder_op_check(
     unsafe {
         push(operations, table, || {
             let rows = rows.as_ref().map_or(Ok(&[][..]), larder_terms::whole)?;
-            Ok(Step::Check(own(key, "key")?, rows.to_vec()))
+            Ok(Step::Check(to_term(key, "key")?, rows.to_vec()))
         })
     }
 }
@@ -168,7 +172,7 @@ pub unsafe extern "C" fn larder_op_delete(
 ) -> Status {
     // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
     // `table` is null or a handle that was not freed; the terms of the view `key` are unchanged.
-    unsafe { push(operations, table, || Ok(Step::Delete(own(key, "key")?))) }
+    unsafe { push(operations, table, || Ok(Step::Delete(to_term(key, "key")?))) }
 }
 
 /// Adds an operation to a list: deletes the row that is identical to this one, if there is one.
@@ -183,7 +187,11 @@ pub unsafe extern "C" fn larder_op_delete_row(
 ) -> Status {
     // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
     // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
-    unsafe { push(operations, table, || Ok(Step::DeleteRow(own(row, "row")?))) }
+    unsafe {
+        push(operations, table, || {
+            Ok(Step::DeleteRow(to_term(row, "row")?))
+        })
+    }
 }
 
 /// Adds an operation to a list: adds to the integer at a position, counted from 1, of the row under
@@ -203,7 +211,7 @@ pub unsafe extern "C" fn larder_op_add(
     // `table` is null or a handle that was not freed; the terms of the view `key` are unchanged.
     unsafe {
         push(operations, table, || {
-            Ok(Step::Add(own(key, "key")?, position, increment))
+            Ok(Step::Add(to_term(key, "key")?, position, increment))
         })
     }
 }
@@ -226,7 +234,7 @@ pub unsafe extern "C" fn larder_op_update(
     // are unchanged.
     unsafe {
         push(operations, table, || {
-            let (key, element) = (own(key, "key")?, own(element, "element")?);
+            let (key, element) = (to_term(key, "key")?, to_term(element, "element")?);
             Ok(Step::Update(key, position, element))
         })
     }

@@ -124,11 +124,11 @@ fn key_value_server() {
     client.says("ADD bank 1000", "= 1000");
     let workers: Vec<_> = (0..4)
         .map(|_| {
-            let mut own = server.connect();
+            let mut client = server.connect();
             thread::spawn(move || {
                 for _ in 0..100 {
-                    assert!(own.ask("ADD hits 1").starts_with("= "));
-                    own.says("MOVE bank till 2", "OK");
+                    assert!(client.ask("ADD hits 1").starts_with("= "));
+                    client.says("MOVE bank till 2", "OK");
                 }
             })
         })

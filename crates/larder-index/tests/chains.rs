@@ -139,15 +139,15 @@ fn readers_find_what_is_there() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..THREADS)
-            .map(|own| {
+            .map(|thread| {
                 let index = &index;
                 scope.spawn(move || {
                     for i in 0..n {
-                        let k = n + i * THREADS + own;
+                        let k = n + i * THREADS + thread;
                         let bytes = k.to_be_bytes();
                         index.put_absent(&pin(), key(&bytes, Hashes::Good), &value(k, 0));
                         // One of the keys that this thread alone replaces.
-                        let other = mix(u64::from(i)) as u32 % n / THREADS * THREADS + own;
+                        let other = mix(u64::from(i)) as u32 % n / THREADS * THREADS + thread;
                         if other < n {
                             replace(index, other, i);
                         }

@@ -99,13 +99,13 @@ fn chained(hashes: Hashes) {
         found.then(|| u64::from_be_bytes(out[..].try_into().expect("eight bytes")))
     };
     put(&index, 100, 0);
-    let running = [0, 1].map(|own| {
+    let running = [0, 1].map(|thread| {
         let index = index.clone();
         shuttle::thread::spawn(move || {
             for k in 0..STEPS {
-                put(&index, 2 * k + own, 0);
-                assert_eq!(get(&index, 2 * k + own), Some(0));
-                put(&index, 2 * (k / 2) + own, k + 1);
+                put(&index, 2 * k + thread, 0);
+                assert_eq!(get(&index, 2 * k + thread), Some(0));
+                put(&index, 2 * (k / 2) + thread, k + 1);
             }
         })
     });
@@ -156,13 +156,13 @@ fn broken_chains_are_found() {
 
 /// Appends keys that are above nearly all others, and reads or removes what this thread put two
 /// steps ago: it must be there.
-fn append(index: &Box<dyn Unique>, own: u64, steps: u64) {
-    let key = |i: u64| 2 * i + own;
+fn append(index: &Box<dyn Unique>, writer: u64, steps: u64) {
+    let key = |i: u64| 2 * i + writer;
     for i in 0..steps {
         Registers::put(index, key(i), i);
         let old = i.checked_sub(2);
         match old {
-            Some(old) if own == 1 => assert!(Registers::remove(index, key(old)), "{old}"),
+            Some(old) if writer == 1 => assert!(Registers::remove(index, key(old)), "{old}"),
             Some(old) => assert_eq!(index.read(key(old)), Some(old)),
             None => assert_eq!(index.read(key(i)), Some(i)),
         }
@@ -177,9 +177,9 @@ fn histories_of_inserts_at_the_end() {
     let _alone = alone();
     check("key order: two append, one removes", &LARGE, || {
         let index = Arc::new(smallest(Kind::Ordered));
-        let running = [0, 1].map(|own| {
+        let running = [0, 1].map(|writer| {
             let index = index.clone();
-            shuttle::thread::spawn(move || append(&index, own, STEPS))
+            shuttle::thread::spawn(move || append(&index, writer, STEPS))
         });
         for thread in running {
             thread.join().expect("no panic");
@@ -233,15 +233,18 @@ fn rank_execution(threads: u64, width: u64, steps: u64, looks: u64) {
     ranks::look(&*index, there, 0, 1);
     let seed = shuttle::rand::Rng::gen::<u32>(&mut shuttle::rand::thread_rng());
     let running: Vec<_> = (0..threads)
-        .map(|own| {
+        .map(|part| {
             let index = index.clone();
-            let (range, seed) = (own * width..(own + 1) * width, mix(u64::from(seed) ^ own));
+            let (range, seed) = (
+                part * width..(part + 1) * width,
+                mix(u64::from(seed) ^ part),
+            );
             shuttle::thread::spawn(move || ranks::own_range(&*index, range, steps, seed))
         })
         .collect();
     ranks::look(&*index, there, threads * width, looks);
-    let own = running.into_iter().map(|t| t.join().expect("no panic"));
-    let all = there + own.sum::<u64>();
+    let counts = running.into_iter().map(|t| t.join().expect("no panic"));
+    let all = there + counts.sum::<u64>();
     // Nothing is left uncounted.
     ranks::look(&*index, all, 0, 1);
 }

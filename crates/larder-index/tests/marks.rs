@@ -23,18 +23,18 @@ struct Marks<'i> {
 impl Marks<'_> {
     /// A write has found this mark under a key. Returns the mark that it leaves there.
     fn see(&mut self, n: u16, mark: u64) -> u64 {
-        let own = self.of.get(&n).copied().unwrap_or(0);
-        assert!(mark == 0 || mark == own, "{n}: {mark}, not {own}");
-        if own == self.newest {
+        let expected = self.of.get(&n).copied().unwrap_or(0);
+        assert!(mark == 0 || mark == expected, "{n}: {mark}, not {expected}");
+        if expected == self.newest {
             self.set += 1;
-            self.found += u64::from(mark == own);
+            self.found += u64::from(mark == expected);
         }
         self.newest
     }
 
     fn put(&mut self, n: u16, value: &[u8], refuses: bool) {
         let bytes = key_bytes(n);
-        let (own, index) = (key(&bytes, self.how), self.index);
+        let (hashed, index) = (key(&bytes, self.how), self.index);
         let is_there = self.of.contains_key(&n);
         let mut predicate = |old: Option<&[u8]>| {
             assert_eq!(old.is_some(), is_there);
@@ -44,7 +44,7 @@ impl Marks<'_> {
             ready: ReadyMark::none(),
             prepare: &mut |_, mark| *mark = self.see(n, *mark),
         };
-        let was = index.put_marked(&pin(), own, value, &mut predicate, &mut preparation);
+        let was = index.put_marked(&pin(), hashed, value, &mut predicate, &mut preparation);
         assert_eq!(was == Previous::Refused, refuses);
         if !refuses {
             self.of.insert(n, self.newest);
@@ -53,8 +53,8 @@ impl Marks<'_> {
 
     fn update(&mut self, n: u16, value: Option<&[u8]>) {
         let bytes = key_bytes(n);
-        let (own, index) = (key(&bytes, self.how), self.index);
-        index.update_marked(&pin(), own, &mut |_, scratch, mark| {
+        let (hashed, index) = (key(&bytes, self.how), self.index);
+        index.update_marked(&pin(), hashed, &mut |_, scratch, mark| {
             *mark = self.see(n, *mark);
             match value {
                 Some(value) => {
@@ -72,8 +72,8 @@ impl Marks<'_> {
 
     fn remove(&mut self, n: u16) {
         let bytes = key_bytes(n);
-        let (own, index) = (key(&bytes, self.how), self.index);
-        index.remove_marked(&pin(), own, &mut |_, mark| {
+        let (hashed, index) = (key(&bytes, self.how), self.index);
+        index.remove_marked(&pin(), hashed, &mut |_, mark| {
             self.see(n, mark);
             true
         });
@@ -256,8 +256,8 @@ fn a_ready_entry_is_not_prepared() {
                     *mark = 7;
                 },
             };
-            let own = key(&bytes, Hashes::Good);
-            index.put_marked(&pin(), own, b"1234", &mut |_| puts, &mut preparation);
+            let hashed = key(&bytes, Hashes::Good);
+            index.put_marked(&pin(), hashed, b"1234", &mut |_| puts, &mut preparation);
             prepared
         };
         // It is behind the others in key order, so that none of them is appended.

@@ -164,8 +164,8 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
     });
     assert_eq!(seen, got);
     let rows = scan_multi(index, Start::Edge, DIRECTIONS[0]);
-    let own = rows.into_iter().filter(|(key, _)| key == k.bytes);
-    assert_eq!(own.map(|(_, v)| v).collect::<Vec<_>>(), got);
+    let of_key = rows.into_iter().filter(|(key, _)| key == k.bytes);
+    assert_eq!(of_key.map(|(_, v)| v).collect::<Vec<_>>(), got);
     // A key with few objects is read at once. From each of them a scan continues behind it.
     let (guard, mut batch) = (pin(), Batch::default());
     if index.scan_key(&guard, k, &mut batch) {
@@ -337,14 +337,14 @@ fn remove_leaf_by_leaf(
         let start = at.as_deref().map_or(Start::Edge, Start::At);
         index.scan(&guard, start, larder_index::Direction::Forward, &mut batch);
         let keys: Vec<&[u8]> = (0..batch.len()).map(|i| batch.key(i)).collect();
-        let own = |k: &[u8]| keys.iter().filter(|other| **other == k).count();
-        let in_tree = keys.iter().any(|k| own(k) > 64);
+        let objects_of = |k: &[u8]| keys.iter().filter(|other| **other == k).count();
+        let in_tree = keys.iter().any(|k| objects_of(k) > 64);
         let remove = |chosen: &[u32]| {
             let first = key(keys[chosen[0] as usize], Hashes::Good);
             index.remove_scanned(&guard, first, (&batch, chosen), &mut || true)
         };
         // Some objects of a key without the others.
-        let split = (0..keys.len()).find(|&i| own(keys[i]) > 1);
+        let split = (0..keys.len()).find(|&i| objects_of(keys[i]) > 1);
         if let Some(i) = split {
             assert!(!remove(&[i as u32]));
             refused += 1;

@@ -85,16 +85,17 @@ fn ranges_of_one_writer_are_exact() {
     for config in configs() {
         let (index, width) = (ordered(config), times(400) as u64);
         ranks::stay(&*index, 4 * width..5 * width);
-        let own = thread::scope(|scope| {
-            let own = [0, 1, 2, 3].map(|own| {
-                let (index, range) = (&index, own * width..(own + 1) * width);
-                scope
-                    .spawn(move || ranks::own_range(&**index, range, times(8_000) as u64, mix(own)))
+        let counts = thread::scope(|scope| {
+            let threads = [0, 1, 2, 3].map(|thread| {
+                let (index, range) = (&index, thread * width..(thread + 1) * width);
+                scope.spawn(move || {
+                    ranks::own_range(&**index, range, times(8_000) as u64, mix(thread))
+                })
             });
             scope.spawn(|| ranks::look(&*index, width, 4 * width, times(300) as u64));
-            own.map(|thread| thread.join().expect("no panic"))
+            threads.map(|thread| thread.join().expect("no panic"))
         });
-        ranks::look(&*index, width + own.iter().sum::<u64>(), 0, 1);
+        ranks::look(&*index, width + counts.iter().sum::<u64>(), 0, 1);
     }
 }
 

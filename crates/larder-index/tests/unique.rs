@@ -130,10 +130,10 @@ fn hints_are_only_hints() {
                 for index in [&*index, &*other] {
                     (0..10).for_each(|n| with(index, n, 5));
                 }
-                let (own, guard, mut out) = (bytes(5), pin(), [0; SHORT_VALUE]);
-                let own = key(&own, Hashes::Good);
+                let (hashed, guard, mut out) = (bytes(5), pin(), [0; SHORT_VALUE]);
+                let hashed = key(&hashed, Hashes::Good);
                 let mut hint = Hint::default();
-                let found = index.get_with_hint(&guard, own, &mut out, None, &mut hint);
+                let found = index.get_with_hint(&guard, hashed, &mut out, None, &mut hint);
                 assert_eq!((found, &out[..5]), (Lookup::Short(5), &[5; 5][..]));
                 change(&*index);
                 let new = value(99, len);
@@ -143,12 +143,12 @@ fn hints_are_only_hints() {
                     true
                 };
                 // The other index has the entry at the same place, and the hint isn't of it.
-                other.put_with_hint(&guard, own, &new, &hint, &mut agree);
+                other.put_with_hint(&guard, hashed, &new, &hint, &mut agree);
                 let mut expected = contents(&*index);
-                expected.retain(|(key, _)| key != own.bytes);
-                expected.push((own.bytes.to_vec(), new.clone()));
+                expected.retain(|(key, _)| key != hashed.bytes);
+                expected.push((hashed.bytes.to_vec(), new.clone()));
                 expected.sort();
-                index.put_with_hint(&guard, own, &new, &hint, &mut agree);
+                index.put_with_hint(&guard, hashed, &new, &hint, &mut agree);
                 assert_eq!(calls, 2);
                 assert_eq!(contents(&*index), expected, "{kind:?} {name} {len}");
                 let mut others: Vec<_> =
@@ -156,7 +156,7 @@ fn hints_are_only_hints() {
                 others[5].1.clone_from(&new);
                 assert_eq!(contents(&*other), others, "{kind:?} {name} {len}");
                 // A refusal changes nothing.
-                let was = index.put_with_hint(&guard, own, b"no", &hint, &mut |_| false);
+                let was = index.put_with_hint(&guard, hashed, b"no", &hint, &mut |_| false);
                 assert_eq!(was, Previous::Refused);
                 assert_eq!(contents(&*index), expected);
             }

@@ -138,8 +138,8 @@ impl<W: Word> SkipListNode<W> {
 
     /// The memory of the node, its links and its word in bytes. Each `Arc` has two counts.
     fn bytes(&self) -> isize {
-        let own = size_of::<Self>() + 16 + self.levels() * size_of::<Slot<Self>>();
-        (own + spilled(&self.position) + size_of::<W>() + 16) as isize
+        let node = size_of::<Self>() + 16 + self.levels() * size_of::<Slot<Self>>();
+        (node + spilled(&self.position) + size_of::<W>() + 16) as isize
     }
 }
 

@@ -150,8 +150,8 @@ fn operations_on_a_key_go_on_beside_a_list() {
             for thread in 0..THREADS {
                 let t = &t;
                 s.spawn(move || {
-                    let own = (0..N + 50).filter(|key| key % THREADS == thread);
-                    own.filter(touched).for_each(|key| one_key(t, key, unique));
+                    let keys = (0..N + 50).filter(|key| key % THREADS == thread);
+                    keys.filter(touched).for_each(|key| one_key(t, key, unique));
                 });
             }
         });

@@ -35,7 +35,7 @@ fn objects(snapshot: &Snapshot) -> Vec<Term> {
 fn applied(old: &Snapshot, diff: Vec<Event>) -> Vec<Term> {
     let mut all = objects(old);
     let mut take = |object: &Term| {
-        let i = all.iter().position(|own| own == object);
+        let i = all.iter().position(|other| other == object);
         all.remove(i.expect("what is taken away was there"));
     };
     let mut added = Vec::new();

@@ -35,7 +35,7 @@ fn table(kind: &str, indexes: &[Index]) -> Arc<Table> {
     };
     let with = indexes.iter().cloned();
     Arc::new(
-        with.fold(builder, |builder, own| builder.index(own))
+        with.fold(builder, |builder, index| builder.index(index))
             .create()
             .expect("a table"),
     )
@@ -45,8 +45,8 @@ fn beside<T: Send + 'static>(
     table: &Arc<Table>,
     f: impl FnOnce(&Table) -> T + Send + 'static,
 ) -> shuttle::thread::JoinHandle<T> {
-    let own = Arc::clone(table);
-    shuttle::thread::spawn(move || f(&own))
+    let shared = Arc::clone(table);
+    shuttle::thread::spawn(move || f(&shared))
 }
 
 /// A long key, of which few are in a leaf.
@@ -226,9 +226,9 @@ fn moved_in_range(kind: &'static str) {
 fn one_value(kind: &'static str) {
     let t = filled(kind, &[Index::element("v", 2).unique()]);
     let other = beside(&t, |t| t.insert(&row(0, [1])).is_ok());
-    let own = t.insert(&row(LAST, [1])).is_ok();
+    let this = t.insert(&row(LAST, [1])).is_ok();
     let other = other.join().expect("no panic");
-    assert!(own != other, "{kind}: {own}, {other}");
+    assert!(this != other, "{kind}: {this}, {other}");
     is_whole(&t, kind);
 }
 

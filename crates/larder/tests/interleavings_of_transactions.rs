@@ -64,9 +64,10 @@ fn beside(
     other: impl Fn(&Table) -> Result<(), Error>,
 ) -> Table {
     let t = Arc::new(t);
-    let (own, own_t) = (larder.clone(), t.clone());
+    let (own_larder, own_t) = (larder.clone(), t.clone());
     let thread = shuttle::thread::spawn(move || {
-        own.transaction(&[&own_t], |views| one(&views[0]))
+        own_larder
+            .transaction(&[&own_t], |views| one(&views[0]))
             .expect("a table");
     });
     larder
@@ -78,8 +79,8 @@ fn beside(
 
 /// Each of two transactions takes its own if both are there: one is left.
 fn skew(kind: &'static str, by_range: bool) {
-    let take = move |own: &str| {
-        let own = Term::atom(own);
+    let take = move |taken: &str| {
+        let taken = Term::atom(taken);
         move |t: &Table| {
             let sum = if by_range {
                 t.select_count("[{{'_',1},[],[true]}]")? as i64
@@ -87,7 +88,7 @@ fn skew(kind: &'static str, by_range: bool) {
                 number(t, &term!(a)) + number(t, &term!(b))
             };
             if sum == 2 {
-                replace(t, own.clone(), 0)?;
+                replace(t, taken.clone(), 0)?;
             }
             Ok(())
         }
@@ -99,14 +100,14 @@ fn skew(kind: &'static str, by_range: bool) {
 }
 
 /// Replaces a row by operations, if both rows have the number 1; whether they took effect.
-fn take_if_both(larder: &Larder, t: &Table, own: &Term) -> bool {
+fn take_if_both(larder: &Larder, t: &Table, taken: &Term) -> bool {
     let [a, b] = [term!(a), term!(b)];
     let operations = larder
         .operations()
         .check(t, &a, &[row(a.clone(), 1)])
         .check(t, &b, &[row(b.clone(), 1)])
-        .delete(t, own)
-        .insert(t, &row(own.clone(), 0));
+        .delete(t, taken)
+        .insert(t, &row(taken.clone(), 0));
     operations.commit().expect("a table").is_none()
 }
 
@@ -114,8 +115,8 @@ fn take_if_both(larder: &Larder, t: &Table, own: &Term) -> bool {
 fn skew_of_operations(kind: &'static str) {
     let larder = Larder::new();
     let t = Arc::new(table(&larder, kind));
-    let (own, own_t) = (larder.clone(), t.clone());
-    let other = shuttle::thread::spawn(move || take_if_both(&own, &own_t, &term!(b)));
+    let (own_larder, own_t) = (larder.clone(), t.clone());
+    let other = shuttle::thread::spawn(move || take_if_both(&own_larder, &own_t, &term!(b)));
     let one = take_if_both(&larder, &t, &term!(a));
     let other = other.join().expect("no panic");
     assert!(one != other, "{kind}");
@@ -132,10 +133,10 @@ fn operations_and(kind: &'static str, writer: Writer) {
     if kind == "set" {
         larder.transaction(&[&t], |_| Ok(())).expect("a table");
     }
-    let own = t.clone();
+    let table = t.clone();
     let other = shuttle::thread::spawn(move || match writer {
-        Writer::Clear => drop(own.clear().expect("a table")),
-        _ => own
+        Writer::Clear => drop(table.clear().expect("a table")),
+        _ => table
             .insert_all(&[row(term!(c), 3), row(term!(a), 3)])
             .expect("a table"),
     });
@@ -181,10 +182,10 @@ impl Look {
 
 /// Each of two transactions inserts if nothing of its kind is there: one does.
 fn phantom(kind: &'static str, look: Look) {
-    let insert = |own: i64| {
+    let insert = |thread: i64| {
         move |t: &Table| {
             if look.find(t)?.is_empty() {
-                t.insert(&row(own.into(), 7))?;
+                t.insert(&row(thread.into(), 7))?;
             }
             Ok(())
         }
@@ -204,10 +205,10 @@ fn halves(kind: &'static str, by_operations: bool) {
     for key in 0..KEYS {
         t.insert(&row(key.into(), 1)).expect("a table");
     }
-    let (own, own_t) = (larder.clone(), t.clone());
+    let (own_larder, own_t) = (larder.clone(), t.clone());
     let writer = shuttle::thread::spawn(move || {
         if by_operations {
-            let mut all = own.operations();
+            let mut all = own_larder.operations();
             for key in 0..KEYS {
                 let rows = [row(key.into(), 1), row(key.into(), 2)];
                 all = all.delete_object(&own_t, &rows[0]).insert(&own_t, &rows[1]);
@@ -215,10 +216,11 @@ fn halves(kind: &'static str, by_operations: bool) {
             assert_eq!(all.commit(), Ok(None));
             return;
         }
-        own.transaction(&[&own_t], |views| {
-            (0..KEYS).try_for_each(|key| replace(&views[0], key.into(), 2))
-        })
-        .expect("a table");
+        own_larder
+            .transaction(&[&own_t], |views| {
+                (0..KEYS).try_for_each(|key| replace(&views[0], key.into(), 2))
+            })
+            .expect("a table");
     });
     // A transaction has many steps before its commit: the reads go on until they see it.
     for n in 0..400 {
@@ -239,13 +241,14 @@ fn halves(kind: &'static str, by_operations: bool) {
 fn additions(kind: &'static str) {
     let larder = Larder::new();
     let t = Arc::new(table(&larder, kind));
-    let (own, own_t) = (larder.clone(), t.clone());
+    let (own_larder, own_t) = (larder.clone(), t.clone());
     let adder = shuttle::thread::spawn(move || {
-        own.transaction(&[&own_t], |views| {
-            let n = number(&views[0], &term!(a));
-            replace(&views[0], term!(a), n + 1)
-        })
-        .expect("a table");
+        own_larder
+            .transaction(&[&own_t], |views| {
+                let n = number(&views[0], &term!(a));
+                replace(&views[0], term!(a), n + 1)
+            })
+            .expect("a table");
     });
     t.add(&term!(a), 2, 1).expect("a row");
     let added = larder.operations().add(&t, &term!(a), 2, 1).commit();
@@ -352,10 +355,10 @@ fn one_order(kind: &'static str, writers: &'static [Writer], look: Look) {
             writer.write(i, &larder, &t);
         }));
     }
-    let (own, own_t, own_log, own_stages) =
+    let (own_larder, own_t, own_log, own_stages) =
         (larder.clone(), t.clone(), log.clone(), stages.clone());
     let reader = shuttle::thread::spawn(move || {
-        let seen = own.transaction(&[&own_t, &own_log], |views| {
+        let seen = own_larder.transaction(&[&own_t, &own_log], |views| {
             let seen = match look {
                 Look::Scan => views[0].select(ALL)?,
                 Look::Index => look.find(&views[0])?,
@@ -400,10 +403,10 @@ fn list_and_write(kind: &'static str) {
     // The table keeps what its writes change from the beginning.
     let _watched = t.snapshot().expect("a table");
     let others: Vec<Table> = (0..8).map(|_| table(&larder, kind)).collect();
-    let (own, other) = (t.clone(), t.clone());
+    let (writer, other) = (t.clone(), t.clone());
     let list = shuttle::thread::spawn(move || {
         let rows = [row(term!(b), 3), row(term!(a), 3)];
-        own.insert_all(&rows).expect("a table");
+        writer.insert_all(&rows).expect("a table");
     });
     let write = shuttle::thread::spawn(move || other.insert(&row(term!(a), 2)).expect("a table"));
     let mut all: Vec<&Table> = others.iter().collect();

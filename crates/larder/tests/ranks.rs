@@ -91,13 +91,13 @@ fn snapshots_are_exact_while_others_write() -> Result<(), Error> {
         }
         let (snapshot, over) = (table.snapshot()?, AtomicBool::new(false));
         thread::scope(|scope| {
-            for own in 0..2u64 {
+            for thread in 0..2u64 {
                 let (table, over) = (&table, &over);
                 scope.spawn(move || {
                     let mut step = round << 32;
                     while !over.load(Ordering::Relaxed) {
                         step += 1;
-                        let chance = mix(step << 1 | own);
+                        let chance = mix(step << 1 | thread);
                         let k = (chance >> 8) as i64 % KEYS;
                         match chance & 1 {
                             0 => table.insert(&row(k, 1)).expect("inserted"),
@@ -162,14 +162,14 @@ fn what_was_counted_counts_as_read() -> Result<(), Error> {
         })
     };
     for round in 1..=times(400) as i64 {
-        let insert = |own: i64| {
+        let insert = |thread: i64| {
             table.larder().transaction(&[&table], |views| {
                 let empty = is_empty(&views[0], 10 * round)?;
                 // The other looks, too, before either commits, if it can.
                 thread::yield_now();
                 if empty {
                     // Within the range alone, not at its lower bound, to which was counted.
-                    views[0].insert(&row(10 * round + 1 + own, 0))?;
+                    views[0].insert(&row(10 * round + 1 + thread, 0))?;
                 }
                 Ok(())
             })

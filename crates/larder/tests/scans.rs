@@ -377,14 +377,14 @@ fn slices_of_a_bag_meet_what_stays_exactly_once() {
                 turn += 1;
             }
             let mut expected: Vec<String> = (0..STAY).map(|i| row(i).to_string()).collect();
-            let in_order = |own: &[String], key: i64| -> Vec<String> {
+            let in_order = |rows: &[String], key: i64| -> Vec<String> {
                 let begin = format!("{{{key},");
-                let own = own.iter().filter(|row| row.starts_with(&begin));
-                own.cloned().collect()
+                let rows = rows.iter().filter(|row| row.starts_with(&begin));
+                rows.cloned().collect()
             };
             for key in [0, 10_000, 10_050, 20_000, 20_006] {
-                let (own, right) = (in_order(&found, key), in_order(&expected, key));
-                assert_eq!(own, right, "{kind} {units}");
+                let (left, right) = (in_order(&found, key), in_order(&expected, key));
+                assert_eq!(left, right, "{kind} {units}");
             }
             expected.sort();
             found.sort();

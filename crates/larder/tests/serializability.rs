@@ -194,11 +194,11 @@ fn operation(
 
 /// Takes out of what a transaction has read what it had appended itself.
 fn without_own(mut steps: Vec<Step>) -> Vec<Step> {
-    let mut own = Vec::new();
+    let mut appended = Vec::new();
     for step in &mut steps {
         match step {
-            Step::Append(_, number) => own.push(*number),
-            Step::Read(_, list) => list.retain(|number| !own.contains(number)),
+            Step::Append(_, number) => appended.push(*number),
+            Step::Read(_, list) => list.retain(|number| !appended.contains(number)),
         }
     }
     steps

@@ -79,13 +79,13 @@ fn check(snapshot: &Table, had: &[Term], random: &mut Random, keys: u64) {
     );
     for _ in 0..20 {
         let key = Term::from(random.below(keys) as i64);
-        let own: Vec<Term> = had
+        let rows: Vec<Term> = had
             .iter()
             .filter(|row| Term::from(row.as_ref().as_tuple().unwrap().get(0).unwrap()) == key)
             .cloned()
             .collect();
-        assert_eq!(snapshot.contains(&key).unwrap(), !own.is_empty());
-        assert_eq!(snapshot.lookup(&key).unwrap(), own);
+        assert_eq!(snapshot.contains(&key).unwrap(), !rows.is_empty());
+        assert_eq!(snapshot.lookup(&key).unwrap(), rows);
     }
     let mut walked = Vec::new();
     let mut key = snapshot.first().unwrap();

@@ -328,7 +328,7 @@ fn there_is_no_write_skew() {
                 t.delete(&key).unwrap();
                 t.insert(&Term::tuple([key, 1.into()])).unwrap();
             }
-            let take = |own: Term| {
+            let take = |taken: Term| {
                 larder
                     .transaction(&[&t], |views| {
                         let sum = if by_range {
@@ -337,8 +337,8 @@ fn there_is_no_write_skew() {
                             number(&views[0], &term!(a))? + number(&views[0], &term!(b))?
                         };
                         if sum == 2 {
-                            views[0].delete(&own)?;
-                            views[0].insert(&Term::tuple([own.clone(), 0.into()]))?;
+                            views[0].delete(&taken)?;
+                            views[0].insert(&Term::tuple([taken.clone(), 0.into()]))?;
                         }
                         Ok(())
                     })
@@ -375,7 +375,7 @@ fn there_are_no_phantoms() {
             t.insert(&term!({(key), (key)})).unwrap();
         }
         for round in 0..500i64 {
-            let insert = |own: i64| {
+            let insert = |thread: i64| {
                 larder
                     .transaction(&[&t], |views| {
                         let spec = format!("[{{{{'_',{round}}},[],[true]}}]");
@@ -383,7 +383,7 @@ fn there_are_no_phantoms() {
                         assert_eq!(matches!(plan, PlanKind::Index(_)), by_index, "{plan:?}");
                         if views[0].select_count(&spec)? == 0 {
                             views[0].insert(&Term::tuple([
-                                Term::from(2 * round + own),
+                                Term::from(2 * round + thread),
                                 round.into(),
                             ]))?;
                         }
@@ -647,11 +647,11 @@ fn an_index_finds_no_phantoms() {
         let larder = Larder::new();
         let t = indexed(&larder, kind);
         for round in 1000..1500i64 {
-            let insert = |own: i64| {
+            let insert = |thread: i64| {
                 larder
                     .transaction(&[&t], |views| {
                         if views[0].index_lookup("group", &term!((round)))?.is_empty() {
-                            views[0].insert(&term!({(2 * round + own), (round)}))?;
+                            views[0].insert(&term!({(2 * round + thread), (round)}))?;
                         }
                         Ok(())
                     })

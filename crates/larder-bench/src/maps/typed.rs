@@ -172,8 +172,11 @@ impl<K: TypedKey> TypedBench<K> {
         let (size, part) = (self.keys.len(), self.keys.len().div_ceil(threads));
         let all = shuffled(size, 3);
         let order = |seed| {
-            let parts = all.chunks(part).map(|own| (own, shuffled(own.len(), seed)));
-            let order = parts.flat_map(|(own, order)| order.into_iter().map(|i| own[i as usize]));
+            let parts = all
+                .chunks(part)
+                .map(|part_keys| (part_keys, shuffled(part_keys.len(), seed)));
+            let order = parts
+                .flat_map(|(part_keys, order)| order.into_iter().map(|i| part_keys[i as usize]));
             order.collect()
         };
         self.orders = (0..self.rounds.min(ORDERS) as u64).map(order).collect();

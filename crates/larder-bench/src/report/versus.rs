@@ -103,13 +103,13 @@ fn differences(here: &Findings, there: &Findings) -> Markup {
 /// The facts that are not the same in both runs: name, here, there.
 fn different_facts<'a>(ours: &'a Study, theirs: &'a Study) -> Vec<[&'a str; 3]> {
     let all = |study: &'a Study| -> Vec<(&'a str, &'a str)> {
-        let own = [
+        let ours = [
             ("commit", &study.origin.commit),
             ("started", &study.origin.started),
         ];
         let named = study.origin.machine.iter().chain(&study.settings);
         let named = named.map(|(name, fact)| (name.as_str(), fact));
-        own.into_iter()
+        ours.into_iter()
             .chain(named)
             .map(|(name, fact)| (name, fact.as_str()))
             .collect()

@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn every_structure_is_a_contender() {
-        let own = listed("AVL | ordered_set avl\nset | set linear_hash(chain=6,locks=auto)");
-        let others = others(&own);
-        assert_eq!(others.len(), structures().count() - 1 - own.len());
+        let known = listed("AVL | ordered_set avl\nset | set linear_hash(chain=6,locks=auto)");
+        let others = others(&known);
+        assert_eq!(others.len(), structures().count() - 1 - known.len());
         for contender in others {
             let table = contender.make(2, 100).unwrap();
             table.handle().insert(1, 2);

@@ -54,8 +54,8 @@ fn run(run: &mut Run) -> Outcome {
     run.plots(PLOTS, &[("scenarios", scenarios)]);
     let mut sizes = run.options.sizes.clone();
     if sizes.is_empty() {
-        let own: &[usize] = run.extent.pick(&[700], &[700, 7_000, 70_000], &SIZES);
-        sizes = own.to_vec();
+        let of_extent: &[usize] = run.extent.pick(&[700], &[700, 7_000, 70_000], &SIZES);
+        sizes = of_extent.to_vec();
     }
     if run.extent != Extent::Full {
         run.skip("more than 70,000 keys, and scenarios on other structures than the defaults: asked for by --full alone".into());

@@ -180,8 +180,8 @@ fn relative(id: &str) -> String {
 fn run(run: &mut Run) -> Outcome {
     let mut sizes = run.options.sizes.clone();
     if sizes.is_empty() {
-        let (own, larger) = SIZES.split_at(run.extent.pick(2, 4, SIZES.len()));
-        sizes = own.to_vec();
+        let (small, larger) = SIZES.split_at(run.extent.pick(2, 4, SIZES.len()));
+        sizes = small.to_vec();
         if !larger.is_empty() {
             let larger = larger
                 .iter()

@@ -189,8 +189,8 @@ impl Run {
     }
 
     /// The number of runs: the user's, or the study's own.
-    pub fn runs(&mut self, own: usize) -> usize {
-        let runs = self.options.runs.unwrap_or(own).max(1);
+    pub fn runs(&mut self, usual: usize) -> usize {
+        let runs = self.options.runs.unwrap_or(usual).max(1);
         self.setting("runs", runs);
         runs
     }
@@ -203,10 +203,10 @@ impl Run {
 
     /// The contenders of a study's own list, all other structures, and `more`, as far as the filter
     /// accepts them.
-    pub fn contenders(&self, own: &str, more: Vec<Contender>) -> Outcome<Vec<Contender>> {
-        let own = listed(own);
-        let others = others(&own);
-        let all = [own, others, more].concat();
+    pub fn contenders(&self, known: &str, more: Vec<Contender>) -> Outcome<Vec<Contender>> {
+        let known = listed(known);
+        let others = others(&known);
+        let all = [known, others, more].concat();
         self.chosen(all, |one| &one.name, Contender::planted)
     }
 

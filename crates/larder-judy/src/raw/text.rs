@@ -330,7 +330,7 @@ impl<C: Chunks> Text<C> {
     #[inline(never)]
     unsafe fn fold_last(cpu: impl Cpu, path: &mut Path, last: *mut Jp<Parts>, mem: &mut Mem) {
         // SAFETY: the arrays are alive.
-        let only = seek::<true, Parts>(unsafe { array(last) }, 0).map(own);
+        let only = seek::<true, Parts>(unsafe { array(last) }, 0).map(pair);
         let Some((word, value)) = only else { return };
         let mut tail = None;
         if C::goes_on(word) {
@@ -589,7 +589,7 @@ impl<C: Chunks> Text<C> {
     }
 }
 
-fn own((word, value): Found<'_>) -> (u64, u64) {
+fn pair((word, value): Found<'_>) -> (u64, u64) {
     (word, value.copied().unwrap_or(0))
 }
 

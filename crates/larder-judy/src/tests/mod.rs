@@ -148,17 +148,17 @@ impl<A: Words> CheckedArray<A> {
     /// Everything that can be asked about one index.
     pub(crate) fn ask(&self, key: u64) {
         let (array, oracle) = (&self.array, &self.oracle);
-        let own = |(key, value): (&u64, &u64)| (*key, *value);
+        let copied = |(key, value): (&u64, &u64)| (*key, *value);
         assert_eq!(array.value(key), oracle.get(&key).copied(), "get {key:#x}");
         let beyond = key
             .checked_add(1)
             .and_then(|key| oracle.range(key..).next())
-            .map(own);
+            .map(copied);
         let near = [
-            oracle.range(key..).next().map(own),
+            oracle.range(key..).next().map(copied),
             beyond,
-            oracle.range(..=key).next_back().map(own),
-            oracle.range(..key).next_back().map(own),
+            oracle.range(..=key).next_back().map(copied),
+            oracle.range(..key).next_back().map(copied),
         ];
         assert_eq!(array.near(key), near, "near {key:#x}");
         let up = |from: Option<u64>| {

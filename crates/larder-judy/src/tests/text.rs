@@ -161,15 +161,15 @@ impl<A: Strings> CheckedStringArray<A> {
         }
         assert_eq!(self.array.change(key), oracle.get(key).copied());
         assert_eq!(self.array.value(key), oracle.get(key).copied());
-        let own = |(key, value): (&Vec<u8>, &u64)| (key.clone(), *value);
+        let cloned = |(key, value): (&Vec<u8>, &u64)| (key.clone(), *value);
         let near = [
-            oracle.range(key.to_vec()..).next().map(own),
+            oracle.range(key.to_vec()..).next().map(cloned),
             oracle
                 .range::<[u8], _>((Excluded(key), Unbounded))
                 .next()
-                .map(own),
-            oracle.range(..=key.to_vec()).next_back().map(own),
-            oracle.range(..key.to_vec()).next_back().map(own),
+                .map(cloned),
+            oracle.range(..=key.to_vec()).next_back().map(cloned),
+            oracle.range(..key.to_vec()).next_back().map(cloned),
         ];
         assert_eq!(self.array.near(key), near, "near {key:?}");
         let below = oracle.range(..key.to_vec()).count() as u64;
@@ -437,13 +437,13 @@ proptest! {
             array.insert(&string, n as u64).expect("no zero byte");
             oracle.insert(string, n as u64);
         }
-        let own = |(key, value): (&Vec<u8>, &u64)| (key.clone(), *value);
+        let cloned = |(key, value): (&Vec<u8>, &u64)| (key.clone(), *value);
         for asked in asked.iter().chain(&strings) {
             let near = [
-                oracle.range(asked.clone()..).next().map(own),
-                oracle.range::<[u8], _>((Excluded(&asked[..]), Unbounded)).next().map(own),
-                oracle.range(..=asked.clone()).next_back().map(own),
-                oracle.range(..asked.clone()).next_back().map(own),
+                oracle.range(asked.clone()..).next().map(cloned),
+                oracle.range::<[u8], _>((Excluded(&asked[..]), Unbounded)).next().map(cloned),
+                oracle.range(..=asked.clone()).next_back().map(cloned),
+                oracle.range(..asked.clone()).next_back().map(cloned),
             ];
             prop_assert_eq!(array.near(asked), near, "near {:?}", asked);
             prop_assert_eq!(array.get(asked), oracle.get(asked).copied());

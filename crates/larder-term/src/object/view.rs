@@ -45,7 +45,7 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
 /// compressed, or its value has an exact key.
 #[inline]
 pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize) -> Option<bool> {
-    let ((arity, mut own), (others_arity, mut others)) = (beside_key(one)?, beside_key(other)?);
+    let ((arity, mut bytes), (others_arity, mut others)) = (beside_key(one)?, beside_key(other)?);
     if position == keypos {
         return Some(true);
     }
@@ -54,11 +54,11 @@ pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize
     }
     // The key isn't stored among the other elements.
     for _ in 0..position - 1 - usize::from(position > keypos) {
-        own = &own[end_of(own, 0)..];
+        bytes = &bytes[end_of(bytes, 0)..];
         others = &others[end_of(others, 0)..];
     }
     // No stored term is the beginning of another one, so the end is sought in one of them.
-    Some(others.starts_with(&own[..end_of(own, 0)]))
+    Some(others.starts_with(&bytes[..end_of(bytes, 0)]))
 }
 
 /// Whether the value begins with the exact key. Otherwise the key of the object follows from its
