@@ -284,10 +284,7 @@ impl TableIndex {
         // The scan clears the batch, including the position at which to resume. So swap that with
         // the scratch buffer, which needs no copy.
         std::mem::swap(position, &mut batch.resume);
-        let start = match direction {
-            Direction::Forward => Start::At(position),
-            Direction::Backward => Start::Past(position),
-        };
+        let start = Start::behind(position, direction);
         self.scan(guard, start, direction, batch);
     }
 

@@ -47,6 +47,102 @@ fn block_of(hash: u64, bits: u32) -> u64 {
     hash.checked_shr(64 - bits).unwrap_or(0)
 }
 
+/// The blocks of a scan.
+struct Blocks {
+    /// How many bits of the hash are the number of a block.
+    bits: u32,
+    first: u64,
+    last: u64,
+    direction: Direction,
+}
+
+impl Blocks {
+    /// The blocks from `start` to `until`.
+    fn of(start: Start<'_>, until: &Bound<Vec<u8>>, direction: Direction, bits: u32) -> Self {
+        let block_at = |position| block_of(hash_and_key(position).0, bits);
+        let highest = (1u64 << bits) - 1;
+        let (near, far) = match direction {
+            Direction::Forward => (0, highest),
+            Direction::Backward => (highest, 0),
+        };
+        Blocks {
+            bits,
+            first: match start {
+                Start::Edge => near,
+                Start::At(position) | Start::Past(position) => block_at(position),
+            },
+            last: match until {
+                Bound::Unbounded => far,
+                Bound::Included(position) | Bound::Excluded(position) => block_at(position),
+            },
+            direction,
+        }
+    }
+
+    /// The block after this one.
+    fn after(&self, block: u64) -> u64 {
+        match self.direction {
+            Direction::Forward => block + 1,
+            Direction::Backward => block.wrapping_sub(1),
+        }
+    }
+
+    /// Whether no block behind this one is scanned.
+    fn is_last(&self, block: u64) -> bool {
+        match self.direction {
+            Direction::Forward => block >= self.last,
+            Direction::Backward => block <= self.last,
+        }
+    }
+
+    /// The position at which a block ends, for `Batch::resume`.
+    fn end_of(&self, block: u64) -> [u8; HASH] {
+        let number = match self.direction {
+            Direction::Forward => block + 1,
+            Direction::Backward => block,
+        };
+        // The positions of a block begin with its bits.
+        let bytes = number
+            .checked_shl(64 - self.bits)
+            .unwrap_or(0)
+            .to_be_bytes();
+        *bytes
+            .first_chunk()
+            .expect("a hash in a position is a part of a word")
+    }
+
+    /// Keeps the nodes of a block that are between the two ends of the scan. Only the first block
+    /// has nodes before the start, and only the last one behind the end.
+    fn retain_in_range(
+        &self,
+        block: u64,
+        start: Start<'_>,
+        until: &Bound<Vec<u8>>,
+        nodes: &mut Nodes<'_>,
+    ) {
+        // How a node behind a position compares with it.
+        let behind = match self.direction {
+            Direction::Forward => Ordering::Greater,
+            Direction::Backward => Ordering::Less,
+        };
+        match start {
+            Start::At(position) if block == self.first => {
+                retain(nodes, position, |order| order != behind.reverse());
+            }
+            Start::Past(position) if block == self.first => {
+                retain(nodes, position, |order| order == behind);
+            }
+            _ => {}
+        }
+        match until {
+            Bound::Included(position) | Bound::Excluded(position) if block == self.last => {
+                retain(nodes, position, |order| order != behind);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Collects the nodes of a block, in the order of the scan.
 fn nodes_of<'g>(
     heads: &'g Heads,
@@ -109,73 +205,34 @@ impl Chains {
         batch: &mut Batch<'g>,
     ) {
         batch.clear();
-        let bits = self.heads.block_bits();
-        let last = (1u64 << bits) - 1;
-        let block_at = |position| block_of(hash_and_key(position).0, bits);
-        let mut block = match (start, direction) {
-            (Start::Edge, Direction::Forward) => 0,
-            (Start::Edge, Direction::Backward) => last,
-            (Start::At(position) | Start::Past(position), _) => block_at(position),
-        };
-        // The positions of a block begin with its bits.
-        let first = |block: u64| block.checked_shl(64 - bits).unwrap_or(0).to_be_bytes();
-        let end = match (&batch.until, direction) {
-            (Bound::Unbounded, Direction::Forward) => last,
-            (Bound::Unbounded, Direction::Backward) => 0,
-            (Bound::Included(position) | Bound::Excluded(position), _) => block_at(position),
-        };
+        let blocks = Blocks::of(start, &batch.until, direction, self.heads.block_bits());
         let wanted = match batch.want {
             0 => BATCH,
             wanted => wanted,
         };
-        // How a node behind a position compares with it.
-        let behind = match direction {
-            Direction::Forward => Ordering::Greater,
-            Direction::Backward => Ordering::Less,
-        };
-        let (begin, mut nodes) = (block, Nodes::new());
+        let (mut block, mut nodes) = (blocks.first, Nodes::new());
         loop {
             // This block was prefetched before the last one was read, if there was one.
-            let next = match direction {
-                Direction::Forward => block + 1,
-                Direction::Backward => block.wrapping_sub(1),
-            };
-            self.heads.prefetch_block(next, bits);
-            nodes_of(&self.heads, block, bits, direction, guard, &mut nodes);
-            // Only the first block has nodes before the start, and only the last one behind the
-            // end.
-            match start {
-                Start::At(position) if block == begin => {
-                    retain(&mut nodes, position, |order| order != behind.reverse());
-                }
-                Start::Past(position) if block == begin => {
-                    retain(&mut nodes, position, |order| order == behind);
-                }
-                _ => {}
-            }
-            match &batch.until {
-                Bound::Included(position) | Bound::Excluded(position) if block == end => {
-                    retain(&mut nodes, position, |order| order != behind);
-                }
-                _ => {}
-            }
+            let next = blocks.after(block);
+            self.heads.prefetch_block(next, blocks.bits);
+            nodes_of(
+                &self.heads,
+                block,
+                blocks.bits,
+                direction,
+                guard,
+                &mut nodes,
+            );
+            blocks.retain_in_range(block, start, &batch.until, &mut nodes);
             for &(_, node) in &nodes {
                 batch.push_adjacent(node.entry(), node.key_len());
             }
-            let is_end = match direction {
-                Direction::Forward => block >= end,
-                Direction::Backward => block <= end,
-            };
-            if is_end {
+            if blocks.is_last(block) {
                 batch.done = true;
                 return;
             }
             if batch.len() >= wanted {
-                let resume = match direction {
-                    Direction::Forward => first(block + 1),
-                    Direction::Backward => first(block),
-                };
-                batch.resume.extend_from_slice(&resume[..HASH]);
+                batch.resume.extend_from_slice(&blocks.end_of(block));
                 return;
             }
             block = next;

@@ -34,5 +34,18 @@ pub enum Start<'a> {
     Past(&'a [u8]),
 }
 
+impl<'a> Start<'a> {
+    /// Where a scan continues behind a batch that ended at this position
+    /// ([`Batch::resume`](crate::Batch::resume)). In a backward scan the position is the fence
+    /// below which the next batch begins.
+    #[inline]
+    pub fn behind(resume: &'a [u8], direction: Direction) -> Self {
+        match direction {
+            Direction::Forward => Start::At(resume),
+            Direction::Backward => Start::Past(resume),
+        }
+    }
+}
+
 /// The number of bytes of a hash in a position.
 pub(crate) const HASH: usize = 6;

@@ -529,10 +529,7 @@ impl Unique for Bounded {
                 |position: &Vec<u8>| position.capacity() <= MAX_KEPT_CAPACITY,
                 |position| {
                     std::mem::swap(position, &mut batch.resume);
-                    let start = match direction {
-                        Direction::Forward => Start::At(position),
-                        Direction::Backward => Start::Past(position),
-                    };
+                    let start = Start::behind(position, direction);
                     self.below.scan(guard, start, direction, batch);
                 },
             );

@@ -49,7 +49,7 @@ use crate::keys::KeyList;
 use crate::ops::Operation;
 use crate::programs::{KeyOrder, Plan, Program};
 use crate::scan::gathered::GatheredKeys;
-use crate::scan::range::{scan_to, start_at, start_behind, KeyBounds};
+use crate::scan::range::{scan_to, start_at, KeyBounds};
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Start};
 use larder_term::object::KeyForm;
@@ -691,7 +691,7 @@ fn under_key<'g>(
 fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
     match place {
         CursorPlace::Past(position) => Start::Past(position),
-        CursorPlace::Resume(position) => start_behind(position, direction),
+        CursorPlace::Resume(position) => Start::behind(position, direction),
         CursorPlace::Begin | CursorPlace::End => start_at(near),
     }
 }

@@ -62,16 +62,8 @@ pub(super) fn start_at(near: &Bound<Vec<u8>>) -> Start<'_> {
     }
 }
 
-/// Where a scan continues behind a batch that ended at this position (`Batch::resume`). Backward,
-/// the position is the fence below which the next batch begins.
-pub(super) fn start_behind(resume: &[u8], direction: Direction) -> Start<'_> {
-    match direction {
-        Direction::Forward => Start::At(resume),
-        Direction::Backward => Start::Past(resume),
-    }
-}
-
-/// Moves the near bound behind a batch: `start_at` it is then `start_behind` the batch. The bound
+/// Moves the near bound behind a batch: `start_at` it is then
+/// [`Start::behind`] the batch. The bound
 /// and the batch exchange their memory.
 #[cfg(feature = "serde")]
 pub(super) fn move_behind(near: &mut Bound<Vec<u8>>, batch: &mut Batch<'_>, direction: Direction) {

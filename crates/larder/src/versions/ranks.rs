@@ -203,11 +203,7 @@ impl Merged<dyn Unique> {
             }
             n -= read.len() as u64;
             std::mem::swap(&mut at, &mut read.resume);
-            // A backward scan resumes strictly before its position.
-            let start = match direction {
-                Direction::Forward => Start::At(&at),
-                Direction::Backward => Start::Past(&at),
-            };
+            let start = Start::behind(&at, direction);
             Unique::scan(self, guard, start, direction, &mut read);
         }
     }

@@ -251,10 +251,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             }
             // (4)
             std::mem::swap(&mut resume, &mut batch.resume);
-            start = match direction {
-                Direction::Forward => Start::At(&resume),
-                Direction::Backward => Start::Past(&resume),
-            };
+            start = Start::behind(&resume, direction);
             (batch.any_order, batch.by_hash) = (any_order, in_hash_order);
         }
         (batch.any_order, batch.by_hash) = (any_order, by_hash);
@@ -389,15 +386,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         keys.clear();
         // An override counts if it is between the beginning of the batch and its end.
         let range = self.range(start, direction, (!batch.done).then_some(&batch.resume[..]));
-        // If the batch begins between the objects of a key, an override of that key counts, too.
-        let mut next = match start {
-            Start::Edge => Start::Edge,
-            Start::At(position) => Start::At(self.base.key_position(position)),
-            Start::Past(position) => match self.base.key_position(position) {
-                key if key.len() == position.len() => Start::Past(key),
-                key => Start::At(key),
-            },
-        };
+        let mut next = self.first_overridden(start);
         for number in 0.. {
             if number == reads.len() {
                 reads.push(Batch::default());
@@ -410,15 +399,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             };
             read.want = MIN_BATCH;
             read.lend_owned(|read| index.scan(guard, next, direction, read));
-            // The overrides are in order, so those behind the batch are the last ones.
-            let mut is_behind = |i| {
-                index.position(self.overrides.key(read.key(i)), position);
-                range.are_behind(position)
-            };
-            let mut end = read.len();
-            if end > 0 && is_behind(end - 1) {
-                end = partition_point(0..end - 1, |i| !is_behind(i));
-            }
+            let end = self.end_of_range(index, read, &range, position);
             for entry in 0..end {
                 // Records without a version for this reader don't override anything.
                 if !self.overrides.has_override(read.value(entry)) {
@@ -431,24 +412,58 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 });
                 // Many overrides are merged in parts. The batch ends behind this one.
                 if keys.len() == MOST {
-                    let mut cut = Vec::new();
-                    let key = self.overrides.key(read.key(entry));
-                    self.base.resume_behind(key, direction, &mut cut);
-                    // The batch of the base may end between the objects of this key.
-                    let sooner = range.is_behind(self.base.comparable(&cut));
-                    return (!sooner).then_some(cut);
+                    return self.cut_behind(read.key(entry), &range);
                 }
             }
             if end < read.len() || read.done || range.are_behind(&read.resume) {
                 break;
             }
             std::mem::swap(resume, &mut read.resume);
-            next = match direction {
-                Direction::Forward => Start::At(resume),
-                Direction::Backward => Start::Past(resume),
-            };
+            next = Start::behind(resume, direction);
         }
         None
+    }
+
+    /// Where the overridden keys of a batch begin that begins at `start`. If the batch begins
+    /// between the objects of a key, an override of that key counts, too.
+    fn first_overridden<'s>(&self, start: Start<'s>) -> Start<'s> {
+        match start {
+            Start::Edge => Start::Edge,
+            Start::At(position) => Start::At(self.base.key_position(position)),
+            Start::Past(position) => match self.base.key_position(position) {
+                key if key.len() == position.len() => Start::Past(key),
+                key => Start::At(key),
+            },
+        }
+    }
+
+    /// The number of the first of these overrides that is behind a batch with this range. They are
+    /// in order, so those behind it are the last ones.
+    fn end_of_range(
+        &self,
+        index: &dyn Unique,
+        overrides: &Batch,
+        range: &ViewRange<'_>,
+        position: &mut Vec<u8>,
+    ) -> usize {
+        let mut is_behind = |i| {
+            index.position(self.overrides.key(overrides.key(i)), position);
+            range.are_behind(position)
+        };
+        match overrides.len() {
+            end if end > 0 && is_behind(end - 1) => partition_point(0..end - 1, |i| !is_behind(i)),
+            end => end,
+        }
+    }
+
+    /// The end of a batch that is cut behind a key. `None` if it ends sooner: the batch of the base
+    /// may end between the objects of this key.
+    fn cut_behind(&self, key: &[u8], range: &ViewRange<'_>) -> Option<Vec<u8>> {
+        let mut cut = Vec::new();
+        let key = self.overrides.key(key);
+        self.base.resume_behind(key, range.direction, &mut cut);
+        let sooner = range.is_behind(self.base.comparable(&cut));
+        (!sooner).then_some(cut)
     }
 
     /// Drops the entries of an ordered batch that are behind its `resume`.
