@@ -23,6 +23,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
+//! | `place` | where a write finds its entry |
 //! | `hint` | where a read has found an entry, for a write |
 //! | `inner`, `node`, `slot` | the inner levels: the path to a leaf, a node, a child slot |
 //! | `tail` | the shortcut to the last leaf, for appends |
@@ -64,6 +65,7 @@ pub(crate) mod leaf;
 mod locked;
 mod marks;
 mod node;
+mod place;
 mod prefix;
 mod ranks;
 mod read;

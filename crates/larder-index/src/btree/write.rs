@@ -38,6 +38,7 @@ use super::BPlusTree;
 use crate::btree::copies::with_copies;
 use crate::btree::entries::{with_entries, Entries};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
+use crate::btree::place::{LockedPlace, Place};
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{Record, Stored, SLOT};
 use crate::btree::search_key::SearchKey;
@@ -48,81 +49,6 @@ use crate::scratch::with_scratch;
 use crate::sync::Backoff;
 use crate::{Change, MarkedUpdater, Predicate, Preparation, Previous, Updater};
 use crossbeam_epoch::Guard;
-
-/// Where the entry at a position is, or would be inserted.
-struct Place<'a> {
-    key: SearchKey<'a>,
-    /// The position's head: the five bytes behind the leaf's prefix that its slot stores.
-    head: u64,
-    /// The position without the leaf's prefix.
-    suffix: &'a [u8],
-    /// The number of its slot.
-    i: usize,
-    /// The entry's record, if the entry is present.
-    record: Option<Record>,
-}
-
-impl<'a> Place<'a> {
-    #[inline]
-    fn new(
-        key: SearchKey<'a>,
-        leaf: &LockedTreeLeaf<'_>,
-        i: usize,
-        record: Option<Record>,
-    ) -> Self {
-        // If the position doesn't begin with the prefix, it has neither head nor suffix in this
-        // leaf. It has no record either, and `put_at` then doesn't use them.
-        let prefix = leaf.leaf().prefix_len();
-        Place {
-            key,
-            head: key.head(prefix),
-            suffix: key.suffix(prefix).unwrap_or(&[]),
-            i,
-            record,
-        }
-    }
-
-    /// The number of the entry at the position, if there is one.
-    #[inline]
-    fn entry(&self) -> Option<usize> {
-        self.record.is_some().then_some(self.i)
-    }
-
-    /// The value at the position, if there is one. It borrows the leaf, so the leaf can't be
-    /// written to meanwhile.
-    #[inline]
-    fn value<'l>(&self, leaf: &'l LockedTreeLeaf<'_>) -> Option<&'l [u8]> {
-        let record = self.record.as_ref();
-        record.map(|record| leaf.value(self.i, record))
-    }
-}
-
-/// A locked leaf, and the place of a position in it.
-struct LockedPlace<'g, 'p> {
-    leaf: LockedTreeLeaf<'g>,
-    place: Place<'p>,
-    /// The leaf's contention counter.
-    contention: i32,
-}
-
-impl<'g, 'p> LockedPlace<'g, 'p> {
-    /// Place `i` of a leaf whose lock was free.
-    #[inline(always)]
-    fn uncontended(
-        mut leaf: LockedTreeLeaf<'g>,
-        key: SearchKey<'p>,
-        i: usize,
-        record: Option<Record>,
-    ) -> Self {
-        let contention = leaf.add_contention(UNCONTENDED);
-        let place = Place::new(key, &leaf, i, record);
-        LockedPlace {
-            leaf,
-            place,
-            contention,
-        }
-    }
-}
 
 impl BPlusTree {
     /// Step 1: locks the leaf whose range has the position. Also returns its contention counter.
