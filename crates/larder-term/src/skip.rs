@@ -12,15 +12,17 @@ use crate::{tags::*, varint};
 /// Panics on bytes that no encoder has written.
 #[inline(always)]
 pub fn head(bytes: &[u8], at: usize) -> (usize, u64) {
-    let tag = bytes[at];
-    // Small integers and the empty list are a single byte. Most terms of most rows are.
-    if tag >= SMALL || tag == NIL {
-        return (at + 1, 0);
+    // Most terms of most rows are numbers and atoms, whose lengths stand in the table.
+    match fixed(bytes[at]) {
+        0 => other_head(bytes, at),
+        len => (at + len, 0),
     }
-    match tag {
-        INT1..=INT8 => (at + 2 + (tag - INT1) as usize, 0),
-        ATOM1..=ATOM4 => (at + 2 + (tag - ATOM1) as usize, 0),
-        FLOAT => (at + 9, 0),
+}
+
+/// `head`, if the tag alone doesn't determine the length.
+#[inline(always)]
+fn other_head(bytes: &[u8], at: usize) -> (usize, u64) {
+    match bytes[at] {
         // The children of a tuple or a list follow as terms of their own.
         TUPLE | LIST => {
             let (n, at) = varint::read(bytes, at + 1);
@@ -150,7 +152,7 @@ fn end_of_other(bytes: &[u8], at: usize) -> usize {
         let (n, at) = varint::read(bytes, at + 1);
         return at + n as usize;
     }
-    let (mut at, mut pending) = head(bytes, at);
+    let (mut at, mut pending) = other_head(bytes, at);
     while pending > 0 {
         let (next, children) = head(bytes, at);
         at = next;
@@ -190,13 +192,35 @@ impl Iterator for Heads<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{term, Term};
 
     #[test]
-    fn tags_that_tell_lengths_tell_those_of_the_walk() {
-        for tag in (0..=0xFF).filter(|&tag| FIXED[tag as usize] > 0) {
-            let mut bytes = [0; 16];
-            bytes[0] = tag;
-            assert_eq!(skip(&bytes), end_of_other(&bytes, 0), "{tag:#04x}");
+    fn the_end_of_each_kind_of_term_is_found() {
+        let words = [
+            0x100,
+            0x1_0000,
+            1 << 24,
+            1 << 32,
+            1 << 40,
+            1 << 48,
+            1 << 56,
+            i64::MAX,
+        ];
+        let integers = [0, -1, 100, 127]
+            .into_iter()
+            .chain(words)
+            .chain(words.map(|n| -n));
+        let mut terms: Vec<Term> = integers.map(Term::from).collect();
+        terms.extend([term!([]), term!(a), term!(1.5), term!("bytes"), term!({})]);
+        terms.extend([1, 0x100, 0x1_0000].map(|len| Term::from(vec![7u8; len].as_slice())));
+        terms.push(Term::tuple(terms.clone()));
+        terms.push(Term::list(terms.clone()));
+        terms.push(Term::list((0..300).map(Term::from)));
+        for term in &terms {
+            let bytes = term.as_ref().bytes();
+            // What follows a term isn't looked at.
+            let followed = [bytes, &[0xFF; 16]].concat();
+            assert_eq!(skip(&followed), bytes.len(), "{term}");
         }
     }
 }
