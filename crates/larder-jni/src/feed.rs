@@ -131,19 +131,19 @@ pub(crate) fn next(
     })?;
     // After a panic the subscription is consistent, and a reply that was read in part is dropped.
     let mut follower = follower.lock().unwrap_or_else(PoisonError::into_inner);
-    // (1) Read only when all replies are delivered: they stay in order, and those of at most one
+    // Read only when all replies are delivered: they stay in order, and those of at most one
     // read are kept.
     if follower.undelivered.is_empty() {
         follower.read(longest)?;
     }
-    // (2) The reply leaves the queue only after Java has a copy of it.
+    // The reply leaves the queue only after Java has a copy of it.
     let Some(reply) = follower.undelivered.front() else {
         return Ok(0);
     };
     let length = reply.bytes().len();
     if deliver(reply.bytes())? {
         let delivered = follower.undelivered.pop_front().unwrap_or_default();
-        // (3) The next read writes to the same memory, unless the reply was unusually long.
+        // The next read writes to the same memory, unless the reply was unusually long.
         if delivered.capacity() <= MAX_KEPT {
             follower.spare = delivered;
         }

@@ -33,14 +33,14 @@ fn is_empty(low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> bool {
 }
 
 impl Handle {
-    /// Calls `see` with at most `most` rows between two bounds, in order. Returns whether these are
+    /// Calls `visit` with at most `most` rows between two bounds, in order. Returns whether these are
     /// all of them.
     pub(crate) fn page(
         &self,
         bounds: Bounds,
         direction: Direction,
         most: usize,
-        mut see: impl FnMut(Item<'_>, Item<'_>),
+        mut visit: impl FnMut(Item<'_>, Item<'_>),
     ) -> Result<bool, Failure> {
         let (low, high) = bounds;
         // No row is between such bounds, so the engine isn't called.
@@ -54,7 +54,7 @@ impl Handle {
         job.set_limit(Some(most));
         let mut failed = None;
         let step = self.run(&mut job, |row| match Item::row(row) {
-            Ok((key, value)) => see(key, value),
+            Ok((key, value)) => visit(key, value),
             // The scan can't be stopped by its callback. It continues to the end of its page, and
             // then fails.
             Err(failure) => failed = Some(failure),
@@ -69,7 +69,7 @@ impl Handle {
     fn run(
         &self,
         job: &mut SelectJob,
-        mut see: impl FnMut(&ObjectView<'_>),
+        mut visit: impl FnMut(&ObjectView<'_>),
     ) -> Result<ScanStep, Failure> {
         let nobody = Term::from(atoms::UNDEFINED);
         let context = Context {
@@ -78,7 +78,7 @@ impl Handle {
         };
         let mut sink = |output: Output<'_>| {
             if let Output::Object(object) = output {
-                see(object);
+                visit(object);
             }
         };
         // The budget is unlimited. Only a scheduler thread of the emulator needs a long job in
@@ -104,19 +104,19 @@ impl Handle {
         key.with_key(|key| self.patiently(|| self.engine.rank(self.owner, key)))
     }
 
-    /// Calls `see` with the n-th row: counted from the first row if `n` is positive, and from the
+    /// Calls `visit` with the n-th row: counted from the first row if `n` is positive, and from the
     /// last one if it is negative. Returns whether there is such a row.
     pub(crate) fn nth(
         &self,
         n: i64,
-        mut see: impl FnMut(Item<'_>, Item<'_>),
+        mut visit: impl FnMut(Item<'_>, Item<'_>),
     ) -> Result<bool, Failure> {
         let (mut found, mut failed) = (false, None);
         self.patiently(|| {
             self.engine.nth(self.owner, n, &mut |row| {
                 found = true;
                 match Item::row(row) {
-                    Ok((key, value)) => see(key, value),
+                    Ok((key, value)) => visit(key, value),
                     Err(failure) => failed = Some(failure),
                 }
             })

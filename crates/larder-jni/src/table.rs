@@ -8,6 +8,13 @@ use larder::host::{
 };
 use larder_term::object::ObjectBuf;
 
+/// What `Handle::change` does with the value under a key.
+enum Change<'v> {
+    Keep,
+    Remove,
+    Put(Item<'v>),
+}
+
 impl Handle {
     /// Retries an operation until no list that is being inserted blocks it.
     #[inline]
@@ -39,29 +46,31 @@ impl Handle {
         key.with_key(|key| self.patiently(|| f(key)))
     }
 
-    /// Calls `see` with the value that `call` shows, and returns its result. `None` if there is no
-    /// value.
+    /// Calls `visit` with the value that `call` passes to the visitor, and returns its result.
+    /// `None` if there is no value.
     #[inline]
-    fn shown<R, S: FnMut(Item<'_>) -> Result<R, Failure>, T>(
+    fn with_visited<R, V: FnMut(Item<'_>) -> Result<R, Failure>, T>(
         &self,
         key: Item<'_>,
-        see: S,
-        mut call: impl FnMut(&mut Local, &[u8], &mut Seen<S, R>) -> Result<T, Error>,
+        visit: V,
+        mut call: impl FnMut(&mut Local, &[u8], &mut Visitor<V, R>) -> Result<T, Error>,
     ) -> Result<Option<R>, Failure> {
-        let mut seen = Seen::new(see);
-        self.at(key, |key| with_local(|local| call(local, key, &mut seen)))?;
-        seen.0
+        let mut visitor = Visitor::new(visit);
+        self.at(key, |key| {
+            with_local(|local| call(local, key, &mut visitor))
+        })?;
+        visitor.result
     }
 
-    /// Calls `see` with the value under a key, and returns its result. `None` if there is no value.
+    /// Calls `visit` with the value under a key, and returns its result. `None` if there is no value.
     #[inline]
     pub(crate) fn get<R>(
         &self,
         key: Item<'_>,
-        see: impl FnMut(Item<'_>) -> Result<R, Failure>,
+        visit: impl FnMut(Item<'_>) -> Result<R, Failure>,
     ) -> Result<Option<R>, Failure> {
-        self.shown(key, see, |local, key, seen| {
-            (self.engine).lookup_in(local, self.owner, key, |stored| seen.show(stored))
+        self.with_visited(key, visit, |local, key, visitor| {
+            (self.engine).lookup_in(local, self.owner, key, |stored| visitor.visit(stored))
         })
     }
 
@@ -95,32 +104,32 @@ impl Handle {
         self.at(key, |key| self.engine.time_left(self.owner, key))
     }
 
-    /// Puts a value. Returns the result of `see` for the value that it replaces.
+    /// Puts a value. Returns the result of `visit` for the value that it replaces.
     #[inline]
     pub(crate) fn exchange<R>(
         &self,
         key: Item<'_>,
         value: Item<'_>,
-        see: impl FnMut(Item<'_>) -> Result<R, Failure>,
+        visit: impl FnMut(Item<'_>) -> Result<R, Failure>,
     ) -> Result<Option<R>, Failure> {
-        let mut seen = Seen::new(see);
+        let mut visitor = Visitor::new(visit);
         with_row(&self.engine, key, value, |row| {
             self.patiently(|| {
                 with_local(|local| {
-                    let show = |stored: Stored<'_>| seen.show(stored);
-                    (self.engine).exchange_in(local, self.owner, row.borrow(), show)
+                    let visit = |stored: Stored<'_>| visitor.visit(stored);
+                    (self.engine).exchange_in(local, self.owner, row.borrow(), visit)
                 })
             })
         })?;
-        seen.0
+        visitor.result
     }
 
-    /// Puts a value unless there is one. Returns the result of `see` for the existing value.
+    /// Puts a value unless there is one. Returns the result of `visit` for the existing value.
     pub(crate) fn put_new<R>(
         &self,
         key: Item<'_>,
         value: Item<'_>,
-        mut see: impl FnMut(Item<'_>) -> Result<R, Failure>,
+        mut visit: impl FnMut(Item<'_>) -> Result<R, Failure>,
     ) -> Result<Option<R>, Failure> {
         with_row(&self.engine, key, value, |row| loop {
             if self.patiently(|| self.engine.insert_new(self.owner, row))? {
@@ -129,31 +138,30 @@ impl Handle {
             // There was a row. It is read in a second step, so another thread may have removed it
             // meanwhile. Then start again. Each round fails only because somebody else has made
             // progress.
-            if let Some(there) = self.get(key, &mut see)? {
+            if let Some(there) = self.get(key, &mut visit)? {
                 return Ok(Some(there));
             }
         })
     }
 
-    /// Removes a row. Returns the result of `see` for its value.
+    /// Removes a row. Returns the result of `visit` for its value.
     #[inline]
     pub(crate) fn remove<R>(
         &self,
         key: Item<'_>,
-        see: impl FnMut(Item<'_>) -> Result<R, Failure>,
+        visit: impl FnMut(Item<'_>) -> Result<R, Failure>,
     ) -> Result<Option<R>, Failure> {
-        self.shown(key, see, |local, key, seen| {
-            (self.engine).take_in(local, self.owner, key, |stored| seen.show(stored))
+        self.with_visited(key, visit, |local, key, visitor| {
+            (self.engine).take_in(local, self.owner, key, |stored| visitor.visit(stored))
         })
     }
 
-    /// Changes the value under a key as `decide` says: `None` keeps it, `Some(None)` removes it,
-    /// `Some(Some(value))` replaces it. Atomic; `decide` is called again if another thread changes
-    /// the value meanwhile.
+    /// Changes the value under a key as `decide` says. Atomic; `decide` is called again if another
+    /// thread changes the value meanwhile.
     fn change<'v>(
         &self,
         key: Item<'_>,
-        mut decide: impl FnMut(Option<Item<'_>>) -> Result<Option<Option<Item<'v>>>, Failure>,
+        mut decide: impl FnMut(Option<Item<'_>>) -> Result<Change<'v>, Failure>,
     ) -> Result<(), Failure> {
         let mut failed = None;
         self.at(key, |index_key| {
@@ -163,9 +171,9 @@ impl Handle {
                     // value when the decision is carried out, the engine calls this again.
                     let decision = stored.map(Item::value).transpose().and_then(&mut decide);
                     Ok(match decision {
-                        Ok(None) => Decision::Keep,
-                        Ok(Some(None)) => Decision::Remove,
-                        Ok(Some(Some(value))) => {
+                        Ok(Change::Keep) => Decision::Keep,
+                        Ok(Change::Remove) => Decision::Remove,
+                        Ok(Change::Put(value)) => {
                             write_row(&self.engine, key, value, row);
                             Decision::Put
                         }
@@ -193,7 +201,11 @@ impl Handle {
         let mut did = false;
         self.change(key, |now| {
             did = now == expected;
-            Ok(did.then_some(new))
+            Ok(match new {
+                _ if !did => Change::Keep,
+                None => Change::Remove,
+                Some(value) => Change::Put(value),
+            })
         })?;
         Ok(did)
     }
@@ -204,7 +216,7 @@ impl Handle {
         let mut sum = 0;
         self.change(key, |now| {
             sum = now.map_or(Ok(0), long_of)?.wrapping_add(increment);
-            Ok(Some(Some(Item::Int(sum))))
+            Ok(Change::Put(Item::Int(sum)))
         })?;
         Ok(sum)
     }
@@ -228,17 +240,24 @@ impl Handle {
     }
 }
 
-/// The result of a callback for the value that an operation showed.
-struct Seen<F, R>(Result<Option<R>, Failure>, F);
+/// A callback for the value that an operation finds, and the callback's result.
+struct Visitor<V, R> {
+    visit: V,
+    /// `None` until the callback has been called.
+    result: Result<Option<R>, Failure>,
+}
 
-impl<R, F: FnMut(Item<'_>) -> Result<R, Failure>> Seen<F, R> {
+impl<R, V: FnMut(Item<'_>) -> Result<R, Failure>> Visitor<V, R> {
     #[inline]
-    fn new(see: F) -> Self {
-        Seen(Ok(None), see)
+    fn new(visit: V) -> Self {
+        Visitor {
+            visit,
+            result: Ok(None),
+        }
     }
 
     #[inline]
-    fn show(&mut self, stored: Stored<'_>) {
-        self.0 = Item::value(stored).and_then(&mut self.1).map(Some);
+    fn visit(&mut self, stored: Stored<'_>) {
+        self.result = Item::value(stored).and_then(&mut self.visit).map(Some);
     }
 }

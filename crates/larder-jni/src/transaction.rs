@@ -45,9 +45,9 @@ fn table_of(id: i64) -> Result<Table, Failure> {
     with(id, |handle| Ok(handle.table.clone()))
 }
 
-/// Begins a transaction on the tables of these numbers. Returns its number. Calls `see` with the
+/// Begins a transaction on the tables of these numbers. Returns its number. Calls `visit` with the
 /// numbers of its views.
-pub(crate) fn begin(tables: &[i64], see: impl FnMut(i64)) -> Result<i64, Failure> {
+pub(crate) fn begin(tables: &[i64], visit: impl FnMut(i64)) -> Result<i64, Failure> {
     let tables: Vec<Table> = tables
         .iter()
         .copied()
@@ -60,13 +60,13 @@ pub(crate) fn begin(tables: &[i64], see: impl FnMut(i64)) -> Result<i64, Failure
         views: Vec::new(),
     };
     attempt.open_views()?;
-    attempt.views.iter().copied().for_each(see);
+    attempt.views.iter().copied().for_each(visit);
     handles::open_other(Mutex::new(attempt))
 }
 
 /// Commits a transaction, and ends its views. Returns whether it took effect. If it didn't, it has
-/// begun again; `see` is called with the numbers of its new views.
-pub(crate) fn commit(id: i64, see: impl FnMut(i64)) -> Result<bool, Failure> {
+/// begun again; `visit` is called with the numbers of its new views.
+pub(crate) fn commit(id: i64, visit: impl FnMut(i64)) -> Result<bool, Failure> {
     with_other(id, |attempt: &Mutex<Attempt>| {
         // If a thread panicked, the transaction was either committed or not. Both states are
         // complete.
@@ -80,7 +80,7 @@ pub(crate) fn commit(id: i64, see: impl FnMut(i64)) -> Result<bool, Failure> {
         // The transaction has begun again, at a later instant. Its views are others, so that a view
         // that was kept from the lost attempt can't write to this one.
         attempt.open_views()?;
-        attempt.views.iter().copied().for_each(see);
+        attempt.views.iter().copied().for_each(visit);
         Ok(false)
     })
 }
@@ -110,7 +110,7 @@ impl<'a> Step<'a> {
         let key = request.item()?;
         match kind {
             CHECK => {
-                let value = request.maybe()?;
+                let value = request.optional_item()?;
                 let rows = value.into_iter().map(|value| row(key, value)).collect();
                 Ok(Step::Check(key.term(), rows))
             }

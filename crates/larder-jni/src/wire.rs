@@ -43,7 +43,7 @@ impl<'a> Request<'a> {
 
     /// A key or a value that may be missing.
     #[inline]
-    pub(crate) fn maybe(&mut self) -> Result<Option<Item<'a>>, Failure> {
+    pub(crate) fn optional_item(&mut self) -> Result<Option<Item<'a>>, Failure> {
         match self.byte()? {
             NOTHING => Ok(None),
             INT => Ok(Some(Item::Int(self.long()?))),
@@ -63,7 +63,7 @@ impl<'a> Request<'a> {
     /// `Argument` if there is none.
     #[inline]
     pub(crate) fn item(&mut self) -> Result<Item<'a>, Failure> {
-        self.maybe()?.ok_or_else(cut_short)
+        self.optional_item()?.ok_or_else(cut_short)
     }
 }
 

@@ -16,7 +16,7 @@ natives! { guarded_in:
     ), (), |env| {
         let (feed, snapshot) = ask(env, id, request, length, |handle, request| {
             let (token, limit) = (request.long()?, request.int()? as usize);
-            let filter = request.maybe()?;
+            let filter = request.optional_item()?;
             let filter = filter.map(|item| text_of(item, "the filter")).transpose()?;
             let with_snapshot = request.byte()? != 0;
             handle.follow(token, limit, filter, with_snapshot)

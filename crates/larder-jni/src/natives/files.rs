@@ -39,7 +39,7 @@ fn check(handle: &Handle) -> Result<(), Failure> {
     let (kind, keypos) = (handle.engine.kind(), handle.engine.keypos());
     if kind != TableKind::OrderedSet || keypos != 1 {
         return Err(Failure::File(format!(
-            "the file has a table of type {kind:?} with its keys at position {keypos}, and is to \
+            "the file has a table of type {kind:?} with its keys at position {keypos}, but must \
              have an OrderedSet with its keys at position 1"
         )));
     }

@@ -72,10 +72,10 @@ macro_rules! reply {
 
 /// Methods that give the value that was or is under a key.
 macro_rules! give_a_value {
-    ($($name:ident: |$handle:ident, $request:ident, $see:ident| $did:expr;)*) => {
+    ($($name:ident: |$handle:ident, $request:ident, $visit:ident| $did:expr;)*) => {
         reply! {$(
             $name: |$handle, $request, reply| {
-                let $see = |value: Item<'_>| {
+                let $visit = |value: Item<'_>| {
                     reply.item(value);
                     Ok(())
                 };
@@ -86,12 +86,12 @@ macro_rules! give_a_value {
 }
 
 give_a_value! {
-    Java_larder_Native_get: |handle, request, see| handle.get(request.item()?, see);
-    Java_larder_Native_exchange: |handle, request, see|
-        handle.exchange(request.item()?, request.item()?, see);
-    Java_larder_Native_putNew: |handle, request, see|
-        handle.put_new(request.item()?, request.item()?, see);
-    Java_larder_Native_remove: |handle, request, see| handle.remove(request.item()?, see);
+    Java_larder_Native_get: |handle, request, visit| handle.get(request.item()?, visit);
+    Java_larder_Native_exchange: |handle, request, visit|
+        handle.exchange(request.item()?, request.item()?, visit);
+    Java_larder_Native_putNew: |handle, request, visit|
+        handle.put_new(request.item()?, request.item()?, visit);
+    Java_larder_Native_remove: |handle, request, visit| handle.remove(request.item()?, visit);
 }
 
 /// Methods that take a request and give a number or whether.
@@ -116,7 +116,7 @@ give_a_number! {
     };
     /// The key, what is expected, what takes its place; either may be nothing.
     Java_larder_Native_swap -> jboolean, false, |handle, request|
-        handle.compare_and_set(request.item()?, request.maybe()?, request.maybe()?);
+        handle.compare_and_set(request.item()?, request.optional_item()?, request.optional_item()?);
     /// The key and an increment; the sum.
     Java_larder_Native_add -> jlong, 0, |handle, request|
         handle.add(request.item()?, request.long()?);
@@ -164,7 +164,7 @@ give_a_number! {
 fn bounds_of(request: &mut Request<'_>) -> Result<Bounds, Failure> {
     let mut next = || {
         let is_included = request.byte()? != 0;
-        Ok::<_, Failure>(bound(request.maybe()?, is_included))
+        Ok::<_, Failure>(bound(request.optional_item()?, is_included))
     };
     Ok((next()?, next()?))
 }

@@ -8,7 +8,8 @@ use jni::objects::{JByteArray, JLongArray};
 use jni::sys::{jboolean, jint, jlong};
 
 natives! { guarded_in:
-    /// The numbers of the tables. `numbers` gets those of their views, and that of the transaction.
+    /// Begins a transaction on the tables of these numbers. Writes the numbers of their views to
+    /// `numbers`, then that of the transaction.
     Java_larder_Native_begin(tables: JLongArray<'_>, numbers: JLongArray<'_>), (), |env| {
         let mut ids = vec![0; tables.len(env)?];
         tables.get_region(env, 0, &mut ids)?;
@@ -20,8 +21,8 @@ natives! { guarded_in:
         hand_over(env, &numbers, &opened)
     };
 
-    /// The number of a transaction. Whether it took effect; if not, `views` gets the numbers of its
-    /// new views.
+    /// Commits the transaction of a number. Returns whether it took effect. If it didn't, it has
+    /// begun again, and the numbers of its new views are written to `views`.
     Java_larder_Native_commit(id: jlong, views: JLongArray<'_>) -> jboolean, false, |env| {
         let mut opened = Vec::new();
         let took_effect = commit(id, |view| opened.push(view))?;
@@ -29,7 +30,8 @@ natives! { guarded_in:
         Ok(took_effect)
     };
 
-    /// A list of operations. 0 if it took effect; else the number of the first that didn't hold.
+    /// Carries out a list of conditional operations. Returns 0 if it took effect, else the position
+    /// of the first operation whose condition didn't hold, counted from 1.
     Java_larder_Native_commitOperations(request: JByteArray<'_>, length: jint) -> jlong, 0,
         |env| with_buffers(|buffers| {
             let part = Part { at: 0, length };

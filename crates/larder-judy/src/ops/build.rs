@@ -82,7 +82,7 @@ pub(crate) fn parting(a: u64, b: u64) -> usize {
 /// 3. Else a branch of the first byte in which they differ.
 pub(crate) fn build<K: Kind>(slot: usize, keys: &[u64], values: &[u64], mem: &mut Mem) -> Jp<K> {
     let n = keys.len();
-    // 1
+    // 1. What fits into the pair.
     if n == 0 {
         return Jp::NULL;
     }

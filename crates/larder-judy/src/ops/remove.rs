@@ -78,7 +78,7 @@ fn branch_remove<K: Kind>(
     let byte = digit(key, k);
     let (tally, child) = jp.child_mut(byte)?;
     let value = cpu.remove(child, k - 1, key, mem)?;
-    // 3
+    // 3. On the way back up.
     tally.take_one();
     // The child has lost its last index, so the branch loses the child.
     if child.is_null() {

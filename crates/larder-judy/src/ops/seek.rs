@@ -15,22 +15,23 @@ pub(crate) type Found<'a> = (u64, Slot<'a>);
 /// The nearest index from `key` on, upwards or downwards, in the tree below the root's pair: what
 /// [`cpu::seek`](crate::raw::cpu::seek) is compiled from.
 ///
-/// 1. Go down the path of `key`, noting its branches by their levels, to a run, to where the path
-///    strays, or to where it ends.
-/// 2. The run may have the index. A subtree that strays is before `key`, or beyond, and then its
-///    edge is the nearest.
-/// 3. Else the nearest child beyond the path in the lowest branch that has one: its edge.
+/// 1. Descend along `key`, and remember each branch by its level. Stop at a run, at a missing
+///    child, or at a pair whose prefix differs from that of `key`.
+/// 2. If a run was reached, search it. If a prefix differs, the whole subtree lies before `key` or
+///    beyond it in the direction. If it lies beyond, its edge is the result.
+/// 3. Otherwise climb to the lowest branch with a further child in the direction. The result is
+///    that child's edge.
 #[inline(always)]
 pub(crate) fn seek_by<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
     // The branches of the path, by their levels, for the way back up.
     let mut path = [root; ROOT + 1];
     let (mut jp, mut slot) = (root, ROOT);
-    // 1
+    // 1. Descend along `key`.
     loop {
         on_form!(jp, slot,
         Null => break,
         Run(run, k, narrow) => {
-            // 2
+            // 2. Search the run, or compare the prefix of its subtree with `key`.
             if narrow && jp.strays(k, key) {
                 if (jp.base(k, key) > key) == UP {
                     return edge::<UP, K>(jp, slot, key);
@@ -41,6 +42,7 @@ pub(crate) fn seek_by<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option
             break;
         },
         Branch(branch, k) => {
+            // 2. The same for a subtree of branches.
             if jp.strays(k, key) {
                 if (jp.base(k, key) > key) == UP {
                     return edge::<UP, K>(jp, slot, key);
@@ -54,12 +56,12 @@ pub(crate) fn seek_by<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option
             }
         });
     }
-    // 3
+    // 3. Climb to a branch with a further child.
     climb::<UP, K>(&path, slot + 1, key)
 }
 
-/// 3: from a branch of level `from` upwards. Levels that the path skipped hold the root's pair, of
-/// another level.
+/// Step 3 of [`seek_by`]: climbs from level `from`. Entries of `path` for levels that the descent
+/// skipped hold the root's pair, which is of another level.
 #[inline(always)]
 fn climb<'a, const UP: bool, K: Kind>(
     path: &[&'a Jp<K>; ROOT + 1],

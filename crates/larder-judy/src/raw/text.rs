@@ -265,7 +265,7 @@ impl<C: Chunks> Text<C> {
     pub(super) fn remove_by(&mut self, cpu: impl Cpu, key: &[u8]) -> Option<u64> {
         let mut path = Path::new();
         let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
-        // 1
+        // 1. Go down to the word, or the leaf, that ends the string.
         let value = loop {
             let (word, next) = C::cut(rest);
             if C::misfits(word, rest, next.is_some()) {
@@ -273,7 +273,7 @@ impl<C: Chunks> Text<C> {
             }
             path.push((pair, word));
             let Some(next) = next else {
-                // 2
+                // 2. The string ends in a word of this array.
                 // SAFETY: the array is the tree's own and alive, and nothing else borrows it. The
                 // word ends its string (1), so its value is no link.
                 break unsafe { cpu.remove(&mut *pair, ROOT, word, &mut self.mem) }?;
@@ -289,7 +289,7 @@ impl<C: Chunks> Text<C> {
                     Below::Lone(lone) => {
                         let value = *lone.value();
                         lone.drop(&mut self.mem);
-                        // 2: with the link to the leaf just given back.
+                        // 2. The word is that of the link to the leaf just given back.
                         cpu.remove(&mut *pair, ROOT, word, &mut self.mem);
                         break value;
                     }
@@ -298,7 +298,7 @@ impl<C: Chunks> Text<C> {
             rest = next;
         };
         self.len -= 1;
-        // 3
+        // 3. Put a string that is left alone into a short-cut leaf.
         // SAFETY: the path is that of the tree, which is borrowed exclusively.
         unsafe { Self::fold(cpu, &mut path, &mut self.mem) };
         Some(value)
@@ -398,7 +398,7 @@ impl<C: Chunks> Text<C> {
     ) -> Option<&u64> {
         let mut path: SmallVec<[&Jp<Parts>; 8]> = SmallVec::new();
         let mut jp = &self.root;
-        // 1
+        // 1. Go down by the words of `key`.
         loop {
             // An array at this depth has the word that begins here.
             let at = path.len() * C::STEP;
@@ -421,7 +421,7 @@ impl<C: Chunks> Text<C> {
                 // SAFETY: as above.
                 Below::Array(below) => jp = unsafe { array(below) },
                 Below::Lone(lone) => {
-                    // 2
+                    // 2. Compare what is left of `key` with the leaf's string.
                     // SAFETY: as above.
                     let rest = unsafe { lone.rest() };
                     if if UP { rest > next } else { rest < next } || inclusive && rest == next {
@@ -434,7 +434,7 @@ impl<C: Chunks> Text<C> {
                 }
             }
         }
-        // 3
+        // 3. Climb to an array with a word beyond.
         while let Some(jp) = path.pop() {
             // Each array on the path has taken one word of the key.
             let at = path.len() * C::STEP;
