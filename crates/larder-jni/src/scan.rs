@@ -33,8 +33,8 @@ fn is_empty(low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> bool {
 }
 
 impl Handle {
-    /// Calls `visit` with at most `most` rows between two bounds, in order. Returns whether these are
-    /// all of them.
+    /// Calls `visit` with at most `most` rows between two bounds, in order. Returns whether these
+    /// are all of them.
     pub(crate) fn page(
         &self,
         bounds: Bounds,

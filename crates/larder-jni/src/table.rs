@@ -62,7 +62,8 @@ impl Handle {
         visitor.result
     }
 
-    /// Calls `visit` with the value under a key, and returns its result. `None` if there is no value.
+    /// Calls `visit` with the value under a key, and returns its result. `None` if there is no
+    /// value.
     #[inline]
     pub(crate) fn get<R>(
         &self,
