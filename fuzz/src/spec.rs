@@ -3,7 +3,7 @@
 
 use crate::terms::plain;
 use crate::Input;
-use larder_matchspec::{Context, KeyOrder, Outcome, Program, Scratch};
+use larder_matchspec::{Context, KeyAccess, Outcome, Program, Scratch};
 use larder_term::object::{self, KeyForm, ObjectBuf};
 use larder_term::{atoms, Node, Term, TermRef};
 
@@ -153,8 +153,8 @@ fn check(spec: TermRef<'_>, tuple: TermRef<'_>) {
             return;
         };
         for (form, order) in [
-            (KeyForm::Hash { legacy_zero: false }, KeyOrder::Hash),
-            (KeyForm::Ordered, KeyOrder::Ordered),
+            (KeyForm::Hash { legacy_zero: false }, KeyAccess::Hash),
+            (KeyForm::Ordered, KeyAccess::Ordered),
         ] {
             let mut stored = ObjectBuf::new();
             if object::encode(tuple, keypos, form, false, &mut stored).is_err() {

@@ -4,7 +4,7 @@
 //! `cargo run --release --example instructions -- compile 1000 "[{{7,'$1'},[],['$1']}]"`, or `run`
 //! in place of `compile`; the row is `{7,49}`.
 
-use larder_matchspec::{Context, KeyOrder, Plan, Program, Scratch};
+use larder_matchspec::{Context, KeyAccess, Plan, Program, Scratch};
 use larder_term::{
     object::{self, KeyForm, ObjectBuf},
     Term,
@@ -29,7 +29,7 @@ fn main() {
     for _ in 0..times {
         if what == "compile" {
             let program = Program::compile(spec.as_ref()).expect("a program");
-            let plan = program.plan(1, KeyOrder::Hash);
+            let plan = program.plan(1, KeyAccess::Hash);
             found += usize::from(matches!(plan, Plan::Keys(_)));
         } else {
             found += usize::from(program.run(&row, &context, &mut scratch).is_some());

@@ -9,7 +9,7 @@ use crate::{
     head::{self, HeadForm},
     ir::{Ir, Node},
     lower::{Lowering, Scope},
-    source::{Map, Source},
+    source::{Source, TermIndex},
     template::Template,
     test::{self, Reader},
     wire::Head,
@@ -31,8 +31,8 @@ pub struct Code {
     /// Whether the specification has parameters.
     pub(crate) is_prepared: bool,
     pub(crate) template: Template,
-    /// The map of the template's bytes.
-    map: Map,
+    /// The index of the template's terms.
+    index: TermIndex,
     /// The template's bytes, followed by all constants that were assembled at compile time.
     pub(crate) pool: Vec<u8>,
     pub(crate) ir: Ir,
@@ -70,8 +70,8 @@ impl Code {
 
     /// As `compile`. `held` owns the counts of the handles in the template.
     pub(crate) fn of(template: Template, held: Option<Term>) -> Result<Code, CompileError> {
-        let map = Map::of(&template.bytes);
-        let source = Source::new(&template, &map);
+        let index = TermIndex::of(&template.bytes);
+        let source = Source::new(&template, &index);
         // 1. Look at the shape of all clauses. So an error of form is reported before any error
         // within a clause.
         let count = look_over(&source)?;
@@ -96,7 +96,7 @@ impl Code {
             held,
             is_prepared: false,
             template,
-            map,
+            index,
             pool,
             ir,
             clauses,
@@ -158,9 +158,9 @@ impl Code {
         self.template.holes.len()
     }
 
-    /// The map of the template's bytes.
+    /// The index of the template's terms.
     pub(crate) fn source(&self) -> Source<'_> {
-        Source::new(&self.template, &self.map)
+        Source::new(&self.template, &self.index)
     }
 }
 

@@ -40,7 +40,7 @@ use std::ops::Bound;
 
 /// How a table finds its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyOrder {
+pub enum KeyAccess {
     /// By hash. Two keys are the same key if they are identical.
     Hash,
     /// By order. Two keys are the same key if they compare equal, as 1 and 1.0 do.
@@ -105,7 +105,7 @@ struct Analysis<'p> {
 pub(crate) fn of_clause<'p>(
     clause: DemandingClause<'p>,
     subject: Subject<'p>,
-    order: KeyOrder,
+    access: KeyAccess,
 ) -> Limit {
     let DemandingClause {
         code,
@@ -131,7 +131,7 @@ pub(crate) fn of_clause<'p>(
     let facts = demand.facts.iter().copied();
     let (whole, parts): (Facts, Facts) = facts.partition(|fact| analysis.is_key(fact.about));
     // Step 1.
-    if let Some(keys) = analysis.known_keys(&whole, order) {
+    if let Some(keys) = analysis.known_keys(&whole, access) {
         return if keys.is_empty() {
             Limit::Nothing
         } else {
@@ -139,7 +139,7 @@ pub(crate) fn of_clause<'p>(
         };
     }
     // Without an order of keys, a range is no help.
-    if order == KeyOrder::Hash {
+    if access == KeyAccess::Hash {
         return Limit::AllKeys;
     }
     // Step 2.
@@ -293,28 +293,28 @@ impl<'p> Analysis<'p> {
 
     /// Step 1. Returns the only keys that can match, or `None` if they are not known. The list is
     /// empty if the facts contradict each other.
-    fn known_keys(&self, whole: &[Fact], order: KeyOrder) -> Option<Keys> {
+    fn known_keys(&self, whole: &[Fact], access: KeyAccess) -> Option<Keys> {
         // One source suffices, in the order of how few keys it yields: the constant in the head, an
         // equality, a choice.
         let mut keys: Keys = match self.demand.constant {
             Some(constant) => smallvec![Term::from(self.term(constant))],
             None => {
-                let equal = |fact: &Fact| equals(fact.cmp, self.term(fact.constant), order);
+                let equal = |fact: &Fact| equals(fact.cmp, self.term(fact.constant), access);
                 let known = whole.iter().find_map(equal);
-                known.or_else(|| self.chosen(order))?
+                known.or_else(|| self.chosen(access))?
             }
         };
         // The remaining facts can only remove keys.
         keys.retain(|key| {
             whole
                 .iter()
-                .all(|fact| allows(fact.cmp, key.as_ref(), self.term(fact.constant), order))
+                .all(|fact| allows(fact.cmp, key.as_ref(), self.term(fact.constant), access))
         });
         Some(keys)
     }
 
     /// The keys of the first disjunction each of whose operands equates the key with a constant.
-    fn chosen(&self, order: KeyOrder) -> Option<Keys> {
+    fn chosen(&self, access: KeyAccess) -> Option<Keys> {
         // One choice with known keys is enough. Others would only narrow it.
         self.demand.choices.iter().find_map(|choice| {
             let mut keys = Keys::new();
@@ -323,7 +323,7 @@ impl<'p> Analysis<'p> {
                 // says nothing.
                 let mut of_key = facts.iter().filter(|fact| self.is_key(fact.about));
                 keys.extend(
-                    of_key.find_map(|fact| equals(fact.cmp, self.term(fact.constant), order))?,
+                    of_key.find_map(|fact| equals(fact.cmp, self.term(fact.constant), access))?,
                 );
             }
             Some(keys)
@@ -392,11 +392,11 @@ impl<'p> Analysis<'p> {
 /// key may be equal to the constant (`==`) without being identical to it, if numbers in the two
 /// differ in type. A small integer has one such counterpart, the float of the same value; a term
 /// without numbers has none; for other terms the keys are not enumerated.
-fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Keys> {
-    match (cmp, order) {
+fn equals(cmp: Cmp, constant: TermRef<'_>, access: KeyAccess) -> Option<Keys> {
+    match (cmp, access) {
         // The key is the constant itself, or an order key stands for all terms equal to it.
-        (Cmp::Same, _) | (Cmp::Eq, KeyOrder::Ordered) => Some(smallvec![Term::from(constant)]),
-        (Cmp::Eq, KeyOrder::Hash) => match constant.view() {
+        (Cmp::Same, _) | (Cmp::Eq, KeyAccess::Ordered) => Some(smallvec![Term::from(constant)]),
+        (Cmp::Eq, KeyAccess::Hash) => match constant.view() {
             // Up to 2^53, an integer has exactly one float equal to it; zero has two.
             View::Int(n) if n.unsigned_abs() <= 1 << 53 && n != 0 => {
                 let float = Term::float(n as f64).ok()?;
@@ -413,20 +413,20 @@ fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Keys> {
 
 /// Whether a key can satisfy a fact about the whole key. In an ordered table the key stands for all
 /// terms equal to it, so it is dropped only if none of them satisfies the fact.
-fn allows(cmp: Cmp, key: TermRef<'_>, constant: TermRef<'_>, order: KeyOrder) -> bool {
+fn allows(cmp: Cmp, key: TermRef<'_>, constant: TermRef<'_>, access: KeyAccess) -> bool {
     // Whether a key is dropped must be certain. One that might satisfy the fact stays, and the
     // program decides.
     let equal = key.eq_term(constant);
-    match (cmp, order) {
+    match (cmp, access) {
         (Cmp::Gt, _) => key.cmp_term(constant).is_gt(),
         (Cmp::Ge, _) => key.cmp_term(constant).is_ge(),
         (Cmp::Lt, _) => key.cmp_term(constant).is_lt(),
         (Cmp::Le, _) => key.cmp_term(constant).is_le(),
         (Cmp::Ne, _) => !equal,
-        (Cmp::Eq, _) | (Cmp::Same, KeyOrder::Ordered) => equal,
-        (Cmp::Same, KeyOrder::Hash) => key.identical(constant),
-        (Cmp::NotSame, KeyOrder::Ordered) => true,
-        (Cmp::NotSame, KeyOrder::Hash) => !key.identical(constant),
+        (Cmp::Eq, _) | (Cmp::Same, KeyAccess::Ordered) => equal,
+        (Cmp::Same, KeyAccess::Hash) => key.identical(constant),
+        (Cmp::NotSame, KeyAccess::Ordered) => true,
+        (Cmp::NotSame, KeyAccess::Hash) => !key.identical(constant),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lowering: from the encoded terms of guards and body expressions to nodes (`ir`).
 //!
 //! 1. There is no recursion. A stack of tasks holds the expressions to visit and the nodes to join;
-//!    a second stack holds the finished nodes that wait for being joined.
+//!    a second stack holds the finished nodes that wait to be joined.
 //! 2. Each level of nesting costs the stack space that it costs `ets`. An expression above the
 //!    limit of `ets` is [`Fault::TooDeep`], as there. A long list is not deep: only the nesting of
 //!    its elements counts (`ets` counts each element of a list as a level).

@@ -190,11 +190,11 @@ impl<'a> Machine<'a, '_> {
                 }
                 Op::Call(func, args) => self.call(func, usize::from(args))?,
                 // A few functions need no more than the head of an element.
-                Op::CallOne(func, a) => match self.part_of_field(func, a) {
+                Op::CallOne(func, a) => match self.apply_to_field(func, a) {
                     Some(value) => self.stack.push(value),
                     None => self.call_one(func, a)?,
                 },
-                Op::CallTwo(func, a, b) => match self.of_two(func, a, b) {
+                Op::CallTwo(func, a, b) => match self.apply_to_operands(func, a, b) {
                     Some(value) => self.stack.push(value),
                     None => self.call_two(func, a, b)?,
                 },
@@ -202,7 +202,7 @@ impl<'a> Machine<'a, '_> {
                 Op::CallTop(func, b) => {
                     let ints = self.top_int().zip(self.int(b));
                     // Two small integers need no values.
-                    match ints.and_then(|(a, b)| builtins::of_ints(func, a, b)) {
+                    match ints.and_then(|(a, b)| builtins::apply_to_ints(func, a, b)) {
                         Some(value) => self.replace_top(value),
                         None => self.call_top(func, b)?,
                     }
@@ -310,7 +310,7 @@ impl<'a> Machine<'a, '_> {
     /// Short cut: applies a function to two small integers, or `element/2` to an element of the row
     /// that is a tuple. `None` if the operands are others.
     #[inline]
-    fn of_two(&mut self, func: Func, a: Operand, b: Operand) -> Option<Val<'a>> {
+    fn apply_to_operands(&mut self, func: Func, a: Operand, b: Operand) -> Option<Val<'a>> {
         // The operands are where they are in most specifications, and nothing is pushed for them.
         let a = self.int(a)?;
         if func == Func::Element {
@@ -319,15 +319,15 @@ impl<'a> Machine<'a, '_> {
             };
             return builtins::element_of(a, self.row.run(position));
         }
-        builtins::of_ints(func, a, self.int(b)?)
+        builtins::apply_to_ints(func, a, self.int(b)?)
     }
 
     /// Short cut: applies a function to an element of the row if the result can be read off the
     /// element's bytes (such as `hd/1` or `length/1`).
     #[inline]
-    fn part_of_field(&mut self, func: Func, a: Operand) -> Option<Val<'a>> {
+    fn apply_to_field(&mut self, func: Func, a: Operand) -> Option<Val<'a>> {
         match a {
-            Operand::Field(position) => builtins::part_of(func, self.row.run(position)),
+            Operand::Field(position) => builtins::apply_to_head(func, self.row.run(position)),
             _ => None,
         }
     }

@@ -42,7 +42,7 @@ impl Outcome<'_> {
 
 /// What `match`, `match_object` and `match_delete` return for rows that match a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pattern {
+pub enum PatternResult {
     /// `'$$'`: the list of the variables.
     Bindings,
     /// `'$_'`: the row.
@@ -51,13 +51,13 @@ pub enum Pattern {
     True,
 }
 
-impl Pattern {
+impl PatternResult {
     /// The body of the equivalent specification.
     pub const fn body(self) -> Atom {
         match self {
-            Pattern::Bindings => atoms::DOLLAR_DOLLAR,
-            Pattern::Object => atoms::DOLLAR_UNDERSCORE,
-            Pattern::True => atoms::TRUE,
+            PatternResult::Bindings => atoms::DOLLAR_DOLLAR,
+            PatternResult::Object => atoms::DOLLAR_UNDERSCORE,
+            PatternResult::True => atoms::TRUE,
         }
     }
 }

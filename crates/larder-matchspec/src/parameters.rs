@@ -24,7 +24,7 @@ use crate::{
     error::{CompileError, Fault},
     program::Program,
     raw,
-    source::{Map, Source},
+    source::{Source, TermIndex},
     template::{Hole, Template},
     wire::{self, Head},
 };
@@ -134,9 +134,9 @@ impl Prepared {
         // The program keeps the specification: handles in its constants are counted there.
         let held = Term::from(spec);
         let whole = Template::whole(held.bytes());
-        // The map of the specification says where each term ends. `marks` are its parameters.
-        let map = Map::of(&whole.bytes);
-        let source = Source::new(&whole, &map);
+        // The index of the specification says where each term ends. `marks` are its parameters.
+        let index = TermIndex::of(&whole.bytes);
+        let source = Source::new(&whole, &index);
         let mut reader = ParameterReader {
             source,
             marks: marks(&source),

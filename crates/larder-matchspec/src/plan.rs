@@ -11,7 +11,7 @@ use crate::{
     head::HeadForm,
     ir::Node,
     key_bounds::{self, KeyBound},
-    limits::{self, DemandingClause, Expression, KeyOrder, Limit, Subject},
+    limits::{self, DemandingClause, Expression, KeyAccess, Limit, Subject},
     program::Program,
     wire,
 };
@@ -40,18 +40,18 @@ pub enum Plan {
 
 impl Plan {
     /// Whether a scan that follows this plan finds an object with this key. The plan must have been
-    /// made for the same order. Always true for the key of an object that the program matches.
+    /// made for the same access. Always true for the key of an object that the program matches.
     ///
     /// # Complexity
     /// O(n) in the plan and the key.
-    pub fn covers(&self, key: TermRef<'_>, order: KeyOrder) -> bool {
+    pub fn covers(&self, key: TermRef<'_>, access: KeyAccess) -> bool {
         match self {
             Plan::AllKeys => true,
             Plan::Nothing => false,
             // A key of an ordered_set stands for all terms that are equal to it.
-            Plan::Keys(keys) => keys.iter().any(|known| match order {
-                KeyOrder::Hash => known.as_ref().identical(key),
-                KeyOrder::Ordered => known.as_ref().eq_term(key),
+            Plan::Keys(keys) => keys.iter().any(|known| match access {
+                KeyAccess::Hash => known.as_ref().identical(key),
+                KeyAccess::Ordered => known.as_ref().eq_term(key),
             }),
             Plan::Range { low, high } => {
                 // A range is one of order keys.
@@ -83,7 +83,7 @@ impl Program {
     ///
     /// # Complexity
     /// That of `plan`.
-    pub fn plan_of_element(&self, position: usize, order: KeyOrder) -> Plan {
+    pub fn plan_of_element(&self, position: usize, access: KeyAccess) -> Plan {
         // An object that is too short has no such element, and the plan would miss it.
         let is_short = |clause: &Clause| match clause.head.form {
             HeadForm::Tuple { arity, .. } => arity < position,
@@ -93,7 +93,7 @@ impl Program {
             return Plan::AllKeys;
         }
         let demands = self.code.demands_of_element(position);
-        self.plan_of(&demands, Subject::Element, order)
+        self.plan_of(&demands, Subject::Element, access)
     }
 
     /// The plan for an expression: which values it can have for matching objects.
@@ -105,7 +105,7 @@ impl Program {
     ///
     /// # Complexity
     /// That of `plan`, times the size of the expression for each guard.
-    pub fn plan_of_expression(&self, other: &Program, order: KeyOrder) -> Plan {
+    pub fn plan_of_expression(&self, other: &Program, access: KeyAccess) -> Plan {
         // The indexed expression was compiled as a guard, so that it is a node that can be
         // compared.
         let guard = other
@@ -123,7 +123,7 @@ impl Program {
             id: other.code.ir.of(sides)[0],
         };
         let demands = self.code.demands_of_guards();
-        self.plan_of(&demands, Subject::Expression(expression), order)
+        self.plan_of(&demands, Subject::Expression(expression), access)
     }
 
     /// The keys at position `keypos` (counted from 1) that matching objects can have.
@@ -131,14 +131,14 @@ impl Program {
     /// # Complexity
     /// O(n log n) in the specification the first time. After that, linear in the constants and the
     /// facts about the key.
-    pub fn plan(&self, keypos: usize, order: KeyOrder) -> Plan {
+    pub fn plan(&self, keypos: usize, access: KeyAccess) -> Plan {
         let mut others = None;
         let demands = self.code.demands(keypos, &mut others);
-        self.plan_of(demands, Subject::Element, order)
+        self.plan_of(demands, Subject::Element, access)
     }
 
     /// The plan that covers the limits of all clauses.
-    fn plan_of(&self, demands: &Demands, subject: Subject<'_>, order: KeyOrder) -> Plan {
+    fn plan_of(&self, demands: &Demands, subject: Subject<'_>, access: KeyAccess) -> Plan {
         let (code, constants) = (&*self.code, self.constants());
         // Collect the keys of all clauses, and the smallest range that covers all ranges.
         let mut keys = Vec::new();
@@ -152,7 +152,7 @@ impl Program {
             };
             // A clause that matches nothing adds nothing. One that may match anything ends the
             // search.
-            match limits::of_clause(clause, subject, order) {
+            match limits::of_clause(clause, subject, access) {
                 Limit::Nothing => {}
                 Limit::Keys(found) => keys.extend(found),
                 Limit::Range(low, high) => {
@@ -164,13 +164,13 @@ impl Program {
                 Limit::AllKeys => return Plan::AllKeys,
             }
         }
-        match (range, order) {
+        match (range, access) {
             (None, _) if keys.is_empty() => Plan::Nothing,
-            (None, _) => Plan::Keys(distinct(keys, order)),
+            (None, _) => Plan::Keys(distinct(keys, access)),
             // A table without an order can't scan a range.
-            (Some(_), KeyOrder::Hash) => Plan::AllKeys,
+            (Some(_), KeyAccess::Hash) => Plan::AllKeys,
             // Some clauses have keys, others a range: extend the range to the keys.
-            (Some((mut low, mut high)), KeyOrder::Ordered) => {
+            (Some((mut low, mut high)), KeyAccess::Ordered) => {
                 for key in &keys {
                     let mut bytes = Vec::new();
                     order_key::encode(key.as_ref(), &mut bytes);
@@ -187,19 +187,19 @@ impl Program {
 }
 
 /// Sorts the keys, and removes duplicates.
-fn distinct(mut keys: Vec<Term>, order: KeyOrder) -> Vec<Term> {
-    let (compare, equal): (Compare, Equal) = match order {
+fn distinct(mut keys: Vec<Term>, access: KeyAccess) -> Vec<Term> {
+    let (compare, equal): (Compare, Equal) = match access {
         // Equal keys are one key of an ordered_set.
-        KeyOrder::Ordered => (
+        KeyAccess::Ordered => (
             |a, b| a.as_ref().cmp_term(b.as_ref()),
             |a, b| a.as_ref().eq_term(b.as_ref()),
         ),
         // Integers and atoms are identical if and only if their bytes are equal.
-        KeyOrder::Hash if keys.iter().all(|key| wire::is_integer_or_atom(key.bytes())) => (
+        KeyAccess::Hash if keys.iter().all(|key| wire::is_integer_or_atom(key.bytes())) => (
             |a, b| a.bytes().cmp(b.bytes()),
             |a, b| a.bytes() == b.bytes(),
         ),
-        KeyOrder::Hash => (
+        KeyAccess::Hash => (
             |a, b| a.as_ref().cmp_exact(b.as_ref()),
             |a, b| a.as_ref().identical(b.as_ref()),
         ),

@@ -12,7 +12,7 @@ use crate::{
     constant::{Arguments, Constant, Constants},
     error::CompileError,
     machine::{Environment, Machine, Memory, ResultLocation},
-    outcome::{Context, Outcome, Pattern},
+    outcome::{Context, Outcome, PatternResult},
     raw,
     row::Row,
     template::Template,
@@ -242,8 +242,11 @@ impl Program {
 ///
 /// # Errors
 /// A variable as the key of a map in the pattern.
-pub fn compile_pattern(pattern: TermRef<'_>, what: Pattern) -> Result<Program, CompileError> {
-    let body = Term::list([Term::from(what.body())]);
+pub fn compile_pattern(
+    pattern: TermRef<'_>,
+    result: PatternResult,
+) -> Result<Program, CompileError> {
+    let body = Term::list([Term::from(result.body())]);
     let nil = Term::nil();
     let clause = Term::tuple([pattern, nil.as_ref(), body.as_ref()]);
     Program::compile(Term::list([clause]).as_ref())

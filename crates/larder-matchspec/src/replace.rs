@@ -13,7 +13,7 @@ use crate::{
     parameters,
     program::Program,
     raw,
-    source::{Map, Source},
+    source::{Source, TermIndex},
     template::Template,
     wire::{self, Head},
 };
@@ -33,9 +33,9 @@ impl Program {
             (Some(spec), true) => Template::whole(spec.bytes()),
             _ => self.specification(),
         };
-        let map = Map::of(&text.bytes);
+        let index = TermIndex::of(&text.bytes);
         let text = Text {
-            source: Source::new(&text, &map),
+            source: Source::new(&text, &index),
             has_parameters: self.code.is_prepared,
         };
         text.source.each(0).all(|clause| {

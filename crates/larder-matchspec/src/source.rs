@@ -1,4 +1,4 @@
-//! The bytes of a specification, with a map of its terms.
+//! The bytes of a specification, with an index of its terms.
 //!
 //! The compiler visits terms from the outside inwards, and must know where each ends. Finding an
 //! end by walking over the term would cost its size at each level of nesting. So one pass records
@@ -27,32 +27,32 @@ pub(crate) type Places = SmallVec<[usize; 8]>;
 
 /// The ends of the compound terms of a specification, and its loose places (see the module).
 #[derive(Debug, Default)]
-pub(crate) struct Map {
+pub(crate) struct TermIndex {
     ends: SmallVec<[(usize, usize); 6]>,
     loose: SmallVec<[usize; 8]>,
 }
 
-/// The bytes of a specification, with their map and the holes of arguments.
+/// The bytes of a specification, with their index and the holes of arguments.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     bytes: &'a [u8],
     holes: &'a [Hole],
-    map: &'a Map,
+    index: &'a TermIndex,
 }
 
-impl Map {
-    /// Makes the map of one complete term, in one pass.
-    pub(crate) fn of(bytes: &[u8]) -> Map {
-        let mut map = Map::default();
+impl TermIndex {
+    /// Makes the index of one complete term, in one pass.
+    pub(crate) fn of(bytes: &[u8]) -> TermIndex {
+        let mut index = TermIndex::default();
         // The open compound terms: the index of each in `ends`, and the number of parts that it
         // lacks.
         let mut open: SmallVec<[(usize, usize); 8]> = SmallVec::new();
         let mut at = 0;
         loop {
             // Enter one term. Its parts, if it has any, come next.
-            let (parts, next) = map.enter(bytes, at);
+            let (parts, next) = index.enter(bytes, at);
             if parts > 0 {
-                open.push((map.ends.len() - 1, parts));
+                open.push((index.ends.len() - 1, parts));
                 at = next;
                 continue;
             }
@@ -60,13 +60,13 @@ impl Map {
             // The term may be the last part of several containers.
             loop {
                 match open.last_mut() {
-                    None => return map,
-                    Some((index, left)) => {
+                    None => return index,
+                    Some((open_at, left)) => {
                         *left -= 1;
                         if *left > 0 {
                             break;
                         }
-                        map.ends[*index].1 = at;
+                        index.ends[*open_at].1 = at;
                         open.pop();
                     }
                 }
@@ -96,12 +96,12 @@ impl Map {
 }
 
 impl<'a> Source<'a> {
-    /// A template and its map.
-    pub(crate) fn new(template: &'a Template, map: &'a Map) -> Source<'a> {
+    /// A template and its index.
+    pub(crate) fn new(template: &'a Template, index: &'a TermIndex) -> Source<'a> {
         Source {
             bytes: &template.bytes,
             holes: &template.holes,
-            map,
+            index,
         }
     }
 
@@ -137,8 +137,8 @@ impl<'a> Source<'a> {
     }
 
     fn end_of_compound(&self, at: usize) -> usize {
-        let found = self.map.ends.partition_point(|&(begin, _)| begin < at);
-        self.map.ends[found].1
+        let found = self.index.ends.partition_point(|&(begin, _)| begin < at);
+        self.index.ends[found].1
     }
 
     /// The bytes between two places.
@@ -148,7 +148,7 @@ impl<'a> Source<'a> {
 
     /// The places of all compound terms, in ascending order.
     pub(crate) fn compounds(&self) -> impl Iterator<Item = usize> + use<'a> {
-        self.map.ends.iter().map(|&(begin, _)| begin)
+        self.index.ends.iter().map(|&(begin, _)| begin)
     }
 
     /// The head of the term at `at`.
@@ -222,9 +222,9 @@ impl<'a> Source<'a> {
 
     /// The loose places in the term at `at`.
     fn loose_in(&self, at: usize) -> impl Iterator<Item = usize> + use<'a> {
-        let first = self.map.loose.partition_point(|&place| place < at);
+        let first = self.index.loose.partition_point(|&place| place < at);
         let end = self.end(at);
-        let inside = self.map.loose[first..].iter().copied();
+        let inside = self.index.loose[first..].iter().copied();
         inside.take_while(move |&place| place < end)
     }
 

@@ -160,7 +160,7 @@ pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> MachineVal
     MachineValues(SmallVec::new())
 }
 
-/// DirectBody back the memory.
+/// Gives the memory back to the scratch memory, if the values needed any.
 #[inline]
 pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: MachineValues<'_>) {
     if values.0.spilled() {

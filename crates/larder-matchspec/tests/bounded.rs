@@ -4,7 +4,7 @@
 mod common;
 
 use common::run;
-use larder_matchspec::{Fault, KeyOrder, Program};
+use larder_matchspec::{Fault, KeyAccess, Program};
 use larder_term::{Term, TermBuf};
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ fn heads_may_be_nested_to_any_depth() {
                 run(&program, &Term::tuple([nested(depth - 1, "here")])),
                 None
             );
-            in_time("planning", || program.plan(1, KeyOrder::Ordered));
+            in_time("planning", || program.plan(1, KeyAccess::Ordered));
             in_time("proving", || program.replace_keeps_key(1));
         }
     }
@@ -84,7 +84,7 @@ fn constants_may_be_nested_to_any_depth() {
     let program =
         Program::compile(spec(Term::tuple([atom("$1")]), vec![guard], constant).as_ref()).unwrap();
     assert!(run(&program, &Term::tuple([deep.clone()])) == Some(deep));
-    in_time("planning", || program.plan(1, KeyOrder::Ordered));
+    in_time("planning", || program.plan(1, KeyAccess::Ordered));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_long_key_and_many_facts() {
         Program::compile(spec(Term::tuple([key]), guards, atom("$$")).as_ref()).unwrap()
     });
     let start = Instant::now();
-    let plan = program.plan(1, KeyOrder::Ordered);
+    let plan = program.plan(1, KeyAccess::Ordered);
     assert!(
         start.elapsed() < Duration::from_secs(1),
         "{:?}",
@@ -202,6 +202,6 @@ fn a_long_key_and_many_facts() {
         let open = Term::tuple([Term::binary(&vec![7; 1 << 20]), number(last)]);
         Term::tuple(known.chain([open, Term::nil()]).collect::<Vec<_>>())
     };
-    assert!(plan.covers(row(N).as_ref(), KeyOrder::Ordered));
-    assert!(!plan.covers(row(N - 1).as_ref(), KeyOrder::Ordered));
+    assert!(plan.covers(row(N).as_ref(), KeyAccess::Ordered));
+    assert!(!plan.covers(row(N - 1).as_ref(), KeyAccess::Ordered));
 }

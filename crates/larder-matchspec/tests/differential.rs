@@ -12,7 +12,7 @@
 mod common;
 
 use common::run_as;
-use larder_matchspec::{Context, Fault, KeyOrder, Outcome, Program, Scratch};
+use larder_matchspec::{Context, Fault, KeyAccess, Outcome, Program, Scratch};
 use larder_term::{
     atoms,
     etf::{self, EtfOptions},
@@ -201,9 +201,9 @@ fn check_stored(
     let arity = tuple.as_tuple().unwrap().arity();
     let legacy_zero = larder_term::legacy_zero();
     for keypos in 1..=arity {
-        for (form, order) in [
-            (KeyForm::Hash { legacy_zero }, KeyOrder::Hash),
-            (KeyForm::Ordered, KeyOrder::Ordered),
+        for (form, access) in [
+            (KeyForm::Hash { legacy_zero }, KeyAccess::Hash),
+            (KeyForm::Ordered, KeyAccess::Ordered),
         ] {
             let mut stored = ObjectBuf::new();
             object::encode(tuple, keypos, form, false, &mut stored).unwrap();
@@ -230,9 +230,9 @@ fn check_stored(
                     "stored with its key at {keypos} ({form:?}): is it true? {is_true}"
                 ));
             }
-            let plan = program.plan(keypos, order);
+            let plan = program.plan(keypos, access);
             if found.is_some()
-                && !plan.covers(tuple.as_tuple().unwrap().get(keypos - 1).unwrap(), order)
+                && !plan.covers(tuple.as_tuple().unwrap().get(keypos - 1).unwrap(), access)
             {
                 return Err(format!("the plan for keys at {keypos} misses it: {plan:?}"));
             }

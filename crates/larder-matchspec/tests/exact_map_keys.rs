@@ -1,13 +1,13 @@
 //! Keys with maps on a host that takes them for themselves. It is said for a whole process, so
 //! these tests have one of their own.
 
-use larder_matchspec::{set_exact_map_keys, KeyOrder, Plan, Program};
+use larder_matchspec::{set_exact_map_keys, KeyAccess, Plan, Program};
 use larder_term::Term;
 
-fn plan(spec: &str, order: KeyOrder) -> Plan {
+fn plan(spec: &str, access: KeyAccess) -> Plan {
     set_exact_map_keys(true);
     let spec: Term = spec.parse().unwrap();
-    Program::compile(spec.as_ref()).unwrap().plan(1, order)
+    Program::compile(spec.as_ref()).unwrap().plan(1, access)
 }
 
 fn keys(keys: &[&str]) -> Plan {
@@ -16,15 +16,15 @@ fn keys(keys: &[&str]) -> Plan {
 
 #[test]
 fn a_key_without_variables_is_looked_up() {
-    for order in [KeyOrder::Hash, KeyOrder::Ordered] {
+    for access in [KeyAccess::Hash, KeyAccess::Ordered] {
         let spec = "[{{#{a=>1},'_'},[],[true]}]";
-        assert_eq!(plan(spec, order), keys(&["#{a=>1}"]));
+        assert_eq!(plan(spec, access), keys(&["#{a=>1}"]));
         let spec = "[{{{x,#{}},'$1'},[{'>','$1',1}],[true]}]";
-        assert_eq!(plan(spec, order), keys(&["{x,#{}}"]));
+        assert_eq!(plan(spec, access), keys(&["{x,#{}}"]));
     }
     let two = plan(
         "[{{#{},'_'},[],[true]},{{7,'_'},[],[true]}]",
-        KeyOrder::Ordered,
+        KeyAccess::Ordered,
     );
     assert_eq!(two, keys(&["7", "#{}"]));
 }
@@ -36,7 +36,7 @@ fn with_a_variable_anywhere_it_is_a_pattern() {
         "[{{{'$1',#{a=>1}},'_'},[],[true]}]",
         "[{{#{a=>1},'_'},[],[true]},{{'_',1},[],[true]}]",
     ] {
-        assert_eq!(plan(spec, KeyOrder::Hash), Plan::AllKeys, "{spec}");
+        assert_eq!(plan(spec, KeyAccess::Hash), Plan::AllKeys, "{spec}");
     }
 }
 

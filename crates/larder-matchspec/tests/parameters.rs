@@ -4,7 +4,7 @@ mod common;
 
 use common::{program, run, term};
 use larder_matchspec::{
-    CompileError, Context, Fault, KeyOrder, Plan, Prepared, Program, Scratch, Unbound, WrongCount,
+    CompileError, Context, Fault, KeyAccess, Plan, Prepared, Program, Scratch, Unbound, WrongCount,
 };
 use larder_term::{
     object::{self, KeyForm, ObjectBuf},
@@ -254,17 +254,17 @@ fn values_are_constants() {
 /// A plan leaves out nothing that fits.
 fn is_covered(program: &Program, row: &Term) {
     let tuple = row.as_ref().as_tuple().unwrap();
-    for (position, order) in [
-        (1, KeyOrder::Hash),
-        (1, KeyOrder::Ordered),
-        (2, KeyOrder::Hash),
-        (2, KeyOrder::Ordered),
+    for (position, access) in [
+        (1, KeyAccess::Hash),
+        (1, KeyAccess::Ordered),
+        (2, KeyAccess::Hash),
+        (2, KeyAccess::Ordered),
     ] {
         let key = tuple.get(position - 1).unwrap();
-        let covers = program.plan(position, order).covers(key, order);
-        assert!(covers, "{row} {position} {order:?}");
-        let element = program.plan_of_element(position, KeyOrder::Ordered);
-        assert!(element.covers(key, KeyOrder::Ordered), "{row} {position}");
+        let covers = program.plan(position, access).covers(key, access);
+        assert!(covers, "{row} {position} {access:?}");
+        let element = program.plan_of_element(position, KeyAccess::Ordered);
+        assert!(element.covers(key, KeyAccess::Ordered), "{row} {position}");
     }
 }
 
@@ -323,9 +323,9 @@ fn plans_are_made_of_values() {
         let program = bind(spec, values);
         let bound = program.bound_key(1).map(|key| key.to_string());
         assert_eq!(bound.as_deref(), Some(key), "{spec}");
-        for order in [KeyOrder::Hash, KeyOrder::Ordered] {
+        for access in [KeyAccess::Hash, KeyAccess::Ordered] {
             assert_eq!(
-                program.plan(1, order),
+                program.plan(1, access),
                 Plan::Keys(vec![term(key)]),
                 "{spec}"
             );
@@ -355,13 +355,16 @@ fn plans_are_made_of_values() {
         ),
     ] {
         let (bound, written) = (bind(spec, values), program(written));
-        let plan = bound.plan(1, KeyOrder::Ordered);
+        let plan = bound.plan(1, KeyAccess::Ordered);
         assert_ne!(plan, Plan::AllKeys, "{spec}");
-        assert_eq!(plan, written.plan(1, KeyOrder::Ordered), "{spec}");
+        assert_eq!(plan, written.plan(1, KeyAccess::Ordered), "{spec}");
     }
     // A guard that is a parameter may be true.
     let spec = "[{{'$1'},[{bind,1}],['$1']}]";
-    assert_eq!(bind(spec, &["true"]).plan(1, KeyOrder::Hash), Plan::AllKeys);
+    assert_eq!(
+        bind(spec, &["true"]).plan(1, KeyAccess::Hash),
+        Plan::AllKeys
+    );
 }
 
 #[test]

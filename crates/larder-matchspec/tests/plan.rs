@@ -4,13 +4,13 @@
 mod common;
 
 use common::{program, term};
-use larder_matchspec::{KeyOrder, Plan};
+use larder_matchspec::{KeyAccess, Plan};
 use std::ops::Bound;
 
 /// The keys, of those listed, that the plan of a head and guards leads to in an ordered table whose
 /// key comes first.
 fn within(head: &str, guards: &str, keys: &[&str]) -> String {
-    let plan = program(&format!("[{{{head},[{guards}],[true]}}]")).plan(1, KeyOrder::Ordered);
+    let plan = program(&format!("[{{{head},[{guards}],[true]}}]")).plan(1, KeyAccess::Ordered);
     let found: Vec<&str> = keys
         .iter()
         .copied()
@@ -20,15 +20,15 @@ fn within(head: &str, guards: &str, keys: &[&str]) -> String {
 }
 
 fn covered(plan: &Plan, key: &str) -> bool {
-    plan.covers(term(key).as_ref(), KeyOrder::Ordered)
+    plan.covers(term(key).as_ref(), KeyAccess::Ordered)
 }
 
 fn ordered(spec: &str) -> Plan {
-    program(spec).plan(1, KeyOrder::Ordered)
+    program(spec).plan(1, KeyAccess::Ordered)
 }
 
 fn hashed(spec: &str) -> Plan {
-    program(spec).plan(1, KeyOrder::Hash)
+    program(spec).plan(1, KeyAccess::Hash)
 }
 
 fn keys(plan: Plan) -> String {
@@ -298,7 +298,7 @@ fn an_expression_is_known_again() {
         let other = program(&format!(
             "[{{'$1',[{{'=:=',{expression},{expression}}}],[{expression}]}}]"
         ));
-        keys(program(spec).plan_of_expression(&other, KeyOrder::Ordered))
+        keys(program(spec).plan_of_expression(&other, KeyAccess::Ordered))
     };
     let zip = "{map_get,zip,{element,3,'$_'}}";
     for (spec, found) in [
@@ -336,7 +336,7 @@ fn an_expression_is_known_again() {
     }
     let ranged = program(&spec("{'<',{'+','$1',{'*',2,'$2'}},7}"));
     let other = program(&format!("[{{'$1',[{{'=:=',{sum},{sum}}}],[{sum}]}}]"));
-    let plan = ranged.plan_of_expression(&other, KeyOrder::Ordered);
+    let plan = ranged.plan_of_expression(&other, KeyAccess::Ordered);
     assert!(covered(&plan, "6") && !covered(&plan, "7"), "{plan:?}");
 }
 
@@ -352,7 +352,7 @@ fn a_map_in_a_key_is_no_bound_key() {
 fn heads_that_no_object_fits_look_nowhere() {
     for head in ["{a}", "a", "[]", "#{}", "{}"] {
         assert_eq!(
-            program(&format!("[{{{head},[],[true]}}]")).plan(2, KeyOrder::Ordered),
+            program(&format!("[{{{head},[],[true]}}]")).plan(2, KeyAccess::Ordered),
             Plan::Nothing,
             "{head}"
         );
@@ -363,13 +363,13 @@ fn heads_that_no_object_fits_look_nowhere() {
 fn the_position_of_the_key_counts() {
     let program = program("[{{'_',{a,'$1'}},[{'>','$1',1}],[true]}]");
     assert!(matches!(
-        program.plan(2, KeyOrder::Ordered),
+        program.plan(2, KeyAccess::Ordered),
         Plan::Range {
             low: Bound::Included(_),
             high: Bound::Excluded(_)
         }
     ));
-    assert_eq!(program.plan(1, KeyOrder::Ordered), Plan::AllKeys);
+    assert_eq!(program.plan(1, KeyAccess::Ordered), Plan::AllKeys);
 }
 
 #[test]

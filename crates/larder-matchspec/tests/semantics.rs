@@ -4,7 +4,7 @@
 mod common;
 
 use common::{fault, program, run, term};
-use larder_matchspec::{compile_pattern, Fault, Pattern};
+use larder_matchspec::{compile_pattern, Fault, PatternResult};
 use larder_term::Atom;
 
 /// The value of a body expression on `{k,1,[2],#{a=>1}}`, whose elements after the first are $1, $2
@@ -253,9 +253,9 @@ fn patterns_compile_as_match_takes_them() {
             .unwrap()
             .to_string()
     };
-    assert_eq!(made(Pattern::Bindings), "[c,a]");
-    assert_eq!(made(Pattern::Object), "{a,b,c}");
-    assert_eq!(made(Pattern::True), "true");
+    assert_eq!(made(PatternResult::Bindings), "[c,a]");
+    assert_eq!(made(PatternResult::Object), "{a,b,c}");
+    assert_eq!(made(PatternResult::True), "true");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{run, term};
-use larder_matchspec::{KeyOrder, Plan, Program};
+use larder_matchspec::{KeyAccess, Plan, Program};
 use larder_term::Term;
 
 fn programs(specs: &[&str]) -> Vec<Program> {
@@ -154,21 +154,21 @@ fn plans_are_those_of_the_arguments() {
             format!("[{{{{'$1','_'}},[{{'=:=','$1',{{const,{key}}}}}],['$_']}}]"),
         ] {
             let program = common::program(&spec);
-            for order in [KeyOrder::Hash, KeyOrder::Ordered] {
+            for access in [KeyAccess::Hash, KeyAccess::Ordered] {
                 assert_eq!(
-                    program.plan(1, order),
+                    program.plan(1, access),
                     Plan::Keys(vec![term(key)]),
                     "{spec}"
                 );
             }
         }
         let spec = format!("[{{{{{{{key},'_'}},'_'}},[],['$_']}}]");
-        let plan = common::program(&spec).plan(1, KeyOrder::Ordered);
+        let plan = common::program(&spec).plan(1, KeyAccess::Ordered);
         for other in CONSTANTS {
             let (key, other) = (term(key), term(other));
             let covers = plan.covers(
                 Term::tuple([other.clone(), Term::int(1)]).as_ref(),
-                KeyOrder::Ordered,
+                KeyAccess::Ordered,
             );
             let equal = key.as_ref().eq_term(other.as_ref());
             assert_eq!(covers, equal, "{spec} {other}");

@@ -3,7 +3,7 @@
 //! ```text
 //!            ( k )                       routes, and slots that lead to leaves
 //!           /     \
-//!     [ d f | 12 ] [ k m p | -3 ]        a leaf: a persistent tree (`pure`), and a count of
+//!     [ d f | 12 ] [ k m p | -3 ]        a leaf: a persistent tree (`persistent_tree`), and a count of
 //!                                         contention
 //!
 //!     insert n:    ( k )                 make a new leaf from the old one, in O(log n), and
@@ -61,8 +61,8 @@ mod range;
 use crate::catree::Route;
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
+use crate::persistent_tree::{self, Tree};
 use crate::position::Entry;
-use crate::pure::{self, Tree};
 use crate::raw::slot::Slot;
 use crate::scheme::{Changer, Old, Reader, Scheme};
 use crate::sequential::{Act, Visitor};
@@ -195,7 +195,7 @@ impl<W: Word> LfCaTree<W> {
 
     fn get<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g W> {
         let leaf = self.find(guard, position, false).leaf;
-        pure::get(&leaf.tree, position).map(|entry| &entry.word)
+        persistent_tree::get(&leaf.tree, position).map(|entry| &entry.word)
     }
 
     /// Step 3. Returns the count of the new leaf, and whether an exchange has failed.
@@ -216,8 +216,8 @@ impl<W: Word> LfCaTree<W> {
             // The position is locked. So the leaf still has the entry that the caller was given,
             // even if others have replaced the leaf.
             let tree = match &entry {
-                Some(entry) => Some(pure::insert(&found.leaf.tree, entry.clone())),
-                None => pure::remove(&found.leaf.tree, position),
+                Some(entry) => Some(persistent_tree::insert(&found.leaf.tree, entry.clone())),
+                None => persistent_tree::remove(&found.leaf.tree, position),
             };
             // The count is in the leaf, so it needs no store of its own.
             let by = if contended { CONTENDED } else { QUIET };
@@ -240,7 +240,7 @@ impl<W: Word> LfCaTree<W> {
         if found.frozen || found.depth >= DEPTH {
             return;
         }
-        let Some((low, at, high)) = pure::divide(&found.leaf.tree) else {
+        let Some((low, at, high)) = persistent_tree::divide(&found.leaf.tree) else {
             return;
         };
         // If the exchange below fails, the leaf was replaced or frozen, and isn't split. Its count
@@ -291,7 +291,7 @@ impl<W: Word> LfCaTree<W> {
         } else {
             (other, mine)
         };
-        let new = leaf(pure::join(&low.tree, &high.tree), 0);
+        let new = leaf(persistent_tree::join(&low.tree, &high.tree), 0);
         // (c), (d) If the neighbour is the sibling itself, one store replaces the route and both
         // leaves.
         if std::ptr::eq(edge, sibling) {
@@ -379,7 +379,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
         };
         // From here on the change is certain, so it can be counted.
         let come = isize::from(put.is_some()) - isize::from(there);
-        let bytes = pure::bytes::<W>(&Position::from_slice(position));
+        let bytes = persistent_tree::bytes::<W>(&Position::from_slice(position));
         self.counts.add(0, come * bytes);
         // (3)
         let (now, was_second) = self.apply(guard, position, put);
@@ -436,9 +436,10 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             }
             // No other thread writes. Remove entries from the tree, and store the rest once.
             let mut tree = old.tree.clone();
-            while let Some((entry, rest)) = pure::first(&tree).filter(|_| left > 0) {
+            while let Some((entry, rest)) = persistent_tree::first(&tree).filter(|_| left > 0) {
                 left -= 1;
-                self.counts.add(0, -pure::bytes::<W>(&entry.position));
+                self.counts
+                    .add(0, -persistent_tree::bytes::<W>(&entry.position));
                 f(entry.word.clone());
                 tree = rest;
             }

@@ -67,8 +67,8 @@ mod list_hash;
 mod lockfree_hash;
 mod multi_adapter;
 mod one_lock;
+mod persistent_tree;
 mod position;
-mod pure;
 #[allow(unsafe_code)]
 mod raw;
 mod registry;

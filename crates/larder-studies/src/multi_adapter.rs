@@ -13,7 +13,7 @@
 use crate::counts::Counts;
 use crate::fill;
 use crate::position::{Asked, Order, HASH};
-use crate::scheme::{as_the_scheme_says, Old, Scheme};
+use crate::scheme::{delegate_to_scheme, Old, Scheme};
 use crate::sequential::Act;
 use crate::word::{Object, ValueList, Word};
 use crate::Cut;
@@ -266,5 +266,5 @@ impl<C: Scheme<ValueList>> Container for MultiAdapter<C> {
         empty
     }
 
-    as_the_scheme_says!();
+    delegate_to_scheme!();
 }

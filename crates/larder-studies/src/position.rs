@@ -51,7 +51,7 @@ pub enum Order {
 
 impl Order {
     /// The number of bytes before the key in a position.
-    pub(crate) fn front(self) -> usize {
+    pub(crate) fn prefix_len(self) -> usize {
         match self {
             Order::Key => 0,
             Order::Hash => HASH,

@@ -122,7 +122,7 @@ impl<W> Scheme<W> for Box<dyn Scheme<W>> {
 }
 
 /// The methods of `Container` for an adapter with the fields `scheme` and `counts`.
-macro_rules! as_the_scheme_says {
+macro_rules! delegate_to_scheme {
     () => {
         fn len(&self) -> usize {
             self.counts.len()
@@ -146,4 +146,4 @@ macro_rules! as_the_scheme_says {
     };
 }
 
-pub(crate) use as_the_scheme_says;
+pub(crate) use delegate_to_scheme;

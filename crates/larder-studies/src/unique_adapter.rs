@@ -4,7 +4,7 @@
 use crate::counts::Counts;
 use crate::fill;
 use crate::position::Order;
-use crate::scheme::{as_the_scheme_says, Scheme};
+use crate::scheme::{delegate_to_scheme, Scheme};
 use crate::sequential::Act;
 use crate::word::{Object, Word};
 use crate::Cut;
@@ -117,10 +117,10 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
         batch: &mut Batch<'g>,
     ) {
         batch.clear();
-        let front = self.order.front();
+        let prefix_len = self.order.prefix_len();
         let cut = Cut::new(start, direction);
         let done = self.scheme.walk(guard, cut, &mut |position, object| {
-            batch.push(&position[front..], object.bytes());
+            batch.push(&position[prefix_len..], object.bytes());
             // The batch says where it ends after each entry: the walk may stop anywhere.
             let full = fill::is_full(batch);
             fill::resume_after(&[position], direction, &mut batch.resume);
@@ -146,5 +146,5 @@ impl<C: Scheme<Object>> Container for UniqueAdapter<C> {
         empty
     }
 
-    as_the_scheme_says!();
+    delegate_to_scheme!();
 }

@@ -47,7 +47,7 @@ fn identical_apart(a: &[u8], b: &[u8]) -> bool {
         let plain = |bytes| without_negative_zero(TermRef::within(bytes));
         return plain(a) == plain(b);
     }
-    (handles(a) || handles(b) || has_tree_map(a) || has_tree_map(b)) && in_step(a, b)
+    (handles(a) || handles(b) || has_tree_map(a) || has_tree_map(b)) && identical_by_walk(a, b)
 }
 
 /// The inline encoding of a term in which each −0.0 is replaced by 0.0.
@@ -81,7 +81,7 @@ pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
 
 /// Whether two terms of the same shape are identical: walks over both, and compares what handles
 /// refer to.
-fn in_step(a: &[u8], b: &[u8]) -> bool {
+fn identical_by_walk(a: &[u8], b: &[u8]) -> bool {
     let (mut i, mut j, mut pending) = (0, 0, 1u64);
     while pending > 0 {
         // Maps of different forms have their pairs in different orders, so the cursors can't go on

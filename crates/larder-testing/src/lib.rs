@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   keys           adversarial keys and hashes, whole scans
-//!   random         numbers by chance, threads that stop
+//!   random         random numbers
 //!   oracle         the obviously right index of each kind
 //!   unique_ops     random operations on an index with one value under a key, against the oracle
 //!   multi_ops      ... on an index with many
 //!   ranks          questions about ranks, beside a sorted set
 //!   traces         the keys that programs request from a cache; `larder-bench` uses them, too
-//!   threads        threads at work together, and what must hold all the while
+//!   threads        threads that use one index at once, and invariants checked meanwhile
 //!   appends        inserts at the end of a table, beside all else
 //!   unchanged      batches that an index says are still true
 //!   history        operations that threads record, and whether they are linearizable

@@ -90,7 +90,7 @@ fn change(objects: &mut dyn Objects, op: &MultiOp) -> Vec<usize> {
     seen
 }
 
-/// Does the operation on one index and says all that it can be seen to do.
+/// Applies the operation to one index, and returns everything that can be observed of it.
 pub fn apply(index: &dyn Multi, op: &MultiOp, how: Hashes) -> Rows {
     let k = match op {
         MultiOp::Scan(k, which, want) => return scan(index, *k, *which, *want, how),

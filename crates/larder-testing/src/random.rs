@@ -1,9 +1,7 @@
-//! Random numbers, and threads that stop.
+//! Random numbers.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// A small generator of numbers (Marsaglia's xorshift), so that a failure can be run again. It is
-/// not begun with 0.
+/// A small generator of numbers (Marsaglia's xorshift), so that a failure can be run again. The
+/// seed must not be 0.
 #[derive(Debug)]
 pub struct Random(pub u64);
 
@@ -19,16 +17,5 @@ impl Random {
     /// The next number, from 0 (included) to 1 (not included).
     pub fn unit(&mut self) -> f64 {
         self.below(1 << 53) as f64 / (1u64 << 53) as f64
-    }
-}
-
-/// Has other threads stop when it goes, also if a check fails.
-#[derive(Debug)]
-pub struct Stop<'s>(pub &'s AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        // Ordering: Relaxed; they stop soon.
-        self.0.store(true, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! Threads at work together on one index, and what must hold all the while.
+//! Threads that use one index at once, and invariants checked meanwhile.
 
 use crate::registers::number;
 use crate::*;
@@ -10,6 +10,16 @@ use std::time::Duration;
 
 // Ordering, for all of this file: Relaxed. Flags to stop by, and counts that are read after the
 // threads.
+
+/// Sets the flag when it is dropped, so that other threads stop even if a check panics.
+#[derive(Debug)]
+pub struct Stop<'s>(pub &'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
 
 /// Runs `look` while a change of a key is under way: its closure has been called, and returns a
 /// while later. A value that it puts is eight bytes.

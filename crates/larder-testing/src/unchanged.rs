@@ -1,10 +1,12 @@
 //! A test of `Unique::is_unchanged`: batches that an index says are still true, while others write.
 //!
 //! ```text
-//!   writer   for each n: removes key n, puts another, then says so
-//!   looker   reads a batch; then how far the writer says it is; then asks whether the batch is
-//!            still true: if so, no key of it was removed before; of some batches it removes the
-//!            first key itself, and asks about the others
+//!   writer   for each n: removes key n, puts another, then stores n + 1 as its progress
+//!   reader   1. reads a batch
+//!            2. of some batches, removes the first key itself, and goes on with the others
+//!            3. loads the writer's progress
+//!            4. asks whether the batch is still true
+//!            5. if so, checks that no key of it is below the progress
 //! ```
 
 use crate::{key, key_bytes, mix, put, remove, Hashes};

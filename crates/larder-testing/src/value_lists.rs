@@ -30,9 +30,9 @@ pub enum ValueListOp {
     /// Appends the numbers from the first argument up to the second, which is excluded. The result
     /// is the number of values.
     Fill(u64, u64, Option<usize>),
-    /// Removes all values behind the first ones, of which this number stays. The result is the
-    /// number of removed values.
-    Thin(usize, Option<usize>),
+    /// Keeps the first values, this many, and removes the others. The result is the number of
+    /// removed values.
+    Truncate(usize, Option<usize>),
 }
 
 /// The sequential specification of the values under a key.
@@ -89,7 +89,7 @@ impl Specification for ValueList {
                 now.extend(*from..*to);
                 count.is_none_or(|count| count == now.len())
             }
-            ValueListOp::Thin(left, count) => {
+            ValueListOp::Truncate(left, count) => {
                 // Keep so many from the beginning.
                 now.truncate(*left);
                 count.is_none_or(|count| count == state.len() - now.len())
@@ -191,7 +191,7 @@ impl ValueListSubject {
                     objects.count()
                 })),
             ),
-            ValueListOp::Thin(left, _) => ValueListOp::Thin(
+            ValueListOp::Truncate(left, _) => ValueListOp::Truncate(
                 *left,
                 Some(self.change(k, |objects| {
                     let mut met = 0;
@@ -264,7 +264,7 @@ impl Subject for Large {
             7 | 8 => ValueListOp::Once(value, None),
             9..=11 => ValueListOp::RemoveSame(value, None),
             12..=14 => ValueListOp::Fill(value, 32, None),
-            _ => ValueListOp::Thin(value as usize / 2, None),
+            _ => ValueListOp::Truncate(value as usize / 2, None),
         };
         self.0.record(recorder, k, called);
     }

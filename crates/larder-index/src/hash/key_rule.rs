@@ -53,7 +53,7 @@ pub(crate) const LONGEST_SHORT: usize = 32;
 
 /// What a search must know about a key.
 #[derive(Clone, Copy)]
-pub(crate) struct KeyForm {
+pub(crate) struct SearchForm {
     /// Whether the fast search handles the key.
     pub(crate) short: bool,
     /// Whether a body begins with the length of its key.
@@ -80,8 +80,8 @@ impl<R: KeyRule> Keys<R> {
 
     /// What a search must know about this key.
     #[inline]
-    pub(crate) fn form(&self, key: &[u8]) -> KeyForm {
-        KeyForm {
+    pub(crate) fn form(&self, key: &[u8]) -> SearchForm {
+        SearchForm {
             short: self.is_short(key),
             length_prefixed: self.length_prefixed,
         }

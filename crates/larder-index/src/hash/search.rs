@@ -34,7 +34,7 @@ use crate::hash::bucket::{
     entries, matches, place, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS,
 };
 use crate::hash::hit::{Hit, PackedHit};
-use crate::hash::key_rule::KeyForm;
+use crate::hash::key_rule::SearchForm;
 use crate::hash::leaf::{HashLeaf, HashView};
 use crate::hash::shape::*;
 use crate::outside::Handle;
@@ -286,7 +286,7 @@ impl<'g> HashView<'g> {
         self,
         (hash, home): (u64, &Home<'g>),
         key: &[u8],
-        form: KeyForm,
+        form: SearchForm,
     ) -> Result<Option<Hit<'g>>, Torn> {
         // The fast search decides nearly always.
         if form.short {

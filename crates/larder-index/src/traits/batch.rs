@@ -567,7 +567,7 @@ impl<'g> Batch<'g> {
     }
 }
 
-/// BatchEntries that were taken out of a batch.
+/// Entries that were taken out of a batch.
 #[derive(Debug)]
 pub struct BatchEntries<'g>(pub(crate) Vec<BatchEntry<'g>>);
 

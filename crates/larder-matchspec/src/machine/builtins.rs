@@ -41,7 +41,7 @@ fn small_arithmetic(arith: Arith, a: i64, b: i64) -> Option<i64> {
 
 /// Applies a function to two small integers, if the result fits in a value.
 #[inline]
-pub(crate) fn of_ints<'a>(func: Func, a: i64, b: i64) -> Option<Val<'a>> {
+pub(crate) fn apply_to_ints<'a>(func: Func, a: i64, b: i64) -> Option<Val<'a>> {
     match func {
         Func::Cmp(cmp) => Some(Val::Bool(compare_ints(cmp, a, b))),
         Func::Arith(arith) => small_arithmetic(arith, a, b).map(Val::Int),
@@ -51,7 +51,7 @@ pub(crate) fn of_ints<'a>(func: Func, a: i64, b: i64) -> Option<Val<'a>> {
 
 /// Applies a function to the first term of a run, if the head of the term is sufficient.
 #[inline]
-pub(crate) fn part_of<'a>(func: Func, run: &'a [u8]) -> Option<Val<'a>> {
+pub(crate) fn apply_to_head<'a>(func: Func, run: &'a [u8]) -> Option<Val<'a>> {
     let count = |n: usize| Some(Val::Int(n as i64));
     match func {
         // The parts of a list follow its head at once.

@@ -31,7 +31,7 @@ use larder::host::{
     Budget, CountJob, DeleteJob, Direction, EngineTable, IndexBuild, IndexJob, Local, Output,
     OwnerId, Point, ReplaceJob, ScanStep, SelectJob, Step, TableKind, TakeJob,
 };
-use larder_matchspec::{Context, Pattern, Program};
+use larder_matchspec::{Context, PatternResult, Program};
 use larder_term::Atom;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -127,9 +127,9 @@ pub static SCANS: Registered<PausedScan> = Registered::new();
 /// What the kind of a select is compiled from: a specification or a pattern.
 fn source_of(kind: Word) -> ProgramSource {
     if kind == atoms::MATCH.word() {
-        Some(Pattern::Bindings)
+        Some(PatternResult::Bindings)
     } else if kind == atoms::MATCH_OBJECT.word() {
-        Some(Pattern::Object)
+        Some(PatternResult::Object)
     } else {
         None
     }
@@ -350,7 +350,7 @@ pub fn select_delete(call: &Call<'_>) -> Reply {
 
 /// match_delete(Table, Pattern) -> Count.
 pub fn match_delete(call: &Call<'_>) -> Reply {
-    delete(call, Some(Pattern::True))
+    delete(call, Some(PatternResult::True))
 }
 
 fn delete(call: &Call<'_>, source: ProgramSource) -> Reply {

@@ -23,8 +23,9 @@ use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Unreadable, Writer};
 use larder::host::Budget;
 use larder_matchspec::{
-    compile_pattern, ArgumentTerms, Class, Code, CompileError, Context, Fault, Outcome, Pattern,
-    Prepared, Program, Scratch, Template, TermShape, Terms, Value, Values, LONGEST_PLAIN,
+    compile_pattern, ArgumentTerms, Class, Code, CompileError, Context, Fault, Outcome,
+    PatternResult, Prepared, Program, Scratch, Template, TermShape, Terms, Value, Values,
+    LONGEST_PLAIN,
 };
 use larder_term::{Atom, Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
@@ -79,7 +80,7 @@ fn encoded_term(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
 
 /// What a program is compiled from: a match specification (`None`), or a pattern, with the result
 /// for a row that matches it.
-pub type ProgramSource = Option<Pattern>;
+pub type ProgramSource = Option<PatternResult>;
 
 /// The number of templates whose code a thread keeps.
 const KEPT: usize = 64;

@@ -13,8 +13,8 @@
 //! loaded. Only writers of these leaves wait then.
 
 use super::{freeze, FoundLeaf, LfCaTree, LfCaTreeNode};
+use crate::persistent_tree;
 use crate::position::Entry;
-use crate::pure;
 use crate::raw::slot::Slot;
 use crate::sequential::Visitor;
 use crate::word::Word;
@@ -77,19 +77,19 @@ impl<W: Word> LfCaTree<W> {
     ) -> Walked {
         let mut before: SmallVec<[Seen<'g, W>; 8]> = SmallVec::new();
         // Whether the walk ends if a leaf of `before` has been replaced.
-        let (mut bound_to, mut at): (bool, Option<&'g [u8]>) = (strict, None);
+        let (mut must_be_consistent, mut at): (bool, Option<&'g [u8]>) = (strict, None);
         loop {
             // Descend from the root to each leaf, since routes may have been replaced.
             let cut = at.map_or(cut, |bound| after(bound, cut));
             let found = self.leaf_at(guard, cut);
             let (mut looked, mut end) = (false, None);
-            pure::walk(&found.leaf.tree, cut, &mut |entry| {
+            persistent_tree::walk(&found.leaf.tree, cut, &mut |entry| {
                 if !looked {
                     looked = true;
                     // This is the first entry of the leaf. Check the leaves before it. A frozen
                     // leaf may already have been replaced, by a join that has removed its route.
                     let same = before.is_empty() || !found.frozen && are_still(&before, guard);
-                    if !same && bound_to {
+                    if !same && must_be_consistent {
                         end = Some(Walked::Torn);
                         return false;
                     }
@@ -98,7 +98,7 @@ impl<W: Word> LfCaTree<W> {
                     if !same {
                         before.clear();
                     }
-                    bound_to = true;
+                    must_be_consistent = true;
                 }
                 if !f(entry) {
                     end = Some(Walked::Enough);
@@ -112,7 +112,7 @@ impl<W: Word> LfCaTree<W> {
             before.push((found.slot, found.node));
             match found.bound {
                 Some(bound) => at = Some(bound),
-                None if bound_to && before.len() > 1 && !are_still(&before, guard) => {
+                None if must_be_consistent && before.len() > 1 && !are_still(&before, guard) => {
                     return Walked::Torn
                 }
                 None => return Walked::ToTheEnd,
@@ -154,7 +154,7 @@ impl<W: Word> LfCaTree<W> {
         if (0..TRIES).all(|_| torn(&mut visited)) {
             visited.clear();
             for leaf in self.frozen_leaves(guard, cut, past) {
-                pure::walk(&leaf.tree, cut, &mut |entry| take(&mut visited, entry));
+                persistent_tree::walk(&leaf.tree, cut, &mut |entry| take(&mut visited, entry));
             }
         }
         visited

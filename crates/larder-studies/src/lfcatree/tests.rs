@@ -43,7 +43,7 @@ fn check(tree: &LfCaTree<Object>) {
             }
             LfCaTreeNode::Leaf(leaf) => {
                 let edge = Cut::new(Start::Edge, Direction::Forward);
-                pure::walk(&leaf.tree, edge, &mut |entry| {
+                persistent_tree::walk(&leaf.tree, edge, &mut |entry| {
                     assert!(from.is_none_or(|from| *from <= entry.position));
                     assert!(to.is_none_or(|to| entry.position < *to));
                     true

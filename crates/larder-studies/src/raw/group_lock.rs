@@ -85,9 +85,9 @@ impl<T> GroupLock<T> {
         let group = self.groups[thread_number() % self.groups.len()].read();
         Shared {
             // SAFETY:
-            // 1. A writer holds all groups, and one of them is held shared here, so that there is
-            //    no `&mut T` before `_group`, declared after `value` and never given away, is
-            //    dropped.
+            // 1. A writer holds every group's lock, and we hold one for reading. So no `&mut T`
+            //    exists until `_group` is dropped. `_group` is declared after `value`, so it is
+            //    dropped after it, and it is never moved out.
             // 2. The borrow of `self` keeps the value alive.
             value: unsafe { &*self.value.get() },
             _group: group,
@@ -112,9 +112,9 @@ impl<T> GroupLock<T> {
         });
         let groups: SmallVec<_> = groups.collect();
         let exclusive = Exclusive {
-            // SAFETY: all groups are held for one alone, so that there is neither a reader nor
-            // another writer before `_groups`, declared after `value` and never given away, is
-            // dropped.
+            // SAFETY: we hold every group's lock for writing. So there is neither a reader nor
+            // another writer until `_groups` is dropped. `_groups` is declared after `value`, so
+            // it is dropped after it, and it is never moved out.
             value: unsafe { &mut *self.value.get() },
             _groups: groups,
         };

@@ -7,7 +7,7 @@
 mod ops;
 pub(crate) mod order;
 
-pub use order::int_float;
+pub use order::compare_int_float;
 
 use crate::{
     encoder::{push_int, Encoder, Mode},
@@ -15,7 +15,7 @@ use crate::{
 };
 use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive};
-use order::{big_float, big_int, compare_floats};
+use order::{compare_big_float, compare_big_to_small, compare_floats};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
@@ -141,14 +141,14 @@ impl Number {
         match (self, other) {
             (Int(a), Int(b)) => a.cmp(b),
             (Float(a), Float(b)) => compare_floats(*a, *b),
-            (Int(a), Float(b)) => int_float(*a, *b),
-            (Float(a), Int(b)) => int_float(*b, *a).reverse(),
+            (Int(a), Float(b)) => compare_int_float(*a, *b),
+            (Float(a), Int(b)) => compare_int_float(*b, *a).reverse(),
             (Big(a), Big(b)) => a.cmp(b),
-            (Big(a), Float(b)) => big_float(a, *b),
-            (Float(a), Big(b)) => big_float(b, *a).reverse(),
+            (Big(a), Float(b)) => compare_big_float(a, *b),
+            (Float(a), Big(b)) => compare_big_float(b, *a).reverse(),
             // A `Big` is always beyond the range of 64 bits. So its sign decides.
-            (Big(a), Int(_)) => big_int(a.is_negative()),
-            (Int(_), Big(b)) => big_int(b.is_negative()).reverse(),
+            (Big(a), Int(_)) => compare_big_to_small(a.is_negative()),
+            (Int(_), Big(b)) => compare_big_to_small(b.is_negative()).reverse(),
         }
     }
 

@@ -50,7 +50,7 @@ fn integers(a: &Number, b: &Number) -> std::result::Result<(BigInt, BigInt), Num
 }
 
 /// Converts a float into an integer by a rounding function.
-fn whole(n: &Number, rounding: fn(f64) -> f64) -> Result {
+fn round_with(n: &Number, rounding: fn(f64) -> f64) -> Result {
     match n {
         Float(x) => BigInt::from_f64(rounding(*x))
             .map(Number::from)
@@ -229,7 +229,7 @@ impl Number {
     /// `BadArith` for a float that isn't finite, which no term is. The same holds for the other
     /// rounding functions.
     pub fn round(&self) -> Result {
-        whole(self, f64::round)
+        round_with(self, f64::round)
     }
 
     /// `trunc(a)`.
@@ -237,7 +237,7 @@ impl Number {
     /// # Errors
     /// As [`Number::round`].
     pub fn trunc(&self) -> Result {
-        whole(self, f64::trunc)
+        round_with(self, f64::trunc)
     }
 
     /// `floor(a)`.
@@ -245,7 +245,7 @@ impl Number {
     /// # Errors
     /// As [`Number::round`].
     pub fn floor(&self) -> Result {
-        whole(self, f64::floor)
+        round_with(self, f64::floor)
     }
 
     /// `ceil(a)`.
@@ -253,7 +253,7 @@ impl Number {
     /// # Errors
     /// As [`Number::round`].
     pub fn ceil(&self) -> Result {
-        whole(self, f64::ceil)
+        round_with(self, f64::ceil)
     }
 
     /// `float(a)`.

@@ -18,7 +18,7 @@ const ABOVE_I64: f64 = 9_223_372_036_854_775_808.0;
 
 /// Compares an integer with a float, by value.
 #[inline]
-pub fn int_float(n: i64, x: f64) -> Ordering {
+pub fn compare_int_float(n: i64, x: f64) -> Ordering {
     // Floats outside the range of integers are decided by their magnitude.
     if x >= ABOVE_I64 {
         return Ordering::Less;
@@ -32,10 +32,11 @@ pub fn int_float(n: i64, x: f64) -> Ordering {
         .then_with(|| compare_floats(0.0, x.fract()))
 }
 
-pub(super) fn big_float(n: &BigInt, x: f64) -> Ordering {
+/// Compares an integer that doesn't fit into 64 bits with a float, by value.
+pub(super) fn compare_big_float(n: &BigInt, x: f64) -> Ordering {
     // The big integer is outside the range of 64 bits, and the float is inside.
     if x.abs() < ABOVE_I64 {
-        return big_int(n.is_negative());
+        return compare_big_to_small(n.is_negative());
     }
     // A float of that size has no fraction, so it is an integer.
     match BigInt::from_f64(x) {
@@ -45,7 +46,7 @@ pub(super) fn big_float(n: &BigInt, x: f64) -> Ordering {
 }
 
 /// Compares an integer that doesn't fit into 64 bits with any number that does.
-pub(super) fn big_int(negative: bool) -> Ordering {
+pub(super) fn compare_big_to_small(negative: bool) -> Ordering {
     match negative {
         true => Ordering::Less,
         false => Ordering::Greater,
@@ -79,14 +80,14 @@ pub(crate) fn compare_views(a: View<'_>, b: View<'_>, exact: bool) -> Ordering {
         // In keys of maps, the kind decides before the value.
         (Int(_) | Big(_), Float(_)) if exact => Ordering::Less,
         (Float(_), Int(_) | Big(_)) if exact => Ordering::Greater,
-        (Int(a), Float(b)) => int_float(a, b),
-        (Float(a), Int(b)) => int_float(b, a).reverse(),
+        (Int(a), Float(b)) => compare_int_float(a, b),
+        (Float(a), Int(b)) => compare_int_float(b, a).reverse(),
         (Big(a), Big(b)) => compare_bigs(a, b),
         // All large integers are beyond the small ones, so their sign decides.
-        (Big(a), Int(_)) => big_int(a.negative),
-        (Int(_), Big(b)) => big_int(b.negative).reverse(),
-        (Big(a), Float(b)) => big_float(&a.to_bigint(), b),
-        (Float(a), Big(b)) => big_float(&b.to_bigint(), a).reverse(),
+        (Big(a), Int(_)) => compare_big_to_small(a.negative),
+        (Int(_), Big(b)) => compare_big_to_small(b.negative).reverse(),
+        (Big(a), Float(b)) => compare_big_float(&a.to_bigint(), b),
+        (Float(a), Big(b)) => compare_big_float(&b.to_bigint(), a).reverse(),
         _ => {
             debug_assert!(false, "two numbers");
             Ordering::Equal
@@ -100,13 +101,13 @@ mod tests {
 
     #[test]
     fn integers_and_floats_by_value() {
-        assert!(int_float(9_007_199_254_740_993, 9_007_199_254_740_992.0).is_gt());
-        assert!(int_float(1, 1.0).is_eq());
-        assert!(int_float(-1, -1.5).is_gt());
-        assert!(int_float(i64::MAX, ABOVE_I64).is_lt());
-        assert!(int_float(i64::MIN, -ABOVE_I64).is_eq());
+        assert!(compare_int_float(9_007_199_254_740_993, 9_007_199_254_740_992.0).is_gt());
+        assert!(compare_int_float(1, 1.0).is_eq());
+        assert!(compare_int_float(-1, -1.5).is_gt());
+        assert!(compare_int_float(i64::MAX, ABOVE_I64).is_lt());
+        assert!(compare_int_float(i64::MIN, -ABOVE_I64).is_eq());
         let big = BigInt::from(i64::MAX) + 1;
-        assert!(big_float(&big, ABOVE_I64).is_eq());
-        assert!(big_float(&(big + 1), ABOVE_I64).is_gt());
+        assert!(compare_big_float(&big, ABOVE_I64).is_eq());
+        assert!(compare_big_float(&(big + 1), ABOVE_I64).is_gt());
     }
 }

@@ -15,7 +15,7 @@ use super::candidates::{count, usable, CandidateKeys, CountedEntries};
 use super::ranges::{ranges, EntryRange, EntryRanges};
 use super::{Entries, Indexes};
 use crate::buffers::{Buffers, Lent};
-use crate::programs::{KeyOrder, Plan, Program};
+use crate::programs::{KeyAccess, Plan, Program};
 use crate::store::Store;
 use crate::table::EngineTable;
 use larder_index::Guard;
@@ -161,8 +161,8 @@ impl EngineTable {
     pub fn explain(&self, program: &Program, limit: Option<usize>) -> Explanation {
         let guard = larder_index::pin();
         let order = match self.key_form() {
-            KeyForm::Ordered => KeyOrder::Ordered,
-            KeyForm::Hash { .. } => KeyOrder::Hash,
+            KeyForm::Ordered => KeyAccess::Ordered,
+            KeyForm::Hash { .. } => KeyAccess::Hash,
         };
         // The plan by the key comes first, as in a scan: no index is better than a known key.
         let by_key = program.plan(self.keypos(), order);

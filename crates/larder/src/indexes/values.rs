@@ -2,7 +2,7 @@
 
 use super::definition::{IndexDefinition, IndexOn};
 use crate::error::Error;
-use crate::programs::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
+use crate::programs::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
 use larder_index::Values;
 use larder_term::object::{has_same_element, ObjectView};
 use larder_term::{order_key, TermRef};
@@ -203,10 +203,12 @@ impl Extractor {
     pub(super) fn plan(&self, program: &Program) -> Plan {
         match &self.on {
             _ if self.each => Plan::AllKeys,
-            IndexedPart::Element(position) => program.plan_of_element(*position, KeyOrder::Ordered),
+            IndexedPart::Element(position) => {
+                program.plan_of_element(*position, KeyAccess::Ordered)
+            }
             // Guards of the program that compare this index's expression limit its values.
             IndexedPart::Expression(expression) => {
-                program.plan_of_expression(expression, KeyOrder::Ordered)
+                program.plan_of_expression(expression, KeyAccess::Ordered)
             }
         }
     }

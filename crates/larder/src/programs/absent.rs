@@ -35,15 +35,15 @@ impl Program {
         match *self {}
     }
 
-    pub(crate) fn plan(&self, _: usize, _: KeyOrder) -> Plan {
+    pub(crate) fn plan(&self, _: usize, _: KeyAccess) -> Plan {
         match *self {}
     }
 
-    pub(crate) fn plan_of_element(&self, _: usize, _: KeyOrder) -> Plan {
+    pub(crate) fn plan_of_element(&self, _: usize, _: KeyAccess) -> Plan {
         match *self {}
     }
 
-    pub(crate) fn plan_of_expression(&self, _: &Program, _: KeyOrder) -> Plan {
+    pub(crate) fn plan_of_expression(&self, _: &Program, _: KeyAccess) -> Plan {
         match *self {}
     }
 
@@ -92,9 +92,9 @@ pub enum Plan {
     AllKeys,
 }
 
-/// The order of a table's keys.
+/// How a table finds its keys.
 #[derive(Clone, Copy)]
-pub enum KeyOrder {
+pub enum KeyAccess {
     Ordered,
     Hash,
 }

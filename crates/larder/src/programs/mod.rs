@@ -9,9 +9,9 @@
 mod absent;
 
 #[cfg(not(feature = "matchspec"))]
-pub use absent::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
+pub use absent::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
 #[cfg(feature = "matchspec")]
-pub use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
+pub use larder_matchspec::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
 
 use crate::error::Error;
 use larder_term::text;

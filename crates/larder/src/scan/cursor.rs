@@ -47,7 +47,7 @@ use crate::index::TableIndex;
 use crate::indexes::{self, CandidateKeys, Gathered};
 use crate::keys::KeyList;
 use crate::ops::Operation;
-use crate::programs::{KeyOrder, Plan, Program};
+use crate::programs::{KeyAccess, Plan, Program};
 use crate::scan::gathered::GatheredKeys;
 use crate::scan::range::{scan_to, start_at, KeyBounds};
 use crate::table::EngineTable;
@@ -599,11 +599,11 @@ fn path(
     if is_seen_empty(table) {
         return Path::Nothing;
     }
-    let order = match table.key_form() {
-        KeyForm::Ordered => KeyOrder::Ordered,
-        KeyForm::Hash { .. } => KeyOrder::Hash,
+    let access = match table.key_form() {
+        KeyForm::Ordered => KeyAccess::Ordered,
+        KeyForm::Hash { .. } => KeyAccess::Hash,
     };
-    match program.plan(table.keypos(), order) {
+    match program.plan(table.keypos(), access) {
         Plan::Nothing => Path::Nothing,
         // No key is given. An index may still say where the rows are.
         Plan::AllKeys => match indexes::candidates(table, program, limit, false, buffers) {

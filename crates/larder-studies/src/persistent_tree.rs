@@ -28,7 +28,7 @@ pub(crate) type Tree<W> = Option<Arc<ImmutableNode<W>>>;
 pub(crate) struct ImmutableNode<W> {
     /// All trees that contain the entry share it.
     entry: Arc<Entry<W>>,
-    kids: [Tree<W>; 2],
+    children: [Tree<W>; 2],
     height: u32,
 }
 
@@ -45,12 +45,12 @@ fn make<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Immutable
     Arc::new(ImmutableNode {
         height: height(&left).max(height(&right)) + 1,
         entry,
-        kids: [left, right],
+        children: [left, right],
     })
 }
 
 fn parts<W>(node: &ImmutableNode<W>) -> (Tree<W>, Arc<Entry<W>>, Tree<W>) {
-    let [left, right] = node.kids.clone();
+    let [left, right] = node.children.clone();
     (left, node.entry.clone(), right)
 }
 
@@ -59,11 +59,11 @@ fn parts<W>(node: &ImmutableNode<W>) -> (Tree<W>, Arc<Entry<W>>, Tree<W>) {
 fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<ImmutableNode<W>> {
     // Rotations copy the nodes that change. The subtrees `a`, `b` and `c` are shared with the old
     // tree.
-    let (low, high) = (height(&left), height(&right));
+    let (left_height, right_height) = (height(&left), height(&right));
     match (&left, &right) {
         // The left subtree is too high. `up` becomes the top. If the inner subtree is the higher
         // one, its entry `mid` does.
-        (Some(node), _) if low > high + 2 => {
+        (Some(node), _) if left_height > right_height + 2 => {
             let (a, up, b) = parts(node);
             match b {
                 // A single rotation would leave `b` as high as before, below the new top. So if it
@@ -76,7 +76,7 @@ fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Immut
             }
         }
         // The right subtree is too high: the mirror image.
-        (_, Some(node)) if high > low + 2 => {
+        (_, Some(node)) if right_height > left_height + 2 => {
             let (b, up, c) = parts(node);
             match b {
                 Some(mid) if mid.height > height(&c) => {
@@ -95,7 +95,7 @@ pub(crate) fn insert<W>(tree: &Tree<W>, entry: Arc<Entry<W>>) -> Arc<ImmutableNo
     let Some(node) = tree else {
         return make(None, entry, None);
     };
-    let [left, right] = &node.kids;
+    let [left, right] = &node.children;
     match entry.position.cmp(&node.entry.position) {
         Ordering::Less => {
             let left = Some(insert(left, entry));
@@ -112,7 +112,7 @@ pub(crate) fn insert<W>(tree: &Tree<W>, entry: Arc<Entry<W>>) -> Arc<ImmutableNo
 /// The tree without the entry at the position. O(log n).
 pub(crate) fn remove<W>(tree: &Tree<W>, position: &[u8]) -> Tree<W> {
     let node = tree.as_ref()?;
-    let [left, right] = &node.kids;
+    let [left, right] = &node.children;
     match position.cmp(&node.entry.position) {
         Ordering::Less => {
             let left = remove(left, position);
@@ -141,15 +141,15 @@ pub(crate) fn first<W>(tree: &Tree<W>) -> Option<(Arc<Entry<W>>, Tree<W>)> {
 
 /// Joins two trees and an entry between them. O(difference of the heights).
 fn join_with<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<ImmutableNode<W>> {
-    let (low, high) = (height(&left), height(&right));
+    let (left_height, right_height) = (height(&left), height(&right));
     match (&left, &right) {
         // Descend on the inner edge of the higher tree, to a subtree of about the height of the
         // lower one. On the way back, each node is balanced.
-        (Some(node), _) if low > high + 2 => {
+        (Some(node), _) if left_height > right_height + 2 => {
             let (a, up, b) = parts(node);
             balanced(a, up, Some(join_with(b, entry, right)))
         }
-        (_, Some(node)) if high > low + 2 => {
+        (_, Some(node)) if right_height > left_height + 2 => {
             let (b, up, c) = parts(node);
             balanced(Some(join_with(left, entry, b)), up, c)
         }
@@ -184,8 +184,8 @@ pub(crate) fn get<'t, W>(tree: &'t Tree<W>, position: &[u8]) -> Option<&'t Entry
     while let Some(node) = at {
         at = match position.cmp(&node.entry.position) {
             Ordering::Equal => return Some(&node.entry),
-            Ordering::Less => node.kids[0].as_deref(),
-            Ordering::Greater => node.kids[1].as_deref(),
+            Ordering::Less => node.children[0].as_deref(),
+            Ordering::Greater => node.children[1].as_deref(),
         };
     }
     None
@@ -207,14 +207,14 @@ pub(crate) fn walk<'t, W>(
         if admitted {
             rest.push(node);
         }
-        at = node.kids[if admitted { near } else { 1 - near }].as_deref();
+        at = node.children[if admitted { near } else { 1 - near }].as_deref();
     }
     // Visit the next node in order, and push the nearest nodes of its far subtree.
     while let Some(node) = rest.pop() {
-        let mut at = node.kids[1 - near].as_deref();
+        let mut at = node.children[1 - near].as_deref();
         while let Some(node) = at {
             rest.push(node);
-            at = node.kids[near].as_deref();
+            at = node.children[near].as_deref();
         }
         if !f(&node.entry) {
             return false;
@@ -239,10 +239,10 @@ mod tests {
     fn check(tree: &Tree<u64>) -> Vec<u64> {
         fn below(tree: &Tree<u64>) {
             if let Some(node) = tree {
-                let [left, right] = [height(&node.kids[0]), height(&node.kids[1])];
+                let [left, right] = [height(&node.children[0]), height(&node.children[1])];
                 assert!(left.abs_diff(right) <= 2);
                 assert_eq!(node.height, left.max(right) + 1);
-                node.kids.iter().for_each(below);
+                node.children.iter().for_each(below);
             }
         }
         below(tree);
