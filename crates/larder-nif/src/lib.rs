@@ -16,7 +16,7 @@
 //! | [`ops`] | the functions |
 //! | [`load`] | what is done once, when the library is loaded |
 //!
-//! Each module imports only those above it.
+//! Each module imports only those above it, except that [`resource`] imports `call::Call`.
 //!
 //! # Time
 //!

@@ -36,18 +36,19 @@ use std::cell::Cell;
 
 pub use top::prove;
 
-/// The largest block that is made of the static sample. Larger ones need a sample of their own.
-const LARGEST: usize = 1024;
+/// The size of the largest block that is made of the static sample, in words. Larger ones need a
+/// sample of their own.
+const MAX_SAMPLE_WORDS: usize = 1024;
 /// The initial contents of a block.
-static SAMPLE: [Word; LARGEST] = [NIL; LARGEST];
+static SAMPLE: [Word; MAX_SAMPLE_WORDS] = [NIL; MAX_SAMPLE_WORDS];
 /// The greatest number of words that a block has in addition to those that are needed.
-const AHEAD: usize = 512;
-/// The length of the longest binary whose bytes are on the heap.
-const WHOLE: usize = 64;
+const MAX_EXTRA_WORDS: usize = 512;
+/// The length of the longest binary whose bytes are on the heap, in bytes.
+pub const MAX_HEAP_BINARY: usize = 64;
 /// The size of a word in bytes.
 const WORD: usize = size_of::<Word>();
-/// The number of bytes of a short binary that are copied at once.
-const AT_ONCE: usize = 32;
+/// The number of bytes that are copied for a short binary, whatever its length is.
+const FIXED_COPY: usize = 32;
 
 /// A word that still lacks its term.
 #[derive(Clone, Copy)]
@@ -278,7 +279,7 @@ impl Heap {
         // A call that has taken much will probably take more. So blocks get larger, and the rest of
         // a block is taken next.
         let ahead = match top::is_known() {
-            true => (self.taken.get() / 4).min(AHEAD),
+            true => (self.taken.get() / 4).min(MAX_EXTRA_WORDS),
             false => 0,
         };
         // The emulator makes a tuple, for which it may allocate another part of the heap.
@@ -400,14 +401,15 @@ impl Heap {
         let wanted = &bytes[..len];
         // Short binaries are on the heap. The emulator makes the others, which are
         // reference-counted.
-        let head = layout::heap_binary_head(wanted.len()).filter(|_| wanted.len() <= WHOLE);
+        let head =
+            layout::heap_binary_head(wanted.len()).filter(|_| wanted.len() <= MAX_HEAP_BINARY);
         let Some((header, size)) = head else {
             return self.official_binary(wanted);
         };
         // Copy up to 32 bytes by two instructions of fixed length, with the bytes behind them, if
         // those may be read, and if the heap has the space.
         let place = match bytes.first_chunk() {
-            Some(most) if wanted.len() <= AT_ONCE => self.at_once(most, wanted.len()),
+            Some(most) if wanted.len() <= FIXED_COPY => self.copied_at_once(most, wanted.len()),
             _ => None,
         };
         let place = place.unwrap_or_else(|| self.copied(wanted));
@@ -422,17 +424,20 @@ impl Heap {
     /// Takes two words, and words for the first `len` bytes. Copies all bytes that are given behind
     /// the two words, whatever `len` is, if the heap has the space.
     #[inline]
-    fn at_once(&self, most: &[u8; AT_ONCE], len: usize) -> Option<*mut Word> {
+    fn copied_at_once(&self, most: &[u8; FIXED_COPY], len: usize) -> Option<*mut Word> {
         // Take only the words for the first `len` bytes. The others of the 32 bytes are written to
         // free words, which stay free.
         let words = len.div_ceil(WORD);
-        let place = top::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
+        let place = top::take_before(self.env, 2 + words, FIXED_COPY / WORD)?;
         // SAFETY: behind the two words there is this number of words, which nobody uses: the
         // binary's, and what isn't taken yet. Of the last word, which is written by then, or that
         // before it if there is no byte, those bytes that don't count become zeros.
         unsafe {
             place.add(1).write(0);
-            place.add(2).cast::<[u8; AT_ONCE]>().write_unaligned(*most);
+            place
+                .add(2)
+                .cast::<[u8; FIXED_COPY]>()
+                .write_unaligned(*most);
             let (last, unused) = (place.add(1 + words), 8 * (WORD * words - len));
             last.write((last.read().to_le() << unused >> unused).to_le());
         }

@@ -6,7 +6,7 @@ use crate::layout;
 use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
-use crate::tables::{self, reply_or_raise, who};
+use crate::tables::{self, caller_id, reply_or_raise};
 use crate::terms::atoms;
 use larder::host::FixTime;
 use larder::host::{Access, EngineTable, Error, Evict};
@@ -19,7 +19,7 @@ pub fn new(call: &Call<'_>) -> Reply {
     let name = options.name;
     // The caller becomes an owner, so its end must be noticed.
     owners::watch(call.env, call.self_pid());
-    match with_env(call.env, || ENGINE.create(options, who(call))) {
+    match with_env(call.env, || ENGINE.create(options, caller_id(call))) {
         Ok(table) => Ok(tables::term(call.env, &table)),
         // The name's owner has ended, and the name is about to become free.
         Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => Err(Raise::Again),
@@ -71,7 +71,11 @@ pub fn all(call: &Call<'_>) -> Reply {
 /// delete(Table) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        reply_or_raise(call, table, table.drop_called(who(call), called(call)))?;
+        reply_or_raise(
+            call,
+            table,
+            table.drop_called(caller_id(call), called(call)),
+        )?;
         Ok(atoms::TRUE.word())
     })
 }
@@ -87,14 +91,14 @@ fn called(call: &Call<'_>) -> Option<Atom> {
 pub fn rename(call: &Call<'_>) -> Reply {
     let (id, to) = (call.args[0], call.args[1]);
     tables::with(call, id, |table| {
-        reply_or_raise(call, table, table.check_write(who(call)))?;
+        reply_or_raise(call, table, table.check_write(caller_id(call)))?;
         if !layout::is_atom(to) {
             return Err(BADARG);
         }
         let name = atoms::from_word(call.env, to);
         // The name may still belong to a table whose owner has just died. Then it is about to be
         // free, so try again.
-        match table.rename(who(call), called(call), name) {
+        match table.rename(caller_id(call), called(call), name) {
             Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => {
                 return Err(Raise::Again)
             }
@@ -108,20 +112,24 @@ pub fn rename(call: &Call<'_>) -> Reply {
 /// give_away(Table, Pid, Data) -> true.
 pub fn give_away(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(caller_id(call)))?;
     let to = options::local_pid(call, call.args[1])?;
     // The checks are in the order of `ets`, so that a call with several faults has the same error.
     if !owners::is_alive(call.env, to) {
         return Err(BADARG);
     }
-    if table.owner() != who(call) {
+    if table.owner() != caller_id(call) {
         return Err(tables::refused(call, &table, &Error::NotOwner));
     }
     // The new owner may die at any time. From here on the library learns of it.
     if !owners::watch(call.env, to) {
         return Err(BADARG);
     }
-    reply_or_raise(call, &table, table.give_away(who(call), owners::id(to)))?;
+    reply_or_raise(
+        call,
+        &table,
+        table.give_away(caller_id(call), owners::id(to)),
+    )?;
     owners::send_transfer(&table, call.self_pid(), to, |env| {
         // SAFETY: the data belongs to the running call, `env` is the message's.
         unsafe { enif_make_copy(env, call.args[2]) }
@@ -136,7 +144,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     // until then.
     let wanted = settings(call, call.args[1]);
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(caller_id(call)))?;
     let Settings {
         heir,
         access,
@@ -144,16 +152,16 @@ pub fn setopts(call: &Call<'_>) -> Reply {
         idle,
         limits,
     } = wanted?;
-    let mut set = if table.owner() == who(call) {
+    let mut set = if table.owner() == caller_id(call) {
         Ok(())
     } else {
         Err(Error::NotOwner)
     };
     if let Some(heir) = heir {
-        set = set.and_then(|()| table.set_heir(who(call), heir));
+        set = set.and_then(|()| table.set_heir(caller_id(call), heir));
     }
     if let Some(access) = access {
-        set = set.and_then(|()| table.set_access(who(call), access));
+        set = set.and_then(|()| table.set_access(caller_id(call), access));
     }
     // Options that aren't given stay as they are.
     if ttl.is_some() || idle.is_some() || limits.is_some() {
@@ -166,7 +174,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
             limits.max_memory = wanted.max_memory.unwrap_or(limits.max_memory);
             limits.evict = wanted.evict.unwrap_or(limits.evict);
         }
-        set = set.and_then(|()| table.set_bounds(who(call), &bounds));
+        set = set.and_then(|()| table.set_bounds(caller_id(call), &bounds));
     }
     // `ets` raises a plain `badarg` for a process that isn't the owner.
     match reply_or_raise(call, &table, set) {
@@ -257,7 +265,7 @@ fn protection(word: Word) -> Result<Access, Raise> {
 /// safe_fixtable(Table, Bool) -> true.
 pub fn safe_fixtable(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        let caller = who(call);
+        let caller = caller_id(call);
         reply_or_raise(call, table, table.check_read(caller))?;
         let done = if options::flag(call.args[1])? {
             // The fixation must end with the process.
@@ -289,7 +297,7 @@ fn now() -> FixTime {
 /// delete_all_objects(Table) -> true.
 pub fn delete_all_objects(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.delete_all_objects(who(call)))?;
+    reply_or_raise(call, &table, table.delete_all_objects(caller_id(call)))?;
     Ok(atoms::TRUE.word())
 }
 
@@ -304,7 +312,8 @@ pub fn guard_wanted(call: &Call<'_>) -> Reply {
 /// caller's, or if the process has ended. In these cases `give_away` reports the error.
 pub fn guard_of_next(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0]);
-    let wanted = table.is_ok_and(|table| table.owner() == who(call) && table.heir().is_some());
+    let wanted =
+        table.is_ok_and(|table| table.owner() == caller_id(call) && table.heir().is_some());
     match options::local_pid(call, call.args[1]) {
         Ok(to) if wanted && owners::is_alive(call.env, to) => Ok(guard(call, to)),
         _ => Ok(atoms::FALSE.word()),

@@ -3,7 +3,7 @@
 use super::options::time;
 use super::single::{with_key, with_object};
 use crate::call::{boolean, Call, Reply};
-use crate::tables::{self, asker, reply_or_raise};
+use crate::tables::{self, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
 use larder::TimeLeft;
 
@@ -13,7 +13,7 @@ pub fn insert_with(call: &Call<'_>) -> Reply {
         // The time is read first, so that an invalid one is reported for any object.
         let ttl = time(call.args[2])?;
         with_object(call, table, local, call.args[1], |local, object| {
-            let inserted = table.insert_with_in(local, asker(call), object, ttl);
+            let inserted = table.insert_with_in(local, lazy_caller_id(call), object, ttl);
             inserted.map(|()| (false, ()))
         })
     })?;
@@ -25,7 +25,7 @@ pub fn expire(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let ttl = time(call.args[2])?;
         with_key(call, table, call.args[1], |key| {
-            let there = table.expire_in(local, asker(call), key, ttl);
+            let there = table.expire_in(local, lazy_caller_id(call), key, ttl);
             reply_or_raise(call, table, there)
         })
     })
@@ -36,7 +36,7 @@ pub fn expire(call: &Call<'_>) -> Reply {
 pub fn ttl(call: &Call<'_>) -> Reply {
     let left = tables::with_local(call, call.args[0], |table, _| {
         with_key(call, table, call.args[1], |key| {
-            reply_or_raise(call, table, table.time_left(asker(call), key))
+            reply_or_raise(call, table, table.time_left(lazy_caller_id(call), key))
         })
     })?;
     Ok(match left {

@@ -21,7 +21,7 @@ use crate::entry;
 use crate::heap::Heap;
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, owners::ENGINE, who};
+use crate::tables::{self, caller_id, owners::ENGINE};
 use crate::terms::atoms;
 use larder::host::{with_local, CommitOutcome, EngineTable, Local, Turn};
 use smallvec::SmallVec;
@@ -98,7 +98,7 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
     // The engine sorts the keys by their locks.
     let keys: SmallVec<[(usize, &[u8]); 8]> = plan.keys.iter().map(key).collect();
     let mut stopped = None;
-    let done = ENGINE.commit_on_keys(&tables, &keys, who(call), |transaction| {
+    let done = ENGINE.commit_on_keys(&tables, &keys, caller_id(call), |transaction| {
         // 3.
         let views: SmallVec<[&Arc<EngineTable>; 2]> = transaction.views().collect();
         stopped = with_local(|local| plan.first_that_fails(call, &views, local));

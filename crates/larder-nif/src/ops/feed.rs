@@ -18,7 +18,7 @@ use crate::resource::{Registered, ResourceRef};
 use crate::sys::callback::{self, with_env};
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
-use crate::tables::{self, natural, reply_or_raise, who};
+use crate::tables::{self, caller_id, natural, reply_or_raise};
 use crate::terms::{atoms, decode};
 use larder::host::{
     EngineTable, Error, FeedEvent, FeedRead, Subscription, SubscriptionOptions, Waker,
@@ -120,7 +120,9 @@ impl Feed {
 
 /// subscribe(Table, MatchSpec | all, Limit, Relay) -> Feed.
 pub fn subscribe(call: &Call<'_>) -> Reply {
-    let feed = open(call, |table, wishes| table.subscribe(who(call), wishes))?;
+    let feed = open(call, |table, wishes| {
+        table.subscribe(caller_id(call), wishes)
+    })?;
     Ok(feed.term(call.env))
 }
 
@@ -131,7 +133,7 @@ pub fn snapshot_and_subscribe(call: &Call<'_>) -> Reply {
     // The engine takes both at one instant.
     let mut snapshot = None;
     let feed = open(call, |table, wishes| {
-        let subscribed = ENGINE.snapshot_and_subscribe(table, who(call), wishes);
+        let subscribed = ENGINE.snapshot_and_subscribe(table, caller_id(call), wishes);
         subscribed.map(|(taken, subscription)| {
             snapshot = Some(taken);
             subscription
@@ -147,7 +149,7 @@ fn open(
     subscribe: impl FnOnce(&Arc<EngineTable>, SubscriptionOptions) -> Result<Subscription, Error>,
 ) -> Result<ResourceRef<Feed>, Raise> {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let filter = filter(call, call.args[1])?;
     let limit = natural(call.args[2])?;
     let relay = local_pid(call, call.args[3])?;

@@ -7,7 +7,7 @@ use crate::layout::node;
 use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
-use crate::tables::{self, reply_or_raise, who};
+use crate::tables::{self, caller_id, reply_or_raise};
 use crate::terms::atoms::{self, Known};
 use crate::terms::binaries::bytes as binary_bytes;
 use larder::host::{read_header, Header, LoadJob, LoadOptions, SaveJob, SaveOptions};
@@ -48,7 +48,7 @@ fn finish(
 /// save(Table, Path, Sync, Extra) -> ok | {error, Why}.
 pub fn save(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let path = path(call, call.args[1])?;
     // The options are read before the file is touched.
     let options = SaveOptions {
@@ -56,7 +56,7 @@ pub fn save(call: &Call<'_>) -> Reply {
         node: node::look_here(call.env).name,
         extra: binary_bytes(call.env, call.args[3]).ok_or(BADARG)?.to_vec(),
     };
-    let saved = SaveJob::begin(&table, who(call), &path, options).and_then(|mut job| {
+    let saved = SaveJob::begin(&table, caller_id(call), &path, options).and_then(|mut job| {
         finish(call, |budget| match job.step(budget) {
             // A list is being inserted. The save continues where it was.
             Err(Error::Busy) => {
@@ -86,7 +86,7 @@ pub fn load_table(call: &Call<'_>) -> Reply {
     // The loaded table belongs to the caller.
     owners::watch(call.env, call.self_pid());
     let begun = with_env(call.env, || {
-        LoadJob::begin(&ENGINE, who(call), &path, options)
+        LoadJob::begin(&ENGINE, caller_id(call), &path, options)
     });
     let loaded = begun.and_then(|mut job| {
         finish(call, |budget| job.step(budget))?;

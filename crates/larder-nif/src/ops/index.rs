@@ -6,7 +6,7 @@ use super::spec::{self, CallerContext, PROGRAMS};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, reply_or_raise, who};
+use crate::tables::{self, caller_id, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Writer};
@@ -17,9 +17,9 @@ use larder_term::{Atom, Mode};
 /// add_index(Table, {Name, Position | Expression, Options}) -> true.
 pub fn add_index(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(caller_id(call)))?;
     let definition = options::index(call, call.args[1])?;
-    let job = reply_or_raise(call, &table, table.add_index(who(call), definition))?;
+    let job = reply_or_raise(call, &table, table.add_index(caller_id(call), definition))?;
     let job = Job::Build(Box::new(job));
     select::begin(call, table, CallerContext::none(), job)
 }
@@ -27,21 +27,21 @@ pub fn add_index(call: &Call<'_>) -> Reply {
 /// drop_index(Table, Name) -> true.
 pub fn drop_index(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_write(who(call)))?;
+    reply_or_raise(call, &table, table.check_write(caller_id(call)))?;
     let name = name(call, call.args[1])?;
-    reply_or_raise(call, &table, table.drop_index(who(call), name))?;
+    reply_or_raise(call, &table, table.drop_index(caller_id(call), name))?;
     Ok(atoms::TRUE.word())
 }
 
 /// index_lookup(Table, Name, Value) -> [Object] | {more, [Object]}; see `select::slice_in_order`.
 pub fn index_lookup(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let name = name(call, call.args[1])?;
     let mut stack = stack_bytes();
     let mut value = Writer::at(&mut stack, call.env, Mode::Shared);
     value.term(call.args[2]).map_err(|_| BADARG)?;
-    let job = table.index_lookup(who(call), name, value.as_term());
+    let job = table.index_lookup(caller_id(call), name, value.as_term());
     let job = Job::Index(reply_or_raise(call, &table, job)?);
     select::begin(call, table, CallerContext::none(), job)
 }
@@ -50,10 +50,10 @@ pub fn index_lookup(call: &Call<'_>) -> Reply {
 /// `select::slice_in_order`.
 pub fn index_select_all(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let (name, program) = (name(call, call.args[1])?, program(call, call.args[2])?);
     let caller = CallerContext::new(call, &program)?;
-    let job = table.index_select(who(call), name, program, None);
+    let job = table.index_select(caller_id(call), name, program, None);
     let job = Job::Index(reply_or_raise(call, &table, job)?);
     select::begin(call, table, caller, job)
 }
@@ -62,11 +62,11 @@ pub fn index_select_all(call: &Call<'_>) -> Reply {
 /// Continuation} | '$end_of_table'; see `select::some`.
 pub fn index_select_some(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let (name, program) = (name(call, call.args[1])?, program(call, call.args[2])?);
     let limit = select::limit(call.args[3])?;
     let caller = CallerContext::new(call, &program)?;
-    let job = table.index_select(who(call), name, program.clone(), Some(limit));
+    let job = table.index_select(caller_id(call), name, program.clone(), Some(limit));
     // What is needed to make the continuation: it must be possible to go on in another call, after
     // any time.
     let continuation = IndexContinuation {
@@ -74,7 +74,7 @@ pub fn index_select_some(call: &Call<'_>) -> Reply {
         limit,
         program,
     };
-    let job = Job::IndexSome(reply_or_raise(call, &table, job)?, continuation);
+    let job = Job::IndexLimited(reply_or_raise(call, &table, job)?, continuation);
     select::begin(call, table, caller, job)
 }
 
@@ -91,14 +91,14 @@ pub fn index_select_again(call: &Call<'_>) -> Reply {
     let (name, limit) = (name(call, index)?, select::limit(amount)?);
     let table = tables::get(call, id)?;
     let caller = CallerContext::new(call, program)?;
-    let who = who(call);
-    let job = table.index_select_resume(who, name, program.clone(), Some(limit), place);
+    let caller_id = caller_id(call);
+    let job = table.index_select_resume(caller_id, name, program.clone(), Some(limit), place);
     let continuation = IndexContinuation {
         name,
         limit,
         program: program.clone(),
     };
-    let job = Job::IndexSome(reply_or_raise(call, &table, job)?, continuation);
+    let job = Job::IndexLimited(reply_or_raise(call, &table, job)?, continuation);
     select::begin(call, table, caller, job)
 }
 
@@ -106,7 +106,7 @@ pub fn index_select_again(call: &Call<'_>) -> Reply {
 /// `range`, `scan` or {index, Name}.
 pub fn explain(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let explained = table.explain(&program(call, call.args[1])?, None);
     let plan = match explained.plan {
         PlanKind::Nothing => atoms::NOTHING.word(),

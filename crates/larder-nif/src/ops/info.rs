@@ -52,7 +52,7 @@ pub fn huge_pages(call: &Call<'_>) -> Reply {
 fn about(call: &Call<'_>, f: impl FnOnce(&Arc<EngineTable>) -> Reply) -> Reply {
     let found = tables::with(call, call.args[0], |table| {
         // The caller is alive.
-        if table.owner() != tables::who(call) && owners::end_dead_owner(call.env, table) {
+        if table.owner() != tables::caller_id(call) && owners::end_dead_owner(call.env, table) {
             // The owner has died, and the table is being deleted, or passed on. Answer as of
             // afterwards.
             return Err(Raise::Again);

@@ -17,7 +17,7 @@ use crate::entry;
 use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
-use crate::tables::{self, asker, reply_or_raise, who};
+use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::encode::{stack_bytes, Row};
 use larder::host::{Budget, EngineTable, ListJob, ObjectList, Step};
@@ -65,7 +65,7 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
         });
     }
     tables::with(call, call.args[0], |table| {
-        reply_or_raise(call, table, table.check_write(who(call)))?;
+        reply_or_raise(call, table, table.check_write(caller_id(call)))?;
         // Usual for a list that exists already: nothing is encoded in vain.
         if new && is_first_there(call, table, call.args[1]) {
             return Ok(atoms::FALSE.word());
@@ -101,7 +101,7 @@ fn is_first_there(call: &Call<'_>, table: &Arc<EngineTable>, list: Word) -> bool
     // This look-up is the instant at which the call takes effect.
     let found = with_key(call, table, key, |key| {
         Ok(larder::host::with_local(|local| {
-            table.member_in(local, asker(call), key)
+            table.member_in(local, lazy_caller_id(call), key)
         }))
     });
     matches!(found, Ok(Ok(true)))

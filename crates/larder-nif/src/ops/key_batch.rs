@@ -10,7 +10,7 @@ use crate::entry;
 use crate::heap::ListBuilder;
 use crate::layout::{self, NIL};
 use crate::sys::*;
-use crate::tables::{self, asker, reply_or_raise};
+use crate::tables::{self, lazy_caller_id, reply_or_raise};
 use crate::terms::{atoms, decode};
 use larder::host::{EngineTable, KeyList, Local, Stored, MAX_KEYS_PER_LOOKUP};
 use smallvec::SmallVec;
@@ -69,15 +69,15 @@ impl<'c> FoundLists<'c> {
         }
     }
 
-    /// Adds an object under the key `asked`, or ends the list of that key. Returns `false` if the
-    /// slice should end.
+    /// Adds an object under the key `caller_key`, or ends the list of that key. Returns `false` if
+    /// the slice should end.
     #[inline]
-    fn see(&mut self, asked: Word, object: Option<Stored<'_>>) -> bool {
+    fn add(&mut self, caller_key: Word, object: Option<Stored<'_>>) -> bool {
         let heap = self.lists.heap();
         match object {
             Some(object) => {
                 self.bytes += object.size();
-                decode::stored(heap, asked, object, self.objects.next());
+                decode::stored(heap, caller_key, object, self.objects.next());
             }
             None => {
                 // The objects of one key are a list of their own, in front of which the next key's
@@ -99,8 +99,8 @@ impl<'c> FoundLists<'c> {
 /// in reverse order in front of Done.
 pub fn lookup_many(call: &Call<'_>) -> Reply {
     let again = entry::lookup_many;
-    slice(call, again, again, |table, local, at, see| {
-        table.lookup_many_in(local, asker(call), at, see)
+    slice(call, again, again, |table, local, at, visit| {
+        table.lookup_many_in(local, lazy_caller_id(call), at, visit)
     })
 }
 
@@ -112,8 +112,8 @@ fn behind_cells(list: Word, count: usize) -> Option<Word> {
 /// take_many(Table, Keys, Done): like lookup_many, but deletes the objects. Atomic for each key.
 pub fn take_many(call: &Call<'_>) -> Reply {
     let (again, more) = (entry::take_many, entry::take_more);
-    slice(call, again, more, |table, local, keys, see| {
-        table.take_many_in(local, asker(call), keys, see)
+    slice(call, again, more, |table, local, keys, visit| {
+        table.take_many_in(local, lazy_caller_id(call), keys, visit)
     })
 }
 
@@ -122,8 +122,8 @@ pub fn take_many(call: &Call<'_>) -> Reply {
 /// even if the caller has lost the right since.
 pub fn take_more(call: &Call<'_>) -> Reply {
     let more = entry::take_more;
-    slice(call, more, more, |table, local, keys, see| {
-        table.take_many_in(local, table.owner(), keys, see)
+    slice(call, more, more, |table, local, keys, visit| {
+        table.take_many_in(local, table.owner(), keys, visit)
     })
 }
 
@@ -149,13 +149,14 @@ fn slice(
         // Use the thread's own list of keys, so that nothing is allocated.
         let mut keys = std::mem::take(&mut local.keys);
         keys.clear();
-        let mut asked = SmallVec::new();
-        let rest = gather(call, table, call.args[1], &mut keys, &mut asked);
+        let mut caller_keys = SmallVec::new();
+        let rest = gather(call, table, call.args[1], &mut keys, &mut caller_keys);
         // 1. Encode the keys of the slice. 2. Pass them to the engine. 3. Schedule another slice
         //    for the rest.
         let result = rest.and_then(|rest| {
-            let mut see = |i: usize, object: Option<Stored<'_>>| found.see(asked[i], object);
-            let outcome = reply_or_raise(call, table, go(table, local, &keys, &mut see));
+            let mut visit =
+                |i: usize, object: Option<Stored<'_>>| found.add(caller_keys[i], object);
+            let outcome = reply_or_raise(call, table, go(table, local, &keys, &mut visit));
             // A slice may end between two keys. The keys that are done are those whose lists are
             // complete.
             let whole = found.lists.len() == keys.len();

@@ -6,7 +6,7 @@ use super::update::position;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, asker, reply_or_raise, who};
+use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::encode::{self, Unreadable};
 use larder::host::{Error, MapOp};
@@ -19,7 +19,7 @@ type Places = SmallVec<[(usize, bool); 4]>;
 /// update_map(Table, Key, [{Pos, MapKey, Value} | {Pos, MapKey}]) -> boolean().
 pub fn update_map(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        reply_or_raise(call, table, table.check_write(who(call)))?;
+        reply_or_raise(call, table, table.check_write(caller_id(call)))?;
         // 1. Encode keys and values, as one tuple of the engine.
         let (mut terms, mut places) = (TermBuf::default(), Places::new());
         // Positions are read apart from the terms: a malformed list fails before anything is
@@ -51,7 +51,7 @@ pub fn update_map(call: &Call<'_>) -> Reply {
         // 2. The engine changes the maps, all or none.
         let mut host = Trees::new(call);
         let done = with_key(call, table, call.args[1], |key| {
-            match table.update_map_in(local, asker(call), key, &ops, &mut host) {
+            match table.update_map_in(local, lazy_caller_id(call), key, &ops, &mut host) {
                 // `ets` has no such function. The error is that of `update_element` on a bag.
                 Err(Error::TableType) => Err(Raise::Cause(atoms::NONE)),
                 done => reply_or_raise(call, table, done),

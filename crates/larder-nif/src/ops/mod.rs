@@ -8,12 +8,14 @@
 //! | [`insert`] | lists of objects |
 //! | [`bounds`] | the time that objects live |
 //! | [`update`] | counters and elements |
+//! | [`maps`], [`trees`] | maps in objects; changing large ones |
 //! | [`traverse`] | traversals by key, folds |
 //! | [`rank`] | by rank |
 //! | [`index`] | secondary indexes |
 //! | [`select`], [`spec`] | scans by match specifications, and compiling these |
 //! | [`admin`], [`options`], [`info`], [`structures`] | whole tables |
 //! | [`transaction`] | transactions |
+//! | [`commit`] | lists of operations that take effect together or not at all |
 //! | [`feed`] | feeds of changes |
 //! | [`files`] | saving and loading |
 //! | [`snapshot`] | snapshots, and differences between them |

@@ -8,14 +8,14 @@ use super::single::{report, with_key};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, asker, reply_or_raise, who};
+use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::{atoms, decode};
 
 /// rank(Table, Key) -> Rank | none.
 pub fn rank(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let rank = with_key(call, table, call.args[1], |key| {
-            reply_or_raise(call, table, table.rank_in(local, asker(call), key))
+            reply_or_raise(call, table, table.rank_in(local, lazy_caller_id(call), key))
         })?;
         report(call, local);
         Ok(rank.map_or(atoms::NONE.word(), |rank| call.int(rank as i64)))
@@ -26,12 +26,16 @@ pub fn rank(call: &Call<'_>) -> Reply {
 pub fn nth(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         // An error of the table takes precedence over a bad number.
-        reply_or_raise(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         let n = place(call.args[1])?;
         let mut object = atoms::NONE.word();
         let visit =
             |stored: larder::host::Stored<'_>| object = decode::object(&call.heap, &stored.view());
-        reply_or_raise(call, table, table.nth_in(local, asker(call), n, visit))?;
+        reply_or_raise(
+            call,
+            table,
+            table.nth_in(local, lazy_caller_id(call), n, visit),
+        )?;
         report(call, local);
         Ok(object)
     })
@@ -43,7 +47,7 @@ pub fn count_range(call: &Call<'_>) -> Reply {
         // Both keys are encoded to the stack, one inside the other.
         let count = with_key(call, table, call.args[1], |low| {
             with_key(call, table, call.args[2], |high| {
-                let counted = table.count_range_in(local, asker(call), low, high);
+                let counted = table.count_range_in(local, lazy_caller_id(call), low, high);
                 reply_or_raise(call, table, counted)
             })
         })?;

@@ -2,15 +2,15 @@
 //!
 //! 1. Read the arguments, and compile the specification or find its program (`compile`). If the
 //!    program binds the key, look the key up and return (`point_or_scan`).
-//! 2. Otherwise make a [`Job`] of the engine, and run its first slice (`begin`).
+//! 2. Otherwise wrap the engine's job in a [`Job`], and run its first slice (`begin`).
 //! 3. If that wasn't the last slice, put the job into a resource, and schedule `scan_more` with the
 //!    resource and the results so far. `scan_more` runs the next slice, and so on.
 //!
 //! A list is built from its end: each slice puts its results in front of those of earlier slices.
 //! There are two cases:
 //!
-//! * All results of a set or ordered_set are wanted (`slice_prepended`). The scan runs in the
-//!   opposite direction, so the finished list is in order.
+//! * All results of a set or ordered_set are wanted (`slice_prepended`). In an ordered_set the scan
+//!   runs against the requested direction, so the finished list is in order. A set has no order.
 //! * In all other cases (`slice_in_order`, `slice_limited`) the scan runs in the direction that was
 //!   asked for, and the list is reversed. Erlang reverses it again (`larder_select:in_order/1`).
 //!   These are scans with a limit, from a rank on, or by an index, and scans of a bag, where the
@@ -24,7 +24,7 @@ use crate::heap::{ListBuilder, Slot};
 use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
-use crate::tables::{self, natural, reply_or_raise, who};
+use crate::tables::{self, caller_id, natural, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{
@@ -68,7 +68,7 @@ pub enum Job {
     /// All rows that an index finds, in the order of its entries.
     Index(IndexJob),
     /// The same with a limit, and the other elements of its continuation.
-    IndexSome(IndexJob, IndexContinuation),
+    IndexLimited(IndexJob, IndexContinuation),
     /// The operation has ended.
     Over,
 }
@@ -83,12 +83,12 @@ pub struct IndexContinuation {
 
 /// A job that yields results.
 trait ResultJob {
-    /// Runs a slice, and calls `see` with each result.
+    /// Runs a slice, and calls `sink` with each result.
     fn slice(
         &mut self,
         budget: &mut Budget,
         context: &Context<'_>,
-        see: &mut dyn FnMut(Output<'_>),
+        sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, larder::Error>;
 }
 
@@ -97,9 +97,9 @@ impl ResultJob for SelectJob {
         &mut self,
         budget: &mut Budget,
         context: &Context<'_>,
-        see: &mut dyn FnMut(Output<'_>),
+        sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, larder::Error> {
-        self.step(budget, context, see)
+        self.step(budget, context, sink)
     }
 }
 
@@ -108,9 +108,9 @@ impl ResultJob for IndexJob {
         &mut self,
         budget: &mut Budget,
         context: &Context<'_>,
-        see: &mut dyn FnMut(Output<'_>),
+        sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, larder::Error> {
-        self.step(budget, context, see)
+        self.step(budget, context, sink)
     }
 }
 
@@ -198,19 +198,23 @@ fn opposite(direction: Direction) -> Direction {
 /// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `slice_in_order`.
 pub fn select_all(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        let who = who(call);
+        let caller_id = caller_id(call);
         // An error of the table takes precedence over one of the specification.
-        reply_or_raise(call, table, table.check_read(who))?;
+        reply_or_raise(call, table, table.check_read(caller_id))?;
         // `at` is called if the key is bound, and `all` otherwise.
         let at = |point: Point<'_>| {
-            list_at(call, |local, see| {
-                table.select_point(local, who, point, see)
+            list_at(call, |local, sink| {
+                table.select_point(local, caller_id, point, sink)
             })
         };
         let all = |program, caller| {
             // The list is built from its end, so scan in the opposite direction.
             let opposite = opposite(direction(call.args[3]));
-            let job = reply_or_raise(call, table, table.select(who, program, opposite, None))?;
+            let job = reply_or_raise(
+                call,
+                table,
+                table.select(caller_id, program, opposite, None),
+            )?;
             begin(call, Arc::clone(table), caller, Job::All(job))
         };
         let program = compile(call, source_of(call.args[1]), call.args[2])?;
@@ -221,16 +225,20 @@ pub fn select_all(call: &Call<'_>) -> Reply {
 /// every(Table) -> [Object] | {more, [Object]}; see `slice_in_order`.
 pub fn every(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    let job = reply_or_raise(call, &table, table.each(who(call), Direction::Backward))?;
+    let job = reply_or_raise(
+        call,
+        &table,
+        table.each(caller_id(call), Direction::Backward),
+    )?;
     begin(call, table, CallerContext::none(), Job::All(job))
 }
 
 /// slice(Table, From, Count) -> [Object] | {more, [Object]}; see `slice_in_order`.
 pub fn from_rank(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    reply_or_raise(call, &table, table.check_read(who(call)))?;
+    reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let (from, count) = (place(call.args[1])?, natural(call.args[2])?);
-    let job = reply_or_raise(call, &table, table.slice(who(call), from, count))?;
+    let job = reply_or_raise(call, &table, table.slice(caller_id(call), from, count))?;
     begin(call, table, CallerContext::none(), Job::Ranks(job))
 }
 
@@ -238,9 +246,9 @@ pub fn from_rank(call: &Call<'_>) -> Reply {
 /// Continuation} | '$end_of_table'; see `slice_limited`.
 pub fn select_some(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        let who = who(call);
+        let caller_id = caller_id(call);
         // Rights first, as in `select_all`.
-        reply_or_raise(call, table, table.check_read(who))?;
+        reply_or_raise(call, table, table.check_read(caller_id))?;
         let program = compile(call, source_of(call.args[1]), call.args[2])?;
         let limit = limit(call.args[3])?;
         let caller = CallerContext::new(call, &program)?;
@@ -257,7 +265,7 @@ pub fn select_some(call: &Call<'_>) -> Reply {
             }
         }
         let direction = direction(call.args[4]);
-        let job = table.select(who, program.clone(), direction, Some(limit));
+        let job = table.select(caller_id, program.clone(), direction, Some(limit));
         let job = reply_or_raise(call, table, job)?;
         let continuation = Continuation {
             program,
@@ -283,7 +291,7 @@ fn some_at(
 ) -> Result<Option<Word>, larder::Error> {
     let mut words = SmallVec::<[Word; 8]>::new();
     larder::host::with_local(|local| {
-        table.select_point(local, who(call), point, &mut |output| {
+        table.select_point(local, caller_id(call), point, &mut |output| {
             // One more than the limit shows that there are too many. Others needn't be made.
             if words.len() <= limit {
                 words.push(word(call, &output));
@@ -322,7 +330,13 @@ pub fn select_again(call: &Call<'_>) -> Reply {
         direction,
     };
     let caller = CallerContext::new(call, program)?;
-    let job = table.select_resume(who(call), program.clone(), direction, Some(limit), place);
+    let job = table.select_resume(
+        caller_id(call),
+        program.clone(),
+        direction,
+        Some(limit),
+        place,
+    );
     // A new job, which begins at the place where the last call ended.
     begin(
         call,
@@ -338,8 +352,8 @@ pub fn select_count(call: &Call<'_>) -> Reply {
         call,
         EngineTable::check_read,
         None,
-        |table, local, point| table.count_point(local, who(call), point),
-        |table, program| Ok(Job::Count(table.select_count(who(call), program)?)),
+        |table, local, point| table.count_point(local, caller_id(call), point),
+        |table, program| Ok(Job::Count(table.select_count(caller_id(call), program)?)),
     )
 }
 
@@ -358,8 +372,8 @@ fn delete(call: &Call<'_>, source: ProgramSource) -> Reply {
         call,
         EngineTable::check_write,
         source,
-        |table, local, point| table.delete_point(local, who(call), point),
-        |table, program| Ok(Job::Delete(table.select_delete(who(call), program)?)),
+        |table, local, point| table.delete_point(local, caller_id(call), point),
+        |table, program| Ok(Job::Delete(table.select_delete(caller_id(call), program)?)),
     )
 }
 
@@ -374,7 +388,7 @@ fn counted(
     job: impl Fn(&Arc<EngineTable>, Program) -> Result<Job, larder::Error>,
 ) -> Reply {
     tables::with(call, call.args[0], |table| {
-        reply_or_raise(call, table, check(table, who(call)))?;
+        reply_or_raise(call, table, check(table, caller_id(call)))?;
         let at = |point: Point<'_>| {
             let count = larder::host::with_local(|local| at(table, local, point))?;
             Ok(call.int(count as i64))
@@ -392,12 +406,15 @@ fn counted(
 /// forward, and each object is removed when its result is made.
 pub fn select_take(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        let who = who(call);
-        reply_or_raise(call, table, table.check_write(who))?;
-        let at =
-            |point: Point<'_>| list_at(call, |local, see| table.take_point(local, who, point, see));
+        let caller_id = caller_id(call);
+        reply_or_raise(call, table, table.check_write(caller_id))?;
+        let at = |point: Point<'_>| {
+            list_at(call, |local, sink| {
+                table.take_point(local, caller_id, point, sink)
+            })
+        };
         let all = |program, caller| {
-            let job = reply_or_raise(call, table, table.select_take(who, program))?;
+            let job = reply_or_raise(call, table, table.select_take(caller_id, program))?;
             begin(call, Arc::clone(table), caller, Job::Take(job))
         };
         let program = compile(call, None, call.args[1])?;
@@ -408,18 +425,19 @@ pub fn select_take(call: &Call<'_>) -> Reply {
 /// select_replace(Table, Spec) -> Count.
 pub fn select_replace(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        let who = who(call);
-        reply_or_raise(call, table, table.check_write(who))?;
+        let caller_id = caller_id(call);
+        reply_or_raise(call, table, table.check_write(caller_id))?;
         // As in `ets`, where a bag may have several objects with the same key.
         if table.kind() == TableKind::Bag {
             return Err(Raise::Cause(atoms::TABLE_TYPE));
         }
         let at = |point: Point<'_>| {
-            let count = larder::host::with_local(|local| table.replace_point(local, who, point))?;
+            let count =
+                larder::host::with_local(|local| table.replace_point(local, caller_id, point))?;
             Ok(call.int(count as i64))
         };
         let all = |program, caller| {
-            let job = reply_or_raise(call, table, table.select_replace(who, program))?;
+            let job = reply_or_raise(call, table, table.select_replace(caller_id, program))?;
             begin(call, Arc::clone(table), caller, Job::Replace(job))
         };
         let program = compile(call, None, call.args[1])?;
@@ -508,17 +526,18 @@ fn run(
     // The surroundings, such as `self()`, were read by the first slice.
     let context = scan.caller.context();
     let (step, count) = match job {
-        // One object for each key: the scan runs backwards, and the list is built in order.
+        // One object for each key: the scan runs against the requested direction, so the list is in
+        // order when it ends.
         Job::All(job) if scan.table.kind().is_unique() => {
             return slice_prepended(call, scan, job, found, budget)
         }
         Job::All(job) | Job::Ranks(job) => {
-            return slice_in_order(call, found, |see| stepped(scan, job, budget, see))
+            return slice_in_order(call, found, |sink| stepped(scan, job, budget, sink))
         }
         Job::Take(job) => {
-            return slice_in_order(call, found, |see| {
+            return slice_in_order(call, found, |sink| {
                 or_help(scan, budget, |budget| {
-                    Ok(match job.step(budget, &context, see)? {
+                    Ok(match job.step(budget, &context, sink)? {
                         Step::More => ScanStep::More,
                         Step::Done => ScanStep::Done,
                     })
@@ -530,9 +549,9 @@ fn run(
             return slice_limited(call, scan, job, next, found, budget);
         }
         Job::Index(job) => {
-            return slice_in_order(call, found, |see| stepped(scan, job, budget, see))
+            return slice_in_order(call, found, |sink| stepped(scan, job, budget, sink))
         }
-        Job::IndexSome(job, rest) => {
+        Job::IndexLimited(job, rest) => {
             let next = |job: &IndexJob| Some(index_continuation(call, scan, job, rest));
             return slice_limited(call, scan, job, next, found, budget);
         }
@@ -554,8 +573,8 @@ fn run(
     })
 }
 
-/// A slice of a scan for all results, in a table with one object per key. The scan runs backwards,
-/// so results are put in front of the earlier ones.
+/// A slice of a scan for all results, in a table with one object per key. An ordered_set is scanned
+/// against the requested direction, so each result is put in front of the earlier ones.
 fn slice_prepended(
     call: &Call<'_>,
     scan: &ScanCall,
@@ -578,10 +597,10 @@ fn stepped(
     scan: &ScanCall,
     job: &mut impl ResultJob,
     budget: &mut Budget,
-    see: &mut dyn FnMut(Output<'_>),
+    sink: &mut dyn FnMut(Output<'_>),
 ) -> Result<ScanStep, larder::Error> {
     or_help(scan, budget, |budget| {
-        job.slice(budget, &scan.caller.context(), see)
+        job.slice(budget, &scan.caller.context(), sink)
     })
 }
 

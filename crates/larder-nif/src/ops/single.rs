@@ -4,7 +4,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::{Cells, Heap, ListBuilder};
 use crate::layout::{self, Kind};
 use crate::sys::*;
-use crate::tables::{self, asker, natural, reply_or_raise, who};
+use crate::tables::{self, caller_id, lazy_caller_id, natural, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Row, Writer};
@@ -75,7 +75,7 @@ pub(super) fn insert_to(
 ) -> Reply {
     with_object(call, table, local, object, |local, object| {
         table
-            .insert_in(local, asker(call), object)
+            .insert_in(local, lazy_caller_id(call), object)
             .map(|has| (has, ()))
     })?;
     Ok(atoms::TRUE.word())
@@ -104,12 +104,12 @@ pub(super) fn insert_new_to(
             return Ok(None);
         }
         // The check of rights comes first, as it does in an insert.
-        reply_or_raise(call, table, table.may_write(asker(call)))?;
+        reply_or_raise(call, table, table.may_write(lazy_caller_id(call)))?;
         let is_there = reply_or_raise(call, table, table.member_in(local, table.owner(), key))?;
         Ok(is_there.then_some(false))
     };
     let insert = |local: &mut Local, object: ObjectRef<'_>| {
-        let inserted = table.insert_new_in(local, asker(call), object)?;
+        let inserted = table.insert_new_in(local, lazy_caller_id(call), object)?;
         Ok((inserted && table.kind().is_unique(), inserted))
     };
     with_object_after(call, table, local, object, before, insert).map(boolean)
@@ -146,7 +146,7 @@ pub(super) fn delete_object_of(
     }
     with_object(call, table, local, call.args[1], |local, object| {
         table
-            .delete_object_in(local, asker(call), object)
+            .delete_object_in(local, lazy_caller_id(call), object)
             .map(|_| (false, ()))
     })?;
     Ok(atoms::TRUE.word())
@@ -175,7 +175,7 @@ fn delete_compared(
     let mut bytes = 0;
     with_key(call, table, elements[table.keypos() - 1], |key| {
         // The engine calls this without a lock. If the row changes, it calls again.
-        let done = table.delete_picked_in(local, asker(call), key, |stored| {
+        let done = table.delete_picked_in(local, lazy_caller_id(call), key, |stored| {
             bytes += stored.size();
             same::object(call.env, elements, &stored.view())
         });
@@ -223,7 +223,7 @@ fn with_object_after<R>(
     }
     if written.is_err() {
         // An error of the table takes precedence over one of the tuple.
-        return reply_or_raise(call, table, table.check_write(who(call))).and(Err(BADARG));
+        return reply_or_raise(call, table, table.check_write(caller_id(call))).and(Err(BADARG));
     }
     // 2. Report the cost of a large object: the emulator counts each call as one reduction.
     let object = row.object();
@@ -290,7 +290,11 @@ pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut L
     // copy are valid.
     with_key(call, table, caller_key, |key| {
         let visit = |stored: Stored<'_>| found.add(caller_key, stored);
-        reply_or_raise(call, table, table.lookup_in(local, asker(call), key, visit))
+        reply_or_raise(
+            call,
+            table,
+            table.lookup_in(local, lazy_caller_id(call), key, visit),
+        )
     })?;
     Ok(found.list(call, local))
 }
@@ -363,7 +367,11 @@ pub(super) fn has_member(
     local: &mut Local,
 ) -> Result<bool, Raise> {
     with_key(call, table, call.args[1], |key| {
-        reply_or_raise(call, table, table.member_in(local, asker(call), key))
+        reply_or_raise(
+            call,
+            table,
+            table.member_in(local, lazy_caller_id(call), key),
+        )
     })
 }
 
@@ -500,13 +508,13 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
     tables::with_local(call, call.args[0], |table, local| {
         // If no object can have the position, an error of the table still takes precedence.
         let Some(positions) = read(call.args[2]) else {
-            return reply_or_raise(call, table, table.check_read(who(call))).and(Err(BADARG));
+            return reply_or_raise(call, table, table.check_read(caller_id(call))).and(Err(BADARG));
         };
         let (positions, is_unique) = (positions.as_ref(), table.kind().is_unique());
         let mut found = FoundElements::<LISTS>::new(&call.heap, positions.len(), is_unique);
         let count = with_key(call, table, call.args[1], |key| {
             let visit = |i: usize, element: TermRef<'_>| found.add(i, element);
-            match table.lookup_elements_in(local, asker(call), key, positions, visit) {
+            match table.lookup_elements_in(local, lazy_caller_id(call), key, positions, visit) {
                 Err(Error::Position) => Err(BADARG),
                 other => reply_or_raise(call, table, other),
             }
@@ -528,7 +536,11 @@ pub fn delete(call: &Call<'_>) -> Reply {
 #[inline(never)]
 pub(super) fn delete_of(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut Local) -> Reply {
     let gone = with_key(call, table, call.args[1], |key| {
-        reply_or_raise(call, table, table.delete_in(local, asker(call), key))
+        reply_or_raise(
+            call,
+            table,
+            table.delete_in(local, lazy_caller_id(call), key),
+        )
     })?;
     spend(call, gone);
     Ok(atoms::TRUE.word())
@@ -541,7 +553,11 @@ pub fn take(call: &Call<'_>) -> Reply {
         let caller_key = call.args[1];
         with_key(call, table, caller_key, |key| {
             let visit = |stored: Stored<'_>| found.add(caller_key, stored);
-            reply_or_raise(call, table, table.take_in(local, asker(call), key, visit))
+            reply_or_raise(
+                call,
+                table,
+                table.take_in(local, lazy_caller_id(call), key, visit),
+            )
         })?;
         Ok(found.list(call, local))
     })

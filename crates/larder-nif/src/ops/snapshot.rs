@@ -7,7 +7,7 @@ use crate::resource::Registered;
 use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
-use crate::tables::{self, reply_or_raise, who};
+use crate::tables::{self, caller_id, reply_or_raise};
 use crate::terms::{atoms, decode};
 use larder::host::{Budget, DiffJob, Difference, EngineTable, Error, Step};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub fn snapshot(call: &Call<'_>) -> Reply {
     // All tables are found, and all rights checked, before any snapshot is taken.
     let tables = tables::get_all(call, call.args[0], |table| {
-        reply_or_raise(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         if table.is_snapshot() {
             return Err(Raise::Cause(atoms::IS_SNAPSHOT));
         }
@@ -26,7 +26,7 @@ pub fn snapshot(call: &Call<'_>) -> Reply {
     // From here on the snapshots end with the caller.
     owners::watch(call.env, call.self_pid());
     let tables: Vec<&Arc<EngineTable>> = tables.iter().collect();
-    match with_env(call.env, || ENGINE.snapshot(&tables, who(call))) {
+    match with_env(call.env, || ENGINE.snapshot(&tables, caller_id(call))) {
         Ok(snapshots) => {
             call.spent(10 * tables.len() as u64);
             let ids: Vec<Word> = snapshots
@@ -52,7 +52,7 @@ pub fn snapshot(call: &Call<'_>) -> Reply {
 /// release(Snapshot) -> true.
 pub fn release(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    match table.release_snapshot(who(call)) {
+    match table.release_snapshot(caller_id(call)) {
         Err(Error::TableType) => Err(Raise::Cause(atoms::NOT_SNAPSHOT)),
         other => reply_or_raise(call, &table, other).map(|()| atoms::TRUE.word()),
     }
@@ -74,12 +74,12 @@ pub fn diff(call: &Call<'_>) -> Reply {
     let new = tables::get(call, call.args[1])?;
     // Both must be snapshots, and readable.
     for table in [&old, &new] {
-        reply_or_raise(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         if !table.is_snapshot() {
             return Err(Raise::Cause(atoms::NOT_SNAPSHOT));
         }
     }
-    let job = match old.diff(&new, who(call)) {
+    let job = match old.diff(&new, caller_id(call)) {
         // The two are snapshots, but not of the same table.
         Err(Error::TableType) => return Err(Raise::Cause(atoms::OTHER_TABLE)),
         job => Mutex::new(reply_or_raise(call, &old, job)?),

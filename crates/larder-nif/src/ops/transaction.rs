@@ -8,7 +8,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::resource::Registered;
 use crate::sys::*;
-use crate::tables::{self, owners::ENGINE, who};
+use crate::tables::{self, caller_id, owners::ENGINE};
 use crate::terms::atoms;
 use larder::host::{CommitOutcome, EngineTable, EngineTransaction, Error, Turn};
 use parking_lot::Mutex;
@@ -42,7 +42,7 @@ pub fn begin(call: &Call<'_>) -> Reply {
     if turn.is_none() && Turn::is_taken() {
         return Ok(atoms::WAIT.word());
     }
-    let transaction = match ENGINE.begin(&tables.iter().collect::<Vec<_>>(), who(call)) {
+    let transaction = match ENGINE.begin(&tables.iter().collect::<Vec<_>>(), caller_id(call)) {
         Ok(transaction) => transaction,
         Err(error) => return Err(refused(call, &tables, &error)),
     };

@@ -5,7 +5,7 @@ use super::single::{report, spend, with_key, ResultTerms};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, asker, natural, reply_or_raise, who};
+use crate::tables::{self, caller_id, lazy_caller_id, natural, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{
@@ -46,7 +46,7 @@ fn step(
 fn check_start(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<(), Raise> {
     // It marks the end, so a traversal doesn't continue from it.
     if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
-        reply_or_raise(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         return Err(BADARG);
     }
     Ok(())
@@ -66,9 +66,9 @@ fn found_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
 #[inline(always)]
 fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        // If there is no next key, nobody calls `see`.
+        // If there is no next key, nobody calls `visit`.
         let mut found = atoms::END_OF_TABLE.word();
-        let mut see = |key: StoredKey<'_>| {
+        let mut visit = |key: StoredKey<'_>| {
             found = found_key(call, key);
             // A traversal doesn't continue from '$end_of_table', even if that is a key.
             let known = layout::is_immediate(found) && found != atoms::END_OF_TABLE.word();
@@ -81,13 +81,13 @@ fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
         // A key that is an immediate is recognized by its word, which is always the same.
         let number = if from_key { call.args[1] as u64 } else { 0 };
         if from_key && layout::is_immediate(call.args[1]) && local.has_shown(number) {
-            let stepped = table.step_on(local, asker(call), number, way, &mut see);
+            let stepped = table.step_on(local, lazy_caller_id(call), number, way, &mut visit);
             if stepped.is_some() {
                 return Ok(found);
             }
         }
         step(call, table, local, from_key, |local, key| {
-            table.step_to_key(local, asker(call), key, way, &mut see)
+            table.step_to_key(local, lazy_caller_id(call), key, way, &mut visit)
         })?;
         Ok(found)
     })
@@ -97,8 +97,8 @@ fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut found = KeyAndObjects::new(call);
     tables::with_local(call, call.args[0], |table, local| {
         step(call, table, local, from_key, |local, key| {
-            let see = |stored: Stored<'_>| found.see(call, &stored.view());
-            table.step_to_objects(local, asker(call), key, way, see)
+            let visit = |stored: Stored<'_>| found.add(call, &stored.view());
+            table.step_to_objects(local, lazy_caller_id(call), key, way, visit)
         })
     })?;
     Ok(found.pair(call))
@@ -158,7 +158,7 @@ impl<'c> KeyAndObjects<'c> {
         }
     }
 
-    fn see(&mut self, call: &Call<'_>, object: &ObjectView<'_>) {
+    fn add(&mut self, call: &Call<'_>, object: &ObjectView<'_>) {
         // The first object has the key. It is the same in all others.
         if self.objects.words().is_empty() {
             self.key = decode::term(&call.heap, object.key());
@@ -206,7 +206,7 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
 /// chunk was read.
 pub fn fold_holds(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        reply_or_raise(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         Ok(boolean(table.is_unchanged(stamp(call.args[1])?)))
     })
 }
@@ -225,12 +225,18 @@ fn fold(call: &Call<'_>, table: &Arc<EngineTable>, key: Option<&[u8]>, count: us
     // In a bag, `firsts` has where the objects of each key begin.
     let mut firsts: SmallVec<[usize; 32]> = SmallVec::new();
     let unique = table.kind().is_unique();
-    let step = table.fold(who(call), key, direction, count, &mut |object, first| {
-        if first && !unique {
-            firsts.push(shown.words().len());
-        }
-        shown.object(object);
-    });
+    let step = table.fold(
+        caller_id(call),
+        key,
+        direction,
+        count,
+        &mut |object, first| {
+            if first && !unique {
+                firsts.push(shown.words().len());
+            }
+            shown.object(object);
+        },
+    );
     let FoldChunk { stamp, next } = reply_or_raise(call, table, step)?;
     let words = shown.words();
     spend(call, words.len());
@@ -257,10 +263,10 @@ fn fold(call: &Call<'_>, table: &Arc<EngineTable>, key: Option<&[u8]>, count: us
 /// slot(Table, I) -> [Object] | '$end_of_table'.
 pub fn slot(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        reply_or_raise(call, table, table.check_read(who(call)))?;
+        reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         let slot = natural(call.args[1])?;
         let mut shown = ResultTerms::new(call);
-        let found = table.slot_in(local, asker(call), slot, &mut |o| shown.object(o));
+        let found = table.slot_in(local, lazy_caller_id(call), slot, &mut |o| shown.object(o));
         report(call, local);
         match found {
             Ok(Slot::Objects(_)) => Ok(call.list(shown.words())),

@@ -11,7 +11,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::ListBuilder;
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, asker, reply_or_raise, who};
+use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Row, Unreadable, Writer};
@@ -230,7 +230,7 @@ pub(super) fn counter_of(
     // 1. Refuse a default that isn't a tuple before the operations are read, but after the table
     //    was found and may be written.
     if !is_row(default) {
-        return reply_or_raise(call, table, table.check_write(who(call))).and(Err(BADARG));
+        return reply_or_raise(call, table, table.check_write(caller_id(call))).and(Err(BADARG));
     }
     // 2. The engine iterates over `ops` under the leaf's lock, applies all or none, and pushes the
     // new values. `host` writes maps of more than 32 keys, which only the emulator can do.
@@ -239,14 +239,15 @@ pub(super) fn counter_of(
     let mut host = Trees::new(call);
     let is_there = with_key(call, table, call.args[1], |key| {
         let out = &mut (&mut values, &mut host as &mut dyn MapHost);
-        match table.update_counter_in(local, asker(call), key, &ops, None, out) {
+        match table.update_counter_in(local, lazy_caller_id(call), key, &ops, None, out) {
             Err(Error::BadKey) if default.is_none() => Ok(false),
             // 3. If there is no object, try again with one made of the default, which is inserted
             //    if there still is none.
             Err(Error::BadKey) => with_row(call, table, default, |row| {
                 let out = &mut (&mut values, &mut host as &mut dyn MapHost);
                 let row = Some(&row);
-                let done = table.update_counter_in(local, asker(call), key, &ops, row, out);
+                let done =
+                    table.update_counter_in(local, lazy_caller_id(call), key, &ops, row, out);
                 reply_or_raise(call, table, done).map(|()| true)
             }),
             other => reply_or_raise(call, table, other).map(|()| true),
@@ -336,11 +337,11 @@ pub(super) fn elements_of(
     }
     // 2. The engine replaces all elements, or none.
     let done = with_key(call, table, call.args[1], |key| {
-        let mut done = table.update_element_in(local, asker(call), key, &ops, None);
+        let mut done = table.update_element_in(local, lazy_caller_id(call), key, &ops, None);
         // 3. If there is no object, make one of the default.
         if let (Ok(false), Some(_)) = (&done, default) {
             done = with_row(call, table, default, |row| {
-                Ok(table.update_element_in(local, asker(call), key, &ops, Some(&row)))
+                Ok(table.update_element_in(local, lazy_caller_id(call), key, &ops, Some(&row)))
             })?;
         }
         done.or_else(|error| match error {
@@ -357,7 +358,7 @@ pub(super) fn elements_of(
 /// Refuses `update_element` for its arguments.
 #[cold]
 fn refuse_element(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<bool, Raise> {
-    reply_or_raise(call, table, table.check_write(who(call)))?;
+    reply_or_raise(call, table, table.check_write(caller_id(call)))?;
     Err(if table.kind().is_unique() {
         BADARG
     } else {

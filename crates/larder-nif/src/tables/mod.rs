@@ -14,16 +14,16 @@ use std::sync::Arc;
 
 pub use ids::{reference, term, TABLES};
 
-/// The calling process, as an owner of tables.
+/// The id of the calling process, as an owner of tables.
 #[inline]
-pub fn who(call: &Call<'_>) -> OwnerId {
+pub fn caller_id(call: &Call<'_>) -> OwnerId {
     owners::id(call.self_pid())
 }
 
-/// As `who`, but evaluated only when the table checks access. A public table never does.
+/// As `caller_id`, but evaluated only when the table checks access. A public table never does.
 #[inline]
-pub fn asker<'a>(call: &'a Call<'_>) -> impl FnOnce() -> OwnerId + 'a {
-    || who(call)
+pub fn lazy_caller_id<'a>(call: &'a Call<'_>) -> impl FnOnce() -> OwnerId + 'a {
+    || caller_id(call)
 }
 
 /// Runs `f` with the table of an id. This takes no lock and counts no reference: the reference term

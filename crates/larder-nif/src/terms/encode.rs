@@ -433,8 +433,8 @@ impl<'p> Writer<'p> {
 
     fn tree_head(&mut self, tree: &trees::Tree) {
         self.out.head(TREE_MAP, tree.pairs.len());
-        self.out.varint(tree.shape.len() as u64);
-        self.out.slice(&tree.shape);
+        self.out.varint(tree.tree_layout.len() as u64);
+        self.out.slice(&tree.tree_layout);
     }
 
     /// Writes a term of any depth with an explicit stack.

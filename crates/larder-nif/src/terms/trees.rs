@@ -4,10 +4,10 @@
 //! is ordered by the hashes of the keys. A node has a bit for each of 16 possible children. A child
 //! is another node or a pair.
 //!
-//! The encoding of a large map has its pairs from left to right, and its *tree layout* (`shape`) in
-//! front of them: two numbers of 16 bits for each node, depth first from the left. The first says
-//! which children exist, and the second which of these are nodes. So the tree is restored as it
-//! was, without computing hashes.
+//! The encoding of a large map has its pairs from left to right, and its *tree layout*
+//! (`tree_layout`) in front of them: two numbers of 16 bits for each node, depth first from the
+//! left. The first says which children exist, and the second which of these are nodes. So the tree
+//! is restored as it was, without computing hashes.
 //!
 //! ```text
 //!  root  header | size | • | • | …
@@ -58,7 +58,7 @@ pub fn headers() -> [Word; 3] {
 #[derive(Default)]
 pub struct Tree {
     /// The tree layout (see the module's head).
-    pub shape: SmallVec<[u8; 256]>,
+    pub tree_layout: SmallVec<[u8; 256]>,
     /// The cells of the pairs.
     pub pairs: SmallVec<[Word; 64]>,
 }
@@ -83,8 +83,15 @@ pub fn read(word: Word) -> Option<Tree> {
 }
 
 impl Tree {
-    /// Adds the node at `at`. Its children begin `first` words behind that.
-    fn node(&mut self, node: Word, at: *const Word, first: usize, levels: u32) -> Option<()> {
+    /// Adds the node at `at`. Its children begin `first` words behind that. `node_header` is the
+    /// header of nodes, without the bits of the children.
+    fn node(
+        &mut self,
+        node_header: Word,
+        at: *const Word,
+        first: usize,
+        levels: u32,
+    ) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         // SAFETY: a node of a map of the running call: its header, and as many children as that has
         // bits, as `prove_trees` has verified.
@@ -103,7 +110,8 @@ impl Tree {
             nodes |= if layout::is_cell(child) { 0 } else { bit };
         }
         for number in [present, nodes] {
-            self.shape.extend_from_slice(&(number as u16).to_le_bytes());
+            self.tree_layout
+                .extend_from_slice(&(number as u16).to_le_bytes());
         }
         for &child in children {
             if layout::is_cell(child) {
@@ -111,10 +119,11 @@ impl Tree {
                 continue;
             }
             // SAFETY: what is no cell points at a header.
-            if !layout::is_boxed(child) || unsafe { *pointer(child) } & !(ALL << PRESENT) != node {
+            let header = layout::is_boxed(child).then(|| unsafe { *pointer(child) });
+            if header.is_none_or(|header| header & !(ALL << PRESENT) != node_header) {
                 return None;
             }
-            self.node(node, pointer(child), 1, levels)?;
+            self.node(node_header, pointer(child), 1, levels)?;
         }
         Some(())
     }
@@ -138,7 +147,8 @@ pub fn prove(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     };
     // Ordering: Relaxed, as in `is_order_known`.
     ORDER_KNOWN.store(known, Ordering::Relaxed);
-    // Without a known order, trees aren't read either: their pairs are sorted by the same order.
+    // The pairs of a tree lie in the order of hashes. But if small maps aren't as expected, don't
+    // rely on the layout of large ones either.
     if known && layout::is_wanted("tree") && prove_trees(heap, comes_back).is_some() {
         larder_term::set_tree_maps();
     }
@@ -230,11 +240,11 @@ fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
             std::slice::from_raw_parts(pointer(word).add(2), count)
         };
         for &child in children.iter().filter(|&&child| !layout::is_cell(child)) {
-            let node = header(child)? & !(ALL << PRESENT);
-            if found[2] != 0 && found[2] != node {
+            let node_header = header(child)? & !(ALL << PRESENT);
+            if found[2] != 0 && found[2] != node_header {
                 return None;
             }
-            found[2] = node;
+            found[2] = node_header;
         }
     }
     if found.contains(&0) {

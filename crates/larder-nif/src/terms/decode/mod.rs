@@ -41,7 +41,7 @@ mod reader;
 mod tree;
 
 use super::{atoms, binaries, compact, funs, official, trees};
-use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots};
+use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots, MAX_HEAP_BINARY};
 use crate::layout;
 use crate::sys::*;
 use larder::host::Stored;
@@ -78,14 +78,15 @@ pub fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
     row(heap, arity, object.keypos(), key, others, place);
 }
 
-/// Decodes an object into a slot. The object was found by the key `asked`, a term of the caller.
+/// Decodes an object into a slot. The object was found by the key `caller_key`, a term of the
+/// caller.
 #[inline(always)]
-pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>, place: Slot) {
+pub fn stored(heap: &Heap, caller_key: Word, stored: Stored<'_>, place: Slot) {
     // If the caller's key is compact, it is identical to the stored one and is put into the tuple
     // as it is. Any other key might keep something large alive and is decoded anew.
-    if compact::is_compact(asked) {
+    if compact::is_compact(caller_key) {
         if let Some((arity, others)) = stored.beside_key() {
-            return row(heap, arity, stored.keypos(), asked, others, place);
+            return row(heap, arity, stored.keypos(), caller_key, others, place);
         }
     }
     stored_with_key(heap, stored, place);
@@ -236,11 +237,11 @@ fn rare<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
             None => deep(heap, input, place),
         },
         TREE_MAP => {
-            // The shape of the tree comes first. The pairs follow in the tree's order.
-            let (shape, pairs) = behind.varint(0);
-            let shape = shape as usize;
-            let (shape, pairs) = (&pairs.bytes()[..shape], pairs.after(shape));
-            tree::make(heap, shape, count, pairs, place, depth)
+            // The tree layout comes first. The pairs follow in the tree's order.
+            let (len, pairs) = behind.varint(0);
+            let len = len as usize;
+            let (tree_layout, pairs) = (&pairs.bytes()[..len], pairs.after(len));
+            tree::make(heap, tree_layout, count, pairs, place, depth)
                 .unwrap_or_else(|| deep(heap, input, place))
         }
         FUN => fun(heap, input, place, depth),
@@ -425,11 +426,10 @@ fn large_integer<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b
 }
 
 fn bits<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
-    const WHOLE: usize = 64;
     let (count, input) = input.varint(1);
     let (whole, more) = (count as usize / 8, count as usize % 8);
-    // Over 64 bytes the whole would be a counted binary, which the emulator makes.
-    let made = layout::part_header().filter(|_| whole < WHOLE);
+    // A longer binary would be reference-counted, and the emulator makes it.
+    let made = layout::part_header().filter(|_| whole < MAX_HEAP_BINARY);
     let word = made.and_then(|_| {
         // The bytes, and a part of them that says how many bits count.
         let binary = heap.binary(input.bytes(), whole + 1);

@@ -1,4 +1,4 @@
-//! Builds the emulator's tree of a large map, node by node, from its stored shape (see
+//! Builds the emulator's tree of a large map, node by node, from its stored layout (see
 //! [`trees`](crate::terms::trees)).
 
 use super::fill;
@@ -7,12 +7,12 @@ use crate::heap::{Heap, Slot, Slots};
 use crate::sys::*;
 use crate::terms::trees::{headers, ALL, PRESENT};
 
-/// Makes a map of the shape of its tree, the number of its pairs and the pairs themselves, and puts
-/// it into a slot. Returns the reader at the end of the pairs, or `None` if the emulator's layout
-/// of trees is not known.
+/// Makes a map of the layout of its tree, the number of its pairs and the pairs themselves, and
+/// puts it into a slot. Returns the reader at the end of the pairs, or `None` if the emulator's
+/// layout of trees is not known.
 pub fn make<'b>(
     heap: &Heap,
-    shape: &[u8],
+    tree_layout: &[u8],
     pairs: usize,
     input: Reader<'b>,
     slot: Slot,
@@ -25,7 +25,7 @@ pub fn make<'b>(
     }
     let mut maker = TreeBuilder {
         heap,
-        shape,
+        tree_layout,
         input,
         node: headers[2],
         depth,
@@ -43,8 +43,8 @@ pub fn make<'b>(
 
 struct TreeBuilder<'m, 'b> {
     heap: &'m Heap,
-    /// The rest of the shape.
-    shape: &'m [u8],
+    /// The rest of the tree layout.
+    tree_layout: &'m [u8],
     /// The rest of the pairs.
     input: Reader<'b>,
     /// The header of an inner node, without the bitmap.
@@ -54,11 +54,11 @@ struct TreeBuilder<'m, 'b> {
 }
 
 impl TreeBuilder<'_, '_> {
-    /// Reads two bitmaps of a node from the shape: which children it has, and which of them are
+    /// Reads two bitmaps of a node from the layout: which children it has, and which of them are
     /// nodes.
     fn numbers(&mut self) -> Option<(Word, Word)> {
-        let (&[a, b, c, d], rest) = self.shape.split_first_chunk()?;
-        self.shape = rest;
+        let (&[a, b, c, d], rest) = self.tree_layout.split_first_chunk()?;
+        self.tree_layout = rest;
         Some((
             Word::from(u16::from_le_bytes([a, b])),
             Word::from(u16::from_le_bytes([c, d])),

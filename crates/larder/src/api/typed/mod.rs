@@ -29,11 +29,11 @@
 //! ```
 //!
 //! A typed table is an ordered_set of rows `{Key, Value}`. Keys are converted to terms by
-//! [`OrderedKey`], and values by serde, as the tables below say. So typed tables have everything
-//! that tables have: files, feeds, secondary indexes and match specifications, from Rust and from
-//! any other program that uses the table. A [`Typed`] is a view of a [`Table`]. [`Typed::table`]
-//! returns the table. [`Table::typed`] makes a typed view of any ordered_set, including snapshots
-//! and the views of transactions.
+//! [`OrderedKey`], as its table says, and values by serde, as the table below says. So typed tables
+//! have everything that tables have: files, feeds, secondary indexes and match specifications, from
+//! Rust and from any other program that uses the table. A [`Typed`] is a view of a [`Table`].
+//! [`Typed::table`] returns the table. [`Table::typed`] makes a typed view of any ordered_set,
+//! including snapshots and the views of transactions.
 //!
 //! # Tables by hash
 //!
