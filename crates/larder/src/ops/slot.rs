@@ -25,8 +25,9 @@ pub enum Slot {
     End,
 }
 
-/// The greatest average number of objects in a slot of an unordered table.
-const SLOT_LOAD: usize = 4;
+/// The greatest average number of objects in a slot of an unordered table: about what a bucket of
+/// the index has, since a scan copies and sorts whole buckets.
+const SLOT_LOAD: usize = 16;
 
 type Visit<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
 
@@ -41,7 +42,7 @@ impl EngineTable {
     /// Calls `visit` with each object in slot `i`, from 0.
     ///
     /// An ordered_set has one slot per object, in order. Other tables have a number of slots that
-    /// follows from their size, with two to four objects per slot on average. As long as that
+    /// follows from their size, with eight to sixteen objects per slot on average. As long as that
     /// number is the same, each object stays in its slot.
     ///
     /// # Errors
@@ -180,20 +181,25 @@ impl EngineTable {
         index.position(Key { bytes: &[], hash }, s.position);
         // Ask for a few more entries than a slot has on average. The first one of the next slot
         // then shows where this one ends.
-        s.batch.want = 2 * SLOT_LOAD;
+        s.batch.want = SLOT_LOAD + SLOT_LOAD / 2;
         index.scan(guard, Start::At(s.position), Direction::Forward, s.batch);
         let mut seen = 0;
         loop {
-            for entry in 0..s.batch.len() {
-                let (key, value) = (s.batch.key(entry), s.batch.value(entry));
-                // This is the first entry of the next slot.
-                if slot_of(self.seed.hash(key)) != i as u64 {
-                    return seen;
+            // Find the first entry of the next slot. A search computes few hashes.
+            let (mut end, mut behind) = (0, s.batch.len());
+            while end < behind {
+                let middle = end.midpoint(behind);
+                match slot_of(self.seed.hash(s.batch.key(middle))) == i as u64 {
+                    true => end = middle + 1,
+                    false => behind = middle,
                 }
-                visit(&raw::view(key, value, self.keypos(), s.plain));
-                seen += 1;
             }
-            if s.batch.done {
+            for entry in 0..end {
+                let (key, value) = s.batch.entry(entry);
+                visit(&raw::view(key, value, self.keypos(), s.plain));
+            }
+            seen += end;
+            if end < s.batch.len() || s.batch.done {
                 return seen;
             }
             index.scan_on(guard, Direction::Forward, s.position, s.batch);
