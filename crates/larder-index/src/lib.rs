@@ -105,7 +105,7 @@ pub use config::LeafConfig;
 pub use crossbeam_epoch::pin;
 pub use crossbeam_epoch::Guard;
 pub use hash::key_rule::{KeyRule, Rule};
-pub use hash::removed::seen_after_removals;
+pub use hash::removed::{seen_after_removal_of, seen_after_removals};
 pub use hash::HashOrder;
 pub use hint::Hint;
 #[cfg(debug_assertions)]

@@ -3,8 +3,8 @@
 //! goes leaves no waste behind.
 
 use larder_index::{
-    pin, seen_after_removals, unique, unique_with, Batch, Direction, Key, KeyRule, LeafConfig,
-    Start, Unique, UniqueKind,
+    pin, seen_after_removal_of, seen_after_removals, unique, unique_with, Batch, Direction, Key,
+    KeyRule, LeafConfig, Start, Unique, UniqueKind,
 };
 use larder_testing::*;
 use std::collections::HashMap;
@@ -537,7 +537,7 @@ fn what_removals_have_left_is_what_a_scan_finds() {
         batch.lend_owned(|batch| index.scan(&guard, start, Direction::Forward, batch));
         batch
     };
-    let (mut held, mut changed) = (0, 0);
+    let (mut held, mut changed, mut gone) = (0, 0, 0);
     for i in 0..if cfg!(miri) { 200 } else { 20_000u64 } {
         if !mix(i).is_multiple_of(4) || i < KEYS {
             let k = int(mix(i * 7) % KEYS);
@@ -563,6 +563,16 @@ fn what_removals_have_left_is_what_a_scan_finds() {
         for at in 0..batch.len() {
             let key = int_key(batch.key(at));
             let now = seen_after_removals(key, batch.seen.unwrap());
+            // The entry before this one is known to be removed.
+            let before = at.checked_sub(1).map(|before| int_key(batch.key(before)));
+            let is_gone =
+                |before: &Key<'_>| seen_after_removal_of(*before, batch.seen.unwrap()) == now;
+            if let (Some(before), Some(now)) = (before.filter(is_gone), now) {
+                if index.is_unchanged(&pin(), key, now) {
+                    gone += 1;
+                    assert!(!index.contains(&pin(), before));
+                }
+            }
             let known = [now, (at == 2).then_some(seen)];
             for now in known.into_iter().flatten() {
                 if !index.is_unchanged(&pin(), key, now) {
@@ -578,5 +588,8 @@ fn what_removals_have_left_is_what_a_scan_finds() {
             }
         }
     }
-    assert!(held > 100 && changed > 100, "{held} {changed}");
+    assert!(
+        held > 100 && changed > 100 && gone > 10,
+        "{held} {changed} {gone}"
+    );
 }

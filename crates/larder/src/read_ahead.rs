@@ -30,8 +30,10 @@
 //! (`Unique::step`).
 //!
 //! Consider steps from the table's edge (`first`). If the second of them finds the same leaf,
-//! unchanged, the third asks whether it is still unchanged (`first_unchanged`). So `first` of a
-//! table that is polled, and not consumed, only finds its leaf.
+//! unchanged, the third asks whether it is still unchanged. So `first` of a table that is polled
+//! only finds its leaf. A table is consumed if the thread removes each key that `first` has
+//! returned. Then such a step continues the last one, and reads ahead: the table's first entry is
+//! the next one of the batch (`seen_after_removal_of`), if the leaf is as the thread has left it.
 //!
 //! A host may have a number of its own that stands for a key for ever. If it has shown the key of
 //! an answer as such a number, it may ask for the next step by the number. The key is then neither
@@ -116,6 +118,9 @@ pub(crate) struct ReadAhead {
     without_stamp: u32,
     /// The state of steps from the edge.
     first: FromEdge,
+    /// If the batch was read at the edge: the number of the entry that is the table's first while
+    /// the leaf has the version `Batch::seen`. Those before it have been removed.
+    edge: usize,
     /// The number of the change stamp of a table whose keys need whole values; 0 for none.
     exact: u64,
 }
@@ -272,7 +277,11 @@ impl ReadAhead {
         // batch.
         let seen = self.batch.seen?;
         let next = self.next_place()?;
-        self.batch.seen = Some(same(self.batch.key(self.at), seen)?);
+        let now = same(self.batch.key(self.at), seen)?;
+        if now != seen {
+            // The table's first entry may be among those that were removed.
+            (self.batch.seen, self.first) = (Some(now), FromEdge::No);
+        }
         // The changes are elsewhere in the table. Read the next batches without a stamp.
         if self.stamp.take().is_some() {
             self.without_stamp = PAUSE;
@@ -280,28 +289,46 @@ impl ReadAhead {
         self.go_to(next)
     }
 
-    /// The table's first entry, if the last two steps started at the edge, and if `same` confirms
-    /// that the leaf of the entry still has the version that both have read.
+    /// The key of the table's first entry, as it was when the batch was read, and where that was.
+    /// `None` if the batch wasn't read at the edge of this table, or the index can't tell.
     #[inline]
-    pub(crate) fn first_unchanged(
-        &mut self,
-        table: u64,
-        same: impl FnOnce(&[u8], Seen) -> bool,
-    ) -> Option<NextEntry<'_>> {
-        if self.first != FromEdge::Again || self.table != table || self.batch.is_empty() {
-            return None;
-        }
-        // A step from the edge sets `seen` only if no other leaf can have the first entry.
+    pub(crate) fn edge(&self, table: u64) -> Option<(&[u8], Seen)> {
         let seen = self.batch.seen?;
-        same(self.batch.key(0), seen).then(|| self.go_to(0))?
+        let is_of_edge = self.first != FromEdge::No && self.table == table;
+        (is_of_edge && self.edge < self.batch.len()).then(|| (self.batch.key(self.edge), seen))
+    }
+
+    /// The key after that of `edge`, if the last answer was that one, and the batch has another.
+    #[inline]
+    pub(crate) fn behind_edge(&self) -> Option<&[u8]> {
+        let next = self.next_place().filter(|_| self.at == self.edge)?;
+        (next < self.batch.len()).then(|| self.batch.key(next))
+    }
+
+    /// Whether the last two steps from the edge have found the leaf at one version.
+    #[inline]
+    pub(crate) fn is_polled(&self) -> bool {
+        self.first == FromEdge::Again
+    }
+
+    /// The table's first entry: that of `edge`, or, if `removed` is where the leaf is after that was
+    /// removed, the one behind it.
+    #[inline]
+    pub(crate) fn first(&mut self, removed: Option<Seen>) -> Option<NextEntry<'_>> {
+        if let Some(now) = removed {
+            self.edge = self.next_place()?;
+            self.batch.seen = Some(now);
+        }
+        self.go_to(self.edge)
     }
 
     /// (3) How many entries a step should read ahead that continues and couldn't be answered from
-    /// the batch, and whether with a stamp.
+    /// the batch, and whether with a stamp. `is_own` says that no other thread has changed the
+    /// leaf.
     #[inline]
-    pub(crate) fn wanted(&mut self) -> (usize, bool) {
+    pub(crate) fn wanted(&mut self, is_own: bool) -> (usize, bool) {
         let versioned = self.batch.seen.is_some();
-        if (self.stamp.is_some() || versioned) && self.next_place().is_some() {
+        if !is_own && (self.stamp.is_some() || versioned) && self.next_place().is_some() {
             // The batch had the answer, but wasn't current. So this leaf is changed, too.
             self.pause = PAUSE;
             self.more = 0;
@@ -352,7 +379,7 @@ impl ReadAhead {
         self.stamp = stamp;
         self.backward = way == Direction::Backward;
         self.unique = unique;
-        self.at = 0;
+        (self.at, self.edge) = (0, 0);
     }
 
     /// Returns a batch that was taken from `spare`, unless it is large.

@@ -4,6 +4,7 @@ use larder::api::{Builder, Larder, Table};
 use larder::host::{with_local, Direction};
 use larder_term::{term, Term};
 use larder_testing::environment::times;
+use larder_testing::mix;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -160,6 +161,44 @@ fn the_first_key_is_that_of_a_thread_that_asks_for_the_first_time() {
         }
         t.clear().unwrap();
         assert_eq!(check(), None);
+    }
+}
+
+/// The first key of a table that this thread and others consume, walk over and fill is what a
+/// thread says that has asked for nothing yet.
+#[test]
+fn the_first_key_of_a_table_that_is_consumed() {
+    for kind in KINDS {
+        let t = kind(Larder::new().table("t")).create().unwrap();
+        let row = |n: i64| {
+            let text = "v".repeat([0, 3, 700, 3_000][n as usize % 4]);
+            Term::tuple([Term::from(n), Term::from(text.as_str())])
+        };
+        let (mut place, mut consumed) = (None, 0);
+        for round in 0..times(4_000) {
+            let chance = mix(0x9E37_79B9 * (round as u64 + 1));
+            let n = (chance >> 32) as i64 % 500;
+            let first = key(t.first().unwrap());
+            // A nested call has no cursor.
+            assert_eq!(first, with_local(|_| key(t.first().unwrap())), "{round}");
+            match (chance % 16, first) {
+                (_, None) => (0..200).for_each(|i| t.insert(&row(n + i)).unwrap()),
+                (0, _) => t.delete_object(&row(n)).map(drop).unwrap(),
+                (1, _) => t.insert(&row(n)).unwrap(),
+                (2, _) => _ = t.delete(&Term::from(n)).unwrap(),
+                // Other threads leave no note in this one.
+                (3, Some(first)) => thread::scope(|scope| {
+                    scope.spawn(|| _ = t.delete(&Term::from(first)).unwrap());
+                }),
+                (4..6, _) => place = place.and_then(|n: i64| key(t.next(&Term::from(n)).ok()?)),
+                (6, _) => place = first,
+                (_, Some(first)) => {
+                    consumed += 1;
+                    t.delete(&Term::from(first)).unwrap();
+                }
+            }
+        }
+        assert!(consumed > times(1_000), "{consumed}");
     }
 }
 

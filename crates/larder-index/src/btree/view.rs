@@ -115,7 +115,11 @@ impl<'g> TreeView<'g> {
 
     /// Where the entries were read, in the index of this number. `None` of the holder of the lock.
     pub(super) fn seen(&self, index: u64) -> Option<Seen> {
-        self.version.map(|version| Seen { index, version })
+        self.version.map(|version| Seen {
+            index,
+            version,
+            from_edge: false,
+        })
     }
 
     /// Whether everything that was read so far is correct.

@@ -418,12 +418,11 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             is_present |= next.is_present;
             match end {
                 _ if next.found => {
-                    // Empty leaves were skipped. A later insert into one of them would become the
-                    // first entry without changing this leaf's version, so the version proves
-                    // nothing.
-                    if key.is_none() && bound.hash > 0 {
-                        batch.seen = None;
-                    }
+                    // Empty leaves may have been skipped.
+                    batch
+                        .seen
+                        .iter_mut()
+                        .for_each(|seen| seen.from_edge = key.is_none());
                     return is_present;
                 }
                 Some(hash) => bound = LowerBound { hash, key: None },
@@ -438,12 +437,13 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         // The version that is found under a key only grows, also when its leaf is replaced (see
         // `seqlock::version`). So an equal version means the same leaf with the same entries.
-        seen.index == self.shared.number.0
-            && self
-                .trie
-                .find(truncated(key.hash), guard)
-                .version()
-                .is_ok_and(|version| version == seen.version)
+        let hash = truncated(key.hash);
+        let leaf = match seen.from_edge {
+            true => self.find_behind_empty(guard, hash),
+            false => Some(self.trie.find(hash, guard)),
+        };
+        let version = leaf.and_then(|leaf| leaf.version().ok());
+        seen.index == self.shared.number.0 && version == Some(seen.version)
     }
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {

@@ -245,6 +245,25 @@ impl<R: KeyRule> HashOrder<R> {
         self.read_general(guard, key, |_, hit| Ok(hit.is_some()))
     }
 
+    /// The leaf of a hash, if no leaf before it has an entry.
+    #[inline]
+    pub(super) fn find_behind_empty<'g>(
+        &'g self,
+        guard: &'g Guard,
+        hash: u64,
+    ) -> Option<HashLeaf<'g>> {
+        let mut leaf = self.trie.find(0, guard);
+        let mut first = 0;
+        while let Some(next) = leaf.shape().end_hash(first).filter(|&next| next <= hash) {
+            let view = leaf.read().ok()?;
+            if view.count() > 0 || !view.is_valid() {
+                return None;
+            }
+            (first, leaf) = (next, self.trie.find(next, guard));
+        }
+        Some(leaf)
+    }
+
     /// Copies the first entry behind the bound to the empty batch, if there is one in the bound's
     /// leaf. Also returns the first hash after the leaf's range.
     #[inline]
@@ -266,7 +285,11 @@ impl<R: KeyRule> HashOrder<R> {
                     // Keep the version, so that a later step can ask whether the leaf has changed.
                     let version = view.version();
                     let index = self.shared.number.0;
-                    batch.seen = Some(Seen { index, version });
+                    batch.seen = Some(Seen {
+                        index,
+                        version,
+                        from_edge: false,
+                    });
                     return (next, leaf.shape().end_hash(bound.hash));
                 }
                 batch.clear();

@@ -30,6 +30,8 @@ struct Removals {
     place: u64,
     depth: u8,
     last: u64,
+    /// The version after the last removal of an entry whose hash is `last`.
+    last_at: u64,
 }
 
 thread_local! {
@@ -41,6 +43,7 @@ thread_local! {
             place: 0,
             depth: 0,
             last: 0,
+            last_at: 0,
         })
     };
 }
@@ -74,9 +77,14 @@ pub(super) fn note(leaf: LeafPlace, (before, after): (u64, u64)) {
     // If the thread is ending, nobody asks any more.
     let _ = REMOVALS.try_with(|removals| {
         let mut note = removals.get();
-        if note.leads_to(leaf, before) {
+        // A leaf that has been merged is wider than the note, which says nothing of its other half.
+        let is_within = share(note.place, leaf.hash, note.depth);
+        if is_within && note.leads_to(leaf, before) {
             // The leaf is as this thread has left it.
-            (note.after, note.last) = (after, note.last.max(leaf.hash));
+            note.after = after;
+            if leaf.hash >= note.last {
+                (note.last, note.last_at) = (leaf.hash, after);
+            }
         } else {
             note = Removals {
                 index: leaf.index,
@@ -85,6 +93,7 @@ pub(super) fn note(leaf: LeafPlace, (before, after): (u64, u64)) {
                 place: leaf.hash,
                 depth: leaf.depth,
                 last: leaf.hash,
+                last_at: after,
             };
         }
         removals.set(note);
@@ -103,6 +112,19 @@ pub(super) fn note_replaced(leaf: LeafPlace, version: u64, after: u64) {
     });
 }
 
+impl Removals {
+    /// Whether the leaf with this hash in its range was changed only as noted, from where it was
+    /// seen until `after`.
+    fn covers(&self, hash: u64, seen: Seen) -> bool {
+        // The leaf was at `before` when the first entry was removed, and at `after` once the last
+        // one was. It was seen at a version between them, so in between, when all changes were
+        // removals of the note.
+        self.index == seen.index
+            && (self.before..=self.after).contains(&seen.version)
+            && share(self.place, hash, self.depth)
+    }
+}
+
 /// Where a batch would be read now, if this thread alone has changed its leaf since, by removing
 /// entries before `key`, which is one of the batch's keys. So the entries of the batch from `key`
 /// on are in the index while `is_unchanged` confirms the result. `None` if that isn't known.
@@ -110,14 +132,21 @@ pub(super) fn note_replaced(leaf: LeafPlace, version: u64, after: u64) {
 pub fn seen_after_removals(key: Key<'_>, seen: Seen) -> Option<Seen> {
     let note = REMOVALS.try_with(Cell::get).ok()?;
     let hash = truncated(key.hash);
-    // The key's leaf was at `before` when the first entry was removed, and at `after` once the last
-    // one was. The batch was read at a version between them, so in between, when all changes were
-    // removals of the note.
-    let is_same = note.index == seen.index
-        && (note.before..=note.after).contains(&seen.version)
-        && share(note.place, hash, note.depth);
     // Entries with one hash are in the order of their keys, which the note doesn't have.
-    (is_same && note.last < hash).then_some(Seen {
+    (note.covers(hash, seen) && note.last < hash).then_some(Seen {
+        version: note.after,
+        ..seen
+    })
+}
+
+/// Like `seen_after_removals`, if entries up to `key` were removed, at least one of which has its
+/// hash. That is the entry of `key`, if no other one of the batch has this hash.
+#[must_use]
+pub fn seen_after_removal_of(key: Key<'_>, seen: Seen) -> Option<Seen> {
+    let note = REMOVALS.try_with(Cell::get).ok()?;
+    let hash = truncated(key.hash);
+    let is_last = note.last == hash && seen.version < note.last_at;
+    (is_last && note.covers(hash, seen)).then_some(Seen {
         version: note.after,
         ..seen
     })

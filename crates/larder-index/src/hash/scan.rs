@@ -128,6 +128,7 @@ pub(crate) fn scan<'g, R: KeyRule>(
             shape: leaf.shape(),
             keys: &index.keys,
             bound,
+            from_edge: matches!(start, Start::Edge),
             forward,
             few,
         });
@@ -193,6 +194,8 @@ struct Reader<'a, 'g, R> {
     shape: Shape,
     keys: &'a Keys<R>,
     bound: ScanBound<'a>,
+    /// Whether the scan began at the edge.
+    from_edge: bool,
     forward: bool,
     /// Whether few entries are needed, so that buckets are copied one by one, when they are needed.
     few: bool,
@@ -214,6 +217,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch.seen = Some(Seen {
             index,
             version: self.view.version(),
+            from_edge: self.from_edge,
         });
         if batch.any_order && self.is_whole() {
             self.read_unordered(batch)?;

@@ -31,6 +31,9 @@ pub struct Seen {
     pub(crate) index: u64,
     /// The version of the leaf.
     pub(crate) version: u64,
+    /// Whether the scan began at the edge. If so, `is_unchanged` also says that nothing has come
+    /// before the entries.
+    pub(crate) from_edge: bool,
 }
 
 /// The number of bytes of a value that a scan copies if the caller needs the values' heads alone.

@@ -19,7 +19,7 @@ use crate::local::{with_local, Local};
 use crate::read_ahead::{NextEntry, ReadAhead, StepFrom};
 use crate::stored::{Stored, StoredKey};
 use crate::table::EngineTable;
-use larder_index::{seen_after_removals, Batch, Direction, Key};
+use larder_index::{seen_after_removal_of, seen_after_removals, Batch, Direction, Key, Start};
 use larder_term::TermRef;
 
 impl EngineTable {
@@ -266,8 +266,12 @@ impl EngineTable {
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
         }
+        let continues = match from {
+            Some(_) => continues,
+            None => self.consumes(&op, &mut local.read_ahead),
+        };
         let (more, stamp) = match continues && may_read_ahead {
-            true => self.wanted_ahead(&op, &mut local.read_ahead),
+            true => self.wanted_ahead(&op, &mut local.read_ahead, from.is_none()),
             false => (0, None),
         };
         // Read the entries into the cursor's spare batch, so that the last answer stays until there
@@ -317,9 +321,18 @@ impl EngineTable {
     ) -> Option<NextEntry<'l>> {
         let is_unchanged = |key: Key<'_>, seen| op.store.index.is_unchanged(op.guard, key, seen);
         match request.from {
+            // The first entry is as it was when it was read, or this thread has removed it.
             None if self.may_answer(ahead, request.wanted) => {
-                let same = |key: &[u8], seen| is_unchanged(self.key(key), seen);
-                ahead.first_unchanged(self.changes.number(), same)
+                let (first, seen) = ahead.edge(self.changes.number())?;
+                let first = self.key(first);
+                if ahead.is_polled() && is_unchanged(first, seen) {
+                    return ahead.first(None);
+                }
+                seen_after_removal_of(first, seen)?;
+                // If the next key has a greater hash, no other entry has that of the first one.
+                let next = self.key(ahead.behind_edge()?);
+                let now = seen_after_removals(next, seen).filter(|&now| is_unchanged(next, now))?;
+                ahead.first(Some(now))
             }
             // The table was changed, but maybe not the leaf that was read, or only by this thread,
             // which has removed keys that it has passed. In that case the next entry of the cursor
@@ -333,11 +346,32 @@ impl EngineTable {
         }
     }
 
+    /// Whether a step from the edge continues the last one: this thread has removed the entry that
+    /// was the first, and nobody has changed its leaf since.
+    #[inline]
+    fn consumes(&self, op: &Operation<'_>, ahead: &mut ReadAhead) -> bool {
+        let is_removed = |(first, seen)| {
+            let first = self.key(first);
+            seen_after_removal_of(first, seen)
+                .is_some_and(|now| op.store.index.is_unchanged(op.guard, first, now))
+        };
+        let consumes = ahead.edge(self.changes.number()).is_some_and(is_removed);
+        if !consumes {
+            ahead.begins_anew();
+        }
+        consumes
+    }
+
     /// How many entries a step reads ahead that continues the last one, and their stamp, which is
     /// armed before the leaf is read.
     #[inline(always)]
-    fn wanted_ahead(&self, op: &Operation<'_>, ahead: &mut ReadAhead) -> (usize, Option<Stamp>) {
-        let (more, with_stamp) = ahead.wanted();
+    fn wanted_ahead(
+        &self,
+        op: &Operation<'_>,
+        ahead: &mut ReadAhead,
+        is_own: bool,
+    ) -> (usize, Option<Stamp>) {
+        let (more, with_stamp) = ahead.wanted(is_own);
         // Changes of a store that was replaced earlier aren't recorded in a way that this stamp
         // detects. So it is only kept for the current store.
         let stamp = with_stamp.then(|| self.changes.arm());
@@ -427,7 +461,7 @@ impl<'g> Operation<'g> {
     #[inline]
     fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut ReadAhead) -> bool {
         match key {
-            Some(key) if more > 0 => self.go_far(key, way, 1 + more, ahead),
+            _ if more > 0 => self.go_far(key, way, 1 + more, ahead),
             _ => {
                 let step =
                     |batch: &mut Batch<'g>| self.store.index.step(self.guard, key, way, batch);
@@ -436,16 +470,25 @@ impl<'g> Operation<'g> {
         }
     }
 
-    fn go_far(&self, key: Key<'_>, way: Direction, want: usize, ahead: &mut ReadAhead) -> bool {
+    fn go_far(
+        &self,
+        key: Option<Key<'_>>,
+        way: Direction,
+        want: usize,
+        ahead: &mut ReadAhead,
+    ) -> bool {
         let (index, guard) = (&self.store.index, self.guard);
         // This is not of the same instant as the next read. If the key is removed in between, it
         // was there when the step began.
-        let here = index.contains(guard, key);
+        let here = key.is_some_and(|key| index.contains(guard, key));
         let ReadAhead {
             spare, position, ..
         } = ahead;
         (spare.want, spare.firsts) = (want, true);
-        spare.lend_owned(|batch| index.scan_past(guard, key, way, position, batch));
+        spare.lend_owned(|batch| match key {
+            Some(key) => index.scan_past(guard, key, way, position, batch),
+            None => index.scan(guard, Start::Edge, way, batch),
+        });
         here
     }
 }
