@@ -419,9 +419,10 @@ impl<'p> Writer<'p> {
     #[inline(never)]
     fn tree(&mut self, word: Word, depth: u32) -> Written {
         // The layout of trees wasn't verified.
-        let Some(tree) = trees::read(word) else {
+        let mut tree = trees::Tree::default();
+        if trees::read(word, &mut tree).is_none() {
             return self.official(word);
-        };
+        }
         self.tree_head(&tree);
         for &cell in &tree.pairs {
             let (key, value) = layout::cell(cell).ok_or(Unreadable)?;
@@ -494,11 +495,14 @@ impl<'p> Writer<'p> {
                 }
                 // Index keys have large maps in the sorted form, which this function can't write.
                 None if self.mode == Mode::Inline => None,
-                None => trees::read(word).map(|tree| {
-                    self.tree_head(&tree);
-                    let pairs = tree.pairs.iter().filter_map(|&cell| layout::cell(cell));
-                    pairs.flat_map(|(key, value)| [key, value]).collect()
-                }),
+                None => {
+                    let mut tree = trees::Tree::default();
+                    trees::read(word, &mut tree).map(|()| {
+                        self.tree_head(&tree);
+                        let pairs = tree.pairs.iter().filter_map(|&cell| layout::cell(cell));
+                        pairs.flat_map(|(key, value)| [key, value]).collect()
+                    })
+                }
             },
             Kind::Fun => funs::code(self.env, word).map(|code| {
                 self.out.slice(&code.bytes);

@@ -63,8 +63,8 @@ pub struct Tree {
     pub pairs: SmallVec<[Word; 64]>,
 }
 
-/// Reads a large map. `None` if the layout isn't known.
-pub fn read(word: Word) -> Option<Tree> {
+/// Reads a large map into `tree`, which is empty. `None` if the layout isn't known.
+pub fn read(word: Word, tree: &mut Tree) -> Option<()> {
     let headers = headers();
     if headers[0] == 0 {
         return None;
@@ -75,32 +75,38 @@ pub fn read(word: Word) -> Option<Tree> {
         return None;
     }
     // It is a root. The header says which children exist.
-    let mut tree = Tree::default();
     // SAFETY: the size follows the header of a root.
     let size = unsafe { *pointer(word).add(1) };
-    tree.node(headers[2], pointer(word), 2, LEVELS)?;
-    (tree.pairs.len() == size).then_some(tree)
+    tree.pairs.resize(size, NIL);
+    let mut reader = TreeReader {
+        node_header: headers[2],
+        tree_layout: &mut tree.tree_layout,
+        free: &mut tree.pairs,
+    };
+    reader.node(pointer(word), 2, LEVELS)?;
+    reader.free.is_empty().then_some(())
 }
 
-impl Tree {
-    /// Adds the node at `at`. Its children begin `first` words behind that. `node_header` is the
-    /// header of nodes, without the bits of the children.
-    fn node(
-        &mut self,
-        node_header: Word,
-        at: *const Word,
-        first: usize,
-        levels: u32,
-    ) -> Option<()> {
+/// The reader of a large map.
+struct TreeReader<'t> {
+    /// The header of a node, without the bits that say which children exist.
+    node_header: Word,
+    tree_layout: &'t mut SmallVec<[u8; 256]>,
+    /// The places of the pairs that are still to be read.
+    free: &'t mut [Word],
+}
+
+impl TreeReader<'_> {
+    /// Adds the node at `at`. Its children begin `first` words behind that.
+    fn node(&mut self, at: *const Word, first: usize, levels: u32) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         // SAFETY: a node of a map of the running call: its header, and as many children as that has
         // bits, as `prove_trees` has verified.
-        let children = unsafe {
+        let (present, children) = unsafe {
             let present = *at >> PRESENT & ALL;
-            std::slice::from_raw_parts(at.add(first), present.count_ones() as usize)
+            let count = present.count_ones() as usize;
+            (present, std::slice::from_raw_parts(at.add(first), count))
         };
-        // SAFETY: as above.
-        let present = unsafe { *at } >> PRESENT & ALL;
         // `present` has one bit for each child, the lowest first. Of these, `nodes` has those that
         // are nodes.
         let (mut left, mut nodes) = (present, 0);
@@ -109,21 +115,21 @@ impl Tree {
             left ^= bit;
             nodes |= if layout::is_cell(child) { 0 } else { bit };
         }
-        for number in [present, nodes] {
-            self.tree_layout
-                .extend_from_slice(&(number as u16).to_le_bytes());
-        }
+        let numbers = (present | nodes << 16) as u32;
+        self.tree_layout.extend_from_slice(&numbers.to_le_bytes());
         for &child in children {
             if layout::is_cell(child) {
-                self.pairs.push(child);
+                let (place, free) = std::mem::take(&mut self.free).split_first_mut()?;
+                (*place, self.free) = (child, free);
                 continue;
             }
             // SAFETY: what is no cell points at a header.
-            let header = layout::is_boxed(child).then(|| unsafe { *pointer(child) });
-            if header.is_none_or(|header| header & !(ALL << PRESENT) != node_header) {
+            let is_node = layout::is_boxed(child)
+                && unsafe { *pointer(child) } & !(ALL << PRESENT) == self.node_header;
+            if !is_node {
                 return None;
             }
-            self.node(node_header, pointer(child), 1, levels)?;
+            self.node(pointer(child), 1, levels)?;
         }
         Some(())
     }
