@@ -138,52 +138,54 @@ pub(super) fn delete_object_of(
     table: &Arc<EngineTable>,
     local: &mut Local,
 ) -> Reply {
-    // In a set, an object with containers or large binaries is compared in place. Encoding it would
-    // take longer.
     let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
-    if table.kind().is_unique() && elements.len() >= table.keypos() && is_compared(elements) {
-        return delete_compared(call, table, local, elements);
-    }
-    with_object(call, table, local, call.args[1], |local, object| {
-        table
-            .delete_object_in(local, lazy_caller_id(call), object)
-            .map(|_| (false, ()))
-    })?;
-    Ok(atoms::TRUE.word())
-}
-
-/// Whether a row costs more to encode than to compare with one that is stored.
-#[inline]
-fn is_compared(elements: &[Word]) -> bool {
-    use Kind::{Map, PartOfBinary, SharedBinary, Tuple};
-    elements.iter().any(|&e| {
-        layout::is_cell(e)
-            || layout::is_boxed(e)
-                && matches!(layout::kind(e), Tuple | Map | SharedBinary | PartOfBinary)
-    })
-}
-
-/// `delete_object` of a set or ordered_set: compares the row, without encoding it, with the one
-/// under its key. The engine removes the stored row if it is still the one that was compared.
-#[inline(never)]
-fn delete_compared(
-    call: &Call<'_>,
-    table: &Arc<EngineTable>,
-    local: &mut Local,
-    elements: &[Word],
-) -> Reply {
-    let mut bytes = 0;
-    with_key(call, table, elements[table.keypos() - 1], |key| {
-        // The engine calls this without a lock. If the row changes, it calls again.
-        let done = table.delete_picked_in(local, lazy_caller_id(call), key, |stored| {
+    // If encoding the row takes long, first look at those under its key. Mostly one of the first
+    // elements shows that another row isn't the same.
+    let before = |local: &mut Local, key: &[u8]| {
+        // A lookup in a bag takes twice as long.
+        if !is_long(elements, if table.kind().is_unique() { 16 } else { 32 }) {
+            return Ok(None);
+        }
+        let mut bytes = 0;
+        let may_be = table.may_have_in(local, lazy_caller_id(call), key, |stored| {
             bytes += stored.size();
-            same::object(call.env, elements, &stored.view())
+            same::may_be(call.env, elements, &stored.view())
         });
-        reply_or_raise(call, table, done)
-    })?;
-    // Comparing a large row takes time, so it is reported to the scheduler.
-    spend_bytes(call, local, bytes);
+        if reply_or_raise(call, table, may_be)? {
+            return Ok(None);
+        }
+        spend_bytes(call, local, bytes);
+        Ok(Some(()))
+    };
+    let delete = |local: &mut Local, object: ObjectRef<'_>| {
+        let deleted = table.delete_object_in(local, lazy_caller_id(call), object);
+        deleted.map(|_| (false, ()))
+    };
+    with_object_after(call, table, local, call.args[1], before, delete)?;
     Ok(atoms::TRUE.word())
+}
+
+/// Whether a row has this number of elements, or a list or map with this number of terms among the
+/// first ones. So does one with a shared binary, for which encoding takes an allocation.
+#[inline]
+fn is_long(elements: &[Word], long: usize) -> bool {
+    use Kind::{Map, PartOfBinary, SharedBinary};
+    // This must cost little for rows that aren't long.
+    const LOOKED_AT: usize = 8;
+    let is_long_list = |list: Word| {
+        let cells = std::iter::successors(Some(list), |&rest| Some(layout::cell(rest)?.1));
+        cells.take(long).count() == long
+    };
+    elements.len() >= long
+        || elements.iter().take(LOOKED_AT).any(|&e| {
+            layout::is_cell(e) && is_long_list(e)
+                || layout::is_boxed(e)
+                    && match layout::kind(e) {
+                        Map => layout::flatmap(e).is_none_or(|(keys, _)| 2 * keys.len() >= long),
+                        SharedBinary | PartOfBinary => true,
+                        _ => false,
+                    }
+        })
 }
 
 /// Encodes a tuple as an object of the table, and runs `f` with it. The first part of the result of

@@ -3,9 +3,10 @@
 //! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`,
 //! the exchange of the state word.
 
-use super::commit::{ValueList, Written};
-use super::lookup::copy_of;
+use super::begin::Intent;
+use super::commit::ValueList;
 use super::Operation;
+use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::TableIndex;
@@ -15,7 +16,7 @@ use crate::reclaim::reaper;
 use crate::store::Store;
 use crate::stored::Stored;
 use crate::table::EngineTable;
-use larder_index::{Batch, Direction, Guard, Key, Previous, Start, SHORT_VALUE};
+use larder_index::{Batch, Direction, Guard, Key, Previous, Start};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 impl EngineTable {
@@ -65,46 +66,37 @@ impl EngineTable {
         })
     }
 
-    /// Deletes the object of a set or ordered_set under an index key, if `picks` returns `true` for
-    /// it. Returns whether it did. `picks` gets a copy, without a lock. It is called again with
-    /// another copy if the object changes before it is removed.
+    /// Whether `may_be` returns `true` for an object under the index key. It gets copies, without a
+    /// lock. `true` if the key has too many objects to look at each. If not, a deletion may omit
+    /// encoding the object that it would look for.
     ///
-    /// Linearisation point, if nothing is deleted: the load of the leaf's version that the copy's
-    /// check confirms.
+    /// Linearisation point: that of a lookup.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `TableType` for bags.
-    pub fn delete_picked_in(
+    /// Those of `delete_object`.
+    pub fn may_have_in(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        mut picks: impl FnMut(Stored<'_>) -> bool,
+        mut may_be: impl FnMut(Stored<'_>) -> bool,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
-        let (guard, hashed, keypos) = (local.pin(), self.key(key), self.keypos());
-        self.writing_under(&guard, key, |op| {
-            let TableIndex::Unique(ix) = &op.store.index else {
-                return Err(Error::TableType);
-            };
-            let mut short = [0; SHORT_VALUE];
-            let copy = copy_of(&**ix, &guard, hashed, &mut short, &mut local.value);
-            let Some((bytes, len)) = copy else {
-                return Ok((Written::Done, false));
-            };
-            if !picks(Stored::beginning(key, bytes, len, keypos, &mut local.plain)) {
-                return Ok((Written::Done, false));
-            }
-            // Equal bytes are the same object: the epoch is pinned, so no copied handle is released
-            // and reused meanwhile.
-            let picked = &bytes[..len];
-            match self.remove_one(op, &**ix, hashed, |now| now == picked) {
-                // A removal that has found the bytes that were picked.
-                (written, Previous::Present) => Ok((written, true)),
-                // Another object is there now, or none. Start again.
-                _ => Ok((Written::Stale, false)),
-            }
-        })
+        let guard = local.pin();
+        let op = self.begin_on(&guard, key, Intent::Read)?;
+        let (key, keypos) = (self.key(key), self.keypos());
+        let TableIndex::Multi(ix) = &op.store.index else {
+            let mut any = false;
+            self.visit_in(local, &op, key, |stored| any = may_be(stored));
+            return Ok(any);
+        };
+        let mut lent = Lent::new();
+        let Buffers { batch, plain, .. } = &mut *lent;
+        Ok(batch.lend(|batch| {
+            let is_few = ix.scan_key(&guard, key, batch);
+            let mut values = (0..batch.len()).map(|i| batch.value(i));
+            !is_few || values.any(|value| may_be(Stored::new(key.bytes, value, keypos, plain)))
+        }))
     }
 
     /// Deletes the objects under a key for which `goes` returns `true`, all at one instant. Returns
