@@ -311,8 +311,8 @@ impl ReadAhead {
         self.first == FromEdge::Again
     }
 
-    /// The table's first entry: that of `edge`, or, if `removed` is where the leaf is after that was
-    /// removed, the one behind it.
+    /// The table's first entry: that of `edge`. If it was removed, the one behind it; `removed` is
+    /// where the leaf is read now.
     #[inline]
     pub(crate) fn first(&mut self, removed: Option<Seen>) -> Option<NextEntry<'_>> {
         if let Some(now) = removed {
