@@ -1,7 +1,7 @@
 //! Rows that expire, in tables that were made with bounds.
 
 use crate::status::{guarded, Status};
-use crate::table::{larder_table, on, table_at, whether};
+use crate::table::{larder_table, ok_or_none, table_at, with_context};
 use crate::view::{give, larder_view};
 use ::larder::TimeLeft;
 use std::time::Duration;
@@ -24,11 +24,10 @@ pub unsafe extern "C" fn larder_insert_for(
     ttl_ms: i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `row` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `row`.
         let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
         let inserted = table.insert_with(&row, time(ttl_ms));
-        on(&table, "row", row, inserted)?;
+        with_context(&table, "row", row, inserted)?;
         Ok(Status::Ok)
     })
 }
@@ -46,11 +45,10 @@ pub unsafe extern "C" fn larder_expire(
     ttl_ms: i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let found = table.expire(&key, time(ttl_ms));
-        Ok(whether(on(&table, "key", key, found)?))
+        Ok(ok_or_none(with_context(&table, "key", key, found)?))
     })
 }
 
@@ -67,15 +65,14 @@ pub unsafe extern "C" fn larder_time_left(
     ttl_ms: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
-        let left = match on(&table, "key", key, table.time_left(&key))? {
+        let left = match with_context(&table, "key", key, table.time_left(&key))? {
             TimeLeft::Absent => return Ok(Status::None),
             TimeLeft::Unlimited => -1,
             TimeLeft::Ms(ms) => i64::try_from(ms).unwrap_or(i64::MAX),
         };
-        // SAFETY: by contract, `ttl_ms` is null or may be written to.
+        // SAFETY: by the *out* contract of `ttl_ms`.
         unsafe { give(ttl_ms, left) };
         Ok(Status::Ok)
     })

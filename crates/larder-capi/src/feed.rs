@@ -156,13 +156,13 @@ pub unsafe extern "C" fn larder_subscribe(
     feed: *mut *mut larder_feed,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let table = unsafe { table_at(table) }?;
         // Check this first. Otherwise the handle could never be freed.
         needed(feed, "feed")?;
         let mut options = FeedOptions::default();
         if !filter.is_null() {
-            // SAFETY: by contract, `filter` is null or ends with a NUL.
+            // SAFETY: by the *text* contract of `filter`.
             options.filter = Some(unsafe { text_at(filter, "filter") }?.to_owned());
         }
         if limit > 0 {
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn larder_subscribe(
             unsafe { hand_out(before, snapshot) };
             begun
         };
-        // SAFETY: by contract, `feed` is null or may be written to.
+        // SAFETY: by the *out* contract of `feed`.
         unsafe { give(feed, Box::into_raw(Box::new(larder_feed::new(begun)))) };
         Ok(Status::Ok)
     })
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn larder_feed_next(
     change: *mut *const larder_change,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `feed` is null, or a feed that was not freed and nobody else uses.
+        // SAFETY: by the *exclusive handle* contract of `feed`.
         let feed = unsafe { at_mut(feed, "feed") }?;
         // Check this first. Otherwise the change would be lost.
         needed(change, "change")?;
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn larder_feed_each(
     data: *mut c_void,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `feed` is null, or a feed that was not freed and nobody else uses.
+        // SAFETY: by the *exclusive handle* contract of `feed`.
         let feed = unsafe { at_mut(feed, "feed") }?;
         let f = f.ok_or_else(|| Failure::null("f"))?;
         let mut is_first = true;

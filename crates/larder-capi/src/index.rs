@@ -32,8 +32,7 @@ unsafe fn add(
     index: impl FnOnce(&str) -> Result<Index, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
-        // ends with a NUL.
+        // SAFETY: by the *handle* contract of `table` and the *text* contract of `name`.
         let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
         // Bits that this version doesn't know are refused, not ignored.
         if flags & !(UNIQUE | EACH) != 0 {
@@ -71,8 +70,7 @@ pub unsafe extern "C" fn larder_add_index(
     position: usize,
     flags: u32,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or ends
-    // with a NUL.
+    // SAFETY: by the *handle* contract of `table` and the *text* contract of `name`.
     unsafe {
         add(table, name, flags, |name| {
             Ok(Index::element(name, position))
@@ -93,8 +91,8 @@ pub unsafe extern "C" fn larder_add_index_on(
     expression: *const c_char,
     flags: u32,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `name` and `expression`
-    // are null or end with a NUL.
+    // SAFETY: by the *handle* contract of `table` and the *text* contract of `name` and
+    // `expression`.
     unsafe {
         add(table, name, flags, |name| {
             let expression = text_at(expression, "expression")?;
@@ -113,8 +111,7 @@ pub unsafe extern "C" fn larder_drop_index(
     name: *const c_char,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
-        // ends with a NUL.
+        // SAFETY: by the *handle* contract of `table` and the *text* contract of `name`.
         let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
         table.drop_index(name)?;
         Ok(Status::Ok)
@@ -136,13 +133,12 @@ pub unsafe extern "C" fn larder_index_lookup(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
-        // ends with a NUL.
+        // SAFETY: by the *handle* contract of `table` and the *text* contract of `name`.
         let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
-        // SAFETY: by contract, the terms of the view `value` are unchanged.
+        // SAFETY: by the *view* contract of `value`.
         let found = table.index_lookup(name, &unsafe { value.require("value") }?)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `value`, which
-        // may be a view of its terms, is not read any more.
+        // SAFETY: by the *exclusive sequence* contract of `out`. `value`, which may be a view of
+        // its terms, is not read any more.
         unsafe { fill(out, found) }
     })
 }
@@ -162,13 +158,11 @@ pub unsafe extern "C" fn larder_index_select(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
-        // ends with a NUL.
+        // SAFETY: by the *handle* contract of `table` and the *text* contract of `name`.
         let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
-        // SAFETY: by contract, `spec` is null or ends with a NUL.
+        // SAFETY: by the *text* contract of `spec`.
         let found = table.index_select(name, unsafe { text_at(spec, "spec") }?)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
-        // refers to its terms.
+        // SAFETY: by the *exclusive sequence* contract of `out`. Nothing here refers to its terms.
         unsafe { fill(out, found) }
     })
 }

@@ -10,12 +10,28 @@
 //! * No panic leaves the library. It becomes [`Status::Panic`].
 //! * A pointer that must not be null is checked, and the message names it. All other requirements
 //!   on pointers are the caller's responsibility. Each function lists them under "Safety", which is
-//!   also in the header.
+//!   also in the header. The SAFETY comments name them, as below.
 //! * Until a call returns, nobody else may free an object that it uses, or change a text, an array
 //!   or terms that it reads. This rule is part of the contract of every function, on which the
 //!   SAFETY comments rely.
 //! * Many threads may use a `larder`, a `larder_table` or a `larder_prepared` at once. Only one
 //!   thread at a time may use any other object.
+//!
+//! # Contracts of pointers
+//!
+//! Most requirements are of a few kinds. Where a function's "Safety" states one, SAFETY comments
+//! say "by the *handle* contract of `table`".
+//!
+//! | contract | the argument |
+//! |---|---|
+//! | *handle* | is null, or a handle or a world that was not freed |
+//! | *exclusive handle* | is null, or was not freed, and nobody else uses it |
+//! | *sequence* | is null, or a sequence of terms that nobody changes meanwhile |
+//! | *exclusive sequence* | is null, or a sequence of terms that nobody else uses |
+//! | *view* | is a view whose terms are unchanged since it was made |
+//! | *key* | is a `larder_key`, and what it refers to is unchanged since it was made |
+//! | *text* | is null, or ends with a NUL |
+//! | *out* | is null, or may be written to |
 //!
 //! # How it is built
 //!

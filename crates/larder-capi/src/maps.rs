@@ -1,7 +1,7 @@
 //! Changing maps in rows in place.
 
 use crate::status::{guarded, Status};
-use crate::table::{larder_table, on, summed, table_at, whether};
+use crate::table::{larder_table, ok_or_none, summed, table_at, with_context};
 use crate::view::larder_view;
 
 /// Sets the value under a key of a map. The map is the element at `position`, counted from 1, of
@@ -20,13 +20,12 @@ pub unsafe extern "C" fn larder_map_put(
     value: larder_view,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
-        // SAFETY: by contract, the terms of the views `map_key` and `value` are unchanged.
+        // SAFETY: by the *view* contract of `map_key` and `value`.
         let (map_key, value) = unsafe { (map_key.require("map_key")?, value.require("value")?) };
         let put = table.update_map(&key, position, &map_key, &value);
-        Ok(whether(on(&table, "key", key, put)?))
+        Ok(ok_or_none(with_context(&table, "key", key, put)?))
     })
 }
 
@@ -42,13 +41,12 @@ pub unsafe extern "C" fn larder_map_remove(
     map_key: larder_view,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
-        // SAFETY: by contract, the terms of the view `map_key` are unchanged.
+        // SAFETY: by the *view* contract of `map_key`.
         let map_key = unsafe { map_key.require("map_key") }?;
         let removed = table.remove_map_key(&key, position, &map_key);
-        Ok(whether(on(&table, "key", key, removed)?))
+        Ok(ok_or_none(with_context(&table, "key", key, removed)?))
     })
 }
 
@@ -70,16 +68,15 @@ pub unsafe extern "C" fn larder_map_add(
     sum: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, the terms of the view `map_key` are unchanged; `initial` is null or
         // may be read.
         let (map_key, initial) = unsafe { (map_key.require("map_key")?, initial.as_ref()) };
         let initial = initial.copied();
         let total = table.add_in_map(&key, position, &map_key, increment, initial);
-        let total = on(&table, "key", key, total)?;
-        // SAFETY: by contract, `sum` is null or may be written to.
+        let total = with_context(&table, "key", key, total)?;
+        // SAFETY: by the *out* contract of `sum`.
         unsafe { summed(&total, sum) }
     })
 }

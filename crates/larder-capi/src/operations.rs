@@ -66,8 +66,7 @@ pub unsafe extern "C" fn larder_operations_free(operations: *mut larder_operatio
 #[no_mangle]
 pub unsafe extern "C" fn larder_operations_clear(operations: *mut larder_operations) {
     guarded_or((), || {
-        // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else
-        // uses.
+        // SAFETY: by the *exclusive handle* contract of `operations`.
         unsafe { at_mut(operations, "operations") }?.steps.clear();
         Ok(())
     });
@@ -84,8 +83,8 @@ unsafe fn push(
     step: impl FnOnce() -> Result<Step, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else
-        // uses; `table` is null or a handle that was not freed.
+        // SAFETY: by the *exclusive handle* contract of `operations` and the *handle* contract of
+        // `table`.
         let (list, table) = unsafe { (at_mut(operations, "operations")?, table_at(table)?) };
         let step = step()?;
         list.steps.push((table.into_owned(), step));
@@ -98,7 +97,7 @@ unsafe fn push(
 /// # Safety
 /// The view's terms are as they were when it was made.
 unsafe fn to_term(view: larder_view, what: &str) -> Result<Term, Failure> {
-    // SAFETY: by contract, the terms of `view` are unchanged.
+    // SAFETY: by the *view* contract of `view`.
     Ok(Term::from(unsafe { view.require(what) }?))
 }
 
@@ -113,8 +112,8 @@ pub unsafe extern "C" fn larder_op_insert(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
-    // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
+    // SAFETY: by the *exclusive handle* contract of `operations`, the *handle* contract of `table`
+    // and the *view* contract of `row`.
     unsafe { push(operations, table, || Ok(Step::Insert(to_term(row, "row")?))) }
 }
 
@@ -128,8 +127,8 @@ pub unsafe extern "C" fn larder_op_insert_new(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
-    // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
+    // SAFETY: by the *exclusive handle* contract of `operations`, the *handle* contract of `table`
+    // and the *view* contract of `row`.
     unsafe {
         push(operations, table, || {
             Ok(Step::InsertNew(to_term(row, "row")?))
@@ -149,9 +148,8 @@ pub unsafe extern "C" fn larder_op_check(
     key: larder_view,
     rows: *const larder_terms,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
-    // `table` is null or a handle that was not freed; the terms of the view `key` are unchanged;
-    // `rows` is null or a sequence that nobody changes meanwhile.
+    // SAFETY: by the *exclusive handle* contract of `operations`, the *handle* contract of `table`,
+    // the *view* contract of `key` and the *sequence* contract of `rows`.
     unsafe {
         push(operations, table, || {
             let rows = rows.as_ref().map_or(Ok(&[][..]), larder_terms::whole)?;
@@ -170,8 +168,8 @@ pub unsafe extern "C" fn larder_op_delete(
     table: *const larder_table,
     key: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
-    // `table` is null or a handle that was not freed; the terms of the view `key` are unchanged.
+    // SAFETY: by the *exclusive handle* contract of `operations`, the *handle* contract of `table`
+    // and the *view* contract of `key`.
     unsafe { push(operations, table, || Ok(Step::Delete(to_term(key, "key")?))) }
 }
 
@@ -185,8 +183,8 @@ pub unsafe extern "C" fn larder_op_delete_row(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
-    // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
+    // SAFETY: by the *exclusive handle* contract of `operations`, the *handle* contract of `table`
+    // and the *view* contract of `row`.
     unsafe {
         push(operations, table, || {
             Ok(Step::DeleteRow(to_term(row, "row")?))
@@ -207,8 +205,8 @@ pub unsafe extern "C" fn larder_op_add(
     position: usize,
     increment: i64,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
-    // `table` is null or a handle that was not freed; the terms of the view `key` are unchanged.
+    // SAFETY: by the *exclusive handle* contract of `operations`, the *handle* contract of `table`
+    // and the *view* contract of `key`.
     unsafe {
         push(operations, table, || {
             Ok(Step::Add(to_term(key, "key")?, position, increment))
@@ -229,9 +227,8 @@ pub unsafe extern "C" fn larder_op_update(
     position: usize,
     element: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
-    // `table` is null or a handle that was not freed; the terms of the views `key` and `element`
-    // are unchanged.
+    // SAFETY: by the *exclusive handle* contract of `operations`, the *handle* contract of `table`
+    // and the *view* contract of `key` and `element`.
     unsafe {
         push(operations, table, || {
             let (key, element) = (to_term(key, "key")?, to_term(element, "element")?);
@@ -270,7 +267,7 @@ pub unsafe extern "C" fn larder_operations_commit(
         let Some(failed) = list.commit()? else {
             return Ok(Status::Ok);
         };
-        // SAFETY: by contract, `first` is null or may be written to.
+        // SAFETY: by the *out* contract of `first`.
         unsafe { give(first, failed) };
         Ok(Status::None)
     })

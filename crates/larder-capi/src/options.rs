@@ -99,10 +99,10 @@ pub struct larder_options {
 }
 
 /// The size of the first version of the options.
-const LEAST: usize = offset_of!(larder_options, max_memory) + size_of::<usize>();
+const MIN_SIZE: usize = offset_of!(larder_options, max_memory) + size_of::<usize>();
 
 /// More than the size of any version. If the size is larger, the field wasn't set.
-const MOST: usize = 4096;
+const MAX_PLAUSIBLE_SIZE: usize = 4096;
 
 /// Copies the options of a program, whose version may be older or newer.
 ///
@@ -113,7 +113,7 @@ unsafe fn copied(options: *const larder_options) -> Result<larder_options, Failu
     // SAFETY: by contract, `options` has as many bytes as its size says. The size is one of them,
     // as it is the first field of every version.
     let size = unsafe { options.cast::<usize>().read() };
-    if !(LEAST..=MOST).contains(&size) {
+    if !(MIN_SIZE..=MAX_PLAUSIBLE_SIZE).contains(&size) {
         return bad(format!(
             "options.size is {size}: it has to be sizeof(larder_options)"
         ));

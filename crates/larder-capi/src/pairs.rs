@@ -4,7 +4,7 @@
 //! functions read and add to the second.
 
 use crate::status::{guarded, Failure, Status};
-use crate::table::{counted, fill, larder_table, on, table_at, whether};
+use crate::table::{counted, fill, larder_table, ok_or_none, table_at, with_context};
 use crate::terms::{all_at, larder_terms};
 use crate::view::{copy_text, give, larder_view};
 use larder::api::Table;
@@ -187,8 +187,7 @@ unsafe fn pair<'a>(
     table: *const larder_table,
     key: larder_key,
 ) -> Result<(Cow<'a, Table>, OwnTerm), Failure> {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
-    // unchanged.
+    // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
     let (table, key) = unsafe { (table_at(table)?, key.require()?) };
     // A row of a key and a value has the key first.
     match table.engine_table().keypos() {
@@ -213,15 +212,14 @@ unsafe fn put(
     value: impl FnOnce() -> Result<OwnTerm, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
-        // is unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
         let (table, key) = unsafe { pair(table, key) }?;
         let value = value()?;
         match table.insert_pair(&key, &value) {
             Ok(()) => Ok(Status::Ok),
             Err(error) => {
                 let row = Term::tuple([key, value]);
-                Err(Failure::from(error).on(&table, "row", row.as_ref()))
+                Err(Failure::from(error).with_context(&table, "row", row.as_ref()))
             }
         }
     })
@@ -240,8 +238,8 @@ pub unsafe extern "C" fn larder_put(
     key: larder_key,
     value: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
-    // unchanged; the terms of the view `value` are unchanged.
+    // SAFETY: by the *handle* contract of `table`, the *key* contract of `key` and the *view*
+    // contract of `value`.
     unsafe { put(table, key, || Ok(OwnTerm::from(value.require("value")?))) }
 }
 
@@ -255,8 +253,7 @@ pub unsafe extern "C" fn larder_put_i64(
     key: larder_key,
     value: i64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
-    // unchanged.
+    // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
     unsafe { put(table, key, || Ok(OwnTerm::int(value))) }
 }
 
@@ -270,8 +267,7 @@ pub unsafe extern "C" fn larder_put_f64(
     key: larder_key,
     value: f64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
-    // unchanged.
+    // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
     unsafe {
         put(table, key, || {
             let bad = |_| {
@@ -295,8 +291,8 @@ pub unsafe extern "C" fn larder_put_str(
     key: larder_key,
     value: *const c_char,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
-    // unchanged; `value` is null or ends with a NUL.
+    // SAFETY: by the *handle* contract of `table`, the *key* contract of `key` and the *text*
+    // contract of `value`.
     unsafe {
         put(table, key, || match value.is_null() {
             true => Err(Failure::null("value")),
@@ -336,11 +332,10 @@ unsafe fn get(
     read: impl FnOnce(TermRef<'_>) -> Result<bool, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
-        // is unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
         let (table, key) = unsafe { pair(table, key) }?;
         let found = table.with_element(&key, VALUE, read);
-        match on(&table, "key", key.as_term(), found)? {
+        match with_context(&table, "key", key.as_term(), found)? {
             // No row isn't an error. The status says it.
             None => Ok(Status::None),
             Some(read) => match read? {
@@ -368,13 +363,12 @@ pub unsafe extern "C" fn larder_get(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
-        // is unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
         let (table, key) = unsafe { pair(table, key) }?;
         let found = table.with_element(&key, VALUE, |found| Term::from(found));
-        let found = on(&table, "key", key.as_term(), found)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key` and `found`
-        // are copies, so nothing here refers to its terms.
+        let found = with_context(&table, "key", key.as_term(), found)?;
+        // SAFETY: by the *exclusive sequence* contract of `out`. `key` and `found` are copies, so
+        // nothing here refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -390,8 +384,8 @@ pub unsafe extern "C" fn larder_get_i64(
     key: larder_key,
     value: *mut i64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
-    // unchanged; `value` is null or may be written to.
+    // SAFETY: by the *handle* contract of `table`, the *key* contract of `key` and the *out*
+    // contract of `value`.
     unsafe {
         get(table, key, "an integer of 64 bits", |found| {
             let Some(n) = found.as_int() else {
@@ -414,8 +408,8 @@ pub unsafe extern "C" fn larder_get_f64(
     key: larder_key,
     value: *mut f64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
-    // unchanged; `value` is null or may be written to.
+    // SAFETY: by the *handle* contract of `table`, the *key* contract of `key` and the *out*
+    // contract of `value`.
     unsafe {
         get(table, key, "a float", |found| {
             let View::Float(x) = found.view() else {
@@ -471,8 +465,7 @@ pub unsafe extern "C" fn larder_add_i64(
     sum: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
-        // is unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
         let (table, key) = unsafe { pair(table, key) }?;
         let total = match table.add_number(&key, VALUE, increment, None) {
             // The row that is inserted is only made if it is needed.
@@ -482,8 +475,8 @@ pub unsafe extern "C" fn larder_add_i64(
             }
             total => total,
         };
-        let total = on(&table, "key", key.as_term(), total)?;
-        // SAFETY: by contract, `sum` is null or may be written to.
+        let total = with_context(&table, "key", key.as_term(), total)?;
+        // SAFETY: by the *out* contract of `sum`.
         unsafe { counted(total, sum) }
     })
 }
@@ -495,10 +488,9 @@ pub unsafe extern "C" fn larder_add_i64(
 #[no_mangle]
 pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
-        // is unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
         let (table, key) = unsafe { pair(table, key) }?;
-        Ok(whether(table.contains(&key)?))
+        Ok(ok_or_none(table.contains(&key)?))
     })
 }
 
@@ -509,9 +501,8 @@ pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key)
 #[no_mangle]
 pub unsafe extern "C" fn larder_remove(table: *const larder_table, key: larder_key) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
-        // is unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *key* contract of `key`.
         let (table, key) = unsafe { pair(table, key) }?;
-        Ok(whether(table.delete(&key)? > 0))
+        Ok(ok_or_none(table.delete(&key)? > 0))
     })
 }

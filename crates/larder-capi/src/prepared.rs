@@ -27,12 +27,12 @@ pub unsafe extern "C" fn larder_prepare(
     prepared: *mut *mut larder_prepared,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `spec` is null or ends with a NUL.
+        // SAFETY: by the *text* contract of `spec`.
         let spec = unsafe { text_at(spec, "spec") }?;
         // Check this first. Otherwise the handle could never be freed.
         needed(prepared, "prepared")?;
         let made = Box::into_raw(Box::new(larder_prepared(Spec::new(spec)?)));
-        // SAFETY: by contract, `prepared` is null or may be written to.
+        // SAFETY: by the *out* contract of `prepared`.
         unsafe { give(prepared, made) };
         Ok(Status::Ok)
     })
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn larder_prepare(
 #[no_mangle]
 pub unsafe extern "C" fn larder_prepared_parameters(prepared: *const larder_prepared) -> usize {
     guarded_or(0, || {
-        // SAFETY: by contract, `prepared` is null, or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `prepared`.
         let prepared = unsafe { at(prepared, "prepared") }?;
         Ok(prepared.0.parameters())
     })
@@ -72,8 +72,7 @@ unsafe fn bound(
     prepared: *const larder_prepared,
     values: *const larder_terms,
 ) -> Result<BoundSpec, Failure> {
-    // SAFETY: by contract, `prepared` is null or a handle that was not freed; `values` is null or a
-    // sequence that nobody changes meanwhile.
+    // SAFETY: by the *handle* contract of `prepared` and the *sequence* contract of `values`.
     let (prepared, values) = unsafe { (at(prepared, "prepared")?, values.as_ref()) };
     let values = values.map_or(Ok(&[][..]), larder_terms::whole)?;
     Ok(prepared.0.bind(values)?)
@@ -94,9 +93,8 @@ pub unsafe extern "C" fn larder_select_prepared(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
-    // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
-    // `rows` is null or may be written to.
+    // SAFETY: by the *handle* contract of `table` and `prepared`, the *sequence* contract of
+    // `values` and the *out* contract of `rows`.
     unsafe {
         begin(table, rows, |table| {
             Ok(table.rows(bound(prepared, values)?, direction(backward))?)
@@ -116,11 +114,9 @@ unsafe fn counted(
     count: *mut u64,
     run: fn(&Table, BoundSpec) -> Result<u64, Error>,
 ) -> Status {
-    // SAFETY: by contract, `prepared` is null or a handle that was not freed; `values` is null or a
-    // sequence that nobody changes meanwhile.
+    // SAFETY: by the *handle* contract of `prepared` and the *sequence* contract of `values`.
     let spec = || unsafe { bound(prepared, values) };
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `count` is null or may
-    // be written to.
+    // SAFETY: by the *handle* contract of `table` and the *out* contract of `count`.
     unsafe { over_all(table, spec, count, run) }
 }
 
@@ -135,9 +131,8 @@ pub unsafe extern "C" fn larder_select_count_prepared(
     values: *const larder_terms,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
-    // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
-    // `count` is null or may be written to.
+    // SAFETY: by the *handle* contract of `table` and `prepared`, the *sequence* contract of
+    // `values` and the *out* contract of `count`.
     unsafe { counted(table, prepared, values, count, Table::select_count) }
 }
 
@@ -152,9 +147,8 @@ pub unsafe extern "C" fn larder_select_delete_prepared(
     values: *const larder_terms,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
-    // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
-    // `count` is null or may be written to.
+    // SAFETY: by the *handle* contract of `table` and `prepared`, the *sequence* contract of
+    // `values` and the *out* contract of `count`.
     unsafe { counted(table, prepared, values, count, Table::select_delete) }
 }
 
@@ -169,9 +163,8 @@ pub unsafe extern "C" fn larder_select_replace_prepared(
     values: *const larder_terms,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
-    // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
-    // `count` is null or may be written to.
+    // SAFETY: by the *handle* contract of `table` and `prepared`, the *sequence* contract of
+    // `values` and the *out* contract of `count`.
     unsafe { counted(table, prepared, values, count, Table::select_replace) }
 }
 
@@ -187,12 +180,10 @@ pub unsafe extern "C" fn larder_select_take_prepared(
     values: *const larder_terms,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: by contract, `prepared` is null or a handle that was not freed; `values` is null or a
-    // sequence that nobody changes meanwhile.
+    // SAFETY: by the *handle* contract of `prepared` and the *sequence* contract of `values`.
     let spec = || unsafe { bound(prepared, values) };
     let take = |table: &Table, spec| table.select_take(spec);
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
-    // sequence that nobody else uses. `out` may be `values`, which `taken` reads before it changes
-    // `out`.
+    // SAFETY: by the *handle* contract of `table` and the *exclusive sequence* contract of `out`.
+    // `out` may be `values`, which `taken` reads before it changes `out`.
     unsafe { taken(table, spec, out, take) }
 }

@@ -24,13 +24,12 @@ pub unsafe extern "C" fn larder_rank(
     rank: *mut u64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let Some(found) = table.rank(&key)? else {
             return Ok(Status::None);
         };
-        // SAFETY: by contract, `rank` is null or may be written to.
+        // SAFETY: by the *out* contract of `rank`.
         unsafe { give(rank, found) };
         Ok(Status::Ok)
     })
@@ -49,10 +48,9 @@ pub unsafe extern "C" fn larder_nth(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let found = unsafe { table_at(table) }?.nth(n)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
-        // refers to its terms.
+        // SAFETY: by the *exclusive sequence* contract of `out`. Nothing here refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -71,10 +69,9 @@ pub unsafe extern "C" fn larder_slice(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let found = unsafe { table_at(table) }?.slice(n, most)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
-        // refers to its terms.
+        // SAFETY: by the *exclusive sequence* contract of `out`. Nothing here refers to its terms.
         unsafe { fill(out, found) }
     })
 }
@@ -92,13 +89,12 @@ pub unsafe extern "C" fn larder_count_range(
     count: *mut u64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `low` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `low`.
         let (table, low) = unsafe { (table_at(table)?, low.require("low")?) };
-        // SAFETY: by contract, the terms of the view `high` are unchanged.
+        // SAFETY: by the *view* contract of `high`.
         let high = unsafe { high.require("high") }?;
         let n = table.count_range(&low, &high)?;
-        // SAFETY: by contract, `count` is null or may be written to.
+        // SAFETY: by the *out* contract of `count`.
         unsafe { give(count, n) };
         Ok(Status::Ok)
     })

@@ -26,12 +26,12 @@ pub(crate) unsafe fn begin(
     scan: impl FnOnce(&Table) -> Result<Rows, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let table = unsafe { table_at(table) }?;
         // Check this before the scan begins: its handle could never be freed.
         needed(rows, "rows")?;
         let begun = Box::into_raw(Box::new(larder_rows(scan(&table)?)));
-        // SAFETY: by contract, `rows` is null or may be written to.
+        // SAFETY: by the *out* contract of `rows`.
         unsafe { give(rows, begun) };
         Ok(Status::Ok)
     })
@@ -61,8 +61,8 @@ pub unsafe extern "C" fn larder_select(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
-    // with a NUL; `rows` is null or may be written to.
+    // SAFETY: by the *handle* contract of `table`, the *text* contract of `spec` and the *out*
+    // contract of `rows`.
     unsafe {
         begin(table, rows, |table| {
             Ok(table.rows(text_at(spec, "spec")?, direction(backward))?)
@@ -80,8 +80,7 @@ pub unsafe extern "C" fn larder_each(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or may be
-    // written to.
+    // SAFETY: by the *handle* contract of `table` and the *out* contract of `rows`.
     unsafe {
         begin(
             table,
@@ -105,8 +104,8 @@ pub unsafe extern "C" fn larder_range(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what `low` and `high`
-    // refer to is unchanged; `rows` is null or may be written to.
+    // SAFETY: by the *handle* contract of `table`, the *key* contract of `low` and `high` and the
+    // *out* contract of `rows`.
     unsafe {
         begin(table, rows, |table| {
             let (low, high) = (low.term()?, high.term()?);
@@ -132,7 +131,7 @@ pub unsafe extern "C" fn larder_rows_next(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `rows` is null, or a scan that was not freed and nobody else uses.
+        // SAFETY: by the *exclusive handle* contract of `rows`.
         let rows = unsafe { at_mut(rows, "rows") }?;
         // Check this first. Otherwise the page would be lost.
         needed(out, "out")?;
@@ -141,7 +140,7 @@ pub unsafe extern "C" fn larder_rows_next(
             return Err(Failure::new(Status::BadArgument, "most is 0"));
         }
         let found = rows.0.page(most)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by the *exclusive sequence* contract of `out`.
         unsafe { fill(out, found) }
     })
 }
@@ -168,10 +167,10 @@ pub(crate) unsafe fn over_all<S>(
     run: impl FnOnce(&Table, S) -> Result<u64, larder::Error>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let table = unsafe { table_at(table) }?;
         let n = run(&table, spec()?)?;
-        // SAFETY: by contract, `count` is null or may be written to.
+        // SAFETY: by the *out* contract of `count`.
         unsafe { give(count, n) };
         Ok(Status::Ok)
     })
@@ -189,10 +188,9 @@ pub unsafe extern "C" fn larder_select_count(
     spec: *const c_char,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: by contract, `spec` is null or ends with a NUL.
+    // SAFETY: by the *text* contract of `spec`.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `count` is null or may
-    // be written to.
+    // SAFETY: by the *handle* contract of `table` and the *out* contract of `count`.
     unsafe { over_all(table, spec, count, |table, spec| table.select_count(spec)) }
 }
 
@@ -208,10 +206,9 @@ pub unsafe extern "C" fn larder_select_delete(
     spec: *const c_char,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: by contract, `spec` is null or ends with a NUL.
+    // SAFETY: by the *text* contract of `spec`.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `count` is null or may
-    // be written to.
+    // SAFETY: by the *handle* contract of `table` and the *out* contract of `count`.
     unsafe { over_all(table, spec, count, |table, spec| table.select_delete(spec)) }
 }
 
@@ -229,11 +226,11 @@ pub(crate) unsafe fn taken<S>(
     guarded(|| {
         // Check this before anything is deleted: the results would be lost.
         needed(out, "out")?;
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let table = unsafe { table_at(table) }?;
         let found = take(&table, spec()?)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `found` doesn't
-        // refer to its terms.
+        // SAFETY: by the *exclusive sequence* contract of `out`. `found` doesn't refer to its
+        // terms.
         unsafe { fill(out, found) }
     })
 }
@@ -252,11 +249,10 @@ pub unsafe extern "C" fn larder_select_take(
     spec: *const c_char,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: by contract, `spec` is null or ends with a NUL.
+    // SAFETY: by the *text* contract of `spec`.
     let spec = || unsafe { text_at(spec, "spec") };
     let take = |table: &Table, spec: &str| table.select_take(spec);
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
-    // sequence that nobody else uses.
+    // SAFETY: by the *handle* contract of `table` and the *exclusive sequence* contract of `out`.
     unsafe { taken(table, spec, out, take) }
 }
 
@@ -273,9 +269,8 @@ pub unsafe extern "C" fn larder_select_replace(
     spec: *const c_char,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: by contract, `spec` is null or ends with a NUL.
+    // SAFETY: by the *text* contract of `spec`.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `count` is null or may
-    // be written to.
+    // SAFETY: by the *handle* contract of `table` and the *out* contract of `count`.
     unsafe { over_all(table, spec, count, |table, spec| table.select_replace(spec)) }
 }

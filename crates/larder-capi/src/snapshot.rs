@@ -60,7 +60,7 @@ pub unsafe extern "C" fn larder_diff(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `old` and `new` are null or handles that were not freed.
+        // SAFETY: by the *handle* contract of `old` and `new`.
         let (old, new) = unsafe { (at(old, "old")?, at(new, "new")?) };
         let (old, new) = (old.snapshot()?, new.snapshot()?);
         let found = old.diff(new)?.into_iter().filter_map(difference).collect();

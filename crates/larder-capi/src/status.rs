@@ -135,13 +135,17 @@ impl Failure {
 
     /// Adds to the message the name of the table, and the term that the failure is about, such as a
     /// key or a row.
-    pub(crate) fn on(self, table: &Table, what: &str, it: TermRef<'_>) -> Self {
+    pub(crate) fn with_context(self, table: &Table, what: &str, it: TermRef<'_>) -> Self {
         /// The number of characters after which a long term is truncated.
-        const MOST: usize = 100;
+        const MAX_TERM_CHARS: usize = 100;
         // The term is for a person to read, so it needn't be whole.
         let mut term = text::print(it);
-        if term.chars().count() > MOST {
-            term = term.chars().take(MOST).chain("...".chars()).collect();
+        if term.chars().count() > MAX_TERM_CHARS {
+            term = term
+                .chars()
+                .take(MAX_TERM_CHARS)
+                .chain("...".chars())
+                .collect();
         }
         let name = table.engine_table().info().map(|info| info.name);
         let of = name.map_or(String::new(), |name| format!("table {name}, "));

@@ -116,7 +116,7 @@ pub(crate) unsafe fn hand_out(table: impl Into<larder_table>, out: *mut *mut lar
 }
 
 /// `LARDER_OK` if there is something, and `LARDER_NONE` if not.
-pub(crate) fn whether(something: bool) -> Status {
+pub(crate) fn ok_or_none(something: bool) -> Status {
     match something {
         true => Status::Ok,
         false => Status::None,
@@ -124,13 +124,13 @@ pub(crate) fn whether(something: bool) -> Status {
 }
 
 /// The result of an operation. Adds to a failure the term that it is about.
-pub(crate) fn on<R>(
+pub(crate) fn with_context<R>(
     table: &Table,
     what: &str,
     it: TermRef<'_>,
     result: Result<R, Error>,
 ) -> Result<R, Failure> {
-    result.map_err(|error| Failure::from(error).on(table, what, it))
+    result.map_err(|error| Failure::from(error).with_context(table, what, it))
 }
 
 /// Replaces the contents of a sequence by results. The sequence may be the one that contains the
@@ -140,9 +140,9 @@ pub(crate) fn on<R>(
 /// `out` is null or a sequence that nobody else uses. No reference to its terms is used any more.
 pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<Status, Failure> {
     let something = !found.is_empty();
-    // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `out`.
     unsafe { at_mut(out, "out") }?.fill(found);
-    Ok(whether(something))
+    Ok(ok_or_none(something))
 }
 
 /// Frees a handle. The table itself continues to exist until it is dropped by `larder_table_drop`,
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_drop(table: *const larder_table) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         unsafe { table_at(table) }?.drop_table()?;
         Ok(Status::Ok)
     })
@@ -184,8 +184,7 @@ pub unsafe extern "C" fn larder_table_rename(
     name: *const c_char,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
-        // ends with a NUL.
+        // SAFETY: by the *handle* contract of `table` and the *text* contract of `name`.
         let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
         table.rename(name)?;
         Ok(Status::Ok)
@@ -202,10 +201,9 @@ pub unsafe extern "C" fn larder_table_rename(
 #[no_mangle]
 pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `row` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `row`.
         let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
-        on(&table, "row", row, table.insert(&row))?;
+        with_context(&table, "row", row, table.insert(&row))?;
         Ok(Status::Ok)
     })
 }
@@ -218,11 +216,10 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
 #[no_mangle]
 pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `row` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `row`.
         let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
-        let inserted = on(&table, "row", row, table.insert_new(&row))?;
-        Ok(whether(inserted))
+        let inserted = with_context(&table, "row", row, table.insert_new(&row))?;
+        Ok(ok_or_none(inserted))
     })
 }
 
@@ -237,8 +234,7 @@ pub unsafe extern "C" fn larder_insert_all(
     rows: *const larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or a
-        // sequence that nobody changes meanwhile.
+        // SAFETY: by the *handle* contract of `table` and the *sequence* contract of `rows`.
         let (table, rows) = unsafe { (table_at(table)?, at(rows, "rows")?) };
         table.insert_all(rows.whole()?)?;
         Ok(Status::Ok)
@@ -256,10 +252,9 @@ pub unsafe extern "C" fn larder_insert_all_new(
     rows: *const larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or a
-        // sequence that nobody changes meanwhile.
+        // SAFETY: by the *handle* contract of `table` and the *sequence* contract of `rows`.
         let (table, rows) = unsafe { (table_at(table)?, at(rows, "rows")?) };
-        Ok(whether(table.insert_all_new(rows.whole()?)?))
+        Ok(ok_or_none(table.insert_all_new(rows.whole()?)?))
     })
 }
 
@@ -276,12 +271,11 @@ pub unsafe extern "C" fn larder_lookup(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let found = table.lookup(&key)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
-        // be a view of its terms, is not read any more.
+        // SAFETY: by the *exclusive sequence* contract of `out`. `key`, which may be a view of its
+        // terms, is not read any more.
         unsafe { fill(out, found) }
     })
 }
@@ -303,18 +297,17 @@ pub unsafe extern "C" fn larder_lookup_elements(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         // SAFETY: by contract, `positions` is null or points to `count` numbers.
         let positions = unsafe { all_at(positions, count, "positions") }?;
         let rows = table.lookup_elements(&key, positions);
-        let rows = on(&table, "key", key, rows)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
-        // be a view of its terms, is not read any more.
+        let rows = with_context(&table, "key", key, rows)?;
+        // SAFETY: by the *exclusive sequence* contract of `out`. `key`, which may be a view of its
+        // terms, is not read any more.
         unsafe { fill(out, rows.concat()) }?;
         // Even if there are no positions, the status says whether the key exists.
-        Ok(whether(!rows.is_empty()))
+        Ok(ok_or_none(!rows.is_empty()))
     })
 }
 
@@ -325,10 +318,9 @@ pub unsafe extern "C" fn larder_lookup_elements(
 #[no_mangle]
 pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
-        Ok(whether(table.contains(&key)?))
+        Ok(ok_or_none(table.contains(&key)?))
     })
 }
 
@@ -344,13 +336,12 @@ pub unsafe extern "C" fn larder_delete(
     gone: *mut usize,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let n = table.delete(&key)?;
-        // SAFETY: by contract, `gone` is null or may be written to.
+        // SAFETY: by the *out* contract of `gone`.
         unsafe { give(gone, n) };
-        Ok(whether(n > 0))
+        Ok(ok_or_none(n > 0))
     })
 }
 
@@ -366,13 +357,12 @@ pub unsafe extern "C" fn larder_delete_row(
     gone: *mut usize,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `row` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `row`.
         let (table, row) = unsafe { (table_at(table)?, row.require("row")?) };
         let n = table.delete_object(&row)?;
-        // SAFETY: by contract, `gone` is null or may be written to.
+        // SAFETY: by the *out* contract of `gone`.
         unsafe { give(gone, n) };
-        Ok(whether(n > 0))
+        Ok(ok_or_none(n > 0))
     })
 }
 
@@ -390,12 +380,11 @@ pub unsafe extern "C" fn larder_take(
     guarded(|| {
         // Check this first. Otherwise the rows would be deleted, and lost.
         needed(out, "out")?;
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
         let found = table.take(&key)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
-        // be a view of its terms, is not read any more.
+        // SAFETY: by the *exclusive sequence* contract of `out`. `key`, which may be a view of its
+        // terms, is not read any more.
         unsafe { fill(out, found) }
     })
 }
@@ -419,14 +408,13 @@ pub unsafe extern "C" fn larder_add(
     sum: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
-        // SAFETY: by contract, the terms of the view `otherwise` are unchanged.
+        // SAFETY: by the *view* contract of `otherwise`.
         let otherwise = unsafe { otherwise.term() };
         let total = table.add_number(&key, position, increment, otherwise);
-        let total = on(&table, "key", key, total)?;
-        // SAFETY: by contract, `sum` is null or may be written to.
+        let total = with_context(&table, "key", key, total)?;
+        // SAFETY: by the *out* contract of `sum`.
         unsafe { counted(total, sum) }
     })
 }
@@ -439,13 +427,13 @@ pub(crate) unsafe fn counted(total: Number, sum: *mut i64) -> Result<Status, Fai
     // A term is made only of a sum that is beyond 64 bits, for the message.
     let total = match total {
         Number::Int(total) => {
-            // SAFETY: by contract, `sum` is null or may be written to.
+            // SAFETY: by the *out* contract of `sum`.
             unsafe { give(sum, total) };
             return Ok(Status::Ok);
         }
         total => Term::build(|enc| total.encode(enc)).unwrap_or_else(|_| Term::nil()),
     };
-    // SAFETY: by contract, `sum` is null or may be written to.
+    // SAFETY: by the *out* contract of `sum`.
     unsafe { summed(&total, sum) }
 }
 
@@ -461,7 +449,7 @@ pub(crate) unsafe fn summed(total: &Term, sum: *mut i64) -> Result<Status, Failu
             format!("the sum is {total}, which is beyond 64 bits; it is in the table"),
         ));
     };
-    // SAFETY: by contract, `sum` is null or may be written to.
+    // SAFETY: by the *out* contract of `sum`.
     unsafe { give(sum, total) };
     Ok(Status::Ok)
 }
@@ -480,13 +468,12 @@ pub unsafe extern "C" fn larder_update(
     element: larder_view,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
-        // view `key` are unchanged.
+        // SAFETY: by the *handle* contract of `table` and the *view* contract of `key`.
         let (table, key) = unsafe { (table_at(table)?, key.require("key")?) };
-        // SAFETY: by contract, the terms of the view `element` are unchanged.
+        // SAFETY: by the *view* contract of `element`.
         let element = unsafe { element.require("element") }?;
         let updated = table.update(&key, position, &element);
-        Ok(whether(on(&table, "key", key, updated)?))
+        Ok(ok_or_none(with_context(&table, "key", key, updated)?))
     })
 }
 
@@ -501,11 +488,11 @@ unsafe fn step(
     find: impl FnOnce(&Table) -> Result<Option<Term>, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let table = unsafe { table_at(table) }?;
         let found = find(&table)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. What `find`
-        // returned doesn't refer to its terms.
+        // SAFETY: by the *exclusive sequence* contract of `out`. What `find` returned doesn't refer
+        // to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -520,8 +507,7 @@ pub unsafe extern "C" fn larder_first(
     table: *const larder_table,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
-    // sequence that nobody else uses.
+    // SAFETY: by the *handle* contract of `table` and the *exclusive sequence* contract of `out`.
     unsafe { step(table, out, |table| Ok(table.first()?)) }
 }
 
@@ -531,8 +517,7 @@ pub unsafe extern "C" fn larder_first(
 /// As for `larder_first`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_last(table: *const larder_table, out: *mut larder_terms) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
-    // sequence that nobody else uses.
+    // SAFETY: by the *handle* contract of `table` and the *exclusive sequence* contract of `out`.
     unsafe { step(table, out, |table| Ok(table.last()?)) }
 }
 
@@ -549,13 +534,12 @@ pub unsafe extern "C" fn larder_next(
     key: larder_view,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the view
-    // `key` are unchanged; `out` is null or a sequence that nobody else uses. `step` reads the key
-    // before it changes `out`.
+    // SAFETY: by the *handle* contract of `table`, the *view* contract of `key` and the *exclusive
+    // sequence* contract of `out`. `step` reads the key before it changes `out`.
     unsafe {
         step(table, out, |table| {
             let key = key.require("key")?;
-            on(table, "key", key, table.next(&key))
+            with_context(table, "key", key, table.next(&key))
         })
     }
 }
@@ -571,13 +555,12 @@ pub unsafe extern "C" fn larder_prev(
     key: larder_view,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the view
-    // `key` are unchanged; `out` is null or a sequence that nobody else uses. `step` reads the key
-    // before it changes `out`.
+    // SAFETY: by the *handle* contract of `table`, the *view* contract of `key` and the *exclusive
+    // sequence* contract of `out`. `step` reads the key before it changes `out`.
     unsafe {
         step(table, out, |table| {
             let key = key.require("key")?;
-            on(table, "key", key, table.prev(&key))
+            with_context(table, "key", key, table.prev(&key))
         })
     }
 }
@@ -590,9 +573,9 @@ pub unsafe extern "C" fn larder_prev(
 #[no_mangle]
 pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usize) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let n = unsafe { table_at(table) }?.clear()?;
-        // SAFETY: by contract, `gone` is null or may be written to.
+        // SAFETY: by the *out* contract of `gone`.
         unsafe { give(gone, n) };
         Ok(Status::Ok)
     })
@@ -604,7 +587,7 @@ pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usi
 /// As for `larder_table_drop`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
-    // SAFETY: by contract, `table` is null or a handle that was not freed.
+    // SAFETY: by the *handle* contract of `table`.
     guarded_or(0, || Ok(unsafe { table_at(table) }?.len()))
 }
 
@@ -615,7 +598,7 @@ pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
 /// As for `larder_table_drop`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
-    // SAFETY: by contract, `table` is null or a handle that was not freed.
+    // SAFETY: by the *handle* contract of `table`.
     guarded_or(0, || Ok(unsafe { table_at(table) }?.memory()))
 }
 
@@ -628,11 +611,10 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
 #[no_mangle]
 pub unsafe extern "C" fn larder_info(table: *const larder_table, out: *mut larder_terms) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by the *handle* contract of `table`.
         let table = unsafe { table_at(table) }?;
         let found = info_map(&table)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
-        // refers to its terms.
+        // SAFETY: by the *exclusive sequence* contract of `out`. Nothing here refers to its terms.
         unsafe { fill(out, vec![found]) }
     })
 }
@@ -697,8 +679,7 @@ pub unsafe extern "C" fn larder_table_save(
     path: *const c_char,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `path` is null or
-        // ends with a NUL.
+        // SAFETY: by the *handle* contract of `table` and the *text* contract of `path`.
         let (table, path) = unsafe { (table_at(table)?, text_at(path, "path")?) };
         table.save(path)?;
         Ok(Status::Ok)

@@ -126,7 +126,7 @@ pub unsafe extern "C" fn larder_terms_free(terms: *mut larder_terms) {
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_clear(terms: *mut larder_terms) {
     guarded_or((), || {
-        // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+        // SAFETY: by the *exclusive sequence* contract of `terms`.
         let terms = unsafe { at_mut(terms, "terms") }?;
         terms.open = Open::default();
         terms.done.clear();
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn larder_terms_clear(terms: *mut larder_terms) {
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_count(terms: *const larder_terms) -> usize {
     guarded_or(0, || {
-        // SAFETY: by contract, `terms` is null or a sequence that nobody changes meanwhile.
+        // SAFETY: by the *sequence* contract of `terms`.
         Ok(unsafe { at(terms, "terms") }?.done.len())
     })
 }
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn larder_terms_count(terms: *const larder_terms) -> usize
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_get(terms: *const larder_terms, index: usize) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: by contract, `terms` is null or a sequence that nobody changes meanwhile.
+        // SAFETY: by the *sequence* contract of `terms`.
         let terms = unsafe { at(terms, "terms") }?;
         let term = terms.done.get(index).map(Term::as_ref);
         Ok(term.map_or(larder_view::NOTHING, larder_view::of))
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn larder_terms_get(terms: *const larder_terms, index: usi
 unsafe fn push(terms: *mut larder_terms, what: impl FnOnce() -> Result<Push, Failure>) -> Status {
     guarded(|| {
         let what = what()?;
-        // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+        // SAFETY: by the *exclusive sequence* contract of `terms`.
         unsafe { at_mut(terms, "terms") }?.push(what)
     })
 }
@@ -178,7 +178,7 @@ unsafe fn push(terms: *mut larder_terms, what: impl FnOnce() -> Result<Push, Fai
 /// `terms` is null or a sequence that nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_int(terms: *mut larder_terms, value: i64) -> Status {
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, || Ok(Push::Int(value))) }
 }
 
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn larder_push_int(terms: *mut larder_terms, value: i64) -
 /// As for `larder_push_int`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_uint(terms: *mut larder_terms, value: u64) -> Status {
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, || Ok(Push::Uint(value))) }
 }
 
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn larder_push_float(terms: *mut larder_terms, value: f64)
             format!("{value} is no term: floats are finite"),
         )),
     };
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, float) }
 }
 
@@ -217,13 +217,13 @@ pub unsafe extern "C" fn larder_push_float(terms: *mut larder_terms, value: f64)
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_atom(terms: *mut larder_terms, name: *const c_char) -> Status {
     let atom = || {
-        // SAFETY: by contract, `name` is null or ends with a NUL.
+        // SAFETY: by the *text* contract of `name`.
         let name = unsafe { text_at(name, "name") }?;
         let atom = Atom::try_new(name);
         atom.map(Push::Atom)
             .map_err(|e| Failure::new(Status::BadTerm, e.to_string()))
     };
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, atom) }
 }
 
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn larder_push_binary(
         let bytes = unsafe { all_at(bytes, len, "bytes") }?;
         Ok(Push::Binary(bytes.to_vec()))
     };
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, binary) }
 }
 
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn larder_push_binary(
 /// As for `larder_push_int`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_tuple(terms: *mut larder_terms, size: usize) -> Status {
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, || Ok(Push::Tuple(size))) }
 }
 
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn larder_push_tuple(terms: *mut larder_terms, size: usize
 /// As for `larder_push_int`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_list(terms: *mut larder_terms, size: usize) -> Status {
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, || Ok(Push::List(size))) }
 }
 
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn larder_push_map(terms: *mut larder_terms, pairs: usize)
             format!("{pairs} pairs are more than a map can have"),
         )),
     };
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, map) }
 }
 
@@ -292,10 +292,9 @@ pub unsafe extern "C" fn larder_push_map(terms: *mut larder_terms, pairs: usize)
 /// As for `larder_push_int`; the view's terms are as they were when it was made.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_view(terms: *mut larder_terms, view: larder_view) -> Status {
-    // SAFETY: by contract, the terms of `view` are unchanged. `push` calls this before it
-    // changes `terms`.
+    // SAFETY: by the *view* contract of `view`. `push` calls this before it changes `terms`.
     let copy = || Ok(Push::Term(Term::from(unsafe { view.require("view") }?)));
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, copy) }
 }
 
@@ -311,13 +310,13 @@ pub unsafe extern "C" fn larder_push_text(
     source: *const c_char,
 ) -> Status {
     let parsed = || {
-        // SAFETY: by contract, `source` is null or ends with a NUL.
+        // SAFETY: by the *text* contract of `source`.
         let source = unsafe { text_at(source, "source") }?;
         let term = text::parse(source);
         term.map(Push::Term)
             .map_err(|e| Failure::new(Status::BadTerm, e.to_string()))
     };
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, parsed) }
 }
 
@@ -351,6 +350,6 @@ pub unsafe extern "C" fn larder_push_etf(
             false => Err(bad(format!("the term ends at byte {used} of {len}"))),
         }
     };
-    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
+    // SAFETY: by the *exclusive sequence* contract of `terms`.
     unsafe { push(terms, decoded) }
 }

@@ -59,7 +59,7 @@ pub unsafe extern "C" fn larder_begin(
             return Err(Failure::new(Status::BadArgument, text));
         };
         let begun = larder_transaction::new(first.larder().begin(&Vec::from_iter(&those))?);
-        // SAFETY: by contract, `transaction` is null or may be written to.
+        // SAFETY: by the *out* contract of `transaction`.
         unsafe { give(transaction, Box::into_raw(Box::new(begun))) };
         Ok(Status::Ok)
     })
@@ -79,8 +79,7 @@ pub unsafe extern "C" fn larder_transaction_table(
     index: usize,
 ) -> *const larder_table {
     guarded_or(std::ptr::null(), || {
-        // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
-        // uses.
+        // SAFETY: by the *exclusive handle* contract of `transaction`.
         let transaction = unsafe { at(transaction, "transaction") }?;
         let table = transaction.views.get(index);
         Ok(table.map_or(std::ptr::null(), std::ptr::from_ref))
@@ -98,8 +97,7 @@ pub unsafe extern "C" fn larder_transaction_table(
 #[no_mangle]
 pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
-        // uses.
+        // SAFETY: by the *exclusive handle* contract of `transaction`.
         let handle = unsafe { at(transaction, "transaction") }?;
         match handle.transaction.validate()? {
             true => Ok(Status::Ok),
@@ -133,8 +131,7 @@ pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction)
 #[no_mangle]
 pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
-        // uses.
+        // SAFETY: by the *exclusive handle* contract of `transaction`.
         let handle = unsafe { at_mut(transaction, "transaction") }?;
         if handle.transaction.commit()? {
             return Ok(Status::Ok);

@@ -99,7 +99,7 @@ pub enum larder_kind {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
     guarded_or(larder_kind::Nothing, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         let Some(term) = (unsafe { view.term() }) else {
             return Ok(larder_kind::Nothing);
         };
@@ -150,9 +150,9 @@ pub(crate) fn needed<T>(out: *mut T, what: &str) -> Result<(), Failure> {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         let int = unsafe { view.term() }.and_then(TermRef::as_int);
-        // SAFETY: by contract, `value` is null or may be written to.
+        // SAFETY: by the *out* contract of `value`.
         int.into_iter().for_each(|n| unsafe { give(value, n) });
         Ok(int.is_some())
     })
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> 
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         let uint = match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Int(n)) => u64::try_from(n).ok(),
             Some(View::Big(big)) if !big.negative && big.magnitude.len() <= 8 => {
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) ->
             }
             _ => None,
         };
-        // SAFETY: by contract, `value` is null or may be written to.
+        // SAFETY: by the *out* contract of `value`.
         uint.into_iter().for_each(|n| unsafe { give(value, n) });
         Ok(uint.is_some())
     })
@@ -188,10 +188,10 @@ pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) ->
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_float(view: larder_view, value: *mut f64) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Float(x)) => {
-                // SAFETY: by contract, `value` is null or may be written to.
+                // SAFETY: by the *out* contract of `value`.
                 unsafe { give(value, x) };
                 Ok(true)
             }
@@ -213,12 +213,12 @@ pub unsafe extern "C" fn larder_view_atom(
     len: *mut usize,
 ) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         let Some(atom) = (unsafe { view.term() }).and_then(TermRef::as_atom) else {
             return Ok(false);
         };
         let all = atom.text();
-        // SAFETY: by contract, `text` and `len` are null or may be written to.
+        // SAFETY: by the *out* contract of `text` and `len`.
         unsafe {
             give(text, all.as_ptr().cast());
             give(len, all.len());
@@ -240,11 +240,11 @@ pub unsafe extern "C" fn larder_view_binary(
     len: *mut usize,
 ) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         let Some(all) = (unsafe { view.term() }).and_then(TermRef::as_binary) else {
             return Ok(false);
         };
-        // SAFETY: by contract, `bytes` and `len` are null or may be written to.
+        // SAFETY: by the *out* contract of `bytes` and `len`.
         unsafe {
             give(bytes, all.as_ptr());
             give(len, all.len());
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn larder_view_binary(
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
     guarded_or(0, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         Ok(match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => tuple.arity(),
             Some(View::List(list)) => list.len(),
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_element(view: larder_view, index: usize) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         let element = match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => tuple.get(index),
             Some(View::List(list)) => list.iter().nth(index),
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn larder_view_elements(
                 unsafe { out.add(at).write(larder_view::of(term)) };
             }
         };
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         Ok(match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => {
                 let first = tuple.iter().take(capacity);
@@ -346,7 +346,7 @@ pub unsafe extern "C" fn larder_view_elements(
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         Ok(match unsafe { view.term() } {
             Some(term) => match term.view() {
                 View::List(list) => larder_view::of(list.tail()),
@@ -365,7 +365,7 @@ pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: by contract, the terms of the views `map` and `key` are unchanged.
+        // SAFETY: by the *view* contract of `map` and `key`.
         let (map, key) = unsafe { (map.term(), key.term()) };
         let value = match (map.map(TermRef::view), key) {
             (Some(View::Map(map)), Some(key)) => map.get(key),
@@ -383,7 +383,7 @@ pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) ->
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the terms of the views `a` and `b` are unchanged.
+        // SAFETY: by the *view* contract of `a` and `b`.
         Ok(match unsafe { (a.term(), b.term()) } {
             (Some(a), Some(b)) => a.identical(b),
             (a, b) => a.is_none() && b.is_none(),
@@ -400,7 +400,7 @@ pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> boo
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> i32 {
     guarded_or(0, || {
-        // SAFETY: by contract, the terms of the views `a` and `b` are unchanged.
+        // SAFETY: by the *view* contract of `a` and `b`.
         let order = match unsafe { (a.term(), b.term()) } {
             (Some(a), Some(b)) => a.cmp_term(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
@@ -444,7 +444,7 @@ pub unsafe extern "C" fn larder_view_text(
     capacity: usize,
 ) -> usize {
     guarded_or(0, || {
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         let text = unsafe { view.term() }.map_or(String::new(), text::print);
         // SAFETY: by contract, `out` points to `capacity` bytes, or `capacity` is 0. They are
         // outside `text`, which belongs to this call.
@@ -491,7 +491,7 @@ pub unsafe extern "C" fn larder_view_etf(
 ) -> usize {
     guarded_or(0, || {
         let mut bytes = Vec::new();
-        // SAFETY: by contract, the terms of `view` are unchanged.
+        // SAFETY: by the *view* contract of `view`.
         if let Some(term) = unsafe { view.term() } {
             etf::encode(term, &NodeName::NONE, &mut bytes);
         }

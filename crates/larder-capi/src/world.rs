@@ -2,7 +2,7 @@
 
 use crate::options::{apply, larder_options};
 use crate::status::{free, guarded, Failure, Status};
-use crate::table::{hand_out, larder_table, whether};
+use crate::table::{hand_out, larder_table, ok_or_none};
 use crate::terms::{at, text_at};
 use crate::view::needed;
 use ::larder::api::Larder;
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn larder_free(world: *mut larder) {
 pub extern "C" fn larder_quiesce(timeout_ms: u64) -> Status {
     guarded(|| {
         let is_done = Larder::quiesce(Duration::from_millis(timeout_ms));
-        Ok(whether(is_done))
+        Ok(ok_or_none(is_done))
     })
 }
 
@@ -69,7 +69,7 @@ pub extern "C" fn larder_version_number() -> i32 {
 /// # Safety
 /// `world` is null or a world that isn't freed during `'a`; the text is null or ends with a NUL,
 /// and doesn't change during `'a`.
-unsafe fn asked<'a>(
+unsafe fn world_and_text<'a>(
     world: *const larder,
     text: *const c_char,
     what: &str,
@@ -77,10 +77,10 @@ unsafe fn asked<'a>(
 ) -> Result<(&'a larder, &'a str), Failure> {
     // SAFETY: by contract, `world` is null or a world that isn't freed during `'a`; `text` is null
     // or ends with a NUL, and doesn't change during `'a`.
-    let asked = unsafe { (at(world, "world")?, text_at(text, what)?) };
+    let found = unsafe { (at(world, "world")?, text_at(text, what)?) };
     // Check this before a table is made or found. Its handle would be lost.
     needed(table, "table")?;
-    Ok(asked)
+    Ok(found)
 }
 
 /// Makes a table, and writes a handle of it to `*table`, which must be freed by
@@ -104,16 +104,15 @@ pub unsafe extern "C" fn larder_table_new(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `world` is null or a world that was not freed; `name` is null or
-        // ends with a NUL.
-        let (world, name) = unsafe { asked(world, name, "name", table) }?;
+        // SAFETY: by the *handle* contract of `world` and the *text* contract of `name`.
+        let (world, name) = unsafe { world_and_text(world, name, "name", table) }?;
         let mut builder = world.0.table(name);
         if !options.is_null() {
             // SAFETY: `options` is not null. So by contract, it has as many bytes as its size says,
             // each `bool` is true or false, and `structure` is null or ends with a NUL.
             builder = unsafe { apply(options, builder) }?;
         }
-        // SAFETY: by contract, `table` is null or may be written to.
+        // SAFETY: by the *out* contract of `table`.
         unsafe { hand_out(builder.create()?, table) };
         Ok(Status::Ok)
     })
@@ -132,13 +131,12 @@ pub unsafe extern "C" fn larder_table_find(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `world` is null or a world that was not freed; `name` is null or
-        // ends with a NUL.
-        let (world, name) = unsafe { asked(world, name, "name", table) }?;
+        // SAFETY: by the *handle* contract of `world` and the *text* contract of `name`.
+        let (world, name) = unsafe { world_and_text(world, name, "name", table) }?;
         let Some(found) = world.0.find(name) else {
             return Ok(Status::None);
         };
-        // SAFETY: by contract, `table` is null or may be written to.
+        // SAFETY: by the *out* contract of `table`.
         unsafe { hand_out(found, table) };
         Ok(Status::Ok)
     })
@@ -161,10 +159,9 @@ pub unsafe extern "C" fn larder_table_load(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `world` is null or a world that was not freed; `path` is null or
-        // ends with a NUL.
-        let (world, path) = unsafe { asked(world, path, "path", table) }?;
-        // SAFETY: by contract, `table` is null or may be written to.
+        // SAFETY: by the *handle* contract of `world` and the *text* contract of `path`.
+        let (world, path) = unsafe { world_and_text(world, path, "path", table) }?;
+        // SAFETY: by the *out* contract of `table`.
         unsafe { hand_out(world.0.load(path)?, table) };
         Ok(Status::Ok)
     })

@@ -57,6 +57,7 @@ pub struct Spot {
 }
 
 impl Series {
+    /// The name of the series, and where it comes from unless that is this run.
     pub fn label(&self) -> String {
         let source = match self.from {
             Source::Run => "",
@@ -66,6 +67,7 @@ impl Series {
         format!("{}{source}", self.name)
     }
 
+    /// The point at an x, if the series has one there.
     pub fn at(&self, x: f64) -> Option<&Spot> {
         self.points.iter().find(|spot| spot.x == x)
     }
@@ -79,6 +81,7 @@ pub fn places<'a>(series: impl Iterator<Item = &'a Series>) -> Vec<f64> {
 }
 
 impl Chart {
+    /// The series of one source.
     pub fn of(&self, source: Source) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(move |one| one.from == source)
     }
@@ -93,6 +96,7 @@ impl Chart {
     pub fn place(&self, x: f64) -> String {
         self.name(x).unwrap_or_else(|| figure(x))
     }
+    /// A place as text, with a number shortened as for an axis.
     pub fn heading(&self, x: f64) -> String {
         self.name(x).unwrap_or_else(|| short(x))
     }
@@ -154,6 +158,7 @@ impl Chart {
     }
 }
 
+/// The charts of all studies of this run, with the points of another run if there is one.
 pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
     let both: Vec<_> = std::iter::once(here).chain(there).collect();
     // A series looks the same in all charts.

@@ -40,6 +40,7 @@ use std::path::{Path, PathBuf};
 pub use figures::fill;
 pub use read::Findings;
 
+/// The reason why a report or the figures of a page can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0}: {1}")]

@@ -14,6 +14,7 @@ const SCRIPTS: [&str; 3] = [
     include_str!("../../assets/page.js"),
 ];
 
+/// The whole page. `there` is the run to compare with.
 pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> String {
     let title = "Larder: the studies, re-run";
     html! {
@@ -46,7 +47,7 @@ pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Stri
     .into_string()
 }
 
-/// The machines and the commits of the studies. Each stands there once.
+/// The machines and the commits of the studies, without duplicates.
 fn origin(here: &Findings) -> Markup {
     let facts = |fact: fn(&Study) -> Option<&String>| {
         let mut all: Vec<&str> = here.studies.iter().filter_map(fact).map(|s| &**s).collect();

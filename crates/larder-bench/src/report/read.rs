@@ -6,12 +6,16 @@ use crate::result::{Recording, Study};
 use crate::table::lines;
 use std::path::{Path, PathBuf};
 
+/// The results in one folder, of which a report is made.
 #[derive(Debug, Default)]
 pub struct Findings {
+    /// The folder that was read.
     pub folder: PathBuf,
     /// The studies, in the order of the report.
     pub studies: Vec<Study>,
+    /// The recording of a tree that adapts.
     pub tree: Option<Recording>,
+    /// The cells of `wide.csv`.
     pub(crate) wide: Option<Wide>,
 }
 
@@ -52,6 +56,7 @@ impl Findings {
         Ok(found)
     }
 
+    /// The results of the study of this name.
     pub fn study(&self, name: &str) -> Option<&Study> {
         self.studies.iter().find(|study| study.study == name)
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 /// The most texts about what was not measured that are seen at once.
 const FEW: usize = 4;
 
+/// The part of the page about one study.
 pub fn section(study: &Study, charts: &[Chart]) -> Markup {
     html! {
         section id=(anchor(study)) {
@@ -49,6 +50,7 @@ fn about(study: &Study) -> Markup {
     }
 }
 
+/// A list of named facts under a title. Leaves out facts without a text.
 pub fn facts(title: &str, facts: &BTreeMap<String, String>) -> Markup {
     html! { @if !facts.is_empty() {
         h4 { (title) }

@@ -46,6 +46,7 @@ pub fn ours(name: &str) -> bool {
 pub struct Styles(Vec<String>);
 
 impl Styles {
+    /// Collects the names of all series of these results.
     pub fn new(found: &[&Findings]) -> Styles {
         let studies = found.iter().flat_map(|findings| &findings.studies);
         let mut names = distinct(studies.flat_map(|study| {
@@ -57,6 +58,7 @@ impl Styles {
         Styles(names.into_iter().cloned().collect())
     }
 
+    /// The style of the series of a name.
     pub fn get(&self, name: &str) -> Style {
         let at = self.0.iter().position(|known| known == name).unwrap_or(0);
         let others = self.0.iter().take_while(|name| ours(name)).count();

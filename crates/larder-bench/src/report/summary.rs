@@ -11,6 +11,7 @@ use crate::result::Study;
 use crate::stats::{distinct, ends};
 use maud::{html, Markup};
 
+/// The part of the page that says where Larder wins and loses.
 pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
     let all = Standing::of(charts);
     let of = |study: &Study| -> Vec<&Chart> {

@@ -17,6 +17,7 @@ use crate::report::style::{DASHES, MARKERS};
 use crate::result::{Better, Scale};
 use maud::{html, Markup, PreEscaped};
 
+/// The width of a plot.
 pub const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 380.0;
 const TOP: f64 = 14.0;
@@ -28,6 +29,7 @@ const CROWDED: usize = 40;
 /// About the width of a letter.
 const LETTER: f64 = 6.4;
 
+/// The style sheet of a plot.
 pub const SHEET: &str = include_str!("../../assets/plot.css");
 
 /// The positions in a plot. Without an x axis, names go down and figures go across.

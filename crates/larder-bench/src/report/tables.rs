@@ -37,6 +37,8 @@ fn caption(chart: &Chart, what: &str) -> String {
     format!("{}: {what}, {}", chart.plot.title, chart.unit)
 }
 
+/// The table of all figures of a chart. Series are its rows, or its columns if there are many
+/// places.
 pub fn figures(chart: &Chart) -> Markup {
     let (places, all) = (places(chart.series.iter()), &chart.series);
     let caption = caption(chart, "medians (least – most run)");

@@ -82,6 +82,7 @@ impl HistoryFrame {
     }
 }
 
+/// The part of the page that plays back the recording of a tree.
 pub fn section(tree: &Recording) -> Markup {
     let count = |kind| tree.events.iter().filter(|e| e.event == kind).count();
     html! {

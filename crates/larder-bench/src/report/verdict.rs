@@ -31,6 +31,7 @@ pub enum Certainty {
 }
 
 impl Certainty {
+    /// The words of the page for it.
     pub fn text(self) -> &'static str {
         match self {
             Certainty::Clear => "clear",

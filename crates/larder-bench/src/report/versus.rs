@@ -37,6 +37,7 @@ fn factor((_, pair): &(&Chart, Pair)) -> f64 {
     pair.factor.unwrap_or(1.0)
 }
 
+/// The part of the page that compares this run with another one.
 pub fn section(here: &Findings, there: &Findings, charts: &[Chart]) -> Markup {
     let mut all = pairs(charts);
     // The largest differences come first. A half and a double are equally large.

@@ -59,6 +59,7 @@ impl Wide {
         html! { div.heat { (table(&caption, headings, ratios.rows().into_iter().map(line))) } }
     }
 
+    /// The part of the page about all functions and all kinds of rows.
     pub fn section(&self) -> Markup {
         let mut sizes = distinct(self.cells.iter().map(|cell| cell.rows));
         sizes.sort();

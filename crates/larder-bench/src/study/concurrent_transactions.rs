@@ -1,5 +1,5 @@
-//! Transactions of several threads on one table, beside one mutex around the calls on a plain
-//! table. Each reads a row and writes it with a number that is greater by one.
+//! Transactions of several threads on one table, against one mutex around the same calls on a plain
+//! table. Each increments the number in a row.
 
 use super::run::Run;
 use crate::result::{ensure, Outcome};
@@ -42,7 +42,7 @@ pub(super) fn measure(run: &mut Run, kind: &str) -> Outcome {
     Ok(())
 }
 
-/// Millions a second of so many threads together.
+/// Millions of operations per second, of all threads together.
 fn measure_one(
     kind: &str,
     is_disjoint: bool,
@@ -57,13 +57,13 @@ fn measure_one(
         "bag" => builder.bag(),
         _ => builder.ordered_set(),
     };
-    let table = builder.create().expect("a table");
+    let table = builder.create().expect("the table can't be created");
     let keys = match is_disjoint {
         true => THREADS.len() as u64 * OWN_KEYS,
         false => HOT_KEYS,
     };
     for key in 0..keys {
-        add_one(&table, key, true).expect("a table");
+        add_one(&table, key, true).expect("the first row of a key can't be inserted");
     }
     let mutex = Mutex::new(());
     let done = work(threads, Some(time), |worker| {
@@ -80,18 +80,18 @@ fn measure_one(
                     add_one(&table, key, false)
                 }
             }
-            .expect("a table");
+            .expect("the number in a row can't be incremented");
             calls += 1;
         }
         Ok(calls)
     })?;
     let calls: u64 = done.results.iter().sum();
-    let rows = table.to_vec().expect("a table");
+    let rows = table.to_vec().expect("the table can't be read");
     let sum: u64 = rows.iter().map(count_of).sum();
     ensure!(sum == keys + calls && rows.len() as u64 == keys, kind;
         "{} rows with a sum of {sum} instead of {keys} with {}", rows.len(), keys + calls);
     let rate = done.rate(calls);
-    table.drop_table().expect("a table");
+    table.drop_table().expect("the table can't be dropped");
     larder.engine().reaper_idle(Duration::from_secs(60));
     Ok(rate)
 }
@@ -112,7 +112,7 @@ fn add_one(table: &Table, key: u64, is_new: bool) -> Result<(), Error> {
 
 /// The number in a row.
 fn count_of(row: &Term) -> u64 {
-    let row = row.as_ref().as_tuple().expect("a row");
+    let row = row.as_ref().as_tuple().expect("a row that is not a tuple");
     let count = row.get(1).and_then(|count| count.as_int());
-    count.expect("a number") as u64
+    count.expect("a row without a number") as u64
 }
