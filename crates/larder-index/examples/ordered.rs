@@ -27,8 +27,8 @@ fn spent(f: impl FnOnce()) -> f64 {
     let (begin, before) = (Instant::now(), cpu());
     f();
     let wall = begin.elapsed().as_nanos() as u64;
-    let own = cpu().zip(before).map(|(after, before)| after - before);
-    own.filter(|_| wall > 50_000_000).unwrap_or(wall) as f64
+    let used = cpu().zip(before).map(|(after, before)| after - before);
+    used.filter(|_| wall > 50_000_000).unwrap_or(wall) as f64
 }
 
 /// Nanoseconds a call, for so many calls.

@@ -101,11 +101,11 @@ pub enum Fault {
     Unsettled,
 }
 
-mod own;
+mod thread_values;
 
 #[cfg(not(larder_model))]
 mod real {
-    pub use super::own::{random, thread_number};
+    pub use super::thread_values::{random, thread_number};
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     pub use std::sync::atomic;

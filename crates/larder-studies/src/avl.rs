@@ -89,7 +89,7 @@ pub struct Avl<W> {
     root: Link,
     /// Whether the tree was never split or joined, so that its counts are exact. Otherwise only the
     /// sum over all trees that were split from it or joined with it is exact, modulo 2⁶⁴.
-    own: bool,
+    is_exact: bool,
     /// The bytes on the heap of positions that are too long for their nodes.
     spilled: usize,
     stack: Option<Box<Mutex<Stack>>>,
@@ -110,7 +110,7 @@ impl<W> Avl<W> {
         Avl {
             nodes: Heap::new(),
             root: NIL,
-            own: true,
+            is_exact: true,
             spilled: 0,
             stack: static_stack.then(|| Box::new(Mutex::new(Stack::empty()))),
         }
@@ -417,7 +417,7 @@ impl<W: Send + Sync> Sequential<W> for Avl<W> {
     }
 
     fn len(&self) -> usize {
-        if self.own {
+        if self.is_exact {
             return self.nodes.made();
         }
         // After a split or join, the number of nodes that this tree made says nothing. Count them.
@@ -463,7 +463,7 @@ impl<W: Send + Sync> Divisible<W> for Avl<W> {
         self.forget_stack();
         let mut upper = self.like();
         // Nodes are not counted when they change trees. From here on each tree counts by walking.
-        (self.own, upper.own) = (false, false);
+        (self.is_exact, upper.is_exact) = (false, false);
         let [left, right] = self.nodes[root].kids;
         upper.root = right;
         if left == NIL {
@@ -492,7 +492,7 @@ impl<W: Send + Sync> Divisible<W> for Avl<W> {
     fn join(&mut self, mut right: Self) {
         self.forget_stack();
         let middle = right.pop_first();
-        self.own &= right.own;
+        self.is_exact &= right.is_exact;
         self.nodes.take_over(&right.nodes);
         self.spilled = self.spilled.wrapping_add(right.spilled);
         if let Some(middle) = middle {

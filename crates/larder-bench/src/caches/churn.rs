@@ -39,7 +39,7 @@ pub fn run(minutes: f64) -> Outcome<Report> {
     let builder = builder.evict(Evict::TinyLfu);
     let table: Typed<u64, Vec<u8>> = builder.typed().expect("a typed table takes a limit");
     // The memory of the process before the first entry isn't the cache's.
-    let before = memory::own();
+    let before = memory::of_this_process();
     let time = Duration::from_secs_f64(60.0 * minutes);
     let done = work(3, Some(time), |worker| {
         let (mut seen, mut random) = (Seen::default(), Random::new(worker.number as u64));
@@ -49,7 +49,9 @@ pub fn run(minutes: f64) -> Outcome<Report> {
                 let weight = table.table().engine_table().weight().unwrap_or(0);
                 seen.weight = seen.weight.max(weight);
                 seen.memory = seen.memory.max(table.table().memory());
-                seen.resident = seen.resident.max(memory::own().saturating_sub(before));
+                seen.resident = seen
+                    .resident
+                    .max(memory::of_this_process().saturating_sub(before));
                 continue;
             }
             // Many requests between two looks at the clock.

@@ -32,9 +32,9 @@ fn fill<M: Map>(options: &ResidentOptions) {
     };
     // Allocations that only the first map makes don't belong to the entries.
     let first = fill(1);
-    let before = memory::own();
+    let before = memory::of_this_process();
     let maps: Vec<M> = (0..options.count).map(|_| fill(options.entries)).collect();
-    println!("{}", memory::own().saturating_sub(before));
+    println!("{}", memory::of_this_process().saturating_sub(before));
     // The maps live until the memory was read.
     black_box((first, maps));
 }

@@ -28,7 +28,7 @@ fn available() -> f64 {
     number(&text, "MemAvailable:").map_or(0.0, |kib| kib * 1024.0)
 }
 
-pub fn own() -> usize {
+pub fn of_this_process() -> usize {
     resident(std::process::id()).expect("Linux describes processes in /proc")
 }
 

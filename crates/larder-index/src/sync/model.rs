@@ -12,7 +12,7 @@
 //!    to other tasks until it succeeds.
 //! 3. All random numbers in an execution are chosen by the checker. So a schedule can be replayed.
 
-use super::{own, Fault};
+use super::{thread_values, Fault};
 use crossbeam_epoch::{Guard, LocalHandle};
 use parking_lot::{Mutex as RealMutex, MutexGuard as RealGuard, RwLock as RealLock};
 pub use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
@@ -52,7 +52,7 @@ pub fn random() -> u64 {
     if in_model() {
         return shuttle::rand::thread_rng().next_u64();
     }
-    own::random()
+    thread_values::random()
 }
 
 /// The number of the calling task or thread.
@@ -60,7 +60,7 @@ pub fn thread_number() -> usize {
     if let Some(task) = shuttle::current::try_get_current_task() {
         return task.into();
     }
-    own::thread_number()
+    thread_values::thread_number()
 }
 
 thread_local! {

@@ -32,7 +32,7 @@ fn check(tree: &Avl<u64>) {
     let mut back = entries(tree, Direction::Backward);
     back.reverse();
     assert_eq!(all, back);
-    if tree.own {
+    if tree.is_exact {
         counted(&[tree]);
     }
 }
