@@ -18,7 +18,7 @@
 %% collection of the caller's own list takes is the caller's (`ets' has it as well).
 -module(yield_tests).
 
--export([large_table_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
+-export([large_table_test_/0, views_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
@@ -30,15 +30,46 @@ large_table_test_() ->
 quiet(M, Type) ->
     wake_reaper(M),
     persistent_term:put(?MODULE, [{K, K rem 1000} || K <- lists:seq(1, rows())]),
-    try
-        Two = [large(M, Type), large(M, Type)],
-        Loud = lists:append(Two),
-        case Loud of
-            [] -> ok;
-            _ -> judge(Loud ++ large(M, Type))
-        end
+    try rounds(fun() -> large(M, Type) end)
     after persistent_term:erase(?MODULE)
     end.
+
+%% Two rounds, and a third one if an operation was not quiet.
+rounds(Round) ->
+    case Round() ++ Round() of
+        [] -> ok;
+        Loud -> judge(Loud ++ Round())
+    end.
+
+%% What a snapshot or a view leaves out is work, too: rows that are newer, or were deleted.
+views_test_() ->
+    [larder_test:tc(lists:concat(["views, ", Type]), 600,
+                    fun() -> rounds(fun() -> views(Type) end) end)
+     || Type <- [set, ordered_set]].
+
+views(Type) ->
+    Control = measured("(no table, for comparison)", fun() -> busy(now_us() + 1000000) end),
+    T = larder:new(yield, [Type, public]),
+    S = larder:snapshot(T),
+    fill(larder, T, 1, rows() div 4),
+    One = [{'_', [], ['$_']}],
+    Older = [measured(Name, Step) || {Name, Step} <-
+        [{"snapshot: first", fun() -> '$end_of_table' = larder:first(S) end},
+         {"snapshot: select of one", fun() -> '$end_of_table' = larder:select(S, One, 1) end},
+         {"snapshot: size", fun() -> 0 = larder:info(S, size) end},
+         {"snapshot: foldl", fun() -> 0 = larder:foldl(fun(_, N) -> N + 1 end, 0, S) end}]],
+    true = larder:release(S),
+    %% Nothing is to be committed.
+    {aborted, Own} = larder:transaction([T], fun([V]) ->
+        larder:abort([measured(Name, Step) || {Name, Step} <-
+            [{"view: size", fun() -> 0 < larder:info(V, size) end},
+             {"view: delete_all_objects", fun() -> true = larder:delete_all_objects(V) end},
+             {"view: last", fun() -> '$end_of_table' = larder:last(V) end},
+             {"view: select_count", fun() -> 0 = larder:select_count(V, [{'_', [], [true]}]) end},
+             {"view: slot", fun() -> '$end_of_table' = larder:slot(V, 0) end}]])
+    end),
+    true = larder:delete(T),
+    [F || F <- Older ++ Own, is_loud(F, Control)].
 
 %% The thread that frees is there from the first drop on.
 wake_reaper(M) ->

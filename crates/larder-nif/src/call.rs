@@ -51,6 +51,8 @@ pub enum Raise {
     /// The same call is scheduled again. Something was in its way, and a slice of work has been
     /// done to remove it.
     Again,
+    /// The same call is scheduled again, on a dirty scheduler. It would hold this one for long.
+    Dirty,
 }
 
 /// The result of a function of the library.
@@ -91,6 +93,10 @@ pub unsafe fn enter(
         Ok(Ok(word)) => word,
         Ok(Err(Raise::Cause(cause))) => call.raise(cause),
         Ok(Err(Raise::Again)) => call.later(entry, args),
+        Ok(Err(Raise::Dirty)) => {
+            let flags = DIRTY_CPU;
+            call.later(Native { flags, ..entry }, args)
+        }
         Err(_) => call.raise(atoms::INTERNAL),
     }
 }
@@ -137,6 +143,12 @@ impl Call<'_> {
             // SAFETY: the environment is the running call's.
             unsafe { enif_consume_timeslice(self.env, percent) };
         }
+    }
+
+    /// Whether the call runs on a scheduler that other processes wait for.
+    pub fn is_on_scheduler(&self) -> bool {
+        // SAFETY: the function has no conditions.
+        unsafe { enif_thread_type() == NORMAL_SCHEDULER }
     }
 
     /// A tuple.

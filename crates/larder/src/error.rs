@@ -30,6 +30,9 @@ pub enum Error {
     View,
     /// A list is being inserted into the table. Call `EngineTable::help_batch`, then try again.
     Busy,
+    /// The call would hold its thread for long, and the host has asked for none of these
+    /// (`Local::is_impatient`). Try again on a thread that others don't wait for.
+    Long,
     /// Another table has this name.
     AlreadyExists,
     /// The key must be in the table, and is not.
@@ -103,6 +106,7 @@ impl fmt::Display for Error {
                 "an operation over many keys is being applied to the table; help with it \
                  and try again"
             }
+            Error::Long => "the call would hold its thread for long",
             Error::AlreadyExists => "there is a table of this name already",
             Error::BadKey => "the key is not in the table",
             Error::Keypos => "the key's position is outside the object, or may not be changed",

@@ -44,10 +44,12 @@ pub struct Local {
     pub(crate) object: ObjectBuf,
     /// The read-ahead cursor of steps from key to key.
     pub(crate) read_ahead: ReadAhead,
-    /// A buffer for the host, which takes it, uses it and puts it back.
-    pub bytes: Vec<u8>,
-    /// A list of keys for the host, like `bytes`.
+    /// A term as an index key, while an operation on one key encodes it.
+    pub(crate) encoded_key: Vec<u8>,
+    /// A list of keys for the host, which takes it, uses it and puts it back.
     pub keys: KeyList,
+    /// Whether a step that would hold the thread for long returns `Error::Long` instead.
+    pub is_impatient: bool,
     /// Work of the host and of rank queries that hasn't been reported to the host's scheduler yet,
     /// in units of half a microsecond.
     pub unreported: Cell<u32>,
@@ -65,8 +67,9 @@ impl Local {
             plain: Vec::new(),
             object: ObjectBuf::new(),
             read_ahead: ReadAhead::default(),
-            bytes: Vec::new(),
+            encoded_key: Vec::new(),
             keys: KeyList::new(),
+            is_impatient: false,
             unreported: Cell::new(0),
         }
     }
@@ -97,7 +100,7 @@ impl Local {
     #[inline]
     pub fn trim(&mut self) {
         let bytes = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
-        let lent = self.bytes.capacity() + self.keys.capacity() + self.object.capacity();
+        let lent = self.encoded_key.capacity() + self.keys.capacity() + self.object.capacity();
         if bytes + lent > MAX_KEPT_CAPACITY {
             self.shrink();
         }
@@ -109,7 +112,7 @@ impl Local {
         self.values = Values::default();
         self.plain = Vec::new();
         self.object = ObjectBuf::new();
-        self.bytes = Vec::new();
+        self.encoded_key = Vec::new();
         self.keys = KeyList::new();
     }
 }

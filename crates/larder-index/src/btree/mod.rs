@@ -24,13 +24,15 @@
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
 //! | `place` | where a write finds its entry |
-//! | `hint` | where a read has found an entry, for a write |
 //! | `inner`, `node`, `slot` | the inner levels: the path to a leaf, a node, a child slot |
 //! | `tail` | the shortcut to the last leaf, for appends |
 //! | `restructure` | replacing, splitting and merging leaves, and the nodes above them |
+//! | `sizes` | the capacities of leaves |
 //! | `leaf`, `record` | the memory of a leaf, and the format of its records |
 //! | `stored` | whether a value goes into its leaf, or into an outside object |
 //! | `insert_run` | the run of inserts that a leaf records |
+//! | `search_key` | the position that a search looks for, with its first bytes as a word |
+//! | `sample` | entries from all parts of the tree, for tables that evict |
 //! | `prefix` | the common prefix of a leaf's entries |
 //! | `marks` | numbers that users keep beside entries |
 //! | `view`, `locked` | the operations of a leaf's reader, and of the holder of its lock |

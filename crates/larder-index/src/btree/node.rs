@@ -111,7 +111,7 @@ impl InnerNode {
             0 => 0,
             _ => common(separators.get(0), separators.get(n - 1)),
         };
-        // A node never changes, so no room is kept.
+        // The separators never change, so they keep no spare capacity.
         separators.bytes.shrink_to_fit();
         separators.ends.shrink_to_fit();
         let lead = match n {

@@ -124,7 +124,8 @@ impl BPlusTree {
     }
 
     /// Fills `batch`, which is cleared first, with the next requested entries, all of one leaf and
-    /// of one instant. There are none only at the end. The hints of the batch are not used.
+    /// of one instant. There are none only at the end. Of the batch's hints only `any_order` is
+    /// used, to decide whether to set `seen`.
     pub(crate) fn scan<'g>(
         &'g self,
         guard: &'g Guard,

@@ -7,7 +7,8 @@
 //! 1. A leaf becomes the tail when it is new, if it has no upper fence and inserts append to it
 //!    (`Tail::set`, under `InnerLevels::changing`).
 //! 2. It stops being the tail before it is retired (`Tail::forget`).
-//! 3. The tail is unset after [`MOST_MISSES`] searches in a row that belonged elsewhere.
+//! 3. The tail is unset after [`MOST_MISSES`] searches in a row for positions that aren't above all
+//!    of its entries.
 
 use crate::btree::leaf::TreeLeaf;
 use crate::btree::node::InnerNode;

@@ -35,7 +35,8 @@ pub(crate) struct TreeView<'g> {
     leaf: TreeLeaf<'g>,
     words: &'g [AtomicU64],
     count: usize,
-    /// The version that a reader validates. `None` for the holder of the lock.
+    /// The version that a reader validates. `None` if the view is never validated: that of the
+    /// lock's holder, for prefetching, and while the leaf is freed.
     version: Option<u64>,
 }
 

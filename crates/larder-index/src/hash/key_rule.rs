@@ -75,6 +75,7 @@ impl<R: KeyRule> Keys<R> {
     /// Whether the fast search handles this key.
     #[inline]
     pub(crate) fn is_short(&self, key: &[u8]) -> bool {
+        // An empty key wraps around, and so isn't short.
         key.len().wrapping_sub(1) < self.longest_short
     }
 

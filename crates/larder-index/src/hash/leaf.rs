@@ -292,7 +292,7 @@ impl<'g> HashLeaf<'g> {
         self.head().bounds
     }
 
-    /// Prefetches the head and the home bucket, all lines at once.
+    /// Prefetches the head, and the first four lines from the home bucket on.
     #[inline]
     pub(crate) fn prefetch(self, home: &Home<'g>) {
         let at = home.bucket.address();

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. The first bits
-//! of the hash lead through the trie to a leaf. The next bits select the entry's *home bucket*, and
-//! six more bits are the *tag* in its slot entry.
+//! of the hash lead through the trie to a leaf. The bits behind the leaf's depth are a fraction of
+//! one. It is multiplied by the number of buckets: the whole part is the entry's *home bucket*, and
+//! the next six bits are the *tag* in its slot entry.
 //!
 //! Invariants:
 //! 1. An entry is in its home bucket, or in one of the buckets behind it, modulo the number of
@@ -27,7 +28,9 @@
 //! | `read`, `write` | the steps of a read and of a write |
 //! | `search`, `hit` | finding an entry in a leaf, and reading its value |
 //! | `successor` | finding the entry behind a position |
+//! | `key_rule` | how keys are delimited and hashed |
 //! | `change` | changes of buckets by the holder of the lock |
+//! | `removed` | what this thread has removed from a leaf, for scans that read it |
 //! | `resize`, `rebuild`, `sizes` | leaves grow, split, shrink, merge |
 //! | `trie` | the path to the leaves |
 //! | `scan`, `group` | scans, and the entries of one home in their order |

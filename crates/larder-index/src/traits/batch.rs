@@ -157,6 +157,11 @@ pub struct Batch<'g> {
     /// A hint of the caller: the entries may be in any order, since the caller uses all batches of
     /// the scan. An index may ignore it.
     pub any_order: bool,
+    /// A hint of the caller: a scan that has left out many entries may end before it has found one.
+    /// The batch is then empty, and not `done`. An index may ignore it.
+    pub may_pause: bool,
+    /// The number of entries that the scan has read and left out.
+    pub skipped: usize,
     /// The caller uses no entries beyond this key, in the direction of the scan. A scan that omits
     /// them sets `done` when it reaches the key. An index may return some nevertheless.
     pub until: Bound<Vec<u8>>,
@@ -195,6 +200,8 @@ impl Default for Batch<'_> {
             done: false,
             want: 0,
             any_order: false,
+            may_pause: false,
+            skipped: 0,
             until: Bound::Unbounded,
             firsts: false,
             heads: false,
@@ -236,6 +243,7 @@ impl<'g> Batch<'g> {
         self.entries.clear();
         self.resume.clear();
         self.done = false;
+        self.skipped = 0;
         self.unordered = false;
         self.from_tree = false;
         self.seen = None;
@@ -247,6 +255,7 @@ impl<'g> Batch<'g> {
         self.clear();
         self.want = 0;
         self.any_order = false;
+        self.may_pause = false;
         self.until = Bound::Unbounded;
         self.firsts = false;
         self.heads = false;

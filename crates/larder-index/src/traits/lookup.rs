@@ -11,8 +11,8 @@ pub enum Lookup {
     Absent,
     /// The value has this number of bytes, which were copied.
     Short(usize),
-    /// The value is longer than [`SHORT_VALUE`]. It was copied only if the caller has passed a
-    /// buffer for it.
+    /// The value is not in the short buffer. It was copied to the long one, if the caller has
+    /// passed one, or it was lent ([`Unique::get_or_lend`](super::Unique::get_or_lend)).
     Long,
 }
 

@@ -297,6 +297,8 @@ fn now() -> FixTime {
 /// delete_all_objects(Table) -> true.
 pub fn delete_all_objects(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
+    // A transaction deletes the objects of its view one by one.
+    tables::off_scheduler(call, table.is_view())?;
     reply_or_raise(call, &table, table.delete_all_objects(caller_id(call)))?;
     Ok(atoms::TRUE.word())
 }

@@ -78,7 +78,10 @@ fn fact(call: &Call<'_>, table: &Arc<EngineTable>, item: Word) -> Reply {
     let options = table.options();
     Ok(match () {
         // The size may have to wait for a list that is being inserted.
-        _ if is(atoms::SIZE) => int(tables::reply_or_raise(call, table, table.exact_size())?),
+        _ if is(atoms::SIZE) => {
+            tables::off_scheduler(call, table.counts_slowly())?;
+            int(tables::reply_or_raise(call, table, table.exact_size())?)
+        }
         _ if is(atoms::MEMORY) => int(table.memory().div_ceil(size_of::<Word>())),
         _ if is(atoms::OWNER) => owners::pid(table.owner()).pid,
         _ if is(atoms::TYPE) => kind(table.kind()).word(),

@@ -28,6 +28,7 @@ pub fn nth(call: &Call<'_>) -> Reply {
         // An error of the table takes precedence over a bad number.
         reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         let n = place(call.args[1])?;
+        tables::off_scheduler(call, table.counts_slowly())?;
         let mut object = atoms::NONE.word();
         let visit =
             |stored: larder::host::Stored<'_>| object = decode::object(&call.heap, &stored.view());

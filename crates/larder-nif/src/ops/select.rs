@@ -238,6 +238,7 @@ pub fn from_rank(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let (from, count) = (place(call.args[1])?, natural(call.args[2])?);
+    tables::off_scheduler(call, table.counts_slowly())?;
     let job = reply_or_raise(call, &table, table.slice(caller_id(call), from, count))?;
     begin(call, table, CallerContext::none(), Job::Ranks(job))
 }

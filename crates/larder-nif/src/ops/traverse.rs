@@ -25,6 +25,8 @@ fn step(
     from_key: bool,
     mut go: impl FnMut(&mut Local, Option<&[u8]>) -> Result<bool, Error>,
 ) -> Result<bool, Raise> {
+    // A view or a snapshot may leave out any number of rows before it finds one.
+    local.is_impatient = table.has_layers() && call.is_on_scheduler();
     // Without a key, nothing has to be encoded.
     if !from_key {
         let stepped = go(local, None);
@@ -220,6 +222,7 @@ fn stamp(word: Word) -> Result<Stamp, Raise> {
 /// bag, a list of lists of all objects of a key; [] at the end. `Count` and `Stamp` are arguments
 /// of the next call.
 fn fold(call: &Call<'_>, table: &Arc<EngineTable>, key: Option<&[u8]>, count: usize) -> Reply {
+    tables::off_scheduler(call, table.counts_slowly())?;
     let direction = select::direction(call.args[1]);
     let mut shown = ResultTerms::new(call);
     // In a bag, `firsts` has where the objects of each key begin.
@@ -265,6 +268,7 @@ pub fn slot(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         let slot = natural(call.args[1])?;
+        tables::off_scheduler(call, table.counts_slowly())?;
         let mut shown = ResultTerms::new(call);
         let found = table.slot_in(local, lazy_caller_id(call), slot, &mut |o| shown.object(o));
         report(call, local);

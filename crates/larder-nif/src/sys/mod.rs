@@ -105,6 +105,9 @@ pub struct Func {
     pub flags: c_uint,
 }
 
+/// The type of a thread that is a scheduler, but not a dirty one.
+pub const NORMAL_SCHEDULER: c_int = 1;
+
 /// Run on a dirty scheduler for work that takes long.
 pub const DIRTY_CPU: c_uint = 1;
 /// Run on a dirty scheduler for work that waits for files.
@@ -185,6 +188,7 @@ extern "C" {
     pub fn enif_free_env(env: *mut Env);
     pub fn enif_make_copy(to: *mut Env, term: Word) -> Word;
     pub fn enif_send(env: *mut Env, to: *const Pid, message_env: *mut Env, message: Word) -> c_int;
+    pub fn enif_thread_type() -> c_int;
     pub fn enif_self(env: *mut Env, pid: *mut Pid) -> *mut Pid;
     pub fn enif_get_local_pid(env: *mut Env, term: Word, pid: *mut Pid) -> c_int;
     pub fn enif_is_process_alive(env: *mut Env, pid: *mut Pid) -> c_int;

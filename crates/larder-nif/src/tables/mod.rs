@@ -118,9 +118,19 @@ pub fn refused(call: &Call<'_>, table: &Arc<EngineTable>, error: &Error) -> Rais
             table.help_batch(&mut Budget::slice());
             Raise::Again
         }
+        Error::Long => Raise::Dirty,
         // The caller may be the heir of an owner that has just died.
         Error::Access | Error::NotOwner if owners::end_dead_owner(call.env, table) => Raise::Again,
         _ => call::raised(call, error),
+    }
+}
+
+/// Moves a call to a dirty scheduler if it is `slow`, and on a normal one.
+#[inline]
+pub fn off_scheduler(call: &Call<'_>, slow: bool) -> Result<(), Raise> {
+    match slow && call.is_on_scheduler() {
+        true => Err(Raise::Dirty),
+        false => Ok(()),
     }
 }
 

@@ -25,6 +25,9 @@ use larder_term::object;
 use std::cell::Cell;
 use std::sync::Arc;
 
+/// After this number of expired entries, a scan that may pause does.
+const MANY: usize = 512;
+
 /// A thread keeps buffers of at most this many bytes.
 const MAX_KEPT_CAPACITY: usize = 1 << 14;
 
@@ -511,19 +514,24 @@ impl Unique for Bounded {
         direction: Direction,
         batch: &mut Batch<'g>,
     ) {
-        let now = self.read_time();
+        let (now, want, mut read) = (self.read_time(), batch.want, 0);
         self.below.scan(guard, start, direction, batch);
         loop {
+            read += batch.len() + batch.skipped;
             // Entries expire even if the leaf doesn't change.
             batch.seen = None;
             // Remove expired entries, and strip the stamps of the others.
             batch.retain(|_, _, value| !ObjectTimes::of(value).is_expired(now));
             batch.shorten_values(stamp::LEN);
-            // A batch must not be empty before the end. If all its entries were expired, read the
-            // next one.
-            if batch.done || !batch.is_empty() {
+            batch.skipped = read - batch.len();
+            // A batch must not be empty before the end, unless the caller may pause. If all its
+            // entries were expired, read the next one.
+            if batch.done || !batch.is_empty() || batch.may_pause && read >= MANY {
+                batch.want = want;
                 return;
             }
+            // The more was left out, the more is read at once.
+            batch.want = (2 * batch.want).min(MANY.max(want));
             with_spare(
                 &POSITION,
                 |position: &Vec<u8>| position.capacity() <= MAX_KEPT_CAPACITY,
@@ -548,8 +556,10 @@ impl Unique for Bounded {
         // One time for the whole step. Otherwise an object could be live in one round and expired
         // in the next.
         let now = self.read_time();
+        let (mut read, may_pause) = (0, batch.may_pause);
         let is_present = self.below.step(guard, key, direction, batch);
         while let Some(last) = batch.len().checked_sub(1) {
+            read += batch.len();
             // `seen` refers to an entry that may be expired and isn't returned, so it proves
             // nothing to the caller.
             batch.seen = None;
@@ -559,6 +569,10 @@ impl Unique for Bounded {
                 batch.retain(|at, _, _| at == i);
                 batch.shorten_values(stamp::LEN);
                 batch.done = false;
+                break;
+            }
+            if may_pause && read >= MANY {
+                batch.clear();
                 break;
             }
             // All entries of the batch are expired. Continue behind the last one.

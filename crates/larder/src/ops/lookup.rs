@@ -1,4 +1,4 @@
-//! Reading by key: lookup, member, lookup_elements.
+//! Reading by key: lookup, lookup_many, member, lookup_elements.
 //!
 //! 1. Check the right to read.
 //! 2. Pin the epoch. Until the end, nothing is freed that the state word and the index lead to.

@@ -3,10 +3,10 @@
 //! | file | operations |
 //! |---|---|
 //! | `begin` | how each begins, and how a write looks again |
-//! | `lookup` | lookup, member, lookup_elements |
+//! | `lookup` | lookup, lookup_many, member, lookup_elements |
 //! | `insert` | insert, insert_new |
 //! | `delete`, `take` | delete, delete_object, delete_all_objects; take |
-//! | `update` | update_counter, update_element |
+//! | `update` | update_counter, update_element, update_map |
 //! | `exchange` | exchange, compute |
 //! | `expire` | the times of a bounded table's objects |
 //! | `evict` | what a table with limits has too much |

@@ -283,7 +283,12 @@ impl EngineTable {
             && op.store.is_bare()
             && !local.read_ahead.needs_values(self.changes.number());
         local.read_ahead.spare.heads = heads;
+        local.read_ahead.spare.may_pause = local.is_impatient;
         let is_present = op.go(start, way, more, &mut local.read_ahead);
+        let ReadAhead { spare, .. } = &local.read_ahead;
+        if local.is_impatient && spare.is_empty() && !spare.done {
+            return Err(Error::Long);
+        }
         // (3) In an ordered_set the key need not be there.
         if let (Some(key), false, false) = (start, is_present, self.kind().is_ordered()) {
             self.check_deleted(&op, key)?;

@@ -40,7 +40,7 @@
 //!    `passed` names them.
 //! 2. `passed` only names entries between the place and its `until`.
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Step};
 use crate::buffers::Buffers;
 use crate::error::Error;
 use crate::index::TableIndex;
@@ -54,7 +54,7 @@ use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Start};
 use larder_term::object::KeyForm;
 use std::collections::HashSet;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 /// The least number of entries that is read at a time. If few results are wanted, more entries may
 /// be needed to find them.
@@ -273,16 +273,45 @@ impl Cursor {
                 Path::Nothing => self.fill_nowhere(),
                 Path::Keys(_) => self.fill_under_key(table, op, batch),
                 Path::Gathered(_) => self.fill_gathered(table, op, wanted, batch),
-                Path::Gathering(_) => return 0,
+                Path::Gathering(_) => unreachable!("`gather` ends before the path is read"),
                 Path::Range(_) => self.fill_in_range(op, batch),
                 Path::Full => self.fill_anywhere(op, batch),
             };
             // If no entry of the batch is usable, this isn't the end of the path. The place is
             // behind the batch, so read the next one.
-            if usable > 0 {
+            if usable > 0 || batch.may_pause && batch.skipped > 0 {
                 return usable;
             }
         }
+    }
+
+    /// Like `fill`, in a slice: entries that the index leaves out use the budget, too. `Break` ends
+    /// the slice.
+    #[inline]
+    pub(crate) fn fill_in_slice<'g>(
+        &mut self,
+        table: &EngineTable,
+        op: &Operation<'g>,
+        wanted: usize,
+        any_order: bool,
+        budget: &mut Budget,
+        batch: &mut Batch<'g>,
+    ) -> ControlFlow<Step, usize> {
+        batch.may_pause = true;
+        let filled = loop {
+            let usable = self.fill(table, op, wanted, any_order, batch);
+            if usable > 0 {
+                break ControlFlow::Continue(usable);
+            }
+            if self.is_at_end() {
+                break ControlFlow::Break(Step::Done);
+            }
+            if !budget.spend(batch.skipped as u32) {
+                break ControlFlow::Break(Step::More);
+            }
+        };
+        batch.may_pause = false;
+        filled
     }
 
     /// Empties the batch, and notes where the next one begins.

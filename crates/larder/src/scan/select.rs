@@ -92,10 +92,11 @@ impl Scan {
             }
             // (2) Read the next entries. The first `usable` of them are on the path.
             let paused = batch.lend(|batch| {
-                let usable = cursor.fill(table, &op, wanted, any_order, batch);
-                if usable == 0 {
-                    return Some(Step::Done);
-                }
+                let filled = cursor.fill_in_slice(table, &op, wanted, any_order, budget, batch);
+                let usable = match filled {
+                    ControlFlow::Continue(usable) => usable,
+                    ControlFlow::Break(step) => return Some(step),
+                };
                 // (3) Process them. They don't change, so writers may change the leaf meanwhile.
                 let mut overspent = 0;
                 for i in 0..usable {

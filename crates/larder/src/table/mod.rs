@@ -21,7 +21,7 @@ use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
 use crate::reclaim::Reaped;
 use crate::store::Store;
-use crate::versions::TableFeed;
+use crate::versions::{Differences, TableFeed};
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
@@ -283,6 +283,31 @@ impl EngineTable {
     /// Whether the table has not been dropped.
     pub fn is_alive(&self) -> bool {
         self.state.tag() & DEAD == 0
+    }
+
+    /// Whether a step may leave out any number of objects before it finds one: those that a snapshot
+    /// or a view doesn't have, and expired ones.
+    #[inline]
+    pub fn has_layers(&self) -> bool {
+        self.view.is_some() || self.options.bounds.is_some()
+    }
+
+    /// Whether the table is a snapshot or a transaction's view.
+    pub fn is_view(&self) -> bool {
+        self.view.is_some()
+    }
+
+    /// Whether counting objects may take long: in a view of which many keys have changed, or in a
+    /// transaction's view of a large table. O(1).
+    pub fn counts_slowly(&self) -> bool {
+        const MANY: usize = 10_000;
+        let guard = larder_index::pin();
+        let views = self.store(&guard).map_or(&[][..], Store::views);
+        let all = |view: &dyn Differences| match self.is_snapshot() {
+            true => view.about(),
+            false => view.about() + view.table_size(),
+        };
+        self.is_view() && views.iter().any(|view| all(&**view) > MANY)
     }
 
     /// The form of this table's keys, for callers that encode objects themselves.

@@ -32,6 +32,7 @@ impl Count {
         // One thread counts at a time. Others wait, and continue where it has stopped.
         let mut progress = self.0.lock();
         let mut batch = Batch::default().in_any_order();
+        batch.may_pause = true;
         loop {
             let start = match &progress.place {
                 CountPlace::End => return Some(progress.objects),
@@ -40,17 +41,18 @@ impl Count {
             };
             // Pin for one batch, as in other long scans.
             let guard = larder_index::pin();
-            let (objects, is_over, resume) = batch.lend(|batch| {
+            let (objects, skipped, is_over, resume) = batch.lend(|batch| {
                 index.scan(&guard, start, Direction::Forward, batch);
-                (batch.len(), batch.done, std::mem::take(&mut batch.resume))
+                let resume = std::mem::take(&mut batch.resume);
+                (batch.len(), batch.skipped, batch.done, resume)
             });
             progress.objects += objects;
             progress.place = match is_over {
                 true => CountPlace::End,
                 false => CountPlace::At(resume),
             };
-            // A batch without objects has a cost, too.
-            if !budget.spend(objects as u32 + 1) && !is_over {
+            // What is left out has a cost, too, and so has a batch without objects.
+            if !budget.spend((objects + skipped) as u32 + 1) && !is_over {
                 return None;
             }
         }

@@ -7,7 +7,8 @@
 //! 3. If there are no overrides, return the batch. Otherwise merge: entries of an overridden key
 //!    are replaced by those of the override. No other entry is copied, or compared to find its
 //!    place. An unordered batch stays unordered.
-//! 4. If nothing is left, continue behind the batch.
+//! 4. If nothing is left, continue behind the batch; or end with an empty batch, if the caller may
+//!    pause and many entries were left out.
 
 use super::merged::{MergeInput, Merged, Overrides};
 use super::undo::Override;
@@ -215,14 +216,15 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         direction: Direction,
         batch: &mut Batch<'g>,
     ) {
-        let (any_order, by_hash) = (batch.any_order, batch.by_hash);
+        let (any_order, by_hash, want) = (batch.any_order, batch.by_hash, batch.want);
         let in_hash_order = self.overrides.chains().is_some();
         batch.by_hash = in_hash_order;
         let mut resume = Vec::new();
-        let mut start = start;
+        let (mut start, mut read) = (start, 0);
         loop {
             // (1)
             self.base.scan(guard, start, direction, batch);
+            read += batch.len() + batch.skipped;
             // The entries are those of the snapshot, even if the leaf changes.
             batch.seen = None;
             let Some(index) = self.overrides.index() else {
@@ -246,15 +248,18 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 (batch.any_order, batch.by_hash) = (false, false);
                 continue;
             }
-            if !batch.is_empty() || batch.done {
+            // (4)
+            if !batch.is_empty() || batch.done || batch.may_pause && read >= MOST {
                 break;
             }
-            // (4)
             std::mem::swap(&mut resume, &mut batch.resume);
             start = Start::behind(&resume, direction);
             (batch.any_order, batch.by_hash) = (any_order, in_hash_order);
+            // The more was left out, the more is read at once.
+            batch.want = (2 * batch.want).min(MOST.max(want));
         }
-        (batch.any_order, batch.by_hash) = (any_order, by_hash);
+        batch.skipped = read.saturating_sub(batch.len());
+        (batch.any_order, batch.by_hash, batch.want) = (any_order, by_hash, want);
     }
 
     /// Steps 2 and 3 for a batch of the base that begins at `start`. Returns `false`, and does

@@ -148,7 +148,7 @@ fn cut_after(
             .iter()
             .map(|table| table.latch.transitions())
             .collect();
-        // (1), (2)
+        // (1), (2) Announce the snapshots.
         let mut snapshots = Vec::with_capacity(tables.len());
         let number = match (tables, &mut before) {
             // (1) to (3) of one table, by one lock.
@@ -165,7 +165,7 @@ fn cut_after(
                 if let Some(before) = before {
                     before();
                 }
-                // (3)
+                // (3) Draw the number.
                 let bounded = snapshots
                     .iter()
                     .any(|snapshot| snapshot.history.is_bounded());
@@ -176,7 +176,7 @@ fn cut_after(
                 number
             }
         };
-        // (4)
+        // (4) Check that nothing has come between.
         let mut as_before = true;
         for ((table, snapshot), transitions) in tables.iter().zip(&snapshots).zip(transitions) {
             as_before &= table.has_history(&snapshot.history, &guard)?;

@@ -9,11 +9,10 @@
 //! ```
 //!
 //! This is extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with the directory cut
-//! into nodes, so that it grows by one node at a time and never has to double as a whole. A leaf of
-//! depth D covers all hashes that begin with its D bits.
+//! into nodes. The root doubles incrementally (`root`), and nodes below it grow one at a time. A leaf
+//! of depth D covers all hashes that begin with its D bits.
 //!
-//! The root has at least as many slots as there are leaves, so most leaves are one step away. The
-//! module `root` describes how it is resized.
+//! The root has 1⅓ to 5⅓ slots for each leaf, so most leaves are one step away.
 //!
 //! Invariants:
 //! 1. A node that begins at bit `a` branches on `b` bits from there. A leaf in it has a depth D

@@ -34,6 +34,7 @@ use crate::scan::Cursor;
 use crate::table::EngineTable;
 use larder_index::{Batch, Change, Direction, Previous, Values};
 use larder_term::object::{ObjectBuf, ObjectView};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl EngineTable {
@@ -363,10 +364,14 @@ impl<'s, 't> Slice<'s, 't> {
         if !self.cursor.gather(self.table, self.op, true, budget) {
             return Ok(Some(Step::More));
         }
-        let usable = self.cursor.fill(self.table, self.op, 0, true, self.batch);
-        if usable == 0 {
-            return Ok(Some(Step::Done));
-        }
+        let (table, op) = (self.table, self.op);
+        let filled = self
+            .cursor
+            .fill_in_slice(table, op, 0, true, budget, self.batch);
+        let usable = match filled {
+            ControlFlow::Continue(usable) => usable,
+            ControlFlow::Break(step) => return Ok(Some(step)),
+        };
         let (matched_to, has_budget) = self.match_batch(usable, budget, work);
         if W::REMOVES && self.table.remove_scanned(self.op, self.batch, self.chosen) {
             self.note_removed(work);

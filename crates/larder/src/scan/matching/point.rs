@@ -158,11 +158,11 @@ impl EngineTable {
         f: impl FnOnce(&mut Local, &[u8]) -> R,
     ) -> R {
         // Take the buffer out of `local`, which `f` borrows, and put it back afterwards.
-        let mut key = std::mem::take(&mut local.bytes);
+        let mut key = std::mem::take(&mut local.encoded_key);
         key.clear();
         self.encode_key(point.key, &mut key);
         let result = f(local, &key);
-        local.bytes = key;
+        local.encoded_key = key;
         result
     }
 }
