@@ -1,7 +1,7 @@
 //! Changes of a table: of one entry, or of the objects of one key, under the leaf's lock.
 //!
-//! Every change of objects under their keys goes through one of these functions. They do the bookkeeping that every
-//! change needs.
+//! Every change of objects under their keys goes through one of these functions. They do the
+//! bookkeeping that every change needs.
 //!
 //! | function | index | changes |
 //! |---|---|---|

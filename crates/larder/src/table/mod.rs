@@ -285,8 +285,8 @@ impl EngineTable {
         self.state.tag() & DEAD == 0
     }
 
-    /// Whether a step may leave out any number of objects before it finds one: those that a snapshot
-    /// or a view doesn't have, and expired ones.
+    /// Whether a step may leave out any number of objects before it finds one: those that a
+    /// snapshot or a view doesn't have, and expired ones.
     #[inline]
     pub fn has_layers(&self) -> bool {
         self.view.is_some() || self.options.bounds.is_some()

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! This is extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with the directory cut
-//! into nodes. The root doubles incrementally (`root`), and nodes below it grow one at a time. A leaf
-//! of depth D covers all hashes that begin with its D bits.
+//! into nodes. The root doubles incrementally (`root`), and nodes below it grow one at a time. A
+//! leaf of depth D covers all hashes that begin with its D bits.
 //!
 //! The root has 1⅓ to 5⅓ slots for each leaf, so most leaves are one step away.
 //!
