@@ -44,7 +44,7 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
     let mut found = (0, 0);
     for i in 0..times {
         let (guard, mut batch) = (pin(), Batch::default());
-        // Batches of one to five entries.
+        // 1. Read a batch of one to five entries.
         batch.want = 1 + (mix(i ^ salt) % 5) as usize;
         // Start at a random hash, as a position of two bytes.
         let from = (mix(i.wrapping_mul(salt | 1)) as u16).to_be_bytes();
@@ -55,16 +55,17 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
         };
         let number = |at| batch.value(at).try_into().map_or(0, u16::from_be_bytes);
         let key_at = |at| key(batch.key(at), Hashes::Good);
+        // 2. If the first key is one of those for readers, remove it.
         let removes = batch.len() > 1 && number(0) >= SPARE && remove(index, key_at(0));
-        // The writer has said that all numbers below this one are removed. Load it before asking,
-        // so that a batch which is still true can't have any of them.
+        // 3. All numbers below the writer's progress are removed. Load it before asking, so that a
+        //    batch which is still true can't have any of them.
         let before = gone.load(SeqCst);
         let first = usize::from(removes);
         let seen = match removes {
             true => seen_after_removals(key_at(first), seen),
             false => Some(seen),
         };
-        // The answer `false` is always allowed. How often it comes is counted.
+        // 4. The answer `false` is always allowed. How often it comes is counted.
         let holds = seen.is_some_and(|seen| index.is_unchanged(&pin(), key_at(first), seen));
         if removes {
             put_number(index, number(0));
@@ -74,7 +75,7 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
             continue;
         }
         found.0 += 1;
-        // The batch is still true, so none of its entries was removed before it was asked about.
+        // 5. The batch is still true, so none of its entries was removed before it was asked about.
         for at in first..batch.len() {
             let number = number(at);
             assert!(u64::from(number) >= before, "{number} went before {before}");
