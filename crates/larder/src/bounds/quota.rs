@@ -14,7 +14,7 @@ use super::sieve::Sieve;
 use super::stamp::{self, object_of};
 use crate::options::{Evict, Limits};
 use crossbeam_utils::CachePadded;
-use larder_index::sync::{planted, Fault};
+use larder_index::sync::{planted, Fault, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use larder_index::{Guard, Key, Unique};
 use larder_term::hash::Seed;
 use larder_term::object;
@@ -67,6 +67,9 @@ pub(crate) struct Quota {
     sieve: PerSize<Sieve>,
     candidates: Candidates,
     evicted: AtomicU64,
+    /// Taken from the look for a surplus until its object is removed: for reading by a writer, for
+    /// writing by the expirer. So the expirer never evicts for a surplus that a writer has seen.
+    evictors: RwLock<()>,
 }
 
 /// The weight of an object without its stamp: approximately the bytes that it takes, with its
@@ -145,6 +148,7 @@ impl Quota {
             sieve: PerSize::default(),
             candidates: Candidates::default(),
             evicted: AtomicU64::new(0),
+            evictors: RwLock::new(()),
         }
     }
 
@@ -217,6 +221,16 @@ impl Quota {
     pub(crate) fn has_surplus(&self, objects: usize) -> bool {
         self.evict() != Evict::None
             && (objects > self.max_size() || self.weight() > self.max_memory())
+    }
+
+    /// Keeps the expirer from evicting. Waits at most for one eviction.
+    pub(crate) fn evicting(&self) -> RwLockReadGuard<'_, ()> {
+        self.evictors.read()
+    }
+
+    /// Keeps writers from evicting, unless one does.
+    pub(crate) fn evicting_alone(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+        self.evictors.try_write()
     }
 
     /// The text of the error when there is no room.

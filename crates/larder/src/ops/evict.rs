@@ -14,7 +14,9 @@
 //!    snapshots keep the object, feeds get an event, and transactions that have read it lose.
 //! 5. Objects may be left: because of the bound in (2), because eight chosen ones in a row were
 //!    used meanwhile, because a list was being inserted, or because `select_replace` has made
-//!    objects larger, which evicts nothing. The next write evicts them, or the expirer.
+//!    objects larger, which evicts nothing. The next write evicts them, or the expirer. Writers
+//!    may evict side by side. The expirer evicts an object only while no writer does, and a writer
+//!    waits for that.
 //!
 //! Linearisation point of an eviction: that of a delete. It is a change of its own.
 //!
@@ -50,6 +52,21 @@ impl EngineTable {
 
     /// Evicts objects while there are too many, at most this number. Returns how many were evicted.
     pub(crate) fn evict_surplus(&self, guard: &Guard, most: usize) -> usize {
+        self.evict_under(guard, most, |quota| Some(quota.evicting()))
+    }
+
+    /// As `evict_surplus`, for the expirer: only while no writer evicts.
+    pub(crate) fn evict_left(&self, guard: &Guard, most: usize) -> usize {
+        self.evict_under(guard, most, Quota::evicting_alone)
+    }
+
+    /// Evicts each object under what `exclude` returns, and ends if that is nothing.
+    fn evict_under<'g, G>(
+        &'g self,
+        guard: &'g Guard,
+        most: usize,
+        exclude: impl Fn(&'g Quota) -> Option<G>,
+    ) -> usize {
         let mut gone = 0;
         while gone < most {
             // The store is loaded in each round, since it may be replaced, or the table dropped.
@@ -57,6 +74,10 @@ impl EngineTable {
                 break;
             };
             let Some((bounded, quota)) = limited(store) else {
+                break;
+            };
+            // Before the look for a surplus: nobody that this excludes evicts for the same one.
+            let Some(_excluded) = exclude(quota) else {
                 break;
             };
             // Nothing more to evict, or no victim found.
@@ -230,9 +251,10 @@ mod tests {
     use crate::api::{Index, Larder, Table};
     use crate::local::with_local;
     use crate::ops::Decision;
-    use crate::Evict;
+    use crate::{Bounds, Evict, Limits};
     use larder_term::object::ObjectBuf;
     use larder_term::{term, Term};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     fn table(evict: Evict, most: usize) -> Table {
@@ -264,6 +286,53 @@ mod tests {
             write();
             assert_eq!(remove(&victim), Previous::Refused, "{evict:?}");
             assert_eq!(remove(&choose()), Previous::Present);
+        }
+    }
+
+    /// Of one surplus, a writer and the expirer evict one object, not one each.
+    #[test]
+    fn the_expirer_evicts_nothing_beside_a_writer() {
+        for (evict, most) in [(Evict::Lru, 1), (Evict::TinyLfu, 3), (Evict::Sieve, 2)] {
+            let table = table(evict, most);
+            (0..most as i64).for_each(|key| table.insert(&row(-1 - key, 0)).unwrap());
+            let (engine, is_over) = (table.engine_table(), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // Ordering: Relaxed; the flag orders nothing.
+                    while !is_over.load(Ordering::Relaxed) {
+                        engine.evict_left(&larder_index::pin(), 32);
+                    }
+                });
+                let sizes = (0..5_000).map(|key| {
+                    table.insert(&row(key, 0)).unwrap();
+                    table.len()
+                });
+                let wrong = sizes.filter(|&size| size != most).count();
+                // Ordering: Relaxed, as above.
+                is_over.store(true, Ordering::Relaxed);
+                assert_eq!(wrong, 0, "{evict:?}");
+            });
+            // While a writer evicts, the expirer doesn't. Later it does.
+            let guard = larder_index::pin();
+            let (_, quota) = limited(engine.store(&guard).unwrap()).unwrap();
+            let excluded = quota.evicting();
+            let limits = Limits {
+                max_size: Some(1),
+                max_memory: None,
+                evict,
+            };
+            let bounds = Bounds {
+                limits: Some(limits),
+                ..Bounds::default()
+            };
+            table.set_bounds(&bounds).unwrap();
+            assert_eq!(engine.evict_left(&guard, 32), 0);
+            assert_eq!(table.len(), most);
+            drop(excluded);
+            while engine.has_surplus(&guard) {
+                engine.evict_left(&guard, 32);
+            }
+            assert_eq!(table.len(), 1);
         }
     }
 

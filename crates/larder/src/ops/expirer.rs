@@ -156,7 +156,7 @@ fn round(tables: &[Weak<EngineTable>], throttle: &mut Throttle) -> bool {
         // A panic would end the thread, and expired objects would no longer be removed.
         let done = catch_unwind(AssertUnwindSafe(|| {
             let expired = table.remove_expired();
-            let evicted = table.evict_surplus(&larder_index::pin(), EVICTED);
+            let evicted = table.evict_left(&larder_index::pin(), EVICTED);
             evicted == EVICTED || matches!(expired, Ok((_, true)))
         }));
         more |= done.unwrap_or(false);
