@@ -70,14 +70,21 @@ info(Cause) ->
 %% @doc Explains the first frame of `Stacktrace': argument number to words.
 -spec format_error(Reason :: term(), Stacktrace :: [term()]) -> words().
 format_error(Reason, [{_Module, Function, Args, Info} | _]) when is_list(Args) ->
-    Cause = cause(Info),
+    try
+        explained(Reason, Function, Args, cause(Info))
+    catch
+        %% The frame isn't one that `larder' raises, or a table was deleted meanwhile.
+        _:_ -> #{}
+    end;
+format_error(_Reason, _Stacktrace) ->
+    #{}.
+
+explained(Reason, Function, Args, Cause) ->
     {EtsFunction, EtsArgs} = as_ets(Function, Args),
     Words = ask_ets(Reason, EtsFunction, EtsArgs, known(EtsFunction, Cause)),
     Amended = maps:filter(fun(N, Text) -> not is_bound(N, Text, Args) end,
                           amend(Function, Args, Cause, Words)),
-    maps:map(fun(N, Text) -> said(N, Text, Args) end, Amended);
-format_error(_Reason, _Stacktrace) ->
-    #{}.
+    maps:map(fun(N, Text) -> said(N, Text, Args) end, Amended).
 
 %% @doc The cause of an error of update_element as `ets' of this release has it:
 %% Whether the formatter knows the cause `position': that of OTP 25 doesn't, that of OTP 27 does.
@@ -133,6 +140,8 @@ as_ets(expire, [Tab, Key, _Ttl]) ->
     {member, [Tab, Key]};
 as_ets(ttl, Args) ->
     {member, Args};
+as_ets(Function, [Tab, Keys]) when Function =:= lookup_many; Function =:= take_many ->
+    {member, [Tab, Keys]};
 as_ets(next_lookup, Args) ->
     {next, Args};
 as_ets(prev_lookup, Args) ->
@@ -262,6 +271,15 @@ why_no_clause(Spec) ->
 %% A snapshot is read-only, whatever else is wrong.
 amend(_Function, _Args, read_only, _Words) ->
     #{1 => <<"the table is a snapshot, which can't be written">>};
+%% A view shows objects without their lifetimes. It is no table of its own.
+amend(Function, _Args, view, _Words)
+  when Function =:= insert; Function =:= expire; Function =:= ttl ->
+    #{1 => <<"the table is a transaction's view, in which lifetimes can't be read or set">>};
+amend(_Function, _Args, view, _Words) ->
+    #{1 => <<"the table is a transaction's view, which can't be deleted, renamed or given away, or "
+             "get other options">>};
+amend(ttl, _Args, table_type, _Words) ->
+    #{1 => <<"the table is a snapshot, in which lifetimes can't be read">>};
 %% A structure that doesn't grow; limits.
 amend(_Function, [Tab | _], full, _Words) ->
     full_words(Tab);
@@ -270,9 +288,10 @@ amend(_Function, _Args, unbounded, _Words) ->
     #{1 => <<"the table has no bounds: make it with an option such as {ttl, infinity}">>};
 amend(_Function, _Args, unlimited, _Words) ->
     #{1 => <<"the table has no limits: make it with an option such as {max_size, infinity}">>};
-amend(insert, [_, _, Options], _Cause, Words) ->
+amend(insert, [_, Object, Options], _Cause, Words) ->
     case Options of
-        #{ttl := Ttl} when map_size(Options) =:= 1 -> time_words(Ttl, Words);
+        #{ttl := Ttl} when map_size(Options) =:= 1 ->
+            time_words(Ttl, maps:merge(Words, one_object_words(Object)));
         _ -> Words#{3 => <<"not a map of ttl alone">>}
     end;
 amend(expire, [_, _, Ttl], _Cause, Words) ->
@@ -298,6 +317,11 @@ amend(lookup_elements, [_Tab, _Key, Positions | _], _Cause, Words) ->
         true -> Words;
         false -> Words#{3 => <<"not a list of positions">>}
     end;
+amend(Function, [_Tab, Keys], none, Words) when Function =:= lookup_many; Function =:= take_many ->
+    case is_list(proper(Keys)) of
+        true -> Words;
+        false -> Words#{2 => <<"not a list">>}
+    end;
 %% Maps.
 amend(_Function, _Args, badmap, _Words) ->
     #{3 => <<"the element at this position is not a map">>};
@@ -308,6 +332,8 @@ amend(Function, Args, Cause, Words) when Function =:= update_map; Function =:= r
 %% Secondary indexes.
 amend(_Function, _Args, {not_unique, Name}, _Words) ->
     #{general => io_lib:format("another object has this value in the unique index ~tp", [Name])};
+amend(index_select, [_Continuation], {no_index, Name}, _Words) ->
+    #{1 => io_lib:format("a continuation of the index ~tp, which the table no longer has", [Name])};
 amend(_Function, _Args, {no_index, Name}, _Words) ->
     #{2 => io_lib:format("the table has no index ~tp, or it is not ready", [Name])};
 amend(Function, [_, _], table_type, _Words) when Function =:= add_index; Function =:= drop_index ->
@@ -351,11 +377,13 @@ amend(diff, [Old, New], Cause, _Words) ->
 amend(transaction, [_, _, _], structure, _Words) ->
     #{1 => <<"a table is named twice, or is on a structure that has no transactions">>};
 amend(transaction, [Tables, Fun, Options], none, _Words) ->
-    maps:from_list([{1, <<"not a list of tables">>} || not is_list(Tables)]
+    maps:from_list([{1, <<"not a list of tables">>} || not is_list(proper(Tables))]
                    ++ [{2, <<"not a fun with one argument">>} || not is_function(Fun, 1)]
                    ++ [{3, <<"not a map of the options retries and timeout, each a non-negative"
                              " integer or infinity">>}
                        || not (is_map(Options) andalso larder_transaction:are_options(Options))]);
+amend(commit, [Operations], Cause, _Words) ->
+    #{1 => commit_words(Operations, Cause)};
 %% Feeds.
 amend(Function, [_, _, _], is_snapshot, _Words) when ?SUBSCRIBES(Function) ->
     #{1 => <<"a snapshot doesn't change">>};
@@ -413,20 +441,32 @@ map_words([Tab, _Key, Changes], none, Words) ->
             andalso is_integer(element(1, Change)) andalso element(1, Change) > 0
     end,
     case is_list(proper(Changes)) andalso lists:all(IsChange, Changes) of
-        true -> map_words([Tab], none, Words);
+        true when map_size(Words) =:= 0 ->
+            far_or_bag(Tab, [element(1, Change) || Change <- Changes]);
+        true -> Words;
         false -> Words#{3 => <<"not a list of {Position, MapKey, Value} and {Position, MapKey}">>}
     end;
 map_words([_Tab, _Key, Position | _], none, Words)
   when not is_integer(Position); Position < 1 ->
     Words#{3 => <<"not a positive integer">>};
+map_words([Tab, _Key, Position | _], none, Words) when map_size(Words) =:= 0 ->
+    far_or_bag(Tab, [Position]);
 map_words([Tab | _], _Cause, Words) when map_size(Words) =:= 0 ->
+    far_or_bag(Tab, []);
+map_words(_Args, _Cause, Words) ->
+    Words.
+
+%% The library refuses large integers before it looks at the object.
+far_or_bag(Tab, Positions) ->
     case larder:info(Tab, type) of
         Type when Type =:= bag; Type =:= duplicate_bag ->
             #{1 => <<"the table is a bag, whose keys have no one object">>};
-        _ -> Words
-    end;
-map_words(_Args, _Cause, Words) ->
-    Words.
+        _ ->
+            case lists:any(fun(Position) -> Position >= 1 bsl 59 end, Positions) of
+                true -> #{3 => <<"position is greater than the size of the object">>};
+                false -> #{}
+            end
+    end.
 
 %% What is wrong with an index that is to be added.
 index_words(Tab, Index) ->
@@ -443,13 +483,17 @@ index_words(Tab, Index) ->
 index_shape({Name, Position, _}) when is_atom(Name), is_integer(Position), Position < 1 ->
     io_lib:format("index ~tp: positions count from 1", [Name]);
 index_shape({Name, _On, Options}) when is_atom(Name), is_list(Options) ->
-    case [Other || Other <- Options, not lists:member(Other, [unique, ordered, each])] of
+    case is_list(proper(Options)) andalso other_options(Options) of
+        false -> io_lib:format("index ~tp: its options are not a proper list", [Name]);
         [] -> none;
         [Other | _] -> io_lib:format("index ~tp: ~tp is none of the options unique, ordered and each",
                                      [Name, Other])
     end;
 index_shape(Index) ->
     io_lib:format("~tp is not an index {Name, Position | Expression, Options}", [Index]).
+
+other_options(Options) ->
+    [Other || Other <- Options, not lists:member(Other, [unique, ordered, each])].
 
 index_place(Tab, Name) ->
     try [Name || #{name := Own} <- larder:info(Tab, indexes), Own =:= Name] of
@@ -491,16 +535,63 @@ refused_clauses(KeyPos, Spec) ->
         larder:delete(Trial)
     end.
 
+%% As in `ets', a limit is less than 2^59.
 limit_words([Limit]) when not is_integer(Limit); Limit < 1 -> #{4 => <<"not a positive integer">>};
+limit_words([Limit]) when Limit >= 1 bsl 59 -> #{4 => <<"out of range">>};
 limit_words(_) -> #{}.
 
 %% What is wrong with a place in the order, if anything is.
-place_words(_, N) when is_integer(N), N >= -1 bsl 59, N < 1 bsl 59 -> #{};
-place_words(Argument, N) when is_integer(N) -> #{Argument => <<"out of range">>};
+place_words(_, N) when is_integer(N) -> #{};
 place_words(Argument, _) -> #{Argument => <<"not an integer">>}.
 
 count_words(Argument, N) when is_integer(N), N < 0 -> #{Argument => <<"out of range">>};
 count_words(Argument, N) -> place_words(Argument, N).
+
+%% What is wrong with the operations of a commit.
+commit_words(_Operations, access) ->
+    <<"an operation's table has insufficient access rights">>;
+commit_words(_Operations, Cause) when Cause =:= structure; Cause =:= table_type ->
+    <<"an operation updates an object of a bag, or its table is a snapshot, a transaction's view, "
+      "or on a structure that has no transactions">>;
+commit_words(_Operations, keypos) ->
+    <<"an operation updates the element of the key">>;
+commit_words(_Operations, position) ->
+    <<"an operation updates an element beyond the size of its object">>;
+commit_words(Operations, _Cause) when is_list(Operations) ->
+    Faults = [{N, Text} || List <- [proper(Operations)], is_list(List),
+                           {N, Operation} <- lists:enumerate(List),
+                           none =/= (Text = operation_fault(Operation))],
+    case Faults of
+        [{N, Text} | _] -> io_lib:format("operation ~b: ~ts", [N, Text]);
+        [] -> <<"not a list of operations that can be made">>
+    end;
+commit_words(_Operations, _Cause) ->
+    <<"not a list of operations">>.
+
+%% What is seen to be wrong with an operation by itself, or none.
+operation_fault(Operation) ->
+    case is_tuple(Operation) andalso tuple_to_list(Operation) of
+        [check, Table, _Key, _Objects] ->
+            table_fault(Table, []);
+        [Name, Table, _] = [_ | Args]
+          when Name =:= insert; Name =:= insert_new; Name =:= delete; Name =:= delete_object ->
+            table_fault(Table, argument_words(Name, Args));
+        [Name, Table, _Key, _Change] = [_ | Args]
+          when Name =:= update_counter; Name =:= update_element ->
+            table_fault(Table, argument_words(Name, Args));
+        _ ->
+            <<"none of those of larder:operation()">>
+    end.
+
+argument_words(Name, Args) ->
+    maps:values(explained(badarg, Name, Args, none)).
+
+table_fault(Table, Texts) ->
+    case {catch larder:info(Table, size), Texts} of
+        {Size, []} when is_integer(Size) -> none;
+        {Size, [Text | _]} when is_integer(Size) -> Text;
+        _ -> <<"its table doesn't exist">>
+    end.
 
 snapshot_words(_Tables, is_snapshot, _Words) ->
     #{1 => <<"a snapshot of a snapshot can't be taken">>};
@@ -556,6 +647,10 @@ bound_fault(index, Indexes) ->
     end;
 bound_fault(_, _) ->
     [].
+
+%% insert/3 takes one object.
+one_object_words(Objects) when is_list(Objects) -> #{2 => <<"not a tuple">>};
+one_object_words(_Object) -> #{}.
 
 time_words(infinity, Words) -> Words;
 time_words(Ms, Words) when is_integer(Ms), Ms >= 0 -> Words;

@@ -133,6 +133,55 @@ settings_test() ->
     ?assertEqual(false, larder:info(Plain, bounds)),
     true = larder:delete(Plain).
 
+%% A time or a limit that is never reached may be of any size.
+endless_test_() ->
+    [{integer_to_list(Huge), fun() -> endless(Huge) end}
+     || Huge <- [(1 bsl 59) - 1, 1 bsl 59, (1 bsl 63) - 1, 1 bsl 63, 1 bsl 64, 1 bsl 5000]].
+
+endless(Huge) ->
+    Tab = larder:new(t, [{ttl, Huge}, {idle, Huge}, {max_size, Huge}, {max_memory, Huge}]),
+    true = larder:insert(Tab, {a, 1}),
+    ?assertEqual(infinity, larder:ttl(Tab, a)),
+    true = larder:setopts(Tab, [{ttl, 1}, {idle, 1}, {max_size, 1}, {max_memory, 1000}]),
+    true = larder:setopts(Tab, [{ttl, Huge}, {idle, Huge}, {max_size, Huge}, {max_memory, Huge}]),
+    true = larder:insert(Tab, {b, 1}, #{ttl => ?HOUR}),
+    true = larder:insert(Tab, {c, 1}, #{ttl => Huge}),
+    ?assertEqual(true, larder:expire(Tab, b, Huge)),
+    ?assertEqual([infinity, infinity], [larder:ttl(Tab, Key) || Key <- [b, c]]),
+    [refused(F, Args) || {F, Args} <- [{insert, [Tab, {a}, #{ttl => -Huge}]},
+                                       {expire, [Tab, a, -Huge]}, {new, [t, [{idle, -Huge}]]},
+                                       {setopts, [Tab, {ttl, -Huge}]}, {new, [t, [{max_size, -Huge}]]},
+                                       {setopts, [Tab, {max_memory, -Huge}]}]],
+    true = larder:delete(Tab).
+
+%% A view has no lifetimes of objects, and what the fun writes has that of the table. The words say
+%% so, and of a snapshot.
+views_test() ->
+    Tab = larder:new(t, [public, {ttl, ?HOUR}]),
+    true = larder:insert(Tab, {a, 1}),
+    Words = fun(F, Args) ->
+        try apply(larder, F, Args) of Result -> Result
+        catch error:badarg:Stack -> larder:format_error(badarg, Stack)
+        end
+    end,
+    {atomic, ok} = larder:transaction([Tab], fun([View]) ->
+        [?assertMatch({F, #{1 := <<"the table is a transaction's view, in which lifetimes", _/binary>>}},
+                      {F, Words(F, [View | Args])})
+         || {F, Args} <- [{insert, [{a, 2}, #{ttl => 5}]}, {expire, [a, 5]}, {ttl, [a]}]],
+        [?assertMatch({F, #{1 := <<"the table is a transaction's view, which can't", _/binary>>}},
+                      {F, Words(F, [View | Args])})
+         || {F, Args} <- [{delete, []}, {rename, [other]}, {give_away, [self(), x]},
+                          {setopts, [{heir, none}]}, {setopts, [{ttl, 5}]}]],
+        true = larder:insert(View, {b, 1}),
+        ok
+    end),
+    ?assert(is_integer(larder:ttl(Tab, b))),
+    Snapshot = larder:snapshot(Tab),
+    ?assertEqual(#{1 => <<"the table is a snapshot, in which lifetimes can't be read">>},
+                 Words(ttl, [Snapshot, a])),
+    true = larder:release(Snapshot),
+    true = larder:delete(Tab).
+
 %% A process that is killed while others expire and insert leaves nothing.
 kill_test_() ->
     {timeout, 60, ?LEAK_FREE(begin
@@ -159,6 +208,7 @@ refused_test_() ->
                {insert, [Plain, {1}, #{ttl => 1}]}, {insert, [Bounded, {1}, #{ttl => -1}]},
                {insert, [Bounded, {1}, #{}]}, {insert, [Bounded, {1}, #{ttl => 1, x => 1}]},
                {insert, [Bounded, x, #{ttl => 1}]}, {insert, [Bounded, {}, #{ttl => 1}]},
+               {ttl, [Snapshot, 1]},
                {insert, [Snapshot, {1}, #{ttl => 1}]}, {insert, [none, {1}, #{ttl => 1}]},
                {expire, [Plain, 1, 1]}, {expire, [Bounded, 1, x]}, {expire, [Snapshot, 1, 1]},
                {ttl, [Plain, 1]}, {ttl, [none, 1]}, {setopts, [Plain, {ttl, 1}]},

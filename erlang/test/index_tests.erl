@@ -6,7 +6,7 @@
 
 -export([answers_test_/0, a_wrong_answer_is_noticed_test_/0, views_test_/0,
          added_beside_writers_test_/0, unique_test_/0, unique_beside_writers_test_/0,
-         plans_test_/0, many_test_/0, words_test_/0]).
+         plans_test_/0, many_test_/0, far_positions_test_/0, words_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
@@ -443,6 +443,20 @@ many_test_() ->
 
 %% What is wrong is said ---------------------------------------------------------------------------
 
+%% A position that no object has, of any size, is one: the index is empty.
+far_positions_test_() ->
+    each_type("an index of a position that no object has", fun(Type) ->
+        [begin
+             T = larder:new(t, [Type, {index, [{v, Far, [unique]}]}]),
+             true = larder:insert(T, [{1, a}, {2, b}]),
+             true = larder:add_index(T, {w, Far, []}),
+             [0, 0] = [Size || #{size := Size} <- larder:info(T, indexes)],
+             [[] = larder:index_select(T, Name, [{'_', [], ['$_']}]) || Name <- [v, w]],
+             [[] = larder:index_lookup(T, Name, Far) || Name <- [v, w]],
+             larder:delete(T)
+         end || Far <- [3, 1 bsl 58, 1 bsl 59, 1 bsl 60, 1 bsl 63, 1 bsl 70]]
+    end).
+
 words_test_() ->
     one("what is wrong is said", fun() ->
         T = larder:new(t, [{index, [{v, 2, []}]}]),
@@ -472,7 +486,12 @@ words_test_() ->
              {add_index, [T, {v, 3, []}], "the table has an index v already"},
              {add_index, [T, {w, 0, []}], "index w: positions count from 1"},
              {add_index, [T, {w, 2, [sparse]}], "index w: sparse is none of the options"},
+             {add_index, [T, {w, -(1 bsl 60), []}], "index w: positions count from 1"},
              {add_index, [T, w], "w is not an index"},
+             {add_index, [T, {w, 2, [each | unique]}], "index w: .* not a proper list"},
+             {new, [x, [{index, [{v, 2, [each | x]}]}]], "index v: .* not a proper list"},
+             {new, [x, [{index, [{v, 2, []} | x]}]], "index takes a list"},
+             {setopts, [T, [{index, [{v, 2, [each | x]}]}]], "index v: .* not a proper list"},
              {add_index, [S, {w, 2, []}], "a snapshot"},
              {add_index, [B, {w, 2, []}], "can have no indexes"},
              {add_index, [no_table, {w, 2, []}], "the table identifier"},
@@ -484,8 +503,14 @@ words_test_() ->
              {index_select, [T, w, Spec], "no index w"},
              {index_select, [T, v, nonsense], "match programs are not in a list"},
              {index_select, [T, v, Spec, 0], "not a positive integer"},
+             {index_select, [T, v, Spec, 1 bsl 70], "out of range"},
              {index_select, [nonsense], "not a continuation"},
              {explain, [T, nonsense], "match spec"}]],
+        true = larder:insert(T, [{1, a}, {2, a}]),
+        {[_], Rest} = larder:index_select(T, v, Spec, 1),
+        true = larder:drop_index(T, v),
+        #{1 := Gone} = try larder:index_select(Rest) catch error:badarg:At -> larder:format_error(badarg, At) end,
+        "a continuation of the index v, which the table no longer has" = lists:flatten(Gone),
         true = larder:release(S),
         larder:delete(B),
         larder:delete(T)

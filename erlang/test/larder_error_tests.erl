@@ -257,6 +257,67 @@ odd_frames_test_() ->
      ?_assert(is_map(larder_error:format_error(badarg,
                                                [{larder, nonsense, [a], Info({odd, cause})}])))].
 
+%% The functions that ets lacks, and the options of new and setopts: whatever the argument is for
+%% which a call fails, improper lists and large integers among them, there are words that say why.
+wrong_arguments_are_explained_test_() ->
+    [{timeout, 60, {atom_to_list(F), fun() -> wrong_arguments(F, Args) end}}
+     || {F, Args} <- calls_of_larder()].
+
+calls_of_larder() ->
+    All = [{'_', [], ['$_']}],
+    [{lookup_many, [tab, [1]]}, {take_many, [tab, [1]]}, {lookup_elements, [tab, 1, [2]]},
+     {lookup_elements, [tab, 1, [2], []]}, {select_take, [tab, All]},
+     {update_map, [tab, 1, 3, k, v]}, {update_map, [tab, 1, [{3, k, v}]]},
+     {remove_map_key, [tab, 1, 3, k]}, {insert, [tab, {1, 2, #{}}, #{ttl => 1000}]},
+     {expire, [tab, 1, 1000]}, {ttl, [tab, 1]}, {rank, [tab, 1]}, {nth, [tab, 1]},
+     {slice, [tab, 1, 1]}, {count_range, [tab, 1, 2]}, {add_index, [tab, {i, 2, [each]}]},
+     {drop_index, [tab, v]}, {index_lookup, [tab, v, 2]}, {index_select, [tab, v, All]},
+     {index_select, [tab, v, All, 1]}, {index_select, ['$end_of_table']}, {explain, [tab, All]},
+     {prepare, [All]}, {snapshot, [[tab]]}, {release, [tab]}, {diff, [tab, tab]},
+     {transaction, [[tab], fun(_) -> ok end, #{}]}, {commit, [[{insert, tab, {1}}]]},
+     {subscribe, [tab, all, #{}]}, {snapshot_and_subscribe, [tab, All, #{}]}, {unsubscribe, [x]},
+     {memory, [total]}, {top, [1, size]}, {new, [name, [{ttl, 1}]]}, {setopts, [tab, [{ttl, 1}]]}].
+
+wrong_arguments(F, Args) ->
+    Wrong = [1 bsl 70, -(1 bsl 70), -1, 0, 1.0, x, [], [x], [a | b], [[a | b]], {}, {a}, {i, 2},
+             {i, 2, [each | x]}, {i, 2, [unique, x]}, {i, [a | b], []}, {i, 0, []},
+             [{index, [{i, 2, [each | x]}]}], [{index, [{i, 2, []} | x]}], [{index, x}],
+             [{ttl, x}, {idle, 1} | y], [{ttl, -(1 bsl 70)}], [{max_size, 0}], [{max_memory, x}],
+             [{evict, [a | b]}], [{structure, [a | b]}], [{structure, {avl, [a | b]}}],
+             [{'_', [], ['$_' | x]}], [{'_', [], ['$_']} | x], {[a | b], [c | d]},
+             [{3, k, v} | x], [{3, [k | x]}], [{3, k, v}, {1 bsl 70, k, v}], [[1, 2 | 3]], [1 bsl 70],
+             #{ttl => [a | b]}, #{ttl => 1.0}, #{limit => 0}, #{retries => [a | b]}, #{},
+             [{insert, tab, {1}} | x], [{insert, tab, [{1} | x]}], [{check, tab, 1, [a | b]}]],
+    Missing = [{F, Real} || Real <- [replaced(N, Term, Args) || N <- lists:seq(1, length(Args)),
+                                                                Term <- Wrong],
+                            unexplained(F, Real)],
+    ?assertEqual([], Missing).
+
+replaced(N, Term, Args) ->
+    {Before, [_ | After]} = lists:split(N - 1, Args),
+    Before ++ [Term | After].
+
+unexplained(F, Args) ->
+    Tab = larder:new(t, [ordered_set, public, {ttl, infinity}, {index, [{v, 2, []}]}]),
+    true = larder:insert(Tab, {1, 2, #{}}),
+    Real = with_table(Tab, Args),
+    try apply(larder, F, Real) of
+        Result ->
+            [larder:delete(Result) || F =:= new],
+            false
+    catch
+        error:Reason:Stack -> map_size(larder:format_error(Reason, Stack)) =:= 0
+    after
+        larder:delete(Tab)
+    end.
+
+%% The table, wherever the arguments say `tab'.
+with_table(Tab, tab) -> Tab;
+with_table(Tab, [Head | Tail]) -> [with_table(Tab, Head) | with_table(Tab, Tail)];
+with_table(Tab, Term) when is_tuple(Term) ->
+    list_to_tuple([with_table(Tab, Part) || Part <- tuple_to_list(Term)]);
+with_table(_Tab, Term) -> Term.
+
 %% ---- making the call ----
 
 %% The class, the reason, the cause, whether the stack begins with the call as

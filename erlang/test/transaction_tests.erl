@@ -214,6 +214,40 @@ commit_test() ->
          ?assertEqual(true, larder:commit([]))
      end || Type <- ?TYPES].
 
+%% What is wrong with a commit, and with which of its operations.
+commit_words_test() ->
+    {T, Bag, Gone} = {table(set), table(bag), table(set)},
+    true = larder:insert(T, {x, 1}),
+    true = larder:insert(Bag, {x, 1}),
+    true = larder:delete(Gone),
+    Snapshot = larder:snapshot(T),
+    Good = {insert, T, {y, 1}},
+    [begin
+         Words = try larder:commit(Operations) of Result -> Result
+                 catch error:badarg:Stack -> larder:format_error(badarg, Stack)
+                 end,
+         ?assertMatch({Operations, #{1 := _}}, {Operations, Words}),
+         Text = unicode:characters_to_list(maps:get(1, Words)),
+         ?assertMatch({match, _}, re:run(Text, Expected), {Operations, Text})
+     end || {Operations, Expected} <- [
+         {x, "^not a list of operations"}, {[Good | x], "^not a list of operations"},
+         {[{1 bsl 70, 1}], "^operation 1: none of those"}, {[Good, {}], "^operation 2: none of those"},
+         {[Good, {delete, T}], "^operation 2: none of those"},
+         {[Good, {no_such, T, 1}], "^operation 2: none of those"},
+         {[Good, {insert, T, 1}], "^operation 2: not a tuple"},
+         {[Good, {insert, T, [{1} | x]}], "^operation 2: "},
+         {[Good, {delete_object, T, 1}], "^operation 2: not a tuple"},
+         {[{check, T, x, [{x, 1}]}, {check, Gone, x, []}], "^operation 2: its table doesn't exist"},
+         {[Good, {update_counter, T, x, [{2, 1} | x]}], "^operation 2: "},
+         {[Good, {update_element, T, x, x}], "^operation 2: "},
+         {[Good, {update_element, T, x, {1, x}}], "the element of the key"},
+         {[Good, {update_element, T, x, {7, x}}], "beyond the size"},
+         {[Good, {update_counter, Bag, x, 1}], "an object of a bag"},
+         {[Good, {insert, Gone, {1}}], "^operation 2: its table doesn't exist"},
+         {[Good, {insert, 17, {1}}], "^operation 2: its table doesn't exist"},
+         {[{insert, Snapshot, {1}}], "is a snapshot"}]],
+    true = larder:release(Snapshot).
+
 %% Operations committed together do what they do one after the other, or nothing.
 random_commits_test_() ->
     {timeout, 60, fun() -> [random_commits(Type) || Type <- ?TYPES] end}.

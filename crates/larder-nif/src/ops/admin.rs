@@ -227,18 +227,24 @@ fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(),
             settings.access.replace(protection(access)?).is_some()
         }
         Some(&[tag, ms]) if tag == atoms::TTL.word() => {
-            settings.ttl.replace(options::time(ms)?).is_some()
+            settings.ttl.replace(options::time(call, ms)?).is_some()
         }
         Some(&[tag, ms]) if tag == atoms::IDLE.word() => {
-            settings.idle.replace(options::time(ms)?).is_some()
+            settings.idle.replace(options::time(call, ms)?).is_some()
         }
         Some(&[tag, most]) if tag == atoms::MAX_SIZE.word() => {
             let limits = settings.limits.get_or_insert_default();
-            limits.max_size.replace(options::most(most)?).is_some()
+            limits
+                .max_size
+                .replace(options::most(call, most)?)
+                .is_some()
         }
         Some(&[tag, most]) if tag == atoms::MAX_MEMORY.word() => {
             let limits = settings.limits.get_or_insert_default();
-            limits.max_memory.replace(options::most(most)?).is_some()
+            limits
+                .max_memory
+                .replace(options::most(call, most)?)
+                .is_some()
         }
         Some(&[tag, policy]) if tag == atoms::EVICT.word() => {
             let limits = settings.limits.get_or_insert_default();

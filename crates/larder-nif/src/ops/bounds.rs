@@ -11,7 +11,7 @@ use larder::TimeLeft;
 pub fn insert_with(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         // The time is read first, so that an invalid one is reported for any object.
-        let ttl = time(call.args[2])?;
+        let ttl = time(call, call.args[2])?;
         with_object(call, table, local, call.args[1], |local, object| {
             let inserted = table.insert_with_in(local, lazy_caller_id(call), object, ttl);
             inserted.map(|()| (false, ()))
@@ -23,7 +23,7 @@ pub fn insert_with(call: &Call<'_>) -> Reply {
 /// expire(Table, Key, Ttl) -> boolean().
 pub fn expire(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        let ttl = time(call.args[2])?;
+        let ttl = time(call, call.args[2])?;
         with_key(call, table, call.args[1], |key| {
             let there = table.expire_in(local, lazy_caller_id(call), key, ttl);
             reply_or_raise(call, table, there)

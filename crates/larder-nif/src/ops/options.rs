@@ -3,7 +3,7 @@
 use crate::call::{Call, Raise, BADARG};
 use crate::layout;
 use crate::sys::*;
-use crate::tables::owners;
+use crate::tables::{self, owners};
 use crate::terms::atoms::{self, Known};
 use crate::terms::encode;
 use larder::host::{
@@ -166,10 +166,10 @@ fn pair(call: &Call<'_>, tag: Word, parts: &[Word], parsed: &mut Parsed) -> Resu
         _ if is(atoms::WRITE_CONCURRENCY) => options.write_concurrency = concurrency(value)?,
         _ if is(atoms::READ_CONCURRENCY) => options.read_concurrency = flag(value)?,
         _ if is(atoms::DECENTRALIZED_COUNTERS) => parsed.counters = Some(flag(value)?),
-        _ if is(atoms::TTL) => options.bounds.get_or_insert_default().ttl = time(value)?,
-        _ if is(atoms::IDLE) => options.bounds.get_or_insert_default().idle = time(value)?,
-        _ if is(atoms::MAX_SIZE) => limits(options).max_size = most(value)?,
-        _ if is(atoms::MAX_MEMORY) => limits(options).max_memory = most(value)?,
+        _ if is(atoms::TTL) => options.bounds.get_or_insert_default().ttl = time(call, value)?,
+        _ if is(atoms::IDLE) => options.bounds.get_or_insert_default().idle = time(call, value)?,
+        _ if is(atoms::MAX_SIZE) => limits(options).max_size = most(call, value)?,
+        _ if is(atoms::MAX_MEMORY) => limits(options).max_memory = most(call, value)?,
         _ if is(atoms::EVICT) => limits(options).evict = policy(value)?,
         _ if is(atoms::STRUCTURE) => structure(call, value, options)?,
         _ if is(atoms::INDEX) => {
@@ -182,13 +182,21 @@ fn pair(call: &Call<'_>, tag: Word, parts: &[Word], parsed: &mut Parsed) -> Resu
 }
 
 /// Milliseconds, or `infinity`.
-pub fn time(value: Word) -> Result<Option<u64>, Raise> {
+pub fn time(call: &Call<'_>, value: Word) -> Result<Option<u64>, Raise> {
+    Ok(bound(call, value)?.map(|ms| ms as u64))
+}
+
+/// A natural number, or `None` for `infinity` and for numbers that are too large to be reached.
+fn bound(call: &Call<'_>, value: Word) -> Result<Option<usize>, Raise> {
     if value == atoms::INFINITY.word() {
         return Ok(None);
     }
-    let ms = layout::small(value).and_then(|ms| u64::try_from(ms).ok());
-    ms.map(Some).ok_or(BADARG)
+    let number = tables::integer(call, value).and_then(|n| usize::try_from(n).ok());
+    number.map(|n| (n < UNREACHED).then_some(n)).ok_or(BADARG)
 }
+
+/// The least number that isn't a small integer. No time and no size gets there.
+const UNREACHED: usize = 1 << 59;
 
 fn limits(options: &mut Options) -> &mut Limits {
     let bounds = options.bounds.get_or_insert_default();
@@ -196,12 +204,8 @@ fn limits(options: &mut Options) -> &mut Limits {
 }
 
 /// A limit, or `infinity`.
-pub fn most(value: Word) -> Result<Option<usize>, Raise> {
-    if value == atoms::INFINITY.word() {
-        return Ok(None);
-    }
-    let most = layout::small(value).and_then(|most| usize::try_from(most).ok());
-    most.map(Some).ok_or(BADARG)
+pub fn most(call: &Call<'_>, value: Word) -> Result<Option<usize>, Raise> {
+    bound(call, value)
 }
 
 /// The policy by which a table evicts.
@@ -253,9 +257,13 @@ pub fn index(call: &Call<'_>, entry: Word) -> Result<IndexDefinition, Raise> {
     if !layout::is_atom(name) {
         return Err(BADARG);
     }
-    // An integer is a position. Anything else is an expression, which is compiled later.
-    let on = match layout::small(on) {
-        Some(_) => IndexOn::Element(position(on)?),
+    // An integer is a position, also one that no tuple has. Anything else is an expression, which
+    // is compiled later.
+    let on = match tables::integer(call, on) {
+        Some(n) => {
+            let position = usize::try_from(n).ok().filter(|&n| n > 0);
+            IndexOn::Element(position.ok_or(BADARG)?)
+        }
         None => IndexOn::Expression(owned(call, on)?),
     };
     let mut definition = IndexDefinition::new(atoms::from_word(call.env, name), on);

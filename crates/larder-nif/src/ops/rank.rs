@@ -6,7 +6,6 @@
 
 use super::single::{report, with_key};
 use crate::call::{Call, Raise, Reply, BADARG};
-use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::{atoms, decode};
@@ -27,7 +26,7 @@ pub fn nth(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         // An error of the table takes precedence over a bad number.
         reply_or_raise(call, table, table.check_read(caller_id(call)))?;
-        let n = place(call.args[1])?;
+        let n = place(call, call.args[1])?;
         tables::off_scheduler(call, table.counts_slowly())?;
         let mut object = atoms::NONE.word();
         let visit =
@@ -57,8 +56,12 @@ pub fn count_range(call: &Call<'_>) -> Reply {
     })
 }
 
-/// A place in the order, counted from the first object from 1 on, or from the last from -1 on. No
-/// table has so many objects that the place wouldn't be a small integer.
-pub fn place(word: Word) -> Result<i64, Raise> {
-    layout::small(word).ok_or(BADARG)
+/// A place in the order, counted from the first object from 1 on, or from the last from -1 on.
+pub fn place(call: &Call<'_>, word: Word) -> Result<i64, Raise> {
+    tables::integer(call, word).ok_or(BADARG)
+}
+
+/// A number of objects.
+pub fn count(call: &Call<'_>, word: Word) -> Result<usize, Raise> {
+    usize::try_from(place(call, word)?).map_err(|_| BADARG)
 }

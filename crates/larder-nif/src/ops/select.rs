@@ -16,7 +16,7 @@
 //!   These are scans with a limit, from a rank on, or by an index, and scans of a bag, where the
 //!   objects of a key stay in order of arrival.
 
-use super::rank::place;
+use super::rank::{count, place};
 use super::spec::{self, CallerContext, ProgramSource, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
@@ -24,7 +24,7 @@ use crate::heap::{ListBuilder, Slot};
 use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
-use crate::tables::{self, caller_id, natural, reply_or_raise};
+use crate::tables::{self, caller_id, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{
@@ -237,7 +237,7 @@ pub fn every(call: &Call<'_>) -> Reply {
 pub fn from_rank(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
-    let (from, count) = (place(call.args[1])?, natural(call.args[2])?);
+    let (from, count) = (place(call, call.args[1])?, count(call, call.args[2])?);
     tables::off_scheduler(call, table.counts_slowly())?;
     let job = reply_or_raise(call, &table, table.slice(caller_id(call), from, count))?;
     begin(call, table, CallerContext::none(), Job::Ranks(job))

@@ -278,6 +278,7 @@ extern "C" {
         out: *mut Word,
     ) -> c_int;
     pub fn enif_make_map_remove(env: *mut Env, map: Word, key: Word, out: *mut Word) -> c_int;
+    pub fn enif_compare(one: Word, other: Word) -> c_int;
     pub fn enif_is_identical(one: Word, other: Word) -> c_int;
     pub fn enif_make_ref(env: *mut Env) -> Word;
     pub fn enif_make_sub_binary(env: *mut Env, binary: Word, at: usize, size: usize) -> Word;

@@ -134,6 +134,36 @@ pub fn off_scheduler(call: &Call<'_>, slow: bool) -> Result<(), Raise> {
     }
 }
 
+/// Reads an integer of any size. One beyond the range of `i64` is read as the end of that range
+/// which is nearest.
+#[inline]
+pub fn integer(call: &Call<'_>, word: Word) -> Option<i64> {
+    layout::small(word).or_else(|| large_integer(call, word))
+}
+
+#[cold]
+fn large_integer(call: &Call<'_>, word: Word) -> Option<i64> {
+    // The emulator would end the node if it were asked for the type of a strange kind.
+    if !layout::is_boxed(word) || layout::is_strange(word) {
+        return None;
+    }
+    let mut value = 0;
+    // SAFETY: the environment and the term are the running call's, and of a kind that the emulator
+    // has a type for.
+    unsafe {
+        if enif_term_type(call.env, word) != term_type::INTEGER {
+            return None;
+        }
+        if enif_get_int64(call.env, word, &mut value) != 0 {
+            return Some(value);
+        }
+        Some(match enif_compare(word, enif_make_int64(call.env, 0)) < 0 {
+            true => i64::MIN,
+            false => i64::MAX,
+        })
+    }
+}
+
 /// Reads a natural number, such as a position. Anything else is a bad argument.
 pub fn natural(word: Word) -> Result<usize, Raise> {
     layout::small(word)

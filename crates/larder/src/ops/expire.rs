@@ -209,7 +209,8 @@ impl EngineTable {
     ///
     /// # Errors
     /// `NoTable`, `NotOwner`; `Unbounded` if the table was created without bounds, `Unlimited` for
-    /// limits if the table was created without limits; `BadOption` for a limit of 0.
+    /// limits if the table was created without limits; `BadOption` for a limit of 0; `ReadOnly` for
+    /// a snapshot, `View` in a transaction.
     pub fn set_bounds(&self, who: OwnerId, bounds: &Bounds) -> Result<(), Error> {
         // Only the owner may change options, as for any table.
         if self.owner() != who {
@@ -219,7 +220,10 @@ impl EngineTable {
         bounds.limits.map_or(Ok(()), |limits| limits.check())?;
         let guard = larder_index::pin();
         let store = self.store(&guard).ok_or(Error::NoTable)?;
-        let layer = store.layer().ok_or(Error::Unbounded)?;
+        let layer = store.layer().ok_or_else(|| {
+            let view = self.view.as_ref();
+            view.map_or(Error::Unbounded, |view| view.why_fixed())
+        })?;
         // A table without limits keeps no heat of its objects, and can't begin to.
         if bounds.limits.is_some() && layer.quota().is_none() {
             return Err(Error::Unlimited);
