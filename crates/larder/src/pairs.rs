@@ -31,22 +31,18 @@ impl Pairs {
 
     /// The `i`th pair.
     pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
-        pair(&self.bytes, &self.spans[i])
+        let [from, split, end] = self.spans[i];
+        (&self.bytes[from..split], &self.bytes[split..end])
     }
 
-    /// Puts them in order, and leaves one of those that are equal.
-    pub(crate) fn sort(&mut self) {
-        let Pairs { bytes, spans } = self;
-        spans.sort_unstable_by(|one, other| pair(bytes, one).cmp(&pair(bytes, other)));
-        spans.dedup_by(|one, other| pair(bytes, one) == pair(bytes, other));
+    /// The `i`th pair: its strings, one behind the other, and the length of the first one.
+    pub(crate) fn joined(&self, i: usize) -> (&[u8], usize) {
+        let [from, split, end] = self.spans[i];
+        (&self.bytes[from..end], split - from)
     }
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity() + self.spans.capacity() * size_of::<[usize; 3]>()
     }
-}
-
-fn pair<'b>(bytes: &'b [u8], &[from, split, end]: &[usize; 3]) -> (&'b [u8], &'b [u8]) {
-    (&bytes[from..split], &bytes[split..end])
 }

@@ -7,11 +7,10 @@
 //! 3. Return each selected row, or the result of the program if it matches the row.
 //!
 //! In a snapshot or a transaction's view, the rows may differ from what the entries say. So (1)
-//! also makes entries for the rows that may differ, after it has read the others (`differing`). In
-//! a transaction's view, (1) adds the entries to the read set (`changes`), and (2) adds the keys.
+//! also makes entries for the rows that may differ (`part`). In a transaction's view, (1) adds the
+//! entries to the read set (`changes`), and (2) adds the keys.
 
-use super::changes::EntriesRead;
-use super::differing::Differing;
+use super::part::ViewEntries;
 use super::ranges::{ranges, EntryRange, EntryRanges};
 use super::values::{run, ValueCheck};
 use super::{Entries, IndexDefinition, IndexEntry, Indexes};
@@ -31,10 +30,8 @@ use larder_index::{Batch, Direction, Hint, Key, Values, MAX_KEYS_PER_LOOKUP, SHO
 use larder_term::object::ObjectView;
 use larder_term::{Atom, TermRef};
 use smallvec::smallvec;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// The number of entries of a view that are read together.
-const CHUNK: usize = 1024;
 
 /// How often a lookup reads the row of an entry again because the entry may have been moved away
 /// and back.
@@ -62,6 +59,8 @@ pub struct IndexJob {
     program: Option<Program>,
     limit: Option<usize>,
     place: EntryPlace,
+    /// The entries of a view.
+    of_view: ViewEntries,
     /// Buffers. The entries of a batch are in `pairs`.
     lent: Lent,
 }
@@ -163,6 +162,7 @@ impl EngineTable {
             program: None,
             limit: None,
             place: EntryPlace::default(),
+            of_view: ViewEntries::default(),
             lent,
         })
     }
@@ -217,7 +217,11 @@ impl IndexJob {
             if entries.definition != self.definition {
                 return Err(Error::NoIndex(self.definition.name.into()));
             }
-            let next = self.read_entries(&op, entries);
+            let next = match self.read_entries(&op, entries) {
+                ControlFlow::Break(next) => next,
+                ControlFlow::Continue(cost) if budget.spend(cost) => continue,
+                ControlFlow::Continue(_) => return Ok(ScanStep::More),
+            };
             if let Some(step) = self.give(&op, entries, budget, context, sink) {
                 return Ok(step);
             }
@@ -239,76 +243,30 @@ impl IndexJob {
         Ok(ScanStep::Done)
     }
 
-    /// (1) Reads the next entries of the range. Returns where to continue, if it has more.
-    fn read_entries(&mut self, op: &Operation<'_>, entries: &Entries) -> Option<Vec<u8>> {
+    /// (1) Reads the next entries of the range, and breaks with the place where to continue, if it
+    /// has more. In a view, continues with the costs if there is more to read before.
+    fn read_entries(
+        &mut self,
+        op: &Operation<'_>,
+        entries: &Arc<Entries>,
+    ) -> ControlFlow<Option<Vec<u8>>, u32> {
         let range = &self.ranges[self.place.range];
-        // The place is within the range, or a continuation was made up.
-        let first = self.place.from.as_deref().max(range.low());
-        let views = op.store.views();
-        for view in views {
-            view.note_entries(EntriesRead::begin(&entries.changes, range.value()));
+        let from = self.place.from.as_deref();
+        if !op.store.views().is_empty() {
+            let range = (self.place.range, range);
+            let (table, buffers) = (&self.table, &mut *self.lent);
+            return self.of_view.read(table, op, entries, range, from, buffers);
         }
         let Buffers {
-            batch,
-            pairs,
-            position,
-            ..
+            batch, position, ..
         } = &mut *self.lent;
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
-        pairs.clear();
-        let mut resume: Option<Vec<u8>> = None;
-        let next = loop {
-            let from = resume.as_deref().or(first);
-            let next = batch.lend_owned(|batch| {
-                let way = Direction::Forward;
-                entries.read_leaf(op.guard, range, from, way, position, batch)
-            });
-            // The entries of a table are returned batch by batch.
-            if views.is_empty() {
-                break next;
-            }
-            // Those of a view are read in larger parts, because each part visits all keys that
-            // differ.
-            for i in 0..batch.len() {
-                let entry = entries.entry(batch.key(i), batch.value(i));
-                pairs.push(entry.value, entry.key);
-            }
-            if next.is_none() || pairs.len() >= CHUNK {
-                break next;
-            }
-            resume = next;
-        };
-        if !views.is_empty() {
-            let part = EntryRange::Between {
-                low: first.map(<[u8]>::to_vec),
-                high: next.clone().or_else(|| range.high(Vec::new())),
-            };
-            self.read_differing(op, entries, &part);
-        }
-        next
-    }
-
-    /// Makes entries of the rows of all keys that differ in a view, and sorts all entries.
-    fn read_differing(&mut self, op: &Operation<'_>, entries: &Entries, part: &EntryRange) {
-        let buffers = &mut *self.lent;
-        let mut pairs = std::mem::take(&mut buffers.pairs);
-        let mut position = std::mem::take(&mut buffers.position);
-        buffers.batch.want = 0;
-        let mut differing = Differing::default();
-        let mut see = |value: &[u8], key: &[u8]| {
-            // Only values in the part that is looked at.
-            entries.position(value, key, &mut position);
-            if part.has(&position) {
-                pairs.push(value, key);
-            }
-        };
-        while differing
-            .next(&self.table, op, entries, buffers, &mut see)
-            .is_some()
-        {}
-        pairs.sort();
-        (buffers.pairs, buffers.position) = (pairs, position);
+        // The place is within the range, or a continuation was made up.
+        ControlFlow::Break(batch.lend_owned(|batch| {
+            let way = Direction::Forward;
+            entries.read_leaf(op.guard, range, from, way, position, batch)
+        }))
     }
 
     /// (2), (3) Returns the results for the rows of the entries. `None` if all were processed.

@@ -12,6 +12,7 @@
 //! | `build` | adding an index while other threads write, and dropping one |
 //! | `lookup` | finding rows by their values |
 //! | `differing` | rows of a view that differ from what the entries say |
+//! | `part` | the entries of a view, in parts |
 //! | `ranges` | ranges of entries, read leaf by leaf |
 //! | `choice` | whether a match specification uses an index |
 //! | `candidates` | the keys of the rows that may match then |
@@ -68,6 +69,7 @@ mod differing;
 mod entries;
 mod layer;
 mod lookup;
+mod part;
 mod ranges;
 mod refusal;
 mod values;

@@ -1,0 +1,317 @@
+//! The entries of the rows of a view, read in parts.
+//!
+//! # Definitions
+//!
+//! A *part* is a range of positions. Its entries are those that the table has there, and those of
+//! the rows that differ in the view (`differing`) and have values there.
+//!
+//! # Steps
+//!
+//! 1. Read entries of the table, leaf by leaf, until there are enough for a part.
+//! 2. Walk over all keys that may differ in the view, and add the entries of their rows that are in
+//!    the part.
+//! 3. Return the entries in order, some at a time.
+//!
+//! A job can pause after each leaf of (1), and after each batch of (2).
+//!
+//! # Invariants
+//!
+//! 1. (2) begins after (1) has read all entries of the part. So a row whose entry is missed by (1)
+//!    is found by (2), also if it changes between two slices. A row that changes after that has its
+//!    entry in the part, and is read in the view.
+//! 2. A part has at most `MOST` entries of the table, and as many of the rows that differ, except
+//!    if all of the latter are at one position.
+//!
+//! # Costs
+//!
+//! Each part walks over all keys that differ. So a part has `PER_KEY` times as many entries as the
+//! walk before it has seen keys: walking costs about as much as reading. Thus the costs of `n`
+//! entries and `d` keys are O(n + d), and O(n d / `MOST`) if `d` is greater than
+//! `MOST / PER_KEY`.
+
+use super::changes::EntriesRead;
+use super::differing::Differing;
+use super::ranges::EntryRange;
+use super::Entries;
+use crate::buffers::Buffers;
+use crate::ops::Operation;
+use crate::pairs::Pairs;
+use crate::table::EngineTable;
+use larder_index::Direction;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The least number of entries of a part, if the range has as many.
+const LEAST: usize = 1024;
+
+/// The maximum number of them. They take about 12 MB, and those of rows that differ 25 MB, if
+/// values and keys are short.
+const MOST: usize = 1 << 18;
+
+/// The number of entries per key that differs. Reading a key in the view costs about as much as
+/// reading this number of entries.
+const PER_KEY: usize = 4;
+
+/// The number of entries that are returned together.
+const TOGETHER: usize = 256;
+
+/// A position of the index; `None` is the end of the range.
+type Place = Option<Vec<u8>>;
+
+/// The entries of a view, as a job reads them.
+#[derive(Default)]
+pub(super) struct ViewEntries {
+    part: Option<Part>,
+    /// The number of keys that the last walk has seen.
+    walked: usize,
+}
+
+/// A part of a range.
+struct Part {
+    entries: Arc<Entries>,
+    /// The number of the range.
+    range: usize,
+    /// The positions of the part: at or above `low`, and below `high`, if there is one.
+    low: Vec<u8>,
+    high: Place,
+    /// Whether the range has no more behind it.
+    is_last: bool,
+    /// The entries of the table, and the number of those that aren't needed any more.
+    read: Pairs,
+    done: usize,
+    /// The entries of rows that differ: value and key, and the length of the value.
+    differing: BTreeMap<Box<[u8]>, usize>,
+    step: Step,
+    /// The walk over the keys that may differ, and the number of those that it has seen.
+    walk: Differing,
+    walked: usize,
+}
+
+/// The step at which a part is.
+enum Step {
+    /// (1) Where to continue.
+    Read(Vec<u8>),
+    /// (2)
+    Walk,
+    /// (3)
+    Return,
+}
+
+impl ViewEntries {
+    /// Does some of the reading of the entries at `from` and behind it, in the range with this
+    /// number, and continues with its costs. Breaks once the next of them are in `buffers.pairs`, in
+    /// order, with the place to continue from.
+    pub(super) fn read(
+        &mut self,
+        table: &EngineTable,
+        op: &Operation<'_>,
+        entries: &Arc<Entries>,
+        (number, range): (usize, &EntryRange),
+        from: Option<&[u8]>,
+        buffers: &mut Buffers,
+    ) -> ControlFlow<Place, u32> {
+        // No position is less than the empty one.
+        let from = from.max(range.low()).unwrap_or_default();
+        let is_within = |part: &Part| {
+            Arc::ptr_eq(&part.entries, entries) && part.range == number && part.has(from)
+        };
+        if !self.part.as_ref().is_some_and(is_within) {
+            for view in op.store.views() {
+                view.note_entries(EntriesRead::begin(&entries.changes, range.value()));
+            }
+            self.part = None;
+        }
+        let part = self
+            .part
+            .get_or_insert_with(|| Part::new(entries, number, range, from));
+        match &part.step {
+            Step::Read(place) => {
+                let enough = self.walked.saturating_mul(PER_KEY).clamp(LEAST, MOST);
+                let place = place.clone();
+                ControlFlow::Continue(part.read_leaf(op, range, &place, enough, buffers))
+            }
+            Step::Walk => {
+                let cost = part.walk(table, op, buffers);
+                self.walked = part.walked;
+                ControlFlow::Continue(cost)
+            }
+            Step::Return => ControlFlow::Break(part.fill(from, &mut buffers.pairs)),
+        }
+    }
+}
+
+impl Part {
+    fn new(entries: &Arc<Entries>, number: usize, range: &EntryRange, from: &[u8]) -> Self {
+        Part {
+            entries: Arc::clone(entries),
+            range: number,
+            low: from.to_vec(),
+            high: range.high(Vec::new()),
+            is_last: true,
+            read: Pairs::default(),
+            done: 0,
+            differing: BTreeMap::new(),
+            step: Step::Read(from.to_vec()),
+            walk: Differing::default(),
+            walked: 0,
+        }
+    }
+
+    /// Whether a position is in the part.
+    fn has(&self, position: &[u8]) -> bool {
+        let is_below = |high: &Vec<u8>| position < &high[..];
+        position >= &self.low[..] && self.high.as_ref().is_none_or(is_below)
+    }
+
+    /// Ends the part before a position, as the range has more.
+    fn end_before(&mut self, position: Vec<u8>) {
+        (self.high, self.is_last) = (Some(position), false);
+    }
+
+    /// (1) Reads the leaf at a place. The part ends behind it if it has enough entries. Returns the
+    /// costs.
+    fn read_leaf(
+        &mut self,
+        op: &Operation<'_>,
+        range: &EntryRange,
+        place: &[u8],
+        enough: usize,
+        buffers: &mut Buffers,
+    ) -> u32 {
+        let Buffers {
+            batch, position, ..
+        } = buffers;
+        (batch.want, batch.any_order) = (0, false);
+        let entries = &self.entries;
+        let next = batch.lend_owned(|batch| {
+            let way = Direction::Forward;
+            entries.read_leaf(op.guard, range, Some(place), way, position, batch)
+        });
+        for i in 0..batch.len() {
+            let entry = entries.entry(batch.key(i), batch.value(i));
+            self.read.push(entry.value, entry.key);
+        }
+        self.step = match next {
+            Some(next) if self.read.len() < enough => Step::Read(next),
+            Some(end) => {
+                self.end_before(end);
+                Step::Walk
+            }
+            None => Step::Walk,
+        };
+        1 + batch.len() as u32
+    }
+
+    /// (2) Walks over a batch of keys. Returns the costs.
+    fn walk(&mut self, table: &EngineTable, op: &Operation<'_>, buffers: &mut Buffers) -> u32 {
+        (buffers.batch.want, buffers.batch.any_order) = (0, false);
+        let (mut walk, mut bytes) = (std::mem::take(&mut self.walk), Vec::new());
+        let entries = Arc::clone(&self.entries);
+        let see = |value: &[u8], key: &[u8]| {
+            bytes.clear();
+            bytes.extend_from_slice(value);
+            bytes.extend_from_slice(key);
+            if self.has(position_of(&entries, (&bytes, value.len()))) {
+                self.differing.insert(bytes[..].into(), value.len());
+                self.shorten();
+            }
+        };
+        let Some(count) = walk.next(table, op, &entries, buffers, see) else {
+            self.step = Step::Return;
+            return 1;
+        };
+        (self.walk, self.walked) = (walk, self.walked + count);
+        (1 + PER_KEY * count) as u32
+    }
+
+    /// Ends the part earlier if it has too many entries of rows that differ (invariant 2).
+    fn shorten(&mut self) {
+        if self.differing.len() <= MOST {
+            return;
+        }
+        let position = |bytes: &[u8], value| position_of(&self.entries, (bytes, value)).to_vec();
+        let first = self.differing.first_key_value();
+        let first = first.map(|(bytes, value)| position(bytes, *value));
+        let last = self.differing.last_key_value();
+        let last = last.map(|(bytes, value)| position(bytes, *value));
+        // The part must not become empty.
+        let (Some(last), true) = (&last, first != last) else {
+            return;
+        };
+        // In a transaction's view, several keys may have one value of a unique index.
+        while let Some(entry) = self.differing.last_entry() {
+            if position_of(&self.entries, (entry.key(), *entry.get())) < &last[..] {
+                break;
+            }
+            entry.remove();
+        }
+        self.end_before(last.to_vec());
+    }
+
+    /// (3) Fills `pairs` with the next entries, which are at `from` or behind it. Those before
+    /// `from` are dropped. Returns where to continue.
+    fn fill(&mut self, from: &[u8], pairs: &mut Pairs) -> Place {
+        let Part {
+            entries,
+            high,
+            read,
+            done,
+            differing,
+            ..
+        } = self;
+        while *done < read.len() && position_of(entries, read.joined(*done)) < from {
+            *done += 1;
+        }
+        while let Some(entry) = differing.first_entry() {
+            if position_of(entries, (entry.key(), *entry.get())) >= from {
+                break;
+            }
+            entry.remove();
+        }
+        // Merge both. No order key is a prefix of another, so the order of entries is that of their
+        // bytes.
+        let is_within = |entry: &(&[u8], usize)| {
+            let position = position_of(entries, *entry);
+            high.as_ref().is_none_or(|high| position < &high[..])
+        };
+        let read = (*done..read.len()).map(|i| read.joined(i));
+        let mut read = read.take_while(is_within).peekable();
+        let mut differing = differing.iter().map(|(bytes, value)| (&bytes[..], *value));
+        let mut ahead = differing.next();
+        pairs.clear();
+        let mut last: &[u8] = &[];
+        loop {
+            let next = match (read.peek(), ahead) {
+                (Some(one), Some(other)) => (*one).min(other),
+                (one, other) => match one.copied().or(other) {
+                    Some(next) => next,
+                    None => break,
+                },
+            };
+            // Entries at one position are returned together.
+            let position = position_of(entries, next);
+            if pairs.len() >= TOGETHER && position != last {
+                return Some(position.to_vec());
+            }
+            // The row of an entry may be among those that differ.
+            read.next_if_eq(&next);
+            if ahead == Some(next) {
+                ahead = differing.next();
+            }
+            let (value, key) = next.0.split_at(next.1);
+            pairs.push(value, key);
+            last = position;
+        }
+        // Behind the part.
+        self.high.clone().filter(|_| !self.is_last)
+    }
+}
+
+/// The position of an entry: value and key, and the length of the value.
+fn position_of<'e>(entries: &Entries, (bytes, value): (&'e [u8], usize)) -> &'e [u8] {
+    match entries.definition.unique {
+        true => &bytes[..value],
+        false => bytes,
+    }
+}

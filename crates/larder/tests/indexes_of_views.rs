@@ -1,0 +1,275 @@
+//! Selects by an index on views in which thousands of keys differ from the table: of snapshots and
+//! of transactions, in slices and in pages, while others write. All four types.
+
+mod indexed;
+
+use indexed::{table, TYPES};
+use larder::api::{Index, Larder, MatchSpec, Table};
+use larder::host::{Budget, Context, Error, IndexJob, Output, ScanStep};
+use larder_term::object::ObjectView;
+use larder_term::{term, Atom, Term, TermRef};
+use larder_testing::environment::seed;
+use larder_testing::mix;
+use std::time::Duration;
+
+const ROWS: i64 = 3_000;
+const VALUES: i64 = 40;
+
+/// Of all rows, and of those of a range of values.
+const ALL: &str = "[{'_',[],['$_']}]";
+const SOME: &str = "[{{'_','$1','_'},[{'>=','$1',10},{'<','$1',30}],['$_']}]";
+
+/// A key, a value, and a number that tells the rows of a bag apart.
+type Row = (i64, i64, i64);
+
+fn term_of((k, v, n): Row) -> Term {
+    Term::tuple([k, v, n].map(Term::from))
+}
+
+fn int(term: Option<TermRef<'_>>) -> i64 {
+    term.and_then(|term| term.as_int()).expect("an integer")
+}
+
+fn row_of(object: &ObjectView<'_>) -> Row {
+    let element = |position| int(object.element(position));
+    (element(1), element(2), element(3))
+}
+
+fn row_of_term(row: &Term) -> Row {
+    let tuple = row.as_ref().as_tuple().expect("a tuple");
+    (int(tuple.get(0)), int(tuple.get(1)), int(tuple.get(2)))
+}
+
+/// The rows of a table, found without an index, in the order of an index of the values.
+fn by_value(table: &Table, spec: &str) -> Result<Vec<Row>, Error> {
+    let mut rows: Vec<Row> = table.to_vec()?.iter().map(row_of_term).collect();
+    rows.retain(|(_, v, _)| spec == ALL || (10..30).contains(v));
+    rows.sort_unstable_by_key(|&(k, v, n)| (v, k, n));
+    Ok(rows)
+}
+
+/// Writes some row: changes its value, or deletes it, or inserts a new one.
+fn write(table: &Table, chance: u64) -> Result<(), Error> {
+    let key = (chance >> 8) as i64 % (ROWS + ROWS / 4);
+    let value = (chance >> 32) as i64 % VALUES;
+    match chance % 4 {
+        0 => table.delete(&Term::from(key)).map(drop),
+        number => table.insert(&term_of((key, value, number as i64))),
+    }
+}
+
+fn filled(kind: &str) -> Result<Table, Error> {
+    let t = table(kind, &[Index::element("v", 2)]);
+    for k in 0..ROWS {
+        t.insert(&term_of((k, k * 7 % VALUES, 0)))?;
+    }
+    Ok(t)
+}
+
+/// A select by the index. Stops after `page` results, and continues in another job.
+struct Pages<'t> {
+    table: &'t Table,
+    spec: &'t str,
+    limit: Option<usize>,
+}
+
+impl Pages<'_> {
+    fn begin(&self, place: Option<&[u8]>) -> Result<IndexJob, Error> {
+        let (table, name) = (self.table.engine_table(), Atom::new("v"));
+        let (who, program) = (table.owner(), self.spec.program()?);
+        match place {
+            None => table.index_select(who, name, program, self.limit),
+            Some(place) => table.index_select_resume(who, name, program, self.limit, place),
+        }
+    }
+
+    /// All results, in slices of this number of units. Calls `between` between two slices.
+    fn read(
+        &self,
+        units: u32,
+        mut between: impl FnMut(u64) -> Result<(), Error>,
+    ) -> Result<Vec<Row>, Error> {
+        let (mut job, mut found, mut slices) = (self.begin(None)?, Vec::new(), 0);
+        loop {
+            let budget = &mut Budget::new(units, Duration::from_secs(60));
+            let sink = &mut |output: Output<'_>| match output {
+                Output::Object(object) => found.push(row_of(object)),
+                Output::Term(term) => found.push(row_of_term(&Term::from(term))),
+            };
+            let step = job.step(budget, &Context::none(), sink)?;
+            // A slice ends with a batch of keys or a leaf of entries.
+            assert!(
+                budget.spent() < u64::from(units) + 600,
+                "{}",
+                budget.spent()
+            );
+            match step {
+                ScanStep::More => {}
+                ScanStep::Limit => job = self.begin(Some(&job.continuation()))?,
+                ScanStep::Done => return Ok(found),
+            }
+            between(slices)?;
+            slices += 1;
+        }
+    }
+}
+
+/// Compares what selects by the index find in a view with what it has. Calls `write` between
+/// slices.
+fn compare(
+    view: &Table,
+    kind: &str,
+    mut write: impl FnMut(u64) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for spec in [ALL, SOME] {
+        let expected = by_value(view, spec)?;
+        assert!(expected.len() > ROWS as usize / 3, "{kind}");
+        for (limit, units) in [(None, u32::MAX), (None, 50), (Some(300), 300)] {
+            let (table, name) = (view, format!("{kind} {spec} {limit:?} {units}"));
+            let pages = Pages { table, spec, limit };
+            let mut found = pages.read(units, &mut write)?;
+            // Rows of one key and value are in no particular order.
+            assert!(found.is_sorted_by_key(|&(_, v, _)| v), "{name}");
+            found.sort_unstable_by_key(|&(k, v, n)| (v, k, n));
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+    for v in [0, 11] {
+        let mut found: Vec<Row> = view
+            .index_lookup("v", &Term::from(v))?
+            .iter()
+            .map(row_of_term)
+            .collect();
+        found.sort_unstable();
+        let mut expected = by_value(view, ALL)?;
+        expected.retain(|row| row.1 == v);
+        assert_eq!(found, expected, "{kind} {v}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_snapshot_has_the_rows_of_its_instant_beside_writes() -> Result<(), Error> {
+    let seed = seed(1);
+    for kind in TYPES {
+        let t = filled(kind)?;
+        let snapshot = t.snapshot()?;
+        // Nothing has changed yet, or a few keys, or most of them. Others change between slices.
+        for (round, changes) in [0, 100, 4 * ROWS as u64].into_iter().enumerate() {
+            let chance = |i: u64| mix(seed ^ (round as u64) << 32 ^ i);
+            (0..changes).try_for_each(|i| write(&t, chance(i)))?;
+            compare(&snapshot, kind, |slice| {
+                (0..3).try_for_each(|i| write(&t, chance(1 << 20 | slice << 2 | i)))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_transaction_sees_its_own_rows_beside_writes() -> Result<(), Error> {
+    let seed = seed(1);
+    for kind in TYPES {
+        let t = filled(kind)?;
+        let larder = Larder::new();
+        let transaction = larder.begin(&[&t])?;
+        let view = &transaction.views()[0];
+        (0..1_000).try_for_each(|i| write(&t, mix(seed ^ i)))?;
+        (0..1_000).try_for_each(|i| write(view, mix(seed ^ 1 << 20 ^ i)))?;
+        compare(view, kind, |slice| write(&t, mix(seed ^ 1 << 30 ^ slice)))?;
+    }
+    Ok(())
+}
+
+/// In a transaction's view, several rows may have one value of a unique index. Entries of one value
+/// are at one position.
+#[test]
+fn rows_of_one_unique_value_are_all_found() -> Result<(), Error> {
+    const SAME: i64 = 700;
+    for kind in TYPES {
+        let t = table(kind, &[Index::element("v", 2).unique()]);
+        for k in 0..ROWS {
+            t.insert(&term_of((k, k, 0)))?;
+        }
+        let larder = Larder::new();
+        let transaction = larder.begin(&[&t])?;
+        let view = &transaction.views()[0];
+        for k in 0..SAME {
+            view.insert(&term_of((k, 1_500, 1)))?;
+        }
+        let expected = by_value(view, ALL)?;
+        for (limit, units) in [(None, u32::MAX), (None, 7), (Some(100), 1_000)] {
+            let (table, spec) = (view, ALL);
+            let mut found = Pages { table, spec, limit }.read(units, |_| Ok(()))?;
+            assert!(found.is_sorted_by_key(|&(_, v, _)| v), "{kind}");
+            found.sort_unstable_by_key(|&(k, v, n)| (v, k, n));
+            assert_eq!(found, expected, "{kind} {limit:?} {units}");
+        }
+    }
+    Ok(())
+}
+
+/// The units of a select that returns nothing, on a view.
+fn work(view: &Table) -> Result<u64, Error> {
+    let table = view.engine_table();
+    let spec = "[{{'_','$1','_'},[{'<','$1',-9}],[]},{'_',[{'<',1,0}],['$_']}]";
+    let mut job = table.index_select(table.owner(), Atom::new("v"), spec.program()?, None)?;
+    let budget = &mut Budget::new(u32::MAX, Duration::from_secs(3600));
+    let step = job.step(budget, &Context::none(), &mut |_| panic!("nothing matches"))?;
+    assert_eq!(step, ScanStep::Done);
+    Ok(budget.spent())
+}
+
+/// The costs are in proportion to the sum of entries and of keys that differ, not to the product.
+#[test]
+fn keys_that_differ_are_visited_a_few_times() -> Result<(), Error> {
+    const ROWS: i64 = 40_000;
+    const CHANGED: i64 = 4_000;
+    for kind in TYPES {
+        let t = table(kind, &[Index::element("v", 2)]);
+        for k in 0..ROWS {
+            t.insert(&term_of((k, k, 0)))?;
+        }
+        let snapshot = t.snapshot()?;
+        let before = work(&snapshot)?;
+        for k in 0..CHANGED {
+            t.delete(&Term::from(k * 10))?;
+        }
+        let after = work(&snapshot)?;
+        // A key costs four units. All are visited after the first thousand entries, and then once
+        // for each four entries.
+        let most = before + 8 * CHANGED as u64 + 2 * ROWS as u64;
+        assert!(after < most, "{kind}: {before}, {after}");
+        let larder = Larder::new();
+        let transaction = larder.begin(&[&t])?;
+        let view = &transaction.views()[0];
+        for k in 0..CHANGED {
+            view.insert(&term_of((k * 10, -1, 1)))?;
+        }
+        let own = work(view)?;
+        assert!(own < most + 8 * CHANGED as u64, "{kind}: {before}, {own}");
+    }
+    Ok(())
+}
+
+/// More values of rows that differ than a part has.
+#[test]
+fn a_part_ends_earlier_if_many_values_differ() -> Result<(), Error> {
+    const KEYS: i64 = 300;
+    const EACH: i64 = 1_000;
+    let t = table("set", &[Index::element("v", 2).each()]);
+    let row = |k: i64| {
+        let values = (0..EACH).map(|i| Term::from(i * KEYS + k));
+        term!({(k), (Term::list(values.collect::<Vec<_>>()))})
+    };
+    (0..KEYS).try_for_each(|k| t.insert(&row(k)))?;
+    let snapshot = t.snapshot()?;
+    for k in 0..KEYS {
+        t.insert(&term!({(k), []}))?;
+    }
+    let found = snapshot.index_select("v", "[{{'$1','_'},[],['$1']}]")?;
+    assert_eq!(found.len() as i64, KEYS * EACH);
+    let is_in_turn = |(i, k): (i64, &Term)| k.as_ref().as_int() == Some(i % KEYS);
+    assert!((0..).zip(&found).all(is_in_turn));
+    Ok(())
+}
