@@ -26,7 +26,7 @@
 //!
 //! Each part walks over all keys that differ. So a part has `PER_KEY` times as many entries as the
 //! walk before it has seen keys: walking costs about as much as reading. Thus the costs of `n`
-//! entries and `d` keys are O(n + d), and O(n d / `MOST`) if `d` is greater than
+//! entries and `d` keys are O(n + d log d), and O(n d / `MOST`) if `d` is greater than
 //! `MOST / PER_KEY`.
 
 use super::changes::EntriesRead;
@@ -62,7 +62,8 @@ type Place = Option<Vec<u8>>;
 /// The entries of a view, as a job reads them.
 #[derive(Default)]
 pub(super) struct ViewEntries {
-    part: Option<Part>,
+    /// Apart, as jobs on tables have none.
+    part: Option<Box<Part>>,
     /// The number of keys that the last walk has seen.
     walked: usize,
 }
@@ -116,7 +117,7 @@ impl ViewEntries {
         let is_within = |part: &Part| {
             Arc::ptr_eq(&part.entries, entries) && part.range == number && part.has(from)
         };
-        if !self.part.as_ref().is_some_and(is_within) {
+        if !self.part.as_deref().is_some_and(is_within) {
             for view in op.store.views() {
                 view.note_entries(EntriesRead::begin(&entries.changes, range.value()));
             }
@@ -124,7 +125,7 @@ impl ViewEntries {
         }
         let part = self
             .part
-            .get_or_insert_with(|| Part::new(entries, number, range, from));
+            .get_or_insert_with(|| Box::new(Part::new(entries, number, range, from)));
         match &part.step {
             Step::Read(place) => {
                 let enough = self.walked.saturating_mul(PER_KEY).clamp(LEAST, MOST);
