@@ -101,8 +101,8 @@ enum Step {
 
 impl ViewEntries {
     /// Does some of the reading of the entries at `from` and behind it, in the range with this
-    /// number, and continues with its costs. Breaks once the next of them are in `buffers.pairs`, in
-    /// order, with the place to continue from.
+    /// number, and continues with its costs. Breaks once the next entries are in `buffers.pairs`,
+    /// in order, with the place to continue from.
     pub(super) fn read(
         &mut self,
         table: &EngineTable,
