@@ -3,9 +3,9 @@
 /// Sizes of leaves. Use the default. Tests use tiny leaves, so that these split and merge often.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafConfig {
-    /// The maximum content of a leaf in bytes, at most 2^18. A leaf that needs more splits. It may
-    /// grow to seven times as much when its entries lose a common beginning, and a place in it
-    /// takes 21 bits.
+    /// The maximum content of a leaf in bytes, at most 2^18. A leaf that needs more splits. In key
+    /// order, a leaf may become up to seven times as large when its prefix gets shorter; offsets
+    /// have 21 bits.
     pub most: usize,
     /// The content of the first leaf in bytes.
     pub first: usize,

@@ -25,10 +25,22 @@ pub struct Hint<'g>(Spot<'g>);
 enum Spot<'g> {
     #[default]
     None,
-    /// In a tree, which is known by its address.
-    Tree(usize, TreeLeaf<'g>, u64, (usize, Record)),
-    /// In an index in hash order, which is known by its number.
-    Hash(u64, HashLeaf<'g>, u64, (Home<'g>, Hit<'g>)),
+    /// Entry `i` of a leaf of the tree at this address.
+    Tree {
+        tree: usize,
+        leaf: TreeLeaf<'g>,
+        version: u64,
+        i: usize,
+        record: Record,
+    },
+    /// An entry of a leaf of the index in hash order that has this number.
+    Hash {
+        index: u64,
+        leaf: HashLeaf<'g>,
+        version: u64,
+        home: Home<'g>,
+        hit: Hit<'g>,
+    },
 }
 
 impl<'g> Hint<'g> {
@@ -41,7 +53,13 @@ impl<'g> Hint<'g> {
         i: usize,
         record: Record,
     ) -> Self {
-        Hint(Spot::Tree(tree, leaf, version, (i, record)))
+        Hint(Spot::Tree {
+            tree,
+            leaf,
+            version,
+            i,
+            record,
+        })
     }
 
     /// Whether both are of one leaf of one tree, as of one version. If so, and the guard has been
@@ -49,9 +67,20 @@ impl<'g> Hint<'g> {
     /// say nothing, and for those of an index in hash order.
     pub fn is_same(&self, other: &Hint<'g>) -> bool {
         match (self.0, other.0) {
-            (Spot::Tree(tree, leaf, version, _), Spot::Tree(other, same, then, _)) => {
-                leaf.is(same) && (tree, version) == (other, then)
-            }
+            (
+                Spot::Tree {
+                    tree,
+                    leaf,
+                    version,
+                    ..
+                },
+                Spot::Tree {
+                    tree: other_tree,
+                    leaf: other_leaf,
+                    version: other_version,
+                    ..
+                },
+            ) => leaf.is(other_leaf) && (tree, version) == (other_tree, other_version),
             _ => false,
         }
     }
@@ -61,9 +90,13 @@ impl<'g> Hint<'g> {
     #[inline]
     pub(crate) fn lock_tree(&self, tree: usize) -> Option<(LockedTreeLeaf<'g>, usize, Record)> {
         match self.0 {
-            Spot::Tree(of, leaf, version, (i, record)) if of == tree => {
-                Some((leaf.try_lock_at(version)?, i, record))
-            }
+            Spot::Tree {
+                tree: of,
+                leaf,
+                version,
+                i,
+                record,
+            } if of == tree => Some((leaf.try_lock_at(version)?, i, record)),
             _ => None,
         }
     }
@@ -76,7 +109,13 @@ impl<'g> Hint<'g> {
         home: Home<'g>,
         hit: Hit<'g>,
     ) -> Self {
-        Hint(Spot::Hash(index, leaf, version, (home, hit)))
+        Hint(Spot::Hash {
+            index,
+            leaf,
+            version,
+            home,
+            hit,
+        })
     }
 
     /// Step 2: as `lock_tree`; returns the entry and its home. Returns a reference: copying the
@@ -84,9 +123,13 @@ impl<'g> Hint<'g> {
     #[inline]
     pub(crate) fn lock_hash(&self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, &Hit<'g>)> {
         match &self.0 {
-            Spot::Hash(of, leaf, version, (home, hit)) if *of == index => {
-                Some((leaf.try_lock_at(*version)?, *home, hit))
-            }
+            Spot::Hash {
+                index: of,
+                leaf,
+                version,
+                home,
+                hit,
+            } if *of == index => Some((leaf.try_lock_at(*version)?, *home, hit)),
             _ => None,
         }
     }

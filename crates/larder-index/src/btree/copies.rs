@@ -94,7 +94,7 @@ impl EntryCopies {
     }
 
     /// The total size of some entries in a leaf with a prefix of this length.
-    pub(crate) fn sizes(&self, range: std::ops::Range<usize>, prefix: usize) -> usize {
+    pub(crate) fn content_size(&self, range: std::ops::Range<usize>, prefix: usize) -> usize {
         range.map(|i| self.size(i, prefix)).sum()
     }
 }

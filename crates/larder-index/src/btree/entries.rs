@@ -36,13 +36,13 @@ struct EntryRef {
 }
 
 impl EntryRef {
-    /// The size of the record in a leaf whose prefix is longer by `longer` bytes.
+    /// The size of the record in a leaf whose prefix is longer by `prefix_growth` bytes.
     #[inline]
-    fn size(&self, longer: usize) -> usize {
+    fn size(&self, prefix_growth: usize) -> usize {
         if self.record.is_outside() {
             return HANDLE_RECORD;
         }
-        record_size(self.record.suffix() - longer, self.record.value())
+        record_size(self.record.suffix() - prefix_growth, self.record.value())
     }
 }
 
@@ -85,7 +85,7 @@ impl Entries {
             EntryRef {
                 head: slot & HEAD_MASK,
                 mark: slot & MARK_MASK,
-                record: Record::of(begin(content, at), at),
+                record: Record::of(word_at(content, at), at),
             }
         }));
     }
@@ -123,21 +123,21 @@ impl Entries {
     }
 
     /// The content that some entries take in a leaf whose prefix is longer than the old one's by
-    /// `longer` bytes.
-    pub(crate) fn sizes(&self, range: Range<usize>, longer: usize) -> usize {
-        range.len() * SLOT + self.records(range, longer)
+    /// `prefix_growth` bytes.
+    pub(crate) fn content_size(&self, range: Range<usize>, prefix_growth: usize) -> usize {
+        range.len() * SLOT + self.records_size(range, prefix_growth)
     }
 
     /// The total size of the records of some entries.
-    fn records(&self, range: Range<usize>, longer: usize) -> usize {
+    fn records_size(&self, range: Range<usize>, prefix_growth: usize) -> usize {
         let parts = self.parts[range].iter();
-        parts.map(|part| part.size(longer)).sum()
+        parts.map(|part| part.size(prefix_growth)).sum()
     }
 
     /// Where to cut the entries so that both sides have about the same size, and at least one
     /// entry.
     pub(crate) fn middle(&self) -> usize {
-        let total = self.sizes(0..self.len(), 0);
+        let total = self.content_size(0..self.len(), 0);
         let mut below = 0;
         let at = self.parts.iter().position(|part| {
             below += SLOT + part.size(0);
@@ -205,7 +205,7 @@ impl Entries {
         let to = new.content();
         let heap = self.lay_out(old, range, prefix.len(), to);
         let records = to.len() - heap;
-        new.filled(count, heap, records);
+        new.finish_content(count, heap, records);
         new.inherit_mark(old.leaf());
         new
     }
@@ -219,11 +219,11 @@ impl Entries {
         prefix: usize,
         to: &mut [u8],
     ) -> usize {
-        let longer = prefix - old.leaf().prefix_len();
+        let prefix_growth = prefix - old.leaf().prefix_len();
         let (first, count, from) = (range.start, range.len(), old.content());
         // The total size of the records is known, so they can be written without gaps up to the
         // end.
-        let heap = to.len() - self.records(range, longer);
+        let heap = to.len() - self.records_size(range, prefix_growth);
         assert!(
             count * SLOT <= heap,
             "a new leaf has capacity for its entries"
@@ -241,7 +241,7 @@ impl Entries {
                 // Take the head from the object, which has the whole position.
                 (head_of(&position[prefix..]), HANDLE_RECORD)
             } else {
-                inline(part, longer, source, &mut to[at..])
+                write_inline_record(part, prefix_growth, source, &mut to[at..])
             };
             to[k * SLOT..][..SLOT].copy_from_slice(&(head | part.mark | at as u64).to_ne_bytes());
             at += len;
@@ -250,9 +250,9 @@ impl Entries {
     }
 }
 
-/// The first bytes of a record.
+/// The eight bytes from `at` on, of those that are there.
 #[inline]
-fn begin(content: &[u8], at: usize) -> u64 {
+fn word_at(content: &[u8], at: usize) -> u64 {
     match content.get(at..at + 8) {
         Some(word) => u64::from_le_bytes(word.try_into().unwrap_or_default()),
         None => crate::seqlock::words::little(&content[at..]),
@@ -261,21 +261,30 @@ fn begin(content: &[u8], at: usize) -> u64 {
 
 /// The handle of an outside object.
 fn handle(source: &[u8], part: EntryRef) -> Handle {
-    Handle::from_bits(begin(source, part.record.rest_at()))
+    Handle::from_bits(word_at(source, part.record.rest_at()))
 }
 
 /// Writes the record of an entry to the front of `to`. Returns its new head, and the size of the
 /// record.
 #[inline]
-fn inline(part: EntryRef, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usize) {
+fn write_inline_record(
+    part: EntryRef,
+    prefix_growth: usize,
+    source: &[u8],
+    to: &mut [u8],
+) -> (u64, usize) {
     // Most records are short, and have both lengths in one byte each.
     let (record, at) = (part.record, part.record.rest_at());
-    if let Some(len) = short(record, longer, source, to) {
-        return (part.head << (8 * longer), len);
+    if let Some(len) = write_short_record(record, prefix_growth, source, to) {
+        return (part.head << (8 * prefix_growth), len);
     }
     // Write the new length of the suffix, and the length of the value.
-    let (left, value, rest) = (record.suffix() - longer, record.value(), record.rest());
-    let gone = rest.min(longer);
+    let (left, value, rest) = (
+        record.suffix() - prefix_growth,
+        record.value(),
+        record.rest(),
+    );
+    let gone = rest.min(prefix_growth);
     let mut lengths = 0;
     for n in [left, value] {
         if n < 0x80 {
@@ -289,17 +298,22 @@ fn inline(part: EntryRef, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, 
     // Copy the rest of the position that isn't in the longer prefix or in the head, and the value.
     let copied = rest - gone + value;
     copy(source, at + gone, to, lengths, copied);
-    let head = match longer {
+    let head = match prefix_growth {
         0 => part.head,
-        _ => behind(part.head, &source[at..][..rest], longer),
+        _ => head_after_growth(part.head, &source[at..][..rest], prefix_growth),
     };
     (head, lengths + copied)
 }
 
-/// The fast path of `inline`, for a short entry whose head has the whole suffix: copies the record,
-/// and changes the length of the suffix. `None` if the entry isn't short.
+/// The fast path of `write_inline_record`, for a short entry whose head has the whole suffix.
+/// Copies the record, and changes the length of the suffix. `None` if the entry isn't short.
 #[inline]
-fn short(record: Record, longer: usize, source: &[u8], to: &mut [u8]) -> Option<usize> {
+fn write_short_record(
+    record: Record,
+    prefix_growth: usize,
+    source: &[u8],
+    to: &mut [u8],
+) -> Option<usize> {
     const SIZE: usize = 16;
     if record.suffix() > 5 || record.value() > SIZE - 2 {
         return None;
@@ -308,17 +322,17 @@ fn short(record: Record, longer: usize, source: &[u8], to: &mut [u8]) -> Option<
     let from: &[u8; SIZE] = source.get(at..at + SIZE)?.try_into().ok()?;
     let to: &mut [u8; SIZE] = to.first_chunk_mut()?;
     *to = *from;
-    to[0] = (record.suffix() - longer) as u8;
+    to[0] = (record.suffix() - prefix_growth) as u8;
     Some(record.value() + 2)
 }
 
-/// The new head of a position, if the prefix is longer by `longer` bytes. `rest` are the bytes
-/// behind the old head.
+/// The new head of a position, if the prefix is longer by `prefix_growth` bytes. `rest` are the
+/// bytes behind the old head.
 #[inline]
-fn behind(head: u64, rest: &[u8], longer: usize) -> u64 {
-    let new_head = match longer {
-        0..5 => head << (8 * longer) | eight(rest, 0) >> (40 - 8 * longer),
-        _ => eight(rest, longer - 5),
+fn head_after_growth(head: u64, rest: &[u8], prefix_growth: usize) -> u64 {
+    let new_head = match prefix_growth {
+        0..5 => head << (8 * prefix_growth) | eight(rest, 0) >> (40 - 8 * prefix_growth),
+        _ => eight(rest, prefix_growth - 5),
     };
     new_head & HEAD_MASK
 }

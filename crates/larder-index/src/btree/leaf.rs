@@ -450,7 +450,7 @@ impl NewTreeLeaf {
             words[i].store(head | at as u64, Relaxed);
         }
         writer.finish();
-        self.locked().filled(entries, heap, records);
+        self.locked().finish_content(entries, heap, records);
     }
 
     /// A guard without a lock. No other thread can reach the leaf, so none is needed.
@@ -476,8 +476,8 @@ impl NewTreeLeaf {
 
     /// Sets the head after the content has been written: the number of entries, where their records
     /// begin, and the total length of the records.
-    pub(super) fn filled(&mut self, entries: usize, heap: usize, records: usize) {
-        self.locked().filled(entries, heap, records);
+    pub(super) fn finish_content(&mut self, entries: usize, heap: usize, records: usize) {
+        self.locked().finish_content(entries, heap, records);
     }
 
     /// The memory of the leaf in bytes.

@@ -76,7 +76,7 @@ impl<'g> LockedTreeLeaf<'g> {
         self.len() * SLOT + self.record_bytes()
     }
 
-    fn set(&mut self, count: usize, heap: usize, live: usize) {
+    fn set_head(&mut self, count: usize, heap: usize, live: usize) {
         let head = self.leaf.head();
         self.change();
         // Ordering: Relaxed, see above.
@@ -150,7 +150,7 @@ impl<'g> LockedTreeLeaf<'g> {
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
         // Whether the last insert was at the end, and a run is going on that doesn't descend.
         let run = self.insert_run();
-        let runs = run.last_slot() + 1 == n && run.ascends();
+        let run_continues = run.last_slot() + 1 == n && run.ascends();
         // Whether the slot's head has the whole position, and the record is one word.
         let short = key.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
         // Ordering: Relaxed, both, see above.
@@ -160,7 +160,7 @@ impl<'g> LockedTreeLeaf<'g> {
         // Check that there is room for the slot and the record: the record must begin at or above
         // the new end of the slots.
         let place = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
-        (runs && short && last < new_slot_head && n >> spacing <= samples.len()).then_some(
+        (run_continues && short && last < new_slot_head && n >> spacing <= samples.len()).then_some(
             AppendSlot {
                 head: new_slot_head,
                 suffix: key.bytes().len(),
@@ -182,7 +182,7 @@ impl<'g> LockedTreeLeaf<'g> {
         writer.finish();
         // Ordering: Relaxed, see above.
         words[n].store(slot, Relaxed);
-        self.set(n + 1, next.place, self.record_bytes() + size);
+        self.set_head(n + 1, next.place, self.record_bytes() + size);
         // Update the sample, if slot `n` has one (invariant 3). `append_slot` has checked that the
         // spacing needs no change.
         // Ordering: Relaxed, see above.
@@ -250,19 +250,19 @@ impl<'g> LockedTreeLeaf<'g> {
         let slots = &self.leaf.words()[i..=n];
         shift_up(slots);
         self.write(i, head, suffix, stored, heap - size);
-        self.set(n + 1, heap - size, self.record_bytes() + size);
-        self.sample(i);
+        self.set_head(n + 1, heap - size, self.record_bytes() + size);
+        self.update_samples(i);
         true
     }
 
     /// Sets the head and the samples of an empty leaf whose content has been written.
-    pub(super) fn filled(&mut self, count: usize, heap: usize, live: usize) {
-        self.set(count, heap, live);
-        self.sample(0);
+    pub(super) fn finish_content(&mut self, count: usize, heap: usize, live: usize) {
+        self.set_head(count, heap, live);
+        self.update_samples(0);
     }
 
     /// Updates the samples after the slots from `i` on have changed.
-    fn sample(&mut self, i: usize) {
+    fn update_samples(&mut self, i: usize) {
         let (head, n) = (self.leaf.head(), self.len());
         let samples = self.leaf.samples();
         // Ordering: Relaxed, see above.
@@ -357,7 +357,7 @@ impl<'g> LockedTreeLeaf<'g> {
         }
         self.change();
         self.write(i, head, suffix, stored, heap - size);
-        self.set(n, heap - size, self.record_bytes() + size - old.len());
+        self.set_head(n, heap - size, self.record_bytes() + size - old.len());
         true
     }
 
@@ -391,13 +391,13 @@ impl<'g> LockedTreeLeaf<'g> {
         } else {
             self.heap()
         };
-        self.set(n - 1, heap, self.record_bytes() - record.len());
-        self.sample(i);
+        self.set_head(n - 1, heap, self.record_bytes() - record.len());
+        self.update_samples(i);
     }
 
     /// Removes all entries. The caller retires their outside objects.
     pub(crate) fn clear(&mut self) {
-        self.set(0, self.leaf.capacity(), 0);
+        self.set_head(0, self.leaf.capacity(), 0);
     }
 
     /// Compacts the records, so that all free bytes are contiguous. `entries` and `buffer` are
@@ -428,7 +428,7 @@ impl<'g> LockedTreeLeaf<'g> {
                 word.store(u64::from_ne_bytes(slot), Relaxed);
             }
         }
-        self.set(n, heap, self.leaf.capacity() - heap);
+        self.set_head(n, heap, self.leaf.capacity() - heap);
     }
 
     /// Appends all entries to the copies. Outside objects are added as their handles, which the

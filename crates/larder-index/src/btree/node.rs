@@ -6,7 +6,7 @@
 //!
 //!  child i          has the positions p with sep i-1 ≤ p < sep i
 //!
-//!  lead, sizes      what all separators begin with
+//!  lead, prefix_len the common prefix of all separators
 //!  heads            the four bytes of each separator after that: searched without a branch
 //!  children
 //!  whole separators (elsewhere): read where heads are equal, and by changes of structure
@@ -23,10 +23,11 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Runs of bytes in one piece of memory.
+/// Byte strings in one buffer, one after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Separators {
     bytes: Vec<u8>,
+    /// Where each of them ends in `bytes`.
     ends: Vec<u32>,
 }
 
@@ -45,7 +46,7 @@ impl Separators {
         self.ends.push(self.bytes.len() as u32);
     }
 
-    /// Appends some of another's.
+    /// Appends separators `range` of `other`.
     pub(super) fn extend(&mut self, other: &Separators, range: Range<usize>) {
         range.for_each(|i| self.push(other.get(i)));
     }
@@ -58,18 +59,18 @@ impl Separators {
 /// An inner node.
 #[repr(C, align(64))]
 pub(crate) struct InnerNode {
-    /// The first eight bytes of what all separators begin with.
+    /// The first eight bytes of the separators' common prefix.
     lead: u64,
-    /// How many bytes that is.
-    prefix: u32,
-    /// Separators.
+    /// The length of that prefix.
+    prefix_len: u32,
+    /// The number of separators.
     count: u32,
     separators: Separators,
-    /// Unused ones are the greatest there is.
+    /// The head of each separator; `i32::MAX` in unused places.
     heads: [i32; FANOUT],
-    /// Unused ones lead nowhere.
+    /// Unset in unused places.
     pub(super) children: [ChildSlot<InnerNode>; FANOUT],
-    /// How many entries the children have, once somebody has asked.
+    /// The entry counts of the children; made by the first rank query.
     counts: OnceLock<Box<ChildCounts>>,
 }
 
@@ -81,7 +82,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// One that nobody has counted.
+    /// A child whose count isn't known.
     pub(super) fn new(address: ChildAddress<InnerNode>) -> Child {
         Child {
             address,
@@ -90,7 +91,7 @@ impl Child {
     }
 }
 
-/// The four high bytes, as a number that compares as they do.
+/// The four high bytes, mapped to an `i32` of the same order.
 #[inline]
 fn head(eight: u64) -> i32 {
     ((eight >> 32) as u32 ^ 1 << 31) as i32
@@ -107,7 +108,7 @@ impl InnerNode {
         debug_assert_eq!(children.len(), separators.len() + 1);
         // Separators ascend: what the first and the last share, all do.
         let n = separators.len();
-        let prefix = match n {
+        let prefix_len = match n {
             0 => 0,
             _ => common(separators.get(0), separators.get(n - 1)),
         };
@@ -116,16 +117,16 @@ impl InnerNode {
         separators.ends.shrink_to_fit();
         let lead = match n {
             0 => 0,
-            _ => eight(&separators.get(0)[..prefix], 0),
+            _ => eight(&separators.get(0)[..prefix_len], 0),
         };
         // Heads that aren't used are greater than all others. So the search without branches needs
         // no length.
         Box::new(InnerNode {
             lead,
-            prefix: prefix as u32,
+            prefix_len: prefix_len as u32,
             count: n as u32,
             heads: std::array::from_fn(|i| match i {
-                i if i < n => head(eight(separators.get(i), prefix)),
+                i if i < n => head(eight(separators.get(i), prefix_len)),
                 _ => i32::MAX,
             }),
             children: std::array::from_fn(|i| match children.get(i) {
@@ -140,7 +141,7 @@ impl InnerNode {
         })
     }
 
-    /// Fetches what a search reads.
+    /// Prefetches what a search reads.
     #[inline]
     pub(super) fn prefetch(&self) {
         let base: *const u8 = std::ptr::from_ref(self).cast();
@@ -163,7 +164,7 @@ impl InnerNode {
         (child < self.separators.len()).then(|| self.separators.get(child))
     }
 
-    /// Children.
+    /// The number of children.
     pub(super) fn len(&self) -> usize {
         self.count as usize + 1
     }
@@ -217,7 +218,7 @@ impl InnerNode {
 
     #[inline(always)]
     fn child(&self, position: SearchKey<'_>, before: bool) -> usize {
-        let (n, count) = (self.prefix as usize, self.count as usize);
+        let (n, count) = (self.prefix_len as usize, self.count as usize);
         // The common prefix of all separators is compared once. A position that begins otherwise
         // belongs to the first child or to the last.
         if n > 0 {

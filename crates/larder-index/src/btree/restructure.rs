@@ -141,8 +141,8 @@ impl<'s, 'g> Split<'s, 'g> {
     ) -> ChildAddress<InnerNode> {
         let old = self.leaf.leaf();
         let prefix = self.entries.prefix(self.leaf, range.clone(), fences);
-        let longer = prefix.len() - old.prefix_len();
-        let need = self.entries.sizes(range.clone(), longer);
+        let prefix_growth = prefix.len() - old.prefix_len();
+        let need = self.entries.content_size(range.clone(), prefix_growth);
         // The successor in which a run continues gets the largest capacity. The other one is not
         // expected to get more inserts, and gets just what it needs.
         let capacity = match self.run {
@@ -185,7 +185,7 @@ fn merged_leaf(
         };
         // The common prefix may be shorter than those of the two leaves, so the entries may need
         // more bytes than before.
-        let need = copies.sizes(0..copies.len(), prefix.len());
+        let need = copies.content_size(0..copies.len(), prefix.len());
         let capacity = shared.config.capacity_for(need, prefix.len());
         (need <= shared.config.most / 2)
             .then(|| NewTreeLeaf::build(copies, 0..copies.len(), capacity, &prefix))

@@ -561,23 +561,23 @@ impl BPlusTree {
         let stored = self.stored(at.key, at.suffix.len(), value);
         // Replace the old value in place, or insert a new entry.
         let old = at.record.and_then(|record| leaf.handle(&record));
-        let (done, appends) = match &at.record {
+        let (done, run_length) = match &at.record {
             Some(record) => {
                 let done = leaf.replace_value(at.i, at.head, at.suffix, stored, record);
                 (done, 0)
             }
             None => {
-                let appends = leaf.record_insert(at.i);
+                let run_length = leaf.record_insert(at.i);
                 let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
                 if done {
                     self.mark_counts_stale(guard, &leaf, at.key);
                 }
-                (done, appends)
+                (done, run_length)
             }
         };
         if !done {
             // (3a) to (3c) There was no room, and no entry has been changed yet.
-            self.make_room(guard, at, leaf, stored, appends);
+            self.make_room(guard, at, leaf, stored, run_length);
         } else {
             self.finish_in_place(guard, at, leaf, contention);
         }
@@ -623,7 +623,7 @@ impl BPlusTree {
         let old = leaf.leaf().prefix_and_fences();
         let prefix = old.shared_with(position);
         let stored = self.stored(at.key, position.len() - prefix.len(), value);
-        let appends = leaf.record_insert(at.i);
+        let run_length = leaf.record_insert(at.i);
         // Build the new leaf from the old entries, with the new one at the beginning or the end.
         let new = with_copies(|copies| {
             if at.i == 0 {
@@ -634,8 +634,8 @@ impl BPlusTree {
                 copies.push(position, stored);
             }
             // Suffixes get longer as the prefix gets shorter, so the sizes are computed anew.
-            let need = copies.sizes(0..copies.len(), prefix.len());
-            let capacity = self.capacity(need, appends > copies.len() / 4, prefix.len());
+            let need = copies.content_size(0..copies.len(), prefix.len());
+            let capacity = self.capacity(need, run_length > copies.len() / 4, prefix.len());
             NewTreeLeaf::build(copies, 0..copies.len(), capacity, &prefix)
         });
         new.inherit(leaf.leaf());
@@ -643,16 +643,16 @@ impl BPlusTree {
     }
 
     /// The capacity of a new leaf for `need` bytes of slots and records. If a run of inserts is
-    /// expected to continue in it (`runs`), it gets half as much again.
-    fn capacity(&self, need: usize, runs: bool, prefix: usize) -> usize {
+    /// expected to continue in it (`run_continues`), it gets half as much again.
+    fn capacity(&self, need: usize, run_continues: bool, prefix: usize) -> usize {
         let config = &self.shared.config;
-        let more = if runs { need / 2 } else { 0 };
+        let more = if run_continues { need / 2 } else { 0 };
         let most = config.most_beside(prefix).max(need);
         config.capacity_for((need + more).min(most), prefix)
     }
 
-    /// Steps 3a to 3c: stores an entry for which the leaf has no room. `appends` is the length of
-    /// the run of inserts that this one belongs to.
+    /// Steps 3a to 3c: stores an entry for which the leaf has no room. `run_length` is that of the
+    /// run of inserts that this one belongs to.
     #[inline(never)]
     fn make_room(
         &self,
@@ -660,7 +660,7 @@ impl BPlusTree {
         at: &Place<'_>,
         mut leaf: LockedTreeLeaf<'_>,
         stored: Stored<'_>,
-        appends: usize,
+        run_length: usize,
     ) {
         // If a value is replaced, remove the old entry first. Readers can't see the key missing:
         // the lock is held until the new entry is in place.
@@ -675,7 +675,7 @@ impl BPlusTree {
         if need + capacity / 8 <= capacity {
             self.compact_and_put(guard, at, leaf, stored);
         } else {
-            self.rebuild(guard, at, leaf, stored, appends);
+            self.rebuild(guard, at, leaf, stored, run_length);
         }
     }
 
@@ -703,7 +703,7 @@ impl BPlusTree {
         at: &Place<'_>,
         leaf: LockedTreeLeaf<'_>,
         stored: Stored<'_>,
-        appends: usize,
+        run_length: usize,
     ) {
         let config = &self.shared.config;
         let capacity = leaf.leaf().capacity();
@@ -716,16 +716,16 @@ impl BPlusTree {
             // fewer bytes.
             let all = 0..entries.len();
             let prefix = entries.prefix(&leaf, all.clone(), leaf.leaf().prefix_and_fences());
-            let need = entries.sizes(all, prefix.len() - leaf.leaf().prefix_len());
+            let need = entries.content_size(all, prefix.len() - leaf.leaf().prefix_len());
             // A run of inserts that has made up a quarter of the leaf is expected to continue.
-            let runs = appends > entries.len() / 4;
+            let run_continues = run_length > entries.len() / 4;
             // A leaf of the largest size is replaced by another of that size only if an eighth of
             // it is free afterwards, for the same reason as in (3a).
             let most = config.most_beside(prefix.len());
             let spare = if capacity < most { 0 } else { most / 8 };
             if need + spare <= most {
                 // (3b) One larger leaf.
-                let capacity = self.capacity(need, runs, prefix.len());
+                let capacity = self.capacity(need, run_continues, prefix.len());
                 self.replace(guard, at.key, leaf, entries, &prefix, capacity);
             } else if entries.len() < 2 {
                 // A single entry can't be split. Its leaf is as large as necessary.
@@ -734,7 +734,7 @@ impl BPlusTree {
             } else {
                 // (3c) Two leaves. In a run of inserts, cut beside the new entry, so that the run
                 // leaves full leaves behind. Otherwise `split` cuts in the middle.
-                let cut = runs.then_some(at.i + usize::from(leaf.descends()));
+                let cut = run_continues.then_some(at.i + usize::from(leaf.descends()));
                 self.inner
                     .split(&self.shared, leaf, at.key, entries, cut, guard);
             }

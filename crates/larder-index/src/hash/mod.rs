@@ -116,7 +116,7 @@ impl<R: KeyRule> HashOrder<R> {
         };
         let keys = Keys::new(rule);
         HashOrder {
-            trie: Trie::new(&shared, sizes.empty(sizes.first(), 0)),
+            trie: Trie::new(&shared, sizes.empty(sizes.first_shape(), 0)),
             keys,
             shared,
             sizes,

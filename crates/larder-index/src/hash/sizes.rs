@@ -9,8 +9,8 @@
 //! and the size at which it splits. At any time about equally many leaves are split. So a table
 //! grows evenly, and memory that some leaves give back is used by others.
 //!
-//! The size of buckets follows from the rows: a bucket should hold about [`A_BUCKET`] rows, and
-//! most bytes of larger rows should be inside.
+//! The size of buckets follows from the rows: a bucket should hold about [`ROWS_PER_BUCKET`] rows,
+//! and most bytes of larger rows should be inside.
 
 use super::shape::*;
 use crate::config::{size_class, LeafConfig};
@@ -35,15 +35,15 @@ const STEPS_DOWN: usize = 4;
 /// A leaf of fewer buckets than this is full when no bucket has room.
 const FEW_BUCKETS: u32 = 3;
 /// The number of rows that a bucket should hold.
-const A_BUCKET: usize = 5;
+const ROWS_PER_BUCKET: usize = 5;
 /// The number of rows that a larger bucket should hold. It has more cache lines than are
 /// prefetched at once in any case.
-const A_LARGE_BUCKET: usize = 7;
+const ROWS_PER_LARGE_BUCKET: usize = 7;
 /// The least number of buckets at which a leaf splits.
-const LEAST_TOP: usize = 14;
+const LEAST_SPLIT_BUCKETS: usize = 14;
 /// If the hashes of a leaf share many bits, it may get this many times as large as others before it
 /// splits.
-const TIMES: usize = 16;
+const MAX_GROWTH_FACTOR: usize = 16;
 
 /// Sizes of leaves, as they follow from a configuration.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +51,8 @@ pub(crate) struct Sizes {
     most: usize,
     least_class: u8,
     top_class: u8,
-    /// Buckets of the first leaf.
-    first: u32,
+    /// The number of buckets of the first leaf.
+    first_buckets: u32,
 }
 
 impl Sizes {
@@ -62,26 +62,26 @@ impl Sizes {
         let least_class = if tiny { 0 } else { 1 };
         Sizes {
             most: config.most,
-            first: config.first.div_ceil(SMALLEST << least_class).max(1) as u32,
+            first_buckets: config.first.div_ceil(SMALLEST << least_class).max(1) as u32,
             least_class,
             top_class: if tiny { 1 } else { TOP_CLASS },
         }
     }
 
     /// The average number of buckets at which leaves of this class split.
-    fn top(&self, class: u8) -> usize {
+    fn average_split_buckets(&self, class: u8) -> usize {
         let least = if self.top_class < TOP_CLASS {
             2
         } else {
-            LEAST_TOP
+            LEAST_SPLIT_BUCKETS
         };
         (self.most / (SMALLEST << class)).max(least)
     }
 
     /// The shape of the first leaf of an index.
-    pub(crate) fn first(&self) -> Shape {
+    pub(crate) fn first_shape(&self) -> Shape {
         Shape {
-            buckets: self.first,
+            buckets: self.first_buckets,
             ..self.least(0)
         }
     }
@@ -97,17 +97,18 @@ impl Sizes {
 
     /// The capacity of the largest leaf of this class.
     fn max_capacity(&self, class: u8) -> usize {
-        self.top(class) * usable(class)
+        self.average_split_buckets(class) * usable(class)
     }
 
     /// The size at which the leaf of this depth whose range has the hash splits. It is between 0.7
     /// and 1.4 times the average.
-    fn end(&self, class: u8, hash: u64, depth: u8) -> LastStep {
+    fn split_size(&self, class: u8, hash: u64, depth: u8) -> LastStep {
         // Ten pseudo-random bits that are determined by the leaf's range.
         let bits = prefix(hash, depth) ^ u64::from(depth);
         let chance = (bits ^ bits >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
         // The target is 1024 times a number of buckets: the average, times 1 to 2, times 0.7.
-        let target = (self.top(class) * (1024 + chance as usize) * 181 / 256).max(2 * 1024);
+        let target = (self.average_split_buckets(class) * (1024 + chance as usize) * 181 / 256)
+            .max(2 * 1024);
         let bytes = size_class(memory(target.div_ceil(1024), class));
         LastStep {
             buckets: buckets_of(bytes, class),
@@ -123,11 +124,11 @@ impl Sizes {
     /// The bounds of the live bytes of a leaf: below the lower one it shrinks or merges, and above
     /// the upper one it grows or splits.
     fn bounds(&self, shape: Shape, hash: u64) -> LiveBounds {
-        let end = self.end(shape.class, hash, shape.depth);
+        let last = self.split_size(shape.class, hash, shape.depth);
         // A leaf of few buckets is never full by its bytes: it grows when an entry finds no bucket.
         let most = match shape.buckets {
             ..FEW_BUCKETS => usize::MAX,
-            buckets if buckets as usize == end.buckets => end.full,
+            buckets if buckets as usize == last.buckets => last.full,
             _ => capacity(shape) * FULL / 1024,
         };
         // A leaf of depth 0 covers everything, so it has no buddy to merge with.
@@ -147,7 +148,11 @@ impl Sizes {
     /// with their slot entries. `above` says how many of these bytes aren't inside in a class.
     pub(crate) fn class(&self, count: usize, bytes: usize, above: impl Fn(u8) -> usize) -> u8 {
         let holds = |class: u8| {
-            let a_bucket = if class > 1 { A_LARGE_BUCKET } else { A_BUCKET };
+            let a_bucket = if class > 1 {
+                ROWS_PER_LARGE_BUCKET
+            } else {
+                ROWS_PER_BUCKET
+            };
             bytes * a_bucket <= count * usable(class)
         };
         let fits = |class: &u8| holds(*class) && above(*class) * 8 <= bytes;
@@ -176,7 +181,7 @@ impl Sizes {
             Reason::Grows(old) if old.class == class => buckets.max(old.buckets as usize + 1),
             _ => buckets,
         };
-        let LastStep { buckets: top, full } = self.end(class, hash, depth);
+        let LastStep { buckets: top, full } = self.split_size(class, hash, depth);
         // If the leaf would become larger than the size at which it splits, but its entries fit in
         // that size, make that the last step, even if it is a small one. Don't do so if the old
         // leaf already has this size, or if the new one comes from a split.
@@ -200,7 +205,7 @@ impl Sizes {
             class,
             buckets,
             splits: buckets > top,
-            huge: buckets > top * TIMES,
+            huge: buckets > top * MAX_GROWTH_FACTOR,
         }
     }
 
