@@ -6,6 +6,9 @@
 //!    has changed, and the entry is in that place.
 //! 3. If the version is another one, the write searches for the key as usual.
 //!
+//! A hint may also say only which leaf's range has the key. The range of a leaf never changes, so
+//! an insert needs no descent while that leaf isn't obsolete.
+//!
 //! The guard that was pinned for the read is still pinned at the write, so the memory of the index
 //! and of the leaf is not reused in between. That read and write have the same key is up to the
 //! caller.
@@ -25,6 +28,8 @@ pub struct Hint<'g>(Spot<'g>);
 enum Spot<'g> {
     #[default]
     None,
+    /// In the range of a leaf of the tree at this address.
+    Leaf { tree: usize, leaf: TreeLeaf<'g> },
     /// Entry `i` of a leaf of the tree at this address.
     Tree {
         tree: usize,
@@ -60,6 +65,21 @@ impl<'g> Hint<'g> {
             i,
             record,
         })
+    }
+
+    /// The leaf of the tree at this address whose range has the key.
+    #[inline]
+    pub(crate) fn of_leaf(tree: usize, leaf: TreeLeaf<'g>) -> Self {
+        Hint(Spot::Leaf { tree, leaf })
+    }
+
+    /// The leaf whose range has the key, if the hint says only that, of the tree at this address.
+    #[inline]
+    pub(crate) fn leaf(&self, tree: usize) -> Option<TreeLeaf<'g>> {
+        match self.0 {
+            Spot::Leaf { tree: of, leaf } if of == tree => Some(leaf),
+            _ => None,
+        }
     }
 
     /// Whether both are of one leaf of one tree, as of one version. If so, and the guard has been

@@ -1,6 +1,6 @@
 //! Chains: what they do that other indexes don't.
 
-use larder_index::{pin, Batch, Chains, Change, Container, Direction, Start, Unique};
+use larder_index::{pin, Batch, Chains, Change, Container, Direction, Hint, Start, Unique};
 use larder_testing::{key, mix, scan_unique, Hashes, DIRECTIONS};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ fn keys_stay_in_their_generation() {
             let bytes = k.to_be_bytes();
             let key = key(&bytes, Hashes::Good);
             assert_eq!(get(&index, k), None);
-            index.put_absent(&pin(), key, &value(k, 0));
+            index.put_absent(&pin(), key, &value(k, 0), &Hint::default());
             assert!(index.may_have(key.hash));
         }
         for k in (0..n).step_by(3) {
@@ -83,7 +83,12 @@ fn scans_end_at_until() {
     let index = Chains::tiny();
     let n = if cfg!(miri) { 200 } else { 3000u32 };
     for k in 0..n {
-        index.put_absent(&pin(), key(&k.to_be_bytes(), Hashes::Good), b"value");
+        index.put_absent(
+            &pin(),
+            key(&k.to_be_bytes(), Hashes::Good),
+            b"value",
+            &Hint::default(),
+        );
     }
     let all = scan_unique(&index, Start::Edge, Direction::Forward);
     let place = |i: usize| {
@@ -134,7 +139,12 @@ fn readers_find_what_is_there() {
     let n = if cfg!(miri) { 60 } else { 30_000u32 };
     let index = Chains::tiny();
     for k in 0..n {
-        index.put_absent(&pin(), key(&k.to_be_bytes(), Hashes::Good), &value(k, 0));
+        index.put_absent(
+            &pin(),
+            key(&k.to_be_bytes(), Hashes::Good),
+            &value(k, 0),
+            &Hint::default(),
+        );
     }
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -145,7 +155,12 @@ fn readers_find_what_is_there() {
                     for i in 0..n {
                         let k = n + i * THREADS + thread;
                         let bytes = k.to_be_bytes();
-                        index.put_absent(&pin(), key(&bytes, Hashes::Good), &value(k, 0));
+                        index.put_absent(
+                            &pin(),
+                            key(&bytes, Hashes::Good),
+                            &value(k, 0),
+                            &Hint::default(),
+                        );
                         // One of the keys that this thread alone replaces.
                         let other = mix(u64::from(i)) as u32 % n / THREADS * THREADS + thread;
                         if other < n {
@@ -188,7 +203,7 @@ fn a_walk_has_what_a_scan_has() {
         for k in 0..n {
             let bytes = k.to_be_bytes();
             let key = key(&bytes, Hashes::Good);
-            index.put_absent(&pin(), key, &value(k, 0));
+            index.put_absent(&pin(), key, &value(k, 0), &Hint::default());
         }
         let (all, guard) = (scan_unique(&index, Start::Edge, Direction::Forward), pin());
         // The positions at both ends: hashes alone, or with a key.

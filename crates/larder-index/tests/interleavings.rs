@@ -8,7 +8,9 @@
 
 use larder_index::sync::atomic::AtomicU64;
 use larder_index::sync::Fault;
-use larder_index::{multi_with, Chains, Change, Direction, LeafConfig, Quarantine, Start, Unique};
+use larder_index::{
+    multi_with, Chains, Change, Direction, Hint, LeafConfig, Quarantine, Start, Unique,
+};
 use larder_testing::history::of_threads;
 use larder_testing::model_checker::{
     alone, check, each_goes_wrong, each_is_found, history, plant_told, planted_search, rounds,
@@ -84,7 +86,12 @@ fn chained(hashes: Hashes) {
         let bytes = k.to_be_bytes();
         let key = larder_testing::key(&bytes, hashes);
         match value {
-            0 => index.put_absent(&larder_index::pin(), key, &value.to_be_bytes()),
+            0 => index.put_absent(
+                &larder_index::pin(),
+                key,
+                &value.to_be_bytes(),
+                &Hint::default(),
+            ),
             _ => assert!(index.update(&larder_index::pin(), key, &mut |old, new| {
                 assert!(old.is_some(), "a key of this thread");
                 new.extend_from_slice(&value.to_be_bytes());

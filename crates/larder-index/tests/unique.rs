@@ -164,6 +164,46 @@ fn hints_are_only_hints() {
     }
 }
 
+/// A key that is absent is put where its range is by then, however many leaves have been replaced
+/// since its hint was made. Some keys don't begin with what all others of their leaf begin with.
+#[test]
+fn an_absent_key_is_put_by_any_hint() {
+    const KEYS: u64 = 300;
+    for config in configs() {
+        for kind in [Kind::Hash, Kind::Ordered] {
+            let (index, other) = (make(kind, config), make(kind, config));
+            let guard = pin();
+            let bytes = |k: u64| {
+                let mut bytes = mix(k).to_be_bytes();
+                bytes[..4].fill((k % 7 / 6) as u8);
+                bytes
+            };
+            let hints: Vec<_> = (0..KEYS)
+                .map(|k| {
+                    let bytes = bytes(k);
+                    // The hint of each key is as old as the inserts of a third of the keys.
+                    if k % 3 == 0 {
+                        put(&*index, key(&bytes, Hashes::Good), b"first");
+                    }
+                    index.prefetch_entry(&guard, key(&bytes, Hashes::Good))
+                })
+                .collect();
+            for (k, hint) in hints.iter().enumerate().rev().filter(|(k, _)| k % 3 != 0) {
+                let bytes = bytes(k as u64);
+                index.put_absent(&guard, key(&bytes, Hashes::Good), b"second", hint);
+                // It is no hint for another index.
+                other.put_absent(&guard, key(&bytes, Hashes::Good), b"second", hint);
+            }
+            let value = |k| [&b"first"[..], b"second"][usize::from(k % 3 != 0)].to_vec();
+            let mut expected: Vec<_> = (0..KEYS).map(|k| (bytes(k).to_vec(), value(k))).collect();
+            expected.sort();
+            assert_eq!(contents(&*index), expected);
+            expected.retain(|(_, value)| value == b"second");
+            assert_eq!(contents(&*other), expected);
+        }
+    }
+}
+
 /// All entries, in the order of keys.
 fn contents(index: &dyn Unique) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut all = scan_unique(index, Start::Edge, Direction::Forward);

@@ -49,6 +49,10 @@ impl Unique for KeyOrder {
         self.0.prefetch(guard, keys.iter().map(|key| key.bytes));
     }
 
+    fn prefetch_entry<'g>(&self, guard: &'g Guard, key: Key<'_>) -> Hint<'g> {
+        self.0.prefetch_leaf(guard, key.bytes)
+    }
+
     fn get_into(
         &self,
         guard: &Guard,
@@ -78,6 +82,10 @@ impl Unique for KeyOrder {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         self.0.put(guard, key.bytes, value, predicate)
+    }
+
+    fn put_absent(&self, guard: &Guard, key: Key<'_>, value: &[u8], hint: &Hint<'_>) {
+        self.0.put_absent(guard, key.bytes, value, hint);
     }
 
     fn get_with_hint<'g>(

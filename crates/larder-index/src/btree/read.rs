@@ -158,6 +158,17 @@ impl BPlusTree {
         view.is_ok_and(|view| view.len() == 0 && view.is_valid())
     }
 
+    /// See [`Unique::prefetch_entry`](crate::Unique::prefetch_entry). A few nodes lead to many
+    /// leaves, so nodes are probably in the cache, and the leaf isn't.
+    pub(crate) fn prefetch_leaf<'g>(&self, guard: &'g Guard, position: &[u8]) -> Hint<'g> {
+        let key = SearchKey::new(position);
+        // The tail is probably in the cache, and inserts find it without a descent.
+        if self.inner.tail.find(key, guard).is_some() {
+            return Hint::default();
+        }
+        Hint::of_leaf(self.address(), self.inner.find(key, guard))
+    }
+
     /// See [`Unique::prefetch`](crate::Unique::prefetch). Makes three passes over the positions,
     /// for leaves, slots and records, so that the misses of each pass overlap.
     pub(crate) fn prefetch<'p>(&self, guard: &Guard, positions: impl Iterator<Item = &'p [u8]>) {

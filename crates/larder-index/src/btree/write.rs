@@ -1,7 +1,8 @@
 //! Writes of the B+-tree.
 //!
-//! 1. Find the leaf and lock it. An insert tries the tail first. A removal, and an update of what
-//!    is there, first read the leaf: they lock it only if there is an entry.
+//! 1. Find the leaf and lock it. An insert tries the tail first, or the leaf that a hint of
+//!    `prefetch_leaf` names. A removal, and an update of what is there, first read the leaf: they
+//!    lock it only if there is an entry.
 //! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
 //! 3. Change the leaf in place if there is room. Otherwise:
 //!    a. compact its records, if that makes enough room;
@@ -334,6 +335,22 @@ impl BPlusTree {
     ) -> Previous {
         let found = self.find_locked(guard, key);
         self.put_found::<false>(guard, found, value, predicate, |_, mark| mark)
+    }
+
+    /// See [`Unique::put_absent`](crate::Unique::put_absent).
+    pub(crate) fn put_absent(&self, guard: &Guard, position: &[u8], value: &[u8], hint: &Hint<'_>) {
+        // (1) The range of a leaf never changes. So a leaf that isn't obsolete is the right one.
+        // If another writer holds the lock, wait for the leaf that is found from the root.
+        let leaf = hint.leaf(self.address());
+        let Some(leaf) = leaf.and_then(|leaf| leaf.try_lock().ok().flatten()) else {
+            self.put(guard, position, value, &mut |_| true);
+            return;
+        };
+        // (2) The caller says that the position is absent.
+        let key = SearchKey::new(position);
+        let i = leaf.search(key).i;
+        let found = LockedPlace::uncontended(leaf, key, i, None);
+        self.put_at(guard, &found.place, found.leaf, value, found.contention);
     }
 
     /// See [`Unique::put_with_hint`](crate::Unique::put_with_hint).

@@ -188,6 +188,13 @@ impl Heads {
         }
     }
 
+    /// Prefetches the first nodes of the chains of a hash.
+    pub(super) fn prefetch_first(&self, hash: u64) {
+        for generation in self.generations() {
+            generation.prefetch_first(generation.number(hash));
+        }
+    }
+
     /// Prefetches the head for a new node with this hash.
     #[inline]
     pub(super) fn prefetch_place(&self, hash: u64) {

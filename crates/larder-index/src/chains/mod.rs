@@ -50,6 +50,7 @@ mod heads;
 mod node;
 mod scan;
 
+use crate::hint::Hint;
 use crate::scratch::with_scratch;
 use crate::shared::Shared;
 use crate::sync::Mutex;
@@ -177,6 +178,11 @@ impl Unique for Chains {
         keys.iter().for_each(|key| self.heads.prefetch(key.hash));
     }
 
+    fn prefetch_entry<'g>(&self, _: &'g Guard, key: Key<'_>) -> Hint<'g> {
+        self.heads.prefetch_first(key.hash);
+        Hint::default()
+    }
+
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         with_scratch(|scratch| self.update_with(guard, key, scratch, f))
     }
@@ -212,7 +218,7 @@ impl Unique for Chains {
         true
     }
 
-    fn put_absent(&self, _: &Guard, key: Key<'_>, value: &[u8]) {
+    fn put_absent(&self, _: &Guard, key: Key<'_>, value: &[u8], _: &Hint<'_>) {
         self.put_absent_parts(key, [value, &[]]);
     }
 

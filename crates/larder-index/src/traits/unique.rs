@@ -32,6 +32,13 @@ pub trait Unique: Container {
     /// several keys overlap. This is a hint, which may do nothing. It works best with 8 to 64 keys.
     fn prefetch(&self, _guard: &Guard, _keys: &[Key<'_>]) {}
 
+    /// Prefetches the first memory that an operation on the key will wait for. It doesn't wait for
+    /// it itself, so the miss overlaps with what the caller does before that operation. Returns a
+    /// hint for `put_absent`. This may do nothing.
+    fn prefetch_entry<'g>(&self, _guard: &'g Guard, _key: Key<'_>) -> Hint<'g> {
+        Hint::default()
+    }
+
     /// Locks the entry of `key`, calls `f` once, and performs the change that it returns. `f` gets
     /// the value under the key (`None` if absent) and an empty scratch buffer. It must be short,
     /// and must not call the index. Returns whether the index was changed.
@@ -102,8 +109,9 @@ pub trait Unique: Container {
     }
 
     /// Stores a value under a key that has none. The caller guarantees that, and that no other
-    /// thread writes the key meanwhile. Equivalent to a `put`, but cheaper.
-    fn put_absent(&self, guard: &Guard, key: Key<'_>, value: &[u8]) {
+    /// thread writes the key meanwhile. Equivalent to a `put`, but cheaper. `hint` is that of a
+    /// `prefetch_entry` of the key, with a guard that is still pinned, or the default.
+    fn put_absent(&self, guard: &Guard, key: Key<'_>, value: &[u8], _hint: &Hint<'_>) {
         self.put(guard, key, value, &mut |_| true);
     }
 

@@ -61,7 +61,7 @@ use crate::raw;
 use crate::reclaim::{reaper, Reaped};
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
-use larder_index::{Chains, Change, Guard, Key, Lookup, ReadyMark, Unique, SHORT_VALUE};
+use larder_index::{Chains, Change, Guard, Hint, Key, Lookup, ReadyMark, Unique, SHORT_VALUE};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
@@ -88,12 +88,14 @@ each_thread! {
 
 /// What a write has read before it preserves the value that it replaces.
 #[derive(Clone, Copy)]
-pub(crate) struct WriteNumbers {
+pub(crate) struct WriteNumbers<'a> {
     /// The write's number, read off the clock under the lock of its entry.
     pub(crate) number: u64,
     /// A lower bound of the number of the key's newest version: the result of
     /// `read_newest_version`.
     pub(crate) version: u64,
+    /// Where the undo index has the place of the key's first version.
+    pub(crate) place: &'a Hint<'a>,
 }
 
 /// What is freed after a write of the undo index has released its locks: the handles of versions
@@ -298,8 +300,24 @@ impl History {
     /// The undo index, if a key may have a version there.
     #[inline]
     pub(crate) fn undo_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
+        self.undo.get()?.for_hash(self.hash(key))
+    }
+
+    /// Prefetches the record that a key may have. Returns the key's hash, if there are versions.
+    #[inline]
+    pub(super) fn prefetch(&self, guard: &Guard, key: Key<'_>) -> Option<u64> {
         let undo = self.undo.get()?;
-        undo.filter.may_have(self.hash(key)).then_some(&*undo.index)
+        let hash = self.hash(key);
+        if let Some(index) = undo.for_hash(hash) {
+            index.prefetch_entry(guard, key);
+        }
+        Some(hash)
+    }
+
+    /// As `undo_of`, by the result of `prefetch`.
+    #[inline]
+    pub(super) fn undo_of_hash(&self, hash: u64) -> Option<&dyn Unique> {
+        self.undo.get()?.for_hash(hash)
     }
 
     /// The hash of a key. Keys of an ordered_set are hashed here.
@@ -424,9 +442,15 @@ impl History {
 
     /// Reads the newest version of a key that is about to be written, before the key's entry is
     /// locked. This brings the record into the cache, so that the lock is held for a shorter time.
-    /// Returns a lower bound of the newest version's number (invariant 5).
+    /// Returns a lower bound of the newest version's number (invariant 5). If the key has no
+    /// version, writes to `place`, which is the default, where its first one will be put.
     #[inline(always)]
-    pub(crate) fn read_newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
+    pub(crate) fn read_newest_version<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        place: &mut Hint<'g>,
+    ) -> u64 {
         // Ordering: Relaxed; whether there is a snapshot is looked at again under the lock.
         let newest = self.snapshots.newest.load(Ordering::Relaxed);
         if newest == 0 {
@@ -439,12 +463,17 @@ impl History {
         }
         // `preserve` takes this back if there is no mark.
         LAST_WRITE_FOUND_MARK.with(|marked| marked.set(true));
-        self.fetch_newest_version(guard, key)
+        self.fetch_newest_version(guard, key, place)
     }
 
     /// The slow path of `read_newest_version`, while there are snapshots.
     #[inline(never)]
-    fn fetch_newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
+    fn fetch_newest_version<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        place: &mut Hint<'g>,
+    ) -> u64 {
         // No write has kept a version yet.
         let Some(undo) = self.undo.get() else {
             return 0;
@@ -453,8 +482,9 @@ impl History {
         // The filter has no false negatives. So the key has no version, and its record will be
         // inserted: fetch its place.
         if !undo.filter.may_have(hash) {
-            if let Some(chains) = &undo.chains {
-                chains.prefetch_place(hash);
+            match &undo.chains {
+                Some(chains) => chains.prefetch_place(hash),
+                None => *place = undo.index.prefetch_entry(guard, key),
             }
             return 0;
         }
@@ -481,7 +511,7 @@ impl History {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        numbers: WriteNumbers,
+        numbers: WriteNumbers<'_>,
         mark: &mut u64,
         garbage: &mut Option<Garbage>,
         old: OldValue<'_>,
@@ -556,15 +586,15 @@ impl History {
     /// The slow path of `preserve`: there is a snapshot, and the entry doesn't have its mark.
     /// Returns the numbers of the write and of the newest version from here on.
     #[inline(never)]
-    fn add_version(
+    fn add_version<'a>(
         &self,
         newest: u64,
-        numbers: WriteNumbers,
+        numbers: WriteNumbers<'a>,
         guard: &Guard,
         key: Key<'_>,
         garbage: &mut Option<Garbage>,
         old: OldValue<'_>,
-    ) -> WriteNumbers {
+    ) -> WriteNumbers<'a> {
         let number = numbers.number;
         // (2) If the newest version is as new as the newest snapshot, or as this write, it serves.
         if numbers.version >= newest.min(number) {
@@ -573,8 +603,8 @@ impl History {
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
         // (3) The filter says that this is the first version of the key: put a record with it.
         if !undo.filter.set(self.hash(key)) {
-            old.with(|old| undo.put_first(guard, key, number, old));
-            return Self::renumber_if_clock_advanced(undo, guard, key, number);
+            old.with(|old| undo.put_first(guard, key, (number, old), numbers.place));
+            return Self::renumber_if_clock_advanced(undo, guard, key, numbers);
         }
         // Otherwise make a new record: the new version, and then those that are still needed.
         let garbage = garbage.get_or_insert_default();
@@ -603,19 +633,20 @@ impl History {
             Change::Put
         };
         if with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add)) {
-            return Self::renumber_if_clock_advanced(undo, guard, key, number);
+            return Self::renumber_if_clock_advanced(undo, guard, key, numbers);
         }
-        WriteNumbers { number, version }
+        WriteNumbers { version, ..numbers }
     }
 
     /// (4) Reads the clock again after a version with this number was put (invariant 6). If the
     /// clock has advanced, gives the version the new number. Returns the numbers of both.
-    fn renumber_if_clock_advanced(
+    fn renumber_if_clock_advanced<'a>(
         undo: &UndoIndex,
         guard: &Guard,
         key: Key<'_>,
-        number: u64,
-    ) -> WriteNumbers {
+        numbers: WriteNumbers<'a>,
+    ) -> WriteNumbers<'a> {
+        let number = numbers.number;
         let now = clock::of_kept_write();
         // The clock has advanced between the first look and the put. A snapshot in between needs
         // the version under the later number.
@@ -635,6 +666,7 @@ impl History {
         WriteNumbers {
             number: version,
             version,
+            ..numbers
         }
     }
 
@@ -655,8 +687,7 @@ impl History {
     }
 }
 
-/// Calls `f` with the value of each object in a version. A version of a set or ordered_set
-/// (`unique`) has one object, a version of a bag has a list.
+/// Calls `f` with the value of each object in a version, which of a bag (not `unique`) is a list.
 pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
     match version {
         Override::Absent => {}

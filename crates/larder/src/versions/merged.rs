@@ -37,6 +37,18 @@ pub(crate) struct Overrides {
     pub(super) checkpoints: Arc<Checkpoints>,
 }
 
+/// A key, and its hash if that is known.
+type HashedKey<'k> = (Key<'k>, Option<u64>);
+
+/// The undo index, if it may contain a record of this key.
+#[inline]
+fn undo_of<'h>(history: &'h History, (key, hash): HashedKey<'_>) -> Option<&'h dyn Unique> {
+    match hash {
+        Some(hash) => history.undo_of_hash(hash),
+        None => history.undo_of(key),
+    }
+}
+
 /// Where the overrides are stored.
 enum Source {
     /// In the undo index of a snapshot, which this keeps alive.
@@ -118,21 +130,34 @@ impl Overrides {
         undo::has_version(record, self.number)
     }
 
-    /// The index of the overrides, if it may contain one of this key.
+    /// Prefetches the override of a key, if there may be one. Called before the base is read, so
+    /// that the cache misses of both overlap. Returns the key for `with`.
     #[inline]
-    fn index_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
-        match &self.source {
-            Source::Snapshot(snapshot) => snapshot.history.undo_of(key),
-            Source::History(history) => history.undo_of(key),
-            Source::Writes(writes) => Some(&**writes),
-        }
+    fn prefetch<'k>(&self, guard: &Guard, key: Key<'k>) -> HashedKey<'k> {
+        let hash = match &self.source {
+            Source::Snapshot(snapshot) => snapshot.history.prefetch(guard, key),
+            Source::History(history) => history.prefetch(guard, key),
+            // They are few, and this thread has written them.
+            Source::Writes(_) => None,
+        };
+        (key, hash)
     }
 
-    /// Calls `f` with the override of a key, if there is one.
+    /// Calls `f` with the override of a key, if there is one. The key is the result of `prefetch`.
     #[inline]
-    fn with<R>(&self, guard: &Guard, key: Key<'_>, f: impl FnOnce(Option<Override<'_>>) -> R) -> R {
-        // There are no overrides at all until the first version is kept.
-        let Some(index) = self.index_of(key) else {
+    fn with<R>(
+        &self,
+        guard: &Guard,
+        (key, hash): HashedKey<'_>,
+        f: impl FnOnce(Option<Override<'_>>) -> R,
+    ) -> R {
+        // The filter is looked at again: the key may have changed since `prefetch`.
+        let index = match &self.source {
+            Source::Snapshot(snapshot) => undo_of(&snapshot.history, (key, hash)),
+            Source::History(history) => undo_of(history, (key, hash)),
+            Source::Writes(writes) => Some(&**writes),
+        };
+        let Some(index) = index else {
             return f(None);
         };
         // Most records are short, as they have one version of a small object.
@@ -333,9 +358,10 @@ impl Unique for Merged<dyn Unique> {
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
+        let hashed = self.overrides.prefetch(guard, key);
         // The order matters: see the invariant of the module.
         let there = self.base.get(guard, key, out);
-        self.overrides.with(guard, key, |value| match value {
+        self.overrides.with(guard, hashed, |value| match value {
             None => there,
             Some(Override::Absent) => {
                 out.truncate(from);
@@ -350,9 +376,10 @@ impl Unique for Merged<dyn Unique> {
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        let hashed = self.overrides.prefetch(guard, key);
         // The base first, as in `get`.
         let there = self.base.contains(guard, key);
-        self.overrides.with(guard, key, |value| match value {
+        self.overrides.with(guard, hashed, |value| match value {
             None => there,
             Some(value) => value != Override::Absent,
         })
@@ -370,10 +397,11 @@ impl Unique for Merged<dyn Unique> {
         out: &mut [u8; SHORT_VALUE],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        let hashed = self.overrides.prefetch(guard, key);
         // Read the base first, and the overrides last (invariant 4 of snapshots): a write stores
         // its version before it changes the base. So a base value that is too new is overridden.
         let base = self.base.get_into(guard, key, out, long.as_deref_mut());
-        self.overrides.with(guard, key, |value| match value {
+        self.overrides.with(guard, hashed, |value| match value {
             None => base,
             Some(Override::Absent) => Lookup::Absent,
             Some(Override::Value(value)) => match out.get_mut(..value.len()) {
@@ -422,8 +450,9 @@ impl Unique for Merged<dyn Unique> {
 impl Multi for Merged<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let before = values.len();
+        let hashed = self.overrides.prefetch(guard, key);
         self.base.read(guard, key, values);
-        self.overrides.with(guard, key, |value| {
+        self.overrides.with(guard, hashed, |value| {
             // The override lists all objects of the key, and replaces those of the base.
             if let Some(list) = value {
                 values.truncate(before);
@@ -458,11 +487,12 @@ impl Multi for Merged<dyn Multi> {
     }
 
     fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
+        let hashed = self.overrides.prefetch(guard, key);
         // The base first, as in `get`.
         if !self.base.scan_key(guard, key, batch) {
             return false;
         }
-        self.overrides.with(guard, key, |value| {
+        self.overrides.with(guard, hashed, |value| {
             if let Some(value) = value {
                 batch.clear();
                 self.base.push(key.bytes, value, Direction::Forward, batch);

@@ -110,6 +110,16 @@ impl VersionHead {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
+
+    /// Writes the whole version to the front of `to`, if it has room.
+    #[inline]
+    pub(crate) fn write<'t>(&self, value: &[u8], to: &'t mut [u8]) -> Option<&'t [u8]> {
+        let len = self.len + value.len();
+        let version = to.get_mut(..len)?;
+        version[..self.len].copy_from_slice(self.bytes());
+        version[self.len..].copy_from_slice(value);
+        Some(version)
+    }
 }
 
 /// Appends a version to a record.

@@ -1,10 +1,10 @@
 //! The undo index of a store.
 
 use super::filter::Filter;
-use super::undo::{self, Override, VersionHead};
+use super::undo::{Override, VersionHead};
 use crate::index::TableIndex;
 use crate::objects::BaseStore;
-use larder_index::{with_spare, Chains, Guard, Key, Unique};
+use larder_index::{with_spare, Chains, Guard, Hint, Key, Unique, SHORT_VALUE};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -48,19 +48,40 @@ impl UndoIndex {
         }
     }
 
-    /// Puts the first version of a key.
+    /// The index, if a key with this hash may have a record there.
     #[inline]
-    pub(super) fn put_first(&self, guard: &Guard, key: Key<'_>, number: u64, value: Override<'_>) {
+    pub(super) fn for_hash(&self, hash: u64) -> Option<&dyn Unique> {
+        self.filter.may_have(hash).then_some(&*self.index)
+    }
+
+    /// Puts the first version of a key.
+    /// `place` is the hint of a `prefetch_entry` of the key, or the default.
+    #[inline]
+    pub(super) fn put_first(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (number, value): (u64, Override<'_>),
+        place: &Hint<'_>,
+    ) {
         match &self.chains {
             Some(chains) => {
                 // The record is written to its node at once.
                 let (head, value) = VersionHead::of(number, value);
                 chains.put_absent_parts(key, [head.bytes(), value]);
             }
-            None => with_record(|record| {
-                undo::push(number, value, record);
-                self.index.put_absent(guard, key, record);
-            }),
+            None => {
+                let (head, value) = VersionHead::of(number, value);
+                let mut short = [0; SHORT_VALUE];
+                match head.write(value, &mut short) {
+                    Some(record) => self.index.put_absent(guard, key, record, place),
+                    None => with_record(|record| {
+                        record.extend_from_slice(head.bytes());
+                        record.extend_from_slice(value);
+                        self.index.put_absent(guard, key, record, place);
+                    }),
+                }
+            }
         }
     }
 

@@ -34,8 +34,8 @@ use crate::delegate::{delegate_container, delegate_multi, delegate_objects, dele
 use crate::index::TableIndex;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    Batch, Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Preparation,
-    Previous, ReadyMark, ShortValues, Unique, Updater, Values, SHORT_VALUE,
+    Batch, Change as Edit, Container, Guard, Hint, Key, Lookup, Multi, Objects, Predicate,
+    Preparation, Previous, ReadyMark, ShortValues, Unique, Updater, Values, SHORT_VALUE,
 };
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
@@ -105,9 +105,11 @@ impl<I: ?Sized> WatchedIndex<I> {
 }
 
 /// The state of a write, and what it has to do after the leaf is unlocked.
-struct PendingEffects {
+struct PendingEffects<'h> {
     /// The result of `History::read_newest_version`.
     version_bound: u64,
+    /// Where the undo index has the place of the key's first version.
+    place: &'h Hint<'h>,
     /// The clock before the lock was taken; only for a planted fault.
     early: u64,
     /// What is freed then.
@@ -116,12 +118,13 @@ struct PendingEffects {
     feed: Option<DeferredWork>,
 }
 
-impl PendingEffects {
-    /// The state of a write of this key that begins now.
+impl<'h> PendingEffects<'h> {
+    /// The state of a write of this key that begins now. `place` is the default.
     #[inline]
-    fn begin(history: &History, guard: &Guard, key: Key<'_>) -> Self {
+    fn begin(history: &History, guard: &'h Guard, key: Key<'_>, place: &'h mut Hint<'h>) -> Self {
         PendingEffects {
-            version_bound: history.read_newest_version(guard, key),
+            version_bound: history.read_newest_version(guard, key, place),
+            place,
             early: match planted(Fault::EarlyClock) {
                 true => clock::of_write(),
                 false => 0,
@@ -168,7 +171,7 @@ impl WatchedIndex<dyn Unique> {
         key: &Key<'_>,
         values: OldAndNew<'_>,
         mark: &mut u64,
-        after: &mut PendingEffects,
+        after: &mut PendingEffects<'_>,
     ) {
         // Mostly an earlier write of the key has preserved its value.
         if !self.bounded && self.history.is_preserved(*mark) {
@@ -188,7 +191,7 @@ impl WatchedIndex<dyn Unique> {
         key: &Key<'_>,
         values: OldAndNew<'_>,
         mark: &mut u64,
-        after: &mut PendingEffects,
+        after: &mut PendingEffects<'_>,
     ) {
         let key = *key;
         // The layer above has set the cause, if the object was expired or evicted.
@@ -205,13 +208,14 @@ impl WatchedIndex<dyn Unique> {
             true => after.early,
             false => clock::of_write(),
         };
-        let (version_bound, garbage) = (after.version_bound, &mut after.garbage);
+        let garbage = &mut after.garbage;
         let number = self.history.preserve(
             guard,
             key,
             WriteNumbers {
                 number,
-                version: version_bound,
+                version: after.version_bound,
+                place: after.place,
             },
             mark,
             garbage,
@@ -234,7 +238,8 @@ impl WatchedIndex<dyn Unique> {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let _lock = self.lock(key);
-        let mut after = PendingEffects::begin(&self.history, guard, key);
+        let mut place = Hint::default();
+        let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         let mut late = None;
         let was = self.index.put(guard, key, value, &mut |old| {
             let puts = predicate(old);
@@ -361,7 +366,8 @@ impl Unique for WatchedIndex<dyn Unique> {
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         // The key's lock, if commits write to the table. It is taken before the lock of the entry.
         let _lock = self.lock(key);
-        let mut after = PendingEffects::begin(&self.history, guard, key);
+        let mut place = Hint::default();
+        let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         let changed = self
             .index
             .update_marked(guard, key, &mut |old, scratch, mark| {
@@ -393,7 +399,8 @@ impl Unique for WatchedIndex<dyn Unique> {
         }
         // Step 1. The lock is held until the write is finished.
         let _lock = self.lock(key);
-        let mut after = PendingEffects::begin(&self.history, guard, key);
+        let mut place = Hint::default();
+        let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         // Steps 2 and 3. A refused write changes nothing, and keeps no version. Mostly an earlier
         // write of the key has preserved its value, and the index finds the entry ready.
         let mut preparation = Preparation {
@@ -418,7 +425,8 @@ impl Unique for WatchedIndex<dyn Unique> {
         predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
         let _lock = self.lock(key);
-        let mut after = PendingEffects::begin(&self.history, guard, key);
+        let mut place = Hint::default();
+        let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         let was = self.index.remove_marked(guard, key, &mut |old, mut mark| {
             let removes = predicate(old);
             if removes {
@@ -491,6 +499,8 @@ impl WatchedObjects<'_> {
             WriteNumbers {
                 number: write_number,
                 version: self.version_bound,
+                // Only an ordered index uses it.
+                place: &Hint::default(),
             },
             self.mark,
             garbage,
@@ -589,7 +599,8 @@ impl Multi for WatchedIndex<dyn Multi> {
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         let _lock = self.lock(key);
-        let mut after = PendingEffects::begin(&self.history, guard, key);
+        let mut place = Hint::default();
+        let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         self.index.update_marked(guard, key, &mut |objects, mark| {
             // The wrapper preserves all objects before the first change that `f` makes.
             let mut objects = WatchedObjects {
