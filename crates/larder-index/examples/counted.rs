@@ -60,7 +60,7 @@ impl KeyRule for Ints {
         let n = key.iter().rev().fold(0, |n: u64, b| n << 8 | u64::from(*b));
         mix(n ^ 0x9E37_79B9_7F4A_7C15)
     }
-    fn ends_itself(&self) -> bool {
+    fn is_self_delimiting(&self) -> bool {
         true
     }
     fn key_len(&self, bytes: &[u8]) -> usize {

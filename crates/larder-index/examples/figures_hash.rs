@@ -98,7 +98,7 @@ impl KeyRule for Rows {
         }
         mix(u64::from_le_bytes(bytes) ^ 0x9E37_79B9_7F4A_7C15)
     }
-    fn ends_itself(&self) -> bool {
+    fn is_self_delimiting(&self) -> bool {
         true
     }
     fn key_len(&self, bytes: &[u8]) -> usize {

@@ -18,7 +18,7 @@ impl KeyRule for Ints {
     fn hash(&self, key: &[u8]) -> u64 {
         hash(key, Hashes::Good)
     }
-    fn ends_itself(&self) -> bool {
+    fn is_self_delimiting(&self) -> bool {
         true
     }
     fn key_len(&self, bytes: &[u8]) -> usize {

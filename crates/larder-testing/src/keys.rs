@@ -44,7 +44,7 @@ impl KeyRule for Ending {
     fn hash(&self, key: &[u8]) -> u64 {
         hash(key, self.0)
     }
-    fn ends_itself(&self) -> bool {
+    fn is_self_delimiting(&self) -> bool {
         true
     }
     fn key_len(&self, bytes: &[u8]) -> usize {

@@ -36,18 +36,18 @@ thread_local! {
 
 /// A borrowed set of buffers: the thread's, or a new one if that is lent already. It is returned to
 /// the thread on drop.
-pub(crate) struct Lent(Option<Box<Buffers>>);
+pub(crate) struct ThreadBuffers(Option<Box<Buffers>>);
 
-impl Lent {
+impl ThreadBuffers {
     /// Borrows the thread's set.
     pub(crate) fn new() -> Self {
         // A visitor may start another operation while this one is lent. It gets a new set.
         let kept = KEPT.with(Cell::take);
-        Lent(Some(kept.unwrap_or_default()))
+        ThreadBuffers(Some(kept.unwrap_or_default()))
     }
 }
 
-impl Deref for Lent {
+impl Deref for ThreadBuffers {
     type Target = Buffers;
     #[inline]
     fn deref(&self) -> &Buffers {
@@ -58,14 +58,14 @@ impl Deref for Lent {
     }
 }
 
-impl DerefMut for Lent {
+impl DerefMut for ThreadBuffers {
     #[inline]
     fn deref_mut(&mut self) -> &mut Buffers {
         self.0.get_or_insert_default()
     }
 }
 
-impl Drop for Lent {
+impl Drop for ThreadBuffers {
     fn drop(&mut self) {
         let Some(mut buffers) = self.0.take() else {
             return;

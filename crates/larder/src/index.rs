@@ -29,7 +29,7 @@ impl KeyRule for Terms {
     }
 
     #[inline]
-    fn ends_itself(&self) -> bool {
+    fn is_self_delimiting(&self) -> bool {
         true
     }
 

@@ -9,7 +9,7 @@
 //!
 //! Invariant: an entry has a handle or a value, not both. The value of one with a handle is empty.
 
-use crate::btree::record::{Stored, SLOT};
+use crate::btree::record::{StoredValue, SLOT};
 use crate::outside::Handle;
 use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
 use std::cell::Cell;
@@ -54,17 +54,17 @@ impl EntryCopies {
     }
 
     /// Appends an entry.
-    pub(crate) fn push(&mut self, position: &[u8], stored: Stored<'_>) {
+    pub(crate) fn push(&mut self, position: &[u8], stored: StoredValue<'_>) {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(position);
         let middle = self.bytes.len();
         // An object outside the leaf is represented by its handle.
         match stored {
-            Stored::Inline(value) => {
+            StoredValue::Inline(value) => {
                 self.bytes.extend_from_slice(value);
                 self.end_entry(from, middle, None);
             }
-            Stored::Outside(handle) => self.end_entry(from, middle, Some(handle)),
+            StoredValue::Outside(handle) => self.end_entry(from, middle, Some(handle)),
         }
     }
 
@@ -81,10 +81,10 @@ impl EntryCopies {
     }
 
     /// The contents of the record of entry `i`.
-    pub(crate) fn stored(&self, i: usize) -> Stored<'_> {
+    pub(crate) fn stored(&self, i: usize) -> StoredValue<'_> {
         match self.handles.binary_search_by_key(&i, |&(i, _)| i) {
-            Ok(at) => Stored::Outside(self.handles[at].1),
-            Err(_) => Stored::Inline(self.value(i)),
+            Ok(at) => StoredValue::Outside(self.handles[at].1),
+            Err(_) => StoredValue::Inline(self.value(i)),
         }
     }
 

@@ -17,9 +17,9 @@
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf};
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{
-    length_size, record_size, Record, Stored, HANDLE_RECORD, HANDLE_TAG, SLOT,
+    length_size, record_size, Record, StoredValue, HANDLE_RECORD, HANDLE_TAG, SLOT,
 };
-use crate::btree::search_key::{eight, head_of, HEAD_MASK, MARK_MASK, PLACE_MASK};
+use crate::btree::search_key::{eight, head_of, HEAD_MASK, MARK_MASK, OFFSET_MASK};
 use crate::outside::Handle;
 use crate::scratch::with_spare;
 use std::cell::Cell;
@@ -81,7 +81,7 @@ impl Entries {
         self.parts.extend(slots.map(|slot| {
             // The head is in the slot. The record at the slot's offset says how long it is.
             let slot = u64::from_ne_bytes(slot.try_into().unwrap_or_default());
-            let at = (slot & PLACE_MASK) as usize;
+            let at = (slot & OFFSET_MASK) as usize;
             EntryRef {
                 head: slot & HEAD_MASK,
                 mark: slot & MARK_MASK,
@@ -92,17 +92,17 @@ impl Entries {
 
     /// Step 1: inserts a new entry before entry `i`. `suffix` is its position without the old
     /// leaf's prefix.
-    pub(crate) fn insert(&mut self, i: usize, suffix: &[u8], stored: Stored<'_>) {
+    pub(crate) fn insert(&mut self, i: usize, suffix: &[u8], stored: StoredValue<'_>) {
         // Five bytes of the suffix are in the head, so they aren't stored again.
         self.new.clear();
         let record = match stored {
-            Stored::Inline(value) => {
+            StoredValue::Inline(value) => {
                 self.new.extend_from_slice(suffix.get(5..).unwrap_or(&[]));
                 self.new.extend_from_slice(value);
                 // `from` is 0: the record lies in `new`, not in the old leaf.
                 Record::inline(0, suffix.len(), value.len())
             }
-            Stored::Outside(handle) => {
+            StoredValue::Outside(handle) => {
                 self.new.extend_from_slice(&handle.bits().to_le_bytes());
                 Record::outside(0)
             }

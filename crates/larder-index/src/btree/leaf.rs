@@ -32,7 +32,7 @@ use crate::btree::insert_run::InsertRun;
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{write_record, SLOT};
 pub(super) use crate::btree::search_key::head_of;
-use crate::btree::search_key::{SearchKey, PLACE_BITS};
+use crate::btree::search_key::{SearchKey, OFFSET_BITS};
 use crate::memory::{self as allocator, prefetch};
 pub(crate) use crate::seqlock::version::Obsolete;
 use crate::seqlock::version::{HeldVersion, Version};
@@ -44,8 +44,8 @@ use std::cmp;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// The maximum content in bytes: an offset in a slot has [`PLACE_BITS`] bits.
-pub(crate) const MOST_CONTENT: usize = 1 << PLACE_BITS;
+/// The maximum content in bytes: an offset in a slot has [`OFFSET_BITS`] bits.
+pub(crate) const MOST_CONTENT: usize = 1 << OFFSET_BITS;
 
 /// Words of content per word of samples. A word of samples is two samples.
 const SAMPLED: usize = 64;

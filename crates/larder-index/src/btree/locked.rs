@@ -21,9 +21,9 @@ use crate::btree::entries::Entries;
 use crate::btree::insert_run::InsertRun;
 use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
 use crate::btree::record::{
-    short_record, write_record, Record, Stored, HANDLE_RECORD, MOST_INLINE, SLOT,
+    short_record, write_record, Record, StoredValue, HANDLE_RECORD, MOST_INLINE, SLOT,
 };
-use crate::btree::search_key::{SearchKey, MARK_MASK, PLACE_MASK};
+use crate::btree::search_key::{SearchKey, MARK_MASK, OFFSET_MASK};
 use crate::btree::view::{SearchResult, TreeView};
 use crate::contention::CONTENTION_BOUND;
 use crate::outside::{Handle, Outside};
@@ -37,7 +37,7 @@ pub(crate) struct AppendSlot {
     /// The length of the position.
     suffix: usize,
     /// Where its record begins.
-    place: usize,
+    record_offset: usize,
 }
 
 // Ordering, for all of this file: Relaxed. Only the lock's holder writes, and readers validate the
@@ -159,12 +159,12 @@ impl<'g> LockedTreeLeaf<'g> {
         let (new_slot_head, last) = (key.head(0), last.load(Relaxed));
         // Check that there is room for the slot and the record: the record must begin at or above
         // the new end of the slots.
-        let place = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
+        let record_offset = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
         (run_continues && short && last < new_slot_head && n >> spacing <= samples.len()).then_some(
             AppendSlot {
                 head: new_slot_head,
                 suffix: key.bytes().len(),
-                place,
+                record_offset,
             },
         )
     }
@@ -172,17 +172,21 @@ impl<'g> LockedTreeLeaf<'g> {
     /// Inserts an entry at the slot that `append_slot` has returned for it.
     #[inline]
     pub(crate) fn append(&mut self, next: AppendSlot, value: &[u8]) {
-        let (head, n, slot) = (self.leaf.head(), self.len(), next.head | next.place as u64);
+        let (head, n, slot) = (
+            self.leaf.head(),
+            self.len(),
+            next.head | next.record_offset as u64,
+        );
         let (words, size) = (self.leaf.words(), value.len() + 2);
         self.change();
-        let mut writer = Writer::new(words, next.place);
+        let mut writer = Writer::new(words, next.record_offset);
         // Write the record, two bytes of lengths and at most six of the value, as one word.
         let lengths = (next.suffix | value.len() << 8) as u64;
         writer.push(lengths | little(value) << 16, size);
         writer.finish();
         // Ordering: Relaxed, see above.
         words[n].store(slot, Relaxed);
-        self.set_head(n + 1, next.place, self.record_bytes() + size);
+        self.set_head(n + 1, next.record_offset, self.record_bytes() + size);
         // Update the sample, if slot `n` has one (invariant 3). `append_slot` has checked that the
         // spacing needs no change.
         // Ordering: Relaxed, see above.
@@ -238,7 +242,7 @@ impl<'g> LockedTreeLeaf<'g> {
         i: usize,
         head: u64,
         suffix: &[u8],
-        stored: Stored<'_>,
+        stored: StoredValue<'_>,
     ) -> bool {
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
         // The record is put below the others. It must not overlap the slots, which are one more.
@@ -327,10 +331,10 @@ impl<'g> LockedTreeLeaf<'g> {
         i: usize,
         head: u64,
         suffix: &[u8],
-        stored: Stored<'_>,
+        stored: StoredValue<'_>,
         old: &Record,
     ) -> bool {
-        if let Stored::Inline(new) = stored {
+        if let StoredValue::Inline(new) = stored {
             if old.value() == new.len() && !old.is_outside() {
                 // The lengths are equal. The slot and the rest of the record stay.
                 self.overwrite(old, 0, new);
@@ -345,9 +349,9 @@ impl<'g> LockedTreeLeaf<'g> {
         // The entry keeps its mark.
         let head = head | slot & MARK_MASK;
         if old.len() == size {
-            let place = slot & PLACE_MASK;
+            let record_offset = slot & OFFSET_MASK;
             self.change();
-            self.write(i, head, suffix, stored, place as usize);
+            self.write(i, head, suffix, stored, record_offset as usize);
             return true;
         }
         // Otherwise write a new record below the others, and let the slot point to it. The bytes of
@@ -361,19 +365,26 @@ impl<'g> LockedTreeLeaf<'g> {
         true
     }
 
-    /// Writes a record at `place`, and the slot `i` that points to it.
+    /// Writes a record at `record_offset`, and the slot `i` that points to it.
     #[inline]
-    fn write(&mut self, i: usize, head: u64, suffix: &[u8], stored: Stored<'_>, place: usize) {
+    fn write(
+        &mut self,
+        i: usize,
+        head: u64,
+        suffix: &[u8],
+        stored: StoredValue<'_>,
+        record_offset: usize,
+    ) {
         let words = self.leaf.words();
         let is_written = short_record(suffix, stored)
-            .is_some_and(|(bytes, len)| words::write_short(words, place, bytes, len));
+            .is_some_and(|(bytes, len)| words::write_short(words, record_offset, bytes, len));
         if !is_written {
-            let mut writer = Writer::new(words, place);
+            let mut writer = Writer::new(words, record_offset);
             write_record(&mut writer, suffix, stored);
             writer.finish();
         }
         // Ordering: Relaxed, see above.
-        words[i].store(head | place as u64, Relaxed);
+        words[i].store(head | record_offset as u64, Relaxed);
     }
 
     /// Removes entry `i`, which has this record. The caller retires its outside object, if it has

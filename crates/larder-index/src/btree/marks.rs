@@ -16,7 +16,7 @@
 //! Behind the last generation, all slots are set to generation 0.
 
 use crate::btree::leaf::LockedTreeLeaf;
-use crate::btree::search_key::{MARK_MASK, PLACE_BITS};
+use crate::btree::search_key::{MARK_MASK, OFFSET_BITS};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{planted, Fault};
 
@@ -24,7 +24,7 @@ use crate::sync::{planted, Fault};
 const BITS: u32 = 3;
 /// The last generation.
 const LAST: u64 = (1 << BITS) - 1;
-const _: () = assert!(MARK_MASK == LAST << PLACE_BITS);
+const _: () = assert!(MARK_MASK == LAST << OFFSET_BITS);
 
 // Ordering, for all of this file: Relaxed. Only the lock's holder reads and writes marks.
 
@@ -36,7 +36,7 @@ impl LockedTreeLeaf<'_> {
         let leaf_mark = self.leaf.head().mark.load(Relaxed);
         let slot = self.leaf.words()[i].load(Relaxed);
         // Without a mark, both generations are 0, and so is the mark.
-        if slot >> PLACE_BITS & LAST == leaf_mark & LAST {
+        if slot >> OFFSET_BITS & LAST == leaf_mark & LAST {
             leaf_mark >> BITS
         } else {
             0
@@ -63,7 +63,7 @@ impl LockedTreeLeaf<'_> {
             head.mark.store(mark << BITS | generation, Relaxed);
         }
         let slot = words[i].load(Relaxed);
-        words[i].store(slot & !MARK_MASK | generation << PLACE_BITS, Relaxed);
+        words[i].store(slot & !MARK_MASK | generation << OFFSET_BITS, Relaxed);
     }
 }
 

@@ -52,19 +52,19 @@ pub(super) fn length(bits: u64) -> (usize, usize) {
 
 /// The record of an entry in a leaf.
 #[derive(Clone, Copy)]
-pub(crate) enum Stored<'v> {
+pub(crate) enum StoredValue<'v> {
     /// The value itself.
     Inline(&'v [u8]),
     /// The handle of an outside object.
     Outside(Handle),
 }
 
-impl Stored<'_> {
+impl StoredValue<'_> {
     /// The size of the record, if the suffix of the position has this length.
     pub(crate) fn record(&self, suffix: usize) -> usize {
         match self {
-            Stored::Inline(value) => record_size(suffix, value.len()),
-            Stored::Outside(_) => HANDLE_RECORD,
+            StoredValue::Inline(value) => record_size(suffix, value.len()),
+            StoredValue::Outside(_) => HANDLE_RECORD,
         }
     }
 }
@@ -72,8 +72,8 @@ impl Stored<'_> {
 /// The record of an entry with this suffix as sixteen bytes, low ones first, and its size. `None`
 /// if it doesn't fit, or has a handle.
 #[inline]
-pub(super) fn short_record(suffix: &[u8], stored: Stored<'_>) -> Option<(u128, usize)> {
-    let Stored::Inline(value) = stored else {
+pub(super) fn short_record(suffix: &[u8], stored: StoredValue<'_>) -> Option<(u128, usize)> {
+    let StoredValue::Inline(value) = stored else {
         return None;
     };
     // The slot has the first five bytes of the suffix.
@@ -91,19 +91,19 @@ pub(super) fn short_record(suffix: &[u8], stored: Stored<'_>) -> Option<(u128, u
 
 /// Writes the record of an entry with this suffix.
 #[inline]
-pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored: Stored<'_>) {
+pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored: StoredValue<'_>) {
     match stored {
-        Stored::Outside(handle) => {
+        StoredValue::Outside(handle) => {
             writer.push(u64::from(HANDLE_TAG), 1);
             writer.push(handle.bits(), 8);
         }
         // The most frequent case: the slot has the whole suffix, so lengths and value fit in one
         // word. Both lengths are below 0x80, so each is one byte.
-        Stored::Inline(value) if suffix.len() <= 5 && value.len() <= 6 => {
+        StoredValue::Inline(value) if suffix.len() <= 5 && value.len() <= 6 => {
             let lengths = suffix.len() | value.len() << 8;
             writer.push(words::little(value) << 16 | lengths as u64, value.len() + 2);
         }
-        Stored::Inline(value) => {
+        StoredValue::Inline(value) => {
             // Encode both lengths, two to four bytes, in one word.
             let (mut lengths, mut taken) = (0, 0);
             for n in [suffix.len(), value.len()] {

@@ -56,15 +56,15 @@ use std::ops::{Range, RangeInclusive};
 type Gone = SmallVec<[ChildAddress<InnerNode>; 8]>;
 
 /// Children that replace neighbouring children of a node, and the separators between them.
-struct Splice {
+struct ChildSplice {
     items: Vec<Child>,
     separators: Separators,
 }
 
-impl Splice {
+impl ChildSplice {
     /// A single child, whose count isn't known yet.
-    fn one(item: ChildAddress<InnerNode>) -> Splice {
-        Splice {
+    fn one(item: ChildAddress<InnerNode>) -> ChildSplice {
+        ChildSplice {
             items: vec![Child::new(item)],
             separators: Separators::default(),
         }
@@ -75,10 +75,10 @@ impl Splice {
         left: ChildAddress<InnerNode>,
         between: &[u8],
         right: ChildAddress<InnerNode>,
-    ) -> Splice {
+    ) -> ChildSplice {
         let mut separators = Separators::default();
         separators.push(between);
-        Splice {
+        ChildSplice {
             items: vec![Child::new(left), Child::new(right)],
             separators,
         }
@@ -243,7 +243,7 @@ impl InnerLevels {
         leaf.mark_obsolete();
         // (5) Publish the new leaf.
         let new = ChildAddress::of_new(new);
-        let gone = self.splice(shared, path, child..=child, Splice::one(new), guard);
+        let gone = self.splice(shared, path, child..=child, ChildSplice::one(new), guard);
         // Set the tail under `changing`. Otherwise another change could retire the new leaf before
         // it becomes the tail.
         if run_continues {
@@ -291,7 +291,7 @@ impl InnerLevels {
         // successors nobody can read the range. Threads that find the old leaf descend again.
         leaf.mark_obsolete();
         // (5) Publish the successors. The node above gets one more separator, so it is replaced.
-        let new = Splice::two(left, fence, right);
+        let new = ChildSplice::two(left, fence, right);
         let gone = self.splice(shared, path, child..=child, new, guard);
         if becomes_tail {
             self.tail.set(right, Some(fence));
@@ -345,7 +345,7 @@ impl InnerLevels {
         left.mark_obsolete();
         right.mark_obsolete();
         // (5) Publish the merged leaf. The node above loses a separator, so it is replaced.
-        let new = Splice::one(ChildAddress::of_new(new));
+        let new = ChildSplice::one(ChildAddress::of_new(new));
         let gone = self.splice(shared, path, merged, new, guard);
         // (6) Unlock, and retire the old leaves and nodes.
         drop(changing);
@@ -373,7 +373,7 @@ impl InnerLevels {
         shared: &Shared,
         mut path: TreePath<'_>,
         replaced: RangeInclusive<usize>,
-        mut new: Splice,
+        mut new: ChildSplice,
         guard: &Guard,
     ) -> Gone {
         let (mut from, mut to) = replaced.into_inner();
@@ -489,7 +489,7 @@ fn fanout(shared: &Shared) -> usize {
 }
 
 /// The children and separators of a node, in which `new` replaces the children `from..=to`.
-fn replace_children(node: &InnerNode, from: usize, to: usize, new: Splice) -> Splice {
+fn replace_children(node: &InnerNode, from: usize, to: usize, new: ChildSplice) -> ChildSplice {
     // Separator `i` is between children `i` and `i + 1`. Those within the replaced range are
     // dropped; those at its two ends stay.
     let mut items: Vec<_> = node.known_children().collect();
@@ -498,7 +498,7 @@ fn replace_children(node: &InnerNode, from: usize, to: usize, new: Splice) -> Sp
     separators.extend(node.separators(), 0..from);
     separators.extend(&new.separators, 0..new.separators.len());
     separators.extend(node.separators(), to..node.separators().len());
-    Splice { items, separators }
+    ChildSplice { items, separators }
 }
 
 /// Where to cut a node of `n` children, if it has to be split: in the middle. If the change was at
@@ -512,7 +512,7 @@ fn split_point(n: usize, grown_first: bool, grown_last: bool) -> usize {
 }
 
 /// The root of these children: the only child, or a new node of several.
-fn root_of(shared: &Shared, new: Splice, has_counts: bool) -> ChildAddress<InnerNode> {
+fn root_of(shared: &Shared, new: ChildSplice, has_counts: bool) -> ChildAddress<InnerNode> {
     if let [child] = new.items[..] {
         return child.address;
     }
@@ -534,11 +534,11 @@ fn build_node(
 
 /// Builds one node of all children, or two if they are too many for one. They are then cut near
 /// `cut`, and each node gets at least two children (invariant 5).
-fn build_nodes(shared: &Shared, all: Splice, cut: usize, has_counts: bool) -> Splice {
+fn build_nodes(shared: &Shared, all: ChildSplice, cut: usize, has_counts: bool) -> ChildSplice {
     let (n, most) = (all.items.len(), fanout(shared));
     if n <= most {
         // They fit in one node.
-        return Splice::one(build_node(shared, &all.items, all.separators, has_counts));
+        return ChildSplice::one(build_node(shared, &all.items, all.separators, has_counts));
     }
     // Neither node may have more than `most` children, nor less than two.
     let cut = cut.clamp(n.saturating_sub(most).max(2), most.min(n - 2));
@@ -553,7 +553,7 @@ fn build_nodes(shared: &Shared, all: Splice, cut: usize, has_counts: bool) -> Sp
     right.extend(&all.separators, cut..all.separators.len());
     let left = build_node(shared, &all.items[..cut], left, has_counts);
     let right = build_node(shared, &all.items[cut..], right, has_counts);
-    Splice {
+    ChildSplice {
         items: vec![Child::new(left), Child::new(right)],
         separators: between,
     }
@@ -565,7 +565,7 @@ fn join(
     shared: &Shared,
     above: &TreeStep<'_>,
     other: usize,
-    all: &mut Splice,
+    all: &mut ChildSplice,
     guard: &Guard,
 ) -> ChildAddress<InnerNode> {
     // `changing` is held, so the slot can't change before the neighbour is replaced.
@@ -576,11 +576,11 @@ fn join(
     shared.counters.remove_node(neighbour.memory());
     // The separator between the two nodes moves down a level.
     let between = above.node.separators().get(other.min(above.child));
-    let sparse = Splice {
+    let sparse = ChildSplice {
         items: std::mem::take(&mut all.items),
         separators: std::mem::take(&mut all.separators),
     };
-    let beside = Splice {
+    let beside = ChildSplice {
         items: neighbour.known_children().collect(),
         separators: neighbour.separators().clone(),
     };

@@ -9,13 +9,13 @@
 //! the end of a position are zero.
 
 /// The number of low bits of a leaf's slot that are the offset of the record.
-pub(crate) const PLACE_BITS: u32 = 21;
+pub(crate) const OFFSET_BITS: u32 = 21;
 /// The bits of a slot that are the offset of the record.
-pub(super) const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
+pub(super) const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 /// The bits of a slot that are the head of the position.
 pub(super) const HEAD_MASK: u64 = !((1 << 24) - 1);
 /// The bits of a slot that say whether the entry has the leaf's mark (see `marks`).
-pub(super) const MARK_MASK: u64 = !HEAD_MASK & !PLACE_MASK;
+pub(super) const MARK_MASK: u64 = !HEAD_MASK & !OFFSET_MASK;
 
 /// A position, and its first eight bytes as a word.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Where a value goes: into its leaf, or into an outside object.
 
 use crate::btree::locked::lives_outside;
-use crate::btree::record::Stored;
+use crate::btree::record::StoredValue;
 use crate::btree::search_key::SearchKey;
 use crate::btree::BPlusTree;
 use crate::outside::Handle;
@@ -10,15 +10,15 @@ impl BPlusTree {
     /// The stored form of a value: the value itself, or the handle of a new outside object.
     /// `suffix` is the length of the position behind the leaf's prefix.
     #[inline(always)]
-    pub(super) fn stored<'v>(
+    pub(super) fn store_value<'v>(
         &self,
         key: SearchKey<'_>,
         suffix: usize,
         value: &'v [u8],
-    ) -> Stored<'v> {
+    ) -> StoredValue<'v> {
         match lives_outside(suffix, value.len(), self.shared.config.most) {
-            true => Stored::Outside(self.outside_of(key, &[value])),
-            false => Stored::Inline(value),
+            true => StoredValue::Outside(self.outside_of(key, &[value])),
+            false => StoredValue::Inline(value),
         }
     }
 

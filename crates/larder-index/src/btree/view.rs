@@ -19,7 +19,7 @@
 use crate::btree::copies::EntryCopies;
 use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::{Record, RecordParts};
-use crate::btree::search_key::{eight, head_of, HEAD_MASK, PLACE_MASK};
+use crate::btree::search_key::{eight, head_of, HEAD_MASK, OFFSET_MASK};
 use crate::hint::Hint;
 use crate::memory::prefetch;
 use crate::outside::{Handle, Outside};
@@ -143,7 +143,7 @@ impl<'g> TreeView<'g> {
     /// The first eight bytes of a record, and its offset.
     #[inline]
     fn begin_record(&self, slot: u64) -> Result<(u64, usize), Torn> {
-        let at = (slot & PLACE_MASK) as usize;
+        let at = (slot & OFFSET_MASK) as usize;
         Ok((words::load(self.words, at)?, at))
     }
 
@@ -203,7 +203,7 @@ impl<'g> TreeView<'g> {
         let slot = self.first(head, low, high).and_then(|i| self.slot(i));
         if let Ok(slot) = slot {
             let base: *const u8 = self.words.as_ptr().cast();
-            prefetch(base.wrapping_add((slot & PLACE_MASK) as usize));
+            prefetch(base.wrapping_add((slot & OFFSET_MASK) as usize));
         }
     }
 
@@ -582,7 +582,7 @@ impl<'g> TreeView<'g> {
         let value = parts.value.min(limit);
         let (at, len) = (parts.rest_at, parts.suffix - in_slot.len + value);
         // If the two lengths have a byte each, the next six bytes were loaded with them.
-        if len <= 6 && at == (slot & PLACE_MASK) as usize + 2 {
+        if len <= 6 && at == (slot & OFFSET_MASK) as usize + 2 {
             let bits = (bits >> 16).to_le_bytes();
             words::push_behind(front, in_slot, ShortBytes { bytes: bits, len }, bytes);
             return Ok(bytes.len() - value);

@@ -41,7 +41,7 @@ use crate::btree::entries::{with_entries, Entries};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
 use crate::btree::place::{LockedPlace, Place};
 use crate::btree::prefix::Prefix;
-use crate::btree::record::{Record, Stored, SLOT};
+use crate::btree::record::{Record, StoredValue, SLOT};
 use crate::btree::search_key::SearchKey;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
 use crate::hint::Hint;
@@ -575,7 +575,7 @@ impl BPlusTree {
         }
         // Allocate an outside object, if one is needed, before the leaf is changed. A reader that
         // finds the handle then always finds the object.
-        let stored = self.stored(at.key, at.suffix.len(), value);
+        let stored = self.store_value(at.key, at.suffix.len(), value);
         // Replace the old value in place, or insert a new entry.
         let old = at.record.and_then(|record| leaf.handle(&record));
         let (done, run_length) = match &at.record {
@@ -639,7 +639,7 @@ impl BPlusTree {
         // the common prefix of the fences, since all positions of the range begin with that.
         let old = leaf.leaf().prefix_and_fences();
         let prefix = old.shared_with(position);
-        let stored = self.stored(at.key, position.len() - prefix.len(), value);
+        let stored = self.store_value(at.key, position.len() - prefix.len(), value);
         let run_length = leaf.record_insert(at.i);
         // Build the new leaf from the old entries, with the new one at the beginning or the end.
         let new = with_copies(|copies| {
@@ -676,7 +676,7 @@ impl BPlusTree {
         guard: &Guard,
         at: &Place<'_>,
         mut leaf: LockedTreeLeaf<'_>,
-        stored: Stored<'_>,
+        stored: StoredValue<'_>,
         run_length: usize,
     ) {
         // If a value is replaced, remove the old entry first. Readers can't see the key missing:
@@ -702,7 +702,7 @@ impl BPlusTree {
         guard: &Guard,
         at: &Place<'_>,
         mut leaf: LockedTreeLeaf<'_>,
-        stored: Stored<'_>,
+        stored: StoredValue<'_>,
     ) {
         with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
         let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
@@ -719,7 +719,7 @@ impl BPlusTree {
         guard: &Guard,
         at: &Place<'_>,
         leaf: LockedTreeLeaf<'_>,
-        stored: Stored<'_>,
+        stored: StoredValue<'_>,
         run_length: usize,
     ) {
         let config = &self.shared.config;

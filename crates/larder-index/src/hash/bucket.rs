@@ -349,8 +349,8 @@ pub(super) fn slot_entry(bucket: Bucket<'_>, i: usize) -> usize {
 
 /// Where the object of a slot entry begins.
 #[inline]
-pub(super) fn place(slot: usize, unit: u32) -> usize {
-    (slot & 0xFF) << unit
+pub(super) fn place(slot: usize, unit_shift: u32) -> usize {
+    (slot & 0xFF) << unit_shift
 }
 
 /// The number of entries of a bucket, from its first word.

@@ -69,10 +69,10 @@ struct NewSlot {
 
 /// Where the lowest object of a bucket with `n` entries begins.
 #[inline(always)]
-fn heap(bucket: Bucket<'_>, n: usize, unit: u32) -> usize {
+fn heap(bucket: Bucket<'_>, n: usize, unit_shift: u32) -> usize {
     match n {
         0 => bucket.len(),
-        n => place(slot_entry(bucket, n), unit),
+        n => place(slot_entry(bucket, n), unit_shift),
     }
 }
 
@@ -143,15 +143,15 @@ impl LockedHashLeaf<'_> {
     #[inline(never)]
     pub(crate) fn resize(&mut self, hit: &Hit<'_>, value: &[u8]) -> bool {
         let class = self.leaf.class();
-        let (unit, bucket, i) = (unit(class), hit.bucket, hit.slot);
+        let (unit_shift, bucket, i) = (unit_shift(class), hit.bucket, hit.slot);
         let n = entries(bucket.word(0));
         let (from, end) = (
-            place(slot_entry(bucket, i), unit),
-            heap(bucket, i - 1, unit),
+            place(slot_entry(bucket, i), unit_shift),
+            heap(bucket, i - 1, unit_shift),
         );
-        let lowest = heap(bucket, n, unit);
+        let lowest = heap(bucket, n, unit_shift);
         // With a larger unit, the object begins with the number of unused bytes at its end.
-        let lead = usize::from(unit > 0);
+        let lead = usize::from(unit_shift > 0);
         // If the new body fits in the place of the old one and leaves few bytes unused, the size of
         // the object stays the same, and nothing below it moves.
         let body = hit.from - from - lead + value.len();
@@ -176,7 +176,7 @@ impl LockedHashLeaf<'_> {
         }
         // Adjust the slot entries of the objects that have moved: `i` to `n`.
         if new != old {
-            let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit;
+            let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit_shift;
             lower_slots(bucket, i, n, down as u64);
         }
         // Record how many bytes at the object's end are unused now.
@@ -195,7 +195,7 @@ impl LockedHashLeaf<'_> {
         let shape = self.leaf.shape();
         let (bucket, size) = (home.bucket, body.size(shape.class));
         let n = entries(bucket.word(0));
-        let heap = heap(bucket, n, shape.unit());
+        let heap = heap(bucket, n, shape.unit_shift());
         // Slot entries grow upwards from the beginning of the bucket, and objects downwards from
         // its end. Slot entries 0 to n + 1 and the new object must fit in between.
         if SLOT_ENTRY * (n + 2) + size > heap {
@@ -211,7 +211,7 @@ impl LockedHashLeaf<'_> {
             from: heap - size,
             end: heap,
         };
-        append(bucket, shape.unit(), slot, body);
+        append(bucket, shape.unit_shift(), slot, body);
         true
     }
 
@@ -226,7 +226,7 @@ impl LockedHashLeaf<'_> {
         while at != number {
             let bucket = self.leaf.bucket(at);
             let n = entries(bucket.word(0));
-            let heap = heap(bucket, n, shape.unit());
+            let heap = heap(bucket, n, shape.unit_shift());
             if SLOT_ENTRY * (n + 2) + size <= heap {
                 self.add(1, (SLOT_ENTRY + size) as isize);
                 // Set the overflow bits of all buckets before it, so that a search for this
@@ -239,7 +239,7 @@ impl LockedHashLeaf<'_> {
                     from: heap - size,
                     end: heap,
                 };
-                append(bucket, shape.unit(), slot, body);
+                append(bucket, shape.unit_shift(), slot, body);
                 return true;
             }
             at = shape.next(at);
@@ -303,11 +303,11 @@ impl LockedHashLeaf<'_> {
     #[inline(always)]
     fn remove_slot(&mut self, bucket: Bucket<'_>, i: usize) {
         // The object ends where the one before it begins.
-        let unit = unit(self.leaf.class());
+        let unit_shift = unit_shift(self.leaf.class());
         let n = entries(bucket.word(0));
         let (from, end) = (
-            place(slot_entry(bucket, i), unit),
-            heap(bucket, i - 1, unit),
+            place(slot_entry(bucket, i), unit_shift),
+            heap(bucket, i - 1, unit_shift),
         );
         let gap = end - from;
         self.add(-1, -((SLOT_ENTRY + gap) as isize));
@@ -315,16 +315,16 @@ impl LockedHashLeaf<'_> {
         // If it is the last object, lowering the count is enough.
         if i < n {
             let last = slot_entry(bucket, n);
-            let lowest = place(last, unit);
-            last_moves = heap(bucket, n - 1, unit) - lowest == gap;
+            let lowest = place(last, unit_shift);
+            last_moves = heap(bucket, n - 1, unit_shift) - lowest == gap;
             if last_moves {
                 // The last object is equally long: copy it into the gap, and its tag and marks into
                 // this slot entry.
                 bucket.copy(lowest, from, gap);
-                set_slot_entry(bucket, i, (last & !0xFF | from >> unit) as u64);
+                set_slot_entry(bucket, i, (last & !0xFF | from >> unit_shift) as u64);
             } else {
                 // The lengths differ: move the objects below up, and the slot entries behind down.
-                close_gap(bucket, i, n, (from, lowest), (gap, unit));
+                close_gap(bucket, i, n, (from, lowest), (gap, unit_shift));
             }
         }
         self.remove_mark(bucket, i, n, last_moves);
@@ -353,7 +353,7 @@ impl LockedHashLeaf<'_> {
                     // All entries are removed, so it is enough to set the count to zero. The
                     // overflow bits stay: entries that have overflowed are still behind this
                     // bucket.
-                    let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit());
+                    let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit_shift());
                     self.add(-(n as i32), -(bytes as isize));
                     self.unmark(bucket);
                     bucket.set_word(0, bucket.word(0) & !0xFF);
@@ -436,11 +436,11 @@ fn close_gap(
     i: usize,
     n: usize,
     (from, lowest): (usize, usize),
-    (gap, unit): (usize, u32),
+    (gap, unit_shift): (usize, u32),
 ) {
     // The object's bytes first, and then the slot entries, whose places refer to them.
     bucket.move_up(lowest, from, gap);
-    close_slot(bucket, i, n, (gap >> unit) as u64);
+    close_slot(bucket, i, n, (gap >> unit_shift) as u64);
 }
 
 /// Removes slot entry `i` of `n`. Each slot entry behind it moves down by one, and its offset grows
@@ -495,7 +495,7 @@ fn lower_slots(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
 
 /// Appends an entry, which has room, to a bucket.
 #[inline(always)]
-fn append(bucket: Bucket<'_>, unit: u32, slot: NewSlot, body: Body<'_>) {
+fn append(bucket: Bucket<'_>, unit_shift: u32, slot: NewSlot, body: Body<'_>) {
     let NewSlot {
         entries,
         tag,
@@ -514,15 +514,15 @@ fn append(bucket: Bucket<'_>, unit: u32, slot: NewSlot, body: Body<'_>) {
             key,
             value,
             length_prefixed: false,
-        } if unit == 0 && end - from <= 16 && end > from => {
+        } if unit_shift == 0 && end - from <= 16 && end > from => {
             let own = short(key) | short(value) << (8 * (key.len() & 15));
             bucket.store_pair(from, own, end - from);
         }
-        _ => write_body(bucket, from, end, unit, body),
+        _ => write_body(bucket, from, end, unit_shift, body),
     }
     // Write the slot entry, and count it in the bucket's head.
     let marks = outside | displaced;
-    let word = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(marks);
+    let word = (from >> unit_shift) as u64 | u64::from(tag) << 8 | u64::from(marks);
     set_slot_entry(bucket, entries + 1, word);
     bucket.set_word(0, bucket.word(0) + 1);
 }
@@ -539,7 +539,7 @@ fn short(bytes: &[u8]) -> u128 {
 
 /// Writes a body to the bytes from `from` to `end`.
 #[inline(never)]
-fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit: u32, body: Body<'_>) {
+fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit_shift: u32, body: Body<'_>) {
     // The unlock publishes all of it. So the order of these stores is free.
     let mut writer = Writer::new(bucket.words(), from);
     match body {
@@ -549,7 +549,7 @@ fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit: u32, body: Body
             length_prefixed,
         } => {
             // With a larger unit, the object begins with the number of unused bytes at its end.
-            if unit > 0 {
+            if unit_shift > 0 {
                 let unused = end - from - 1 - body_size(key.len(), value.len(), length_prefixed);
                 writer.push(unused as u64, 1);
             }

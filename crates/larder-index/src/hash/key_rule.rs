@@ -12,7 +12,7 @@ pub trait KeyRule: Send + Sync {
 
     /// Whether keys are self-delimiting. If so, leaves don't store the length of a key, which saves
     /// one or two bytes per row.
-    fn ends_itself(&self) -> bool {
+    fn is_self_delimiting(&self) -> bool {
         false
     }
 
@@ -31,16 +31,16 @@ impl<T: KeyRule + ?Sized> KeyRule for Arc<T> {
     fn hash(&self, key: &[u8]) -> u64 {
         (**self).hash(key)
     }
-    fn ends_itself(&self) -> bool {
-        (**self).ends_itself()
+    fn is_self_delimiting(&self) -> bool {
+        (**self).is_self_delimiting()
     }
     fn key_len(&self, bytes: &[u8]) -> usize {
         (**self).key_len(bytes)
     }
 }
 
-/// The rule, and properties of it that every operation needs.
-pub(crate) struct Keys<R> {
+/// The rule for keys, and the properties of keys that every operation needs.
+pub(crate) struct KeyProperties<R> {
     rule: R,
     /// Whether a body begins with the length of its key.
     pub(crate) length_prefixed: bool,
@@ -60,12 +60,12 @@ pub(crate) struct SearchForm {
     pub(crate) length_prefixed: bool,
 }
 
-impl<R: KeyRule> Keys<R> {
+impl<R: KeyRule> KeyProperties<R> {
     pub(crate) fn new(rule: R) -> Self {
-        let length_prefixed = !rule.ends_itself();
+        let length_prefixed = !rule.is_self_delimiting();
         // Keys with a length can't be compared by the fast search.
         let longest_short = if length_prefixed { 0 } else { LONGEST_SHORT };
-        Keys {
+        KeyProperties {
             rule,
             length_prefixed,
             longest_short,

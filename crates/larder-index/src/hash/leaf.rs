@@ -161,7 +161,11 @@ impl<'g> HashLeaf<'g> {
     pub(crate) fn shape(self) -> Shape {
         let buckets = (self.word >> BUCKETS_AT) as u32 & MOST_BUCKETS;
         Shape {
-            buckets: if buckets == 0 { self.many() } else { buckets },
+            buckets: if buckets == 0 {
+                self.bucket_count_in_head()
+            } else {
+                buckets
+            },
             class: self.class(),
             depth: (self.word >> ADDRESS_BITS) as u8 & 63,
         }
@@ -173,9 +177,9 @@ impl<'g> HashLeaf<'g> {
         (self.word >> CLASS_AT) as u8
     }
 
-    /// The number of its buckets, if it doesn't fit in the word.
+    /// The number of its buckets, from the leaf's head: for one that doesn't fit in the word.
     #[cold]
-    fn many(self) -> u32 {
+    fn bucket_count_in_head(self) -> u32 {
         self.head().buckets
     }
 

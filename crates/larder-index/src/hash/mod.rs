@@ -77,7 +77,7 @@ mod write;
 
 use crate::config::LeafConfig;
 use crate::contention::UNCONTENDED;
-use crate::hash::key_rule::{KeyRule, Keys, Rule};
+use crate::hash::key_rule::{KeyProperties, KeyRule, Rule};
 use crate::hash::shape::truncated;
 use crate::hash::sizes::Sizes;
 use crate::hash::successor::LowerBound;
@@ -98,7 +98,7 @@ use write::LockedKey;
 /// An index whose entries are sorted by hash, then by key.
 pub struct HashOrder<R: KeyRule = Rule> {
     pub(crate) trie: Trie,
-    pub(crate) keys: Keys<R>,
+    pub(crate) keys: KeyProperties<R>,
     pub(crate) shared: Shared,
     pub(crate) sizes: Sizes,
     /// The hash at which `free_some` continues; `None` at the end.
@@ -114,7 +114,7 @@ impl<R: KeyRule> HashOrder<R> {
             config,
             ..Shared::default()
         };
-        let keys = Keys::new(rule);
+        let keys = KeyProperties::new(rule);
         HashOrder {
             trie: Trie::new(&shared, sizes.empty(sizes.first_shape(), 0)),
             keys,

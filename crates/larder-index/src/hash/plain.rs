@@ -64,7 +64,7 @@ pub(crate) fn summary(bucket: &[u8], shape: Shape) -> (usize, u16, usize) {
     }
     // The last object is the lowest one (invariant 1).
     let heap = last.map_or(bucket.len(), |slot| {
-        usize::from(slot & 0xFF) << shape.unit()
+        usize::from(slot & 0xFF) << shape.unit_shift()
     });
     (n, marks, bucket.len() - heap)
 }
@@ -77,7 +77,7 @@ pub(crate) fn slot_entries(
     at: usize,
     shape: Shape,
 ) -> impl Iterator<Item = (u16, usize, usize)> + '_ {
-    let (size, unit) = (shape.bucket(), shape.unit());
+    let (size, unit_shift) = (shape.bucket(), shape.unit_shift());
     let bucket = &bytes[at..at + size];
     // If the count is impossible, there are no entries, instead of a panic.
     let mut end = size;
@@ -87,14 +87,14 @@ pub(crate) fn slot_entries(
         .chunks_exact(SLOT_ENTRY)
         .map(move |slot| {
             let slot = u16::from_le_bytes([slot[0], slot[1]]);
-            let mut from = usize::from(slot & 0xFF) << unit;
+            let mut from = usize::from(slot & 0xFF) << unit_shift;
             // The next object ends where this one begins (invariant 1). Leave out unused bytes:
             // those behind a handle, or those that the first byte counts (invariant 2).
             let mut to = end;
             end = from;
             if slot & OUTSIDE != 0 {
                 to = from + HANDLE;
-            } else if unit > 0 {
+            } else if unit_shift > 0 {
                 to -= usize::from(bucket[from]);
                 from += 1;
             }
@@ -177,7 +177,7 @@ fn put_object(
     // The home bucket usually has room.
     if append(
         &mut bytes[home * len..][..len],
-        shape.unit(),
+        shape.unit_shift(),
         slot,
         body,
         size,
@@ -197,13 +197,13 @@ fn put_beyond(
     body: &[u8],
     size: usize,
 ) -> Option<usize> {
-    let (len, unit) = (shape.bucket(), shape.unit());
+    let (len, unit_shift) = (shape.bucket(), shape.unit_shift());
     let mut at = shape.next(home);
     // Mark the entry as displaced: a search behind the home looks for the tag with this mark. Don't
     // set the overflow bits yet, since all buckets may be full.
     while at != home {
         let bucket = &mut bytes[at * len..][..len];
-        if append(bucket, unit, slot | DISPLACED, body, size) {
+        if append(bucket, unit_shift, slot | DISPLACED, body, size) {
             break;
         }
         at = shape.next(at);
@@ -224,12 +224,12 @@ fn put_beyond(
 /// Appends an object of this size to a bucket, if there is room. The place is added to the bits of
 /// its slot entry.
 #[inline(always)]
-fn append(bucket: &mut [u8], unit: u32, slot: u16, body: &[u8], size: usize) -> bool {
+fn append(bucket: &mut [u8], unit_shift: u32, slot: u16, body: &[u8], size: usize) -> bool {
     let n = usize::from(bucket[0]);
     // Objects are written downwards. The one that was put last begins lowest.
     let heap = match n {
         0 => bucket.len(),
-        n => usize::from(bucket[SLOT_ENTRY * n]) << unit,
+        n => usize::from(bucket[SLOT_ENTRY * n]) << unit_shift,
     };
     // The head and `n + 1` slot entries must fit below the lowest object.
     if SLOT_ENTRY * (n + 2) + size > heap {
@@ -237,10 +237,10 @@ fn append(bucket: &mut [u8], unit: u32, slot: u16, body: &[u8], size: usize) -> 
     }
     let from = heap - size;
     bucket[0] = n as u8 + 1;
-    let slot = slot | (from >> unit) as u16;
+    let slot = slot | (from >> unit_shift) as u16;
     bucket[SLOT_ENTRY * (n + 1)..][..SLOT_ENTRY].copy_from_slice(&slot.to_le_bytes());
     let mut at = from;
-    if unit > 0 && slot & OUTSIDE == 0 {
+    if unit_shift > 0 && slot & OUTSIDE == 0 {
         // How many bytes at its end are unused (invariant 2).
         bucket[at] = (size - 1 - body.len()) as u8;
         at += 1;

@@ -16,7 +16,7 @@
 //! 2. An entry is outside in a new leaf if and only if its body is too long for the class of that
 //!    leaf, whatever it was in the old one. All new leaves of one call have the same class.
 
-use super::key_rule::{KeyRule, Keys};
+use super::key_rule::{KeyProperties, KeyRule};
 use super::plain;
 use super::shape::*;
 use super::sizes::{Plan, Reason, Sizes};
@@ -31,7 +31,7 @@ struct Moved<'l, R> {
     leaves: &'l [&'l LockedHashLeaf<'l>],
     /// A bucket of the first leaf's shape with one more entry, or no bytes.
     more: &'l [u8],
-    keys: &'l Keys<R>,
+    keys: &'l KeyProperties<R>,
 }
 
 /// Where a body is.
@@ -168,9 +168,9 @@ impl<'l, R: KeyRule> Moved<'l, R> {
 /// has a byte that says how many bytes at its end are unused: half of the others of a unit on
 /// average.
 fn unused(objects: usize, class: u8) -> usize {
-    match unit(class) {
+    match unit_shift(class) {
         0 => 0,
-        unit => objects * ((1 << unit) + 1) / 2,
+        unit_shift => objects * ((1 << unit_shift) + 1) / 2,
     }
 }
 
@@ -241,7 +241,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
     pub(crate) fn new(
         leaves: &'l [&'l LockedHashLeaf<'l>],
         more: &'l [u8],
-        keys: &'l Keys<R>,
+        keys: &'l KeyProperties<R>,
         shared: &'l Shared,
         sizes: &'l Sizes,
     ) -> Self {

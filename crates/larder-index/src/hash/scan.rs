@@ -32,7 +32,7 @@
 //! When not to use it: for one entry. `HashView::next` (in `successor`) finds the entry behind a
 //! position without copying a bucket.
 
-use super::key_rule::{KeyRule, Keys};
+use super::key_rule::{KeyProperties, KeyRule};
 use super::plain;
 use super::shape::{Shape, DISPLACED, HASH_BITS, OUTSIDE};
 use crate::hash::group::{sort, DisplacedEntries, Group, PackedEntry};
@@ -173,7 +173,7 @@ pub(crate) fn scan<'g, R: KeyRule>(
 }
 
 /// Sets `resume` to the position behind the last entry; backward, to the position of the entry.
-fn resume_after_last<R: KeyRule>(keys: &Keys<R>, forward: bool, batch: &mut Batch) {
+fn resume_after_last<R: KeyRule>(keys: &KeyProperties<R>, forward: bool, batch: &mut Batch) {
     // A full batch has at least one entry.
     let last = batch.len() - 1;
     // A position is the hash and the key. The batch has no hashes, so compute it again.
@@ -192,7 +192,7 @@ fn resume_after_last<R: KeyRule>(keys: &Keys<R>, forward: bool, batch: &mut Batc
 struct Reader<'a, 'g, R> {
     view: HashView<'g>,
     shape: Shape,
-    keys: &'a Keys<R>,
+    keys: &'a KeyProperties<R>,
     bound: ScanBound<'a>,
     /// Whether the scan began at the edge.
     from_edge: bool,

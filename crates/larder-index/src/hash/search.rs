@@ -59,11 +59,11 @@ fn has_overflowed(head: u64, tag: u64) -> bool {
 #[inline(always)]
 fn search_bucket<const WIDE: bool>(
     bucket: Bucket<'_>,
-    unit: u32,
+    unit_shift: u32,
     tag: u64,
     key: &[u8],
 ) -> PackedHit {
-    let unit = if WIDE { unit } else { 0 };
+    let unit_shift = if WIDE { unit_shift } else { 0 };
     // Broadcast the tag to the four slot entries of a word, so that one comparison tests all four.
     let tags = tag * ENTRY_LSBS;
     // Load the first eight bytes of the key. If the key is shorter, a difference is shifted left by
@@ -89,7 +89,7 @@ fn search_bucket<const WIDE: bool>(
                 break;
             }
             let slot = (word >> shift) as usize;
-            let (mut from, mut spare) = (place(slot, unit), 0);
+            let (mut from, mut spare) = (place(slot, unit_shift), 0);
             // The key is in an outside object, which the caller compares (see `is_outside`).
             if slot & usize::from(OUTSIDE) != 0 {
                 return PackedHit::new(i, from, from, true);
@@ -103,7 +103,7 @@ fn search_bucket<const WIDE: bool>(
             let differ = (bucket.load(from) ^ first) << ignored_bits;
             if differ == 0 && (key.len() <= 8 || rest_is_equal(bucket, from, key)) {
                 // Objects lie without gaps, so this one ends where the one before it begins.
-                let before = place(((word << 16 | slot_before) >> shift) as usize, unit);
+                let before = place(((word << 16 | slot_before) >> shift) as usize, unit_shift);
                 let end = if i == 1 { bucket.len() } else { before };
                 let from = from + key.len();
                 // If the slot entries are torn, `end` may be less than `from`. Clamp it: the length
@@ -133,8 +133,8 @@ fn search_bucket<const WIDE: bool>(
 
 /// The same as [`search_bucket`], for buckets with a unit of more than a byte.
 #[inline(never)]
-fn search_wide_bucket(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> PackedHit {
-    search_bucket::<true>(bucket, unit, tag, key)
+fn search_wide_bucket(bucket: Bucket<'_>, unit_shift: u32, tag: u64, key: &[u8]) -> PackedHit {
+    search_bucket::<true>(bucket, unit_shift, tag, key)
 }
 
 /// Whether the bytes at `at` equal a key of more than eight bytes, given that the first eight are
@@ -166,7 +166,7 @@ impl<'g> HashView<'g> {
         let leaf = self.leaf;
         let mut found = match leaf.class() {
             ..=UNIT_CLASS => search_bucket::<false>(bucket, 0, tag, key),
-            class => search_wide_bucket(bucket, unit(class), tag, key),
+            class => search_wide_bucket(bucket, unit_shift(class), tag, key),
         };
         // (4) The entry may have been displaced to a later bucket.
         if found == PackedHit::OVERFLOWED {
@@ -196,9 +196,9 @@ impl<'g> HashLeaf<'g> {
         let (shape, home) = (self.shape(), self.number(home));
         let mut at = shape.next(home);
         while at != home {
-            let found = match unit(self.class()) {
-                0 => search_bucket::<false>(self.bucket(at), 0, tag, key),
-                unit => search_wide_bucket(self.bucket(at), unit, tag, key),
+            let found = match self.class() {
+                ..=UNIT_CLASS => search_bucket::<false>(self.bucket(at), 0, tag, key),
+                class => search_wide_bucket(self.bucket(at), unit_shift(class), tag, key),
             };
             // Pack the bucket's number with the hit, since the caller only knows the home bucket.
             if found.is_entry() {
@@ -396,8 +396,8 @@ impl<'g> HashView<'g> {
         slot: usize,
         wanted: &KeyWords<'_>,
     ) -> Result<Option<PackedHit>, Torn> {
-        let unit = unit(self.leaf.class());
-        let mut from = place(slot, unit);
+        let unit_shift = unit_shift(self.leaf.class());
+        let mut from = place(slot, unit_shift);
         // The bucket only has a handle. Compare the key of the outside object.
         if slot & usize::from(OUTSIDE) != 0 {
             let same = self.is_outside(bucket, from, wanted.key)?;
@@ -406,11 +406,11 @@ impl<'g> HashView<'g> {
         // Objects lie without gaps, so this one ends where the one before it begins.
         let mut end = match i {
             1 => bucket.len(),
-            _ => place(slot_entry(bucket, i - 1), unit),
+            _ => place(slot_entry(bucket, i - 1), unit_shift),
         };
         // In a bucket with a larger unit, the object's first byte is the number of unused bytes at
         // its end.
-        if unit > 0 {
+        if unit_shift > 0 {
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);
             from += 1;
         }

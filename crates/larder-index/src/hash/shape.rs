@@ -85,8 +85,8 @@ impl Shape {
 
     /// The binary logarithm of the bytes of a unit.
     #[inline]
-    pub(crate) fn unit(self) -> u32 {
-        unit(self.class)
+    pub(crate) fn unit_shift(self) -> u32 {
+        unit_shift(self.class)
     }
 
     /// The home bucket and the tag of a hash.
@@ -150,7 +150,7 @@ pub(crate) fn prefix(hash: u64, depth: u8) -> u64 {
 
 /// The binary logarithm of the bytes of a unit, in buckets of this class.
 #[inline]
-pub(crate) fn unit(class: u8) -> u32 {
+pub(crate) fn unit_shift(class: u8) -> u32 {
     // Places in buckets of up to 256 bytes are counted in bytes.
     u32::from(class.saturating_sub(UNIT_CLASS))
 }
@@ -159,9 +159,9 @@ pub(crate) fn unit(class: u8) -> u32 {
 /// entry.
 #[inline]
 pub(crate) fn object_size(body: usize, class: u8) -> usize {
-    match unit(class) {
+    match unit_shift(class) {
         0 => body,
-        unit => (body + 1).next_multiple_of(1 << unit),
+        unit_shift => (body + 1).next_multiple_of(1 << unit_shift),
     }
 }
 

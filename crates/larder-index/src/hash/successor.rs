@@ -27,7 +27,7 @@
 //! entries.
 
 use crate::hash::bucket::{self, entries, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS};
-use crate::hash::key_rule::{KeyRule, Keys};
+use crate::hash::key_rule::{KeyProperties, KeyRule};
 use crate::hash::leaf::HashView;
 use crate::hash::shape::*;
 use crate::outside::Handle;
@@ -201,7 +201,7 @@ impl<'g> HashView<'g> {
     pub(crate) fn next<R: KeyRule>(
         self,
         bound: LowerBound<'_>,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Successor, Torn> {
         // The bound's hash is in the leaf's range, so entries behind the bound have the same home
@@ -249,7 +249,7 @@ impl<'g> HashView<'g> {
         number: usize,
         bound: TaggedBound<'_>,
         at_home: bool,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let (bucket, tag) = (home.bucket, bound.tag);
@@ -274,7 +274,7 @@ impl<'g> HashView<'g> {
         &self,
         bucket: Bucket<'g>,
         number: usize,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         // Every tag is at least 0, so this is the least tag of the bucket.
@@ -293,7 +293,7 @@ impl<'g> HashView<'g> {
         bucket: Bucket<'g>,
         number: usize,
         low: u8,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let Some((tag, slot)) = least(bucket, low) else {
@@ -321,7 +321,7 @@ impl<'g> HashView<'g> {
         number: usize,
         bound: TaggedBound<'_>,
         best: Option<Candidate<'g>>,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let TaggedBound { tag, bound } = bound;
@@ -345,7 +345,7 @@ impl<'g> HashView<'g> {
         number: usize,
         wanted: SearchFilter<'_>,
         best: Option<Candidate<'g>>,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         // Only a displaced entry whose tag is at most that of `best` can precede it. Mostly the
@@ -364,7 +364,7 @@ impl<'g> HashView<'g> {
         home: usize,
         wanted: SearchFilter<'_>,
         best: Option<Candidate<'g>>,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let SearchFilter { from, bound } = wanted;
@@ -412,7 +412,7 @@ impl<'g> HashView<'g> {
         home: usize,
         bound: Option<LowerBound<'_>>,
         best: Option<Candidate<'g>>,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         // Copy the keys behind the batch's bytes, which serve as a scratch buffer here.
@@ -437,7 +437,7 @@ impl<'g> HashView<'g> {
     fn position<R: KeyRule>(
         &self,
         one: Candidate<'g>,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         out: &mut Vec<u8>,
     ) -> Result<(u64, Range<usize>), Torn> {
         // The version is validated before a handle is followed (in `object`), and before the key of
@@ -462,7 +462,7 @@ impl<'g> HashView<'g> {
     fn give<R: KeyRule>(
         &self,
         one: Candidate<'g>,
-        keys: &Keys<R>,
+        keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<(), Torn> {
         // The batch is empty, so the body begins at its front.
@@ -482,9 +482,9 @@ impl<'g> HashView<'g> {
     #[inline]
     fn copy_body(&self, one: Candidate<'g>, out: &mut Vec<u8>) -> Option<Handle> {
         let Candidate { bucket, slot, .. } = one;
-        let unit = unit(self.leaf.class());
+        let unit_shift = unit_shift(self.leaf.class());
         let bits = bucket::slot_entry(bucket, slot);
-        let mut from = bucket::place(bits, unit);
+        let mut from = bucket::place(bits, unit_shift);
         // The handle may be torn. The caller validates before it follows it.
         if bits & usize::from(OUTSIDE) != 0 {
             return Some(Handle::from_bits(bucket.load(from)));
@@ -492,9 +492,9 @@ impl<'g> HashView<'g> {
         // The object ends where the one before it begins.
         let mut end = match slot {
             1 => bucket.len(),
-            _ => bucket::place(bucket::slot_entry(bucket, slot - 1), unit),
+            _ => bucket::place(bucket::slot_entry(bucket, slot - 1), unit_shift),
         };
-        if unit > 0 {
+        if unit_shift > 0 {
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);
             from += 1;
         }

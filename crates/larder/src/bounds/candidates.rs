@@ -25,7 +25,7 @@
 
 use super::heat::Policy;
 use super::stamp::{object_of, ObjectTimes};
-use crate::buffers::Lent;
+use crate::buffers::ThreadBuffers;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{random, thread_number, Mutex};
 use larder_index::{Batch, Guard, Key, Unique};
@@ -339,14 +339,14 @@ pub(super) fn fingerprint(seed: &Seed, value: &[u8]) -> u64 {
 impl Chooser<'_> {
     /// (1) Samples the index. Returns the coldest objects of the sample, and how many it had.
     fn sample(&self, guard: &Guard, place: &mut u64) -> (Vec<Candidate>, usize) {
-        let mut lent = Lent::new();
+        let mut buffers = ThreadBuffers::new();
         // An index may return fewer, for instance those of one leaf.
-        lent.batch.want = SAMPLE;
+        buffers.batch.want = SAMPLE;
         let (mut seen, mut coldest) = (0, Vec::new());
         for _ in 0..DRAWS {
             // The next place is far from this one, and from all recent ones.
             *place = place.wrapping_add(GOLDEN);
-            seen += lent.batch.lend(|batch| {
+            seen += buffers.batch.lend(|batch| {
                 self.index.sample(guard, *place, batch);
                 self.add_coldest(batch, &mut coldest);
                 batch.len()

@@ -41,7 +41,7 @@ use super::differing::Differing;
 use super::ranges::{EntryRange, EntryRanges};
 use super::{Entries, Indexes};
 use crate::budget::Budget;
-use crate::buffers::Lent;
+use crate::buffers::ThreadBuffers;
 use crate::keys::KeyList;
 use crate::ops::Operation;
 use crate::store::Store;
@@ -230,7 +230,7 @@ impl CandidateKeys {
         if in_parts && begins && views.is_empty() && reads_in_parts(&self.ranges) {
             return Gathered::InParts;
         }
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         loop {
             // All ranges were read. The keys are complete if no value has moved since the first
             // entry was read, or if there was only one leaf, which was read at one instant.
@@ -286,7 +286,7 @@ impl CandidateKeys {
         keys: &mut KeyList,
     ) {
         keys.clear();
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         while let (Some(range), true) = (self.ranges.first(), keys.is_empty()) {
             let (entries, from) = (&self.entries, self.from.as_deref());
             let position = &mut self.position;
@@ -310,7 +310,7 @@ impl CandidateKeys {
         budget: &mut Budget,
     ) -> Gathered {
         let entries = &self.entries;
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         loop {
             let (keys, ranges, position) = (&mut self.keys, &self.ranges, &mut self.position);
             let read = self

@@ -14,7 +14,7 @@
 use super::candidates::{count, usable, CandidateKeys, CountedEntries};
 use super::ranges::{ranges, EntryRange, EntryRanges};
 use super::{Entries, Indexes};
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::programs::{KeyAccess, Plan, Program};
 use crate::store::Store;
 use crate::table::EngineTable;
@@ -193,7 +193,7 @@ impl EngineTable {
         };
         // Count the entries that each index would read. The best one is used if it is better than
         // the scan.
-        let (mut all, mut lent) = (Vec::new(), Lent::new());
+        let (mut all, mut lent) = (Vec::new(), ThreadBuffers::new());
         let see = &mut |name, count| all.push((name, count));
         let best = rank(store, indexes, program, &guard, &mut lent, see);
         let best = best.filter(|best| is_better(store, best.counted.count, limit, is_range));

@@ -15,7 +15,7 @@ use super::ranges::{ranges, EntryRange, EntryRanges};
 use super::values::{run, ValueCheck};
 use super::{Entries, IndexDefinition, IndexEntry, Indexes};
 use crate::budget::Budget;
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::TableIndex;
@@ -62,7 +62,7 @@ pub struct IndexJob {
     /// The entries of a view.
     of_view: ViewEntries,
     /// Buffers. The entries of a batch are in `pairs`.
-    lent: Lent,
+    buffers: ThreadBuffers,
 }
 
 /// The position of a job.
@@ -94,9 +94,9 @@ impl EngineTable {
         name: Atom,
         value: TermRef<'_>,
     ) -> Result<IndexJob, Error> {
-        let mut lent = Lent::new();
-        let range = EntryRange::of_value(value, &mut lent.position);
-        self.look_into(who, name, lent, |_| smallvec![range])
+        let mut buffers = ThreadBuffers::new();
+        let range = EntryRange::of_value(value, &mut buffers.position);
+        self.look_into(who, name, buffers, |_| smallvec![range])
     }
 
     /// Begins to evaluate a program for the rows of an index. The results are in the order of the
@@ -118,7 +118,7 @@ impl EngineTable {
     ) -> Result<IndexJob, Error> {
         let mut position = Vec::new();
         let ranges = |entries: &Entries| ranges(&program, entries, &mut position);
-        let mut job = self.look_into(who, name, Lent::new(), ranges)?;
+        let mut job = self.look_into(who, name, ThreadBuffers::new(), ranges)?;
         job.program = Some(program);
         job.limit = limit;
         Ok(job)
@@ -147,7 +147,7 @@ impl EngineTable {
         self: &Arc<Self>,
         who: OwnerId,
         name: Atom,
-        lent: Lent,
+        buffers: ThreadBuffers,
         ranges: impl FnOnce(&Entries) -> EntryRanges,
     ) -> Result<IndexJob, Error> {
         self.check_read(who)?;
@@ -163,7 +163,7 @@ impl EngineTable {
             limit: None,
             place: EntryPlace::default(),
             of_view: ViewEntries::default(),
-            lent,
+            buffers,
         })
     }
 
@@ -254,12 +254,12 @@ impl IndexJob {
         let from = self.place.from.as_deref();
         if !op.store.views().is_empty() {
             let range = (self.place.range, range);
-            let (table, buffers) = (&self.table, &mut *self.lent);
+            let (table, buffers) = (&self.table, &mut *self.buffers);
             return self.of_view.read(table, op, entries, range, from, buffers);
         }
         let Buffers {
             batch, position, ..
-        } = &mut *self.lent;
+        } = &mut *self.buffers;
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
         // The place is within the range, or a continuation was made up.
@@ -286,7 +286,7 @@ impl IndexJob {
             indexed,
             pairs,
             position,
-        } = &mut *self.lent;
+        } = &mut *self.buffers;
         let (table, place) = (&*self.table, &mut self.place);
         let wanted = self.ranges[place.range].wanted();
         let has_views = !op.store.views().is_empty();

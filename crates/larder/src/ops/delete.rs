@@ -4,9 +4,9 @@
 //! the exchange of the state word.
 
 use super::begin::Intent;
-use super::commit::ValueList;
+use super::change::ValueList;
 use super::Operation;
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::TableIndex;
@@ -90,8 +90,8 @@ impl EngineTable {
             self.visit_in(local, &op, key, |stored| any = may_be(stored));
             return Ok(any);
         };
-        let mut lent = Lent::new();
-        let Buffers { batch, plain, .. } = &mut *lent;
+        let mut buffers = ThreadBuffers::new();
+        let Buffers { batch, plain, .. } = &mut *buffers;
         Ok(batch.lend(|batch| {
             let is_few = ix.scan_key(&guard, key, batch);
             let mut values = (0..batch.len()).map(|i| batch.value(i));

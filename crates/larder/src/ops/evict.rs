@@ -25,7 +25,7 @@
 //! while that call is running.
 
 use super::begin::{Intent, Operation};
-use super::commit::Written;
+use super::change::Written;
 use crate::bounds::{
     object_of, weight_of_stamped, Bounded, ChangeCause, ObjectTimes, Quota, SpaceNeeded, Victim,
 };
@@ -103,7 +103,7 @@ impl EngineTable {
     /// # Errors
     /// `Full` if no object is expired.
     #[cold]
-    pub(super) fn make_room(&self, op: &Operation<'_>) -> Result<(), Error> {
+    pub(super) fn evict_for(&self, op: &Operation<'_>) -> Result<(), Error> {
         if let Some((bounded, _)) = limited(op.store) {
             // Each round removes a chunk of expired objects, until one of them makes the
             // difference.
@@ -219,13 +219,13 @@ impl EngineTable {
         Ok(!store.refuses(need))
     }
 
-    /// Removes expired objects, if the table was found full. See `make_room`.
+    /// Removes expired objects, if the table was found full. See `evict_for`.
     ///
     /// # Errors
     /// `NoTable`, `Busy`; `Full` if no object is expired.
     #[cold]
     pub(crate) fn remove_for_room(&self, guard: &Guard) -> Result<(), Error> {
-        self.make_room(&self.begin(guard)?)
+        self.evict_for(&self.begin(guard)?)
     }
 
     /// Removes some of the expired objects, if the table has no room for `more` objects and evicts

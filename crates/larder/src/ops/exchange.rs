@@ -18,7 +18,7 @@
 //! is there, the load of the leaf's version that the copy's check confirms.
 
 use super::begin::{Intent, Operation};
-use super::commit::{NewValue, Written};
+use super::change::{NewValue, Written};
 use crate::error::Error;
 use crate::ids::Who;
 use crate::index::TableIndex;

@@ -6,7 +6,7 @@
 //! `EngineTable::change_one`.
 
 use super::begin::{Intent, Operation};
-use super::commit::{Edit, EditBuffer, Written};
+use super::change::{Edit, EditBuffer, Written};
 use crate::bounds::{
     take_cause, timers, weight_of_stamped, Bounded, ChangeCause, ObjectTimes, Quota, TimerAction,
     TurnResult, NEVER,

@@ -3,7 +3,7 @@
 //! Linearisation point: that of the index's write (docs/design.md §4.2).
 
 use super::begin::Operation;
-use super::commit::{NewValue, Written};
+use super::change::{NewValue, Written};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::TableIndex;
@@ -100,7 +100,7 @@ impl EngineTable {
                 // Another row has one of the values: don't insert, as if the key were present. If
                 // that row had expired and was removed, or the index was being built and is given
                 // up, the insert is retried.
-                Written::Taken => match self.unless_freed(op) {
+                Written::Taken => match self.free_taken_value(op) {
                     Err(_) => Ok((Written::Done, false)),
                     Ok(()) => Ok((Written::Stale, false)),
                 },

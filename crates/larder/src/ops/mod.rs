@@ -13,11 +13,11 @@
 //! | `expirer` | the thread that removes objects that have expired, or are too many |
 //! | `rank` | rank, nth, count_range, slice |
 //! | `step`, `slot` | first, next, last, prev; slot |
-//! | `commit` | what every change of an entry goes through |
+//! | `change` | what every change of an entry goes through |
 //! | `identity` | whether two objects are the same |
 
 mod begin;
-mod commit;
+mod change;
 mod delete;
 mod evict;
 mod exchange;
@@ -33,7 +33,7 @@ mod take;
 mod update;
 
 pub(crate) use begin::{Admission, Intent, Operation};
-pub(crate) use commit::{EditBuffer, NewValue, ValueList, Written};
+pub(crate) use change::{EditBuffer, NewValue, ValueList, Written};
 pub use exchange::Decision;
 pub use expire::TimeLeft;
 pub(crate) use lookup::copy_of;

@@ -9,7 +9,7 @@
 //! report: [`Local::unreported`].
 
 use super::begin::Operation;
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::TableIndex;
@@ -152,8 +152,8 @@ impl EngineTable {
     ) -> Result<bool, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let mut lent = Lent::new();
-        let Buffers { batch, plain, .. } = &mut *lent;
+        let mut buffers = ThreadBuffers::new();
+        let Buffers { batch, plain, .. } = &mut *buffers;
         batch.lend(|batch| {
             // The entry doesn't change while the epoch is pinned, so it is valid while it is shown.
             let there = self.find_nth(local, &guard, n, batch)?;
@@ -195,9 +195,9 @@ impl EngineTable {
     pub fn slice(self: &Arc<Self>, who: OwnerId, n: i64, most: usize) -> Result<SelectJob, Error> {
         let mut job = self.each(who, Direction::Forward)?;
         job.set_limit(Some(most));
-        let mut lent = Lent::new();
+        let mut buffers = ThreadBuffers::new();
         let guard = larder_index::pin();
-        let first = lent.batch.lend(|batch| {
+        let first = buffers.batch.lend(|batch| {
             let there = with_local(|local| self.find_nth(local, &guard, n, batch))?;
             Ok::<_, Error>(there.then(|| batch.key(0).to_vec()))
         })?;

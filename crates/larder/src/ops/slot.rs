@@ -7,7 +7,7 @@
 
 use super::begin::Operation;
 use crate::budget::Budget;
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -82,13 +82,13 @@ impl EngineTable {
                 Err(Error::BadSlot)
             };
         }
-        let mut lent = Lent::new();
+        let mut buffers = ThreadBuffers::new();
         let Buffers {
             batch,
             plain,
             position,
             ..
-        } = &mut *lent;
+        } = &mut *buffers;
         batch.lend(|batch| {
             let mut s = SlotBuffers {
                 batch,

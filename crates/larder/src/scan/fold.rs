@@ -10,7 +10,7 @@
 //! objects, the chunk may have a part of the change, as in every scan. In that case `is_unchanged`
 //! returns `false`.
 
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::change_stamp::Stamp;
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -108,7 +108,7 @@ impl EngineTable {
             objects: count,
             bytes: CHUNK_BYTES,
         };
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         let Buffers {
             batch,
             plain,

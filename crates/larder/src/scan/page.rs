@@ -13,7 +13,7 @@
 use super::range::{move_behind, scan_to, start_at, KeyBounds};
 use super::select::AHEAD;
 use crate::budget::Step;
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::stored::Stored;
@@ -44,7 +44,7 @@ impl EngineTable {
         let op = self.begin(&guard)?;
         let way = self.way(direction);
         let (near, far) = bounds.near_and_far(way);
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         let Buffers { batch, plain, .. } = &mut *lent;
         (batch.want, batch.any_order) = (wanted, wanted == 0);
         batch.lend(|batch| loop {

@@ -11,7 +11,7 @@ use super::output::{Output, ScanStep, Sink};
 use super::range::KeyBounds;
 use super::Cursor;
 use crate::budget::{Budget, Step};
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::programs::{Context, Outcome, Program, Scratch};
@@ -27,7 +27,7 @@ pub(crate) struct Scan {
     pub(crate) table: Arc<EngineTable>,
     pub(crate) program: Option<Program>,
     pub(crate) cursor: Cursor,
-    pub(crate) lent: Lent,
+    pub(crate) lent: ThreadBuffers,
 }
 
 impl Scan {
@@ -39,7 +39,7 @@ impl Scan {
         direction: Direction,
         limit: Option<usize>,
     ) -> Box<Self> {
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         let cursor = match &program {
             Some(program) => Cursor::new(table, program, direction, limit, &mut lent),
             None => Cursor::everywhere(table, direction),

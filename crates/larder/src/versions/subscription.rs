@@ -12,7 +12,7 @@
 use super::feed::{Cause, QueuedEvent, TableFeed, Waker};
 use super::history::History;
 use crate::budget::Budget;
-use crate::buffers::Lent;
+use crate::buffers::ThreadBuffers;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -127,7 +127,7 @@ impl Subscription {
         if let Some((lost, seq)) = found.lost {
             visit(seq, FeedEvent::Overflow(lost));
         }
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         for (seq, event) in &found.events {
             let change = match event {
                 QueuedEvent::Change(change) => change,

@@ -20,7 +20,7 @@ impl KeyRule for Rule {
     fn hash(&self, key: &[u8]) -> u64 {
         self.seed.hash(key)
     }
-    fn ends_itself(&self) -> bool {
+    fn is_self_delimiting(&self) -> bool {
         self.eight
     }
     fn key_len(&self, bytes: &[u8]) -> usize {

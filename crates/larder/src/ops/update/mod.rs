@@ -13,7 +13,7 @@
 //! # Steps
 //!
 //! 1. `edit` begins a write on the key (`begin`). `change_one` locks the key's leaf, revalidates,
-//!    and calls back with the old value where it lies in the leaf (`commit`).
+//!    and calls back with the old value where it lies in the leaf (`change`).
 //! 2. The operations are checked in the order in which they came. If one is wrong, the call ends
 //!    here, and the object is as it was.
 //! 3. A [`patch::Patch`] writes the new elements to the thread's buffer, in the order of their
@@ -22,7 +22,7 @@
 //!    keeps its length, the rest of the value isn't touched.
 //!
 //! Steps 2 to 4 are under the leaf's lock. So a call is all or nothing, and no update is lost.
-//! Linearisation point: that of any write (see `commit`).
+//! Linearisation point: that of any write (see `change`).
 //!
 //! # Compressed values
 //!
@@ -35,7 +35,7 @@ mod counter_op;
 mod element;
 mod map;
 
-use super::commit::{Edit, EditBuffer};
+use super::change::{Edit, EditBuffer};
 use crate::error::Error;
 use crate::ids::Who;
 use crate::index::TableIndex;

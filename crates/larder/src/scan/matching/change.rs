@@ -19,7 +19,7 @@
 
 use super::point::Point;
 use crate::budget::{Budget, Step};
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::TableIndex;
@@ -106,7 +106,7 @@ impl EngineTable {
         point: Point<'_>,
     ) -> Result<u64, Error> {
         self.check_replace(who, point.program)?;
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         let mut prepared = ObjectBuf::new();
         // The key is known, so this is a change of one key, without a scan.
         self.at_point(local, point, |local, key| {
@@ -240,7 +240,7 @@ impl ScanWork for Replacing<'_> {
         match written {
             Written::Stale => Err(Error::Busy),
             Written::Taken => {
-                table.unless_freed(op)?;
+                table.free_taken_value(op)?;
                 Err(Error::Busy)
             }
             Written::Full => Err(table.full(op)),

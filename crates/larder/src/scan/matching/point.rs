@@ -4,7 +4,7 @@
 //! The program may still not match such an object: in an ordered_set the key 1 finds 1.0. So the
 //! whole program is run, including its test of the key.
 
-use crate::buffers::Lent;
+use crate::buffers::ThreadBuffers;
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::local::Local;
@@ -41,7 +41,7 @@ impl EngineTable {
         point: Point<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<(), Error> {
-        let mut lent = Lent::new();
+        let mut lent = ThreadBuffers::new();
         // The key is looked up like any other. Its objects are copies, so the program runs without
         // a lock.
         self.at_point(local, point, |local, key| {
@@ -63,7 +63,7 @@ impl EngineTable {
         who: OwnerId,
         point: Point<'_>,
     ) -> Result<u64, Error> {
-        let (mut lent, mut count) = (Lent::new(), 0);
+        let (mut lent, mut count) = (ThreadBuffers::new(), 0);
         self.at_point(local, point, |local, key| {
             // Objects under the key are few. All are looked at in one call.
             self.lookup_in(local, who, key, |stored| {
@@ -115,7 +115,7 @@ impl EngineTable {
         take: Option<&mut Sink<'_>>,
     ) -> Result<u64, Error> {
         self.may_write(who)?;
-        let (mut lent, takes) = (Lent::new(), take.is_some());
+        let (mut lent, takes) = (ThreadBuffers::new(), take.is_some());
         let (program, scratch) = (point.program, &mut lent.scratch);
         let gone = self.at_point(local, point, |local, key| {
             // Stay pinned until the results have been passed on: the handles in the values are

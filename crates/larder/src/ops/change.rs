@@ -511,10 +511,10 @@ impl EngineTable {
                     return Ok(result);
                 }
                 // Evict an object, or return the error.
-                (Written::Full, _) => self.make_room(&op)?,
+                (Written::Full, _) => self.evict_for(&op)?,
                 // Remove the row that has the value if it has expired, give up an index that is
                 // being built, or return the error.
-                (Written::Taken, _) => self.unless_freed(&op)?,
+                (Written::Taken, _) => self.free_taken_value(&op)?,
                 // Another thread holds the latch or a claim, and will release it soon.
                 (Written::Stale, _) => give_way(),
             }
@@ -524,7 +524,7 @@ impl EngineTable {
     /// Removes the row that has a value in a unique index, if it has expired, or gives up an index
     /// that is being built. Otherwise returns the error of the write that was refused.
     #[cold]
-    pub(crate) fn unless_freed(&self, op: &Operation<'_>) -> Result<(), Error> {
+    pub(crate) fn free_taken_value(&self, op: &Operation<'_>) -> Result<(), Error> {
         let index = taken();
         let is_free = match self.free_holder(op) {
             None | Some(Previous::Refused) => op.give_up(index),
