@@ -314,7 +314,7 @@ fn what_is_unchanged_was_not_removed() {
 /// its turn before all do: stores that were still to come would bring it back, obsolete, and what
 /// it took in meanwhile would be gone.
 #[test]
-fn nobody_changes_the_way_to_a_leaf_that_comes() {
+fn nobody_changes_the_path_to_a_new_leaf() {
     const MORE: u64 = 24;
     let _alone = alone();
     let search = [Search::Bounded {

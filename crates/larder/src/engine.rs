@@ -100,7 +100,7 @@ impl Engine {
             // The owner may have unfixed the table, or the table may have been dropped, since the
             // estate was taken. In that case there is nothing to undo.
             table.fixation.unfix(owner, true);
-            table.follow_fixation(&admin);
+            table.pass_fixation_to_index(&admin);
         }
         // Heirs are informed, and names are free again, before the call returns, unless there are
         // very many tables.

@@ -164,10 +164,10 @@ fn is_truncated_key(value: &[u8]) -> bool {
 impl ReadAhead {
     /// Whether a step from there continues.
     #[inline(always)]
-    pub(crate) fn continues(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
+    pub(crate) fn continues(&self, table: u64, from: StepFrom<'_>, direction: Direction) -> bool {
         // Make the cheap comparisons first. For most steps that don't continue, one of them fails.
         self.table == table
-            && self.backward == (way == Direction::Backward)
+            && self.backward == (direction == Direction::Backward)
             && self.at < self.batch.len()
             && match from {
                 StepFrom::Key(key) => same(self.batch.key(self.at), key),
@@ -357,7 +357,7 @@ impl ReadAhead {
         &mut self,
         table: u64,
         stamp: Option<Stamp>,
-        way: Direction,
+        direction: Direction,
         is_first: bool,
         unique: bool,
     ) {
@@ -377,7 +377,7 @@ impl ReadAhead {
         }
         self.table = table;
         self.stamp = stamp;
-        self.backward = way == Direction::Backward;
+        self.backward = direction == Direction::Backward;
         self.unique = unique;
         (self.at, self.edge) = (0, 0);
     }

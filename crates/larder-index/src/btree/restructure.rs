@@ -358,11 +358,11 @@ impl InnerLevels {
     ///
     /// From the last node of the path upwards, for each level:
     ///
-    /// 1. If one child replaces one child, store the new address to its slot: that is all. The same
-    ///    goes for the root's slot, if the path has no node left.
-    /// 2. Otherwise the separators change, so replace the node by a new one. If it would have too
-    ///    many children, make two nodes; if it has too few, join it with a neighbour.
-    /// 3. One level up, the new nodes replace the old ones.
+    /// - (a) If one child replaces one child, store the new address to its slot: that is all. The
+    ///   same goes for the root's slot, if the path has no node left.
+    /// - (b) Otherwise the separators change, so replace the node by a new one. If it would have
+    ///   too many children, make two nodes; if it has too few, join it with a neighbour.
+    /// - (c) One level up, the new nodes replace the old ones.
     ///
     /// New nodes copy the counts of the children that stay (`counts`). If a slot takes another
     /// address, the counts on the path to it become stale.
@@ -388,7 +388,7 @@ impl InnerLevels {
                 self.root.store(root_of(shared, new, has_counts));
                 break;
             };
-            // (1) One child replaces one child: the node stays, and its slot takes the new address.
+            // (a) One child replaces one child: the node stays, and its slot takes the new address.
             // This store publishes all nodes that were built below.
             if new.items.len() == 1 && from == to {
                 let child = from;
@@ -400,13 +400,13 @@ impl InnerLevels {
                 slot.store(new.items[0].address);
                 break;
             }
-            // (2) The separators change: build a new node of the children. Readers may still be
+            // (b) The separators change: build a new node of the children. Readers may still be
             // descending through the old node, so it isn't written to.
             gone.push(step.address);
             shared.counters.remove_node(step.node.memory());
             let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
             let mut all = replace_children(step.node, from, to, new);
-            // (3) One level up, the node's own slot is replaced.
+            // (c) One level up, the node's own slot is replaced.
             (from, to) = path
                 .last()
                 .map_or((0, 0), |above| (above.child, above.child));

@@ -158,7 +158,7 @@ impl BPlusTree {
             let Ok(stopped) = collected else {
                 continue;
             };
-            // Who uses the whole scan, in any order, may remove what it has read
+            // A caller that uses the whole scan in any order may remove what it has read
             // (`remove_scanned`).
             batch.seen = view.seen(self.shared.number.0).filter(|_| batch.any_order);
             // (4) The copies are as the leaf was at the view's version, and the fence is its own.

@@ -9,6 +9,8 @@
 //!    b. else replace it by a larger leaf of the same range, up to the size at which leaves split;
 //!    c. else split it. The new entry is put directly into one of the two successors.
 //!
+//!    Replacing and splitting a leaf have steps of their own (`restructure`).
+//!
 //!    If the new position doesn't begin with the leaf's prefix, the leaf is replaced by one with a
 //!    shorter prefix (`shorten_prefix`).
 //! 4. If a removal leaves the leaf nearly empty, replace it by a smaller one, unless it is small
@@ -232,9 +234,9 @@ impl BPlusTree {
                         self.shared.retire(guard, old);
                         return true;
                     }
-                    _ = change.whole(Some(value), scratch);
+                    change.complete_value(Some(value), scratch);
                 }
-                _ => _ = change.whole(place.value(&leaf), scratch),
+                _ => change.complete_value(place.value(&leaf), scratch),
             },
             (Change::Put, _) => {}
         }

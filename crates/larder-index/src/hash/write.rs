@@ -192,9 +192,9 @@ impl<R: KeyRule> HashOrder<R> {
                         self.replace_handle(guard, (locked, hit), handle);
                         return true;
                     }
-                    _ = change.whole(Some(value), scratch);
+                    change.complete_value(Some(value), scratch);
                 }
-                _ => _ = change.whole(Some(locked.leaf.value(hit)), scratch),
+                _ => change.complete_value(Some(locked.leaf.value(hit)), scratch),
             },
             (Change::Put, _) => {}
         }

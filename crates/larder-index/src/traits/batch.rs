@@ -137,10 +137,9 @@ impl<'g> BatchEntry<'g> {
 /// What may belong to an entry behind its value (`Batch::around`): a number of this many bytes.
 const MAX_BEHIND: usize = 10;
 
-/// Some neighbouring entries, in scan order, from one leaf. They are of one instant; in a bag, the
-/// entries of one key are. It can be reused:
-/// `clear` keeps its memory. It has the lifetime of the guard with which it was filled; see the
-/// module.
+/// Neighbouring entries of one leaf, in scan order. All were read at one instant; in a bag, those
+/// of each key were. `clear` keeps the memory. A batch has the lifetime of the guard with which it
+/// was filled; see the module.
 #[derive(Debug)]
 pub struct Batch<'g> {
     /// The keys and values of the entries that were copied.

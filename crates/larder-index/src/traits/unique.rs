@@ -244,8 +244,8 @@ pub trait Unique: Container {
         })
     }
 
-    /// Like `update_with`, but `f` is only called if there is a value under `key`. Of an absent
-    /// key, no lock is taken if the index can tell without one.
+    /// Like `update_with`, but `f` is only called if there is a value under `key`. If the key is
+    /// absent and the index can tell so without a lock, takes none.
     fn update_present(
         &self,
         guard: &Guard,

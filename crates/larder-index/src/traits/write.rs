@@ -36,11 +36,20 @@ impl Change {
     #[must_use]
     pub fn whole(self, old: Option<&[u8]>, new: &mut Vec<u8>) -> Change {
         match (self, old) {
-            (Change::Splice(part), Some(old)) => {
-                complete(old, part.at as usize, part.len as usize, new);
+            (Change::Splice(_), Some(_)) => {
+                self.complete_value(old, new);
                 Change::Put
             }
             _ => self,
+        }
+    }
+
+    /// Completes the content of the buffer to the whole new value, if the change replaces a part of
+    /// the value.
+    #[inline]
+    pub(crate) fn complete_value(self, old: Option<&[u8]>, new: &mut Vec<u8>) {
+        if let (Change::Splice(part), Some(old)) = (self, old) {
+            complete(old, part.at as usize, part.len as usize, new);
         }
     }
 

@@ -230,7 +230,7 @@ impl CandidateKeys {
         if in_parts && begins && views.is_empty() && reads_in_parts(&self.ranges) {
             return Gathered::InParts;
         }
-        let mut lent = ThreadBuffers::new();
+        let mut buffers = ThreadBuffers::new();
         loop {
             // All ranges were read. The keys are complete if no value has moved since the first
             // entry was read, or if there was only one leaf, which was read at one instant.
@@ -261,7 +261,7 @@ impl CandidateKeys {
             // Continue where the last leaf ended, or at the beginning of the range.
             let (from, way) = (self.from.as_deref(), Direction::Forward);
             let (keys, position) = (&mut self.keys, &mut self.position);
-            let (next, count) = lent.batch.lend(|batch| {
+            let (next, count) = buffers.batch.lend(|batch| {
                 let next = entries.read_leaf(op.guard, range, from, way, position, batch);
                 add_keys(entries, range, batch, keys);
                 (next, batch.len())
@@ -286,11 +286,11 @@ impl CandidateKeys {
         keys: &mut KeyList,
     ) {
         keys.clear();
-        let mut lent = ThreadBuffers::new();
+        let mut buffers = ThreadBuffers::new();
         while let (Some(range), true) = (self.ranges.first(), keys.is_empty()) {
             let (entries, from) = (&self.entries, self.from.as_deref());
             let position = &mut self.position;
-            self.from = lent.batch.lend(|batch| {
+            self.from = buffers.batch.lend(|batch| {
                 let next = entries.read_leaf(op.guard, range, from, direction, position, batch);
                 add_keys(entries, range, batch, keys);
                 next
@@ -310,12 +310,12 @@ impl CandidateKeys {
         budget: &mut Budget,
     ) -> Gathered {
         let entries = &self.entries;
-        let mut lent = ThreadBuffers::new();
+        let mut buffers = ThreadBuffers::new();
         loop {
             let (keys, ranges, position) = (&mut self.keys, &self.ranges, &mut self.position);
             let read = self
                 .differing
-                .next(table, op, entries, &mut lent, |value, key| {
+                .next(table, op, entries, &mut buffers, |value, key| {
                     entries.position(value, key, position);
                     if ranges.iter().any(|range| range.has(position)) {
                         keys.push(key);

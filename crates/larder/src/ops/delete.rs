@@ -215,7 +215,7 @@ impl EngineTable {
             self.changes.note();
             // The fresh index doesn't know yet whether the table is fixed.
             if self.fixation.is_fixed() {
-                self.follow_fixation(&self.admin.lock());
+                self.pass_fixation_to_index(&self.admin.lock());
             }
             // Exact, unless a write that revalidated before the swap is not counted yet.
             let gone = op.store.count().get();

@@ -68,7 +68,7 @@ impl EngineTable {
     }
 
     /// The actual direction of a traversal: unordered tables have only one.
-    pub(crate) fn way(&self, direction: Direction) -> Direction {
+    pub(crate) fn scan_direction(&self, direction: Direction) -> Direction {
         if self.kind().is_ordered() {
             direction
         } else {
@@ -151,7 +151,7 @@ impl EngineTable {
         self.may_read(who)?;
         let mut request = StepRequest {
             from,
-            way: self.way(direction),
+            direction: self.scan_direction(direction),
             wanted,
             continues: false,
         };
@@ -159,7 +159,7 @@ impl EngineTable {
         // Only a step that goes on from the last answer can be read ahead.
         if let Some(key) = from.filter(|_| self.may_answer(&local.read_ahead, wanted)) {
             let from = StepFrom::Key(key);
-            request.continues = self.continues(&local.read_ahead, from, request.way);
+            request.continues = self.continues(&local.read_ahead, from, request.direction);
             if !request.continues {
                 local.read_ahead.begins_anew();
             } else if let Some(next) = self.read_ahead(&mut local.read_ahead) {
@@ -186,7 +186,7 @@ impl EngineTable {
         if !self.continues(
             &local.read_ahead,
             StepFrom::Shown(number),
-            self.way(direction),
+            self.scan_direction(direction),
         ) {
             return None;
         }
@@ -209,8 +209,8 @@ impl EngineTable {
 
     /// Whether a step continues the last one of this thread.
     #[inline(always)]
-    fn continues(&self, ahead: &ReadAhead, from: StepFrom<'_>, way: Direction) -> bool {
-        ahead.continues(self.changes.number(), from, way)
+    fn continues(&self, ahead: &ReadAhead, from: StepFrom<'_>, direction: Direction) -> bool {
+        ahead.continues(self.changes.number(), from, direction)
     }
 
     /// The entry after the last answer, from the read-ahead batch. It has no handles, so nothing
@@ -251,7 +251,7 @@ impl EngineTable {
     ) -> Result<bool, Error> {
         let StepRequest {
             from,
-            way,
+            direction,
             wanted,
             continues,
         } = request;
@@ -284,7 +284,7 @@ impl EngineTable {
             && !local.read_ahead.needs_values(self.changes.number());
         local.read_ahead.spare.heads = heads;
         local.read_ahead.spare.may_pause = local.is_impatient;
-        let is_present = op.go(start, way, more, &mut local.read_ahead);
+        let is_present = op.go(start, direction, more, &mut local.read_ahead);
         let ReadAhead { spare, .. } = &local.read_ahead;
         if local.is_impatient && spare.is_empty() && !spare.done {
             return Err(Error::Long);
@@ -311,7 +311,9 @@ impl EngineTable {
             // Keep the entries after the answer, for a step that continues it.
             let (table, unique) = (self.changes.number(), self.kind().is_unique());
             let is_first = from.is_none();
-            local.read_ahead.keep(table, stamp, way, is_first, unique);
+            local
+                .read_ahead
+                .keep(table, stamp, direction, is_first, unique);
         }
         Ok(note_shown(&mut local.read_ahead, shown))
     }
@@ -437,7 +439,7 @@ impl EngineTable {
 struct StepRequest<'k> {
     /// The index key to step from; `None` to step to the first entry.
     from: Option<&'k [u8]>,
-    way: Direction,
+    direction: Direction,
     wanted: WantedPart,
     /// Whether it continues the last step of this thread.
     continues: bool,
@@ -464,12 +466,19 @@ impl<'g> Operation<'g> {
     /// the cursor's spare batch. If `more` is not 0, also reads about this number of entries after
     /// it. Returns whether the key is there.
     #[inline]
-    fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut ReadAhead) -> bool {
+    fn go(
+        &self,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        more: usize,
+        ahead: &mut ReadAhead,
+    ) -> bool {
         match key {
-            _ if more > 0 => self.go_far(key, way, 1 + more, ahead),
+            _ if more > 0 => self.go_far(key, direction, 1 + more, ahead),
             _ => {
-                let step =
-                    |batch: &mut Batch<'g>| self.store.index.step(self.guard, key, way, batch);
+                let step = |batch: &mut Batch<'g>| {
+                    self.store.index.step(self.guard, key, direction, batch)
+                };
                 ahead.spare.lend_owned(step)
             }
         }
@@ -478,7 +487,7 @@ impl<'g> Operation<'g> {
     fn go_far(
         &self,
         key: Option<Key<'_>>,
-        way: Direction,
+        direction: Direction,
         want: usize,
         ahead: &mut ReadAhead,
     ) -> bool {
@@ -491,8 +500,8 @@ impl<'g> Operation<'g> {
         } = ahead;
         (spare.want, spare.firsts) = (want, true);
         spare.lend_owned(|batch| match key {
-            Some(key) => index.scan_past(guard, key, way, position, batch),
-            None => index.scan(guard, Start::Edge, way, batch),
+            Some(key) => index.scan_past(guard, key, direction, position, batch),
+            None => index.scan(guard, Start::Edge, direction, batch),
         });
         here
     }

@@ -97,19 +97,26 @@ struct Passed {
     until: Option<Vec<u8>>,
 }
 
+/// The place and the number of the current key before a batch was read.
+#[derive(Clone)]
+struct BatchStart {
+    place: CursorPlace,
+    key: usize,
+}
+
 /// A place on a path.
 pub(crate) struct Cursor {
     path: Path,
     direction: Direction,
     place: CursorPlace,
-    /// The place and the current key before the last batch was read. `stop` returns there if none
-    /// of the batch was processed, or if it is unordered.
-    began: (CursorPlace, usize),
+    /// Where the last batch began. `stop` returns there if none of the batch was processed, or if
+    /// it is unordered.
+    batch_start: BatchStart,
     /// The entries behind `place` that have been processed already; see the module.
     passed: Option<Passed>,
     /// The number of the current key, on a path of keys or of gathered keys.
     key: usize,
-    /// Whether the table is an ordered_set; see `is_over`.
+    /// Whether the table is an ordered_set; see `has_read_all_keys`.
     ordered: bool,
 }
 
@@ -124,14 +131,14 @@ impl Cursor {
         buffers: &mut Buffers,
     ) -> Self {
         // In an unordered table both directions are the same way.
-        let direction = table.way(direction);
+        let direction = table.scan_direction(direction);
         let path = path(table, program, direction, limit, buffers);
         Self::on_path(table, path, direction)
     }
 
     /// A cursor at the beginning of a path that is everywhere.
     pub(crate) fn everywhere(table: &EngineTable, direction: Direction) -> Self {
-        Self::on_path(table, Path::Full, table.way(direction))
+        Self::on_path(table, Path::Full, table.scan_direction(direction))
     }
 
     fn on_path(table: &EngineTable, path: Path, direction: Direction) -> Self {
@@ -139,7 +146,10 @@ impl Cursor {
             path,
             direction,
             place: CursorPlace::Begin,
-            began: (CursorPlace::Begin, 0),
+            batch_start: BatchStart {
+                place: CursorPlace::Begin,
+                key: 0,
+            },
             passed: None,
             key: 0,
             ordered: table.kind().is_ordered(),
@@ -327,7 +337,10 @@ impl Cursor {
         batch.any_order = any_order && self.passed.is_none();
         // Save the place. `stop` returns to it if the batch is unordered, or if none of its entries
         // is processed.
-        self.began = (self.place.clone(), self.key);
+        self.batch_start = BatchStart {
+            place: self.place.clone(),
+            key: self.key,
+        };
     }
 
     /// `fill` on a path that is nowhere.
@@ -374,7 +387,9 @@ impl Cursor {
             return 0;
         };
         if gathered.go_on(self.key, op, self.direction) {
-            (self.key, self.began.1) = (0, 0);
+            // The list was replaced by its next part: begin at its first key, also after a `stop`.
+            self.key = 0;
+            self.batch_start.key = 0;
         }
         match &op.store.index {
             TableIndex::Unique(index) if gathered.key(self.key).is_some() => {
@@ -454,7 +469,7 @@ impl Cursor {
     /// Whether the path consists of keys, and all of them have been read. With several keys of an
     /// ordered_set this is always false: as in `ets`, only the next call finds out that there are
     /// no more results.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_read_all_keys(&self) -> bool {
         match &self.path {
             Path::Keys(keys) if self.ordered && keys.len() > 1 => false,
             Path::Keys(keys) => self.place == CursorPlace::Begin && self.key == keys.len(),
@@ -474,7 +489,8 @@ impl Cursor {
             return self.stop_unordered(op, batch, done);
         }
         let Some(last) = done.checked_sub(1) else {
-            (self.place, self.key) = self.began.clone();
+            let BatchStart { place, key } = self.batch_start.clone();
+            (self.place, self.key) = (place, key);
             return;
         };
         // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
@@ -513,7 +529,7 @@ impl Cursor {
                 CursorPlace::Begin | CursorPlace::End => None,
             },
         });
-        self.place = self.began.0.clone();
+        self.place = self.batch_start.place.clone();
     }
 
     /// The place as bytes. `None` within an unordered batch, and among gathered keys in no order.
@@ -652,15 +668,16 @@ fn path(
                 table.encode_key(term.as_ref(), &mut key);
                 keys.push(key);
             }
-            // A key that the program names twice is visited once, in the order of the scan.
-            distinct(&mut keys, table.kind().is_ordered(), direction);
+            // Each index key is visited once, in an ordered_set in the order of the scan.
+            sort_and_dedup(&mut keys, table.kind().is_ordered(), direction);
             Path::Keys(keys)
         }
     }
 }
 
-/// Removes duplicate keys, and for an ordered_set sorts them in the direction of the scan.
-fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
+/// Sorts the keys, of an ordered_set in the direction of the scan. Removes duplicates: terms that
+/// differ may have one index key, as 0.0 and -0.0 where the host takes them for equal.
+fn sort_and_dedup(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
     keys.sort_unstable();
     keys.dedup();
     if ordered && direction == Direction::Backward {

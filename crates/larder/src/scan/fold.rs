@@ -101,21 +101,21 @@ impl EngineTable {
         // from here on ends the stamp.
         let stamp = self.changes.arm();
         let op = self.begin(&guard)?;
-        let way = self.way(direction);
+        let direction = self.scan_direction(direction);
         // The chunk is limited by objects and by bytes, whichever comes first.
         let count = count.max(1);
         let mut wanted = ChunkBudget {
             objects: count,
             bytes: CHUNK_BYTES,
         };
-        let mut lent = ThreadBuffers::new();
+        let mut buffers = ThreadBuffers::new();
         let Buffers {
             batch,
             plain,
             values,
             position,
             ..
-        } = &mut *lent;
+        } = &mut *buffers;
         batch.lend(|batch| {
             let mut s = FoldBuffers {
                 batch,
@@ -125,14 +125,14 @@ impl EngineTable {
             };
             s.batch.want = wanted.objects;
             match from {
-                None => op.store.index.scan(&guard, Start::Edge, way, s.batch),
+                None => op.store.index.scan(&guard, Start::Edge, direction, s.batch),
                 // The key itself was shown by the last chunk.
-                Some(key) => s.go_past(&op, self.key(key), way),
+                Some(key) => s.go_past(&op, self.key(key), direction),
             }
             // The objects of a bag's key are shown together, so that a chunk never ends between
             // them.
             if self.kind().is_unique() {
-                self.show_each(&op, &mut s, way, &mut wanted, show);
+                self.show_each(&op, &mut s, direction, &mut wanted, show);
             } else {
                 self.show_keys(&op, &mut s, &mut wanted, show);
             }
@@ -154,7 +154,7 @@ impl EngineTable {
         &self,
         op: &Operation<'g>,
         s: &mut FoldBuffers<'_, 'g>,
-        way: Direction,
+        direction: Direction,
         wanted: &mut ChunkBudget,
         show: &mut VisitObject<'_>,
     ) {
@@ -175,7 +175,9 @@ impl EngineTable {
             }
             // Read no more than is still wanted.
             s.batch.want = wanted.objects;
-            op.store.index.scan_on(op.guard, way, s.position, s.batch);
+            op.store
+                .index
+                .scan_on(op.guard, direction, s.position, s.batch);
         }
     }
 
@@ -246,8 +248,8 @@ fn whole_keys(batch: &Batch) -> usize {
 
 impl<'g> FoldBuffers<'_, 'g> {
     /// Continues the scan behind a key.
-    fn go_past(&mut self, op: &Operation<'g>, key: Key<'_>, way: Direction) {
+    fn go_past(&mut self, op: &Operation<'g>, key: Key<'_>, direction: Direction) {
         let index = &op.store.index;
-        index.scan_past(op.guard, key, way, self.position, self.batch);
+        index.scan_past(op.guard, key, direction, self.position, self.batch);
     }
 }

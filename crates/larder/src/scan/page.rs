@@ -42,13 +42,13 @@ impl EngineTable {
         self.may_read(who)?;
         let guard = larder_index::pin();
         let op = self.begin(&guard)?;
-        let way = self.way(direction);
-        let (near, far) = bounds.near_and_far(way);
-        let mut lent = ThreadBuffers::new();
-        let Buffers { batch, plain, .. } = &mut *lent;
+        let direction = self.scan_direction(direction);
+        let (near, far) = bounds.near_and_far(direction);
+        let mut buffers = ThreadBuffers::new();
+        let Buffers { batch, plain, .. } = &mut *buffers;
         (batch.want, batch.any_order) = (wanted, wanted == 0);
         batch.lend(|batch| loop {
-            scan_to(&op, start_at(near), far, way, batch);
+            scan_to(&op, start_at(near), far, direction, batch);
             // The objects don't change, so writers may change the leaf meanwhile.
             for i in 0..batch.len() {
                 batch.prefetch(i + AHEAD);
@@ -58,7 +58,7 @@ impl EngineTable {
             if batch.done {
                 return Ok(Step::Done);
             }
-            move_behind(near, batch, way);
+            move_behind(near, batch, direction);
             // An empty batch isn't the end.
             if !batch.is_empty() {
                 return Ok(Step::More);

@@ -27,7 +27,7 @@ pub(crate) struct Scan {
     pub(crate) table: Arc<EngineTable>,
     pub(crate) program: Option<Program>,
     pub(crate) cursor: Cursor,
-    pub(crate) lent: ThreadBuffers,
+    pub(crate) buffers: ThreadBuffers,
 }
 
 impl Scan {
@@ -39,16 +39,16 @@ impl Scan {
         direction: Direction,
         limit: Option<usize>,
     ) -> Box<Self> {
-        let mut lent = ThreadBuffers::new();
+        let mut buffers = ThreadBuffers::new();
         let cursor = match &program {
-            Some(program) => Cursor::new(table, program, direction, limit, &mut lent),
+            Some(program) => Cursor::new(table, program, direction, limit, &mut buffers),
             None => Cursor::everywhere(table, direction),
         };
         Box::new(Scan {
             cursor,
             table: Arc::clone(table),
             program,
-            lent,
+            buffers,
         })
     }
 
@@ -70,14 +70,14 @@ impl Scan {
             table,
             program,
             cursor,
-            lent,
+            buffers,
         } = self;
         let Buffers {
             batch,
             plain,
             scratch,
             ..
-        } = &mut **lent;
+        } = &mut **buffers;
         let program = program.as_ref();
         let (weight, keypos) = (weight(program), table.keypos());
         loop {
@@ -279,7 +279,7 @@ impl SelectJob {
     /// Whether the program names all keys that it can find objects under, and all of them have been
     /// read. If this is `false`, there may still be no more results.
     pub fn is_over(&self) -> bool {
-        self.scan.cursor.is_over()
+        self.scan.cursor.has_read_all_keys()
     }
 
     /// Lets a scan that hasn't begun start at an object's position.

@@ -65,8 +65,8 @@ impl Catalog {
         }
         // Nothing is stored there any more, because callers of `with_beside` check under the same
         // lock whether the table lives.
-        let beside = table.beside.lock().take();
-        drop(beside);
+        let host_data = table.host_data.lock().take();
+        drop(host_data);
     }
 }
 
@@ -84,7 +84,7 @@ impl EngineTable {
         self.changes.note();
         free_store(self, guard);
         self.latch.end();
-        drop(self.beside.lock().take());
+        drop(self.host_data.lock().take());
     }
 
     pub(super) fn catalog(&self) -> Result<Arc<Catalog>, Error> {

@@ -34,11 +34,11 @@ pub struct Info {
     pub memory: usize,
     /// Whether objects are stored compressed.
     pub compressed: bool,
-    /// As asked for.
+    /// The option given at creation. It has no effect.
     pub write_concurrency: Concurrency,
-    /// As asked for.
+    /// The option given at creation. It has no effect.
     pub read_concurrency: bool,
-    /// As asked for.
+    /// Whether the number of objects is kept in many counters.
     pub decentralized_counters: bool,
     /// The structure that stores the table.
     pub structure: String,
@@ -98,9 +98,9 @@ impl EngineTable {
         catalog.owners.is_alive(heir).then_some(heir)
     }
 
-    /// Fixes the table for `who`, once more if it is fixed already. No traversal needs a fixed
-    /// table. While a table is fixed, deleted keys are recorded, so that `next` can continue from
-    /// them. `info` reports `now`.
+    /// Fixes the table for `who`; fixations are counted. No traversal needs a fixed table. While a
+    /// table is fixed, deleted keys are recorded, so that `next` can continue from them. `info`
+    /// reports `now` as the time.
     ///
     /// # Errors
     /// `NoTable`, `Access`: the right to read is needed.
@@ -117,7 +117,7 @@ impl EngineTable {
         if self.fixation.fix(who, now) {
             catalog.owners.add_fixed(who, self);
         }
-        self.follow_fixation(&admin);
+        self.pass_fixation_to_index(&admin);
         drop(admin);
         Ok(())
     }
@@ -135,7 +135,7 @@ impl EngineTable {
             catalog.owners.remove_fixed(who, self.id());
         }
         // The index learns about the fixation from here.
-        self.follow_fixation(&admin);
+        self.pass_fixation_to_index(&admin);
         drop(admin);
         Ok(())
     }

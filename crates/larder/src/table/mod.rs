@@ -70,7 +70,7 @@ pub struct EngineTable {
     owner: AtomicU64,
     access: AtomicU8,
     pub(crate) admin: Mutex<Admin>,
-    pub(crate) beside: Mutex<Option<HostData>>,
+    pub(crate) host_data: Mutex<Option<HostData>>,
     /// The lists that contain the table. They are dropped with the engine.
     catalog: Weak<Catalog>,
     /// The description of the view, if the table shows another one.
@@ -184,7 +184,7 @@ impl EngineTable {
             owner: AtomicU64::new(owner.raw()),
             access: AtomicU8::new(options.access as u8),
             admin: Mutex::new(Admin { heir, gone: false }),
-            beside: Mutex::default(),
+            host_data: Mutex::default(),
             options: Box::new(options),
             catalog,
             view: None,
@@ -258,7 +258,7 @@ impl EngineTable {
     /// when the table is dropped. A lock is held, so `f` must be short. Data that are stored after
     /// the table was dropped stay, so `f` must check whether it lives.
     pub fn with_beside<R>(&self, f: impl FnOnce(&mut Option<HostData>) -> R) -> R {
-        f(&mut self.beside.lock())
+        f(&mut self.host_data.lock())
     }
 
     /// The options with which the table was created. Name, owner, heir and access may have changed
@@ -455,7 +455,7 @@ impl EngineTable {
 
     /// Tells the index whether the table is fixed. A thread that changes that, or replaces the
     /// index, calls this afterwards. Calls are serialized, so the last one has the current state.
-    pub(crate) fn follow_fixation(&self, _admin: &Admin) {
+    pub(crate) fn pass_fixation_to_index(&self, _admin: &Admin) {
         // `admin` serializes the calls, so the index never ends up with an old state.
         if let Some(store) = self.store(&larder_index::pin()) {
             store.index.freeze(self.fixation.is_fixed());

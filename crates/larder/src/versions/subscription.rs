@@ -127,7 +127,7 @@ impl Subscription {
         if let Some((lost, seq)) = found.lost {
             visit(seq, FeedEvent::Overflow(lost));
         }
-        let mut lent = ThreadBuffers::new();
+        let mut buffers = ThreadBuffers::new();
         for (seq, event) in &found.events {
             let change = match event {
                 QueuedEvent::Change(change) => change,
@@ -148,7 +148,7 @@ impl Subscription {
                 (None, _) => false,
                 (Some(_), None) => true,
                 (Some(object), Some(program)) => {
-                    program.run(object, context, &mut lent.scratch).is_some()
+                    program.run(object, context, &mut buffers.scratch).is_some()
                 }
             };
             // The new object is tried first: it is the one that most filters describe.

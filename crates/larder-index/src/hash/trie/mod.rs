@@ -75,7 +75,7 @@ impl<'g> TrieStep<'g> {
     /// Stores a leaf, whose range has the hash, to all its slots of the node, then unlocks it.
     ///
     /// If it were unlocked earlier, another thread could replace the leaf, and our remaining stores
-    /// would restore a stale address (`nobody_changes_the_way_to_a_leaf_that_comes`).
+    /// would restore a stale address (`nobody_changes_the_path_to_a_new_leaf`).
     pub(super) fn publish(&self, hash: u64, leaf: LockedHashLeaf<'_>) {
         let address = TrieAddress::of_leaf(leaf.leaf());
         for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {

@@ -119,7 +119,7 @@ impl Builder {
 
 impl Table {
     /// Makes a typed view of the table, an ordered_set with the key in front. Rows are not checked.
-    /// One of other types is an error when it is read.
+    /// Reading a row of other types returns `WrongType`.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -139,8 +139,8 @@ impl Table {
         Typed::view(self)
     }
 
-    /// Makes a typed view of the table, a set with the key in front. Rows are not checked. One of
-    /// other types is an error when it is read.
+    /// Makes a typed view of the table, a set with the key in front. Rows are not checked.
+    /// Reading a row of other types returns `WrongType`.
     ///
     /// ```
     /// use larder::prelude::*;

@@ -106,7 +106,7 @@ impl EngineTable {
         point: Point<'_>,
     ) -> Result<u64, Error> {
         self.check_replace(who, point.program)?;
-        let mut lent = ThreadBuffers::new();
+        let mut buffers = ThreadBuffers::new();
         let mut prepared = ObjectBuf::new();
         // The key is known, so this is a change of one key, without a scan.
         self.at_point(local, point, |local, key| {
@@ -114,7 +114,7 @@ impl EngineTable {
                 let mut matched = Matched {
                     program: point.program,
                     context: point.context,
-                    scratch: &mut lent.scratch,
+                    scratch: &mut buffers.scratch,
                     key,
                     value: None,
                 };
@@ -285,14 +285,14 @@ impl WriteScan {
             // freed for longer than one leaf takes.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
-            let mut batch = std::mem::take(&mut self.scan.lent.batch);
+            let mut batch = std::mem::take(&mut self.scan.buffers.batch);
             let stepped = batch.lend(|batch| {
                 let Some(slice) = Slice::new(self, batch, &table, &op, context) else {
                     return Ok(Some(Step::Done));
                 };
                 slice.step(budget, work)
             });
-            self.scan.lent.batch = batch;
+            self.scan.buffers.batch = batch;
             if let Some(step) = stepped? {
                 return Ok(step);
             }
@@ -333,11 +333,11 @@ impl<'s, 't> Slice<'s, 't> {
         } = scan;
         let Scan {
             cursor,
-            lent,
+            buffers,
             program,
             ..
         } = &mut **scan;
-        let Buffers { plain, scratch, .. } = &mut **lent;
+        let Buffers { plain, scratch, .. } = &mut **buffers;
         Some(Slice {
             table,
             op,

@@ -41,12 +41,12 @@ impl EngineTable {
         point: Point<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<(), Error> {
-        let mut lent = ThreadBuffers::new();
+        let mut buffers = ThreadBuffers::new();
         // The key is looked up like any other. Its objects are copies, so the program runs without
         // a lock.
         self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
-                let (program, scratch) = (Some(point.program), &mut lent.scratch);
+                let (program, scratch) = (Some(point.program), &mut buffers.scratch);
                 result_of(program, stored.view(), point.context, scratch, sink);
             })
         })?;
@@ -63,12 +63,12 @@ impl EngineTable {
         who: OwnerId,
         point: Point<'_>,
     ) -> Result<u64, Error> {
-        let (mut lent, mut count) = (ThreadBuffers::new(), 0);
+        let (mut buffers, mut count) = (ThreadBuffers::new(), 0);
         self.at_point(local, point, |local, key| {
             // Objects under the key are few. All are looked at in one call.
             self.lookup_in(local, who, key, |stored| {
                 let object = stored.view();
-                let (program, scratch) = (point.program, &mut lent.scratch);
+                let (program, scratch) = (point.program, &mut buffers.scratch);
                 count += u64::from(program.is_true(&object, point.context, scratch));
             })
         })?;
@@ -115,8 +115,8 @@ impl EngineTable {
         take: Option<&mut Sink<'_>>,
     ) -> Result<u64, Error> {
         self.may_write(who)?;
-        let (mut lent, takes) = (ThreadBuffers::new(), take.is_some());
-        let (program, scratch) = (point.program, &mut lent.scratch);
+        let (mut buffers, takes) = (ThreadBuffers::new(), take.is_some());
+        let (program, scratch) = (point.program, &mut buffers.scratch);
         let gone = self.at_point(local, point, |local, key| {
             // Stay pinned until the results have been passed on: the handles in the values are
             // counted by the table.
