@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  old leaf   slots, and records in any order
-//!  parts      for each entry: its head, and the place of its record in the old leaf
+//!  parts      for each entry: its head, and the offset of its record in the old leaf
 //!  new leaf   slots, and records in the order of the slots
 //! ```
 //!

@@ -323,7 +323,7 @@ impl<'g> TreeView<'g> {
         (low, high)
     }
 
-    /// Prefetches the slots `low..high`, and guesses the place of their records.
+    /// Prefetches the slots `low..high`, and guesses where their records are.
     #[inline]
     fn prefetch_range(&self, low: usize, high: usize) {
         const LINE: usize = 64;
