@@ -264,8 +264,8 @@ pub trait Unique: Container {
     fn flush_postponed(&self, _guard: &Guard) {}
 
     /// Fills `batch`, which is cleared first, with the next entries from `start` in `direction`.
-    /// There is at least one entry, unless the scan is at its end or pauses
-    /// ([`Batch::may_pause`]), and there are at most those of one leaf. All are read at one instant.
+    /// There is at least one entry, unless the scan is at its end or pauses (`Batch::may_pause`),
+    /// and there are at most those of one leaf. All are read at one instant.
     fn scan<'g>(
         &'g self,
         guard: &'g Guard,
