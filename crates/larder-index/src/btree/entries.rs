@@ -229,7 +229,7 @@ impl Entries {
             "a new leaf has capacity for its entries"
         );
         let mut at = heap;
-        // Write the records in ascending order of their places, the last entry first. A copy may
+        // Write the records in ascending order of their offsets, the last entry first. A copy may
         // then write beyond its record, where the next one is written afterwards.
         for k in (0..count).rev() {
             let (part, source) = (self.parts[first + k], self.source(first + k, from));

@@ -3,7 +3,7 @@
 //! ```text
 //!              [ sep | sep ]                 inner nodes: separators never change, child slots may
 //!             /      |      \
-//!      [ sep ]    [ sep ]   [ ]
+//!      [ sep ]    [ sep ]   [ sep ]
 //!      /     \
 //!   leaf     leaf   …                        leaves: see `leaf`
 //! ```

@@ -63,8 +63,8 @@ pub(super) struct TreeLeafHead {
     counted: AtomicU32,
     /// The offset of the lowest record, in bytes. The content between the slots and here is free.
     pub(super) heap: AtomicU64,
-    /// The total length of the records of entries. Less than the length of the heap, if there are
-    /// records of removed entries.
+    /// The total length of the records of entries. It is less than the capacity minus `heap`, if
+    /// there are records of removed entries.
     pub(super) live: AtomicU64,
     /// The contention counter, and the current run of inserts (see [`InsertRun`]).
     pub(super) statistics: AtomicU64,

@@ -4,7 +4,7 @@
 //! ```text
 //!              [ sep | sep ]                inner nodes: separators, and four-byte heads of them
 //!             /      |      \
-//!      [ sep ]    [ sep ]   [ ]
+//!      [ sep ]    [ sep ]   [ sep ]
 //!      /     \
 //!   leaf     leaf   …                       slots → records; each leaf has its own lock
 //! ```

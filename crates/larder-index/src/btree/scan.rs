@@ -40,7 +40,7 @@ const BATCH_BYTES: usize = 32 << 10;
 pub(crate) struct ScanRequest<'a> {
     pub(crate) start: Start<'a>,
     pub(crate) direction: Direction,
-    /// The last position that is needed, in the scan's direction.
+    /// The bound behind which nothing is needed, in the scan's direction.
     pub(crate) until: Bound<&'a [u8]>,
     /// The maximum number of entries.
     pub(crate) limit: usize,
@@ -323,8 +323,8 @@ fn collect<'g>(
         view.add_to(batch, i, &front, request.value_limit)?;
         i = i.wrapping_add(step);
     }
-    // It isn't known whether the next entry is requested. If it isn't, the next batch is empty and
-    // ends the scan.
+    // The limit is reached, and the next entry is requested, too: the scan continues behind the
+    // last one.
     if wanted < entries.len() {
         return Ok(Some(Stop::Full));
     }

@@ -371,7 +371,7 @@ impl<'g> TreeView<'g> {
     #[inline(always)]
     fn compare(&self, record: &Record, suffix: &[u8]) -> Result<Ordering, Torn> {
         // One of the two ends within the head. Heads are padded with zeros and are equal, so the
-        // shorter one is a prefix of the other. (An outside object's record has a mark in place of
+        // shorter one is a prefix of the other. (An outside object's record has a tag in place of
         // the length.)
         if (record.suffix() <= 5 || suffix.len() <= 5) && !record.is_outside() {
             return Ok(record.suffix().cmp(&suffix.len()));

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 
 /// The number of slot entries in a word.
 pub(super) const ENTRIES_PER_WORD: usize = 8 / SLOT_ENTRY;
-/// The bits of the tag, and the mark of displaced entries, in each slot entry of a word.
+/// The bits of the tag, and the flag of displaced entries, in each slot entry of a word.
 const TAG_BITS: u64 = 0x7F00_7F00_7F00_7F00;
 /// The lowest bit of each slot entry of a word.
 pub(super) const ENTRY_LSBS: u64 = 0x0001_0001_0001_0001;
@@ -332,7 +332,7 @@ pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<
     unsafe { out.set_len(from + len) };
 }
 
-/// Compares the tags and displaced marks of four slot entries with those of `wanted`. Returns the
+/// Compares the tags and displaced flags of four slot entries with those of `wanted`. Returns the
 /// top bit of each slot entry for which they are equal.
 #[inline]
 pub(super) fn matches(word: u64, wanted: u64) -> u64 {

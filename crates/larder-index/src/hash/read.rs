@@ -2,7 +2,7 @@
 //!
 //! 1. Find the leaf through the trie (`trie`). The trie's slot encodes the leaf's shape, so the
 //!    address of the home bucket is known before the leaf is touched. The cache lines of the leaf's
-//!    head and of the bucket are prefetched together.
+//!    head and of the bucket's beginning are prefetched together.
 //! 2. Load the leaf's version. Wait while the leaf is locked.
 //! 3. Search the home bucket, and later buckets if an entry with such a tag has overflowed
 //!    (`search`).
@@ -10,8 +10,9 @@
 //! 5. Validate the version. If it has changed, restart from step 1.
 //!
 //! The *fast read* (`try_read`) makes one attempt, with the fast search. It gives up with
-//! [`Undecided`] in four cases: the key is long, the leaf is obsolete, an object outside the leaf
-//! has the key's tag and another key, or a writer changed the leaf meanwhile. Then the *general
+//! [`Undecided`] in four cases: the key isn't short (it is empty, has more than 32 bytes, or its
+//! length is stored), the leaf is obsolete, an object outside the leaf has the key's tag and another
+//! key, or a writer changed the leaf meanwhile. Then the *general
 //! read* (`read_general`) restarts from step 1. It handles all keys and objects, and retries until
 //! the version is unchanged.
 

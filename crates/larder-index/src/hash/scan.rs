@@ -385,7 +385,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// [`DISPLACED`], or those that are at home, if it is 0.
     #[inline(always)]
     fn sift(&self, place: usize, displaced: u16, batch: &Batch, group: &mut Group) {
-        // A branch on the mark couldn't be predicted. So write each entry, and advance only if it
+        // A branch on the flag couldn't be predicted. So write each entry, and advance only if it
         // is wanted; otherwise the next one overwrites it.
         let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
         for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {

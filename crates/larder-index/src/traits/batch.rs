@@ -137,9 +137,10 @@ impl<'g> BatchEntry<'g> {
 /// What may belong to an entry behind its value (`Batch::around`): a number of this many bytes.
 const MAX_BEHIND: usize = 10;
 
-/// Neighbouring entries of one leaf, in scan order. All were read at one instant; in a bag, those
-/// of each key were. `clear` keeps the memory. A batch has the lifetime of the guard with which it
-/// was filled; see the module.
+/// Neighbouring entries of one leaf, in scan order unless it is `unordered`. All were read at one
+/// instant; in a bag, those of each key were, and in chains each entry by itself. (A caller may
+/// also fill it key by key, with `push_read`.) `clear` keeps the memory. A batch has the lifetime
+/// of the guard with which it was filled; see the module.
 #[derive(Debug)]
 pub struct Batch<'g> {
     /// The keys and values of the entries that were copied.

@@ -195,7 +195,8 @@ fn opposite(direction: Direction) -> Direction {
     }
 }
 
-/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `slice_in_order`.
+/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `slice_prepended`,
+/// and of bags `slice_in_order`.
 pub fn select_all(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let caller_id = caller_id(call);
@@ -222,7 +223,8 @@ pub fn select_all(call: &Call<'_>) -> Reply {
     })
 }
 
-/// every(Table) -> [Object] | {more, [Object]}; see `slice_in_order`.
+/// every(Table) -> [Object] | {more, [Object]}; see `slice_prepended`, and of bags
+/// `slice_in_order`.
 pub fn every(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let job = reply_or_raise(

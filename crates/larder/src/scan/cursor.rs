@@ -3,12 +3,14 @@
 //! # Definitions
 //!
 //! - *Path*: where the program can find objects: nowhere, under some keys, in a range of an
-//!   ordered_set, or everywhere. It follows from the program's plan.
+//!   ordered_set, or everywhere. It follows from the program's plan. If a secondary index finds the
+//!   rows more cheaply, the path is the keys that it gives: they are gathered first (`gather`), and
+//!   then read as a path of keys (`gathered`).
 //! - *Place*: how far the scan has advanced on its path, as a position of the index. A position is
 //!   a run of bytes (the key, or the hash and the key). It stays meaningful whatever happens to the
 //!   table.
-//! - *Batch*: entries of one leaf, which the index has copied at one instant; in a bag, those of
-//!   each key.
+//! - *Batch*: entries of one leaf, which the index has copied at one instant (in a bag: those of
+//!   each key). On a path of gathered keys: the objects of some keys, each read by itself.
 //!
 //! # Steps
 //!
@@ -16,8 +18,9 @@
 //! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the place
 //!    back, behind the last processed entry.
 //! 3. Between slices the cursor keeps the place, and the entries to skip. A continuation
-//!    (`to_bytes`) has the place alone, so there is none within an unordered batch, and none among
-//!    keys of an index that are in no order. `go_to` reads the place from it.
+//!    (`to_bytes`) has the place and the number of the current key, but no entries to skip. So
+//!    there is none within an unordered batch, and none among keys that a secondary index gave in
+//!    no order. `go_to` reads the place from it.
 //!
 //! # Unordered batches
 //!
@@ -258,7 +261,8 @@ impl Cursor {
     }
 
     /// Step 1: fills `batch` with the next entries, and moves the cursor behind them. Returns how
-    /// many of the first entries are on the path; 0 at its end.
+    /// many of the first entries are on the path. 0 means the end of the path (`is_at_end`), or, if
+    /// the batch may pause (`Batch::may_pause`), that the index has only left out entries so far.
     ///
     /// `wanted` is how many entries the caller can use (0: any number). `any_order` says that it
     /// uses all of them, and needs no order.
@@ -393,7 +397,8 @@ impl Cursor {
         }
         match &op.store.index {
             TableIndex::Unique(index) if gathered.key(self.key).is_some() => {
-                // Rows that aren't wanted would be noted as read.
+                // A read counts as a use of the row in a table with limits, and in the read set of
+                // a transaction. So read no more rows than are wanted.
                 batch.want = wanted;
                 self.key = gathered.fill(table, op, index, self.key, batch);
                 batch.len()
@@ -442,7 +447,8 @@ impl Cursor {
         let Some(passed) = &self.passed else {
             return;
         };
-        // First look at all entries, and then remove: the names refer to places in the batch.
+        // First look at all entries, and then remove: `name` takes the number of an entry, which
+        // removals change.
         let wanted: Vec<bool> = (0..batch.len())
             .map(|i| !passed.names.contains(&name(op, batch, i)))
             .collect();

@@ -7,8 +7,9 @@
 //! objects of one leaf are read at one instant.
 //!
 //! The program's plan says where to look: nowhere, under some keys, in a range of an ordered_set,
-//! or everywhere (see `cursor`). A specification whose only clause binds the key is a lookup
-//! instead (see `point`). A fold is no scan: it reads chunks (see `fold`).
+//! or everywhere. A secondary index may give the keys instead (see `cursor`). A specification whose
+//! only clause binds the key is a lookup instead (see `matching::point`). A fold is no scan: it
+//! reads chunks (see `fold`).
 
 mod cursor;
 mod fold;
