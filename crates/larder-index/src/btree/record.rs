@@ -107,7 +107,8 @@ pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored
             // Encode both lengths, two to four bytes, in one word.
             let (mut lengths, mut taken) = (0, 0);
             for n in [suffix.len(), value.len()] {
-                // Of a long length, the high bits and the continuation bit are in the first, low byte.
+                // Of a long length, the high bits and the continuation bit are in the first, low
+                // byte.
                 let long = (0x80 | n >> 8 | (n & 0xFF) << 8) as u64;
                 let encoded = if n < 0x80 { n as u64 } else { long };
                 lengths |= encoded << (8 * taken);
@@ -167,7 +168,8 @@ impl Record {
 
     #[cold]
     fn of_long(bits: u64, at: usize) -> Record {
-        // The tag of a handle must be tested first: decoded as a length, it would look like a long one.
+        // The tag of a handle must be tested first: decoded as a length, it would look like a long
+        // one.
         if bits as u8 == HANDLE_TAG {
             return Record::outside(at + 1);
         }

@@ -29,8 +29,9 @@
 //! 4. Under `changing`, if a leaf is locked and not obsolete, the path to a position of its range
 //!    leads to it.
 //! 5. A node has at least two children. A node that is split leaves two in each part. A node that
-//!    is down to a quarter of its children joins a neighbour, so none is left with one; a root with one child is replaced by the child.
-//!    Without this, an empty leaf that is the only child of its node could never merge.
+//!    is down to a quarter of its children joins a neighbour, so none is left with one; a root with
+//!    one child is replaced by the child. Without this, an empty leaf that is the only child of its
+//!    node could never merge.
 //!
 //! Source: the splits and merges of Bayer and McCreight 1972, made bottom-up. Deviations: nodes are
 //! replaced instead of changed, so readers need no versions of nodes. Leaves merge when both fit in

@@ -1,8 +1,8 @@
 //! The tail of a B+-tree: its last leaf, which inserts at the end find without a descent.
 //!
 //! The range of the last leaf has no upper end, as long as the leaf isn't obsolete. So a position
-//! above at least one of its entries is in its range. If a thread has locked the tail, and the tail isn't
-//! obsolete, and its last entry is below the position, it is the right leaf.
+//! above at least one of its entries is in its range. If a thread has locked the tail, and the tail
+//! isn't obsolete, and its last entry is below the position, it is the right leaf.
 //!
 //! 1. A leaf becomes the tail when it is new, if it has no upper fence and inserts append to it
 //!    (`Tail::set`, under `InnerLevels::changing`).

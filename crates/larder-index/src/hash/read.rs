@@ -11,10 +11,10 @@
 //!
 //! The *fast read* (`try_read`) makes one attempt, with the fast search. It gives up with
 //! [`Undecided`] in four cases: the key isn't short (it is empty, has more than 32 bytes, or its
-//! length is stored), the leaf is obsolete, an object outside the leaf has the key's tag and another
-//! key, or a writer changed the leaf meanwhile. Then the *general
-//! read* (`read_general`) restarts from step 1. It handles all keys and objects, and retries until
-//! the version is unchanged.
+//! length is stored), the leaf is obsolete, an object outside the leaf has the key's tag and
+//! another key, or a writer changed the leaf meanwhile. Then the *general read* (`read_general`)
+//! restarts from step 1. It handles all keys and objects, and retries until the version is
+//! unchanged.
 
 use super::successor::{LowerBound, Successor};
 use super::HashOrder;
