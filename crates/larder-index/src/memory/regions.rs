@@ -545,7 +545,8 @@ mod tests {
             while !user.blocks.is_empty() {
                 user.give(user.blocks.len() / 2);
             }
-            prop_assert!(user.shard.regions.len() <= 1 && user.shard.empty == user.shard.regions.len());
+            let regions = user.shard.regions.len();
+            prop_assert!(regions <= 1 && user.shard.empty == regions);
         }
     }
 
