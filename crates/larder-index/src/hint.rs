@@ -125,7 +125,8 @@ impl<'g> Hint<'g> {
     #[inline]
     pub(crate) fn of_hash(
         index: u64,
-        (leaf, version): (HashLeaf<'g>, u64),
+        leaf: HashLeaf<'g>,
+        version: u64,
         home: Home<'g>,
         hit: Hit<'g>,
     ) -> Self {

@@ -19,8 +19,6 @@ use std::sync::Arc;
 static HEAP: Quarantine = Quarantine;
 
 const SEARCH: [Search; 2] = [Search::Random(600), Search::Pct(400)];
-/// For programs with many rows.
-const SHORT_SEARCH: [Search; 2] = [Search::Random(150), Search::Pct(100)];
 const FAULT: [Search; 1] = [Search::Random(20_000)];
 
 const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];

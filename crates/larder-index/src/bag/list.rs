@@ -72,11 +72,11 @@ impl TreeHeader {
     #[cold]
     fn read(entry: &[u8]) -> TreeHeader {
         // The first two bytes are the zero that marks a header, and the flag.
-        let (count, at) = read_number(entry, 2).unwrap_or_default();
-        let (next, _) = read_number(entry, at).unwrap_or_default();
+        let count = read_number(entry, 2).unwrap_or_default();
+        let next = read_number(entry, count.end).unwrap_or_default();
         TreeHeader {
-            count: count as usize,
-            next,
+            count: count.number as usize,
+            next: next.number,
             marked: entry.get(1) == Some(&1),
         }
     }
@@ -137,9 +137,9 @@ impl Iterator for Items<'_> {
     fn next(&mut self) -> Option<ListItem> {
         let from = self.at;
         // An item ends the iteration if it is cut short, which happens if the bytes are torn.
-        let (len, at) = read_number(self.list, from)?;
-        let object = at..at.checked_add(len as usize)?;
-        let (number, end) = read_number(self.list, object.end)?;
+        let len = read_number(self.list, from)?;
+        let object = len.end..len.end.checked_add(len.number as usize)?;
+        let ReadNumber { number, end } = read_number(self.list, object.end)?;
         self.at = end;
         Some(ListItem {
             from,
@@ -174,17 +174,27 @@ pub(super) fn push_number(mut n: u64, out: &mut Vec<u8>) {
     out.push(n as u8);
 }
 
-/// Reads a number at `at`. Also returns where it ends. `None` if there is none.
+/// A number that was read, and where it ends.
+#[derive(Default)]
+pub(super) struct ReadNumber {
+    pub(super) number: u64,
+    end: usize,
+}
+
+/// Reads a number at `at`. `None` if there is none.
 #[inline]
-pub(super) fn read_number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+pub(super) fn read_number(bytes: &[u8], at: usize) -> Option<ReadNumber> {
     let first = *bytes.get(at)?;
     if first < 0x80 {
-        return Some((u64::from(first), at + 1));
+        return Some(ReadNumber {
+            number: u64::from(first),
+            end: at + 1,
+        });
     }
     read_long(bytes, at)
 }
 
-fn read_long(bytes: &[u8], from: usize) -> Option<(u64, usize)> {
+fn read_long(bytes: &[u8], from: usize) -> Option<ReadNumber> {
     let (mut n, mut at) = (0, from);
     // At most ten groups of seven bits. Torn bytes may have more, and are refused.
     for shift in (0..u64::BITS).step_by(7) {
@@ -192,7 +202,7 @@ fn read_long(bytes: &[u8], from: usize) -> Option<(u64, usize)> {
         at += 1;
         n |= u64::from(byte & 0x7F) << shift;
         if byte < 0x80 {
-            return Some((n, at));
+            return Some(ReadNumber { number: n, end: at });
         }
     }
     None

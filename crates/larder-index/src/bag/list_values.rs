@@ -141,8 +141,8 @@ impl Objects for ListValues<'_> {
         let Some(item) = list::items(self.list()).nth(ordinal) else {
             return;
         };
-        let mut own = Vec::with_capacity(value.len() + 16);
-        list::push(&mut own, value, item.number);
-        self.change().splice(item.from..item.end, own);
+        let mut replacement = Vec::with_capacity(value.len() + 16);
+        list::push(&mut replacement, value, item.number);
+        self.change().splice(item.from..item.end, replacement);
     }
 }

@@ -50,7 +50,7 @@ use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use list::{Limits, TreeHeader};
 use list_values::ListValues;
-use position::{prefix, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
+use position::{prefix, BagPosition, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
 use std::sync::OnceLock;
 use tree_values::TreeValues;
 use value_tree::{runs, ValueTrees};
@@ -182,7 +182,7 @@ impl<R: KeyRule> Bag<R> {
             values.bytes.truncate(bytes);
             // A run is of one leaf at one instant. The stripe's version, which `read_in_tree`
             // validates, makes all runs of the key one instant.
-            runs(&value_trees.tree, guard, (&prefix, &prefix), &mut |run| {
+            runs(&value_trees.tree, guard, &prefix, &prefix, &mut |run| {
                 (0..run.len()).for_each(|i| values.push(run.value(i)));
                 true
             });
@@ -308,10 +308,10 @@ impl<R: KeyRule> Multi for Bag<R> {
             let entry = &values.bytes[from..];
             if !list::is_in_tree(entry) {
                 // The list stays as it is: its objects are values within its bytes.
-                let own = list::items(entry).map(|item| item.object);
+                let objects = list::items(entry).map(|item| item.object);
                 values
                     .spans
-                    .extend(own.map(|own| (from + own.start, from + own.end)));
+                    .extend(objects.map(|object| (from + object.start, from + object.end)));
                 return list::count(entry);
             }
             // It is a tree key. If it becomes a list meanwhile, read its entry again.
@@ -416,15 +416,16 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        match position::parse(position) {
+        let BagPosition { prefix, bound } = position::parse(position);
+        match bound {
             // Without a number it sorts before all positions of the key.
-            (prefix, NumberBound::Before) => prefix,
+            NumberBound::Before => prefix,
             _ => position,
         }
     }
 
     fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        position::parse(position).0
+        position::parse(position).prefix
     }
 }
 

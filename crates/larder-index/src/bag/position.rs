@@ -29,22 +29,29 @@ pub(super) enum NumberBound {
     Behind,
 }
 
-/// Splits a position of a bag into hash and key, and the part that refers to the key's objects.
-pub(super) fn parse(position: &[u8]) -> (&[u8], NumberBound) {
+/// A position of a bag, in its two parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BagPosition<'p> {
+    /// The hash and the key.
+    pub(super) prefix: &'p [u8],
+    /// The part that refers to the key's objects.
+    pub(super) bound: NumberBound,
+}
+
+/// Splits a position of a bag into its parts.
+pub(super) fn parse(position: &[u8]) -> BagPosition<'_> {
     // The last byte says what it is: a bound, or the end of a number.
-    match position.split_last() {
+    let (prefix, bound) = match position.split_last() {
         Some((&BEFORE_NUMBERS, prefix)) => (prefix, NumberBound::Before),
         Some((&PAST_NUMBERS, prefix)) => (prefix, NumberBound::Behind),
-        _ => {
+        _ => match position.len().checked_sub(number_len(position)) {
+            Some(at) => (&position[..at], NumberBound::Number(number(position))),
             // A position that was made up may be too short for its number. No object has it, so
             // any place among them will do.
-            let Some(at) = position.len().checked_sub(number_len(position)) else {
-                return (position, NumberBound::Before);
-            };
-            let (prefix, own) = position.split_at(at);
-            (prefix, NumberBound::Number(number(own)))
-        }
-    }
+            None => (position, NumberBound::Before),
+        },
+    };
+    BagPosition { prefix, bound }
 }
 
 /// A position, or the common prefix of all positions of a key. Short ones need no allocation.
@@ -111,11 +118,12 @@ mod tests {
             1 << 40,
             u64::MAX - 1,
         ];
-        for (byte, spot) in [
+        for (byte, bound) in [
             (BEFORE_NUMBERS, NumberBound::Before),
             (PAST_NUMBERS, NumberBound::Behind),
         ] {
-            assert_eq!(parse(&[7, 0x81, byte]), (&[7, 0x81][..], spot));
+            let prefix = &[7, 0x81][..];
+            assert_eq!(parse(&[7, 0x81, byte]), BagPosition { prefix, bound });
         }
         let mut last = Position::new();
         for n in samples {
@@ -125,7 +133,8 @@ mod tests {
             assert_eq!(number(&position), n);
             assert_eq!(number_len(&position), position.len() - 3);
             assert!(position[3] < BEFORE_NUMBERS);
-            assert_eq!(parse(&position), (&b"key"[..], NumberBound::Number(n)));
+            let (prefix, bound) = (&b"key"[..], NumberBound::Number(n));
+            assert_eq!(parse(&position), BagPosition { prefix, bound });
             last = position;
         }
     }

@@ -27,7 +27,9 @@
 //! 4. A forward scan resumes at its `resume`, a backward scan strictly before it.
 
 use super::list::{self, read_number, TreeHeader};
-use super::position::{self, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
+use super::position::{
+    self, parse, push_number, BagPosition, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS,
+};
 use super::Bag;
 use crate::btree::ScanRequest;
 use crate::traits::{with_batch, BatchEntry, HASH};
@@ -81,8 +83,8 @@ impl ScanStart {
             Start::Past(position) => (position, true),
         };
         // A position names a key, and one of its objects or a side of all of them.
-        let (prefix, spot) = parse(position);
-        let within = match spot {
+        let BagPosition { prefix, bound } = parse(position);
+        let within = match bound {
             NumberBound::Before if forward => StartFilter::All,
             NumberBound::Before => StartFilter::None,
             NumberBound::Behind if forward => StartFilter::None,
@@ -251,7 +253,7 @@ fn unpack<R: KeyRule>(
             stop(bag, &key, before(direction), batch);
             break;
         }
-        batch.homes.put(homes, (read.0.len(), batch.entries.len()));
+        batch.homes.put(homes, read.0.len(), batch.entries.len());
         Unpacked::All
     })
 }
@@ -343,10 +345,17 @@ fn spread_tree<R: KeyRule>(
     let limit = if batch.firsts { 1 } else { FEW_IN_TREE + 1 };
     let mut prefix = Vec::new();
     hash_and_key(bag, key, &mut prefix);
-    // An unordered scan begins at the edge of a leaf, before all objects of the key, and is
-    // forward.
-    let what = (None, Direction::Forward, limit);
-    let read = read_tree(bag, guard, (key, &prefix), what, *bytes, batch);
+    let request = TreeRequest {
+        key,
+        prefix: &prefix,
+        // An unordered scan begins at the edge of a leaf, before all objects of the key, and is
+        // forward.
+        bound: None,
+        direction: Direction::Forward,
+        limit,
+        most: *bytes,
+    };
+    let read = read_tree(bag, guard, request, batch);
     *bytes = bytes.saturating_sub(batch.bytes.len() - before);
     read.is_some_and(|read| read.done || batch.firsts)
 }
@@ -392,18 +401,36 @@ struct ReadTree {
     done: bool,
 }
 
-/// Appends objects of a tree key to the batch, from the one with the number `bound` on, in the
-/// direction of the scan: at least one, if there is one, `limit` at most, and no further one once
-/// they have more than `most` bytes. `prefix` is what all positions of the key begin with. `None`
-/// if the key is no longer a tree key.
+/// Which objects of a tree key are read.
+struct TreeRequest<'a> {
+    key: &'a [u8],
+    /// What all positions of the key begin with.
+    prefix: &'a [u8],
+    /// The number of the object at which the scan begins; `None` for all objects.
+    bound: Option<u64>,
+    direction: Direction,
+    /// The most objects.
+    limit: usize,
+    /// Once they have more bytes than this, no further object is read.
+    most: usize,
+}
+
+/// Appends the requested objects of a tree key to the batch, in the direction of the scan: at least
+/// one, if there is one. `None` if the key is no longer a tree key.
 fn read_tree<R: KeyRule>(
     bag: &Bag<R>,
     guard: &Guard,
-    (key, prefix): (&[u8], &[u8]),
-    (bound, direction, limit): (Option<u64>, Direction, usize),
-    most: usize,
+    request: TreeRequest<'_>,
     batch: &mut Batch<'_>,
 ) -> Option<ReadTree> {
+    let TreeRequest {
+        key,
+        prefix,
+        bound,
+        direction,
+        limit,
+        most,
+    } = request;
     let mut start = prefix.to_vec();
     // A position in the tree is the prefix and a number. A backward scan without a bound starts at
     // a position that sorts behind all numbers.
@@ -417,7 +444,7 @@ fn read_tree<R: KeyRule>(
     if direction == Direction::Forward {
         end.push(PAST_NUMBERS);
     }
-    let own = Key {
+    let tree_key = Key {
         bytes: key,
         hash: bag.entries.keys.hash(key),
     };
@@ -425,7 +452,7 @@ fn read_tree<R: KeyRule>(
     let value_limit = batch.value_limit();
     with_batch(|found| {
         // Read the tree as of one instant, by the version of the stripe (invariant 3).
-        let read = bag.read_in_tree(guard, own, |value_trees| {
+        let read = bag.read_in_tree(guard, tree_key, |value_trees| {
             // Discard what a failed attempt has read.
             batch.bytes.truncate(bytes);
             batch.entries.truncate(entries);
@@ -492,8 +519,15 @@ fn scan_tree<R: KeyRule>(
     } else {
         batch.limit().min(FEW_IN_TREE)
     };
-    let what = (from.bound(key), direction, limit);
-    let Some(read) = read_tree(bag, guard, (key, &prefix), what, TREE_BYTES, batch) else {
+    let request = TreeRequest {
+        key,
+        prefix: &prefix,
+        bound: from.bound(key),
+        direction,
+        limit,
+        most: TREE_BYTES,
+    };
+    let Some(read) = read_tree(bag, guard, request, batch) else {
         return;
     };
     // The scan resumes behind the last object, or behind the key.
@@ -589,7 +623,7 @@ pub(super) fn entry_position<R: KeyRule>(bag: &Bag<R>, batch: &Batch, i: usize, 
 
 /// The number of an object of a batch (invariant 1).
 pub(super) fn number(batch: &Batch, i: usize) -> u64 {
-    read_number(batch.around(i).1, 0).map_or(0, |(number, _)| number)
+    read_number(batch.around(i).1, 0).map_or(0, |read| read.number)
 }
 
 /// Counts all objects.

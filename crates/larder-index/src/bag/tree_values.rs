@@ -28,6 +28,13 @@ const MARK_ABOVE: usize = 64;
 /// A tree key with fewer objects than this loses its marks.
 const UNMARK_BELOW: usize = 24;
 
+/// An object that was replaced.
+struct Replaced {
+    /// How many objects of its key are before it.
+    ordinal: usize,
+    position: Position,
+}
+
 /// The objects of a tree key, whose stripe is locked.
 pub(super) struct TreeValues<'a, R: KeyRule> {
     bag: &'a Bag<R>,
@@ -37,7 +44,7 @@ pub(super) struct TreeValues<'a, R: KeyRule> {
     prefix: Position,
     entry: TreeHeader,
     /// The object that was last replaced, so that several replacements take one pass.
-    replaced: Option<(usize, Position)>,
+    replaced: Option<Replaced>,
     stripe: &'static Stripe,
     /// Whether anything was changed. If so, the version is odd, and the key's entry must be
     /// written.
@@ -98,8 +105,8 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     /// Calls `f` with the position and value of each entry from `start` on, until it returns
     /// `false`.
     fn entries_from(&self, start: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
-        let range = (start, &self.prefix[..]);
-        runs(&self.value_trees.tree, self.guard, range, &mut |run| {
+        let tree = &self.value_trees.tree;
+        runs(tree, self.guard, start, &self.prefix, &mut |run| {
             (0..run.len()).all(|i| f(run.key(i), run.value(i)))
         });
     }
@@ -243,9 +250,9 @@ impl<R: KeyRule> TreeValues<'_, R> {
     ) -> Vec<u64> {
         // The marks of all objects with this hash are neighbours.
         // The limit is applied here, not to the marks: objects with the same hash may be unequal.
-        let (marks, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
-        let range = (&marks[..], &marks[..]);
-        runs(&self.value_trees.marks, self.guard, range, &mut |run| {
+        let (prefix, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
+        let marks = &self.value_trees.marks;
+        runs(marks, self.guard, &prefix, &prefix, &mut |run| {
             found.extend((0..run.len()).map(|i| number(run.key(i))));
             true
         });
@@ -376,16 +383,16 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
         // Several replacements in ascending order take one pass, which continues from the last one.
         let (mut i, start) = match &self.replaced {
-            Some((last, position)) if *last <= ordinal => (*last, position.clone()),
+            Some(last) if last.ordinal <= ordinal => (last.ordinal, last.position.clone()),
             _ => (0, self.prefix.clone()),
         };
-        let mut found: Option<(Position, u64)> = None;
+        let mut found = None;
         // `i` is the ordinal of the object at hand. Objects have numbers, but ordinals are only
         // known by counting.
         self.entries_from(&start, &mut |position, old| {
             if i == ordinal {
                 let hash = if self.entry.marked { self.hash(old) } else { 0 };
-                found = Some((position.into(), hash));
+                found = Some((Position::from(position), hash));
             }
             i += 1;
             found.is_none()
@@ -399,6 +406,6 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
             self.unmark(number(&position), old);
             self.mark(number(&position), value);
         }
-        self.replaced = Some((ordinal, position));
+        self.replaced = Some(Replaced { ordinal, position });
     }
 }

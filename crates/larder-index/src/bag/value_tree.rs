@@ -46,13 +46,13 @@ impl ValueTrees {
 
     /// Adds the statistics of the trees to others.
     pub(super) fn add_stats(&self, stats: &mut Stats) {
-        for own in [self.tree.stats(), self.marks.stats()] {
-            stats.leaves += own.leaves;
-            stats.inner_nodes += own.inner_nodes;
-            stats.depth = stats.depth.max(own.depth);
-            stats.splits += own.splits;
-            stats.merges += own.merges;
-            stats.contended += own.contended;
+        for of_tree in [self.tree.stats(), self.marks.stats()] {
+            stats.leaves += of_tree.leaves;
+            stats.inner_nodes += of_tree.inner_nodes;
+            stats.depth = stats.depth.max(of_tree.depth);
+            stats.splits += of_tree.splits;
+            stats.merges += of_tree.merges;
+            stats.contended += of_tree.contended;
         }
     }
 
@@ -76,10 +76,10 @@ impl ValueTrees {
     pub(super) fn take_in(&self, guard: &Guard, key: Key<'_>, list: &[u8]) -> TreeHeader {
         // Only the number at the end of the position differs between the objects of a key.
         let mut position = prefix(key);
-        let own = position.len();
+        let prefix_len = position.len();
         let mut entry = TreeHeader::default();
         for item in list::items(list) {
-            position.truncate(own);
+            position.truncate(prefix_len);
             push_number(item.number, &mut position);
             self.tree
                 .put(guard, &position, &list[item.object], &mut |_| true);
@@ -96,7 +96,8 @@ impl ValueTrees {
 pub(super) fn runs<'g>(
     tree: &'g BPlusTree,
     guard: &'g Guard,
-    (start, prefix): (&[u8], &[u8]),
+    start: &[u8],
+    prefix: &[u8],
     f: &mut dyn FnMut(&Batch<'g>) -> bool,
 ) {
     // Behind the prefix is a number in all these positions.

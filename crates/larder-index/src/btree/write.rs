@@ -195,16 +195,15 @@ impl BPlusTree {
     fn update_found<const MARKED: bool>(
         &self,
         guard: &Guard,
-        found: LockedPlace<'_, '_>,
+        LockedPlace {
+            mut leaf,
+            place,
+            contention,
+        }: LockedPlace<'_, '_>,
         scratch: &mut Vec<u8>,
         mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
-        let LockedPlace {
-            mut leaf,
-            place,
-            contention,
-        } = found;
         let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| leaf.mark(i));
         // The callback sees the value in place, under the lock, and decides (invariant 3).
         let change = f(place.value(&leaf), scratch, &mut mark.now);
@@ -379,16 +378,15 @@ impl BPlusTree {
     fn put_found<const MARKED: bool>(
         &self,
         guard: &Guard,
-        found: LockedPlace<'_, '_>,
+        LockedPlace {
+            mut leaf,
+            place,
+            contention,
+        }: LockedPlace<'_, '_>,
         value: &[u8],
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
         mut prepare: impl FnMut(Option<&[u8]>, u64) -> u64,
     ) -> Previous {
-        let LockedPlace {
-            mut leaf,
-            place,
-            contention,
-        } = found;
         let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| leaf.mark(i));
         let old = place.value(&leaf);
         if !predicate(old) {

@@ -15,7 +15,7 @@ use crate::contention::CONTENTION_BOUND;
 use crate::hash::bucket::{entries, place, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS};
 use crate::hash::hit::Hit;
 use crate::hash::leaf::LockedHashLeaf;
-use crate::hash::plain;
+use crate::hash::plain::{self, SlotBody};
 use crate::hash::shape::*;
 use crate::outside::Handle;
 use crate::seqlock::words::{self, Writer};
@@ -318,13 +318,14 @@ impl LockedHashLeaf<'_> {
             let lowest = place(last, unit_shift);
             last_moves = heap(bucket, n - 1, unit_shift) - lowest == gap;
             if last_moves {
-                // The last object is equally long: copy it into the gap, and its tag and marks into
-                // this slot entry.
+                // The last object is equally long: copy it into the gap, and its tag and flags
+                // into this slot entry.
                 bucket.copy(lowest, from, gap);
                 set_slot_entry(bucket, i, (last & !0xFF | from >> unit_shift) as u64);
             } else {
                 // The lengths differ: move the objects below up, and the slot entries behind down.
-                close_gap(bucket, i, n, (from, lowest), (gap, unit_shift));
+                let gap = Gap { from, len: gap };
+                close_gap(bucket, i, n, gap, lowest, unit_shift);
             }
         }
         self.remove_mark(bucket, i, n, last_moves);
@@ -347,8 +348,8 @@ impl LockedHashLeaf<'_> {
             // Split off those of this bucket, whose entries have the numbers `first..next`.
             let (within, others) = chosen.split_at(chosen.partition_point(|&place| place < next));
             if !within.is_empty() {
-                // Collect marks and handles before the slot entries are overwritten.
-                let marks = self.marks(number, within, first, &mut handles);
+                // Collect flags and handles before the slot entries are overwritten.
+                let flags = self.flags(number, within, first, &mut handles);
                 if within.len() == n {
                     // All entries are removed, so it is enough to set the count to zero. The
                     // overflow bits stay: entries that have overflowed are still behind this
@@ -366,7 +367,7 @@ impl LockedHashLeaf<'_> {
                 }
                 // A displaced entry was removed. It may have been the last for which a bucket
                 // before has its overflow bit set.
-                if marks & DISPLACED != 0 {
+                if flags & DISPLACED != 0 {
                     self.clear_overflow(number);
                 }
             }
@@ -375,9 +376,9 @@ impl LockedHashLeaf<'_> {
         handles
     }
 
-    /// The union of the marks of the chosen entries of a bucket, whose first entry has the number
+    /// The union of the flags of the chosen entries of a bucket, whose first entry has the number
     /// `first`. Adds the handles of their outside objects to `handles`.
-    fn marks(
+    fn flags(
         &self,
         bucket: usize,
         chosen: &[u32],
@@ -389,7 +390,7 @@ impl LockedHashLeaf<'_> {
         // `chosen` ascends, so one pass over the slots finds them all.
         let mut slots = plain::slot_entries(bytes, bucket * shape.bucket(), shape).zip(first..);
         for &place in chosen {
-            let Some(((slot, from, end), _)) = slots.find(|&(_, at)| at == place) else {
+            let Some((SlotBody { slot, from, end }, _)) = slots.find(|&(_, at)| at == place) else {
                 break;
             };
             all |= slot;
@@ -427,20 +428,20 @@ fn displaced(bucket: Bucket<'_>) -> u64 {
         })
 }
 
-/// Closes the gap that the object of slot entry `i` of `n` leaves. The object begins at `from` and
-/// has `gap` bytes. The objects below it, of which the last begins at `lowest`, move up by `gap`
-/// bytes, and the slot entries behind `i` follow.
+/// The bytes of an object that is removed.
+#[derive(Clone, Copy)]
+struct Gap {
+    from: usize,
+    len: usize,
+}
+
+/// Closes the gap that the object of slot entry `i` of `n` leaves. The objects below it, of which
+/// the last begins at `lowest`, move up, and the slot entries behind `i` follow.
 #[inline(never)]
-fn close_gap(
-    bucket: Bucket<'_>,
-    i: usize,
-    n: usize,
-    (from, lowest): (usize, usize),
-    (gap, unit_shift): (usize, u32),
-) {
+fn close_gap(bucket: Bucket<'_>, i: usize, n: usize, gap: Gap, lowest: usize, unit_shift: u32) {
     // The object's bytes first, and then the slot entries, whose places refer to them.
-    bucket.move_up(lowest, from, gap);
-    close_slot(bucket, i, n, (gap >> unit_shift) as u64);
+    bucket.move_up(lowest, gap.from, gap.len);
+    close_slot(bucket, i, n, (gap.len >> unit_shift) as u64);
 }
 
 /// Removes slot entry `i` of `n`. Each slot entry behind it moves down by one, and its offset grows
@@ -505,7 +506,7 @@ fn append(bucket: Bucket<'_>, unit_shift: u32, slot: NewSlot, body: Body<'_>) {
     } = slot;
     let outside = match body {
         Body::Inside { .. } => 0,
-        // The mark says whether the bytes are the object or a handle to it.
+        // The flag says whether the bytes are the object or a handle to it.
         Body::Outside(_) => OUTSIDE,
     };
     // Write the object. Up to sixteen bytes are assembled in registers and stored without a branch.
@@ -515,14 +516,14 @@ fn append(bucket: Bucket<'_>, unit_shift: u32, slot: NewSlot, body: Body<'_>) {
             value,
             length_prefixed: false,
         } if unit_shift == 0 && end - from <= 16 && end > from => {
-            let own = short(key) | short(value) << (8 * (key.len() & 15));
-            bucket.store_pair(from, own, end - from);
+            let body = short(key) | short(value) << (8 * (key.len() & 15));
+            bucket.store_pair(from, body, end - from);
         }
         _ => write_body(bucket, from, end, unit_shift, body),
     }
     // Write the slot entry, and count it in the bucket's head.
-    let marks = outside | displaced;
-    let word = (from >> unit_shift) as u64 | u64::from(tag) << 8 | u64::from(marks);
+    let flags = outside | displaced;
+    let word = (from >> unit_shift) as u64 | u64::from(tag) << 8 | u64::from(flags);
     set_slot_entry(bucket, entries + 1, word);
     bucket.set_word(0, bucket.word(0) + 1);
 }
@@ -554,8 +555,8 @@ fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit_shift: u32, body
                 writer.push(unused as u64, 1);
             }
             if length_prefixed {
-                let (bytes, len) = encode_key_len(key.len());
-                writer.bytes(&bytes[..len]);
+                let prefix = LengthPrefix::of(key.len());
+                writer.bytes(&prefix.bytes()[..prefix.size]);
             }
             writer.bytes(key);
             writer.bytes(value);

@@ -98,8 +98,14 @@ impl std::ops::DerefMut for Group {
 pub(super) struct DisplacedEntries {
     /// For each home the number of its first entry, counted from 1; 0 if there is none.
     first: SmallVec<[u32; 128]>,
-    /// The word of each entry, and the number of the next one of its home.
-    all: SmallVec<[(u64, u32); 64]>,
+    all: SmallVec<[DisplacedEntry; 64]>,
+}
+
+/// A displaced entry, in the list of its home.
+struct DisplacedEntry {
+    entry: PackedEntry,
+    /// The number of the next one of its home, counted from 1; 0 for none.
+    next: u32,
 }
 
 impl DisplacedEntries {
@@ -110,11 +116,11 @@ impl DisplacedEntries {
         }
     }
 
-    /// Adds one, in front of its home's chain.
+    /// Adds one, in front of its home's list.
     #[inline]
     pub(super) fn add(&mut self, home: usize, found: PackedEntry) {
         let next = std::mem::replace(&mut self.first[home], self.all.len() as u32 + 1);
-        self.all.push((found.0, next));
+        self.all.push(DisplacedEntry { entry: found, next });
     }
 
     /// Those of a home.
@@ -122,10 +128,9 @@ impl DisplacedEntries {
     pub(super) fn at_home(&self, home: usize) -> impl Iterator<Item = u64> + '_ {
         let mut next = self.first[home];
         std::iter::from_fn(move || {
-            // Chains are numbered from 1: 0 ends one.
-            let &(word, behind) = self.all.get((next as usize).checked_sub(1)?)?;
-            next = behind;
-            Some(word)
+            let found = self.all.get((next as usize).checked_sub(1)?)?;
+            next = found.next;
+            Some(found.entry.0)
         })
     }
 }

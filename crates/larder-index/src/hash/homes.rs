@@ -14,7 +14,7 @@
 //! outside of the leaf that was read finds none.
 
 use crate::hash::plain;
-use crate::hash::shape::{eighth, truncated, Shape};
+use crate::hash::shape::{eighth, truncated, HashPlace, Shape};
 use std::ops::Range;
 
 /// The homes of a batch; none if the index doesn't note them.
@@ -23,12 +23,27 @@ pub(crate) struct Homes {
     shape: Shape,
     /// The number of the first home.
     first: usize,
-    /// The number of the first entry of each home, and its overflow bits. What follows the last
-    /// one's first entry is in the last one.
-    starts: Vec<(u32, u8)>,
+    /// What follows the last one's first entry is in the last one.
+    starts: Vec<HomeStart>,
     /// Whether the batch begins with the copied buckets, and the entries of each home are those of
     /// its bucket, in the same order. Then the slot entries say which tags they have.
     in_buckets: bool,
+}
+
+/// Where a home begins in a batch.
+#[derive(Clone, Copy, Debug)]
+struct HomeStart {
+    /// The number of its first entry.
+    entry: u32,
+    /// Its overflow bits.
+    overflow: u8,
+}
+
+/// The entries of a home.
+struct HomeEntries {
+    range: Range<usize>,
+    /// The overflow bits of the home.
+    overflow: u8,
 }
 
 impl Homes {
@@ -45,12 +60,13 @@ impl Homes {
     /// Notes that the next entry, which has this number, is the first one of a home. The homes are
     /// noted one after the other.
     #[inline]
-    pub(crate) fn begin(&mut self, (shape, home): (Shape, usize), entry: usize, overflow: u8) {
+    pub(crate) fn begin(&mut self, shape: Shape, home: usize, entry: usize, overflow: u8) {
         if self.starts.is_empty() {
             (self.shape, self.first) = (shape, home);
         }
         debug_assert_eq!(self.first + self.starts.len(), home);
-        self.starts.push((entry as u32, overflow));
+        let entry = entry as u32;
+        self.starts.push(HomeStart { entry, overflow });
     }
 
     /// Notes that the batch begins with the copied buckets of all homes, and that its entries are
@@ -59,28 +75,36 @@ impl Homes {
         self.in_buckets = true;
     }
 
-    /// The entries of a home, given the number of entries of the batch, and its overflow bits.
+    /// The entries of a home, given the number of entries of the batch.
     #[inline]
-    fn entries(&self, home: usize, len: usize) -> Option<(Range<usize>, u8)> {
+    fn entries(&self, home: usize, len: usize) -> Option<HomeEntries> {
         let nth = home.checked_sub(self.first)?;
-        let &(from, overflow) = self.starts.get(nth)?;
-        let end = self.starts.get(nth + 1).map_or(len, |next| next.0 as usize);
-        Some((from as usize..end, overflow))
+        let &HomeStart { entry, overflow } = self.starts.get(nth)?;
+        let next = self.starts.get(nth + 1);
+        let end = next.map_or(len, |next| next.entry as usize);
+        Some(HomeEntries {
+            range: entry as usize..end,
+            overflow,
+        })
     }
 
-    /// The first entry that may have this hash and that `is_match` accepts. Also given are the
-    /// number of entries of the batch, and its bytes.
+    /// The first entry that may have this hash and that `is_match` accepts, in a batch of `len`
+    /// entries that has these bytes.
     #[inline]
     pub(crate) fn find(
         &self,
         hash: u64,
-        (len, bytes): (usize, &[u8]),
+        len: usize,
+        bytes: &[u8],
         mut is_match: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
-        let (home, tag) = self.shape.place(truncated(hash));
+        let HashPlace { home, tag } = self.shape.place(truncated(hash));
         let mut at = home;
         loop {
-            let (mut entries, overflow) = self.entries(at, len)?;
+            let HomeEntries {
+                range: mut entries,
+                overflow,
+            } = self.entries(at, len)?;
             let found = match self.in_buckets {
                 true => {
                     let tags = plain::tags(bytes, at * self.shape.bucket());
@@ -112,7 +136,7 @@ impl Homes {
     }
 
     /// Notes the starts again. All `len` entries were replaced; there are `new` ones now.
-    pub(crate) fn put(&mut self, mut old: OldHomes, (len, new): (usize, usize)) {
+    pub(crate) fn put(&mut self, mut old: OldHomes, len: usize, new: usize) {
         old.replace(len, new);
         self.starts = old.starts;
         self.in_buckets &= old.is_same;
@@ -121,7 +145,7 @@ impl Homes {
 
 /// The starts of homes whose entries are being replaced.
 pub(crate) struct OldHomes {
-    starts: Vec<(u32, u8)>,
+    starts: Vec<HomeStart>,
     /// How many of them are known by their new entries.
     moved: usize,
     /// Whether each entry was replaced by one.
@@ -133,11 +157,11 @@ impl OldHomes {
     #[inline]
     pub(crate) fn replace(&mut self, old: usize, new: usize) {
         self.is_same &= old == new;
-        while let Some((start, _)) = self.starts.get_mut(self.moved) {
-            if *start as usize > old {
+        while let Some(start) = self.starts.get_mut(self.moved) {
+            if start.entry as usize > old {
                 break;
             }
-            *start = new as u32;
+            start.entry = new as u32;
             self.moved += 1;
         }
     }
@@ -158,15 +182,20 @@ mod tests {
         home << 62 | tag << 56
     }
 
+    /// The entries of a home in a batch of `len` entries.
+    fn home(homes: &Homes, home: usize, len: usize) -> Option<Range<usize>> {
+        Some(homes.entries(home, len)?.range)
+    }
+
     #[test]
     fn entries_are_found_where_they_were_displaced_to() {
         let mut homes = Homes::default();
         assert!(homes.is_empty());
         for (home, start, overflow) in [(0, 0, 0), (1, 2, eighth(9)), (2, 5, 0), (3, 5, eighth(63))]
         {
-            homes.begin((SHAPE, home), start, overflow);
+            homes.begin(SHAPE, home, start, overflow);
         }
-        let search = |hash, entry| homes.find(hash, (7, &[]), |i| i == entry);
+        let search = |hash, entry| homes.find(hash, 7, &[], |i| i == entry);
         // At home.
         assert_eq!(search(hash(0, 1), 1), Some(1));
         assert_eq!(search(hash(1, 9), 4), Some(4));
@@ -176,7 +205,6 @@ mod tests {
         assert_eq!(search(hash(3, 63), 0), Some(0));
         // Another eighth of the tags has not overflowed.
         assert_eq!(search(hash(3, 7), 0), None);
-        let home = |homes: &Homes, home, len| homes.entries(home, len).map(|entries| entries.0);
         assert_eq!(home(&homes, 1, 7), Some(2..5));
         assert_eq!(home(&homes, 3, 7), Some(5..7));
         // Entries 2 and 4 are replaced by two each, entry 3 by none.
@@ -184,7 +212,7 @@ mod tests {
         for (i, new) in [(0, 0), (1, 1), (2, 2), (3, 4), (4, 4), (5, 6), (6, 7)] {
             old.replace(i, new);
         }
-        homes.put(old, (7, 8));
+        homes.put(old, 7, 8);
         assert_eq!(home(&homes, 1, 8), Some(2..6));
         assert_eq!(home(&homes, 2, 8), Some(6..6));
         assert_eq!(home(&homes, 3, 8), Some(6..8));
@@ -193,12 +221,12 @@ mod tests {
     #[test]
     fn homes_may_begin_and_end_within_a_leaf() {
         let mut homes = Homes::default();
-        homes.begin((SHAPE, 1), 0, 0);
-        homes.begin((SHAPE, 2), 3, 0);
-        assert_eq!(homes.find(hash(0, 0), (4, &[]), |_| true), None);
-        assert_eq!(homes.find(hash(2, 0), (4, &[]), |_| true), Some(3));
-        assert_eq!(homes.find(hash(3, 0), (4, &[]), |_| true), None);
-        assert_eq!(homes.entries(0, 4), None);
-        assert_eq!(homes.entries(3, 4), None);
+        homes.begin(SHAPE, 1, 0, 0);
+        homes.begin(SHAPE, 2, 3, 0);
+        assert_eq!(homes.find(hash(0, 0), 4, &[], |_| true), None);
+        assert_eq!(homes.find(hash(2, 0), 4, &[], |_| true), Some(3));
+        assert_eq!(homes.find(hash(3, 0), 4, &[], |_| true), None);
+        assert_eq!(home(&homes, 0, 4), None);
+        assert_eq!(home(&homes, 3, 4), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What a hash-ordered index must know about its keys, and the layout of keys in bodies.
 
-use super::shape::{decode_key_len, truncated};
+use super::shape::{truncated, LengthPrefix};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ impl<R: KeyRule> KeyProperties<R> {
             return 0..self.rule.key_len(body).min(body.len());
         }
         let second = body.get(1).copied().unwrap_or(0);
-        let (len, size) = decode_key_len(u64::from(body[0]) | u64::from(second) << 8);
-        size..(size + len).min(body.len())
+        let prefix = LengthPrefix::decode(u64::from(body[0]) | u64::from(second) << 8);
+        prefix.size..(prefix.size + prefix.key_len).min(body.len())
     }
 }

@@ -7,7 +7,7 @@
 //! leaf.
 
 use crate::hash::bucket::{copy_all, entries, Bucket, Home};
-use crate::hash::shape::{Shape, SMALLEST};
+use crate::hash::shape::{HashPlace, Shape, SMALLEST};
 use crate::memory::{self, prefetch};
 use crate::outside::{Handle, Outside};
 pub(crate) use crate::seqlock::version::Obsolete;
@@ -254,10 +254,10 @@ impl<'g> HashLeaf<'g> {
     /// The home of a hash.
     #[inline]
     pub(crate) fn home(self, hash: u64) -> Home<'g> {
-        let (number, tag) = self.shape().place(hash);
+        let HashPlace { home, tag } = self.shape().place(hash);
         // SAFETY: `place` returns the whole part of a fraction below 1 times the number of buckets.
         // So the leaf has a bucket of this number.
-        let bucket = unsafe { self.bucket_unchecked(number) };
+        let bucket = unsafe { self.bucket_unchecked(home) };
         Home { bucket, tag }
     }
 
@@ -355,11 +355,11 @@ impl<'g> HashLeaf<'g> {
         taken.then(|| LockedHashLeaf::new(self, version))
     }
 
-    /// Takes the lock. Also returns whether another thread held it.
+    /// Takes the lock.
     #[inline]
-    pub(crate) fn lock(self) -> Result<(LockedHashLeaf<'g>, bool), Obsolete> {
-        let (before, contended) = self.head().version.lock()?;
-        Ok((LockedHashLeaf::new(self, before), contended))
+    pub(crate) fn lock(self) -> Result<LockedHashLeaf<'g>, Obsolete> {
+        let (before, _) = self.head().version.lock()?;
+        Ok(LockedHashLeaf::new(self, before))
     }
 
     /// Frees the leaf when no reader can use it any more, but not its outside objects.
@@ -489,10 +489,16 @@ impl<'g> LockedHashLeaf<'g> {
         self.held.before() == version
     }
 
-    /// The version before the lock was taken, and the one once it is released.
+    /// The version before the lock was taken.
     #[inline]
-    pub(super) fn versions(&self) -> (u64, u64) {
-        (self.held.before(), self.held.after())
+    pub(super) fn version_before(&self) -> u64 {
+        self.held.before()
+    }
+
+    /// The version once the lock is released.
+    #[inline]
+    pub(super) fn version_after(&self) -> u64 {
+        self.held.after()
     }
 
     /// Records that something is about to be changed.

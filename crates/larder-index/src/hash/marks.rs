@@ -28,7 +28,7 @@ use crate::sync::{planted, Fault};
 impl LockedHashLeaf<'_> {
     /// The number of the bit of a slot entry, if it has one.
     #[inline(always)]
-    fn mark_bit(&self, (bucket, slot): (Bucket<'_>, usize)) -> Option<usize> {
+    fn mark_bit(&self, bucket: Bucket<'_>, slot: usize) -> Option<usize> {
         let marked = self.leaf.head().marked as usize;
         let bit = self.leaf.number(bucket) * marked + slot - 1;
         (slot <= marked).then_some(bit)
@@ -64,20 +64,20 @@ impl LockedHashLeaf<'_> {
     #[inline(always)]
     pub(crate) fn mark(&self, hit: &Hit<'_>) -> u64 {
         // Ordering: Relaxed, see above.
-        let own = self.leaf.head().mark.load(Relaxed);
-        if own == 0 {
+        let mark = self.leaf.head().mark.load(Relaxed);
+        if mark == 0 {
             return 0;
         }
-        match self.mark_bit((hit.bucket, hit.slot)) {
-            Some(bit) if self.is_set(bit) => own,
+        match self.mark_bit(hit.bucket, hit.slot) {
+            Some(bit) if self.is_set(bit) => mark,
             _ => 0,
         }
     }
 
     /// Sets the mark of a slot entry, if it can have one. The mark is not 0.
     #[inline(never)]
-    pub(crate) fn set_mark(&mut self, entry: (Bucket<'_>, usize), mark: u64) {
-        let Some(bit) = self.mark_bit(entry) else {
+    pub(crate) fn set_mark(&mut self, bucket: Bucket<'_>, slot: usize, mark: u64) {
+        let Some(bit) = self.mark_bit(bucket, slot) else {
             return;
         };
         let head = self.leaf.head();
@@ -98,13 +98,13 @@ impl LockedHashLeaf<'_> {
     pub(super) fn remove_mark(&mut self, bucket: Bucket<'_>, i: usize, n: usize, last: bool) {
         // Ordering: Relaxed, see above.
         if self.leaf.head().mark.load(Relaxed) != 0 {
-            self.move_marks(bucket, (i, n), last);
+            self.move_marks(bucket, i, n, last);
         }
     }
 
     /// The slow path of `remove_mark`, in a leaf that has had marks.
     #[inline(never)]
-    fn move_marks(&mut self, bucket: Bucket<'_>, (i, n): (usize, usize), last: bool) {
+    fn move_marks(&mut self, bucket: Bucket<'_>, i: usize, n: usize, last: bool) {
         let marked = self.leaf.head().marked as usize;
         debug_assert!(!last || i < n);
         // Entries behind the first ones have no bit, and no mark.
@@ -113,11 +113,11 @@ impl LockedHashLeaf<'_> {
         }
         let bits = self.bits(bucket);
         // Bit `i - 1` is that of slot entry `i`. The last entry may have none.
-        let (own, top) = (1 << (i - 1), 1u64.checked_shl(n as u32 - 1).unwrap_or(0));
+        let (bit, top) = (1 << (i - 1), 1u64.checked_shl(n as u32 - 1).unwrap_or(0));
         let moved = match last {
-            true if bits & top != 0 => bits & !top | own,
-            true => bits & !own,
-            false => bits & (own - 1) | bits >> 1 & !(own - 1),
+            true if bits & top != 0 => bits & !top | bit,
+            true => bits & !bit,
+            false => bits & (bit - 1) | bits >> 1 & !(bit - 1),
         };
         self.set_bits(bucket, moved);
     }

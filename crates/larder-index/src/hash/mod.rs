@@ -92,8 +92,9 @@ use crate::{
     Seen, ShortValues, Start, Stats, Unique, Updater, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
+use read::LeafStep;
 use smallvec::SmallVec;
-use write::LockedKey;
+use write::{Found, LockedKey};
 
 /// An index whose entries are sorted by hash, then by key.
 pub struct HashOrder<R: KeyRule = Rule> {
@@ -155,7 +156,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         });
         match found {
             Ok(found) => found,
-            Err(read::Undecided) => {
+            Err(search::Undecided) => {
                 // Remove what the attempt has appended. The general read decides.
                 out.truncate(from);
                 self.get_general(guard, key, out)
@@ -203,7 +204,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         match self.try_read(guard, key, |_, hit| Ok(hit.is_some())) {
             Ok(found) => found,
-            Err(read::Undecided) => self.contains_general(guard, key),
+            Err(search::Undecided) => self.contains_general(guard, key),
         }
     }
 
@@ -220,8 +221,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let (locked, hit) = self.find_locked::<false>(guard, key);
-        let found = (locked, hit.as_ref());
+        let Found { locked, hit } = self.find_locked::<false>(guard, key);
+        let hit = hit.as_ref();
+        let found = Found { locked, hit };
         self.put_found::<false>(guard, key, found, value, predicate, |_, mark| mark)
     }
 
@@ -233,9 +235,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         long: Option<&mut Vec<u8>>,
         hint: &mut Hint<'g>,
     ) -> Lookup {
-        let (found, near) = self.get_with_hint_at(guard, self.locate(guard, key), key, out, long);
-        *hint = near;
-        found
+        let found = self.get_with_hint_at(guard, self.locate(guard, key), key, out, long);
+        *hint = found.hint;
+        found.lookup
     }
 
     fn put_with_hint(
@@ -256,7 +258,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             home,
             contention,
         };
-        let found = (locked, Some(hit));
+        let hit = Some(hit);
+        let found = Found { locked, hit };
         self.put_found::<false>(guard, key, found, value, predicate, |_, mark| mark)
     }
 
@@ -282,7 +285,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             return false;
         };
         let hash = truncated(key.hash);
-        let Ok((mut leaf, _)) = self.trie.find(hash, guard).lock() else {
+        let Ok(mut leaf) = self.trie.find(hash, guard).lock() else {
             return false;
         };
         // An unordered batch lists the leaf's entries in the order of their slot entries. If the
@@ -327,10 +330,11 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_>,
     ) -> bool {
-        let Some((locked, hit)) = self.find_present(guard, key) else {
+        let Some(Found { locked, hit }) = self.find_present(guard, key) else {
             return false;
         };
-        let found = (locked, Some(hit));
+        let hit = Some(hit);
+        let found = Found { locked, hit };
         self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
     }
 
@@ -342,8 +346,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         predicate: &mut Predicate<'_>,
         preparation: &mut Preparation<'_>,
     ) -> Previous {
-        let (locked, hit) = self.find_locked::<true>(guard, key);
-        let found = (locked, hit.as_ref());
+        let Found { locked, hit } = self.find_locked::<true>(guard, key);
+        let hit = hit.as_ref();
+        let found = Found { locked, hit };
         self.put_found::<true>(guard, key, found, value, predicate, |old, mark| {
             preparation.run(old, mark)
         })
@@ -417,7 +422,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         // following leaves are searched from their first hashes on, until one has an entry.
         let mut is_present = false;
         loop {
-            let (next, end) = self.step_in_leaf(guard, bound, batch);
+            let LeafStep { next, end } = self.step_in_leaf(guard, bound, batch);
             is_present |= next.is_present;
             match end {
                 _ if next.found => {
@@ -465,7 +470,7 @@ impl<R: KeyRule> Container for HashOrder<R> {
                 return false;
             }
             // If the leaf is obsolete, search for its successor.
-            let Ok((locked, _)) = self.trie.find(hash, guard).lock() else {
+            let Ok(locked) = self.trie.find(hash, guard).lock() else {
                 continue;
             };
             // `empty` may replace the leaf, so read the end of its range first.

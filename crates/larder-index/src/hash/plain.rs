@@ -48,35 +48,57 @@ pub(crate) fn tags(bytes: &[u8], at: usize) -> impl Iterator<Item = u8> + '_ {
     slots.map(|slot| slot[1] & (TAG >> 8) as u8)
 }
 
-/// The number of a bucket's entries, all bits that are set in a slot entry, and the bytes of its
-/// objects.
+/// What a bucket has, summed up over its entries.
+pub(crate) struct BucketSum {
+    /// The number of entries.
+    pub(crate) entries: usize,
+    /// The union of their flags.
+    pub(crate) flags: u16,
+    /// The bytes of their objects.
+    pub(crate) bytes: usize,
+}
+
+/// Sums up a bucket.
 #[inline]
-pub(crate) fn summary(bucket: &[u8], shape: Shape) -> (usize, u16, usize) {
+pub(crate) fn sum(bucket: &[u8], shape: Shape) -> BucketSum {
     let n = usize::from(bucket[0]);
     let slots = bucket
         .get(SLOT_ENTRY..SLOT_ENTRY * (1 + n))
         .unwrap_or_default();
-    let (mut marks, mut last) = (0, None);
+    let (mut flags, mut last) = (0, None);
     for slot in slots.chunks_exact(SLOT_ENTRY) {
         let slot = u16::from_le_bytes([slot[0], slot[1]]);
-        marks |= slot;
+        flags |= slot;
         last = Some(slot);
     }
     // The last object is the lowest one (invariant 1).
     let heap = last.map_or(bucket.len(), |slot| {
         usize::from(slot & 0xFF) << shape.unit_shift()
     });
-    (n, marks, bucket.len() - heap)
+    BucketSum {
+        entries: n,
+        flags: flags & (OUTSIDE | DISPLACED),
+        bytes: bucket.len() - heap,
+    }
 }
 
-/// The entries of the bucket at `at`: for each its slot entry, and where its body, or its handle,
-/// begins and ends.
+/// A slot entry of a bucket, and where its body lies in the bytes of all buckets.
+#[derive(Clone, Copy)]
+pub(crate) struct SlotBody {
+    pub(crate) slot: u16,
+    /// Where its body begins, or its handle.
+    pub(crate) from: usize,
+    /// Where its body ends.
+    pub(crate) end: usize,
+}
+
+/// The slot entries of the bucket at `at`, and their bodies.
 #[inline]
 pub(crate) fn slot_entries(
     bytes: &[u8],
     at: usize,
     shape: Shape,
-) -> impl Iterator<Item = (u16, usize, usize)> + '_ {
+) -> impl Iterator<Item = SlotBody> + '_ {
     let (size, unit_shift) = (shape.bucket(), shape.unit_shift());
     let bucket = &bytes[at..at + size];
     // If the count is impossible, there are no entries, instead of a panic.
@@ -98,7 +120,11 @@ pub(crate) fn slot_entries(
                 to -= usize::from(bucket[from]);
                 from += 1;
             }
-            (slot, at + from, at + to)
+            SlotBody {
+                slot,
+                from: at + from,
+                end: at + to,
+            }
         })
 }
 
@@ -109,7 +135,7 @@ pub(crate) fn entries(
     at: usize,
     shape: Shape,
 ) -> impl Iterator<Item = BucketEntry> + '_ {
-    slot_entries(bytes, at, shape).map(|(slot, from, end)| BucketEntry {
+    slot_entries(bytes, at, shape).map(|SlotBody { slot, from, end }| BucketEntry {
         tag: ((slot & TAG) >> 8) as u8,
         displaced: slot & DISPLACED != 0,
         from,
@@ -138,12 +164,14 @@ pub(crate) fn put_whole(
     bytes: &mut [u8],
     shape: Shape,
     hash: u64,
-    (key, value, length_prefixed): (&[u8], &[u8], bool),
+    key: &[u8],
+    value: &[u8],
+    length_prefixed: bool,
 ) -> Option<usize> {
     let mut body = SmallVec::<[u8; MOST_INSIDE]>::new();
     if length_prefixed {
-        let (bytes, n) = encode_key_len(key.len());
-        body.extend_from_slice(&bytes[..n]);
+        let prefix = LengthPrefix::of(key.len());
+        body.extend_from_slice(&prefix.bytes()[..prefix.size]);
     }
     body.extend_from_slice(key);
     body.extend_from_slice(value);
@@ -162,18 +190,18 @@ pub(crate) fn put_handle(
     put_object(bytes, shape, hash, OUTSIDE, &body, HANDLE)
 }
 
-/// Puts an object of this size. `mark` is `OUTSIDE`, or 0.
+/// Puts an object of this size. `flag` is `OUTSIDE`, or 0.
 #[inline(always)]
 fn put_object(
     bytes: &mut [u8],
     shape: Shape,
     hash: u64,
-    mark: u16,
+    flag: u16,
     body: &[u8],
     size: usize,
 ) -> Option<usize> {
-    let ((home, tag), len) = (shape.place(hash), shape.bucket());
-    let slot = u16::from(tag) << 8 | mark;
+    let (HashPlace { home, tag }, len) = (shape.place(hash), shape.bucket());
+    let slot = u16::from(tag) << 8 | flag;
     // The home bucket usually has room.
     if append(
         &mut bytes[home * len..][..len],
@@ -199,7 +227,7 @@ fn put_beyond(
 ) -> Option<usize> {
     let (len, unit_shift) = (shape.bucket(), shape.unit_shift());
     let mut at = shape.next(home);
-    // Mark the entry as displaced: a search behind the home looks for the tag with this mark. Don't
+    // Mark the entry as displaced: a search behind the home looks for the tag with this flag. Don't
     // set the overflow bits yet, since all buckets may be full.
     while at != home {
         let bucket = &mut bytes[at * len..][..len];

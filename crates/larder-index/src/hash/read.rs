@@ -22,6 +22,7 @@ use crate::hash::bucket::Home;
 use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, HashView, Obsolete};
+use crate::hash::search::Undecided;
 use crate::hash::shape::truncated;
 use crate::hint::Hint;
 use crate::seqlock::words::Torn;
@@ -29,8 +30,32 @@ use crate::sync::Backoff;
 use crate::{Batch, Key, Lookup, Seen, SHORT_VALUE};
 use crossbeam_epoch::Guard;
 
-/// The fast read gave up.
-pub(super) struct Undecided;
+/// Where a key belongs, after step 1: the leaf isn't locked.
+#[derive(Clone, Copy)]
+pub(super) struct LocatedKey<'g> {
+    pub(super) leaf: HashLeaf<'g>,
+    /// The key's home in the leaf.
+    pub(super) home: Home<'g>,
+}
+
+/// What was read from a leaf, and the version of the leaf that it is true of.
+pub(super) struct Validated<T> {
+    pub(super) result: T,
+    pub(super) version: u64,
+}
+
+/// The result of a lookup, and a hint for a write under the same key.
+pub(super) struct HintedLookup<'g> {
+    pub(super) lookup: Lookup,
+    pub(super) hint: Hint<'g>,
+}
+
+/// The result of searching a leaf for the entry behind a bound.
+pub(super) struct LeafStep {
+    pub(super) next: Successor,
+    /// The first hash after the leaf's range; `None` for the last leaf.
+    pub(super) end: Option<u64>,
+}
 
 impl<R: KeyRule> HashOrder<R> {
     /// The fast read: returns the result of `look` for the key's entry, or for `None` if the key is
@@ -40,36 +65,36 @@ impl<R: KeyRule> HashOrder<R> {
     /// `Undecided` if it gave up. The caller then makes the general read. `look` may
     /// already have been called, on torn data.
     #[inline]
-    pub(super) fn try_read<T>(
+    pub(super) fn try_read<'g, T>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         key: Key<'_>,
-        look: impl FnOnce(&HashView<'_>, Option<Hit<'_>>) -> Result<T, Torn>,
+        look: impl FnOnce(&HashView<'g>, Option<Hit<'g>>) -> Result<T, Torn>,
     ) -> Result<T, Undecided> {
-        let (found, _) = self.try_read_at(self.locate(guard, key), key, look)?;
-        Ok(found)
+        let found = self.try_read_at(self.locate(guard, key), key, look)?;
+        Ok(found.result)
     }
 
     /// Step 1: finds and prefetches the leaf of a key, and the key's home bucket in it.
     #[inline]
-    pub(super) fn locate<'g>(&self, guard: &'g Guard, key: Key<'_>) -> (HashLeaf<'g>, Home<'g>) {
+    pub(super) fn locate<'g>(&self, guard: &'g Guard, key: Key<'_>) -> LocatedKey<'g> {
         let hash = truncated(key.hash);
         let leaf = self.trie.find(hash, guard);
         // The home follows from the shape in the trie's slot. No memory of the leaf has been
         // touched so far, so the head and the bucket can miss the cache at the same time.
         let home = leaf.home(hash);
         leaf.prefetch(&home);
-        (leaf, home)
+        LocatedKey { leaf, home }
     }
 
-    /// Steps 2 to 5 of the fast read. Also returns the version.
+    /// Steps 2 to 5 of the fast read.
     #[inline(always)]
     pub(super) fn try_read_at<'g, T>(
         &self,
-        (leaf, home): (HashLeaf<'g>, Home<'g>),
+        LocatedKey { leaf, home }: LocatedKey<'g>,
         key: Key<'_>,
         look: impl FnOnce(&HashView<'g>, Option<Hit<'g>>) -> Result<T, Torn>,
-    ) -> Result<(T, u64), Undecided> {
+    ) -> Result<Validated<T>, Undecided> {
         // The fast search only compares short keys whose length isn't stored.
         if !self.keys.is_short(key.bytes) {
             return Err(Undecided);
@@ -79,12 +104,13 @@ impl<R: KeyRule> HashOrder<R> {
         let view = leaf.read().map_err(|Obsolete| Undecided)?;
         // (3), (4) A concurrent writer may change the leaf while we search and copy. The result is
         // then an arbitrary mixture of the leaf's old and new bytes, which (5) discards.
-        let hit = view.search(&home, key.bytes).ok_or(Undecided)?;
+        let hit = view.search(&home, key.bytes)?;
         let result = look(&view, hit).map_err(|Torn| Undecided)?;
         // (5) If the version is unchanged, no writer held the lock in between. Everything that was
         // read is the state of the leaf at the load in (2), which is the linearisation point.
-        if leaf.validate(view.version()) {
-            Ok((result, view.version()))
+        let version = view.version();
+        if leaf.validate(version) {
+            Ok(Validated { result, version })
         } else {
             Err(Undecided)
         }
@@ -139,12 +165,12 @@ impl<R: KeyRule> HashOrder<R> {
     pub(super) fn get_into_at(
         &self,
         guard: &Guard,
-        place: (HashLeaf<'_>, Home<'_>),
+        located: LocatedKey<'_>,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        self.get_with_hint_at(guard, place, key, out, long).0
+        self.get_with_hint_at(guard, located, key, out, long).lookup
     }
 
     /// [`Unique::get_with_hint`](crate::Unique::get_with_hint) of a key that `locate` has located.
@@ -152,14 +178,14 @@ impl<R: KeyRule> HashOrder<R> {
     pub(super) fn get_with_hint_at<'g>(
         &self,
         guard: &Guard,
-        (leaf, home): (HashLeaf<'g>, Home<'g>),
+        located: LocatedKey<'g>,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],
         mut long: Option<&mut Vec<u8>>,
-    ) -> (Lookup, Hint<'g>) {
+    ) -> HintedLookup<'g> {
         // The closure sees bytes that aren't validated yet, so it only copies them.
-        let found = self.try_read_at((leaf, home), key, |view, hit| {
-            let found = match (&hit, &mut long) {
+        let found = self.try_read_at(located, key, |view, hit| {
+            let lookup = match (&hit, &mut long) {
                 (Some(hit), _) if hit.outside => {
                     view.copy_outside_to(hit, out, long.as_deref_mut())?
                 }
@@ -171,17 +197,24 @@ impl<R: KeyRule> HashOrder<R> {
                 (Some(hit), _) => hit.copy_short(out),
                 (None, _) => Lookup::Absent,
             };
-            Ok((found, hit))
+            Ok((lookup, hit))
         });
         match found {
-            Ok(((found, hit), version)) => {
-                let hint = |hit| Hint::of_hash(self.shared.number.0, (leaf, version), home, hit);
-                (found, hit.map_or_else(Hint::default, hint))
+            Ok(Validated {
+                result: (lookup, hit),
+                version,
+            }) => {
+                let LocatedKey { leaf, home } = located;
+                let hint = |hit| Hint::of_hash(self.shared.number.0, leaf, version, home, hit);
+                HintedLookup {
+                    lookup,
+                    hint: hit.map_or_else(Hint::default, hint),
+                }
             }
-            Err(Undecided) => {
-                let found = self.get_into_general(guard, key, out, long);
-                (found, Hint::default())
-            }
+            Err(Undecided) => HintedLookup {
+                lookup: self.get_into_general(guard, key, out, long),
+                hint: Hint::default(),
+            },
         }
     }
 
@@ -195,13 +228,12 @@ impl<R: KeyRule> HashOrder<R> {
         long: &mut Vec<u8>,
         lent: &mut Option<&'g [u8]>,
     ) -> Lookup {
-        let place = self.locate(guard, key);
-        let found = self.try_read_at(place, key, |view, hit| {
-            copy_or_lend(view, hit, out, (long, lent))
+        let found = self.try_read(guard, key, |view, hit| {
+            copy_or_lend(view, hit, out, long, lent)
         });
         match found {
-            Ok((found, _)) => found,
-            Err(Undecided) => self.get_or_lend_general(guard, key, out, (long, lent)),
+            Ok(lookup) => lookup,
+            Err(Undecided) => self.get_or_lend_general(guard, key, out, long, lent),
         }
     }
 
@@ -211,10 +243,11 @@ impl<R: KeyRule> HashOrder<R> {
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],
-        (long, lent): (&mut Vec<u8>, &mut Option<&'g [u8]>),
+        long: &mut Vec<u8>,
+        lent: &mut Option<&'g [u8]>,
     ) -> Lookup {
         self.read_general(guard, key, |view, hit| {
-            copy_or_lend(view, hit.copied(), out, (long, lent))
+            copy_or_lend(view, hit.copied(), out, long, lent)
         })
     }
 
@@ -266,14 +299,14 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Copies the first entry behind the bound to the empty batch, if there is one in the bound's
-    /// leaf. Also returns the first hash after the leaf's range.
+    /// leaf.
     #[inline]
     pub(super) fn step_in_leaf<'g>(
         &'g self,
         guard: &'g Guard,
         bound: LowerBound<'_>,
         batch: &mut Batch<'g>,
-    ) -> (Successor, Option<u64>) {
+    ) -> LeafStep {
         let backoff = Backoff::new();
         loop {
             // (1) Find the leaf.
@@ -291,7 +324,8 @@ impl<R: KeyRule> HashOrder<R> {
                         version,
                         from_edge: false,
                     });
-                    return (next, leaf.shape().end_hash(bound.hash));
+                    let end = leaf.shape().end_hash(bound.hash);
+                    return LeafStep { next, end };
                 }
                 batch.clear();
             }
@@ -307,7 +341,8 @@ fn copy_or_lend<'g>(
     view: &HashView<'g>,
     hit: Option<Hit<'g>>,
     out: &mut [u8; SHORT_VALUE],
-    (long, lent): (&mut Vec<u8>, &mut Option<&'g [u8]>),
+    long: &mut Vec<u8>,
+    lent: &mut Option<&'g [u8]>,
 ) -> Result<Lookup, Torn> {
     *lent = None;
     Ok(match hit {

@@ -17,7 +17,7 @@
 //!    leaf, whatever it was in the old one. All new leaves of one call have the same class.
 
 use super::key_rule::{KeyProperties, KeyRule};
-use super::plain;
+use super::plain::{self, SlotBody};
 use super::shape::*;
 use super::sizes::{Plan, Reason, Sizes};
 use crate::hash::leaf::{LockedHashLeaf, NewHashLeaf};
@@ -34,6 +34,28 @@ struct Moved<'l, R> {
     keys: &'l KeyProperties<R>,
 }
 
+/// Buckets whose entries are moved.
+struct MovedBuckets<'l> {
+    bytes: &'l [u8],
+    /// The shape of their leaf.
+    shape: Shape,
+}
+
+/// A leaf that is to be built.
+#[derive(Clone, Copy)]
+struct PlannedLeaf {
+    plan: Plan,
+    range: LeafRange,
+}
+
+/// The leading bits that all hashes of some entries share.
+pub(crate) struct CommonBits {
+    /// One of the hashes.
+    pub(crate) hash: u64,
+    /// The number of the bits.
+    pub(crate) bits: u32,
+}
+
 /// Where a body is.
 #[derive(Clone, Copy)]
 enum MovedBody<'l> {
@@ -44,21 +66,26 @@ enum MovedBody<'l> {
 }
 
 impl<'l, R: KeyRule> Moved<'l, R> {
-    /// The bytes of the leaves, and of `more`, with their shapes.
+    /// The buckets of the leaves, and `more`.
     #[inline(always)]
-    fn sources(&self) -> impl Iterator<Item = (&'l [u8], Shape)> {
+    fn sources(&self) -> impl Iterator<Item = MovedBuckets<'l>> {
         let shape = self.leaves[0].leaf().shape();
-        let leaves = self.leaves.iter();
-        let leaves = leaves.map(|leaf| (leaf.bytes(), leaf.leaf().shape()));
-        leaves.chain([(self.more, shape)])
+        let leaves = self.leaves.iter().map(|leaf| MovedBuckets {
+            bytes: leaf.bytes(),
+            shape: leaf.leaf().shape(),
+        });
+        leaves.chain([MovedBuckets {
+            bytes: self.more,
+            shape,
+        }])
     }
 
     /// Calls `each` with all bodies, until it fails.
     #[inline(always)]
     fn each_body<E>(&self, mut each: impl FnMut(MovedBody<'l>) -> Result<(), E>) -> Result<(), E> {
-        for (bytes, shape) in self.sources() {
+        for MovedBuckets { bytes, shape } in self.sources() {
             for bucket in bytes.chunks_exact(shape.bucket()) {
-                for (slot, from, end) in plain::slot_entries(bucket, 0, shape) {
+                for SlotBody { slot, from, end } in plain::slot_entries(bucket, 0, shape) {
                     each(self.body(&bucket[from..end], slot))?;
                 }
             }
@@ -114,16 +141,17 @@ impl<'l, R: KeyRule> Moved<'l, R> {
     /// Adds up the lengths, bucket by bucket where all objects are inside.
     fn sum(&self) -> Sum {
         let mut sum = Sum::default();
-        for (bytes, shape) in self.sources() {
+        for MovedBuckets { bytes, shape } in self.sources() {
             for bucket in bytes.chunks_exact(shape.bucket()) {
-                let (n, marks, used) = plain::summary(bucket, shape);
-                if marks & OUTSIDE == 0 {
+                let of_bucket = plain::sum(bucket, shape);
+                if of_bucket.flags & OUTSIDE == 0 {
+                    let (n, bytes) = (of_bucket.entries, of_bucket.bytes);
                     sum.entries += n;
                     sum.count += n;
-                    sum.bytes += used + SLOT_ENTRY * n - unused(n, shape.class).min(used);
+                    sum.bytes += bytes + SLOT_ENTRY * n - unused(n, shape.class).min(bytes);
                     sum.longest = sum.longest.max(most_body(shape.class));
                 } else {
-                    for (slot, from, end) in plain::slot_entries(bucket, 0, shape) {
+                    for SlotBody { slot, from, end } in plain::slot_entries(bucket, 0, shape) {
                         sum.add(self.len(self.body(&bucket[from..end], slot)));
                     }
                 }
@@ -264,23 +292,25 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         self.sizes.plan(self.need, self.class, range, reason)
     }
 
-    /// The hash of the first entry, and the number of leading bits that all hashes share with it.
+    /// The leading bits that all hashes share.
     #[cold]
     #[inline(never)]
-    pub(crate) fn common_bits(&self) -> (u64, u32) {
+    pub(crate) fn common_bits(&self) -> CommonBits {
         let (mut first, mut differ) = (None, 0);
         let Ok(()) = self.moved.each(|hash, _| -> Result<(), Infallible> {
             differ |= hash ^ *first.get_or_insert(hash);
             Ok(())
         });
-        let first = first.unwrap_or_default();
-        (first, differ.leading_zeros().min(HASH_BITS))
+        CommonBits {
+            hash: first.unwrap_or_default(),
+            bits: differ.leading_zeros().min(HASH_BITS),
+        }
     }
 
     /// Builds one leaf of this range.
     pub(crate) fn build(&mut self, mut plan: Plan, range: LeafRange) -> Built<1> {
         loop {
-            match self.fill([(plan, range)], 0) {
+            match self.fill([PlannedLeaf { plan, range }], 0) {
                 Ok(built) => return built,
                 // (3) Even if the sum of the bytes fits, each bucket may be left with less room
                 // than the next body needs.
@@ -296,15 +326,15 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         let mut plans = ranges.map(|range| {
             let half = self.need / 2;
             let plan = self.sizes.plan(half, self.class, range, Reason::Splits);
-            (plan, range)
+            PlannedLeaf { plan, range }
         });
         loop {
             match self.fill(plans, bit) {
                 Ok(built) => return Some(built),
                 // (3) It may have got more than half of the entries; or all of them, for which it
                 // need not have room.
-                Err(Failure::Full(_)) if self.common_bits().1 > bit => return None,
-                Err(Failure::Full(leaf)) => plans[leaf].0.enlarge(4),
+                Err(Failure::Full(_)) if self.common_bits().bits > bit => return None,
+                Err(Failure::Full(leaf)) => plans[leaf].plan.enlarge(4),
                 Err(Failure::OneSided) => return None,
             }
         }
@@ -313,13 +343,13 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
     /// (2) Moves all entries to new leaves.
     fn fill<const N: usize>(
         &mut self,
-        plans: [(Plan, LeafRange); N],
+        plans: [PlannedLeaf; N],
         bit: u32,
     ) -> Result<Built<N>, Failure> {
         let (sizes, keys) = (self.sizes, self.moved.keys);
         // Leaves that don't get all of their entries are dropped when this fails.
-        let mut leaves =
-            plans.map(|(plan, range)| sizes.empty(plan.shape(range.depth), range.hash));
+        let mut leaves = plans
+            .map(|PlannedLeaf { plan, range }| sizes.empty(plan.shape(range.depth), range.hash));
         let mut to = leaves.each_mut().map(|leaf| NewBuckets {
             shape: leaf.shape(),
             bytes: leaf.bytes(),
@@ -367,7 +397,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                     if lives_inside(self.moved.len(body), shape.class) {
                         inside_now.push(handle);
                         let (key, value) = (object.position(), object.value());
-                        plain::put_whole(bytes, shape, hash, (key, value, keys.length_prefixed))
+                        plain::put_whole(bytes, shape, hash, key, value, keys.length_prefixed)
                     } else {
                         plain::put_handle(bytes, shape, hash, handle)
                     }

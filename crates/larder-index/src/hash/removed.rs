@@ -73,7 +73,7 @@ impl Removals {
 
 /// Notes that the entry with the leaf's hash is removed between these two versions, under one lock.
 #[inline]
-pub(super) fn note(leaf: LeafPlace, (before, after): (u64, u64)) {
+pub(super) fn note(leaf: LeafPlace, before: u64, after: u64) {
     // If the thread is ending, nobody asks any more.
     let _ = REMOVALS.try_with(|removals| {
         let mut note = removals.get();

@@ -91,7 +91,7 @@ impl<R: KeyRule> HashOrder<R> {
         let put = match body {
             Body::Inside {
                 length_prefixed, ..
-            } => plain::put_whole(bucket, alone, hash, (key, value, length_prefixed)),
+            } => plain::put_whole(bucket, alone, hash, key, value, length_prefixed),
             Body::Outside(handle) => plain::put_handle(bucket, alone, hash, handle),
         };
         debug_assert!(put.is_some(), "an empty bucket has room for one entry");
@@ -125,11 +125,11 @@ impl<R: KeyRule> HashOrder<R> {
         // made for new leaves belong to these.
         let leaves = [&leaf];
         let mut rebuild = self.rebuild(&leaves, &[]);
-        let (hash, common) = rebuild.common_bits();
-        if common == HASH_BITS {
+        let common = rebuild.common_bits();
+        if common.bits == HASH_BITS {
             return;
         }
-        let split = self.split(&mut rebuild, hash, leaf.leaf().shape(), HASH_BITS);
+        let split = self.split(&mut rebuild, common.hash, leaf.leaf().shape(), HASH_BITS);
         if let Some(split) = split {
             self.publish_split(guard, leaf, split);
         }
@@ -198,7 +198,7 @@ impl<R: KeyRule> HashOrder<R> {
                 let inside_now = built.inside_now;
                 return Some(Split { parts, inside_now });
             }
-            bit = rebuild.common_bits().1;
+            bit = rebuild.common_bits().bits;
         }
     }
 
@@ -246,7 +246,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// Replaces the leaf by a smaller one, if its entries fit in one.
     fn shrink(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>) {
         let shape = leaf.leaf().shape();
-        let (place, (_, now)) = (self.place(&leaf, hash), leaf.versions());
+        let (place, now) = (self.place(&leaf, hash), leaf.version_after());
         // An empty leaf gets the smallest shape.
         if leaf.leaf().count() == 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
@@ -302,7 +302,7 @@ impl<R: KeyRule> HashOrder<R> {
         let range = LeafRange { hash, depth };
         let built = rebuild.build(rebuild.plan(range, Reason::Shrinks), range);
         let [new] = built.leaves;
-        let (place, (_, now)) = (self.place(&leaf, hash), leaf.versions());
+        let (place, now) = (self.place(&leaf, hash), leaf.version_after());
         let version = self
             .trie
             .merge(&self.shared, [leaf, buddy], hash, new, guard);
@@ -414,7 +414,7 @@ mod tests {
     /// The leaf of a hash as if writers had often waited for it.
     fn contend(index: &HashOrder<FirstByte>, hash: u64) {
         let guard = pin();
-        let Ok((mut leaf, _)) = index.trie.find(hash, &guard).lock() else {
+        let Ok(mut leaf) = index.trie.find(hash, &guard).lock() else {
             panic!("nobody else is here");
         };
         leaf.add_contention(CONTENTION_BOUND);

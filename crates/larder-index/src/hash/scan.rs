@@ -33,8 +33,8 @@
 //! position without copying a bucket.
 
 use super::key_rule::{KeyProperties, KeyRule};
-use super::plain;
-use super::shape::{Shape, DISPLACED, HASH_BITS, OUTSIDE};
+use super::plain::{self, SlotBody};
+use super::shape::{HashPlace, Shape, DISPLACED, HASH_BITS, OUTSIDE};
 use crate::hash::group::{sort, DisplacedEntries, Group, PackedEntry};
 use crate::hash::leaf::HashView;
 use crate::hash::HashOrder;
@@ -58,7 +58,24 @@ struct ScanBound<'a> {
     hash: u64,
     /// A key with this hash, and whether its own entry belongs to the scan. `None`: all entries
     /// with this hash belong to the scan.
-    key: Option<(&'a [u8], bool)>,
+    key: Option<KeyBound<'a>>,
+}
+
+/// A key at which a scan starts.
+#[derive(Clone, Copy)]
+struct KeyBound<'a> {
+    key: &'a [u8],
+    /// Whether the entry of the key belongs to the scan.
+    inclusive: bool,
+}
+
+/// An entry among others with its tag. They are in the order of hash and key.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct HashedEntry<'a> {
+    hash: u64,
+    key: &'a [u8],
+    /// The word of a [`PackedEntry`].
+    entry: u64,
 }
 
 /// Why reading a leaf has ended.
@@ -72,7 +89,7 @@ enum LeafEnd {
 
 /// The bound at which a scan starts; `None` if no entry can be behind it.
 fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
-    let (position, with) = match start {
+    let (position, inclusive) = match start {
         Start::Edge => {
             // The first possible hash, or the last one.
             let hash = if forward { 0 } else { !(STEP - 1) };
@@ -88,13 +105,13 @@ fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
     let (hash, key) = (u64::from_be_bytes(hash), &position[n..]);
     // A backward scan that starts strictly before the first position with this hash begins with all
     // entries of the previous hash.
-    if !forward && !with && key.is_empty() {
+    if !forward && !inclusive && key.is_empty() {
         let hash = hash.checked_sub(STEP)?;
         return Some(ScanBound { hash, key: None });
     }
     Some(ScanBound {
         hash,
-        key: Some((key, with)),
+        key: Some(KeyBound { key, inclusive }),
     })
 }
 
@@ -233,7 +250,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn is_whole(&self) -> bool {
         self.forward
             && self.bound.hash == self.shape.first_hash(self.bound.hash)
-            && self.bound.key.is_none_or(|(key, _)| key.is_empty())
+            && self.bound.key.is_none_or(|bound| bound.key.is_empty())
     }
 
     /// Reads the entries behind the bound, in order.
@@ -268,10 +285,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             let place = bucket * self.shape.bucket();
             if batch.by_hash {
                 let (entry, overflow) = (batch.entries.len(), plain::overflow(bytes, place));
-                batch.homes.begin((self.shape, bucket), entry, overflow);
+                batch.homes.begin(self.shape, bucket, entry, overflow);
             }
             // (4) Append the entries.
-            for (slot, from, end) in plain::slot_entries(bytes, place, self.shape) {
+            for SlotBody { slot, from, end } in plain::slot_entries(bytes, place, self.shape) {
                 let body = &bytes[from..end];
                 if slot & OUTSIDE == 0 {
                     // The bytes have been validated, so lengths in them can be trusted.
@@ -291,7 +308,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     /// Steps 2 to 4. `group` is a buffer for the entries of one home.
     fn read_by(&self, batch: &mut Batch<'g>, group: &mut Group) -> Result<LeafEnd, Torn> {
-        let (home, tag) = self.shape.place(self.bound.hash);
+        let HashPlace { home, tag } = self.shape.place(self.bound.hash);
         // (2) Copy the bound's home bucket, or all buckets, and validate.
         let mut copied = self.copy_first(home, batch)?;
         // Walk over the homes, starting at the bound's. All entries of later homes are behind the
@@ -304,7 +321,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         'homes: loop {
             // (3) Collect the entries of this home, sorted.
             let bound = (at == home).then_some(tag);
-            self.collect((at, bound), &displaced, &mut copied, batch, group)?;
+            self.collect(at, bound, &displaced, &mut copied, batch, group)?;
             // They are in ascending order.
             if !self.forward {
                 group.reverse();
@@ -319,7 +336,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             // (4) Append them to the batch.
             if batch.by_hash && self.forward {
                 let entry = batch.entries.len();
-                batch.homes.begin((self.shape, at), entry, 0);
+                batch.homes.begin(self.shape, at, entry, 0);
             }
             for found in group() {
                 if batch.entries.len() >= limit {
@@ -351,7 +368,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     #[inline]
     fn collect(
         &self,
-        (home, bound): (usize, Option<u8>),
+        home: usize,
+        bound: Option<u8>,
         displaced: &Option<DisplacedEntries>,
         copied: &mut Copied,
         batch: &mut Batch,
@@ -388,7 +406,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // A branch on the flag couldn't be predicted. So write each entry, and advance only if it
         // is wanted; otherwise the next one overwrites it.
         let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
-        for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
+        for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, place, self.shape) {
             words[kept] = PackedEntry::new(slot, from, end).0;
             kept += usize::from(slot & DISPLACED == displaced);
         }
@@ -417,7 +435,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             self.sift(self.shape.next(before) * size, DISPLACED, batch, group);
             for &found in group.iter() {
                 let hash = self.hash(PackedEntry(found), batch)?;
-                displaced.add(self.shape.place(hash).0, PackedEntry(found));
+                displaced.add(self.shape.place(hash).home, PackedEntry(found));
             }
         }
         Ok(Some(displaced))
@@ -437,10 +455,12 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let mut at = self.shape.next(home);
         while at != home {
             let place = self.place(at, copied, batch)?;
-            for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
+            for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, place, self.shape)
+            {
                 let found = PackedEntry::new(slot, from, end);
                 // The bucket may have displaced entries of other homes, too. Only the hash tells.
-                if slot & DISPLACED != 0 && self.shape.place(self.hash(found, batch)?).0 == home {
+                if slot & DISPLACED != 0 && self.shape.place(self.hash(found, batch)?).home == home
+                {
                     group.push(found.0);
                 }
             }
@@ -549,15 +569,15 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // The tags are equal, so hash and key decide. Compare the key with the bound's first, since
         // that needs no hash. The bound says whether its own entry belongs to the scan.
         let key = self.key(found, batch)?;
-        if let Some((bound, with)) = self.bound.key {
-            if key == bound {
-                return Ok(with);
+        if let Some(bound) = self.bound.key {
+            if key == bound.key {
+                return Ok(bound.inclusive);
             }
         }
         // If the bound has no key, all entries with its hash belong to the scan.
         let order = match (self.keys.hash(key).cmp(&self.bound.hash), self.bound.key) {
             (Ordering::Equal, None) => return Ok(true),
-            (Ordering::Equal, Some((bound, _))) => key.cmp(bound),
+            (Ordering::Equal, Some(bound)) => key.cmp(bound.key),
             (order, _) => order,
         };
         Ok(order.is_gt() == self.forward)
@@ -593,14 +613,15 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             return Ok(());
         }
         // Hash each key once, instead of once per comparison.
-        let mut known: SmallVec<[(u64, &[u8], u64); 8]> = SmallVec::new();
-        for &found in equals.iter() {
-            let key = self.key(PackedEntry(found), batch)?;
-            known.push((self.keys.hash(key), key, found));
+        let mut hashed = SmallVec::<[HashedEntry; 8]>::new();
+        for &entry in equals.iter() {
+            let key = self.key(PackedEntry(entry), batch)?;
+            let hash = self.keys.hash(key);
+            hashed.push(HashedEntry { hash, key, entry });
         }
-        known.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
-        for (to, (_, _, found)) in equals.iter_mut().zip(&known) {
-            *to = *found;
+        hashed.sort_unstable();
+        for (to, from) in equals.iter_mut().zip(&hashed) {
+            *to = from.entry;
         }
         Ok(())
     }

@@ -157,10 +157,16 @@ fn rest_is_equal(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
     true
 }
 
+/// The fast search, or the fast read, gave up. The general one decides.
+pub(crate) struct Undecided;
+
 impl<'g> HashView<'g> {
-    /// The fast search for a short key. Returns `None` if it is undecided.
+    /// The fast search for a short key: its entry, or `None` if it is absent.
+    ///
+    /// # Errors
+    /// `Undecided` if an outside object has the key's tag and another key.
     #[inline(always)]
-    pub(crate) fn search(self, home: &Home<'g>, key: &[u8]) -> Option<Option<Hit<'g>>> {
+    pub(crate) fn search(self, home: &Home<'g>, key: &[u8]) -> Result<Option<Hit<'g>>, Undecided> {
         let (mut bucket, tag) = (home.bucket, u64::from(home.tag) << 8);
         // (1) to (3) Search the home bucket.
         let leaf = self.leaf;
@@ -176,14 +182,14 @@ impl<'g> HashView<'g> {
             }
         }
         if !found.is_entry() {
-            return Some(None);
+            return Ok(None);
         }
         let hit = found.hit(bucket);
         // An outside object that only has the key's tag isn't the entry. Another one may be.
         if hit.outside && !self.is_outside(bucket, hit.from, key).unwrap_or(false) {
-            return None;
+            return Err(Undecided);
         }
-        Some(Some(hit))
+        Ok(Some(hit))
     }
 }
 
@@ -284,13 +290,14 @@ impl<'g> HashView<'g> {
     #[inline]
     pub(crate) fn find(
         self,
-        (hash, home): (u64, &Home<'g>),
+        hash: u64,
+        home: &Home<'g>,
         key: &[u8],
         form: SearchForm,
     ) -> Result<Option<Hit<'g>>, Torn> {
         // The fast search decides nearly always.
         if form.short {
-            if let Some(decided) = self.search(home, key) {
+            if let Ok(decided) = self.search(home, key) {
                 return Ok(decided);
             }
         }
@@ -321,7 +328,7 @@ impl<'g> HashView<'g> {
     #[inline(never)]
     fn search_general(self, hash: u64, key: &[u8], length_prefixed: bool) -> PackedHit {
         let shape = self.leaf.shape();
-        let (home, tag) = shape.place(hash);
+        let HashPlace { home, tag } = shape.place(hash);
         let (mut at, mut tag) = (home, u64::from(tag) << 8);
         let wanted = KeyWords::new(key, length_prefixed);
         loop {
@@ -416,11 +423,11 @@ impl<'g> HashView<'g> {
         }
         // A different length rules the entry out without a comparison of keys.
         if wanted.length_prefixed {
-            let (len, size) = decode_key_len(bucket.load(from));
-            if len != wanted.key.len() {
+            let prefix = LengthPrefix::decode(bucket.load(from));
+            if prefix.key_len != wanted.key.len() {
                 return Ok(None);
             }
-            from += size;
+            from += prefix.size;
         }
         // Keys are either prefix-free or of equal length here, so if the object begins with the
         // key, it has this key. If the key would reach beyond `end`, the object is shorter than the

@@ -63,6 +63,15 @@ pub(crate) struct Shape {
     pub(crate) depth: u8,
 }
 
+/// Where the entries with a hash belong in a leaf.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HashPlace {
+    /// The number of their home bucket.
+    pub(crate) home: usize,
+    /// Six bits of the hash.
+    pub(crate) tag: u8,
+}
+
 /// The range of a leaf: all hashes that begin with the first `depth` bits of `hash`.
 #[derive(Clone, Copy)]
 pub(crate) struct LeafRange {
@@ -91,13 +100,16 @@ impl Shape {
 
     /// The home bucket and the tag of a hash.
     #[inline]
-    pub(crate) fn place(self, hash: u64) -> (usize, u8) {
+    pub(crate) fn place(self, hash: u64) -> HashPlace {
         // The bits behind those that all hashes of the leaf share, as a fraction of 2^64.
         let fraction = hash << self.depth;
         // Times the number of buckets. The whole part is the bucket, and the bits behind it begin
         // with the tag.
         let product = u128::from(fraction) * u128::from(self.buckets);
-        ((product >> 64) as usize, (product as u64 >> 58) as u8)
+        HashPlace {
+            home: (product >> 64) as usize,
+            tag: (product as u64 >> 58) as u8,
+        }
     }
 
     /// The bucket after this one.
@@ -175,44 +187,61 @@ pub(crate) fn usable(class: u8) -> usize {
     (SMALLEST << class) - SLOT_ENTRY
 }
 
-/// The number of bytes that encode the length of a key, in bodies that begin with it.
-#[inline]
-pub(crate) fn key_len_size(key: usize) -> usize {
-    // A length below 128 takes one byte.
-    1 + usize::from(key >= 0x80)
-}
-
 /// The length of a body.
 #[inline]
 pub(crate) fn body_size(key: usize, value: usize, length_prefixed: bool) -> usize {
     let lead = if length_prefixed {
-        key_len_size(key)
+        LengthPrefix::of(key).size
     } else {
         0
     };
     lead + key + value
 }
 
-/// Encodes the length of a key. Returns the bytes, and how many of them are used.
-#[inline]
-pub(crate) fn encode_key_len(key: usize) -> ([u8; 2], usize) {
-    // The first byte has the continuation bit 0x80 and the high bits of a longer length.
-    if key < 0x80 {
-        ([key as u8, 0], 1)
-    } else {
-        ([0x80 | (key >> 8) as u8, key as u8], 2)
-    }
+/// The length of a key, which a body begins with if the index stores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LengthPrefix {
+    pub(crate) key_len: usize,
+    /// How many bytes encode it: 1 or 2.
+    pub(crate) size: usize,
 }
 
-/// Decodes the length of a key from the low bytes of `bits`. Also returns how many bytes encode it.
-#[inline]
-pub(crate) fn decode_key_len(bits: u64) -> (usize, usize) {
-    // The continuation bit of the first byte says whether there is a second one.
-    let first = (bits & 0xFF) as usize;
-    if first < 0x80 {
-        (first, 1)
-    } else {
-        ((first & 0x7F) << 8 | (bits >> 8 & 0xFF) as usize, 2)
+impl LengthPrefix {
+    /// The prefix for a key of this length.
+    #[inline]
+    pub(crate) fn of(key_len: usize) -> LengthPrefix {
+        // A length below 128 takes one byte.
+        let size = 1 + usize::from(key_len >= 0x80);
+        LengthPrefix { key_len, size }
+    }
+
+    /// Encodes the length. The first `size` bytes are used.
+    #[inline]
+    pub(crate) fn bytes(self) -> [u8; 2] {
+        let LengthPrefix { key_len, size } = self;
+        // The first byte has the continuation bit 0x80 and the high bits of a longer length.
+        if size == 1 {
+            [key_len as u8, 0]
+        } else {
+            [0x80 | (key_len >> 8) as u8, key_len as u8]
+        }
+    }
+
+    /// Decodes the prefix from the low bytes of `bits`.
+    #[inline]
+    pub(crate) fn decode(bits: u64) -> LengthPrefix {
+        // The continuation bit of the first byte says whether there is a second one.
+        let first = (bits & 0xFF) as usize;
+        if first < 0x80 {
+            return LengthPrefix {
+                key_len: first,
+                size: 1,
+            };
+        }
+        LengthPrefix {
+            key_len: (first & 0x7F) << 8 | (bits >> 8 & 0xFF) as usize,
+            size: 2,
+        }
     }
 }
 
@@ -254,7 +283,7 @@ mod tests {
                 assert!(places.windows(2).all(|w| w[0] <= w[1]) || depth > 36);
                 assert!(places
                     .iter()
-                    .all(|(home, tag)| *home < buckets as usize && *tag < 64));
+                    .all(|place| place.home < buckets as usize && place.tag < 64));
             }
         }
     }
@@ -262,10 +291,9 @@ mod tests {
     #[test]
     fn lengths_come_back() {
         for n in [0, 1, 127, 128, 500, 0x7FFF] {
-            let (bytes, len) = encode_key_len(n);
-            let bits = u64::from(bytes[0]) | u64::from(bytes[1]) << 8;
-            assert_eq!(decode_key_len(bits), (n, len));
-            assert_eq!(key_len_size(n), len);
+            let prefix = LengthPrefix::of(n);
+            let bits = u64::from(u16::from_le_bytes(prefix.bytes()));
+            assert_eq!(LengthPrefix::decode(bits), prefix);
         }
     }
 

@@ -140,10 +140,23 @@ fn lesser(a: u64, b: u64) -> u64 {
     b & not_less | a & !not_less
 }
 
-/// The least tag that is not below `low` among the entries that are at home in a bucket, with the
-/// number of its slot entry.
+/// The position of an entry, in a buffer that its key has been copied to.
+struct CopiedPosition {
+    hash: u64,
+    /// Where its key is in the buffer.
+    key: Range<usize>,
+}
+
+/// An entry that is at home in a bucket.
+struct HomeEntry {
+    tag: u8,
+    /// The number of its slot entry.
+    slot: usize,
+}
+
+/// The entry with the least tag that is not below `low`, among those that are at home in a bucket.
 #[inline]
-fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
+fn least(bucket: Bucket<'_>, low: u8) -> Option<HomeEntry> {
     let numbers = 0x0003_0002_0001_0000;
     let mut least = BELOW_TOP * ENTRY_LSBS;
     each_word(bucket, |first, word, ours| {
@@ -161,7 +174,10 @@ fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
     let least = (two & BELOW_TOP).min(two >> 16 & BELOW_TOP);
     // A distance of `TAGS - low` or more is a displaced entry, a tag below `low`, or no entry.
     let above = (least >> 8) as u8;
-    (above < TAGS - low).then_some((above + low, least as usize & 0xFF))
+    (above < TAGS - low).then_some(HomeEntry {
+        tag: above + low,
+        slot: least as usize & 0xFF,
+    })
 }
 
 /// The top bits of the slot entries of a word that are at home and have this tag. `ours` is the
@@ -207,10 +223,10 @@ impl<'g> HashView<'g> {
         // The bound's hash is in the leaf's range, so entries behind the bound have the same home
         // or a later one.
         let shape = self.leaf.shape();
-        let (first, tag) = shape.place(bound.hash);
+        let HashPlace { home: first, tag } = shape.place(bound.hash);
         let home = self.leaf.home(bound.hash);
         let hit = match bound.key {
-            Some(key) => self.find((bound.hash, &home), key, keys.form(key))?,
+            Some(key) => self.find(bound.hash, &home, key, keys.form(key))?,
             None => None,
         };
         // Note whether the bound's own entry is present, and whether it is in its home bucket.
@@ -296,7 +312,7 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate<'g>>, Torn> {
-        let Some((tag, slot)) = least(bucket, low) else {
+        let Some(HomeEntry { tag, slot }) = least(bucket, low) else {
             return Ok(None);
         };
         let best = Candidate { bucket, slot, tag };
@@ -417,14 +433,14 @@ impl<'g> HashView<'g> {
     ) -> Result<Option<Candidate<'g>>, Torn> {
         // Copy the keys behind the batch's bytes, which serve as a scratch buffer here.
         let from = batch.bytes.len();
-        let (hash, key) = self.position(one, keys, &mut batch.bytes)?;
-        let belongs = self.leaf.shape().place(hash).0 == home
+        let CopiedPosition { hash, key } = self.position(one, keys, &mut batch.bytes)?;
+        let belongs = self.leaf.shape().place(hash).home == home
             && bound.is_none_or(|bound| bound.is_before(hash, &batch.bytes[key.clone()]));
         // If the tags are equal, hashes and keys decide. Otherwise `one` has the lesser tag.
         let less = match best {
             Some(best) if belongs && best.tag == one.tag => {
-                let (other, at) = self.position(best, keys, &mut batch.bytes)?;
-                (hash, &batch.bytes[key]) < (other, &batch.bytes[at])
+                let best = self.position(best, keys, &mut batch.bytes)?;
+                (hash, &batch.bytes[key]) < (best.hash, &batch.bytes[best.key])
             }
             _ => belongs,
         };
@@ -432,14 +448,13 @@ impl<'g> HashView<'g> {
         Ok(if less { Some(one) } else { best })
     }
 
-    /// Appends an entry's body to `out`, or the key of an outside object. Returns the entry's hash,
-    /// and where its key is in `out`.
+    /// Appends an entry's body to `out`, or the key of an outside object.
     fn position<R: KeyRule>(
         &self,
         one: Candidate<'g>,
         keys: &KeyProperties<R>,
         out: &mut Vec<u8>,
-    ) -> Result<(u64, Range<usize>), Torn> {
+    ) -> Result<CopiedPosition, Torn> {
         // The version is validated before a handle is followed (in `object`), and before the key of
         // a body is measured.
         let from = out.len();
@@ -454,7 +469,8 @@ impl<'g> HashView<'g> {
                 from + key.start..from + key.end
             }
         };
-        Ok((keys.hash(&out[key.clone()]), key))
+        let hash = keys.hash(&out[key.clone()]);
+        Ok(CopiedPosition { hash, key })
     }
 
     /// Copies an entry to the empty batch.

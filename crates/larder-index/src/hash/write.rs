@@ -18,6 +18,7 @@ use crate::hash::change::Body;
 use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
+use crate::hash::read::LocatedKey;
 use crate::hash::removed::{self, LeafPlace};
 use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
@@ -40,6 +41,13 @@ pub(super) struct LockedKey<'g> {
     pub(super) home: Home<'g>,
     /// The leaf's contention counter, which already includes this write.
     pub(super) contention: i32,
+}
+
+/// The locked leaf of a key, and the key's entry in it, after step 2. `H` is a [`Hit`], or an
+/// `Option` of one if the key may be absent.
+pub(super) struct Found<'g, H> {
+    pub(super) locked: LockedKey<'g>,
+    pub(super) hit: H,
 }
 
 impl<R: KeyRule> HashOrder<R> {
@@ -96,15 +104,16 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-    ) -> (LockedKey<'g>, Option<Hit<'g>>) {
+    ) -> Found<'g, Option<Hit<'g>>> {
         let hash = truncated(key.hash);
         // (1) Lock the leaf.
         let locked = self.lock::<MARKED>(guard, hash);
         let form = self.keys.form(key.bytes);
         // (2) Search it. While we hold the lock the search can't fail with `Torn`.
         let view = locked.leaf.view();
-        let found = view.find((hash, &locked.home), key.bytes, form);
-        (locked, found.unwrap_or_default())
+        let hit = view.find(hash, &locked.home, key.bytes, form);
+        let hit = hit.unwrap_or_default();
+        Found { locked, hit }
     }
 
     /// Steps 1 and 2 for a write that concerns only a key that is there. Returns `None` if it is
@@ -116,20 +125,21 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-    ) -> Option<(LockedKey<'g>, Hit<'g>)> {
-        let (leaf, home) = self.locate(guard, key);
+    ) -> Option<Found<'g, Hit<'g>>> {
+        let located = self.locate(guard, key);
+        let LocatedKey { leaf, home } = located;
         if !leaf.is_locked() {
-            if let Ok((hit, version)) = self.try_read_at((leaf, home), key, |_, hit| Ok(hit)) {
-                let hit = hit?;
+            if let Ok(read) = self.try_read_at(located, key, |_, hit| Ok(hit)) {
+                let hit = read.result?;
                 // Nobody has written since the read, so the entry is where it was found.
-                if let Some(mut leaf) = leaf.try_lock_at(version) {
+                if let Some(mut leaf) = leaf.try_lock_at(read.version) {
                     let contention = leaf.add_contention(UNCONTENDED);
                     let locked = LockedKey {
                         leaf,
                         home,
                         contention,
                     };
-                    return Some((locked, hit));
+                    return Some(Found { locked, hit });
                 }
             }
         }
@@ -143,9 +153,9 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-    ) -> Option<(LockedKey<'g>, Hit<'g>)> {
-        let (locked, hit) = self.find_locked::<false>(guard, key);
-        Some((locked, hit?))
+    ) -> Option<Found<'g, Hit<'g>>> {
+        let Found { locked, hit } = self.find_locked::<false>(guard, key);
+        Some(Found { locked, hit: hit? })
     }
 
     /// Calls `f` with the value under a key that was found, and makes the change that it returns.
@@ -155,7 +165,7 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        (mut locked, hit): (LockedKey<'_>, Option<Hit<'_>>),
+        Found { mut locked, hit }: Found<'_, Option<Hit<'_>>>,
         scratch: &mut Vec<u8>,
         mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
@@ -167,14 +177,14 @@ impl<R: KeyRule> HashOrder<R> {
         match (change, &hit) {
             (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
             (Change::Remove, Some(hit)) => {
-                self.remove_hit(guard, key.hash, (locked, hit));
+                self.remove_hit(guard, key.hash, locked, hit);
                 return true;
             }
             (Change::Splice(part), Some(hit)) => match part.place_for(scratch) {
                 // (3) The other bytes of the value stay where they are.
                 Some(at) if !hit.outside => {
                     mark.set::<MARKED, _>(Some(hit), |hit, mark| {
-                        locked.leaf.set_mark((hit.bucket, hit.slot), mark)
+                        locked.leaf.set_mark(hit.bucket, hit.slot, mark)
                     });
                     locked.leaf.overwrite(hit, at, scratch);
                     self.finish_in_place(guard, locked.leaf, locked.contention);
@@ -187,9 +197,9 @@ impl<R: KeyRule> HashOrder<R> {
                     let new = self.outside_of(key.bytes, &parts, class);
                     if let Some(handle) = new {
                         mark.set::<MARKED, _>(Some(hit), |hit, mark| {
-                            locked.leaf.set_mark((hit.bucket, hit.slot), mark)
+                            locked.leaf.set_mark(hit.bucket, hit.slot, mark)
                         });
-                        self.replace_handle(guard, (locked, hit), handle);
+                        self.replace_handle(guard, locked, hit, handle);
                         return true;
                     }
                     change.complete_value(Some(value), scratch);
@@ -200,9 +210,9 @@ impl<R: KeyRule> HashOrder<R> {
         }
         let new = mark.of_new::<MARKED>(hit.is_none());
         mark.set::<MARKED, _>(hit.as_ref(), |hit, mark| {
-            locked.leaf.set_mark((hit.bucket, hit.slot), mark)
+            locked.leaf.set_mark(hit.bucket, hit.slot, mark)
         });
-        self.store(guard, key, (locked, hit.as_ref()), scratch, new);
+        self.store(guard, key, locked, hit.as_ref(), scratch, new);
         true
     }
 
@@ -214,13 +224,13 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         agrees: impl FnOnce(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
     ) -> Previous {
-        let Some((locked, hit)) = self.find_present(guard, key) else {
+        let Some(Found { locked, hit }) = self.find_present(guard, key) else {
             return Previous::Absent;
         };
         if !agrees(&locked.leaf, &hit) {
             return Previous::Refused;
         }
-        self.remove_hit(guard, key.hash, (locked, &hit));
+        self.remove_hit(guard, key.hash, locked, &hit);
         Previous::Present
     }
 
@@ -231,7 +241,7 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        (mut locked, hit): (LockedKey<'_>, Option<&Hit<'_>>),
+        Found { mut locked, hit }: Found<'_, Option<&Hit<'_>>>,
         value: &[u8],
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
         mut prepare: impl FnMut(Option<&[u8]>, u64) -> u64,
@@ -247,10 +257,10 @@ impl<R: KeyRule> HashOrder<R> {
         }
         let new = mark.of_new::<MARKED>(hit.is_none());
         mark.set::<MARKED, _>(hit, |hit, mark| {
-            locked.leaf.set_mark((hit.bucket, hit.slot), mark)
+            locked.leaf.set_mark(hit.bucket, hit.slot, mark)
         });
         let was = Previous::of(hit.is_some());
-        self.store(guard, key, (locked, hit), value, new);
+        self.store(guard, key, locked, hit, value, new);
         was
     }
 
@@ -261,7 +271,8 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        (locked, hit): (LockedKey<'_>, Option<&Hit<'_>>),
+        locked: LockedKey<'_>,
+        hit: Option<&Hit<'_>>,
         value: &[u8],
         mark: u64,
     ) {
@@ -281,7 +292,7 @@ impl<R: KeyRule> HashOrder<R> {
                 let slot = entries(home.bucket.word(0)) + 1;
                 let done = self.insert(&home, key.bytes, &mut leaf, value);
                 if done && entries(home.bucket.word(0)) == slot {
-                    leaf.set_mark((home.bucket, slot), mark);
+                    leaf.set_mark(home.bucket, slot, mark);
                 }
                 done
             }
@@ -396,7 +407,8 @@ impl<R: KeyRule> HashOrder<R> {
     fn replace_handle(
         &self,
         guard: &Guard,
-        (mut locked, hit): (LockedKey<'_>, &Hit<'_>),
+        mut locked: LockedKey<'_>,
+        hit: &Hit<'_>,
         handle: Handle,
     ) {
         let old = locked.leaf.handle(hit);
@@ -425,13 +437,15 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         hash: u64,
-        (locked, hit): (LockedKey<'_>, &Hit<'_>),
+        locked: LockedKey<'_>,
+        hit: &Hit<'_>,
     ) {
         let mut leaf = locked.leaf;
         // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);
         leaf.remove(&locked.home, hit);
-        removed::note(self.place(&leaf, truncated(hash)), leaf.versions());
+        let place = self.place(&leaf, truncated(hash));
+        removed::note(place, leaf.version_before(), leaf.version_after());
         if leaf.leaf().live_bytes() < leaf.leaf().bounds().least as usize
             && locked.contention < HIGH_CONTENTION
         {

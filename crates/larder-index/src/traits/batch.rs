@@ -39,6 +39,10 @@ pub struct Seen {
 /// The number of bytes of a value that a scan copies if the caller needs the values' heads alone.
 pub const HEAD: usize = 8;
 
+/// After this number of entries that it has left out, a scan that may pause does. Nor does a scan
+/// that has found nothing request more at once.
+const MANY_LEFT_OUT: usize = 512;
+
 /// An entry of a batch: where its key and its value are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchEntry<'g> {
@@ -303,6 +307,23 @@ impl<'g> Batch<'g> {
         }
     }
 
+    /// Whether a scan that leaves out entries ends with this batch, given how many entries it has
+    /// read so far. A batch isn't empty before the end, unless the caller may pause.
+    pub fn ends_scan(&self, read: usize) -> bool {
+        self.done || !self.is_empty() || self.pauses_after(read)
+    }
+
+    /// Whether a scan or a step that has found nothing among this number of entries pauses.
+    pub fn pauses_after(&self, read: usize) -> bool {
+        self.may_pause && read >= MANY_LEFT_OUT
+    }
+
+    /// Raises `want` for the next read of a scan that leaves out entries: the more was left out,
+    /// the more is read at once. `want` is what the caller has requested.
+    pub fn want_more(&mut self, want: usize) {
+        self.want = (2 * self.want).min(MANY_LEFT_OUT.max(want));
+    }
+
     /// The number of bytes of a value that the caller needs.
     #[inline]
     pub(crate) fn value_limit(&self) -> usize {
@@ -493,16 +514,17 @@ impl<'g> Batch<'g> {
     /// batch has homes.
     #[inline]
     pub fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        let entries = (self.len(), &*self.bytes);
+        let len = self.len();
         if key.len() <= size_of::<u64>() {
             let (word, mask) = (short_word(key), key_mask(key.len()));
             let is = |i: usize| {
                 let entry_word = self.entries[i].first_word(&self.bytes) & mask;
                 entry_word == word && self.key_and_rest(i).1 == key.len()
             };
-            return self.homes.find(hash, entries, is);
+            return self.homes.find(hash, len, &self.bytes, is);
         }
-        self.homes.find(hash, entries, |i| self.has_key(i, key))
+        let is = |i: usize| self.has_key(i, key);
+        self.homes.find(hash, len, &self.bytes, is)
     }
 
     /// Whether entry `i` has this key.

@@ -7,15 +7,13 @@
 mod ops;
 pub(crate) mod order;
 
-pub use order::compare_int_float;
-
 use crate::{
     encoder::{push_int, Encoder, Mode},
     view::{TermRef, View},
 };
 use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive};
-use order::{compare_big_float, compare_big_to_small, compare_floats};
+use order::{compare_big_float, compare_big_to_small, compare_floats, compare_int_float};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};

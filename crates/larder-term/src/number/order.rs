@@ -18,7 +18,7 @@ const ABOVE_I64: f64 = 9_223_372_036_854_775_808.0;
 
 /// Compares an integer with a float, by value.
 #[inline]
-pub fn compare_int_float(n: i64, x: f64) -> Ordering {
+pub(super) fn compare_int_float(n: i64, x: f64) -> Ordering {
     // Floats outside the range of integers are decided by their magnitude.
     if x >= ABOVE_I64 {
         return Ordering::Less;

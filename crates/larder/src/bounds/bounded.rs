@@ -25,9 +25,6 @@ use larder_term::object;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// After this number of expired entries, a scan that may pause does.
-const MANY: usize = 512;
-
 /// A thread keeps buffers of at most this many bytes.
 const MAX_KEPT_CAPACITY: usize = 1 << 14;
 
@@ -526,12 +523,11 @@ impl Unique for Bounded {
             batch.skipped = read - batch.len();
             // A batch must not be empty before the end, unless the caller may pause. If all its
             // entries were expired, read the next one.
-            if batch.done || !batch.is_empty() || batch.may_pause && read >= MANY {
+            if batch.ends_scan(read) {
                 batch.want = want;
                 return;
             }
-            // The more was left out, the more is read at once.
-            batch.want = (2 * batch.want).min(MANY.max(want));
+            batch.want_more(want);
             with_spare(
                 &POSITION,
                 |position: &Vec<u8>| position.capacity() <= MAX_KEPT_CAPACITY,
@@ -556,7 +552,7 @@ impl Unique for Bounded {
         // One time for the whole step. Otherwise an object could be live in one round and expired
         // in the next.
         let now = self.read_time();
-        let (mut read, may_pause) = (0, batch.may_pause);
+        let mut read = 0;
         let is_present = self.below.step(guard, key, direction, batch);
         while let Some(last) = batch.len().checked_sub(1) {
             read += batch.len();
@@ -571,7 +567,7 @@ impl Unique for Bounded {
                 batch.done = false;
                 break;
             }
-            if may_pause && read >= MANY {
+            if batch.pauses_after(read) {
                 batch.clear();
                 break;
             }

@@ -249,14 +249,13 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 continue;
             }
             // (4)
-            if !batch.is_empty() || batch.done || batch.may_pause && read >= MOST {
+            if batch.ends_scan(read) {
                 break;
             }
             std::mem::swap(&mut resume, &mut batch.resume);
             start = Start::behind(&resume, direction);
             (batch.any_order, batch.by_hash) = (any_order, in_hash_order);
-            // The more was left out, the more is read at once.
-            batch.want = (2 * batch.want).min(MOST.max(want));
+            batch.want_more(want);
         }
         batch.skipped = read.saturating_sub(batch.len());
         (batch.any_order, batch.by_hash, batch.want) = (any_order, by_hash, want);

@@ -182,8 +182,8 @@ impl Trie {
                 0 => Some(at + 1),
                 // Another thread is storing a leaf to these slots now.
                 _ if unset < slots.len() => None,
-                _ if wider => widen(shared, (old, new), at, guard),
-                _ => narrow(shared, (old, new), at, guard),
+                _ if wider => widen(shared, old, new, at, guard),
+                _ => narrow(shared, old, new, at, guard),
             };
             match next {
                 Some(next) => moving.next = next,
@@ -262,7 +262,8 @@ fn move_leaf(
 /// those that were moved, or `None` if a lock is taken.
 fn widen(
     shared: &Shared,
-    (old, new): (TrieNode<'_>, TrieNode<'_>),
+    old: TrieNode<'_>,
+    new: TrieNode<'_>,
     at: usize,
     guard: &Guard,
 ) -> Option<usize> {
@@ -301,7 +302,8 @@ fn widen(
 /// behind those that were set, or `None` if a lock is taken.
 fn narrow(
     shared: &Shared,
-    (old, new): (TrieNode<'_>, TrieNode<'_>),
+    old: TrieNode<'_>,
+    new: TrieNode<'_>,
     at: usize,
     guard: &Guard,
 ) -> Option<usize> {
