@@ -42,6 +42,31 @@ fn int_key(bytes: &[u8]) -> Key<'_> {
     key(bytes, Hashes::Good)
 }
 
+/// An index that was told how many keys come takes hardly more memory in the end than one that
+/// wasn't. If the number was wrong, it takes a limited amount.
+#[test]
+fn announced_keys_find_their_room() {
+    let fill = |announced: usize, n: u64| {
+        let index = ints();
+        index.expect_keys(announced);
+        (0..n).for_each(|i| assert!(put(&*index, int_key(&int(i)), &[vec![16], int(i)].concat())));
+        index.expect_keys(0);
+        index.memory() as f64
+    };
+    for n in [600, 5_000, 60_000, 200_000] {
+        let unknown = fill(0, n);
+        let announced = fill(n as usize, n);
+        assert!(announced < 1.15 * unknown, "{n}: {announced} {unknown}");
+        // Four times as many come as were announced.
+        let wrong = fill(n as usize / 4, n);
+        assert!(wrong < 1.1 * unknown, "{n}: {wrong} {unknown}");
+    }
+    // What was announced doesn't come.
+    let unknown = fill(0, 100);
+    let announced = fill(1_000_000, 100);
+    assert!(announced < 8.0 * unknown, "{announced} {unknown}");
+}
+
 /// At no size between a thousand rows and a quarter of a million does a row of two small integers
 /// take more than 17 bytes, all included.
 #[test]

@@ -29,6 +29,8 @@ pub enum UniqueOp {
     Step(Option<u16>, u8),
     /// From where, and how many are wanted.
     Scan(u16, u8, usize),
+    /// How many keys are announced, rightly or wrongly.
+    Expect(usize),
 }
 
 /// Random operations on a number of keys.
@@ -53,6 +55,7 @@ pub fn op(keys: u16) -> impl Strategy<Value = UniqueOp> {
         2 => (0..keys, 0..2u8).prop_map(|(k, way)| UniqueOp::Step(Some(k), way)),
         1 => (0..2u8).prop_map(|way| UniqueOp::Step(None, way)),
         1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| UniqueOp::Scan(k, how, want)),
+        1 => (0..20u32).prop_map(|bits| UniqueOp::Expect((1 << bits) - 1)),
     ]
 }
 
@@ -286,6 +289,10 @@ pub fn apply(index: &dyn Unique, op: &UniqueOp, how: Hashes) -> Rows {
         UniqueOp::RemoveIf(k, holds) => change_if(index, k, how, None, holds, &mut seen),
         UniqueOp::Step(k, which) => step(index, k, how, which, &mut seen),
         UniqueOp::Scan(k, which, want) => return scan(index, k, how, which, want),
+        UniqueOp::Expect(keys) => {
+            index.expect_keys(keys);
+            false
+        }
     };
     seen.push((vec![u8::from(changed)], Vec::new()));
     seen

@@ -20,6 +20,10 @@ macro_rules! delegate_container {
             self.index.limit()
         }
 
+        fn expect_keys(&self, keys: usize) {
+            self.index.expect_keys(keys);
+        }
+
         fn freeze(&self, on: bool) {
             self.index.freeze(on);
         }

@@ -134,6 +134,11 @@ impl TableIndex {
         either!(self, ix => ix.stats())
     }
 
+    /// Announces about how many keys there will soon be. 0 says that nothing is known.
+    pub(crate) fn expect_keys(&self, keys: usize) {
+        either!(self, ix => ix.expect_keys(keys));
+    }
+
     /// Called when the table is fixed, and when it is no longer fixed.
     pub(crate) fn freeze(&self, on: bool) {
         either!(self, ix => ix.freeze(on));

@@ -471,6 +471,10 @@ impl<R: KeyRule> Container for Bag<R> {
         size_of::<Self>() - size_of::<HashOrder<R>>() + self.entries.memory() + value_trees
     }
 
+    fn expect_keys(&self, keys: usize) {
+        self.entries.expect_keys(keys);
+    }
+
     fn stats(&self) -> Stats {
         let mut stats = self.entries.stats();
         if let Some(value_trees) = self.value_trees.get() {

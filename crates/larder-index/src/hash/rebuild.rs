@@ -234,6 +234,10 @@ pub(crate) struct Rebuild<'l, R> {
     /// The class of the new leaves, and the bytes that the entries take in them.
     class: u8,
     need: usize,
+    /// The number of entries that are moved, and about how many the index will soon have; 0 if that
+    /// isn't known.
+    entries: usize,
+    expected: usize,
     /// The objects that were made because they are outside in the new leaves, in the order of their
     /// entries. A leaf that is begun again takes the same.
     made: Vec<Handle>,
@@ -283,13 +287,28 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
             sizes,
             class,
             need,
+            entries: sum.entries,
+            expected: 0,
             made: Vec::new(),
         }
     }
 
+    /// The same for an index that will soon have about this number of entries.
+    pub(crate) fn expecting(self, expected: usize) -> Self {
+        Rebuild { expected, ..self }
+    }
+
+    /// The bytes that the entries will soon take in a leaf of this range. Hashes are spread evenly,
+    /// so its share of the entries is that of its range of all hashes.
+    fn soon(&self, range: LeafRange) -> usize {
+        let share = self.expected.checked_shr(range.depth.into()).unwrap_or(0);
+        self.need.saturating_mul(share) / self.entries.max(1)
+    }
+
     /// Plans one leaf of this range.
     pub(crate) fn plan(&self, range: LeafRange, reason: Reason) -> Plan {
-        self.sizes.plan(self.need, self.class, range, reason)
+        let soon = self.soon(range);
+        self.sizes.plan(self.need, soon, self.class, range, reason)
     }
 
     /// The leading bits that all hashes share.
@@ -325,7 +344,9 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         // Plan each leaf for half of the entries. How many they are is counted when they are moved.
         let mut plans = ranges.map(|range| {
             let half = self.need / 2;
-            let plan = self.sizes.plan(half, self.class, range, Reason::Splits);
+            let soon = self.soon(range);
+            let reason = Reason::Splits;
+            let plan = self.sizes.plan(half, soon, self.class, range, reason);
             PlannedLeaf { plan, range }
         });
         loop {

@@ -15,6 +15,10 @@
 //!
 //! The new leaves are planned by `sizes`, and filled by `rebuild`.
 //!
+//! If it is known how many entries there will soon be (`expected`), a leaf gets at once the size
+//! that its share of them needs. If they will need several leaves, it splits while it has few
+//! entries.
+//!
 //! Invariants:
 //! 1. The functions take over the caller's lock together with the leaf. It is released when the
 //!    trie marks the leaf obsolete, or, if nothing is done, when the leaf is dropped.
@@ -43,6 +47,7 @@ use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::trie::split::SplitPart;
 use crate::hash::HashOrder;
 use crate::outside::Handle;
+use crate::sync::atomic::Ordering;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
@@ -140,7 +145,9 @@ impl<R: KeyRule> HashOrder<R> {
         leaves: &'l [&'l LockedHashLeaf<'l>],
         more: &'l [u8],
     ) -> Rebuild<'l, R> {
-        Rebuild::new(leaves, more, &self.keys, &self.shared, &self.sizes)
+        // Ordering: Relaxed, a hint.
+        let expected = self.expected.load(Ordering::Relaxed);
+        Rebuild::new(leaves, more, &self.keys, &self.shared, &self.sizes).expecting(expected)
     }
 
     /// Replaces the leaf, whose range has the hash, by one with the same range. Returns the version

@@ -166,12 +166,37 @@ impl Sizes {
         })
     }
 
-    /// Plans a leaf of this class and range for `need` bytes of objects and slot entries.
-    pub(crate) fn plan(&self, need: usize, class: u8, range: LeafRange, reason: Reason) -> Plan {
+    /// Plans a leaf of this class and range for `need` bytes of objects and slot entries, which
+    /// will soon be about `soon` bytes, if that is more.
+    pub(crate) fn plan(
+        &self,
+        need: usize,
+        soon: usize,
+        class: u8,
+        range: LeafRange,
+        reason: Reason,
+    ) -> Plan {
+        let plan = self.plan_for(need, class, range, reason);
+        if soon <= need || reason == Reason::Shrinks {
+            return plan;
+        }
+        let later = self.plan_for(soon, class, range, Reason::Expects);
+        let splits = later.splits && reason != Reason::Splits;
+        match later.splits {
+            // One leaf won't do. So this one splits now, or is itself a part that will.
+            true => Plan { splits, ..plan },
+            false => Plan {
+                buckets: plan.buckets.max(later.buckets),
+                ..plan
+            },
+        }
+    }
+
+    fn plan_for(&self, need: usize, class: u8, range: LeafRange, reason: Reason) -> Plan {
         let LeafRange { hash, depth } = range;
         // Choose the number of buckets by the fill factor.
         let fill = match reason {
-            Reason::Shrinks => SHRUNK,
+            Reason::Shrinks | Reason::Expects => SHRUNK,
             _ => filled(class) + (hash >> 16) as usize % FILL_VARIES,
         };
         let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
@@ -309,6 +334,8 @@ pub(crate) enum Reason {
     Splits,
     /// It replaces a sparse leaf.
     Shrinks,
+    /// It will soon have more entries.
+    Expects,
 }
 
 /// The fill factor of a new leaf of this class. A leaf has many small rows, and each step moves all

@@ -40,7 +40,7 @@ impl ListBatch {
     pub(super) fn work(&self, table: &EngineTable, budget: &mut Budget) -> Result<Step, Error> {
         // Pin before the lock is taken, since a pin may run deferred calls.
         let guard = larder_index::pin();
-        let Some(mut progress) = self.progress.try_lock() else {
+        let Some(progress) = self.progress.try_lock() else {
             // Another thread runs a slice, or settles a key.
             drop(guard);
             give_way();
@@ -49,14 +49,30 @@ impl ListBatch {
         // While the latch is held nobody replaces the store. `guard` keeps the store alive even if
         // the table is dropped between two turns.
         let op = table.begin_of_batch(&guard)?;
+        let done = self.work_in_turns(table, &op, progress, budget);
+        if self.is_announced() {
+            op.store.index.expect_keys(0);
+        }
+        done
+    }
+
+    /// Runs turns of a slice, until the budget is exhausted or the batch is over.
+    fn work_in_turns<'b>(
+        &'b self,
+        table: &EngineTable,
+        op: &Operation<'_>,
+        mut progress: MutexGuard<'b, BatchProgress>,
+        budget: &mut Budget,
+    ) -> Result<Step, Error> {
         // The objects whose memory has been prefetched.
         let mut asked = 0..0;
         loop {
+            self.announce(table, op, &mut progress);
             for _ in 0..TURN {
                 if !asked.contains(&progress.next) {
-                    asked = self.prefetch(table, &op, progress.next);
+                    asked = self.prefetch(table, op, progress.next);
                 }
-                if self.advance(table, &op, &mut progress)? {
+                if self.advance(table, op, &mut progress)? {
                     return Ok(Step::Done);
                 }
                 if !budget.spend(1) && self.list.len() > SMALL {
@@ -68,6 +84,36 @@ impl ListBatch {
             MutexGuard::unlock_fair(progress);
             progress = self.progress.lock();
         }
+    }
+
+    /// Whether the list is so long that the index should know what comes.
+    fn is_announced(&self) -> bool {
+        self.list.len() > SMALL
+    }
+
+    /// Announces to the index about how many keys there will be when the list is inserted.
+    ///
+    /// If the table was empty, these are the keys of the list. Otherwise some of them may be in the
+    /// table already: of a set, as many of those to come as of those so far. Of a bag, it isn't
+    /// known how many keys it had.
+    fn announce(&self, table: &EngineTable, op: &Operation<'_>, progress: &mut BatchProgress) {
+        if !self.is_announced() {
+            return;
+        }
+        let size = op.store.about();
+        let before = *progress.before.get_or_insert(size);
+        let is_unique = table.kind().is_unique();
+        let keys = self.list.keys();
+        let expected = match (before, progress.phase, progress.next) {
+            (0, ..) if is_unique => keys.unwrap_or(self.list.len()),
+            (0, ..) => keys.unwrap_or(0),
+            (_, Phase::Applying, done @ 1..) if is_unique => {
+                let new = size.saturating_sub(before).min(done);
+                size + (self.list.len() - done) * new / done
+            }
+            _ => 0,
+        };
+        op.store.index.expect_keys(expected);
     }
 
     /// The key and the value of object `i`.

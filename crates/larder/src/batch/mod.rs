@@ -138,6 +138,8 @@ struct BatchProgress {
     settled: Vec<u64>,
     /// The claimed values of unique indexes.
     claimed: Option<Claimed>,
+    /// The number of objects in the table when the first slice began.
+    before: Option<usize>,
 }
 
 impl BatchProgress {
@@ -199,6 +201,7 @@ impl ListBatch {
                 settled: Vec::new(),
                 again: Vec::new(),
                 claimed: None,
+                before: None,
             }),
             number: CommitNumber::default(),
         }

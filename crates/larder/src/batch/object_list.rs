@@ -27,6 +27,8 @@ pub struct ObjectList {
     groups: Vec<KeyFilter>,
     len: usize,
     bytes: usize,
+    /// About how many different keys the chunks with filters have.
+    keys: usize,
 }
 
 /// The number of objects in a chunk.
@@ -106,17 +108,21 @@ impl ListChunk {
         }
     }
 
-    /// Adds its keys to its filter, and to the filter of its group.
-    fn index(&mut self, group: &mut KeyFilter) {
+    /// Adds its keys to its filter, and to the filter of its group. Returns about how many of them
+    /// are new in the group.
+    fn index(&mut self, group: &mut KeyFilter) -> usize {
         // A chunk is indexed once, when it is complete. So its keys are in both filters or in
         // neither.
         let mut filter = KeyFilter::new(CHUNK);
+        let mut new = 0;
         for i in 0..self.ends.len() {
             let mark = HashBits::of(self.get(i).0);
+            new += usize::from(!group.may_have(mark));
             filter.add(mark);
             group.add(mark);
         }
         self.filter = Some(filter);
+        new
     }
 
     #[inline]
@@ -192,13 +198,19 @@ impl ObjectList {
             if group == self.groups.len() {
                 self.groups.push(KeyFilter::new(GROUP * CHUNK));
             }
-            last.index(&mut self.groups[group]);
+            self.keys += last.index(&mut self.groups[group]);
         }
     }
 
     /// The number of objects.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// About how many different keys the list has, if that is known: of a short list it isn't. Keys
+    /// that are in several groups of chunks are counted several times.
+    pub(crate) fn keys(&self) -> Option<usize> {
+        self.is_indexed().then_some(self.keys)
     }
 
     /// Whether the list is empty.

@@ -615,6 +615,10 @@ impl Container for Bounded {
         self.below.limit()
     }
 
+    fn expect_keys(&self, keys: usize) {
+        self.below.expect_keys(keys);
+    }
+
     fn freeze(&self, on: bool) {
         self.below.freeze(on);
     }
