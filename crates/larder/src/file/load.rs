@@ -62,6 +62,8 @@ enum LoadPhase {
 /// The file being read.
 struct Input {
     file: BufReader<File>,
+    /// The length of the file in bytes; 0 if the system doesn't say.
+    length: u64,
     /// The digest of everything that was read so far, if it is to be checked.
     digest: Option<Sha256>,
 }
@@ -77,8 +79,10 @@ enum FilePart {
 impl Input {
     fn open(path: &Path, verify: bool) -> Result<(Input, Header), FileError> {
         let (file, header, bytes) = open(path)?;
+        let length = file.get_ref().metadata().map_or(0, |file| file.len());
         let mut input = Input {
             file,
+            length,
             digest: verify.then(Sha256::new),
         };
         // The header is part of the digest.
@@ -92,6 +96,15 @@ impl Input {
         rewound.map_err(|e| FileError::io("reading the table's file again", &e))?;
         Header::read(&mut self.file)?;
         Ok(())
+    }
+
+    /// About how many objects there are behind a chunk that was just read, if all chunks are like
+    /// it.
+    fn objects_behind(&mut self, objects: u32, payload: usize) -> usize {
+        let at = self.file.stream_position().unwrap_or(self.length);
+        let bytes = self.length.saturating_sub(at);
+        let behind = u128::from(bytes) * u128::from(objects) / (payload as u128).max(1);
+        usize::try_from(behind).unwrap_or(usize::MAX)
     }
 
     fn note(&mut self, bytes: &[u8]) {
@@ -304,13 +317,26 @@ impl LoadJob {
         self.chunk.clear();
         self.next = 0;
         match self.input.part(&mut self.chunk)? {
-            FilePart::Chunk(objects) => self.left = objects,
+            FilePart::Chunk(objects) => {
+                self.left = objects;
+                self.announce(objects);
+            }
             FilePart::End(expected) => {
                 self.check_count(expected)?;
                 self.phase = LoadPhase::Done;
+                self.table.expect_keys(0);
             }
         }
         Ok(())
+    }
+
+    /// Announces to a set about how many keys it will have. Of a bag, that isn't known.
+    fn announce(&mut self, objects: u32) {
+        if self.table.kind().is_unique() {
+            let behind = self.input.objects_behind(objects, self.chunk.len());
+            let keys = self.found as usize + objects as usize;
+            self.table.expect_keys(keys.saturating_add(behind));
+        }
     }
 
     /// Inserts an object like any owner would: the table is visible, and other threads may write to

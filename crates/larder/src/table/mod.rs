@@ -456,6 +456,14 @@ impl EngineTable {
         })
     }
 
+    /// Announces to the index about how many keys there will soon be. 0 says that nothing is known.
+    pub(crate) fn expect_keys(&self, keys: usize) {
+        let guard = larder_index::pin();
+        if let Some(store) = self.store(&guard) {
+            store.index.expect_keys(keys);
+        }
+    }
+
     /// Tells the index whether the table is fixed. A thread that changes that, or replaces the
     /// index, calls this afterwards. Calls are serialized, so the last one has the current state.
     pub(crate) fn pass_fixation_to_index(&self, _admin: &Admin) {
