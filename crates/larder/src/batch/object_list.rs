@@ -210,8 +210,8 @@ impl ObjectList {
         self.len
     }
 
-    /// About how many different keys the list has, if that is known: of a short list it isn't. A key
-    /// that is in several groups of chunks, but not in the first one, is counted several times.
+    /// About how many different keys the list has, if that is known: of a short list it isn't. A
+    /// key that is in several groups of chunks, but not in the first one, is counted several times.
     pub(crate) fn keys(&self) -> Option<usize> {
         self.is_indexed().then_some(self.keys)
     }
