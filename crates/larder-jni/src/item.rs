@@ -76,9 +76,8 @@ impl<'a> Item<'a> {
             Item::Int(n) => {
                 // Every integer but -2^63 has an index key of at most nine bytes. They are
                 // returned in registers and assembled on the stack.
-                if let Some((first, rest, used)) = order_key::of_int(n) {
-                    let [a, b, c, d, e, g, h, i] = rest;
-                    return f(&[first, a, b, c, d, e, g, h, i][..1 + used]);
+                if let Some((bytes, used)) = order_key::int_bytes(n) {
+                    return f(&bytes[..used]);
                 }
             }
             Item::Bytes(bytes) => {

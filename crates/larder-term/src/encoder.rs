@@ -116,6 +116,25 @@ impl<'b> Encoder<'b> {
         self.pending == 0 && !self.broken && self.open_maps() == 0
     }
 
+    /// Whether exactly `n` outermost terms were written, each with all its children, and whether a
+    /// handle was. Ends the encoding: without an open map there is nothing to drop.
+    #[inline]
+    pub fn end(self, n: usize) -> (bool, bool) {
+        let Encoder {
+            pending,
+            broken,
+            terms,
+            handles,
+            maps,
+            ..
+        } = self;
+        let is_whole = pending == 0 && !broken && terms == n;
+        match maps {
+            None => (is_whole, handles),
+            Some(maps) => (is_whole && no_open_map(maps), handles),
+        }
+    }
+
     /// Whether a handle was written.
     pub fn has_handles(&self) -> bool {
         self.handles
@@ -574,6 +593,12 @@ pub(crate) fn push_int(out: &mut Vec<u8>, n: i64) {
     let end = out.len() + used;
     out.extend_from_slice(&bytes);
     out.truncate(end);
+}
+
+/// Drops the maps of an encoder. Returns whether all were ended.
+#[inline(never)]
+fn no_open_map(maps: Box<Maps>) -> bool {
+    maps.frames.is_empty()
 }
 
 /// Appends a tag and the `len` low bytes of a payload.

@@ -223,30 +223,54 @@ impl Entries {
         let (first, count, from) = (range.start, range.len(), old.content());
         // The total size of the records is known, so they can be written without gaps up to the
         // end.
-        let heap = to.len() - self.records_size(range, prefix_growth);
+        let heap = to.len() - self.records_size(range.clone(), prefix_growth);
         assert!(
             count * SLOT <= heap,
             "a new leaf has capacity for its entries"
         );
+        let parts = &self.parts[range];
+        // The new entry's record isn't in the old leaf.
+        let new = self.new_at.and_then(|i| i.checked_sub(first));
         let mut at = heap;
         // Write the records in ascending order of their offsets, the last entry first. A copy may
         // then write beyond its record, where the next one is written afterwards.
-        for k in (0..count).rev() {
-            let (part, source) = (self.parts[first + k], self.source(first + k, from));
-            let (head, len) = if part.record.is_outside() {
-                let handle = handle(source, part);
-                to[at] = HANDLE_TAG;
-                to[at + 1..][..8].copy_from_slice(&handle.bits().to_le_bytes());
-                let position = old.outside(handle).position();
-                // Take the head from the object, which has the whole position.
-                (head_of(&position[prefix..]), HANDLE_RECORD)
-            } else {
-                write_inline_record(part, prefix_growth, source, &mut to[at..])
+        for (k, part) in parts.iter().enumerate().rev() {
+            let record = &mut to[at..];
+            let moved = match new == Some(k) {
+                false => move_short_record(part, prefix_growth, from, record),
+                true => None,
             };
-            to[k * SLOT..][..SLOT].copy_from_slice(&(head | part.mark | at as u64).to_ne_bytes());
+            let (head, len) = match moved {
+                Some(moved) => moved,
+                None => self.lay_out_one(old, first + k, prefix, record),
+            };
+            let slot = (head | part.mark | at as u64).to_ne_bytes();
+            to[k * SLOT..][..SLOT].copy_from_slice(&slot);
             at += len;
         }
         heap
+    }
+
+    /// Writes the record of entry `i`, of any kind, to the front of `to`. Returns its new head, and
+    /// the size of the record.
+    #[inline(never)]
+    fn lay_out_one(
+        &self,
+        old: &LockedTreeLeaf<'_>,
+        i: usize,
+        prefix: usize,
+        to: &mut [u8],
+    ) -> (u64, usize) {
+        let (part, source) = (self.parts[i], self.source(i, old.content()));
+        if !part.record.is_outside() {
+            return write_inline_record(part, prefix - old.leaf().prefix_len(), source, to);
+        }
+        let handle = handle(source, part);
+        to[0] = HANDLE_TAG;
+        to[1..][..8].copy_from_slice(&handle.bits().to_le_bytes());
+        let position = old.outside(handle).position();
+        // Take the head from the object, which has the whole position.
+        (head_of(&position[prefix..]), HANDLE_RECORD)
     }
 }
 
@@ -266,19 +290,14 @@ fn handle(source: &[u8], part: EntryRef) -> Handle {
 
 /// Writes the record of an entry to the front of `to`. Returns its new head, and the size of the
 /// record.
-#[inline]
 fn write_inline_record(
     part: EntryRef,
     prefix_growth: usize,
     source: &[u8],
     to: &mut [u8],
 ) -> (u64, usize) {
-    // Most records are short, and have both lengths in one byte each.
-    let (record, at) = (part.record, part.record.rest_at());
-    if let Some(len) = write_short_record(record, prefix_growth, source, to) {
-        return (part.head << (8 * prefix_growth), len);
-    }
     // Write the new length of the suffix, and the length of the value.
+    let (record, at) = (part.record, part.record.rest_at());
     let (left, value, rest) = (
         record.suffix() - prefix_growth,
         record.value(),
@@ -305,25 +324,37 @@ fn write_inline_record(
     (head, lengths + copied)
 }
 
-/// The fast path of `write_inline_record`, for a short entry whose head has the whole suffix.
-/// Copies the record, and changes the length of the suffix. `None` if the entry isn't short.
-#[inline]
-fn write_short_record(
-    record: Record,
+/// The fast path of `lay_out_one`, for a short record of the old leaf and a prefix that grows by
+/// less than a head. `None` if the record isn't short, or lies at the end of the source.
+#[inline(always)]
+fn move_short_record(
+    part: &EntryRef,
     prefix_growth: usize,
     source: &[u8],
     to: &mut [u8],
-) -> Option<usize> {
-    const SIZE: usize = 16;
-    if record.suffix() > 5 || record.value() > SIZE - 2 {
+) -> Option<(u64, usize)> {
+    const SIZE: usize = 32;
+    let (suffix, value) = (part.record.suffix(), part.record.value());
+    let (at, rest) = (part.record.rest_at(), part.record.rest());
+    // What the head takes in from the rest is no longer in the record.
+    let gone = rest.min(prefix_growth);
+    let copied = rest - gone + value;
+    if copied > SIZE || prefix_growth >= 5 {
         return None;
     }
-    let at = record.rest_at().checked_sub(2)?;
-    let from: &[u8; SIZE] = source.get(at..at + SIZE)?.try_into().ok()?;
-    let to: &mut [u8; SIZE] = to.first_chunk_mut()?;
-    *to = *from;
-    to[0] = (record.suffix() - prefix_growth) as u8;
-    Some(record.value() + 2)
+    // Each of the two lengths has one byte. Whole words are copied: bytes behind the record are
+    // overwritten, too.
+    let source: &[u8; SIZE + 8] = source.get(at..)?.first_chunk()?;
+    let from: &[u8; SIZE] = source[gone..].first_chunk()?;
+    let to: &mut [u8; SIZE + 2] = to.first_chunk_mut()?;
+    to[..2].copy_from_slice(&((suffix - prefix_growth) as u16 | (value as u16) << 8).to_le_bytes());
+    to[2..].copy_from_slice(from);
+    // The bytes behind the old head, padded with zeros. Those that the head takes in are shifted
+    // behind what is left of it, and the others are masked out.
+    let padding = u64::MAX.checked_shr(8 * rest as u32).unwrap_or(0);
+    let next = u64::from_be_bytes(*source.first_chunk()?) & !padding;
+    let head = part.head << (8 * prefix_growth) | next >> (40 - 8 * prefix_growth);
+    Some((head & HEAD_MASK, 2 + copied))
 }
 
 /// The new head of a position, if the prefix is longer by `prefix_growth` bytes. `rest` are the

@@ -261,10 +261,11 @@ impl<'g> TreeView<'g> {
     #[cold]
     fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<SearchResult, Torn> {
         let (mut low, mut high) = (first, self.count);
+        // Mostly the next entry is above: a scan that continues behind an entry has its head.
+        let mut i = first;
         while low < high {
             // Binary search by heads, and then by records. Torn slots may be in any order, but the
             // range shrinks in each step, so the loop ends.
-            let i = (low + high) / 2;
             let slot = self.slot(i)?;
             match (slot & HEAD_MASK).cmp(&head) {
                 Ordering::Less => low = i + 1,
@@ -281,6 +282,7 @@ impl<'g> TreeView<'g> {
                     }
                 }
             }
+            i = (low + high) / 2;
         }
         let record = None;
         Ok(SearchResult { i: low, record })

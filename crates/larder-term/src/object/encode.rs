@@ -93,19 +93,58 @@ impl<'b> ObjectEncoder<'b> {
     /// ([`order_key::comes_back`]). Takes the place of `key`.
     #[inline]
     pub fn order_key(&mut self, key: &[u8]) {
-        self.complete &=
-            !self.keyed && self.object.value.len() == self.header && self.form == KeyForm::Ordered;
-        self.keyed = true;
-        self.missing = self.missing.wrapping_sub(1);
+        self.begin_simple(self.form == KeyForm::Ordered);
         self.flags |= FROM_ORDER;
         self.object.key.extend_from_slice(key);
+    }
+
+    /// Sets the key of an ordered_set to an integer, unless that is −2^63. Takes the place of
+    /// `key`. Returns `false`, and does nothing, for that integer.
+    #[inline]
+    pub fn int_order_key(&mut self, n: i64) -> bool {
+        let Some((bytes, used)) = order_key::int_bytes(n) else {
+            return false;
+        };
+        self.begin_simple(self.form == KeyForm::Ordered);
+        self.flags |= FROM_ORDER;
+        self.push_short(bytes, used);
+        true
+    }
+
+    /// Leaves the key out, if only the value is going to be used. The value must be that of a key
+    /// that comes back from its index key. Takes the place of `key`.
+    #[inline]
+    pub fn leave_out_key(&mut self) {
+        self.begin_simple(true);
+        if self.form == KeyForm::Ordered {
+            self.flags |= FROM_ORDER;
+        }
+    }
+
+    /// Notes that the key is set, without a closure that pushes it.
+    #[inline(always)]
+    fn begin_simple(&mut self, has_form: bool) {
+        self.complete &= !self.keyed && self.object.value.len() == self.header && has_form;
+        self.keyed = true;
+        self.missing = self.missing.wrapping_sub(1);
+    }
+
+    /// Appends the first `used` bytes to the key. All are copied, and the rest is cut off: a copy
+    /// of constant length is few instructions.
+    #[inline(always)]
+    fn push_short(&mut self, bytes: [u8; 9], used: usize) {
+        let key = &mut self.object.key;
+        let end = key.len() + used;
+        key.extend_from_slice(&bytes);
+        key.truncate(end);
     }
 
     /// Sets the key of a table in hash order to an integer. Takes the place of `key`.
     #[inline]
     pub fn int_key(&mut self, n: i64) {
         let (bytes, used) = simple::int(n);
-        self.simple_key(&bytes[..used]);
+        self.begin_simple(self.form != KeyForm::Ordered);
+        self.push_short(bytes, used);
     }
 
     /// Sets the key of a table in hash order to a binary, if it has at most 127 bytes. Takes the
@@ -120,10 +159,7 @@ impl<'b> ObjectEncoder<'b> {
     /// Sets the key to a term that is the index key as it is.
     #[inline]
     fn simple_key(&mut self, term: &[u8]) {
-        self.complete &=
-            !self.keyed && self.object.value.len() == self.header && self.form != KeyForm::Ordered;
-        self.keyed = true;
-        self.missing = self.missing.wrapping_sub(1);
+        self.begin_simple(self.form != KeyForm::Ordered);
         self.object.key.extend_from_slice(term);
     }
 
@@ -204,9 +240,10 @@ impl<'b> ObjectEncoder<'b> {
         let mode = self.mode();
         let mut enc = Encoder::new(&mut self.object.value, mode);
         let result = push(&mut enc);
+        let (is_whole, has_handles) = enc.end(n);
         // The value's flag tells later readers whether they have to look for handles.
-        self.flags |= if enc.has_handles() { HAS_HANDLES } else { 0 };
-        self.complete &= self.keyed && enc.is_complete() && enc.terms() == n;
+        self.flags |= if has_handles { HAS_HANDLES } else { 0 };
+        self.complete &= self.keyed && is_whole;
         // `finish` checks that exactly the elements of the arity were written.
         self.missing = self.missing.wrapping_sub(n);
         result

@@ -36,7 +36,7 @@ mod sink;
 pub use bits::to_binary;
 pub use decode::{comes_back, decode};
 pub use flat::{encode_binary, encode_flat};
-pub use numbers::{of_int, of_large, push_float, push_int, to_int};
+pub use numbers::{int_bytes, of_int, of_large, push_float, push_int, to_int};
 pub use parts::{push_atom, push_cons, push_nil, push_pid, push_reference, push_tuple};
 pub use sink::{OutputByte, Sink};
 

@@ -53,6 +53,19 @@ pub fn of_int(n: i64) -> Option<(u8, [u8; 8], usize)> {
     Some((first ^ turned as u8, high.to_be_bytes(), used))
 }
 
+/// The order key of an integer as bytes, and how many of them count: [`of_int`] for callers that
+/// need it in memory.
+#[inline]
+pub fn int_bytes(n: i64) -> Option<([u8; 9], usize)> {
+    let (first, rest, used) = of_int(n)?;
+    // Most of the key is one word, so that it is one store, and a load of a word is served by it.
+    let rest = u64::from_be_bytes(rest);
+    let mut bytes = [0; 9];
+    bytes[..8].copy_from_slice(&(u64::from(first) << 56 | rest >> 8).to_be_bytes());
+    bytes[8] = rest as u8;
+    Some((bytes, 1 + used))
+}
+
 /// The order key of an unsigned integer of 64 bits whose highest bit is set, in registers.
 #[inline]
 pub fn of_large(n: u64) -> [u8; 11] {
@@ -315,6 +328,16 @@ mod tests {
             }
             prop_assert_eq!(to_int(&key(Term::binary(&bytes))), None);
             prop_assert_eq!(to_int(&key(Term::tuple([Term::from(1), Term::from(2)]))), None);
+        }
+    }
+
+    #[test]
+    fn integers_as_bytes() {
+        for shift in 0..64 {
+            for n in [i64::MAX >> shift, -(i64::MAX >> shift), 1 << shift] {
+                let bytes = int_bytes(n).map(|(bytes, used)| bytes[..used].to_vec());
+                assert_eq!(bytes, (n != i64::MIN).then(|| plain(&n.into())), "{n}");
+            }
         }
     }
 

@@ -91,10 +91,10 @@ impl EngineTable {
     }
 
     /// Calls `f` with the object under an index key, if there is one, and makes the change that it
-    /// returns. To replace the object, `f` writes an object with this key to a buffer. If another
-    /// thread changes the object meanwhile, `f` is called again, with the new object. No lock is
-    /// held while `f` runs, so it may use any table. The epoch is pinned, so memory that other
-    /// threads retire is kept until `f` returns.
+    /// returns. To replace the object, `f` writes one to a buffer, of which the value is used. If
+    /// another thread changes the object meanwhile, `f` is called again, with the new object. No
+    /// lock is held while `f` runs, so it may use any table. The epoch is pinned, so memory that
+    /// other threads retire is kept until `f` returns.
     ///
     /// # Errors
     /// The error of `f`, after which nothing is changed; `NoTable`, `Access`, `Busy`; `TableType`

@@ -4,7 +4,7 @@
 //! and is decoded from that. Any other key is first written as a term. By hash that is the index
 //! key; in order, the term is written as an order key. Each takes one pass over a few bytes.
 
-use super::key::{bad_key, EncodeKey};
+use super::key::{bad_key, EncodeKey, Leaf};
 use super::layout::{Layout, Ordered};
 use super::ser;
 use crate::error::Error;
@@ -134,13 +134,43 @@ pub(super) fn write_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Siz
     value: &V,
     object: &mut ObjectBuf,
 ) -> Result<(), Error> {
+    write_row(table, key, value, object, |leaf, enc| {
+        O::push_key(leaf, enc)
+    })
+}
+
+/// Writes the row of a key and a value, of which only the value is used.
+///
+/// # Errors
+/// Those of `with_object`.
+#[inline]
+pub(super) fn write_value<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
+    table: &EngineTable,
+    key: &K,
+    value: &V,
+    object: &mut ObjectBuf,
+) -> Result<(), Error> {
+    write_row(table, key, value, object, |leaf, enc| {
+        O::leave_out_key(leaf, enc)
+    })
+}
+
+/// Writes a row, with a function for simple keys.
+#[inline]
+fn write_row<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
+    table: &EngineTable,
+    key: &K,
+    value: &V,
+    object: &mut ObjectBuf,
+    simple_key: impl FnOnce(Leaf<'_>, &mut ObjectEncoder<'_>) -> bool,
+) -> Result<(), Error> {
     let (form, compressed) = (table.key_form(), table.compressed());
     // A row that is not finished leaves an empty buffer.
     let mut enc = ObjectEncoder::new(object, 2, 1, form, compressed);
-    if !O::push_key(key.leaf(), &mut enc) {
+    if !simple_key(key.leaf(), &mut enc) {
         enc.key(|e| key.encode_key(e))?;
     }
-    // A simple key was pushed, or any other one. The value is the only other element.
+    // A simple key is set, or any other one. The value is the only other element.
     enc.element(|e| ser::write(value, e))?;
     match enc.finish() {
         true => Ok(()),

@@ -33,6 +33,9 @@ pub trait Layout: Send + Sync + 'static {
     /// Sets the key of a row to a simple key. Returns `false`, and does nothing, for other keys.
     fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool;
 
+    /// Like `push_key`, for a row of which only the value is used. So the key may be left out.
+    fn leave_out_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool;
+
     /// The key of a row whose value has no exact key, if it can be read from the index key alone.
     fn key_of<K: OrderedKey>(stored: &Stored<'_>) -> Option<K>;
 }
@@ -44,9 +47,8 @@ impl Layout for Ordered {
     fn with_index_key<R>(leaf: Leaf<'_>, f: impl FnOnce(Option<&[u8]>) -> R) -> R {
         match leaf {
             Leaf::Int(n) => {
-                if let Some((first, rest, used)) = order_key::of_int(n) {
-                    let [a, b, c, d, e, g, h, i] = rest;
-                    return f(Some(&[first, a, b, c, d, e, g, h, i][..1 + used]));
+                if let Some((bytes, used)) = order_key::int_bytes(n) {
+                    return f(Some(&bytes[..used]));
                 }
             }
             Leaf::Large(n) => return f(Some(&order_key::of_large(n))),
@@ -63,7 +65,24 @@ impl Layout for Ordered {
 
     #[inline(always)]
     fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
+        if let Leaf::Int(n) = leaf {
+            return enc.int_order_key(n);
+        }
         Self::with_index_key(leaf, |key| key.map(|key| enc.order_key(key)).is_some())
+    }
+
+    #[inline(always)]
+    fn leave_out_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
+        match leaf {
+            // The order key of −2^63 is made by way of a term.
+            Leaf::Int(i64::MIN) => false,
+            Leaf::Int(_) => {
+                enc.leave_out_key();
+                true
+            }
+            // Only the order key itself says whether these come back from it.
+            _ => Self::push_key(leaf, enc),
+        }
     }
 
     #[inline(always)]
@@ -102,6 +121,15 @@ impl Layout for Hashed {
             Leaf::Int(n) => enc.int_key(n),
             Leaf::Binary(bytes) => return enc.binary_key(bytes),
             Leaf::Large(_) | Leaf::Other => return false,
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn leave_out_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
+        match leaf {
+            Leaf::Int(_) => enc.leave_out_key(),
+            _ => return Self::push_key(leaf, enc),
         }
         true
     }
