@@ -131,7 +131,7 @@ impl<'b> Encoder<'b> {
         let is_whole = pending == 0 && !broken && terms == n;
         match maps {
             None => (is_whole, handles),
-            Some(maps) => (is_whole && no_open_map(maps), handles),
+            Some(maps) => (is_whole && maps.frames.is_empty(), handles),
         }
     }
 
@@ -593,12 +593,6 @@ pub(crate) fn push_int(out: &mut Vec<u8>, n: i64) {
     let end = out.len() + used;
     out.extend_from_slice(&bytes);
     out.truncate(end);
-}
-
-/// Drops the maps of an encoder. Returns whether all were ended.
-#[inline(never)]
-fn no_open_map(maps: Box<Maps>) -> bool {
-    maps.frames.is_empty()
 }
 
 /// Appends a tag and the `len` low bytes of a payload.
