@@ -22,10 +22,10 @@ use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 /// Where a lookup has found a value ([`Unique::get_with_hint`](crate::Unique::get_with_hint)), or
 /// nothing. A write to another index ignores it.
 #[derive(Clone, Copy, Default)]
-pub struct Hint<'g>(Spot<'g>);
+pub struct Hint<'g>(HintedPlace<'g>);
 
 #[derive(Clone, Copy, Default)]
-enum Spot<'g> {
+enum HintedPlace<'g> {
     #[default]
     None,
     /// In the range of a leaf of the tree at this address.
@@ -58,7 +58,7 @@ impl<'g> Hint<'g> {
         i: usize,
         record: Record,
     ) -> Self {
-        Hint(Spot::Tree {
+        Hint(HintedPlace::Tree {
             tree,
             leaf,
             version,
@@ -70,14 +70,14 @@ impl<'g> Hint<'g> {
     /// The leaf of the tree at this address whose range has the key.
     #[inline]
     pub(crate) fn of_leaf(tree: usize, leaf: TreeLeaf<'g>) -> Self {
-        Hint(Spot::Leaf { tree, leaf })
+        Hint(HintedPlace::Leaf { tree, leaf })
     }
 
     /// The leaf whose range has the key, if the hint says only that, of the tree at this address.
     #[inline]
     pub(crate) fn leaf(&self, tree: usize) -> Option<TreeLeaf<'g>> {
         match self.0 {
-            Spot::Leaf { tree: of, leaf } if of == tree => Some(leaf),
+            HintedPlace::Leaf { tree: of, leaf } if of == tree => Some(leaf),
             _ => None,
         }
     }
@@ -88,13 +88,13 @@ impl<'g> Hint<'g> {
     pub fn is_same(&self, other: &Hint<'g>) -> bool {
         match (self.0, other.0) {
             (
-                Spot::Tree {
+                HintedPlace::Tree {
                     tree,
                     leaf,
                     version,
                     ..
                 },
-                Spot::Tree {
+                HintedPlace::Tree {
                     tree: other_tree,
                     leaf: other_leaf,
                     version: other_version,
@@ -110,7 +110,7 @@ impl<'g> Hint<'g> {
     #[inline]
     pub(crate) fn lock_tree(&self, tree: usize) -> Option<(LockedTreeLeaf<'g>, usize, Record)> {
         match self.0 {
-            Spot::Tree {
+            HintedPlace::Tree {
                 tree: of,
                 leaf,
                 version,
@@ -130,7 +130,7 @@ impl<'g> Hint<'g> {
         home: Home<'g>,
         hit: Hit<'g>,
     ) -> Self {
-        Hint(Spot::Hash {
+        Hint(HintedPlace::Hash {
             index,
             leaf,
             version,
@@ -144,7 +144,7 @@ impl<'g> Hint<'g> {
     #[inline]
     pub(crate) fn lock_hash(&self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, &Hit<'g>)> {
         match &self.0 {
-            Spot::Hash {
+            HintedPlace::Hash {
                 index: of,
                 leaf,
                 version,

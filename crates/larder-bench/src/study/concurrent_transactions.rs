@@ -2,9 +2,10 @@
 //! table. Each increments the number in a row.
 
 use super::run::Run;
+use super::tables::{granted, StudyTable};
 use crate::result::{ensure, Outcome};
 use crate::time::workers::work;
-use larder::api::{Larder, Table};
+use larder::api::Table;
 use larder::Error;
 use larder_term::{term, Term};
 use parking_lot::Mutex;
@@ -50,20 +51,14 @@ fn measure_one(
     threads: usize,
     time: Duration,
 ) -> Outcome<f64> {
-    let larder = Larder::new();
-    let builder = larder.table("study");
-    let builder = match kind {
-        "set" => builder.set(),
-        "bag" => builder.bag(),
-        _ => builder.ordered_set(),
-    };
-    let table = builder.create().expect("the table can't be created");
+    let study = granted(StudyTable::new(&format!("{kind} default"), 2, 0));
+    let StudyTable { larder, table, .. } = &study;
     let keys = match is_disjoint {
         true => THREADS.len() as u64 * OWN_KEYS,
         false => HOT_KEYS,
     };
     for key in 0..keys {
-        add_one(&table, key, true).expect("the first row of a key can't be inserted");
+        add_one(table, key, true).expect("the first row of a key can't be inserted");
     }
     let mutex = Mutex::new(());
     let done = work(threads, Some(time), |worker| {
@@ -74,10 +69,10 @@ fn measure_one(
                 false => random.below(HOT_KEYS),
             };
             match transacts {
-                true => larder.transaction(&[&table], |views| add_one(&views[0], key, false)),
+                true => larder.transaction(&[table], |views| add_one(&views[0], key, false)),
                 false => {
                     let _locked = mutex.lock();
-                    add_one(&table, key, false)
+                    add_one(table, key, false)
                 }
             }
             .expect("the number in a row can't be incremented");
@@ -90,10 +85,7 @@ fn measure_one(
     let sum: u64 = rows.iter().map(count_of).sum();
     ensure!(sum == keys + calls && rows.len() as u64 == keys, kind;
         "{} rows with a sum of {sum} instead of {keys} with {}", rows.len(), keys + calls);
-    let rate = done.rate(calls);
-    table.drop_table().expect("the table can't be dropped");
-    larder.engine().reaper_idle(Duration::from_secs(60));
-    Ok(rate)
+    Ok(done.rate(calls))
 }
 
 /// Adds one to the number of a key, or inserts the key with 1.

@@ -78,7 +78,7 @@ pub fn size_option(structure: &str, rows: usize) -> Option<(String, StructureVal
 
 /// A table of the engine. Dropping it frees the table.
 pub struct StudyTable {
-    larder: Larder,
+    pub larder: Larder,
     pub table: Table,
     arity: usize,
     /// Plants a fault: the table forgets some of its keys.

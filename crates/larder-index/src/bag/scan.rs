@@ -275,12 +275,12 @@ fn behind(direction: Direction) -> u8 {
 }
 
 /// Ends the batch. The scan resumes before or behind the objects of a key, as the marker says.
-fn stop<R: KeyRule>(bag: &Bag<R>, key: &[u8], spot: u8, batch: &mut Batch) {
+fn stop<R: KeyRule>(bag: &Bag<R>, key: &[u8], marker: u8, batch: &mut Batch) {
     // Replace the position at which the scan of entries would resume. It may be behind objects that
     // were read but aren't in the batch.
     let mut resume = std::mem::take(&mut batch.resume);
     hash_and_key(bag, key, &mut resume);
-    resume.push(spot);
+    resume.push(marker);
     batch.resume = resume;
     batch.done = false;
 }

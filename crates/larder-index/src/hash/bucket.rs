@@ -1,4 +1,6 @@
-//! A bucket as words. All accesses to the memory of published buckets are in this file.
+//! A bucket as words. The accesses to the memory of published buckets are in this file, except two:
+//! a body that is inserted is written by [`words::Writer`], and the lock's holder may read a leaf as
+//! plain bytes (`LockedHashLeaf::bytes`).
 //!
 //! The number of words is a power of two, and indices are taken modulo that number. So an index
 //! that was computed from torn bytes leads to other bytes of the same bucket, never outside it. No
@@ -178,8 +180,8 @@ impl<'g> Bucket<'g> {
         // The rest, without the bytes behind it.
         if len > done {
             let bytes = len - done;
-            let own = self.load_pair(from + done) & (u128::MAX >> (128 - 8 * bytes));
-            self.store_pair(to + done, own, bytes);
+            let rest = self.load_pair(from + done) & (u128::MAX >> (128 - 8 * bytes));
+            self.store_pair(to + done, rest, bytes);
         }
     }
 
@@ -383,14 +385,14 @@ mod tests {
     fn a_store_changes_its_bytes_alone() {
         for (at, len) in (0..64).flat_map(|at| (0..=64 - at).map(move |len| (at, len))) {
             with(|bucket| {
-                let own: Vec<u8> = (0..len as u8).map(|b| b | 0x80).collect();
-                bucket.store_bytes(at, &own);
+                let stored: Vec<u8> = (0..len as u8).map(|b| b | 0x80).collect();
+                bucket.store_bytes(at, &stored);
                 let mut expect = vec![0; 64];
-                expect[at..at + len].copy_from_slice(&own);
+                expect[at..at + len].copy_from_slice(&stored);
                 assert_eq!(bytes(bucket), expect);
                 let mut back = Vec::new();
                 bucket.each_word(at, len, |_, word| back.extend(word.to_le_bytes()));
-                assert_eq!(&back[..len], &own);
+                assert_eq!(&back[..len], &stored);
             });
         }
     }
@@ -401,13 +403,13 @@ mod tests {
             with(|bucket| {
                 bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
                 let mut expect = bytes(bucket);
-                let own = u128::from_le_bytes(std::array::from_fn(|i| (i < len).into()));
-                bucket.store_pair(at, own * 0xEE, len);
+                let ones = u128::from_le_bytes(std::array::from_fn(|i| (i < len).into()));
+                bucket.store_pair(at, ones * 0xEE, len);
                 expect[at..at + len].fill(0xEE);
                 assert_eq!(bytes(bucket), expect, "{at} {len}");
                 assert_eq!(
                     bucket.load_pair(at) << (128 - 8 * len) >> (128 - 8 * len),
-                    own * 0xEE
+                    ones * 0xEE
                 );
             });
         }

@@ -1,7 +1,7 @@
 //! Changes of structure in the hash order: leaves grow, split, shrink and merge.
 //!
-//! 1. If an entry has no room, its leaf is replaced by one with more buckets, up to the size at
-//!    which leaves split (`sizes`).
+//! 1. If an entry has no room, its leaf is replaced by a larger one, with more buckets or larger
+//!    ones, up to the size at which leaves split (`sizes`).
 //! 2. A leaf of that size splits at the first bit in which its hashes differ. The entry that had no
 //!    room is put directly into one of the two new leaves.
 //! 3. If removals leave a leaf sparse, it is replaced by a smaller one, or it merges with its

@@ -30,7 +30,7 @@ const NEARLY_FULL: usize = 880;
 const SHRUNK: usize = 840;
 /// A leaf shrinks if the size two size classes below would have this fill factor.
 const SPARSE: usize = 820;
-/// A leaf shrinks by this fraction of a power of two, which is two of the allocator's size classes.
+/// A leaf shrinks by a power of two divided by this: by two of the allocator's size classes.
 const STEPS_DOWN: usize = 4;
 /// A leaf of fewer buckets than this is full when no bucket has room.
 const FEW_BUCKETS: u32 = 3;

@@ -48,7 +48,7 @@ impl LowerBound<'_> {
     /// Whether an entry with this hash and key is behind the bound.
     fn is_before(&self, hash: u64, key: &[u8]) -> bool {
         match self.key {
-            Some(own) => (hash, key) > (self.hash, own),
+            Some(bound_key) => (hash, key) > (self.hash, bound_key),
             None => hash >= self.hash,
         }
     }

@@ -166,8 +166,9 @@ pub struct Batch<'g> {
     pub may_pause: bool,
     /// The number of entries that the scan has read and left out.
     pub skipped: usize,
-    /// The caller uses no entries beyond this key, in the direction of the scan. A scan that omits
-    /// them sets `done` when it reaches the key. An index may return some nevertheless.
+    /// A hint of the caller: it uses no entries beyond this bound, in the direction of the scan. A
+    /// scan that omits them sets `done` when it reaches the bound. An index may return some
+    /// nevertheless.
     pub until: Bound<Vec<u8>>,
     /// A hint of the caller: of several values under a key, only the first is needed. An index may
     /// ignore it.

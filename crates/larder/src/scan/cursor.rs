@@ -9,8 +9,9 @@
 //! - *Place*: how far the scan has advanced on its path, as a position of the index. A position is
 //!   a run of bytes (the key, or the hash and the key). It stays meaningful whatever happens to the
 //!   table.
-//! - *Batch*: entries of one leaf, which the index has copied at one instant (in a bag: those of
-//!   each key). On a path of gathered keys: the objects of some keys, each read by itself.
+//! - *Batch*: entries of one leaf, which the index has read at one instant (in a bag: those of
+//!   each key), and copied, save objects outside the leaf. On a path of gathered keys: the objects
+//!   of some keys, each read by itself.
 //!
 //! # Steps
 //!

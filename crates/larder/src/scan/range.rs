@@ -62,8 +62,7 @@ pub(super) fn start_at(near: &Bound<Vec<u8>>) -> Start<'_> {
     }
 }
 
-/// Moves the near bound behind a batch: `start_at` it is then
-/// [`Start::behind`] the batch. The bound
+/// Moves the near bound behind a batch: `start_at` is then [`Start::behind`] the batch. The bound
 /// and the batch exchange their memory.
 #[cfg(feature = "serde")]
 pub(super) fn move_behind(near: &mut Bound<Vec<u8>>, batch: &mut Batch<'_>, direction: Direction) {
