@@ -1,5 +1,5 @@
-//! A bucket as words. The accesses to the memory of published buckets are in this file, except two:
-//! a body that is inserted is written by [`words::Writer`], and the lock's holder may read a leaf as
+//! A bucket as words. Accesses to the memory of published buckets are in this file, except two: a
+//! body that is inserted is written by [`words::Writer`], and the lock's holder may read a leaf as
 //! plain bytes (`LockedHashLeaf::bytes`).
 //!
 //! The number of words is a power of two, and indices are taken modulo that number. So an index
