@@ -262,15 +262,10 @@ impl Study {
         write_json(self, &path)?;
         Ok(path)
     }
-
-    /// Reads the JSON of a study. The error is `InvalidData` if the file isn't one.
-    pub fn read(path: &Path) -> io::Result<Study> {
-        read_json(path)
-    }
 }
 
 /// Writes a file and renames it, so that readers never see half of it.
-fn write_json(value: &impl Serialize, path: &Path) -> io::Result<()> {
+pub fn write_json(value: &impl Serialize, path: &Path) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     let half = path.with_extension("json.new");
@@ -278,7 +273,8 @@ fn write_json(value: &impl Serialize, path: &Path) -> io::Result<()> {
     std::fs::rename(half, path)
 }
 
-fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<T> {
+/// Reads a study or a recording. The error is `InvalidData` if the file isn't one.
+pub fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
 }
 
@@ -300,7 +296,7 @@ mod tests {
         let study: Study = serde_json::from_value(example.clone()).expect("a study");
         let folder = tempfile::tempdir().expect("a folder");
         let path = study.write(folder.path()).expect("written");
-        assert_eq!(Study::read(&path).expect("read"), study);
+        assert_eq!(read_json::<Study>(&path).expect("read"), study);
         let json: serde_json::Value = read_json(&path).expect("JSON");
         assert_eq!(json, example);
         let csv = std::fs::read_to_string(folder.path().join("example.csv")).expect("there");
@@ -312,7 +308,7 @@ mod tests {
     fn another_file_is_an_error() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(&file, "{\"study\": 7}").expect("written");
-        let error = Study::read(file.path()).expect_err("it is none");
+        let error = read_json::<Study>(file.path()).expect_err("it is none");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 }

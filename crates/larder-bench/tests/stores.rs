@@ -1,7 +1,7 @@
 //! Every peer of this build goes through the workload, small; a peer that lies is found out; the
 //! program writes a study.
 
-use larder_bench::result::Failure;
+use larder_bench::result::{read_json, Failure, Study};
 use larder_bench::stores::peer::Peer;
 use larder_bench::stores::{make, names, servers, workload};
 use std::process::Command;
@@ -97,7 +97,7 @@ fn a_run_leaves_a_study_that_says_what_it_could_not_get() {
         .output()
         .expect("the program starts");
     assert!(output.status.success(), "{output:?}");
-    let study = larder_bench::result::Study::read(&out.join("peers.json")).expect("a study");
+    let study = read_json::<Study>(&out.join("peers.json")).expect("a study");
     let of = |plot: &str, series: &str| {
         let mut points = study.points.iter();
         points.any(|point| point.plot == plot && point.series == series && point.y > 0.0)

@@ -1,7 +1,7 @@
 //! Every study, tiny: its files have the shape that reports are drawn from, its answers were
 //! checked, and a structure that is wrong makes it fail.
 
-use larder_bench::result::{EventKind, Point, Recording, Scale, Study, X};
+use larder_bench::result::{read_json, EventKind, Point, Recording, Scale, Study, X};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -27,7 +27,7 @@ fn passes(name: &str, more: &[&str]) -> (Study, TempDir) {
     let output = study(name, folder.path(), more);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let read = Study::read(&folder.path().join(format!("{name}.json"))).expect("a study");
+    let read: Study = read_json(&folder.path().join(format!("{name}.json"))).expect("a study");
     shape(&read, name);
     let csv = std::fs::read_to_string(folder.path().join(format!("{name}.csv"))).expect("there");
     assert_eq!(csv.lines().count(), 1 + read.points.len());
@@ -165,7 +165,7 @@ fn ordered_set() {
             && has(&study, "counters", "default set, off")
     );
     let recording =
-        Recording::read(&folder.path().join("catree-adapting.json")).expect("a recording");
+        read_json::<Recording>(&folder.path().join("catree-adapting.json")).expect("a recording");
     assert_eq!((recording.phases.len(), recording.threads), (4, 2));
     assert!(recording.samples.len() > 100);
     // What is recorded is replayed by the study; whether there was contention is the system's
@@ -227,7 +227,7 @@ fn an_end_that_was_asked_for_is_kept() {
         let output = study(name, folder.path(), &["--minutes", "0"]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}");
-        let study = Study::read(&folder.path().join(format!("{name}.json"))).expect("a study");
+        let study: Study = read_json(&folder.path().join(format!("{name}.json"))).expect("a study");
         assert!(study.points.is_empty());
         let said = |text: &String| text.ends_with("not in the time that was given (--minutes)");
         assert!(study.skipped.iter().any(said), "{:?}", study.skipped);

@@ -2,7 +2,7 @@
 //! `wide.csv` of `make bench-wide`.
 
 use crate::report::{bench_csv, Error};
-use crate::result::{Recording, Study};
+use crate::result::{read_json, Recording, Study};
 use crate::table::lines;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ impl Findings {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let study = match &*name {
             "catree-adapting.json" => {
-                self.tree = Some(Recording::read(path).map_err(|error| failed(path, error))?);
+                self.tree = Some(read_json(path).map_err(|error| failed(path, error))?);
                 return Ok(());
             }
             "wide.csv" => {
@@ -75,7 +75,7 @@ impl Findings {
             }
             "bench.csv" => parse(path, bench_csv::parse)?,
             name if name.ends_with(".json") => {
-                Study::read(path).map_err(|error| failed(path, error))?
+                read_json(path).map_err(|error| failed(path, error))?
             }
             _ => return Ok(()),
         };

@@ -1,11 +1,9 @@
 //! The recording of a contention-adapting tree, event by event: `DIR/catree-adapting.json`. Times
 //! are milliseconds since the first phase.
 
-use super::{read_json, write_json, Origin};
+use super::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
 
 /// How a contention-adapting tree adapted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,15 +77,4 @@ pub struct BaseSample {
     pub depth: usize,
     pub count: i64,
     pub entries: usize,
-}
-
-impl Recording {
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        write_json(self, path)
-    }
-
-    /// Reads a recording. The error is `InvalidData` if the file isn't one.
-    pub fn read(path: &Path) -> io::Result<Recording> {
-        read_json(path)
-    }
 }

@@ -7,7 +7,9 @@
 //! the keys, scans, one writer.
 
 use super::run::{cores, Run};
-use crate::result::{ensure, BaseSample, Event, EventKind, Outcome, Phase, Recording, Sample};
+use crate::result::{
+    ensure, write_json, BaseSample, Event, EventKind, Outcome, Phase, Recording, Sample,
+};
 use crate::workload::Random;
 use larder_index::{pin, Direction, Start};
 use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
@@ -162,7 +164,7 @@ pub fn record(run: &mut Run) -> Outcome {
         "the recorded splits and joins, replayed, end in the bases that the tree had at the end",
     );
     std::fs::create_dir_all(&run.out)?;
-    recording.write(&run.out.join(FILE))?;
+    write_json(&recording, &run.out.join(FILE))?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Made-up results of every kind that the report has to draw. They are inputs of tests, and say so.
 
 use larder_bench::result::{
-    BaseSample, Better, Event, EventKind, Origin, Phase, Plot, Point, Published, Recording, Sample,
-    Study, X,
+    write_json, BaseSample, Better, Event, EventKind, Origin, Phase, Plot, Point, Published,
+    Recording, Sample, Study, X,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,7 @@ pub fn folder(name: &str) -> PathBuf {
 pub fn write_all(folder: &Path, slower: f64) {
     times(slower).write(folder).expect("written");
     threads(slower).write(folder).expect("written");
-    tree()
-        .write(&folder.join("catree-adapting.json"))
-        .expect("written");
+    write_json(&tree(), &folder.join("catree-adapting.json")).expect("written");
     std::fs::write(folder.join("bench.csv"), BENCH).expect("written");
 }
 
