@@ -24,6 +24,7 @@
 //! Deviation: the main part has no segments and no order.
 
 use super::heat::Policy;
+use super::layer::NO_TIME;
 use super::stamp::{object_of, ObjectTimes};
 use crate::buffers::ThreadBuffers;
 use crossbeam_utils::CachePadded;
@@ -31,7 +32,6 @@ use larder_index::sync::{random, thread_number, Mutex};
 use larder_index::{Batch, Guard, Key, Unique};
 use larder_term::hash::Seed;
 use smallvec::SmallVec;
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// The approximate number of objects of a sample, if there are that many. In hash order it takes
@@ -40,10 +40,10 @@ const SAMPLE: usize = 192;
 /// The distance between successive places: the golden ratio. So all parts of the index are sampled
 /// about equally often, however many places are used (Weyl's sequence).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-/// One of this number of sampled objects becomes a candidate.
-const SAMPLED_PER_CANDIDATE: usize = 3;
-/// The maximum number of candidates that are kept.
-const KEPT: usize = 96;
+/// How many candidates a sample gives for this number of victims.
+const CANDIDATES_PER_VICTIMS: (usize, usize) = (4, 3);
+/// The maximum number of candidates that are kept for each victim of a sample.
+const KEPT_PER_VICTIM: usize = 2;
 /// The maximum number of draws for a sample, because a place may be empty.
 const DRAWS: usize = 8;
 
@@ -109,6 +109,7 @@ impl Victim {
 }
 
 /// One of the coldest objects of a sample.
+#[derive(Default)]
 struct Candidate {
     key: OwnKey,
     hash: u64,
@@ -132,6 +133,35 @@ impl Candidate {
     }
 }
 
+/// A set of hashes that is small, because it may take another hash for one of its own.
+#[derive(Default)]
+struct HashFilter([u64; 16]);
+
+impl HashFilter {
+    /// The number of the word, and the bit in it. In a leaf of the hash order all hashes begin with
+    /// the same bits, so the last ones are used.
+    #[inline]
+    fn place(hash: u64) -> (usize, u64) {
+        (hash as usize & 15, 1 << (hash >> 4 & 63))
+    }
+
+    /// Adds a hash. Returns whether it may have been there.
+    #[inline]
+    fn add(&mut self, hash: u64) -> bool {
+        let (word, bit) = Self::place(hash);
+        let was = self.0[word];
+        self.0[word] = was | bit;
+        was & bit != 0
+    }
+
+    /// Whether a hash may be there.
+    #[inline]
+    fn may_have(&self, hash: u64) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.0[word] & bit != 0
+    }
+}
+
 /// A recently inserted key, with its hash.
 struct NewKey {
     key: OwnKey,
@@ -145,6 +175,8 @@ struct CandidateShard {
     certain: Vec<Victim>,
     /// Candidates, the coldest last.
     candidates: Vec<Candidate>,
+    /// Memory for the next sorted candidates.
+    sorted: Vec<Candidate>,
     /// The number of victims before the next sample.
     victims_left: usize,
     /// Recently inserted keys, the oldest first.
@@ -153,16 +185,31 @@ struct CandidateShard {
 
 impl CandidateShard {
     /// Adds the candidates of a sample to those that are left, and keeps the coldest.
-    fn merge(&mut self, sample: Vec<Candidate>, policy: &dyn Policy) {
+    fn merge(&mut self, sample: Vec<Candidate>, most: usize, policy: &dyn Policy) {
+        let mut hashes = HashFilter::default();
+        for new in &sample {
+            hashes.add(new.hash);
+        }
         // What is in both was sampled again, and may have changed.
-        let is_new = |old: &Candidate| sample.iter().all(|new| new.hash != old.hash);
+        let is_in = |old: &Candidate| {
+            hashes.may_have(old.hash) && sample.iter().any(|new| new.hash == old.hash)
+        };
         self.candidates
-            .retain_mut(|old| old.cool(policy) && is_new(old));
+            .retain_mut(|old| !is_in(old) && old.cool(policy));
         self.candidates.extend(sample);
-        self.candidates
-            .sort_unstable_by_key(|candidate| Reverse(candidate.heat));
-        let surplus = self.candidates.len().saturating_sub(KEPT);
-        self.candidates.drain(..surplus);
+        // Sort by the heat, the hottest first. Words are sorted, with the number of the candidate
+        // in the lower half, and then each candidate is moved once.
+        let word = |(i, other): (usize, &Candidate)| u64::from(!other.heat) << 32 | i as u64;
+        let mut words: SmallVec<[u64; SAMPLE]> = SmallVec::new();
+        words.extend(self.candidates.iter().enumerate().map(word));
+        words.sort_unstable();
+        let surplus = words.len().saturating_sub(most);
+        self.sorted.clear();
+        for &word in &words[surplus..] {
+            let candidate = &mut self.candidates[word as u32 as usize];
+            self.sorted.push(std::mem::take(candidate));
+        }
+        std::mem::swap(&mut self.candidates, &mut self.sorted);
     }
 
     /// Takes keys from the window while it has more than `most`, up to one that is no hotter than
@@ -183,6 +230,13 @@ impl CandidateShard {
         }
         None
     }
+}
+
+/// The coldest objects of a sample, with their hashes.
+#[derive(Default)]
+struct Coldest {
+    candidates: Vec<Candidate>,
+    hashes: HashFilter,
 }
 
 /// The context of a choice.
@@ -214,6 +268,7 @@ impl Default for Candidates {
                 place: random(),
                 certain: Vec::new(),
                 candidates: Vec::new(),
+                sorted: Vec::new(),
                 victims_left: 0,
                 window: VecDeque::new(),
             }))
@@ -271,8 +326,9 @@ impl Candidates {
                 let (sample, seen) = chooser.sample(guard, &mut place);
                 shard = self.shard().lock();
                 shard.place = place;
-                shard.victims_left = seen.div_ceil(policy.sampled_per_victim());
-                shard.merge(sample, policy);
+                let victims = seen.div_ceil(policy.sampled_per_victim());
+                shard.victims_left = victims;
+                shard.merge(sample, KEPT_PER_VICTIM * victims, policy);
             }
             // (2) A candidate that was used since is none any more. Unless all were, the loop ends
             // here.
@@ -342,7 +398,8 @@ impl Chooser<'_> {
         let mut buffers = ThreadBuffers::new();
         // An index may return fewer, for instance those of one leaf.
         buffers.batch.want = SAMPLE;
-        let (mut seen, mut coldest) = (0, Vec::new());
+        let mut seen = 0;
+        let mut coldest = Coldest::default();
         for _ in 0..DRAWS {
             // The next place is far from this one, and from all recent ones.
             *place = place.wrapping_add(GOLDEN);
@@ -355,39 +412,48 @@ impl Chooser<'_> {
                 break;
             }
         }
-        (coldest, seen)
+        (coldest.candidates, seen)
     }
 
-    /// Adds the coldest third of a batch.
-    fn add_coldest(&self, batch: &Batch, coldest: &mut Vec<Candidate>) {
-        let is_expired = |i| ObjectTimes::of(batch.value(i)).is_expired(self.now);
-        // What is expired goes first.
-        let heat = |i, hash| match is_expired(i) {
-            true => 0,
-            false => self.policy.heat(hash),
-        };
+    /// Adds the coldest objects of a batch.
+    fn add_coldest(&self, batch: &Batch, coldest: &mut Coldest) {
+        // While no object has a deadline, values needn't be read.
+        let is_expired =
+            |i| self.now != NO_TIME && ObjectTimes::of(batch.value(i)).is_expired(self.now);
+        // All hashes, then all heats, so that loads of the heats don't wait for one another.
+        let mut hashes: SmallVec<[u64; SAMPLE]> = SmallVec::new();
+        hashes.extend((0..batch.len()).map(|i| self.seed.hash(batch.key(i))));
+        let mut words = hashes.clone();
+        self.policy.heats(&mut words);
         // Choose by the heat first. Keys are copied only for the objects that stay. The number of
         // the object is in the lower half of a word, so that words are compared and moved.
-        let word = |i| u64::from(heat(i, self.seed.hash(batch.key(i)))) << 32 | i as u64;
-        let mut words: SmallVec<[u64; SAMPLE]> = (0..batch.len()).map(word).collect();
-        let most = words.len().div_ceil(SAMPLED_PER_CANDIDATE);
+        for (i, word) in words.iter_mut().enumerate() {
+            // What is expired goes first.
+            let heat = if is_expired(i) { 0 } else { *word };
+            *word = heat << 32 | i as u64;
+        }
+        let (candidates, victims) = CANDIDATES_PER_VICTIMS;
+        let most = (candidates * words.len()).div_ceil(victims * self.policy.sampled_per_victim());
         if most < words.len() {
             words.select_nth_unstable(most);
             words.truncate(most);
         }
         for word in words {
             let (i, heat) = (word as u32 as usize, (word >> 32) as u32);
-            let hash = self.seed.hash(batch.key(i));
+            let hash = hashes[i];
             // In a small index two places may be the same leaf, and an object is there twice.
-            if coldest.iter().all(|other| other.hash != hash) {
-                coldest.push(Candidate {
-                    key: batch.key(i).into(),
-                    hash,
-                    fingerprint: fingerprint(self.seed, batch.value(i)),
-                    heat,
-                    is_expired: is_expired(i),
-                });
+            if coldest.hashes.add(hash) && coldest.candidates.iter().any(|other| other.hash == hash)
+            {
+                continue;
             }
+            let (key, value) = batch.entry(i);
+            coldest.candidates.push(Candidate {
+                key: key.into(),
+                hash,
+                fingerprint: fingerprint(self.seed, value),
+                heat,
+                is_expired: is_expired(i),
+            });
         }
     }
 }

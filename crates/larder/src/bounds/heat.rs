@@ -37,6 +37,13 @@ pub(super) trait Policy: Send + Sync {
     /// The heat of a key. While the key is not used it doesn't grow.
     fn heat(&self, hash: u64) -> u32;
 
+    /// Replaces each hash of a key by the heat of the key.
+    fn heats(&self, hashes: &mut [u64]) {
+        for hash in hashes {
+            *hash = self.heat(*hash).into();
+        }
+    }
+
     /// A number that changes when heats are lowered, after which a use may not show. Load it before
     /// the first heat that is compared, and after the second.
     fn epoch(&self) -> u64 {
@@ -284,6 +291,7 @@ impl Policy for Sketch {
         self.inserted.store(objects, Ordering::Relaxed);
     }
 
+    #[inline]
     fn heat(&self, hash: u64) -> u32 {
         let counters = self.counters(hash);
         counters.least(self.now(&counters)) as u32
@@ -348,6 +356,7 @@ impl Policy for Recency {
         }
     }
 
+    #[inline]
     fn heat(&self, hash: u64) -> u32 {
         let now = self.now.load(Ordering::Relaxed);
         let age = |tick: &AtomicU16| now.wrapping_sub(tick.load(Ordering::Relaxed));

@@ -81,54 +81,56 @@ fn next(hand: u32, place: u32) -> u32 {
     hand + place.wrapping_sub(hand) % RING
 }
 
-/// What is recorded for a key.
-struct TurnRecord<'a> {
-    hand: u32,
+/// Where the turn of a key is recorded.
+struct KeyPlace<'a> {
     tag: u32,
-    /// The entry of the key, or else the one that it may take.
-    entry: &'a AtomicU32,
-    /// The turn of the key, if it has an entry.
-    turn: Option<u32>,
+    bucket: &'a Bucket,
 }
 
-impl TurnRecord<'_> {
+impl<'a> KeyPlace<'a> {
+    /// The entry of the key, and its turn.
     #[inline]
-    fn set(&self, turn: u32) {
-        let entry = self.tag | turn & TURN;
-        // Ordering: Relaxed, see `Sieve::record`.
-        self.entry.store(entry, Ordering::Relaxed);
+    fn find(&self) -> Option<(&'a AtomicU32, u32)> {
+        self.bucket.0.iter().find_map(|entry| {
+            // Ordering: Relaxed, see `Sieve::hand`.
+            let value = entry.load(Ordering::Relaxed);
+            (value & !TURN == self.tag).then_some((entry, value & TURN))
+        })
+    }
+
+    /// The entry that the key may take: that with the earliest turn.
+    fn earliest(&self, hand: u32) -> &'a AtomicU32 {
+        let (mut entry, mut earliest) = (&self.bucket.0[0], u32::MAX);
+        for other in &self.bucket.0 {
+            // Ordering: Relaxed, see `Sieve::hand`.
+            let order = order(hand, other.load(Ordering::Relaxed));
+            if order < earliest {
+                (entry, earliest) = (other, order);
+            }
+        }
+        entry
+    }
+
+    #[inline]
+    fn set(&self, entry: &AtomicU32, turn: u32) {
+        // Ordering: Relaxed, see `Sieve::hand`.
+        entry.store(self.tag | turn & TURN, Ordering::Relaxed);
     }
 }
 
 impl Sieve {
     #[inline]
-    fn record(&self, hash: u64) -> TurnRecord<'_> {
+    fn hand(&self) -> u32 {
         // Ordering: Relaxed, as in all of this module: these are estimates, which order nothing.
-        let hand = self.hand.load(Ordering::Relaxed);
+        self.hand.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn place(&self, hash: u64) -> KeyPlace<'_> {
         let hash = mixed(hash);
-        let tag = ((hash >> 32) as u32 & !TURN).max(TURN + 1);
-        let Bucket(entries) = &self.buckets[hash as usize & (self.buckets.len() - 1)];
-        let (mut entry, mut earliest) = (&entries[0], u32::MAX);
-        for other in entries {
-            let value = other.load(Ordering::Relaxed);
-            if value & !TURN == tag {
-                return TurnRecord {
-                    hand,
-                    tag,
-                    entry: other,
-                    turn: Some(value & TURN),
-                };
-            }
-            let order = order(hand, value);
-            if order < earliest {
-                (entry, earliest) = (other, order);
-            }
-        }
-        TurnRecord {
-            hand,
-            tag,
-            entry,
-            turn: None,
+        KeyPlace {
+            tag: ((hash >> 32) as u32 & !TURN).max(TURN + 1),
+            bucket: &self.buckets[hash as usize & (self.buckets.len() - 1)],
         }
     }
 }
@@ -145,40 +147,50 @@ impl Policy for Sieve {
 
     #[inline]
     fn touched(&self, hash: u64) {
-        let record = self.record(hash);
+        let (hand, place) = (self.hand(), self.place(hash));
         // (2) A key without an entry was inserted before turns were recorded, or has lost its
         // entry. It gets the hand's own place.
-        let later = next(record.hand, record.turn.unwrap_or(record.hand)) + RING;
-        if record.turn != Some(later & TURN) {
-            record.set(later);
+        let Some((entry, turn)) = place.find() else {
+            return place.set(place.earliest(hand), hand + RING);
+        };
+        let later = next(hand, turn) + RING;
+        if turn != later & TURN {
+            place.set(entry, later);
         }
     }
 
     fn inserted(&self, hash: u64, objects: usize) {
-        let record = self.record(hash);
+        let (hand, place) = (self.hand(), self.place(hash));
+        let entry = match place.find() {
+            Some((entry, _)) => entry,
+            None => place.earliest(hand),
+        };
         // (1)
-        record.set(next(record.hand, (objects / self.step) as u32));
+        place.set(entry, next(hand, (objects / self.step) as u32));
     }
 
+    #[inline]
     fn heat(&self, hash: u64) -> u32 {
-        let record = self.record(hash);
-        record.turn.map_or(0, |turn| order(record.hand, turn))
+        let hand = self.hand();
+        let found = self.place(hash).find();
+        found.map_or(0, |(_, turn)| order(hand, turn))
     }
 
     fn chosen(&self, hash: u64, heat: u32) -> u32 {
-        let record = self.record(hash);
+        let hand = self.hand();
         // (3) The hand doesn't go back: a thread that finds it moved leaves it there. If the key
         // was used since its heat was computed, its turn is a ring later. The hand doesn't go
         // there, because it would pass all objects and clear their marks.
         let ahead = NOW + 1..=heat;
-        if let Some(turn) = record
-            .turn
-            .filter(|&turn| ahead.contains(&order(record.hand, turn)))
+        if let Some((_, turn)) = self
+            .place(hash)
+            .find()
+            .filter(|&(_, turn)| ahead.contains(&order(hand, turn)))
         {
-            // Ordering: Relaxed, see `record`.
-            let _ =
-                self.hand
-                    .compare_exchange(record.hand, turn, Ordering::Relaxed, Ordering::Relaxed);
+            // Ordering: Relaxed, see `hand`.
+            let _ = self
+                .hand
+                .compare_exchange(hand, turn, Ordering::Relaxed, Ordering::Relaxed);
         }
         // The turn is now, or was earlier. A use makes it a later one.
         heat.min(NOW)
@@ -248,7 +260,7 @@ mod tests {
     #[test]
     fn a_key_without_an_entry_has_no_turn() {
         let sieve = Sieve::new(1 << 6);
-        assert!((0..100_000).all(|key| sieve.record(key).turn.is_none()));
+        assert!((0..100_000).all(|key| sieve.place(key).find().is_none()));
         assert!((0..100_000).any(|key| (mixed(key) >> 32) as u32 & !TURN == 0));
     }
 
