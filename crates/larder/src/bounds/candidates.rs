@@ -40,10 +40,8 @@ const SAMPLE: usize = 192;
 /// The distance between successive places: the golden ratio. So all parts of the index are sampled
 /// about equally often, however many places are used (Weyl's sequence).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-/// How many candidates a sample gives for this number of victims.
-const CANDIDATES_PER_VICTIMS: (usize, usize) = (4, 3);
-/// The maximum number of candidates that are kept for each victim of a sample.
-const KEPT_PER_VICTIM: usize = 2;
+/// The maximum number of candidates that are kept.
+const KEPT: usize = 96;
 /// The maximum number of draws for a sample, because a place may be empty.
 const DRAWS: usize = 8;
 
@@ -185,7 +183,7 @@ struct CandidateShard {
 
 impl CandidateShard {
     /// Adds the candidates of a sample to those that are left, and keeps the coldest.
-    fn merge(&mut self, sample: Vec<Candidate>, most: usize, policy: &dyn Policy) {
+    fn merge(&mut self, sample: Vec<Candidate>, policy: &dyn Policy) {
         let mut hashes = HashFilter::default();
         for new in &sample {
             hashes.add(new.hash);
@@ -203,7 +201,7 @@ impl CandidateShard {
         let mut words: SmallVec<[u64; SAMPLE]> = SmallVec::new();
         words.extend(self.candidates.iter().enumerate().map(word));
         words.sort_unstable();
-        let surplus = words.len().saturating_sub(most);
+        let surplus = words.len().saturating_sub(KEPT);
         self.sorted.clear();
         for &word in &words[surplus..] {
             let candidate = &mut self.candidates[word as u32 as usize];
@@ -326,9 +324,8 @@ impl Candidates {
                 let (sample, seen) = chooser.sample(guard, &mut place);
                 shard = self.shard().lock();
                 shard.place = place;
-                let victims = seen.div_ceil(policy.sampled_per_victim());
-                shard.victims_left = victims;
-                shard.merge(sample, KEPT_PER_VICTIM * victims, policy);
+                shard.victims_left = seen.div_ceil(policy.sampling().per_victim);
+                shard.merge(sample, policy);
             }
             // (2) A candidate that was used since is none any more. Unless all were, the loop ends
             // here.
@@ -421,8 +418,10 @@ impl Chooser<'_> {
         let is_expired =
             |i| self.now != NO_TIME && ObjectTimes::of(batch.value(i)).is_expired(self.now);
         // All hashes, then all heats, so that loads of the heats don't wait for one another.
-        let mut hashes: SmallVec<[u64; SAMPLE]> = SmallVec::new();
-        hashes.extend((0..batch.len()).map(|i| self.seed.hash(batch.key(i))));
+        let mut hashes: SmallVec<[u64; SAMPLE]> = SmallVec::from_elem(0, batch.len());
+        for (i, hash) in hashes.iter_mut().enumerate() {
+            *hash = self.seed.hash(batch.key(i));
+        }
         let mut words = hashes.clone();
         self.policy.heats(&mut words);
         // Choose by the heat first. Keys are copied only for the objects that stay. The number of
@@ -432,8 +431,7 @@ impl Chooser<'_> {
             let heat = if is_expired(i) { 0 } else { *word };
             *word = heat << 32 | i as u64;
         }
-        let (candidates, victims) = CANDIDATES_PER_VICTIMS;
-        let most = (candidates * words.len()).div_ceil(victims * self.policy.sampled_per_victim());
+        let most = words.len().div_ceil(self.policy.sampling().per_candidate);
         if most < words.len() {
             words.select_nth_unstable(most);
             words.truncate(most);

@@ -56,13 +56,22 @@ pub(super) trait Policy: Send + Sync {
         heat
     }
 
-    /// One of this number of sampled objects is a victim.
-    fn sampled_per_victim(&self) -> usize {
-        4
+    /// How many objects are sampled.
+    fn sampling(&self) -> Sampling {
+        Sampling {
+            per_victim: 4,
+            per_candidate: 3,
+        }
     }
 
     /// The memory in bytes.
     fn memory(&self) -> usize;
+}
+
+/// How many objects are sampled for one that is evicted, and for one that becomes a candidate.
+pub(super) struct Sampling {
+    pub(super) per_victim: usize,
+    pub(super) per_candidate: usize,
 }
 
 /// The data of a policy, in a separate size for each power of two, because limits may be changed.

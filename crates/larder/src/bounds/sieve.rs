@@ -36,7 +36,7 @@
 //! until it is sampled, and stays if it is used before. For that reason three times
 //! as many objects are sampled for a victim as with other policies.
 
-use super::heat::{mixed, Policy};
+use super::heat::{mixed, Policy, Sampling};
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -196,8 +196,11 @@ impl Policy for Sieve {
         heat.min(NOW)
     }
 
-    fn sampled_per_victim(&self) -> usize {
-        12
+    fn sampling(&self) -> Sampling {
+        Sampling {
+            per_victim: 9,
+            per_candidate: 4,
+        }
     }
 
     fn memory(&self) -> usize {
