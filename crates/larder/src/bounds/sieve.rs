@@ -198,7 +198,7 @@ impl Policy for Sieve {
 
     fn sampling(&self) -> Sampling {
         Sampling {
-            per_victim: 9,
+            per_victim: 8,
             per_candidate: 4,
         }
     }
