@@ -3,14 +3,15 @@
 //!
 //! # Steps of a choice
 //!
-//! 1. *Sample* the index: about 192 objects, before every 48th victim, with `sieve` every 16th. In
+//! 1. *Sample* the index: about 192 objects, before every 48th victim, with `sieve` every 24th. In
 //!    hash order these are some whole leaves, in key order six objects from each of 32 leaves. The
-//!    coldest third join the candidates. Of all candidates the 96 coldest stay.
+//!    coldest third, with `sieve` the coldest quarter, join the candidates. Of all candidates the 96
+//!    coldest stay.
 //! 2. The coldest candidate is the victim, unless it was used since it was sampled.
 //! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. An object
 //!    that leaves it is the victim instead, unless it is hotter.
 //!
-//! So four objects are looked at for each victim, with `sieve` twelve. What is left of one sample
+//! So four objects are looked at for each victim, with `sieve` eight. What is left of one sample
 //! competes with the next ones, so the victims are colder than the coldest quarter of each sample.
 //!
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
@@ -173,7 +174,7 @@ struct CandidateShard {
     certain: Vec<Victim>,
     /// Candidates, the coldest last.
     candidates: Vec<Candidate>,
-    /// Memory for the next sorted candidates.
+    /// Empty: memory for the next sorted candidates.
     sorted: Vec<Candidate>,
     /// The number of victims before the next sample.
     victims_left: usize,
@@ -202,12 +203,12 @@ impl CandidateShard {
         words.extend(self.candidates.iter().enumerate().map(word));
         words.sort_unstable();
         let surplus = words.len().saturating_sub(KEPT);
-        self.sorted.clear();
         for &word in &words[surplus..] {
             let candidate = &mut self.candidates[word as u32 as usize];
             self.sorted.push(std::mem::take(candidate));
         }
         std::mem::swap(&mut self.candidates, &mut self.sorted);
+        self.sorted.clear();
     }
 
     /// Takes keys from the window while it has more than `most`, up to one that is no hotter than

@@ -33,8 +33,8 @@
 //!
 //! Source: SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, NSDI 2024). Deviation: candidates are
 //! sampled, so the hand may pass an object whose turn it is. Such an object is the coldest of all
-//! until it is sampled, and stays if it is used before. For that reason three times
-//! as many objects are sampled for a victim as with other policies.
+//! until it is sampled, and stays if it is used before. For that reason twice as many objects are
+//! sampled for a victim as with other policies.
 
 use super::heat::{mixed, Policy, Sampling};
 use crossbeam_utils::CachePadded;
