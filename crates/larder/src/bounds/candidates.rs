@@ -5,8 +5,8 @@
 //!
 //! 1. *Sample* the index: about 192 objects, before every 48th victim, with `sieve` every 24th. In
 //!    hash order these are some whole leaves, in key order six objects from each of 32 leaves. The
-//!    coldest third, with `sieve` the coldest quarter, join the candidates. Of all candidates the 96
-//!    coldest stay.
+//!    coldest third, with `sieve` the coldest quarter, join the candidates. Of all candidates the
+//!    96 coldest stay.
 //! 2. The coldest candidate is the victim, unless it was used since it was sampled.
 //! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. An object
 //!    that leaves it is the victim instead, unless it is hotter.
