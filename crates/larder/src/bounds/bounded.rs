@@ -8,9 +8,9 @@
 
 use super::candidates::Victim;
 use super::change_cause::{set_cause, ChangeCause};
-use super::layer::{BoundState, PendingTimer, TimerAction, NO_TIME};
+use super::layer::{BoundState, PendingTimer, TimerAction};
 use super::quota::{weight_of_stamped, Growth, Quota};
-use super::stamp::{self, object_of, ObjectTimes};
+use super::stamp::{self, object_of, ObjectTimes, NO_TIME};
 use crate::counters::Counter;
 use crate::index::TableIndex;
 use crate::raw;

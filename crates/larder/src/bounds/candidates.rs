@@ -25,8 +25,7 @@
 //! Deviation: the main part has no segments and no order.
 
 use super::heat::Policy;
-use super::layer::NO_TIME;
-use super::stamp::{object_of, ObjectTimes};
+use super::stamp::{object_of, ObjectTimes, NO_TIME};
 use crate::buffers::ThreadBuffers;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{random, thread_number, Mutex};

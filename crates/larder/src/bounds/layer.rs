@@ -2,7 +2,7 @@
 
 use super::clock;
 use super::quota::Quota;
-use super::stamp::{later, ObjectTimes, NEVER};
+use super::stamp::{later, ObjectTimes, NEVER, NO_TIME};
 use super::wheel::{TurnResult, Wheel};
 use crate::options::Bounds;
 use larder_index::sync::{planted, Fault, Mutex};
@@ -28,10 +28,6 @@ pub(crate) struct BoundState {
     seed: Seed,
     ordered: bool,
 }
-
-/// A time before all others, with which no object is expired. It stands for the current time where
-/// that isn't needed.
-pub(crate) const NO_TIME: u64 = 0;
 
 /// A timer to be put in the wheel after the entry is unlocked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -21,6 +21,10 @@ pub(crate) const LEN: usize = 2 + 3 * TIME;
 /// The latest time, which stands for "never".
 pub(crate) const NEVER: u64 = (1 << (8 * TIME)) - 1;
 
+/// A time before all others, with which no object is expired. It stands for the current time where
+/// that isn't needed.
+pub(crate) const NO_TIME: u64 = 0;
+
 /// The times of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectTimes {
