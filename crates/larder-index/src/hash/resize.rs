@@ -57,7 +57,7 @@ const SHARED_BITS: u32 = 16;
 
 /// The leaves that replace a leaf which splits.
 #[derive(Default)]
-struct Split {
+struct SplitLeaves {
     parts: Vec<SplitPart>,
     /// The handles of outside objects that were moved inside.
     inside_now: SmallVec<[Handle; 4]>,
@@ -177,7 +177,7 @@ impl<R: KeyRule> HashOrder<R> {
         hash: u64,
         shape: Shape,
         most: u32,
-    ) -> Option<Split> {
+    ) -> Option<SplitLeaves> {
         // Nearly always hashes differ in the first bit behind the depth.
         let mut bit = u32::from(shape.depth);
         loop {
@@ -203,13 +203,13 @@ impl<R: KeyRule> HashOrder<R> {
                     parts.push(SplitPart { hash, leaf });
                 }
                 let inside_now = built.inside_now;
-                return Some(Split { parts, inside_now });
+                return Some(SplitLeaves { parts, inside_now });
             }
             bit = rebuild.common_bits().bits;
         }
     }
 
-    fn publish_split(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, split: Split) {
+    fn publish_split(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, split: SplitLeaves) {
         // Mark the old leaf obsolete and publish the new ones.
         self.trie.split(&self.shared, leaf, split.parts, guard);
         self.retire_all(guard, split.inside_now);
