@@ -79,6 +79,7 @@ mod choice;
 mod config;
 mod contention;
 mod counters;
+mod expected;
 mod hash;
 mod hint;
 mod mark;

@@ -2,6 +2,7 @@
 
 use crate::config::LeafConfig;
 use crate::counters::Counters;
+use crate::expected::ExpectedKeys;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// The number of an index, unique in the process.
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) config: LeafConfig,
     pub(crate) counters: Counters,
     pub(crate) number: IndexNumber,
+    pub(crate) expected: ExpectedKeys,
     /// Whether users hold other locks than a leaf's while they write, so that flushes are postponed
     /// (`outside::retire`).
     pub(crate) callers_hold_locks: bool,

@@ -48,9 +48,9 @@ fn int_key(bytes: &[u8]) -> Key<'_> {
 fn announced_keys_find_their_room() {
     let fill = |announced: usize, n: u64| {
         let index = ints();
-        index.expect_keys(announced);
+        index.expect_keys(0, announced);
         (0..n).for_each(|i| assert!(put(&*index, int_key(&int(i)), &[vec![16], int(i)].concat())));
-        index.expect_keys(0);
+        index.expect_keys(0, 0);
         index.memory() as f64
     };
     for n in [600, 5_000, 60_000, 200_000] {

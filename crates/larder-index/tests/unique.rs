@@ -82,6 +82,45 @@ fn an_index_grows_and_shrinks() {
     }
 }
 
+/// An index in key order that was told how many keys come has hardly more memory in the end than
+/// one that wasn't, in whatever order they come. If none come, it has a limited amount.
+#[test]
+fn announced_keys_find_their_room_in_key_order() {
+    let fill = |announced: usize, n: u32, order: fn(u32) -> u32| {
+        let index = make(Kind::Ordered, LeafConfig::default());
+        for i in 0..n {
+            if i % 64 == 0 && announced > 0 {
+                index.expect_keys(i as usize, announced);
+            }
+            let bytes = order(i).to_be_bytes();
+            put(&*index, key(&bytes, Hashes::Good), &bytes);
+        }
+        index.expect_keys(0, 0);
+        let mut found = scan_unique(&*index, Start::Edge, DIRECTIONS[0]).into_iter();
+        let mut expect: Vec<_> = (0..n).map(order).collect();
+        expect.sort();
+        for key in expect {
+            assert_eq!(found.next().unwrap().0, key.to_be_bytes());
+        }
+        assert!(found.next().is_none());
+        index.memory() as f64
+    };
+    let orders: [fn(u32) -> u32; 3] = [|i| i, |i| u32::MAX - i, |i| i.wrapping_mul(0x9E37_79B9)];
+    for order in orders {
+        for n in if cfg!(miri) {
+            vec![200]
+        } else {
+            vec![600, 5_000, 60_000]
+        } {
+            let unknown = fill(0, n, order);
+            let announced = fill(n as usize, n, order);
+            assert!(announced < 1.2 * unknown, "{n}: {announced} {unknown}");
+        }
+        let (unknown, announced) = (fill(0, 70, order), fill(1_000_000, 70, order));
+        assert!(announced < unknown + 8192.0, "{announced} {unknown}");
+    }
+}
+
 /// A write with a hint stores its value under its key, whatever has happened since the hint was
 /// made: to the entry, to others of its leaf, or to the leaf; and whichever index it is of.
 #[test]

@@ -20,8 +20,8 @@ pub enum MultiOp {
     /// From where, and how many are wanted.
     Scan(u16, u8, usize),
     Step(Option<u16>),
-    /// How many keys are announced, rightly or wrongly.
-    Expect(usize),
+    /// How many keys are said to be there, and to come, rightly or wrongly.
+    Expect(usize, usize),
 }
 
 /// Random operations on a number of keys.
@@ -40,7 +40,7 @@ pub fn op(keys: u16) -> impl Strategy<Value = MultiOp> {
         1 => (0..keys, 0..10u8, 0..4usize).prop_map(|(k, how, want)| MultiOp::Scan(k, how, want)),
         2 => (0..keys).prop_map(|k| MultiOp::Step(Some(k))),
         1 => Just(MultiOp::Step(None)),
-        1 => (0..20u32).prop_map(|bits| MultiOp::Expect((1 << bits) - 1)),
+        1 => (0..9u32, 0..20u32).prop_map(|(now, soon)| MultiOp::Expect((1 << now) - 1, (1 << soon) - 1)),
     ]
 }
 
@@ -86,7 +86,7 @@ fn change(objects: &mut dyn Objects, op: &MultiOp) -> Vec<usize> {
                 seen.push(objects.remove_same(&value, &mut |v| v == value));
             }
         }
-        MultiOp::Get(_) | MultiOp::Scan(..) | MultiOp::Step(_) | MultiOp::Expect(_) => {}
+        MultiOp::Get(_) | MultiOp::Scan(..) | MultiOp::Step(_) | MultiOp::Expect(..) => {}
     }
     // What the closure sees at its end, too.
     seen.extend([objects.count(), usize::from(objects.is_empty())]);
@@ -98,8 +98,8 @@ pub fn apply(index: &dyn Multi, op: &MultiOp, how: Hashes) -> Rows {
     let k = match op {
         MultiOp::Scan(k, which, want) => return scan(index, *k, *which, *want, how),
         MultiOp::Step(k) => return step(index, *k, how),
-        MultiOp::Expect(keys) => {
-            index.expect_keys(*keys);
+        MultiOp::Expect(now, soon) => {
+            index.expect_keys(*now, *soon);
             return Rows::new();
         }
         MultiOp::Get(k)

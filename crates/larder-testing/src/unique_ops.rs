@@ -29,8 +29,8 @@ pub enum UniqueOp {
     Step(Option<u16>, u8),
     /// From where, and how many are wanted.
     Scan(u16, u8, usize),
-    /// How many keys are announced, rightly or wrongly.
-    Expect(usize),
+    /// How many keys are said to be there, and to come, rightly or wrongly.
+    Expect(usize, usize),
 }
 
 /// Random operations on a number of keys.
@@ -55,7 +55,7 @@ pub fn op(keys: u16) -> impl Strategy<Value = UniqueOp> {
         2 => (0..keys, 0..2u8).prop_map(|(k, way)| UniqueOp::Step(Some(k), way)),
         1 => (0..2u8).prop_map(|way| UniqueOp::Step(None, way)),
         1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| UniqueOp::Scan(k, how, want)),
-        1 => (0..20u32).prop_map(|bits| UniqueOp::Expect((1 << bits) - 1)),
+        1 => (0..9u32, 0..20u32).prop_map(|(now, soon)| UniqueOp::Expect((1 << now) - 1, (1 << soon) - 1)),
     ]
 }
 
@@ -289,8 +289,8 @@ pub fn apply(index: &dyn Unique, op: &UniqueOp, how: Hashes) -> Rows {
         UniqueOp::RemoveIf(k, holds) => change_if(index, k, how, None, holds, &mut seen),
         UniqueOp::Step(k, which) => step(index, k, how, which, &mut seen),
         UniqueOp::Scan(k, which, want) => return scan(index, k, how, which, want),
-        UniqueOp::Expect(keys) => {
-            index.expect_keys(keys);
+        UniqueOp::Expect(now, soon) => {
+            index.expect_keys(now, soon);
             false
         }
     };

@@ -20,8 +20,8 @@ macro_rules! delegate_container {
             self.index.limit()
         }
 
-        fn expect_keys(&self, keys: usize) {
-            self.index.expect_keys(keys);
+        fn expect_keys(&self, now: usize, soon: usize) {
+            self.index.expect_keys(now, soon);
         }
 
         fn freeze(&self, on: bool) {

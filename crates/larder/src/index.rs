@@ -134,9 +134,10 @@ impl TableIndex {
         either!(self, ix => ix.stats())
     }
 
-    /// Announces about how many keys there will soon be. 0 says that nothing is known.
-    pub(crate) fn expect_keys(&self, keys: usize) {
-        either!(self, ix => ix.expect_keys(keys));
+    /// Announces about how many keys there are and will soon be. Two zeros say that nothing is
+    /// known.
+    pub(crate) fn expect_keys(&self, now: usize, soon: usize) {
+        either!(self, ix => ix.expect_keys(now, soon));
     }
 
     /// Called when the table is fixed, and when it is no longer fixed.

@@ -471,8 +471,8 @@ impl<R: KeyRule> Container for Bag<R> {
         size_of::<Self>() - size_of::<HashOrder<R>>() + self.entries.memory() + value_trees
     }
 
-    fn expect_keys(&self, keys: usize) {
-        self.entries.expect_keys(keys);
+    fn expect_keys(&self, now: usize, soon: usize) {
+        self.entries.expect_keys(now, soon);
     }
 
     fn stats(&self) -> Stats {

@@ -253,4 +253,8 @@ impl Container for KeyOrder {
     fn stats(&self) -> Stats {
         self.0.stats()
     }
+
+    fn expect_keys(&self, now: usize, soon: usize) {
+        self.0.expect_keys(now, soon);
+    }
 }

@@ -166,6 +166,11 @@ impl BPlusTree {
         self.shared.counters.bytes()
     }
 
+    /// Announces about how many keys there are and will soon be.
+    pub(crate) fn expect_keys(&self, now: usize, soon: usize) {
+        self.shared.expected.announce(now, soon);
+    }
+
     /// Statistics of the tree.
     pub(crate) fn stats(&self) -> Stats {
         self.shared.counters.stats(self.inner.depth(&crate::pin()))

@@ -147,7 +147,10 @@ impl<'s, 'g> Split<'s, 'g> {
         // The successor in which a run continues gets the largest capacity. The other one is not
         // expected to get more inserts, and gets just what it needs.
         let capacity = match self.run {
-            None => shared.config.capacity_for(need, prefix.len()),
+            None => {
+                let soon = shared.expected.grown(need);
+                shared.config.capacity_for(need, soon, prefix.len())
+            }
             Some(run) if run == side => shared.config.most_beside(prefix.len()).max(need),
             Some(_) => need,
         };
@@ -187,7 +190,7 @@ fn merged_leaf(
         // The common prefix may be shorter than those of the two leaves, so the entries may need
         // more bytes than before.
         let need = copies.content_size(0..copies.len(), prefix.len());
-        let capacity = shared.config.capacity_for(need, prefix.len());
+        let capacity = shared.config.capacity_for(need, need, prefix.len());
         (need <= shared.config.most / 2)
             .then(|| NewTreeLeaf::build(copies, 0..copies.len(), capacity, &prefix))
     })?;

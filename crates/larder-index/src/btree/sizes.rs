@@ -16,15 +16,21 @@ impl LeafConfig {
         }
     }
 
-    /// The capacity of a leaf with a prefix of this length for `need` bytes of content. The memory
-    /// of the leaf is a size class of the allocator, so that none is wasted.
-    pub(crate) fn capacity_for(&self, need: usize, prefix: usize) -> usize {
+    /// The capacity of a leaf with a prefix of this length for `need` bytes of content, which will
+    /// soon be `soon` bytes, if that is more. The memory of the leaf is a size class of the
+    /// allocator, so that none is wasted.
+    pub(crate) fn capacity_for(&self, need: usize, soon: usize, prefix: usize) -> usize {
         let most = self.most_beside(prefix);
         if need >= most {
             return need.next_multiple_of(8);
         }
-        // Leave room for two fifths more, so that a leaf isn't replaced at each insert.
-        let request = need + need * 2 / 5 + 32;
+        // Leave room for two fifths more, so that a leaf isn't replaced at each insert; or for what
+        // will come, and an eighth more, as some leaves get more than others.
+        let step = need + need * 2 / 5 + 32;
+        let request = match soon > need {
+            true => step.max(soon.min(most) + soon.min(most) / 8),
+            false => step,
+        };
         let around = memory(0, prefix);
         let class = size_class(memory(request, prefix));
         // The capacity is what the size class has beside head, prefix and samples. Samples take one
@@ -47,7 +53,7 @@ mod tests {
                 ..LeafConfig::default()
             };
             for prefix in [0, 5, 40, 700] {
-                assert!((1..most + 50).all(|need| config.capacity_for(need, prefix) >= need));
+                assert!((1..most + 50).all(|need| config.capacity_for(need, need, prefix) >= need));
             }
         }
     }

@@ -499,7 +499,8 @@ impl BPlusTree {
         let (live_bytes, config) = (leaf.live_bytes(), &self.shared.config);
         if leaf.leaf().capacity() > config.most / 8
             && live_bytes < leaf.leaf().capacity() / 4
-            && config.capacity_for(live_bytes, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
+            && config.capacity_for(live_bytes, live_bytes, leaf.leaf().prefix_len())
+                < leaf.leaf().capacity()
         {
             // The new leaf is unlocked when it is published.
             self.shrink(guard, key, leaf);
@@ -518,10 +519,8 @@ impl BPlusTree {
 
     /// Replaces the leaf by one with the same range and entries that is no larger than needed.
     fn shrink(&self, guard: &Guard, key: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
-        let capacity = self
-            .shared
-            .config
-            .capacity_for(leaf.live_bytes(), leaf.leaf().prefix_len());
+        let (config, need) = (&self.shared.config, leaf.live_bytes());
+        let capacity = config.capacity_for(need, need, leaf.leaf().prefix_len());
         // `entries` refers to the old leaf, which stays locked until `replace` has copied them.
         with_entries(|entries| {
             entries.collect(&leaf);
@@ -660,12 +659,14 @@ impl BPlusTree {
     }
 
     /// The capacity of a new leaf for `need` bytes of slots and records. If a run of inserts is
-    /// expected to continue in it (`run_continues`), it gets half as much again.
+    /// expected to continue in it (`run_continues`), it gets half as much again. If it is known how
+    /// many keys come, it gets room for its share of them.
     fn capacity(&self, need: usize, run_continues: bool, prefix: usize) -> usize {
         let config = &self.shared.config;
         let more = if run_continues { need / 2 } else { 0 };
         let most = config.most_beside(prefix).max(need);
-        config.capacity_for((need + more).min(most), prefix)
+        let soon = self.shared.expected.grown(need);
+        config.capacity_for((need + more).min(most), soon, prefix)
     }
 
     /// Steps 3a to 3c: stores an entry for which the leaf has no room. `run_length` is that of the

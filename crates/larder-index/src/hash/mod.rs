@@ -85,7 +85,6 @@ use crate::hash::trie::Trie;
 use crate::hint::Hint;
 use crate::scratch::with_scratch;
 use crate::shared::Shared;
-use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
@@ -105,8 +104,6 @@ pub struct HashOrder<R: KeyRule = Rule> {
     pub(crate) sizes: Sizes,
     /// The hash at which `free_some` continues; `None` at the end.
     freed: Mutex<Option<u64>>,
-    /// About how many entries there will soon be; 0 if that isn't known.
-    expected: AtomicUsize,
 }
 
 impl<R: KeyRule> HashOrder<R> {
@@ -125,7 +122,6 @@ impl<R: KeyRule> HashOrder<R> {
             shared,
             sizes,
             freed: Mutex::new(Some(0)),
-            expected: AtomicUsize::new(0),
         }
     }
 
@@ -504,9 +500,8 @@ impl<R: KeyRule> Container for HashOrder<R> {
         size_of::<Self>() + self.shared.counters.bytes()
     }
 
-    fn expect_keys(&self, keys: usize) {
-        // Ordering: Relaxed, a hint.
-        self.expected.store(keys, Ordering::Relaxed);
+    fn expect_keys(&self, now: usize, soon: usize) {
+        self.shared.expected.announce(now, soon);
     }
 
     fn stats(&self) -> Stats {

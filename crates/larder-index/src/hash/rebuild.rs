@@ -234,10 +234,8 @@ pub(crate) struct Rebuild<'l, R> {
     /// The class of the new leaves, and the bytes that the entries take in them.
     class: u8,
     need: usize,
-    /// The number of entries that are moved, and about how many the index will soon have; 0 if that
-    /// isn't known.
+    /// The number of entries that are moved.
     entries: usize,
-    expected: usize,
     /// The objects that were made because they are outside in the new leaves, in the order of their
     /// entries. A leaf that is begun again takes the same.
     made: Vec<Handle>,
@@ -288,20 +286,15 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
             class,
             need,
             entries: sum.entries,
-            expected: 0,
             made: Vec::new(),
         }
-    }
-
-    /// The same for an index that will soon have about this number of entries.
-    pub(crate) fn expecting(self, expected: usize) -> Self {
-        Rebuild { expected, ..self }
     }
 
     /// The bytes that the entries will soon take in a leaf of this range. Hashes are spread evenly,
     /// so its share of the entries is that of its range of all hashes.
     fn soon(&self, range: LeafRange) -> usize {
-        let share = self.expected.checked_shr(range.depth.into()).unwrap_or(0);
+        let all = self.shared.expected.soon();
+        let share = all.checked_shr(range.depth.into()).unwrap_or(0);
         self.need.saturating_mul(share) / self.entries.max(1)
     }
 

@@ -47,7 +47,6 @@ use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::trie::split::SplitPart;
 use crate::hash::HashOrder;
 use crate::outside::Handle;
-use crate::sync::atomic::Ordering;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
@@ -145,9 +144,7 @@ impl<R: KeyRule> HashOrder<R> {
         leaves: &'l [&'l LockedHashLeaf<'l>],
         more: &'l [u8],
     ) -> Rebuild<'l, R> {
-        // Ordering: Relaxed, a hint.
-        let expected = self.expected.load(Ordering::Relaxed);
-        Rebuild::new(leaves, more, &self.keys, &self.shared, &self.sizes).expecting(expected)
+        Rebuild::new(leaves, more, &self.keys, &self.shared, &self.sizes)
     }
 
     /// Replaces the leaf, whose range has the hash, by one with the same range. Returns the version

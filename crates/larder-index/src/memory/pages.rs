@@ -19,7 +19,8 @@
 //! 2. A region that isn't in use is all zero: the system has its memory, or only zeros were
 //!    written.
 //! 3. The lock is never held while pages are touched, which takes milliseconds. It is held during
-//!    rare system calls: to map the addresses of sixteen regions, and to return one that was ready.
+//!    rare system calls: to map the addresses of sixteen regions, to advise, and to return one that
+//!    was ready.
 //!
 //! Small pages for the first few regions, which need no such pause, were tried. In tables of 65,536
 //! rows, which would have been on small pages, everything took a quarter to a half longer.
@@ -194,6 +195,8 @@ pub(crate) unsafe fn give(region: NonNull<u8>) {
     // touched again.
     unsafe { clear(region, REGION) };
     let mut pages = PAGES.lock();
+    // The setting may have changed while the region was in use.
+    advise(region, REGION, pages.huge);
     pages.bare.push(Vacant(region));
     pages.in_use -= 1;
     // The next region won't be needed for long.

@@ -32,11 +32,11 @@ pub trait Container: Send + Sync {
         None
     }
 
-    /// Announces that the index will soon have about this number of keys, as while a long list is
-    /// inserted. 0 says that nothing is known. An index may make room for them at once where it
-    /// would otherwise grow step by step. If fewer come, memory stays unused; nothing else depends
-    /// on the number.
-    fn expect_keys(&self, _keys: usize) {}
+    /// Announces that the index, which has about `now` keys, will soon have about `soon`, as while
+    /// a long list is inserted. Two zeros say that nothing is known. An index may make room for them
+    /// at once where it would otherwise grow step by step. If fewer come, memory stays unused;
+    /// nothing else depends on the numbers.
+    fn expect_keys(&self, _now: usize, _soon: usize) {}
 
     /// Called when the user's table is fixed, and when it is no longer fixed. The indexes of this
     /// crate ignore it.

@@ -51,7 +51,7 @@ impl ListBatch {
         let op = table.begin_of_batch(&guard)?;
         let done = self.work_in_turns(table, &op, progress, budget);
         if self.is_announced() {
-            op.store.index.expect_keys(0);
+            op.store.index.expect_keys(0, 0);
         }
         done
     }
@@ -113,7 +113,7 @@ impl ListBatch {
             }
             _ => 0,
         };
-        op.store.index.expect_keys(expected);
+        op.store.index.expect_keys(size, expected);
     }
 
     /// The key and the value of object `i`.

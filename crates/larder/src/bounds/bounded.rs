@@ -615,8 +615,8 @@ impl Container for Bounded {
         self.below.limit()
     }
 
-    fn expect_keys(&self, keys: usize) {
-        self.below.expect_keys(keys);
+    fn expect_keys(&self, now: usize, soon: usize) {
+        self.below.expect_keys(now, soon);
     }
 
     fn freeze(&self, on: bool) {

@@ -324,7 +324,7 @@ impl LoadJob {
             FilePart::End(expected) => {
                 self.check_count(expected)?;
                 self.phase = LoadPhase::Done;
-                self.table.expect_keys(0);
+                self.table.expect_keys(0, 0);
             }
         }
         Ok(())
@@ -334,8 +334,9 @@ impl LoadJob {
     fn announce(&mut self, objects: u32) {
         if self.table.kind().is_unique() {
             let behind = self.input.objects_behind(objects, self.chunk.len());
-            let keys = self.found as usize + objects as usize;
-            self.table.expect_keys(keys.saturating_add(behind));
+            let now = self.found as usize;
+            let soon = (now + objects as usize).saturating_add(behind);
+            self.table.expect_keys(now, soon);
         }
     }
 

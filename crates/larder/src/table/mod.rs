@@ -456,11 +456,12 @@ impl EngineTable {
         })
     }
 
-    /// Announces to the index about how many keys there will soon be. 0 says that nothing is known.
-    pub(crate) fn expect_keys(&self, keys: usize) {
+    /// Announces to the index about how many keys there are and will soon be. Two zeros say that
+    /// nothing is known.
+    pub(crate) fn expect_keys(&self, now: usize, soon: usize) {
         let guard = larder_index::pin();
         if let Some(store) = self.store(&guard) {
-            store.index.expect_keys(keys);
+            store.index.expect_keys(now, soon);
         }
     }
 
