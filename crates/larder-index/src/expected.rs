@@ -11,6 +11,9 @@ pub(crate) struct ExpectedKeys {
     soon: AtomicUsize,
 }
 
+/// Most keys are still to come if there will be this many times as many.
+const MOSTLY_NEW: usize = 4;
+
 impl ExpectedKeys {
     pub(crate) fn announce(&self, now: usize, soon: usize) {
         // Ordering: Relaxed, hints.
@@ -18,17 +21,18 @@ impl ExpectedKeys {
         self.soon.store(soon, Relaxed);
     }
 
-    /// About how many keys there will soon be; 0 if that isn't known.
-    pub(crate) fn soon(&self) -> usize {
-        // Ordering: Relaxed, a hint.
-        self.soon.load(Relaxed)
+    /// About how many keys there will soon be, if most of them are still to come.
+    pub(crate) fn mostly_new(&self) -> Option<usize> {
+        // Ordering: Relaxed, hints.
+        let (now, soon) = (self.now.load(Relaxed), self.soon.load(Relaxed));
+        (soon / MOSTLY_NEW >= now.max(1)).then_some(soon)
     }
 
     /// About how many bytes the entries of a leaf will soon need that need this number now, if the
     /// leaf grows as the index does. At least as many.
     pub(crate) fn grown(&self, need: usize) -> usize {
         // Ordering: Relaxed, hints.
-        let (now, soon) = (self.now.load(Relaxed).max(1), self.soon());
+        let (now, soon) = (self.now.load(Relaxed).max(1), self.soon.load(Relaxed));
         match soon > now {
             true => need.saturating_mul(soon) / now,
             false => need,

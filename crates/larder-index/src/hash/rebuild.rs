@@ -290,17 +290,22 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         }
     }
 
-    /// The bytes that the entries will soon take in a leaf of this range. Hashes are spread evenly,
-    /// so its share of the entries is that of its range of all hashes.
-    fn soon(&self, range: LeafRange) -> usize {
-        let all = self.shared.expected.soon();
-        let share = all.checked_shr(range.depth.into()).unwrap_or(0);
-        self.need.saturating_mul(share) / self.entries.max(1)
+    /// The bytes that the entries of a range will soon take, of which `need` are there.
+    fn soon(&self, need: usize, range: LeafRange) -> usize {
+        match self.shared.expected.mostly_new() {
+            // There are too few entries to tell from them how many the range will have. But hashes
+            // are spread evenly, so its share of the entries is that of its range of all hashes.
+            Some(all) => {
+                let share = all.checked_shr(range.depth.into()).unwrap_or(0);
+                self.need.saturating_mul(share) / self.entries.max(1)
+            }
+            None => self.shared.expected.grown(need),
+        }
     }
 
     /// Plans one leaf of this range.
     pub(crate) fn plan(&self, range: LeafRange, reason: Reason) -> Plan {
-        let soon = self.soon(range);
+        let soon = self.soon(self.need, range);
         self.sizes.plan(self.need, soon, self.class, range, reason)
     }
 
@@ -337,7 +342,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         // Plan each leaf for half of the entries. How many they are is counted when they are moved.
         let mut plans = ranges.map(|range| {
             let half = self.need / 2;
-            let soon = self.soon(range);
+            let soon = self.soon(half, range);
             let reason = Reason::Splits;
             let plan = self.sizes.plan(half, soon, self.class, range, reason);
             PlannedLeaf { plan, range }

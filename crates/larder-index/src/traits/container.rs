@@ -33,9 +33,11 @@ pub trait Container: Send + Sync {
     }
 
     /// Announces that the index, which has about `now` keys, will soon have about `soon`, as while
-    /// a long list is inserted. Two zeros say that nothing is known. An index may make room for them
-    /// at once where it would otherwise grow step by step. If fewer come, memory stays unused;
-    /// nothing else depends on the numbers.
+    /// a long list is inserted. Two zeros say that nothing is known. Values may be counted instead
+    /// of keys, if they increase in the same proportion, to less than four times as many.
+    ///
+    /// An index may make room for them at once where it would otherwise grow step by step. If fewer
+    /// come, memory stays unused; nothing else depends on the numbers.
     fn expect_keys(&self, _now: usize, _soon: usize) {}
 
     /// Called when the user's table is fixed, and when it is no longer fixed. The indexes of this

@@ -19,6 +19,9 @@ use std::ops::Range;
 /// Lists of up to this length are inserted in one step, whatever the budget.
 const SMALL: usize = 64;
 
+/// How many keys of a longer list are looked for, to know how many of all are new.
+const LOOKED_FOR: usize = 8;
+
 /// The number of objects after which the lock of the progress is handed over.
 const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
 
@@ -94,8 +97,8 @@ impl ListBatch {
     /// Announces to the index about how many keys there will be when the list is inserted.
     ///
     /// If the table was empty, these are the keys of the list. Otherwise some of them may be in the
-    /// table already: of a set, as many of those to come as of those so far. Of a bag, it isn't
-    /// known how many keys it had.
+    /// table already: as many of those to come as of those so far, or of some that are looked for.
+    /// Of a bag, objects are counted, since it isn't known how many keys it had.
     fn announce(&self, table: &EngineTable, op: &Operation<'_>, progress: &mut BatchProgress) {
         if !self.is_announced() {
             return;
@@ -103,17 +106,33 @@ impl ListBatch {
         let size = op.store.about();
         let before = *progress.before.get_or_insert(size);
         let is_unique = table.kind().is_unique();
-        let keys = self.list.keys();
-        let expected = match (before, progress.phase, progress.next) {
-            (0, ..) if is_unique => keys.unwrap_or(self.list.len()),
-            (0, ..) => keys.unwrap_or(0),
-            (_, Phase::Applying, done @ 1..) if is_unique => {
-                let new = size.saturating_sub(before).min(done);
-                size + (self.list.len() - done) * new / done
-            }
+        let done = match progress.phase {
+            Phase::Applying => progress.next,
             _ => 0,
         };
-        op.store.index.expect_keys(size, expected);
+        let left = self.list.len() - done;
+        let soon = match (before, done) {
+            (0, _) if is_unique => self.list.keys().unwrap_or(self.list.len()),
+            (0, _) => self.list.keys().unwrap_or(0),
+            _ if self.is_new => size + left,
+            (_, 0) => size + left * self.absent_among_first(table, op) / LOOKED_FOR,
+            _ => size + left * size.saturating_sub(before).min(done) / done,
+        };
+        let soon = match is_unique || before == 0 {
+            true => soon,
+            // As a proportion (see `expect_keys`).
+            false => soon.min((4 * size).saturating_sub(1)),
+        };
+        op.store.index.expect_keys(size, soon);
+    }
+
+    /// How many of the keys of the first objects aren't in the table.
+    fn absent_among_first(&self, table: &EngineTable, op: &Operation<'_>) -> usize {
+        let is_absent = |&i: &usize| {
+            let (key, _) = self.object(table, i);
+            !op.store.index.contains(op.guard, key)
+        };
+        (0..LOOKED_FOR).filter(is_absent).count()
     }
 
     /// The key and the value of object `i`.
