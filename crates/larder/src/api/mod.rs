@@ -86,29 +86,26 @@ fn patiently<R>(
     tables: &[&Arc<EngineTable>],
     mut f: impl FnMut() -> Result<R, Error>,
 ) -> Result<R, Error> {
-    match f() {
-        // Usually nothing is in the way, and no error has to be copied.
-        Ok(done) => Ok(done),
-        Err(error) => retry(tables, error, f),
+    loop {
+        // The only call of `f`, so that it is compiled once, within its caller. After `Busy`,
+        // nothing has been done and nothing visited. The next step of a job continues where this
+        // one has stopped. So `f` may be called again.
+        match f() {
+            Ok(done) => return Ok(done),
+            Err(error) => wait(tables, error)?,
+        }
     }
 }
 
+/// Waits for the list inserts into some tables, if the error is that one is in the way. Otherwise
+/// returns the error.
 #[cold]
-fn retry<R>(
-    tables: &[&Arc<EngineTable>],
-    mut error: Error,
-    mut f: impl FnMut() -> Result<R, Error>,
-) -> Result<R, Error> {
-    while error == Error::Busy {
-        tables.iter().for_each(|table| table.wait_for_batch());
-        // After `Busy`, nothing has been done and nothing visited. The next step of a job continues
-        // where this one has stopped. So `f` may be called again.
-        match f() {
-            Ok(done) => return Ok(done),
-            Err(next) => error = next,
-        }
+fn wait(tables: &[&Arc<EngineTable>], error: Error) -> Result<(), Error> {
+    if error != Error::Busy {
+        return Err(error);
     }
-    Err(error)
+    tables.iter().for_each(|table| table.wait_for_batch());
+    Ok(())
 }
 
 /// A collection of tables. Clones are handles of the same collection.

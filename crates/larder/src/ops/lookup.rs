@@ -21,7 +21,7 @@ use crate::local::{with_local, Local};
 use crate::raw;
 use crate::stored::Stored;
 use crate::table::EngineTable;
-use larder_index::{Guard, Key, Lookup, Unique, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
+use larder_index::{Guard, Key, Lookup, Unique, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
 use smallvec::SmallVec;
@@ -240,41 +240,46 @@ impl EngineTable {
         key: Key<'_>,
         mut visit: impl FnMut(Stored<'_>),
     ) -> usize {
-        let TableIndex::Unique(ix) = &op.store.index else {
-            return self.visit_all(local, op, key.bytes, key.hash, &mut visit);
-        };
+        let Local {
+            value: long,
+            values,
+            plain,
+            ..
+        } = local;
         // (5) Copy the value, if it isn't lent: to the stack if it is short, otherwise to the
-        // thread's buffer.
-        let mut short = [0; SHORT_VALUE];
-        let found = copy_of(&**ix, op.guard, key, &mut short, &mut local.value);
-        let Some((bytes, len)) = found else {
-            return 0;
+        // thread's buffer. In a bag, copy the values of one instant.
+        let (mut short, mut others) = ([0; SHORT_VALUE], None);
+        let mut found = match &op.store.index {
+            TableIndex::Unique(ix) => copy_of(&**ix, op.guard, key, &mut short, long),
+            TableIndex::Multi(_) => {
+                copy_all(op, key.bytes, key.hash, values);
+                others.insert(values.iter()).next().map(whole)
+            }
         };
-        // (6) Visit the value. If the caller opens a compressed object, it is unpacked to `plain`.
-        let (keypos, plain) = (self.keypos(), &mut local.plain);
-        visit(Stored::beginning(key.bytes, bytes, len, keypos, plain));
-        1
-    }
-
-    /// `visit_in` of a bag or duplicate_bag. The parts of the key are arguments of their own: if
-    /// the key were one, the caller would copy it in memory, and wait for the copy.
-    fn visit_all(
-        &self,
-        local: &mut Local,
-        op: &Operation<'_>,
-        bytes: &[u8],
-        hash: u64,
-        visit: &mut dyn FnMut(Stored<'_>),
-    ) -> usize {
-        let key = Key { bytes, hash };
-        // The values are copied at one instant, and visited afterwards.
-        op.store.index.copy(op.guard, key, &mut local.values);
-        for value in local.values.iter() {
-            let plain = &mut local.plain;
-            visit(Stored::new(bytes, value, self.keypos(), plain));
+        // (6) Visit them. If the caller opens a compressed object, it is unpacked to `plain`. This
+        // is the only call of `visit`, so that it is compiled once, within its caller.
+        let mut count = 0;
+        while let Some((bytes, len)) = found {
+            let object = Stored::beginning(key.bytes, bytes, len, self.keypos(), &mut *plain);
+            visit(object);
+            count += 1;
+            found = others.as_mut().and_then(Iterator::next).map(whole);
         }
-        local.values.len()
+        count
     }
+}
+
+/// A value and its length, as `copy_of` returns them.
+#[inline]
+fn whole(value: &[u8]) -> (&[u8], usize) {
+    (value, value.len())
+}
+
+/// Copies all values under a key of a bag or duplicate_bag. The parts of the key are arguments of
+/// their own: if the key were one, the caller would copy it in memory, and wait for the copy.
+#[inline(never)]
+fn copy_all(op: &Operation<'_>, bytes: &[u8], hash: u64, values: &mut Values) {
+    op.store.index.copy(op.guard, Key { bytes, hash }, values);
 }
 
 /// The greatest of some positions.

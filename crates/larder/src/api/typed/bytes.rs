@@ -5,7 +5,7 @@
 //! key; in order, the term is written as an order key. Each takes one pass over a few bytes.
 
 use super::key::{bad_key, EncodeKey, Leaf};
-use super::layout::{Layout, Ordered};
+use super::layout::{Layout, Ordered, SHORT_KEY};
 use super::ser;
 use crate::error::Error;
 use crate::keys;
@@ -34,18 +34,21 @@ thread_local! {
     static KEPT: Cell<Option<Box<TypedBuffers>>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with the thread's buffers; with fresh ones if they are in use further up the stack.
+/// Takes the thread's buffers; fresh ones if they are in use further up the stack.
 #[inline]
-fn with_buffers<R>(f: impl FnOnce(&mut TypedBuffers) -> R) -> R {
-    let mut buffers = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let result = f(&mut buffers);
+fn take_buffers() -> Box<TypedBuffers> {
+    KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default()
+}
+
+/// Gives buffers back to the thread, unless they are large.
+#[inline]
+fn give_back(mut buffers: Box<TypedBuffers>) {
     let memory = buffers.term.capacity() + buffers.key.capacity() + buffers.object.capacity();
     if memory <= MAX_KEPT_CAPACITY {
         buffers.object.clear();
         // A thread that is ending keeps no buffer.
         let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
     }
-    result
 }
 
 /// Calls `f` with the index key of a key, in the form of a table of kind `O`.
@@ -59,22 +62,26 @@ pub(super) fn with_key<O: Layout, K: EncodeKey + ?Sized, R>(
     f: impl FnOnce(&[u8]) -> R,
 ) -> Result<R, Error> {
     // Most keys are integers or short binaries, and become index keys on the stack.
-    O::with_index_key(key.leaf(), |simple| match simple {
-        Some(simple) => Ok(f(simple)),
-        None => with_buffers(|TypedBuffers { term, key: out, .. }| {
-            push_key(form, key, term, out)?;
-            Ok(f(out))
-        }),
-    })
+    let (mut short, mut buffers) = ([0; SHORT_KEY], None::<Box<_>>);
+    let index_key = match O::index_key(key.leaf(), &mut short) {
+        Some(simple) => simple,
+        None => push_key(form, key, buffers.insert(take_buffers()))?,
+    };
+    // The only call of `f`, so that it is compiled once, within its caller.
+    let result = f(index_key);
+    if let Some(buffers) = buffers {
+        give_back(buffers);
+    }
+    Ok(result)
 }
 
 /// Writes the index key of any key, by way of its term.
-fn push_key<K: EncodeKey + ?Sized>(
+fn push_key<'b, K: EncodeKey + ?Sized>(
     form: KeyForm,
     key: &K,
-    term: &mut Vec<u8>,
-    out: &mut Vec<u8>,
-) -> Result<(), Error> {
+    buffers: &'b mut TypedBuffers,
+) -> Result<&'b [u8], Error> {
+    let TypedBuffers { term, key: out, .. } = buffers;
     // The key is a term of any kind: encode it, and derive the index key from it.
     term.clear();
     let mut enc = Encoder::new(term, Mode::Inline);
@@ -90,12 +97,12 @@ fn push_key<K: EncodeKey + ?Sized>(
         out.resize(FLAT_KEY, 0);
         if let Some((used, _)) = order_key::encode_flat(term, &mut out[..]) {
             out.truncate(used);
-            return Ok(());
+            return Ok(out);
         }
         out.clear();
     }
     keys::encode(form, term, out);
-    Ok(())
+    Ok(out)
 }
 
 /// The index key of an ordered_set for a key.
@@ -117,10 +124,11 @@ pub(super) fn with_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Size
     value: &V,
     f: impl FnOnce(&ObjectBuf) -> R,
 ) -> Result<R, Error> {
-    with_buffers(|TypedBuffers { object, .. }| {
-        write_object::<O, _, _>(table, key, value, object)?;
-        Ok(f(object))
-    })
+    let mut buffers = take_buffers();
+    let written = write_object::<O, _, _>(table, key, value, &mut buffers.object);
+    let result = written.map(|()| f(&buffers.object));
+    give_back(buffers);
+    result
 }
 
 /// Writes the row of a key and a value.

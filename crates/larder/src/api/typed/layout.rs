@@ -11,7 +11,10 @@ use larder_term::object::ObjectEncoder;
 use larder_term::{order_key, simple};
 
 /// The longest index key that is written on the stack.
-const SHORT_KEY: usize = 96;
+pub(super) const SHORT_KEY: usize = 96;
+
+/// The memory of an index key on the stack.
+pub(super) type ShortKey = [u8; SHORT_KEY];
 
 /// Rows are in the order of their keys. There are ranges, ranks, a first and a last row. The table
 /// is an ordered_set.
@@ -27,8 +30,8 @@ pub trait Layout: Send + Sync + 'static {
     /// The type of the table.
     const KIND: TableKind;
 
-    /// Calls `f` with the index key of a simple key, made on the stack. `None` for other keys.
-    fn with_index_key<R>(leaf: Leaf<'_>, f: impl FnOnce(Option<&[u8]>) -> R) -> R;
+    /// Writes the index key of a simple key to `out`, and returns it. `None` for other keys.
+    fn index_key<'o>(leaf: Leaf<'_>, out: &'o mut ShortKey) -> Option<&'o [u8]>;
 
     /// Sets the key of a row to a simple key. Returns `false`, and does nothing, for other keys.
     fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool;
@@ -44,23 +47,22 @@ impl Layout for Ordered {
     const KIND: TableKind = TableKind::OrderedSet;
 
     #[inline(always)]
-    fn with_index_key<R>(leaf: Leaf<'_>, f: impl FnOnce(Option<&[u8]>) -> R) -> R {
-        match leaf {
+    fn index_key<'o>(leaf: Leaf<'_>, out: &'o mut ShortKey) -> Option<&'o [u8]> {
+        let used = match leaf {
             Leaf::Int(n) => {
-                if let Some((bytes, used)) = order_key::int_bytes(n) {
-                    return f(Some(&bytes[..used]));
-                }
+                let (bytes, used) = order_key::int_bytes(n)?;
+                out[..bytes.len()].copy_from_slice(&bytes);
+                used
             }
-            Leaf::Large(n) => return f(Some(&order_key::of_large(n))),
-            Leaf::Binary(bytes) => {
-                let mut short = [0u8; SHORT_KEY];
-                if let Some(used) = order_key::encode_binary(bytes, &mut short) {
-                    return f(Some(&short[..used]));
-                }
+            Leaf::Large(n) => {
+                let bytes = order_key::of_large(n);
+                out[..bytes.len()].copy_from_slice(&bytes);
+                bytes.len()
             }
-            Leaf::Other => {}
-        }
-        f(None)
+            Leaf::Binary(bytes) => order_key::encode_binary(bytes, out)?,
+            Leaf::Other => return None,
+        };
+        out.get(..used)
     }
 
     #[inline(always)]
@@ -68,7 +70,8 @@ impl Layout for Ordered {
         if let Leaf::Int(n) = leaf {
             return enc.int_order_key(n);
         }
-        Self::with_index_key(leaf, |key| key.map(|key| enc.order_key(key)).is_some())
+        let key = Self::index_key(leaf, &mut [0; SHORT_KEY]).map(|key| enc.order_key(key));
+        key.is_some()
     }
 
     #[inline(always)]
@@ -99,20 +102,23 @@ impl Layout for Hashed {
     const KIND: TableKind = TableKind::Set;
 
     #[inline(always)]
-    fn with_index_key<R>(leaf: Leaf<'_>, f: impl FnOnce(Option<&[u8]>) -> R) -> R {
+    fn index_key<'o>(leaf: Leaf<'_>, out: &'o mut ShortKey) -> Option<&'o [u8]> {
         // The index key is the key's term.
-        match leaf {
+        let used = match leaf {
             Leaf::Int(n) => {
                 let (bytes, used) = simple::int(n);
-                f(Some(&bytes[..used]))
+                out[..bytes.len()].copy_from_slice(&bytes);
+                used
             }
-            Leaf::Large(n) => f(Some(&simple::large(n))),
-            Leaf::Binary(bytes) => {
-                let mut short = [0u8; SHORT_KEY];
-                f(simple::binary(bytes, &mut short))
+            Leaf::Large(n) => {
+                let bytes = simple::large(n);
+                out[..bytes.len()].copy_from_slice(&bytes);
+                bytes.len()
             }
-            Leaf::Other => f(None),
-        }
+            Leaf::Binary(bytes) => return simple::binary(bytes, out),
+            Leaf::Other => return None,
+        };
+        out.get(..used)
     }
 
     #[inline(always)]
