@@ -18,6 +18,7 @@
 
 use crate::outside::Handle;
 use crate::seqlock::words;
+use std::num::NonZeroU64;
 
 /// The size of a slot in bytes.
 pub(crate) const SLOT: usize = 8;
@@ -125,16 +126,21 @@ pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored
 /// A decoded record.
 ///
 /// ```text
-///  bits 32..64   the offset of what follows the lengths: the rest of the suffix, then the value;
+///  bit 63        set
+///  bits 32..63   the offset of what follows the lengths: the rest of the suffix, then the value;
 ///                the offset of the handle, if the object is outside
 ///  bits 16..32   the length of the suffix, or OUTSIDE if the object is outside
 ///  bits 0..16    the length of the value
 /// ```
 ///
 /// It is one word, so that it is copied as one. If parts of it were stored one by one and loaded
-/// together, the processor would wait for the stores.
+/// together, the processor would wait for the stores. Bit 63, which no offset reaches, is set, so
+/// that a record that may be absent is one word, too.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record(u64);
+pub(crate) struct Record(NonZeroU64);
+
+/// The bit that is always set.
+const PRESENT: NonZeroU64 = NonZeroU64::new(1 << 63).unwrap();
 
 /// The length of the suffix of an outside object. No suffix in a leaf is that long.
 const OUTSIDE: usize = u16::MAX as usize;
@@ -145,7 +151,8 @@ impl Record {
     pub(super) fn inline(rest: usize, suffix: usize, value: usize) -> Record {
         // Offsets and lengths in a leaf are smaller than their fields, and those of a torn record
         // may be anything.
-        Record((rest as u64) << 32 | (suffix as u64 & 0xFFFF) << 16 | (value as u64 & 0xFFFF))
+        let fields = (rest as u64) << 32 | (suffix as u64 & 0xFFFF) << 16 | (value as u64 & 0xFFFF);
+        Record(PRESENT | fields)
     }
 
     /// The record of an outside object, whose handle is at `rest`.
@@ -196,13 +203,13 @@ impl Record {
     /// The offset of what follows the lengths.
     #[inline]
     pub(super) fn rest_at(&self) -> usize {
-        (self.0 >> 32) as usize
+        (self.0.get() >> 32) as usize & 0x7FFF_FFFF
     }
 
     /// The length of the suffix.
     #[inline]
     pub(super) fn suffix(&self) -> usize {
-        (self.0 >> 16) as usize & 0xFFFF
+        (self.0.get() >> 16) as usize & 0xFFFF
     }
 
     /// The length of the part of the suffix that is in the record.
@@ -220,7 +227,7 @@ impl Record {
     /// The length of the value.
     #[inline]
     pub(super) fn value(&self) -> usize {
-        self.0 as usize & 0xFFFF
+        self.0.get() as usize & 0xFFFF
     }
 
     /// The size of the record.

@@ -235,9 +235,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         long: Option<&mut Vec<u8>>,
         hint: &mut Hint<'g>,
     ) -> Lookup {
-        let found = self.get_with_hint_at(guard, self.locate(guard, key), key, out, long);
-        *hint = found.hint;
-        found.lookup
+        self.get_with_hint_at(guard, self.locate(guard, key), key, out, long, hint)
     }
 
     fn put_with_hint(

@@ -44,12 +44,6 @@ pub(super) struct Validated<T> {
     pub(super) version: u64,
 }
 
-/// The result of a lookup, and a hint for a write under the same key.
-pub(super) struct HintedLookup<'g> {
-    pub(super) lookup: Lookup,
-    pub(super) hint: Hint<'g>,
-}
-
 /// The result of searching a leaf for the entry behind a bound.
 pub(super) struct LeafStep {
     pub(super) next: Successor,
@@ -170,7 +164,8 @@ impl<R: KeyRule> HashOrder<R> {
         out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        self.get_with_hint_at(guard, located, key, out, long).lookup
+        let found = self.get_noting(located, key, out, long, |_, _| ());
+        found.unwrap_or_else(|long| self.get_into_general(guard, key, out, long))
     }
 
     /// [`Unique::get_with_hint`](crate::Unique::get_with_hint) of a key that `locate` has located.
@@ -181,40 +176,54 @@ impl<R: KeyRule> HashOrder<R> {
         located: LocatedKey<'g>,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],
-        mut long: Option<&mut Vec<u8>>,
-    ) -> HintedLookup<'g> {
+        long: Option<&mut Vec<u8>>,
+        hint: &mut Hint<'g>,
+    ) -> Lookup {
+        let (LocatedKey { leaf, home }, index) = (located, self.shared.number.0);
+        // The hint is written to its place at once: copies of it soon afterwards would wait until
+        // the stores are done. It is only valid if the version is, which is checked afterwards.
+        let note = |version, hit| *hint = Hint::of_hash(index, leaf, version, home, hit);
+        let found = self.get_noting(located, key, out, long, note);
+        found.unwrap_or_else(|long| {
+            *hint = Hint::default();
+            self.get_into_general(guard, key, out, long)
+        })
+    }
+
+    /// Reads the value of a key that `locate` has located, and calls `note` with the version and
+    /// the entry before the version is validated.
+    ///
+    /// # Errors
+    /// The buffer for long values, if the fast read gave up.
+    #[inline(always)]
+    fn get_noting<'g, 'l>(
+        &self,
+        located: LocatedKey<'g>,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        mut long: Option<&'l mut Vec<u8>>,
+        mut note: impl FnMut(u64, Hit<'g>),
+    ) -> Result<Lookup, Option<&'l mut Vec<u8>>> {
         // The closure sees bytes that aren't validated yet, so it only copies them.
         let found = self.try_read_at(located, key, |view, hit| {
-            let lookup = match (&hit, &mut long) {
-                (Some(hit), _) if hit.outside => {
-                    view.copy_outside_to(hit, out, long.as_deref_mut())?
-                }
-                (Some(hit), Some(long)) if hit.value_len() > SHORT_VALUE => {
+            let Some(hit) = hit else {
+                return Ok(Lookup::Absent);
+            };
+            let lookup = match &mut long {
+                _ if hit.outside => view.copy_outside_to(&hit, out, long.as_deref_mut())?,
+                Some(long) if hit.value_len() > SHORT_VALUE => {
                     long.clear();
                     hit.copy(long);
                     Lookup::Long
                 }
-                (Some(hit), _) => hit.copy_short(out),
-                (None, _) => Lookup::Absent,
+                _ => hit.copy_short(out),
             };
-            Ok((lookup, hit))
+            note(view.version(), hit);
+            Ok(lookup)
         });
         match found {
-            Ok(Validated {
-                result: (lookup, hit),
-                version,
-            }) => {
-                let LocatedKey { leaf, home } = located;
-                let hint = |hit| Hint::of_hash(self.shared.number.0, leaf, version, home, hit);
-                HintedLookup {
-                    lookup,
-                    hint: hit.map_or_else(Hint::default, hint),
-                }
-            }
-            Err(Undecided) => HintedLookup {
-                lookup: self.get_into_general(guard, key, out, long),
-                hint: Hint::default(),
-            },
+            Ok(Validated { result, .. }) => Ok(result),
+            Err(Undecided) => Err(long),
         }
     }
 
