@@ -154,20 +154,22 @@ impl<'g> HashView<'g> {
         out: &mut [u8; SHORT_VALUE],
     ) -> Result<Lookup, Torn> {
         if hit.outside {
-            return self.copy_outside_to(hit, out, None);
+            return self.copy_outside_to(hit.bucket, hit.from, out, None);
         }
         Ok(hit.copy_short(out))
     }
 
-    /// Copies the value of a hit that is outside to `out`, if it fits, otherwise to `long`.
+    /// Copies the value of a hit that is outside to `out`, if it fits, otherwise to `long`. Takes
+    /// the hit's parts: if its address were passed, it would be kept in memory.
     #[inline(never)]
     pub(crate) fn copy_outside_to(
         &self,
-        hit: &Hit<'_>,
+        bucket: Bucket<'_>,
+        from: usize,
         out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Result<Lookup, Torn> {
-        let value = self.object(self.handle(hit))?.value();
+        let value = self.object(Handle::from_bits(bucket.load(from)))?.value();
         Ok(Lookup::copied(value, out, long))
     }
 }

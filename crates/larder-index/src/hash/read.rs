@@ -210,7 +210,9 @@ impl<R: KeyRule> HashOrder<R> {
                 return Ok(Lookup::Absent);
             };
             let lookup = match &mut long {
-                _ if hit.outside => view.copy_outside_to(&hit, out, long.as_deref_mut())?,
+                _ if hit.outside => {
+                    view.copy_outside_to(hit.bucket, hit.from, out, long.as_deref_mut())?
+                }
                 Some(long) if hit.value_len() > SHORT_VALUE => {
                     long.clear();
                     hit.copy(long);

@@ -124,18 +124,7 @@ pub(super) fn gather<K: OrderedKey, V: DeserializeOwned, O: Layout>(
         engine_table.page(me, bounds, end, wanted, |stored| {
             // The scan can't be stopped in the middle of a page. Rows behind a row of other types
             // are not reported: the iterator has ended.
-            if is_over {
-                return;
-            }
-            // A row is written to its place as it is read. If it were a result first, its copy
-            // would wait until the stores of its parts are done.
-            match row::row::<_, _, O>(stored) {
-                Ok(row) => rows.push(Ok(row)),
-                Err(error) => {
-                    is_over = true;
-                    rows.push(Err(error));
-                }
-            }
+            is_over = is_over || !row::push::<_, _, O>(stored, &mut rows);
         })
     });
     let is_more = match step {

@@ -109,13 +109,37 @@ pub(super) fn value<V: for<'v> Deserialize<'v>>(stored: Stored<'_>) -> Result<V,
 pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
     stored: Stored<'_>,
 ) -> Result<(K, V), Error> {
-    // Most keys are read from the index key. The value lies beside the key, and is read where it
-    // is. Any other row is opened as a whole.
-    let pair = stored.beside_key().filter(|(arity, _)| *arity == 2);
-    match pair.and_then(|(_, value)| Some((O::key_of(&stored)?, value))) {
-        Some((key, value)) => Ok((key, View(raw::stored(value)).read()?)),
-        _ => opened(&stored.view()),
+    match parts::<K, O>(&stored) {
+        Some((key, value)) => Ok((key, value.read()?)),
+        None => opened(&stored.view()),
     }
+}
+
+/// Appends a row, or the error of reading it. Returns whether it is a row.
+///
+/// Its parts are written to their places as they are read. A row that is returned first is copied
+/// from memory, and the copy waits until the stores of the parts are done.
+#[inline]
+pub(super) fn push<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
+    stored: Stored<'_>,
+    rows: &mut Vec<Row<K, V>>,
+) -> bool {
+    let read = match parts::<K, O>(&stored) {
+        Some((key, value)) => value.read().map(|value| rows.push(Ok((key, value)))),
+        None => opened(&stored.view()).map(|row| rows.push(Ok(row))),
+    };
+    let error = read.err();
+    let is_row = error.is_none();
+    rows.extend(error.map(Err));
+    is_row
+}
+
+/// The key and the view of the value, if the key can be read from the index key, as most can. The
+/// value lies beside it, and is read where it is. `None` for a row that must be opened as a whole.
+#[inline(always)]
+fn parts<'v, K: OrderedKey, O: Layout>(stored: &Stored<'v>) -> Option<(K, View<'v>)> {
+    let (_, value) = stored.beside_key().filter(|(arity, _)| *arity == 2)?;
+    Some((O::key_of(stored)?, View(raw::stored(value))))
 }
 
 /// The key and the value of a row that is open.
