@@ -340,6 +340,7 @@ impl Reporter<'_> {
         #[cfg(feature = "peers")]
         {
             self.map::<crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(bench)?;
+            self.map::<scc::TreeIndex<K, std::sync::Arc<parking_lot::Mutex<V>>>>(bench)?;
             self.map::<dashmap::DashMap<K, V>>(bench)?;
             self.map::<papaya::HashMap<K, V>>(bench)?;
         }

@@ -9,6 +9,8 @@ use larder_index::pin;
 use parking_lot::Mutex;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
+#[cfg(feature = "peers")]
+use std::sync::Arc;
 
 /// Operations on rows of a table's own types don't fail.
 const TYPED: &str = "rows of the table's types";
@@ -131,6 +133,22 @@ typed_map! { |map, key, value, visit| [K: TypedKey, V: TypedValue] K, V;
     increment Self::get(map, key).into_iter().for_each(|row| row.value().lock().increment());
     range Self::range(map, key.clone()..).take(RANGE).for_each(|row| visit(row.key(), &row.value().lock()));
     each map.iter().for_each(|row| visit(row.key(), &row.value().lock()));
+}
+
+// The tree clones its values when it moves them, so that they are shared.
+#[cfg(feature = "peers")]
+typed_map! { |map, key, value, visit| [K: TypedKey, V: TypedValue] K, V;
+    scc::TreeIndex<K, Arc<Mutex<V>>>, "scc TreeIndex", Self::new();
+    insert Self::upsert_sync(map, key, Arc::new(Mutex::new(value)));
+    get map.peek_with(key, |_, value| value.lock().clone());
+    remove map.remove_sync(key);
+    increment map.peek_with(key, |_, value| value.lock().increment());
+    range {
+        let guard = scc::Guard::new();
+        let rows = Self::range(map, key.clone().., &guard).take(RANGE);
+        rows.for_each(|(key, value)| visit(key, &value.lock()));
+    };
+    each map.iter(&scc::Guard::new()).for_each(|(key, value)| visit(key, &value.lock()));
 }
 
 #[cfg(feature = "peers")]
