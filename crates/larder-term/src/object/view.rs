@@ -279,7 +279,7 @@ impl<'a> ObjectView<'a> {
 
     /// Whether the element at `position`, from 1, is stored as these bytes, which are those of a
     /// stored term. Like `element`, but doesn't look for the end of the element.
-    #[inline]
+    #[inline(always)]
     pub fn element_is(&self, position: usize, stored: &[u8]) -> bool {
         if position == self.keypos {
             return self.key().bytes() == stored;
@@ -291,8 +291,13 @@ impl<'a> ObjectView<'a> {
         for _ in 0..position - 1 - usize::from(position > self.keypos) {
             others = &others[end_of(others, 0)..];
         }
-        // No stored term is the beginning of another one.
-        others.starts_with(stored)
+        // No stored term is the beginning of another one. Short ones, as most are, are compared
+        // without a call.
+        match (others, stored) {
+            (&[one, ..], &[other]) => one == other,
+            (&[one, two, ..], &[other, another]) => [one, two] == [other, another],
+            _ => others.starts_with(stored),
+        }
     }
 
     /// The elements in tuple order.
