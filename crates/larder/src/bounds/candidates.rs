@@ -231,7 +231,6 @@ impl CandidateShard {
 }
 
 /// The coldest objects of a sample, with their hashes.
-#[derive(Default)]
 struct Coldest {
     candidates: Vec<Candidate>,
     hashes: HashFilter,
@@ -396,7 +395,10 @@ impl Chooser<'_> {
         // An index may return fewer, for instance those of one leaf.
         buffers.batch.want = SAMPLE;
         let mut seen = 0;
-        let mut coldest = Coldest::default();
+        let mut coldest = Coldest {
+            candidates: Vec::with_capacity(KEPT),
+            hashes: HashFilter::default(),
+        };
         for _ in 0..DRAWS {
             // The next place is far from this one, and from all recent ones.
             *place = place.wrapping_add(GOLDEN);
