@@ -21,6 +21,7 @@ use super::changes::EntryChanges;
 use super::definition::IndexDefinition;
 use super::refusal;
 use super::values::Extractor;
+use crate::bounds;
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::index::TableIndex;
@@ -44,6 +45,8 @@ pub(crate) struct Entries {
     pub(crate) extractor: Extractor,
     pub(crate) tree: Arc<dyn Unique>,
     state: AtomicU8,
+    /// The time at which the index became ready; 0 if it was made for an empty table.
+    ready_since: AtomicU64,
     /// The number of rows whose values have changed. It is incremented after the new entries are
     /// made and before the old ones are removed.
     moves: AtomicU64,
@@ -92,6 +95,7 @@ impl Entries {
             definition: definition.clone(),
             tree: TableIndex::ordered_under_locks(),
             state: AtomicU8::new(if ready { READY } else { BUILDING }),
+            ready_since: AtomicU64::new(0),
             moves: AtomicU64::new(0),
             changes: Arc::new(EntryChanges::new(seed)),
             count: Counter::new(true),
@@ -105,9 +109,20 @@ impl Entries {
         self.state.load(Ordering::Acquire) == READY
     }
 
+    /// Whether all rows that aren't expired at this time have their entries.
+    ///
+    /// The builder has skipped rows that were expired when it came to them. A view of an earlier
+    /// time may show them.
+    pub(super) fn is_ready_at(&self, time: u64) -> bool {
+        // Ordering: Relaxed, the time was stored before the state that `is_ready` has acquired.
+        self.is_ready() && self.ready_since.load(Ordering::Relaxed) <= time
+    }
+
     /// Makes the index ready, since all rows have their entries. Returns `false` if the index is
     /// broken.
     pub(super) fn finish(&self) -> bool {
+        // Ordering: Relaxed, published by the exchange below.
+        self.ready_since.store(bounds::now(), Ordering::Relaxed);
         // Ordering: AcqRel; Release pairs with `is_ready`. A write that breaks the index exchanges
         // the same word, so one of the two comes first.
         let was = self

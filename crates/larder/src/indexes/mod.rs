@@ -159,6 +159,17 @@ impl Indexes {
         Ok(Self::of(each, self.keys, &self.seed, claims))
     }
 
+    /// Those of the indexes that are ready for a view of a bounded table as of this time (see
+    /// `Entries::is_ready_at`).
+    pub(crate) fn ready_at(self: &Arc<Self>, time: u64) -> Option<Arc<Self>> {
+        let is_ready = |entries: &&Arc<Entries>| entries.is_ready_at(time);
+        if self.each.iter().all(|entries| is_ready(&entries)) {
+            return Some(Arc::clone(self));
+        }
+        let each = self.each.iter().filter(is_ready).cloned().collect();
+        Self::of(each, self.keys, &self.seed, Arc::clone(&self.claims))
+    }
+
     /// The index of this name, if it is ready.
     pub(crate) fn find(&self, name: Atom) -> Option<&Arc<Entries>> {
         let is_named = |entries: &&Arc<Entries>| entries.definition.name == name;

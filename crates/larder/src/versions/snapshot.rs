@@ -113,7 +113,7 @@ pub(super) fn view_options(source: &EngineTable, access: Access) -> Options {
 /// The store of a snapshot of a table.
 fn store(source: &EngineTable, snapshot: TableSnapshot) -> Store {
     let (history, time) = (Arc::clone(&snapshot.history), snapshot.time());
-    let indexes = indexes_of(source, &history);
+    let indexes = indexes_of(source, &history, time);
     let differ = Arc::clone(&history) as _;
     let overrides = Overrides::of_snapshot(snapshot, source.seed.clone());
     // The base of the view is the store below the watch, which other threads still write.
@@ -122,14 +122,23 @@ fn store(source: &EngineTable, snapshot: TableSnapshot) -> Store {
     Store::of_view(objects, indexes, vec![differ])
 }
 
-/// The indexes of a table, if it still has this history.
-pub(super) fn indexes_of(source: &EngineTable, history: &Arc<History>) -> Option<Arc<Indexes>> {
+/// The indexes of a table for a view of this time, if the table still has this history.
+pub(super) fn indexes_of(
+    source: &EngineTable,
+    history: &Arc<History>,
+    time: u64,
+) -> Option<Arc<Indexes>> {
     let guard = larder_index::pin();
     let store = source.store(&guard)?;
     let is_own = store
         .history()
         .is_some_and(|current| Arc::ptr_eq(current, history));
-    store.layers().indexes.clone().filter(|_| is_own)
+    let indexes = store.layers().indexes.as_ref().filter(|_| is_own)?;
+    // In a table without bounds nothing expires, so an index may become ready later.
+    match history.is_bounded() {
+        true => indexes.ready_at(time),
+        false => Some(Arc::clone(indexes)),
+    }
 }
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the parent module.
