@@ -368,6 +368,7 @@ fn an_index_is_not_used_for_an_earlier_time() -> Result<(), Error> {
         }
         let after = t.snapshot()?;
         assert_eq!(after.index_lookup("v", &seven)?.len(), 25);
+        assert_eq!(after.select("[{{'_', 7, '_'}, [], ['$_']}]")?.len(), 25);
         assert_eq!(t.index_lookup("v", &seven)?.len(), 25);
     }
     Ok(())

@@ -39,12 +39,11 @@
 use super::changes::EntriesRead;
 use super::differing::Differing;
 use super::ranges::{EntryRange, EntryRanges};
-use super::{Entries, Indexes};
+use super::Entries;
 use crate::budget::Budget;
 use crate::buffers::ThreadBuffers;
 use crate::keys::KeyList;
 use crate::ops::Operation;
-use crate::store::Store;
 use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
 use larder_index::{Batch, Direction, Guard};
@@ -100,15 +99,6 @@ pub(crate) enum Gathered {
 /// Whether these are the entries of one value.
 fn is_one_value(ranges: &[EntryRange]) -> bool {
     matches!(ranges, [EntryRange::Value(_)])
-}
-
-/// The indexes that scans of a store may use. Views of bounded tables are scanned: an index may
-/// lack an object that had expired when the index was built, but not yet at the instant of the
-/// view.
-pub(super) fn usable<'s>(table: &EngineTable, store: &'s Store) -> Option<&'s Arc<Indexes>> {
-    let indexes = store.layers().indexes.as_ref()?;
-    let is_of_table = store.views().is_empty();
-    (is_of_table || table.options().bounds.is_none()).then_some(indexes)
 }
 
 /// Whether the rows may be read between two leaves of these entries; see the module.
@@ -221,7 +211,8 @@ impl CandidateKeys {
         // The index may have been dropped, or the table emptied, since the last slice.
         let entries = &self.entries;
         let is_own = |other: &Arc<Entries>| Arc::ptr_eq(other, entries);
-        if !usable(table, op.store).is_some_and(|indexes| indexes.each.iter().any(is_own)) {
+        let indexes = op.store.layers().indexes.as_ref();
+        if !indexes.is_some_and(|indexes| indexes.each.iter().any(is_own)) {
             return Gathered::Scan;
         }
         let views = op.store.views();

@@ -11,7 +11,7 @@
 //! The keys of these entries are the candidates (`candidates`). The rows of each are read, and the
 //! program runs on them as in any scan. So the results are those of the scan without an index.
 
-use super::candidates::{count, usable, CandidateKeys, CountedEntries};
+use super::candidates::{count, CandidateKeys, CountedEntries};
 use super::ranges::{ranges, EntryRange, EntryRanges};
 use super::{Entries, Indexes};
 use crate::buffers::{Buffers, ThreadBuffers};
@@ -73,7 +73,7 @@ pub(crate) fn candidates(
         None => table.store(&guard)?,
     };
     // No index, or none that is ready: the table is scanned.
-    let indexes = usable(table, store)?;
+    let indexes = store.layers().indexes.as_ref()?;
     // The index with the fewest entries.
     let Ranked {
         entries,
@@ -188,7 +188,7 @@ impl EngineTable {
             true => (PlanKind::Range, None),
             false => (PlanKind::Scan, Some(store.size() as u64)),
         };
-        let Some(indexes) = usable(self, store) else {
+        let Some(indexes) = &store.layers().indexes else {
             return none(scan.0, scan.1);
         };
         // Count the entries that each index would read. The best one is used if it is better than
