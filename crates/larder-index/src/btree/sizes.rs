@@ -3,6 +3,9 @@
 use crate::btree::leaf::memory;
 use crate::config::{size_class, LeafConfig};
 
+/// Leaves with less content than this grow twofold.
+const SMALL_LEAF: usize = 1200;
+
 impl LeafConfig {
     /// The maximum content of a leaf with a prefix of this length, in bytes. Content and prefix
     /// together are limited, so that the largest leaves have one size. A long prefix doesn't count:
@@ -24,9 +27,14 @@ impl LeafConfig {
         if need >= most {
             return need.next_multiple_of(8);
         }
-        // Leave room for two fifths more, so that a leaf isn't replaced at each insert; or for what
-        // will come, and an eighth more, as some leaves get more than others.
-        let step = need + need * 2 / 5 + 32;
+        // Leave room for two fifths more, so that a leaf isn't replaced at each insert; for as much
+        // again in a small leaf, which is mostly a small table; or for what will come, and an
+        // eighth more, as some leaves get more than others.
+        let more = match need {
+            ..SMALL_LEAF => need,
+            _ => need * 2 / 5,
+        };
+        let step = need + more + 32;
         let request = match soon > need {
             true => step.max(soon.min(most) + soon.min(most) / 8),
             false => step,

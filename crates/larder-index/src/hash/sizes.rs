@@ -20,6 +20,9 @@ use crate::hash::leaf::{LiveBounds, NewHashLeaf};
 const FILL: usize = 680;
 /// The least fill factor of a new leaf with larger buckets.
 const FILL_LARGE: usize = 750;
+/// The fill factor of a new leaf that is the only one. A small table grows twofold, so that its
+/// entries are moved less often.
+const FILL_FIRST: usize = 520;
 /// How much the fill factor varies between leaves.
 const FILL_VARIES: usize = 60;
 /// The fill factor at which a leaf grows, in 1024ths.
@@ -197,6 +200,8 @@ impl Sizes {
         // Choose the number of buckets by the fill factor.
         let fill = match reason {
             Reason::Shrinks | Reason::Expects => SHRUNK,
+            // The first leaf is a small table.
+            _ if depth == 0 => FILL_FIRST,
             _ => filled(class) + (hash >> 16) as usize % FILL_VARIES,
         };
         let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
