@@ -46,12 +46,27 @@ maven() { mvn -q -B -Dstyle.color=never -f $MODULE/pom.xml "$@"; }
 example() {
   local classes=$1; shift
   mkdir -p $OUT/example
-  javac --release 17 -Xlint:all -Werror -cp "$classes" -d $OUT/example examples/bank_jvm/Bank.java
-  java -Xmx256m -cp "$classes:$OUT/example" Bank "$@"
+  javac --release 17 -Xlint:all -Werror -cp "$classes" -d $OUT/example examples/bank_jvm/Bank.java &&
+    java -Xmx256m -cp "$classes:$OUT/example" Bank "$@"
 }
 
-# The counts of all classes, from the reports, and the example's. A line of its own: Maven ends
-# without one.
+# The program of docs/jvm.md: imports, then statements, which are put into a class.
+page_program() {
+  local folder=$OUT/page
+  rm -rf $folder
+  mkdir -p $folder
+  awk '/^```/ && lines {exit} java && !/^import/ && !main {
+         main = 1; print "public class Page {\npublic static void main(String[] arguments) {"}
+       java {lines++; print}
+       /^```java$/ {java = 1}
+       END {print "}\n}"}' docs/jvm.md >$folder/Page.java
+  # In a condition `set -e` doesn't hold.
+  javac --release 17 -cp "$1" -d $folder $folder/Page.java &&
+    [ "$(java -cp "$1:$folder" Page | tail -n 1)" = '{Ann=35, Bob=27, Eve=51}' ]
+}
+
+# The counts of all classes, from the reports, and those of the example and the page. A line of its
+# own: Maven ends without one.
 count() {
   sed -n 's/^Tests run: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\), Skipped: \([0-9]*\).*/\1 \2 \3 \4/p' \
     "$OUT"/target/surefire-reports/*.txt |
@@ -124,7 +139,11 @@ main() {
     test)
       rm -rf $OUT/target/surefire-reports
       maven package -Dmaven.compiler.failOnWarning=true || status=$?
-      if example $OUT/target/classes 2000 2 3; then count 1 0; else status=1; count 0 1; fi
+      local failed=0
+      example $OUT/target/classes 2000 2 3 || failed=1
+      page_program $OUT/target/classes || failed=$((failed + 1))
+      [ $failed = 0 ] || status=1
+      count $((2 - failed)) $failed
       return $status ;;
     *) die "jvm.sh: unknown part '$1' (package or test)" ;;
   esac

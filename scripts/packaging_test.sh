@@ -154,6 +154,14 @@ ebin_is_enough() {
 # The Erlang of a page.
 page_erlang() { escript scripts/readme_erlang.escript "$1" _build/larder/ebin "$WORK/telemetry"; }
 
+# The Rust of the pages hides no line: hosts of repositories and crates show them all. rustdoc runs
+# it in the stage `rust`.
+pages_rust() {
+  awk '/^```/ {rust = /^```rust/} rust {lines++}
+       rust && /^ *#( |$)/ {print FILENAME ":" FNR ": " $0; bad = 1}
+       END {exit bad || lines < 40}' README.md docs/*.md crates/*/README.md
+}
+
 # Of the library telemetry, the function that the page on monitoring calls, which is as strict.
 telemetry() {
   mkdir -p "$WORK/telemetry" && cat >"$WORK/telemetry.erl" <<'ERL' && erlc -o "$WORK/telemetry" "$WORK/telemetry.erl"
@@ -351,6 +359,8 @@ check "make -s ebin" ebin_is_enough
 check "README, Erlang" page_erlang README.md
 telemetry
 check "docs/monitoring.md, Erlang" page_erlang docs/monitoring.md
+check "docs/mnesia.md, Erlang" page_erlang docs/mnesia.md
+check "the pages' Rust, nothing hidden" pages_rust
 check "a repository of this tree" make_repository
 check "library for C, installed" c_library
 check "library for C, by CMake" c_cmake

@@ -6,6 +6,8 @@
 //
 // * Errors. If a function of larder.h fails, larderpp::error is thrown, with the status and the
 //   message. LARDER_NONE is no error. The result is then false, std::nullopt or empty.
+// * Texts. Names, paths, specifications and atoms are passed to larder.h as texts that end with a
+//   NUL. One with a NUL inside is refused: LARDER_BAD_ARGUMENT. Keys and values may have NULs.
 // * Ownership. world, table, terms, rows, prepared, feed, operations and transaction own a handle.
 //   They can be moved, not copied, and the destructor frees the handle. view, key and table_ref own
 //   nothing. What they refer to must outlive them.
@@ -98,7 +100,7 @@ class prepared {
 public:
     explicit prepared(const std::string &spec) {
         larder_prepared *made = nullptr;
-        detail::check(larder_prepare(spec.c_str(), &made));
+        detail::check(larder_prepare(detail::c_text(spec), &made));
         prepared_.reset(made);
     }
     // The number of parameters.
@@ -260,8 +262,9 @@ public:
     }
     // The results of a match specification.
     larderpp::rows select(const std::string &spec, bool backward = false) const {
-        return scan(
-            [&](larder_rows **out) { return larder_select(table_, spec.c_str(), backward, out); });
+        return scan([&](larder_rows **out) {
+            return larder_select(table_, detail::c_text(spec), backward, out);
+        });
     }
     larderpp::rows select(const prepared &spec, const terms &values, bool backward = false) const {
         return scan([&](larder_rows **out) {
@@ -278,8 +281,9 @@ public:
         return counted(larder_select_replace, spec);
     }
     terms select_take(const std::string &spec) const {
-        return filled(
-            [&](larder_terms *out) { return larder_select_take(table_, spec.c_str(), out); });
+        return filled([&](larder_terms *out) {
+            return larder_select_take(table_, detail::c_text(spec), out);
+        });
     }
     // The first key, the last one, the one after k, and the one before k. Empty if there is none.
     terms first() const {
@@ -310,20 +314,21 @@ public:
 
     // Adds an index of the element at a position. `flags` are larder_index_flags.
     void add_index(const std::string &name, std::size_t position, std::uint32_t flags = 0) const {
-        detail::check(larder_add_index(table_, name.c_str(), position, flags));
+        detail::check(larder_add_index(table_, detail::c_text(name), position, flags));
     }
     // Adds an index of the result of an expression.
     void add_index(const std::string &name, const std::string &expression,
                    std::uint32_t flags = 0) const {
-        detail::check(larder_add_index_on(table_, name.c_str(), expression.c_str(), flags));
+        detail::check(larder_add_index_on(table_, detail::c_text(name), detail::c_text(expression),
+                                          flags));
     }
     void drop_index(const std::string &name) const {
-        detail::check(larder_drop_index(table_, name.c_str()));
+        detail::check(larder_drop_index(table_, detail::c_text(name)));
     }
     // The rows that have a value in an index.
     terms index_lookup(const std::string &name, view value) const {
         return filled([&](larder_terms *out) {
-            return larder_index_lookup(table_, name.c_str(), value, out);
+            return larder_index_lookup(table_, detail::c_text(name), value, out);
         });
     }
 
@@ -340,10 +345,10 @@ public:
         return gone;
     }
     void rename(const std::string &name) const {
-        detail::check(larder_table_rename(table_, name.c_str()));
+        detail::check(larder_table_rename(table_, detail::c_text(name)));
     }
     void save(const std::string &path) const {
-        detail::check(larder_table_save(table_, path.c_str()));
+        detail::check(larder_table_save(table_, detail::c_text(path)));
     }
     // Drops the table. Further calls throw LARDER_NO_TABLE.
     void drop() const { detail::check(larder_table_drop(table_)); }
@@ -357,8 +362,8 @@ public:
     larderpp::feed subscribe(const std::optional<std::string> &filter = std::nullopt,
                              std::size_t limit = 0) const {
         larder_feed *made = nullptr;
-        detail::check(
-            larder_subscribe(table_, filter ? filter->c_str() : nullptr, limit, nullptr, &made));
+        detail::check(larder_subscribe(table_, filter ? detail::c_text(*filter) : nullptr, limit,
+                                       nullptr, &made));
         return larderpp::feed(made);
     }
 
@@ -383,7 +388,7 @@ protected:
     using counting = larder_status (*)(const larder_table *, const char *, std::uint64_t *);
     std::uint64_t counted(counting f, const std::string &spec) const {
         std::uint64_t count = 0;
-        detail::check(f(table_, spec.c_str(), &count));
+        detail::check(f(table_, detail::c_text(spec), &count));
         return count;
     }
 
@@ -399,8 +404,9 @@ public:
     }
     table &operator=(table &&other) noexcept {
         own_ = std::move(other.own_);
-        table_ = own_.get();
         other.table_ = nullptr;
+        // Last, so that a move to itself changes nothing.
+        table_ = own_.get();
         return *this;
     }
 
@@ -417,8 +423,8 @@ public:
                            std::size_t limit = 0) const {
         larder_table *before = nullptr;
         larder_feed *made = nullptr;
-        detail::check(
-            larder_subscribe(table_, filter ? filter->c_str() : nullptr, limit, &before, &made));
+        detail::check(larder_subscribe(table_, filter ? detail::c_text(*filter) : nullptr, limit,
+                                       &before, &made));
         return {table(before), larderpp::feed(made)};
     }
     // The changes that turn the rows of this snapshot into those of a later one: {insert, New},
@@ -485,7 +491,7 @@ public:
     // The options for larder.h. Valid as long as this object exists and isn't changed.
     larder_options get() const {
         larder_options all = options_;
-        if (!structure_.empty()) all.structure = structure_.c_str();
+        if (!structure_.empty()) all.structure = detail::c_text(structure_);
         return all;
     }
 
@@ -509,19 +515,20 @@ public:
     larderpp::table table(const std::string &name, const options &how = options()) const {
         const larder_options all = how.get();
         larder_table *made = nullptr;
-        detail::check(larder_table_new(get(), name.c_str(), &all, &made));
+        detail::check(larder_table_new(get(), detail::c_text(name), &all, &made));
         return larderpp::table(made);
     }
     // The named table of this name.
     std::optional<larderpp::table> find(const std::string &name) const {
         larder_table *found = nullptr;
-        if (!detail::check(larder_table_find(get(), name.c_str(), &found))) return std::nullopt;
+        if (!detail::check(larder_table_find(get(), detail::c_text(name), &found)))
+            return std::nullopt;
         return larderpp::table(found);
     }
     // Loads a table from a file. Don't load files from untrusted sources: atoms are never freed.
     larderpp::table load(const std::string &path) const {
         larder_table *made = nullptr;
-        detail::check(larder_table_load(get(), path.c_str(), &made));
+        detail::check(larder_table_load(get(), detail::c_text(path), &made));
         return larderpp::table(made);
     }
 

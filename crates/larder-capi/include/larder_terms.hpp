@@ -59,6 +59,15 @@ inline const std::uint8_t *bytes(std::string_view text) {
     return reinterpret_cast<const std::uint8_t *>(text.data());
 }
 
+// The text for a parameter of larder.h that ends with a NUL. It would end at a NUL inside.
+inline const char *c_text(const std::string &text) {
+    const std::size_t at = text.find('\0');
+    if (at != std::string::npos)
+        throw error(LARDER_BAD_ARGUMENT, "the text has a NUL at offset " + std::to_string(at) +
+                                             ": " + text.substr(0, at));
+    return text.c_str();
+}
+
 // The integer types, except bool and char.
 template <class T>
 inline constexpr bool is_integer =
@@ -200,7 +209,7 @@ public:
     // freed.
     static terms parsed(const std::string &text) {
         terms own;
-        detail::check(larder_push_text(own.get(), text.c_str()));
+        detail::check(larder_push_text(own.get(), detail::c_text(text)));
         return own;
     }
 
@@ -235,7 +244,7 @@ public:
         } else if constexpr (std::is_floating_point_v<T>) {
             return did(larder_push_float(get(), static_cast<double>(value)));
         } else if constexpr (std::is_same_v<T, atom>) {
-            return did(larder_push_atom(get(), value.name.c_str()));
+            return did(larder_push_atom(get(), detail::c_text(value.name)));
         } else if constexpr (detail::is_text<T>) {
             const std::string_view text = value;
             return did(larder_push_binary(get(), detail::bytes(text), text.size()));

@@ -344,6 +344,36 @@ fn the_end_of_a_table_is_told_last() {
     }
 }
 
+/// A feed doesn't keep its table: the last handle of the table and of its `Larder` drops it.
+#[test]
+fn a_feed_ends_with_the_last_handle() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        let mut feed = t.subscribe().unwrap();
+        let (snapshot, mut late) = t.snapshot_and_subscribe(&all()).unwrap();
+        t.insert(&term!({a, 1})).unwrap();
+        drop((larder, snapshot));
+        let insert = || Some(vec![Event::Insert(term!({a, 1}))]);
+        let limit = Duration::from_secs(60);
+        let events = |feed: &mut Feed| feed.recv_timeout(limit).map(|commit| commit.events);
+        assert_eq!(events(&mut feed), insert(), "{kind}");
+        assert_eq!(feed.try_recv(), None, "{kind}");
+        // One reader waits while the last handle is dropped. The other one reads what was left.
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                drop(t);
+            });
+            assert_eq!(events(&mut feed), Some(vec![Event::Gone]), "{kind}");
+        });
+        assert!(feed.is_over(), "{kind}");
+        assert_eq!(events(&mut late), insert(), "{kind}");
+        assert_eq!(events(&mut late), Some(vec![Event::Gone]), "{kind}");
+        assert_eq!(late.recv(), None, "{kind}");
+    }
+}
+
 #[test]
 fn a_table_that_nobody_follows_keeps_nothing() {
     let larder = Larder::new();

@@ -119,6 +119,42 @@ static void by_a_function(void) {
     larder_table_free(table);
 }
 
+static void *frees_soon(void *own) {
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    larder_table_free(own);
+    return NULL;
+}
+
+// A feed doesn't keep its table: it ends with the last handle of the table and of its world.
+static void ends_with_the_handles(void) {
+    larder *own = larder_new();
+    larder_table *table = NULL, *snapshot = NULL;
+    larder_feed *feed = NULL, *late = NULL;
+    const larder_change *change = NULL;
+    OK(larder_table_new(own, "followed", NULL, &table));
+    OK(larder_subscribe(table, NULL, 0, NULL, &feed));
+    OK(larder_subscribe(table, NULL, 0, &snapshot, &late));
+    OK(larder_put_i64(table, larder_key_i64(1), 1));
+    larder_free(own);
+    larder_table_free(snapshot);
+    OK(larder_feed_next(feed, 0, &change));
+    CHECK(change->event == LARDER_EVENT_INSERT);
+    ENDS(LARDER_NONE, larder_feed_next(feed, 0, &change));
+    // One reader waits while the last handle is freed. The other one reads what was left to it.
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, frees_soon, table) == 0);
+    OK(larder_feed_next(feed, 60000, &change));
+    CHECK(change->event == LARDER_EVENT_GONE);
+    CHECK(pthread_join(thread, NULL) == 0);
+    OK(larder_feed_next(late, 0, &change));
+    CHECK(change->event == LARDER_EVENT_INSERT);
+    CHECK(larder_view_size(change->after) == 2);
+    OK(larder_feed_next(late, 0, &change));
+    CHECK(change->event == LARDER_EVENT_GONE);
+    ENDS(LARDER_NO_TABLE, larder_feed_next(late, -1, &change));
+    larder_feed_free(feed), larder_feed_free(late);
+}
+
 static void misused(void) {
     larder_table *table = NULL, *of_study = NULL;
     larder_feed *feed = NULL;
@@ -144,6 +180,7 @@ int main(void) {
     t = larder_terms_new();
     polled();
     by_a_function();
+    ends_with_the_handles();
     misused();
     larder_terms_free(t);
     larder_free(world);

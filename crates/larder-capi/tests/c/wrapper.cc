@@ -1,6 +1,7 @@
 // larder.hpp: owners, ranges, optional, exceptions.
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <larder.hpp>
 #include <thread>
 
@@ -188,10 +189,76 @@ static void bounds(const world &w) {
     CHECK(few.size() <= 100 && fails([&] { w.table("odd", options().evict(LARDER_EVICT_LRU)); }) == LARDER_BAD_OPTION);
 }
 
+// A text that larder.h takes up to its NUL is refused if it goes on behind one.
+static void texts_with_nuls(const world &w) {
+    const std::string cut("a\0b", 3), spec("[{'_',[],[true]}]\0junk", 22);
+    table t = w.table("texts", options().ordered_set());
+    // Keys and values are passed with their lengths.
+    t.put(cut, cut);
+    CHECK(t.get<std::string>(cut) == cut && !t.has("a") && t.size() == 1);
+    const std::vector<std::pair<const char *, std::function<void()>>> refused = {
+        {"atom", [&] { term(atom(cut)); }},
+        {"parsed", [&] { terms::parsed(cut); }},
+        {"table", [&] { w.table(cut, options().named()); }},
+        {"structure", [&] { w.table("s", options().structure(std::string("btree\0x", 7))); }},
+        {"find", [&] { w.find(cut); }},
+        {"load", [&] { w.load(cut); }},
+        {"save", [&] { t.save(cut); }},
+        {"rename", [&] { t.rename(cut); }},
+        {"prepared", [&] { prepared own(spec); }},
+        {"select", [&] { t.select(spec); }},
+        {"select_count", [&] { t.select_count(spec); }},
+        {"select_delete", [&] { t.select_delete(spec); }},
+        {"select_replace", [&] { t.select_replace(spec); }},
+        {"select_take", [&] { t.select_take(spec); }},
+        {"subscribe", [&] { t.subscribe(spec); }},
+        {"snapshot_and_subscribe", [&] { t.snapshot_and_subscribe(spec); }},
+        {"add_index", [&] { t.add_index(cut, 2); }},
+        {"expression", [&] { t.add_index("i", std::string("{element, 1, '$_'}\0x", 20)); }},
+        {"drop_index", [&] { t.drop_index(cut); }},
+        {"index_lookup", [&] { t.index_lookup(cut, term(1).front()); }},
+    };
+    for (const auto &[name, call] : refused) {
+        try {
+            call();
+            std::fprintf(stderr, "%s took a text with a NUL\n", name);
+            std::exit(1);
+        } catch (const error &wrong) {
+            const std::string text = wrong.what();
+            CHECK(wrong.status() == LARDER_BAD_ARGUMENT && text.find("NUL at offset") != text.npos);
+        }
+    }
+    CHECK(t.size() == 1 && !w.find("a"));
+}
+
+// What owns a handle is unchanged by a move to itself.
+static void moved_to_itself(const world &w) {
+    table t = w.table("moved", options().ordered_set());
+    t.put(1, 2);
+    table &same = t;
+    t = std::move(same);
+    CHECK(t.get() != nullptr && t.get<int>(1) == 2);
+    terms all = row(1, 2), &same_terms = all;
+    all = std::move(same_terms);
+    CHECK(all.size() == 1);
+    rows scan = t.each(), &same_rows = scan;
+    scan = std::move(same_rows);
+    CHECK(scan.next(9).size() == 1);
+    feed changes = t.subscribe(), &same_feed = changes;
+    changes = std::move(same_feed);
+    t.put(1, 3);
+    CHECK(changes.poll()->event == LARDER_EVENT_REPLACE);
+    table other = w.table("other");
+    t = std::move(other);
+    CHECK(other.get() == nullptr && t.size() == 0);
+}
+
 int main() {
     {
         const world w;
         values();
+        texts_with_nuls(w);
+        moved_to_itself(w);
         tables(w);
         ranges(w);
         together(w);

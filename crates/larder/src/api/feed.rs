@@ -65,6 +65,9 @@ pub(super) struct FeedSignal {
 
 /// A subscription to a table. It ends when this value is dropped.
 ///
+/// It doesn't keep the table. If the last handle of the table's [`Larder`](super::Larder) and of
+/// its tables is dropped, the feed ends with [`Event::Gone`].
+///
 /// ```
 /// use larder::api::{Event, Larder};
 /// use larder::term;
@@ -90,8 +93,6 @@ pub struct Feed {
     bell: Arc<FeedSignal>,
     ready: VecDeque<Commit>,
     over: bool,
-    /// Keeps the table alive.
-    _table: Table,
 }
 
 impl fmt::Debug for Feed {
@@ -101,6 +102,17 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
+    /// A feed has no handle of its table: it would keep the table, and its reader would wait for
+    /// ever.
+    pub(super) fn new(subscription: Subscription, bell: Arc<FeedSignal>) -> Self {
+        Feed {
+            subscription,
+            bell,
+            ready: VecDeque::new(),
+            over: false,
+        }
+    }
+
     /// Returns the next commit, or `None` if there is none yet.
     ///
     /// # Complexity
@@ -268,16 +280,6 @@ impl Table {
             let subscription = self.engine_table().subscribe(self.me(), wishes)?;
             Ok((subscription, bell))
         })?;
-        Ok(self.feed(subscription, bell))
-    }
-
-    pub(super) fn feed(&self, subscription: Subscription, bell: Arc<FeedSignal>) -> Feed {
-        Feed {
-            subscription,
-            bell,
-            ready: VecDeque::new(),
-            over: false,
-            _table: self.clone(),
-        }
+        Ok(Feed::new(subscription, bell))
     }
 }

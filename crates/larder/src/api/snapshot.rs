@@ -149,7 +149,7 @@ impl Table {
             ))
         })?;
         let snapshot = Snapshot::of(Table::new(snapshot, &self.larder().0));
-        Ok((snapshot, self.feed(subscription, bell)))
+        Ok((snapshot, Feed::new(subscription, bell)))
     }
 }
 

@@ -168,14 +168,15 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
 
     @Override
     public boolean replace(K key, V old, V value) {
+        within(key);
         checked(value);
-        return swap(within(key), checked(old), value);
+        return swap(key, checked(old), value);
     }
 
     @Override
     public V replace(K key, V value) {
-        checked(value);
         within(key);
+        checked(value);
         while (true) {
             V now = store.get(key);
             if (now == null || store.swap(key, now, value)) {

@@ -41,6 +41,8 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
 
     @Override
     public boolean hasNext() {
+        // The rows of a page were read before. After a close there are none of them.
+        store.checkOpen();
         if (next == page.count && !page.isLast) {
             K last = key(next - 1);
             bounds = down

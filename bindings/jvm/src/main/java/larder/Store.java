@@ -27,6 +27,8 @@ sealed class Store<K, V> permits LongStore, BytesStore {
     final Codec<V> values;
     final Comparator<? super K> comparator;
     private final Cleaner.Cleanable cleanable;
+    /** Set by {@link #close}. Volatile: calls that begin after a close, on any thread, see it. */
+    private volatile boolean isClosed;
 
     <X extends Exception> Store(Owned.Opening<X> opening, Codec<K> keys, Codec<V> values) throws X {
         this.keys = keys;
@@ -51,7 +53,15 @@ sealed class Store<K, V> permits LongStore, BytesStore {
     }
 
     void close() {
+        isClosed = true;
         cleanable.clean();
+    }
+
+    /** For what doesn't ask the native library, which checks it in each call. */
+    final void checkOpen() {
+        if (isClosed) {
+            throw new IllegalStateException("the table is closed");
+        }
     }
 
     Store<K, V> snapshot() {

@@ -12,8 +12,11 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Spliterator;
 import java.util.concurrent.ConcurrentNavigableMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
@@ -26,6 +29,14 @@ class MisuseTest {
         longs.set(2, 2);
         Iterator<Long> iterator = longs.keySet().iterator();
         ConcurrentNavigableMap<Long, Long> view = longs.tailMap(1L);
+        // Rows of a page that was read before the close are not returned after it.
+        Iterator<?> rows = longs.entrySet().iterator();
+        Iterator<Long> part = view.values().iterator();
+        Iterator<Long> down = longs.descendingKeySet().iterator();
+        Spliterator<Long> split = longs.values().spliterator();
+        assertEquals(1L, iterator.next());
+        assertEquals(2L, down.next());
+        assertTrue(rows.hasNext());
         longs.close();
         longs.close();
         List<Executable> calls = List.of(
@@ -54,15 +65,19 @@ class MisuseTest {
                 () -> longs.entrySet().iterator(),
                 view::size,
                 () -> view.put(3L, 3L),
+                iterator::remove,
                 iterator::next,
-                iterator::remove);
-        // The page was read before: only what asks the table throws.
-        assertEquals(1L, iterator.next());
+                iterator::hasNext,
+                rows::next,
+                rows::hasNext,
+                part::next,
+                part::hasNext,
+                down::next,
+                () -> down.forEachRemaining(key -> {}),
+                () -> split.tryAdvance(value -> {}),
+                () -> split.forEachRemaining(value -> {}));
         for (int i = 0; i < calls.size(); i++) {
             Executable call = calls.get(i);
-            if (i == calls.size() - 2) {
-                continue;
-            }
             String text = assertThrows(IllegalStateException.class, call, "call " + i).getMessage();
             assertTrue(text.contains("closed"), text);
         }
@@ -75,6 +90,68 @@ class MisuseTest {
         assertThrows(IllegalStateException.class, () -> bytes.get(buffer, buffer));
         assertThrows(IllegalStateException.class, () -> bytes.set(buffer, buffer));
         assertThrows(IllegalStateException.class, () -> bytes.delete(array));
+    }
+
+    /** A snapshot's iterators end with it, and not with its table. */
+    @Test
+    void iterators_of_a_closed_snapshot_throw() {
+        LarderLongTable longs = LarderLongTable.builder().open();
+        longs.set(1, 1);
+        longs.set(2, 2);
+        LarderSnapshot<Long, Long> snapshot = longs.snapshot();
+        Iterator<Long> iterator = snapshot.keySet().iterator();
+        longs.close();
+        assertEquals(1L, iterator.next());
+        snapshot.close();
+        assertThrows(IllegalStateException.class, iterator::hasNext);
+        assertThrows(IllegalStateException.class, iterator::next);
+    }
+
+    /** Wrong arguments throw as those of the JDK's map do: a key out of range comes first. */
+    @Test
+    void wrong_arguments_throw_as_in_the_jdk() {
+        try (LarderLongTable longs = LarderLongTable.builder().open()) {
+            ConcurrentNavigableMap<Long, Long> sut = longs;
+            ConcurrentNavigableMap<Long, Long> oracle = new ConcurrentSkipListMap<>();
+            sut.put(5L, 5L);
+            oracle.put(5L, 5L);
+            List<Consumer<ConcurrentNavigableMap<Long, Long>>> calls = new ArrayList<>();
+            for (Long key : new Long[] {5L, 99L, null}) {
+                for (Long value : new Long[] {5L, null}) {
+                    calls.add(map -> map.put(key, value));
+                    calls.add(map -> map.putIfAbsent(key, value));
+                    calls.add(map -> map.replace(key, value));
+                    calls.add(map -> map.replace(key, value, 5L));
+                    calls.add(map -> map.replace(key, 5L, value));
+                    calls.add(map -> map.replace(key, value, null));
+                    calls.add(map -> map.remove(key, value));
+                }
+            }
+            for (int i = 0; i < calls.size(); i++) {
+                Consumer<ConcurrentNavigableMap<Long, Long>> call = calls.get(i);
+                assertEquals(thrown(call, oracle), thrown(call, sut), "call " + i);
+                assertEquals(
+                        thrown(call, oracle.subMap(0L, 10L)),
+                        thrown(call, sut.subMap(0L, 10L)),
+                        "call " + i + " of a part");
+                assertEquals(
+                        thrown(call, oracle.descendingMap().tailMap(10L)),
+                        thrown(call, sut.descendingMap().tailMap(10L)),
+                        "call " + i + " of a part in reverse");
+            }
+        }
+    }
+
+    /** The class of what a call throws, or null. */
+    private static Class<?> thrown(
+            Consumer<ConcurrentNavigableMap<Long, Long>> call,
+            ConcurrentNavigableMap<Long, Long> map) {
+        try {
+            call.accept(map);
+            return null;
+        } catch (RuntimeException e) {
+            return e.getClass();
+        }
     }
 
     @Test
