@@ -662,7 +662,8 @@ table_words(Table) ->
         _ -> none
     catch
         error:badarg:Stack ->
-            maps:get(1, ask_ets(badarg, member, [Table, key], cause(element(4, hd(Stack)))), none)
+            Words = ask_ets(badarg, member, [Table, key], cause(element(4, hd(Stack)))),
+            said(1, maps:get(1, Words, none), [Table])
     end.
 
 full_words(Tab) ->

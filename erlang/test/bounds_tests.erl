@@ -129,6 +129,13 @@ settings_test() ->
     true = larder:insert(Tab, {a, 1}),
     ?assertEqual(infinity, larder:ttl(Tab, a)),
     true = larder:delete(Tab),
+    %% A limit bounds the table, too. Times below 2^40 - 1 are kept.
+    Limited = larder:new(t, [{max_size, 5}]),
+    true = larder:setopts(Limited, {ttl, (1 bsl 40) - 2}),
+    ?assertMatch(#{ttl := (1 bsl 40) - 2}, larder:info(Limited, bounds)),
+    true = larder:setopts(Limited, {ttl, (1 bsl 40) - 1}),
+    ?assertMatch(#{ttl := infinity}, larder:info(Limited, bounds)),
+    true = larder:delete(Limited),
     Plain = larder:new(t, []),
     ?assertEqual(false, larder:info(Plain, bounds)),
     true = larder:delete(Plain).

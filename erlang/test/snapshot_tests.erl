@@ -241,6 +241,8 @@ words_test_() ->
         #{1 := _} = refused(snapshot, [no_such_table]),
         #{1 := Named} = refused(snapshot, [[T, no_such_table]]),
         {_, _} = binary:match(Named, <<"no_such_table">>),
+        #{1 := Unnamed} = refused(snapshot, [no_such_table]),
+        <<"no_such_table: ", Unnamed/binary>> = Named,
         #{1 := _} = refused(snapshot, [17]),
         true = larder:release(S),
         [larder:delete(X) || X <- [T, Other]]

@@ -63,6 +63,19 @@ views_test() ->
     ?assertError(badarg, larder:transaction(T, fun(_) -> ok end)).
 
 %% Every function that reads or writes answers in a transaction as outside.
+%% A view is private, but a file of it gets the protection of its table.
+saved_view_test() ->
+    File = larder_test:file("saved_view"),
+    [begin
+         T = larder:new(t, [Protection]),
+         {atomic, ok} = larder:transaction([T], fun([View]) -> larder:tab2file(View, File) end),
+         {ok, Info} = larder:tabfile_info(File),
+         ?assertEqual({Protection, Protection},
+                      {Protection, proplists:get_value(protection, Info)}),
+         true = larder:delete(T)
+     end || Protection <- [public, protected, private]],
+    ok = file:delete(File).
+
 whole_api_test() ->
     [begin
          {One, Other} = {table(Type), table(Type)},

@@ -1,7 +1,7 @@
 //! Tables with limits: there is never more than may be, what goes is told, kept for snapshots, and
 //! noticed by transactions; what is refused changes nothing; and the bytes are counted right.
 
-use larder::api::{Builder, Event, Feed, FeedOptions, Larder, Table};
+use larder::api::{Builder, Event, Feed, FeedOptions, Index, Larder, Table};
 use larder::{advance_clock, Bounds, Error, Evict, Limits};
 use larder_term::{term, Term};
 use larder_testing::random::Random;
@@ -97,6 +97,34 @@ fn a_list_longer_than_the_limit_leaves_as_much_as_may_be() {
     let list: Vec<Term> = (0..5_000).map(|k| pair(k, k)).collect();
     t.insert_all(&list).unwrap();
     assert_full(&t, 100);
+}
+
+#[test]
+fn a_taken_value_is_reported_in_a_full_table() {
+    for ordered in [false, true] {
+        let larder = Larder::new();
+        let unique = Index::element("v", 2).unique();
+        let t = builder(&larder, ordered).max_size(2).index(unique).create();
+        let t = t.unwrap();
+        t.insert_all(&[pair(1, 1), pair(2, 2)]).unwrap();
+        assert!(!t.insert_new(&pair(3, 1)).unwrap());
+        assert!(!t.insert_all_new(&[pair(3, 3), pair(4, 1)]).unwrap());
+        for refused in [
+            t.insert(&pair(3, 1)),
+            t.insert_all(&[pair(3, 3), pair(4, 1)]),
+        ] {
+            assert!(matches!(refused, Err(Error::NotUnique(_))), "{refused:?}");
+        }
+        // Values that are free are given back when there is no room.
+        is_full(t.insert_new(&pair(3, 3)), "max_size is 2");
+        is_full(t.insert_all_new(&[pair(3, 3), pair(4, 4)]), "max_size is 2");
+        t.insert(&pair(1, 3)).unwrap();
+        t.insert_all(&[pair(2, 4)]).unwrap();
+        assert_eq!(t.len(), 2);
+        // A commit is refused for the limit.
+        let refused = larder.transaction(&[&t], |views| views[0].insert(&pair(5, 3)));
+        is_full(refused, "max_size is 2");
+    }
 }
 
 #[test]

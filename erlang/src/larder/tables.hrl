@@ -139,7 +139,7 @@ give_away(Table, Pid, Data) ->
 %% A call in progress continues with the rights that it began with.
 %%
 %% `{ttl, Ms}' and `{idle, Ms}' can be set for a table that was created with one of them, even if
-%% with `infinity'. They apply to objects written from then on.
+%% with `infinity', or with limits. They apply to objects written from then on.
 %%
 %% `{max_size, N}', `{max_memory, Bytes}' and `{evict, Policy}' can be set for a table that was
 %% created with one of these. Objects beyond a new limit are evicted soon afterwards.

@@ -29,12 +29,20 @@ const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
 /// more, the operation waits for the batch.
 const MOST_OF_A_KEY: usize = 256;
 
-/// The phase after the measurement, if there is room for the list.
-fn once_measured(op: &Operation<'_>) -> Phase {
-    match op.store.unique_indexes() {
-        Some(_) => Phase::Claiming,
-        None => Phase::Applying,
+/// The phase after the measurement. Values are also claimed if there is no room, since a taken value
+/// is reported first.
+fn once_measured(op: &Operation<'_>, has_room: bool) -> Phase {
+    match (op.store.unique_indexes(), has_room) {
+        (Some(_), _) => Phase::Claiming { has_room },
+        (None, true) => Phase::Applying,
+        (None, false) => Phase::Refused,
     }
+}
+
+/// Whether the unique index of this name is complete.
+fn is_ready(op: &Operation<'_>, index: Atom) -> bool {
+    let indexes = op.store.unique_indexes();
+    indexes.is_some_and(|indexes| indexes.is_ready(index))
 }
 
 impl ListBatch {
@@ -173,11 +181,15 @@ impl ListBatch {
             Phase::Over(_) => return Ok(true),
             Phase::Refused => return Err(table.full(op)),
             Phase::Taken(index) => return Err(Error::NotUnique(index.into())),
+            Phase::GivingBack(taken) => {
+                self.give_one_back(op, progress, taken);
+                return Ok(false);
+            }
             // Nearly always there is room for the whole list, and nothing has to be measured.
             Phase::Measuring(so_far) if so_far == SpaceNeeded::default() && op.store.takes(len) => {
                 // `next` may be greater than 0: there may be room now that was missing when the
                 // first objects were measured. So the next phase starts with the first object.
-                progress.enter(once_measured(op));
+                progress.enter(once_measured(op, true));
                 return Ok(false);
             }
             // All objects were processed. Enter the next phase. For an `insert_new` that found no
@@ -185,9 +197,9 @@ impl ListBatch {
             phase if progress.next == len && progress.again.is_empty() => {
                 let next = match phase {
                     Phase::Checking => Phase::Measuring(SpaceNeeded::default()),
-                    Phase::Measuring(need) if op.store.refuses(need) => Phase::Refused,
-                    Phase::Measuring(_) => once_measured(op),
-                    Phase::Claiming => Phase::Applying,
+                    Phase::Measuring(need) => once_measured(op, !op.store.refuses(need)),
+                    Phase::Claiming { has_room: true } => Phase::Applying,
+                    Phase::Claiming { has_room: false } => Phase::GivingBack(None),
                     _ => {
                         let claimed = progress.claimed.take();
                         claimed.into_iter().for_each(Claimed::keep);
@@ -197,14 +209,10 @@ impl ListBatch {
                 progress.enter(next);
                 return Ok(false);
             }
-            Phase::Claiming => {
+            Phase::Claiming { .. } => {
                 if !self.claim_next(table, op, progress) {
                     return Ok(false);
                 }
-            }
-            Phase::GivingBack(index) => {
-                self.give_one_back(op, progress, index);
-                return Ok(false);
             }
             Phase::Checking => {
                 // A write that revalidated before the latch was acquired may be about to store the
@@ -237,14 +245,19 @@ impl ListBatch {
         op: &Operation<'_>,
         progress: &mut BatchProgress,
     ) -> bool {
+        let has_room = progress.phase == Phase::Claiming { has_room: true };
         let again = progress.again.last().copied();
         let (key, value) = self.object(table, again.unwrap_or(progress.next));
         match self.claim(table, op, key, value, progress) {
             Ok(()) => return progress.again.pop().is_none(),
+            // A list without room breaks no index that is being built.
+            Err(Refused::Taken(index)) if !has_room && !is_ready(op, index) => {
+                progress.enter(Phase::GivingBack(None));
+            }
             Err(Refused::Taken(index)) => {
                 let is_free = self.free(table, op, progress) || op.give_up(index);
                 if !is_free {
-                    progress.enter(Phase::GivingBack(index));
+                    progress.enter(Phase::GivingBack(Some(index)));
                 }
             }
             // A write that began before the batch has a claim. It will be over soon.
@@ -278,14 +291,15 @@ impl ListBatch {
     }
 
     /// `GivingBack`: gives one claim back. After the last one the batch is over.
-    fn give_one_back(&self, op: &Operation<'_>, progress: &mut BatchProgress, index: Atom) {
+    fn give_one_back(&self, op: &Operation<'_>, progress: &mut BatchProgress, taken: Option<Atom>) {
         let claimed = progress.claimed.as_mut();
         if claimed.is_none_or(|claimed| !claimed.give_one_back(op.guard)) {
             progress.claimed = None;
-            // For an `insert_new`, this is the same as a key that is in the table.
-            progress.phase = match self.is_new {
-                true => Phase::Over(false),
-                false => Phase::Taken(index),
+            progress.phase = match taken {
+                None => Phase::Refused,
+                // For an `insert_new`, this is the same as a key that is in the table.
+                Some(_) if self.is_new => Phase::Over(false),
+                Some(index) => Phase::Taken(index),
             };
         }
     }
@@ -401,7 +415,7 @@ impl ListBatch {
             Phase::Over(_) => return Ok(true),
             // The batch has made no change yet, so a read comes before it. A write could add a key
             // that was already looked for.
-            Phase::Checking | Phase::Claiming | Phase::GivingBack(_) | Phase::Taken(_) => {
+            Phase::Checking | Phase::Claiming { .. } | Phase::GivingBack(_) | Phase::Taken(_) => {
                 return Ok(intent == Intent::Read);
             }
             Phase::Applying if under.len() <= MOST_OF_A_KEY => {}

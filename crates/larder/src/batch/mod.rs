@@ -115,10 +115,11 @@ enum Phase {
     Refused,
     /// Looking for keys in the table. `next` is the first object whose key hasn't been looked for.
     Checking,
-    /// Claiming the values of unique indexes.
-    Claiming,
-    /// Giving claims back, since another row has a value in the index of this name.
-    GivingBack(Atom),
+    /// Claiming the values of unique indexes. Without room, only to see whether they are taken.
+    Claiming { has_room: bool },
+    /// Giving claims back, since another row has a value in the index of this name, or since there
+    /// is no room.
+    GivingBack(Option<Atom>),
     /// Nothing was inserted, since another row has a value in the index of this name.
     Taken(Atom),
     /// Inserting objects.

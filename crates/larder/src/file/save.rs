@@ -77,7 +77,8 @@ impl SaveJob {
         // The name and the access rights may have changed since the table was made. Save the
         // current ones.
         let mut kept = table.options().clone();
-        kept.access = table.access();
+        let of_view = table.view.as_ref().and_then(|view| view.saved_access);
+        kept.access = of_view.unwrap_or_else(|| table.access());
         kept.name = table.name();
         let header = Header {
             version: super::format::VERSION,

@@ -569,15 +569,15 @@ fn check_room_and_claim(
     new: &[u8],
     ix: Option<&dyn Unique>,
 ) -> Option<Written> {
-    // Room first, since that costs no search.
-    if op.store.has_limit() && op.refuses(key, old, new) {
-        return Some(Written::Full);
-    }
+    let is_full = op.store.has_limit() && op.refuses(key, old, new);
+    let full = is_full.then_some(Written::Full);
     // A batch and a commit have already claimed the values of all their rows.
     if matches!(op.admission, Admission::BATCH | Admission::COMMIT) {
-        return None;
+        return full;
     }
-    let indexes = op.store.layers().indexes.as_ref()?;
+    let Some(indexes) = op.store.layers().indexes.as_ref() else {
+        return full;
+    };
     let has_stamps = ix.is_some_and(|ix| is_below_bounds(op, ix));
     let row = |value| match has_stamps {
         true => object_of(value),
@@ -587,8 +587,15 @@ fn check_room_and_claim(
     let is_expired = |old: &&[u8]| has_stamps && ObjectTimes::of(old).is_expired(bounds::now());
     let (old, new) = (old.filter(|old| !is_expired(old)).map(row), row(new));
     // Claims are made last, since each must be given back if the write is refused after it.
-    let claimed = indexes.claim(op.guard, key.bytes, old, new, || table.revalidate(op));
-    claimed.err().map(Written::from)
+    // Without room, they only show whether a value is taken, which is reported first.
+    let may_keep = || !is_full && table.revalidate(op);
+    let claimed = indexes.claim(op.guard, key.bytes, old, new, may_keep);
+    match claimed {
+        // A write without room breaks no index that is being built.
+        Err(Refused::Taken(index)) if is_full && !indexes.is_ready(index) => full,
+        Err(why @ Refused::Taken(_)) => Some(why.into()),
+        other => full.or(other.err().map(Written::from)),
+    }
 }
 
 impl From<Refused> for Written {

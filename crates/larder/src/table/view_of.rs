@@ -3,6 +3,7 @@
 use super::EngineTable;
 use crate::error::Error;
 use crate::ids::TableId;
+use crate::options::Access;
 use crate::versions::{Count, History, TableSnapshot};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -14,6 +15,9 @@ pub(crate) struct ViewOf {
     pub(crate) writes: bool,
     /// `None` for a transaction's view.
     pub(crate) snapshot: Option<Box<SnapshotOf>>,
+    /// The protection that a file of a transaction's view gets: that of the table. The view itself
+    /// is private.
+    pub(crate) saved_access: Option<Access>,
 }
 
 /// The description of a table that is a snapshot.
@@ -40,15 +44,17 @@ impl ViewOf {
                 taken: Instant::now(),
                 count: Count::default(),
             })),
+            saved_access: None,
         }
     }
 
     /// A transaction's view of a table.
-    pub(crate) fn transaction(table: TableId, writes: bool) -> Self {
+    pub(crate) fn transaction(table: &EngineTable, writes: bool) -> Self {
         ViewOf {
-            table,
+            table: table.id(),
             writes,
             snapshot: None,
+            saved_access: Some(table.access()),
         }
     }
 

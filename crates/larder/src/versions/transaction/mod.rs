@@ -153,7 +153,7 @@ impl Engine {
     ) -> TableInTransaction {
         // The view has the table's options, so that keys are encoded and hashed alike.
         let options = view_options(table, access);
-        let of = ViewOf::transaction(table.id(), table.may_write(who).is_ok());
+        let of = ViewOf::transaction(table, table.may_write(who).is_ok());
         // With the table's own seed, hashes of keys are the same in both.
         let seed = table.seed.clone();
         let view = self.unlisted(|id, catalog| {
