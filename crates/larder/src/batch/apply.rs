@@ -29,8 +29,8 @@ const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
 /// more, the operation waits for the batch.
 const MOST_OF_A_KEY: usize = 256;
 
-/// The phase after the measurement. Values are also claimed if there is no room, since a taken value
-/// is reported first.
+/// The phase after the measurement. Values are also claimed if there is no room, since a taken
+/// value is reported first.
 fn once_measured(op: &Operation<'_>, has_room: bool) -> Phase {
     match (op.store.unique_indexes(), has_room) {
         (Some(_), _) => Phase::Claiming { has_room },
