@@ -62,7 +62,6 @@ views_test() ->
     ?assertError(badarg, larder:transaction([no_such_table], fun(_) -> ok end)),
     ?assertError(badarg, larder:transaction(T, fun(_) -> ok end)).
 
-%% Every function that reads or writes answers in a transaction as outside.
 %% A view is private, but a file of it gets the protection of its table.
 saved_view_test() ->
     File = larder_test:file("saved_view"),
@@ -76,6 +75,7 @@ saved_view_test() ->
      end || Protection <- [public, protected, private]],
     ok = file:delete(File).
 
+%% Every function that reads or writes answers in a transaction as outside.
 whole_api_test() ->
     [begin
          {One, Other} = {table(Type), table(Type)},
