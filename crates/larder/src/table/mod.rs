@@ -458,6 +458,7 @@ impl EngineTable {
 
     /// Announces to the index about how many keys there are and will soon be. Two zeros say that
     /// nothing is known.
+    #[cfg(feature = "files")]
     pub(crate) fn expect_keys(&self, now: usize, soon: usize) {
         let guard = larder_index::pin();
         if let Some(store) = self.store(&guard) {

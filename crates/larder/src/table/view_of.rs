@@ -17,6 +17,7 @@ pub(crate) struct ViewOf {
     pub(crate) snapshot: Option<Box<SnapshotOf>>,
     /// The protection that a file of a transaction's view gets: that of the table. The view itself
     /// is private.
+    #[cfg_attr(not(feature = "files"), allow(dead_code))]
     pub(crate) saved_access: Option<Access>,
 }
 
