@@ -123,7 +123,11 @@ impl ListBatch {
             (0, _) if is_unique => self.list.keys().unwrap_or(self.list.len()),
             (0, _) => self.list.keys().unwrap_or(0),
             _ if self.is_new => size + left,
-            (_, 0) => size + left * self.absent_among_first(table, op) / LOOKED_FOR,
+            (_, 0) if progress.next == 0 => {
+                size + left * self.absent_among_first(table, op) / LOOKED_FOR
+            }
+            // The list is still being measured or claimed, so nothing is known yet.
+            (_, 0) => 0,
             _ => size + left * size.saturating_sub(before).min(done) / done,
         };
         let soon = match is_unique || before == 0 {
