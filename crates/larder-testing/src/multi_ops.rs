@@ -40,7 +40,8 @@ pub fn op(keys: u16) -> impl Strategy<Value = MultiOp> {
         1 => (0..keys, 0..10u8, 0..4usize).prop_map(|(k, how, want)| MultiOp::Scan(k, how, want)),
         2 => (0..keys).prop_map(|k| MultiOp::Step(Some(k))),
         1 => Just(MultiOp::Step(None)),
-        1 => (0..9u32, 0..20u32).prop_map(|(now, soon)| MultiOp::Expect((1 << now) - 1, (1 << soon) - 1)),
+        1 => (0..9u32, 0..20u32)
+            .prop_map(|(now, soon)| MultiOp::Expect((1 << now) - 1, (1 << soon) - 1)),
     ]
 }
 

@@ -42,7 +42,7 @@ fn once_measured(op: &Operation<'_>, has_room: bool) -> Phase {
 /// Whether the unique index of this name is complete.
 fn is_ready(op: &Operation<'_>, index: Atom) -> bool {
     let indexes = op.store.unique_indexes();
-    indexes.is_some_and(|indexes| indexes.is_ready(index))
+    indexes.is_some_and(|indexes| indexes.find(index).is_some())
 }
 
 impl ListBatch {

@@ -199,12 +199,6 @@ impl Indexes {
         named.any(|entries| entries.mark_broken())
     }
 
-    /// Whether the index of this name is complete, so that a taken value in it refuses a write.
-    pub(crate) fn is_ready(&self, name: Atom) -> bool {
-        let mut each = self.each.iter();
-        each.any(|entries| entries.definition.name == name && entries.is_ready())
-    }
-
     /// Whether one of them is unique.
     #[inline]
     pub(crate) fn has_unique(&self) -> bool {

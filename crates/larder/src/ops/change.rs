@@ -592,7 +592,7 @@ fn check_room_and_claim(
     let claimed = indexes.claim(op.guard, key.bytes, old, new, may_keep);
     match claimed {
         // A write without room breaks no index that is being built.
-        Err(Refused::Taken(index)) if is_full && !indexes.is_ready(index) => full,
+        Err(Refused::Taken(index)) if is_full && indexes.find(index).is_none() => full,
         Err(why @ Refused::Taken(_)) => Some(why.into()),
         other => full.or(other.err().map(Written::from)),
     }

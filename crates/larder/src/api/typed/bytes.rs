@@ -125,47 +125,19 @@ pub(super) fn with_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Size
     f: impl FnOnce(&ObjectBuf) -> R,
 ) -> Result<R, Error> {
     let mut buffers = take_buffers();
-    let written = write_object::<O, _, _>(table, key, value, &mut buffers.object);
+    let written = write_object(table, key, value, &mut buffers.object, O::push_key);
     let result = written.map(|()| f(&buffers.object));
     give_back(buffers);
     result
 }
 
-/// Writes the row of a key and a value.
+/// Writes the row of a key and a value. `simple_key` writes the key of a leaf: `Layout::push_key`,
+/// or `Layout::leave_out_key` if only the value of the row is used.
 ///
 /// # Errors
 /// Those of `with_object`.
 #[inline]
-pub(super) fn write_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
-    table: &EngineTable,
-    key: &K,
-    value: &V,
-    object: &mut ObjectBuf,
-) -> Result<(), Error> {
-    write_row(table, key, value, object, |leaf, enc| {
-        O::push_key(leaf, enc)
-    })
-}
-
-/// Writes the row of a key and a value, of which only the value is used.
-///
-/// # Errors
-/// Those of `with_object`.
-#[inline]
-pub(super) fn write_value<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
-    table: &EngineTable,
-    key: &K,
-    value: &V,
-    object: &mut ObjectBuf,
-) -> Result<(), Error> {
-    write_row(table, key, value, object, |leaf, enc| {
-        O::leave_out_key(leaf, enc)
-    })
-}
-
-/// Writes a row, with a function for simple keys.
-#[inline]
-fn write_row<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
+pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
     table: &EngineTable,
     key: &K,
     value: &V,

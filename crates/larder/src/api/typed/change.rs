@@ -45,7 +45,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
                             Next::Keep => Decision::Keep,
                             Next::Remove => Decision::Remove,
                             Next::Put(value) => {
-                                bytes::write_value::<O, _, _>(table, key, value, object)?;
+                                bytes::write_object(table, key, value, object, O::leave_out_key)?;
                                 Decision::Put
                             }
                         };

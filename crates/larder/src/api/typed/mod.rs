@@ -538,7 +538,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         let table = self.table.engine_table();
         let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
         for (key, value) in rows {
-            bytes::write_object::<O, _, _>(table, &key, &value, &mut object)?;
+            bytes::write_object(table, &key, &value, &mut object, O::push_key)?;
             list.push(&object);
         }
         let mut job = table.begin_insert(self.table.me(), list, false)?;
