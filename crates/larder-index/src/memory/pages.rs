@@ -1,13 +1,16 @@
 //! The source of regions. A region has two megabytes, is aligned, and is on a huge page where the
 //! system has any.
 //!
-//! The system clears a page when it is first touched. This takes a millisecond for a huge page, or
-//! several if the system must first make room. It would be the longest wait of an insert. So a
-//! thread touches the next regions ahead, and an insert finds its region ready. While few regions
-//! are in use, it touches one when the last has little room left (`soon`), so that hardly any
-//! memory is unused. Later there is always one ready, and more if more are in use (`wanted`). A
-//! region that is given back is returned to the system at once. Its addresses are kept and used
-//! again.
+//! The system clears a page when it is first touched. For a huge page this takes 0.2 ms, several if
+//! the system must first make room, and 20 if the host of a virtual machine must supply the memory.
+//! It would be the longest wait of an insert. So a thread touches the next regions ahead, and an
+//! insert finds its region ready. While few regions are in use, it touches one when the last has
+//! little room left (`soon`), so that hardly any memory is unused. Later, and where touches take
+//! long, there is always one ready, and more if more are in use (`wanted`). A region that is given
+//! back is returned to the system at once. Its addresses are kept and used again.
+//!
+//! If no region is ready, the insert takes a bare one and touches it itself. If touches take long
+//! (`LONG_TOUCH`), it takes one on small pages, and waits for one of them at a time.
 //!
 //! ```text
 //!  map ─→ bare ──────────────────────→ take ─→ in use ─→ give ─→ bare
@@ -19,21 +22,25 @@
 //! 2. A region that isn't in use is all zero: the system has its memory, or only zeros were
 //!    written.
 //! 3. The lock is never held while pages are touched, which takes milliseconds. It is held during
-//!    rare system calls: to map the addresses of sixteen regions, to advise, and to return one that
-//!    was ready.
+//!    rare system calls: to map the addresses of sixteen regions, and to return one that was ready.
+//! 4. A mapping is changed by no call while a region of it is touched: the call would wait for the
+//!    touch. So a region is on huge or small pages for good, and mappings don't merge: addresses
+//!    without access lie between them.
 //!
 //! Small pages for the first few regions, which need no such pause, were tried. In tables of 65,536
 //! rows, which would have been on small pages, everything took a quarter to a half longer.
 
 use crate::sync::Mutex;
 use libc::{
-    cpu_set_t, getpid, madvise, mmap, munmap, sched_getaffinity, sched_setaffinity, MADV_DONTNEED,
-    MADV_HUGEPAGE, MADV_NOHUGEPAGE, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE,
+    cpu_set_t, getpid, madvise, mmap, mprotect, munmap, sched_getaffinity, sched_setaffinity,
+    MADV_DONTNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE,
+    PROT_NONE, PROT_READ, PROT_WRITE,
 };
 use parking_lot::Condvar;
 use std::mem::MaybeUninit;
 use std::ptr::{null_mut, NonNull};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// The size of a region in bytes, and its alignment: those of a huge page.
 pub(crate) const REGION: usize = 2 << 20;
@@ -46,26 +53,37 @@ const ENOUGH: usize = 16;
 const AHEAD: usize = 64;
 /// The maximum number of regions that are touched ahead.
 const MOST_AHEAD: usize = 8;
+/// From this time on, a touch of a region takes too long to be done by an insert.
+const LONG_TOUCH: Duration = Duration::from_micros(750);
 /// The size of a small page in bytes.
 const PAGE: usize = 4096;
 
-/// The memory of a region that isn't in use.
-struct Vacant(NonNull<u8>);
-// SAFETY: The pointer is only an address. The memory at it is used by the holder of the `Vacant`
-// alone.
-unsafe impl Send for Vacant {}
+/// A region. Its memory is used by the holder alone, or as the holder allows.
+pub(crate) struct Region {
+    pub(crate) first: NonNull<u8>,
+    /// Whether it is on a huge page, where the system has any.
+    huge: bool,
+}
+// SAFETY: The pointer is only an address. The memory at it is used as the holder of the `Region`
+// allows.
+unsafe impl Send for Region {}
 
 /// The state, under one lock, which is taken once for hundreds of leaves.
 struct Pages {
     /// Regions that were touched, and are zero.
-    ready: Vec<Vacant>,
-    /// Regions whose memory the system has.
-    bare: Vec<Vacant>,
+    ready: Vec<Region>,
+    /// Regions whose memory the system has, for huge and for small pages.
+    bare_huge: Vec<Region>,
+    bare_small: Vec<Region>,
     in_use: usize,
     /// The number of regions that will be needed soon.
     asked: usize,
     /// Whether to use huge pages.
     huge: bool,
+    /// How long the thread's last touch of a region took.
+    last_touch: Duration,
+    /// When the thread began the touch that it is at.
+    touching_since: Option<Instant>,
     /// Whether the thread that touches regions ahead was started.
     begun: bool,
     /// That thread.
@@ -74,24 +92,45 @@ struct Pages {
     ending: bool,
 }
 
-static PAGES: Mutex<Pages> = Mutex::new(Pages {
-    ready: Vec::new(),
-    bare: Vec::new(),
-    in_use: 0,
-    asked: 0,
-    huge: true,
-    begun: false,
-    thread: None,
-    ending: false,
-});
+static PAGES: Mutex<Pages> = Mutex::new(Pages::new());
 /// Signalled when fewer regions are ready than there should be.
 static WANTED: Condvar = Condvar::new();
 
 impl Pages {
+    const fn new() -> Self {
+        Pages {
+            ready: Vec::new(),
+            bare_huge: Vec::new(),
+            bare_small: Vec::new(),
+            in_use: 0,
+            asked: 0,
+            huge: true,
+            last_touch: Duration::ZERO,
+            touching_since: None,
+            begun: false,
+            thread: None,
+            ending: false,
+        }
+    }
+
+    /// Takes a region, or `None` if the system has no memory.
+    fn take(&mut self) -> Option<Region> {
+        self.ready.pop().or_else(|| {
+            // None is ready: the thread that writes first will touch the pages.
+            self.bare(self.huge && !self.is_touch_long())
+        })
+    }
+
+    /// Whether a touch of a region presently takes too long for an insert.
+    fn is_touch_long(&self) -> bool {
+        let current = self.touching_since.map(|start| start.elapsed());
+        self.last_touch.max(current.unwrap_or_default()) >= LONG_TOUCH
+    }
+
     /// The number of regions that should be ready.
     fn wanted(&self) -> usize {
         match self.in_use {
-            few if few < ENOUGH => self.asked,
+            few if few < ENOUGH && !self.is_touch_long() => self.asked,
             many => (1 + many / AHEAD).min(MOST_AHEAD),
         }
     }
@@ -114,27 +153,31 @@ impl Pages {
         }
     }
 
-    fn bare(&mut self) -> Option<Vacant> {
-        if self.bare.is_empty() {
-            self.bare = map(self.huge)?;
+    fn all_bare(&mut self, huge: bool) -> &mut Vec<Region> {
+        match huge {
+            true => &mut self.bare_huge,
+            false => &mut self.bare_small,
         }
-        self.bare.pop()
+    }
+
+    fn bare(&mut self, huge: bool) -> Option<Region> {
+        let all = self.all_bare(huge);
+        if all.is_empty() {
+            *all = map(huge)?;
+        }
+        all.pop()
     }
 }
 
 /// Takes a region, which is all zero. Returns `None` if the system has no memory.
-pub(crate) fn take() -> Option<NonNull<u8>> {
+pub(crate) fn take() -> Option<Region> {
     let mut pages = PAGES.lock();
-    // None is ready: the thread that writes first will touch the pages.
-    let region = match pages.ready.pop() {
-        Some(region) => region,
-        None => pages.bare()?,
-    };
+    let region = pages.take()?;
     pages.in_use += 1;
     // If any were requested, this is one of them.
     pages.asked = pages.asked.saturating_sub(1);
     pages.see_to();
-    Some(region.0)
+    Some(region)
 }
 
 /// The number of bytes of the regions that were touched ahead.
@@ -150,25 +193,9 @@ pub(crate) fn soon() {
     pages.see_to();
 }
 
-/// Sets whether regions that are not in use yet, and those to come, use huge pages.
+/// Sets whether regions that are touched from now on use huge pages.
 pub(crate) fn set_huge(huge: bool) {
-    let mut pages = PAGES.lock();
-    pages.huge = huge;
-    for region in &pages.bare {
-        advise(region.0, REGION, huge);
-    }
-}
-
-/// Tells the system whether to use huge pages for these bytes.
-fn advise(first: NonNull<u8>, bytes: usize, huge: bool) {
-    let advice = match huge {
-        true => MADV_HUGEPAGE,
-        // Without advice, a system may use huge pages. So small pages are requested explicitly.
-        false => MADV_NOHUGEPAGE,
-    };
-    // SAFETY: `map` has mapped these pages. The advice does not change their contents. If the
-    // system has no huge pages, the memory is only slower.
-    let _ = unsafe { madvise(first.as_ptr().cast(), bytes, advice) };
+    PAGES.lock().huge = huge;
 }
 
 /// Ends the thread that touches regions ahead. It starts again when regions are needed.
@@ -189,24 +216,22 @@ pub(crate) fn end() {
 ///
 /// # Safety
 /// It came from [`take`], and nobody uses it any more.
-pub(crate) unsafe fn give(region: NonNull<u8>) {
+pub(crate) unsafe fn give(region: Region) {
     // Do this before the lock is taken: a system call takes long (invariant 3).
     // SAFETY: The caller gives up the region, which is whole pages. They are zero when they are
     // touched again.
-    unsafe { clear(region, REGION) };
+    unsafe { clear(region.first, REGION) };
     let mut pages = PAGES.lock();
-    // The setting may have changed while the region was in use.
-    advise(region, REGION, pages.huge);
-    pages.bare.push(Vacant(region));
+    pages.all_bare(region.huge).push(region);
     pages.in_use -= 1;
     // The next region won't be needed for long.
     pages.asked = 0;
     // If fewer are in use, fewer should be ready. Return one for each that is given back.
     if pages.ready.len() > pages.wanted() {
-        if let Some(Vacant(more)) = pages.ready.pop() {
+        if let Some(more) = pages.ready.pop() {
             // SAFETY: Ready regions are in use by nobody.
-            unsafe { clear(more, REGION) };
-            pages.bare.push(Vacant(more));
+            unsafe { clear(more.first, REGION) };
+            pages.all_bare(more.huge).push(more);
         }
     }
 }
@@ -248,60 +273,67 @@ fn touch_ahead() {
             return;
         }
         let few = pages.ready.len() < pages.wanted();
+        let huge = pages.huge;
         // If there are no addresses, wait, too. The thread that takes the next region tries to map
         // some again.
-        let Some(region) = few.then(|| pages.bare()).flatten() else {
+        let Some(region) = few.then(|| pages.bare(huge)).flatten() else {
             WANTED.wait(&mut pages);
             continue;
         };
         // Do this without the lock (invariant 3). The region belongs to this thread until it is
         // ready.
+        let start = Instant::now();
+        pages.touching_since = Some(start);
         drop(pages);
         for at in (0..REGION).step_by(PAGE) {
             // SAFETY: The region belongs to this thread.
             // The page is written, because reading it would not make the system provide memory. The
             // write is volatile, so that the compiler keeps it.
-            unsafe { region.0.add(at).write_volatile(0) };
+            unsafe { region.first.add(at).write_volatile(0) };
         }
         pages = PAGES.lock();
+        pages.touching_since = None;
+        pages.last_touch = start.elapsed();
         pages.ready.push(region);
     }
 }
 
 /// Maps the addresses of regions, aligned to their size.
-fn map(huge: bool) -> Option<Vec<Vacant>> {
-    // Map one region more than is used, since an aligned address begins somewhere in the first one.
-    let wanted = (AT_ONCE + 1) * REGION;
-    let (access, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+fn map(huge: bool) -> Option<Vec<Region>> {
+    let all = AT_ONCE * REGION;
+    // Without access, and one region more than is used: an aligned address begins somewhere in the
+    // first one. What is left before and after keeps two mappings apart (invariant 4).
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS;
     // SAFETY: This is a new mapping, at an address that the system chooses. It overlaps no other
     // memory.
-    let base = unsafe { mmap(null_mut(), wanted, access, flags, -1, 0) };
+    let base = unsafe { mmap(null_mut(), all + REGION, PROT_NONE, flags, -1, 0) };
     if base == MAP_FAILED {
         return None;
     }
     let base = NonNull::new(base.cast::<u8>())?;
-    let lead = base.as_ptr().align_offset(REGION);
-    let all = AT_ONCE * REGION;
+    let advice = match huge {
+        true => MADV_HUGEPAGE,
+        // Without advice, a system may use huge pages. So small pages are requested explicitly.
+        false => MADV_NOHUGEPAGE,
+    };
     // SAFETY:
-    // 1. Only parts of this mapping are unmapped: what precedes the first multiple of the size, and
-    //    what follows the last region. Both are whole pages that nobody knows of.
-    // 2. What stays is `AT_ONCE` regions.
+    // 1. The first multiple of the size is in the first region, so the mapping has `all` bytes
+    //    from there on. They are whole pages that nobody knows of.
+    // 2. The advice doesn't change contents. Where the system has no huge pages it fails, and the
+    //    memory is only slower.
     unsafe {
-        if lead > 0 && munmap(base.as_ptr().cast(), lead) != 0 {
+        let first = base.add(base.align_offset(REGION));
+        if mprotect(first.as_ptr().cast(), all, PROT_READ | PROT_WRITE) != 0 {
+            munmap(base.as_ptr().cast(), all + REGION);
             return None;
         }
-        let first = base.add(lead);
-        if munmap(first.add(all).as_ptr().cast(), wanted - all - lead) != 0 {
-            return None;
-        }
-        advise(first, all, huge);
+        let _ = madvise(first.as_ptr().cast(), all, advice);
+        let region = |i| Region {
+            first: first.add(i * REGION),
+            huge,
+        };
         // Use the lowest address first.
-        Some(
-            (0..AT_ONCE)
-                .rev()
-                .map(|i| Vacant(first.add(i * REGION)))
-                .collect(),
-        )
+        Some((0..AT_ONCE).rev().map(region).collect())
     }
 }
 
@@ -310,9 +342,9 @@ mod tests {
     use super::*;
 
     /// Whether the system was told that the region is to be a huge page.
-    fn is_advised_huge(region: NonNull<u8>) -> bool {
+    fn is_advised_huge(region: &Region) -> bool {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let at = region.as_ptr().addr();
+        let at = region.first.addr().get();
         let mut is_here = false;
         for line in maps.lines() {
             // A mapping is a line with its addresses, and then lines with names and values.
@@ -331,21 +363,44 @@ mod tests {
     }
 
     #[test]
-    fn regions_are_huge_pages_unless_they_are_not_to_be() {
+    fn regions_are_on_huge_pages_unless_they_are_not_to_be() {
         // A system without huge pages takes no advice.
         if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
             return;
         }
-        for huge in [false, true] {
-            set_huge(huge);
-            // More than can be ready from before.
-            let regions: Vec<_> = (0..2 * MOST_AHEAD).map(|_| take().unwrap()).collect();
-            assert_eq!(is_advised_huge(regions[2 * MOST_AHEAD - 1]), huge);
-            for region in regions {
-                // SAFETY: The region came from `take`, and is not used any more.
-                unsafe { give(region) };
-            }
+        // Its own, in which no thread touches regions. What it maps stays mapped.
+        let mut pages = Pages::new();
+        for huge in [true, false, true] {
+            pages.huge = huge;
+            let region = pages.take().unwrap();
+            assert_eq!((is_advised_huge(&region), region.huge), (huge, huge));
+            pages.all_bare(huge).push(region);
         }
+    }
+
+    #[test]
+    fn a_region_that_is_not_ready_is_on_small_pages_if_touches_take_long() {
+        // As above.
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return;
+        }
+        let mut pages = Pages::new();
+        let is_huge = |pages: &mut Pages| is_advised_huge(&pages.take().unwrap());
+        assert!(is_huge(&mut pages));
+        assert_eq!(pages.wanted(), 0);
+        pages.last_touch = LONG_TOUCH;
+        assert_eq!(pages.wanted(), 1);
+        assert!(!is_huge(&mut pages));
+        pages.last_touch = Duration::ZERO;
+        pages.touching_since = Some(Instant::now());
+        assert!(is_huge(&mut pages));
+        pages.touching_since = Some(Instant::now() - LONG_TOUCH);
+        assert!(!is_huge(&mut pages));
+        // A region that is ready was touched, so it stays as it is.
+        let ready = pages.bare(true).unwrap();
+        pages.ready.push(ready);
+        assert!(is_huge(&mut pages));
+        assert!(!is_huge(&mut pages));
     }
 
     #[test]
@@ -353,10 +408,10 @@ mod tests {
         for _ in 0..3 {
             let regions: Vec<_> = (0..AT_ONCE * 2 + 1).map(|_| take().unwrap()).collect();
             for region in regions {
-                assert_eq!(region.as_ptr().align_offset(REGION), 0);
+                assert_eq!(region.first.align_offset(REGION), 0);
                 // SAFETY: The region belongs to this test until it is given back.
                 unsafe {
-                    let bytes = std::slice::from_raw_parts_mut(region.as_ptr(), REGION);
+                    let bytes = std::slice::from_raw_parts_mut(region.first.as_ptr(), REGION);
                     assert!(bytes.iter().all(|b| *b == 0));
                     bytes.fill(7);
                     give(region);

@@ -47,7 +47,7 @@
 //! KiB, of which there are few.
 
 use crate::memory::general::General;
-use crate::memory::pages::{self, REGION};
+use crate::memory::pages::{self, Region, REGION};
 use crate::memory::units::{Units, CHUNK, MAX_BLOCK_UNITS, UNITS};
 use crate::sync::{Mutex, MutexGuard};
 use std::alloc::{GlobalAlloc, Layout};
@@ -80,6 +80,8 @@ const NEARLY: usize = 3 * UNIT;
 
 /// The head of a region.
 struct Head {
+    /// What it is given back as.
+    region: Region,
     units: Units,
     /// Its place in the shard's list.
     place: usize,
@@ -202,7 +204,7 @@ unsafe fn give(block: NonNull<u8>, units: usize) {
         // (4) Do this without the lock: a system call takes long.
         // SAFETY: The region has no block, and is no longer in the list of its shard. So nobody
         // knows of it.
-        unsafe { pages::give(region.cast()) };
+        unsafe { pages::give(region) };
     }
 }
 
@@ -368,13 +370,14 @@ impl Shard {
     /// Adds a region at the end of the list. Returns `false` if the system has no memory.
     #[cold]
     fn add(&mut self, number: usize) -> bool {
-        let Some(head) = pages::take() else {
+        let Some(region) = pages::take() else {
             return false;
         };
-        let head = head.cast::<Head>();
+        let head = region.first.cast::<Head>();
         self.asked = false;
         let place = self.regions.len();
         let new = Head {
+            region,
             units: Units::new(HEAD),
             place,
             shard: number,
@@ -399,7 +402,7 @@ impl Shard {
     ///
     /// # Safety It is a block of this number of units in a region of this shard, and nobody uses it
     /// any more.
-    unsafe fn give(&mut self, block: NonNull<u8>, count: usize) -> Option<NonNull<Head>> {
+    unsafe fn give(&mut self, block: NonNull<u8>, count: usize) -> Option<Region> {
         let head = head_of(block);
         let unit = (block.addr().get() - head.addr().get()) / UNIT;
         // SAFETY: The region belongs to this shard, whose lock is held. So nobody else has a
@@ -440,7 +443,8 @@ impl Shard {
             unsafe { (*moved.as_ptr()).place = place };
             self.may_have(place, self.most[place].into());
         }
-        Some(head)
+        // SAFETY: The region is in no list, so its head is read for the last time.
+        Some(unsafe { head.read() }.region)
     }
 
     /// Updates the bounds of invariant 3, when the region at this place may have this number of
@@ -500,7 +504,7 @@ mod tests {
                 let bytes = std::slice::from_raw_parts(block.as_ptr(), units * UNIT);
                 assert!(bytes.iter().all(|b| *b == byte), "nobody else wrote there");
                 if let Some(region) = self.shard.give(block, units) {
-                    pages::give(region.cast());
+                    pages::give(region);
                 }
             }
         }
