@@ -20,7 +20,7 @@ use crate::bounds::{weight, BoundState, Bounded, Quota, SpaceNeeded};
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::index::TableIndex;
-use crate::indexes::{self, Indexes};
+use crate::indexes::{self, Indexes, PausedEntries};
 use crate::keys::MANY_BY_HASH;
 use crate::objects::{BaseStore, Objects};
 use crate::options::Options;
@@ -67,6 +67,8 @@ struct Wrapped {
     bounded: Option<Arc<Bounded>>,
     /// The differences between a view and its table.
     views: Vec<Arc<dyn Differences>>,
+    /// What a select by an index of a view has read for its next page.
+    paused: PausedEntries,
     /// The result of `of_commits`, which is made at the first commit.
     of_commits: OnceLock<Box<Store>>,
 }
@@ -197,6 +199,7 @@ impl Store {
                 layers,
                 bounded,
                 views: Vec::new(),
+                paused: PausedEntries::default(),
                 of_commits: OnceLock::new(),
             })
         });
@@ -259,6 +262,7 @@ impl Store {
                 layers,
                 bounded: None,
                 views,
+                paused: PausedEntries::default(),
                 of_commits: OnceLock::new(),
             })),
             is_snapshot: true,
@@ -290,6 +294,13 @@ impl Store {
     /// The differences between a view and its table. Empty if the store isn't a view.
     pub(crate) fn views(&self) -> &[Arc<dyn Differences>] {
         self.wrapped.as_ref().map_or(&[], |wrapped| &wrapped.views)
+    }
+
+    /// What a select by an index of this view has read for its next page. `None` if the store isn't
+    /// a view.
+    pub(crate) fn paused_entries(&self) -> Option<&PausedEntries> {
+        let wrapped = self.wrapped.as_ref()?;
+        (!wrapped.views.is_empty()).then_some(&wrapped.paused)
     }
 
     /// The history, if the table is watched.

@@ -252,6 +252,98 @@ fn keys_that_differ_are_visited_a_few_times() -> Result<(), Error> {
     Ok(())
 }
 
+/// The units of a select by the index of all rows of a view, in pages of this number of results.
+fn work_in_pages(view: &Table, page: usize) -> Result<u64, Error> {
+    let (table, spec, limit) = (view, ALL, Some(page));
+    let pages = Pages { table, spec, limit };
+    let (mut job, mut units, mut rows) = (pages.begin(None)?, 0, 0);
+    loop {
+        let budget = &mut Budget::new(u32::MAX, Duration::from_secs(3600));
+        let step = job.step(budget, &Context::none(), &mut |_| rows += 1)?;
+        units += budget.spent();
+        match step {
+            ScanStep::More => {}
+            ScanStep::Limit => job = pages.begin(Some(&job.continuation()))?,
+            ScanStep::Done => break,
+        }
+    }
+    assert_eq!(rows, view.len());
+    Ok(units)
+}
+
+/// A page goes on with what the page before has read.
+#[test]
+fn pages_do_not_visit_all_keys_that_differ_again() -> Result<(), Error> {
+    const CHANGED: u64 = 2_000;
+    for kind in TYPES {
+        let t = filled(kind)?;
+        let snapshot = t.snapshot()?;
+        (0..CHANGED as i64).try_for_each(|k| t.delete(&Term::from(k)).map(drop))?;
+        let larder = Larder::new();
+        let transaction = larder.begin(&[&t])?;
+        let own = &transaction.views()[0];
+        (0..CHANGED as i64).try_for_each(|k| own.insert(&term_of((k, 1, 1))))?;
+        for view in [&snapshot, own] {
+            let whole = work_in_pages(view, 100_000)?;
+            let pages = work_in_pages(view, 10)?;
+            // A page reads some entries again, or one leaf of the table.
+            let most = whole + view.len() as u64 / 10 * 300;
+            assert!(pages < most, "{kind}: {whole}, {pages}");
+        }
+    }
+    Ok(())
+}
+
+/// A place before what the last page has read, another program, and two readers in turns.
+#[test]
+fn pages_may_be_read_in_any_order() -> Result<(), Error> {
+    for kind in TYPES {
+        let t = filled(kind)?;
+        let snapshot = t.snapshot()?;
+        (0..ROWS / 2).try_for_each(|k| t.insert(&term_of((k, VALUES, 0))))?;
+        let table = &snapshot;
+        let expected = by_value(table, ALL)?;
+        let limit = Some(70);
+        let (all, some) = (
+            Pages {
+                table,
+                spec: ALL,
+                limit,
+            },
+            Pages {
+                table,
+                spec: SOME,
+                limit,
+            },
+        );
+        let page = |pages: &Pages<'_>, place: Option<&[u8]>| {
+            let (mut job, mut found) = (pages.begin(place)?, Vec::new());
+            let sink = &mut |output: Output<'_>| match output {
+                Output::Object(object) => found.push(row_of(object)),
+                Output::Term(term) => found.push(row_of_term(&Term::from(term))),
+            };
+            let step = job.step(&mut Budget::unlimited(), &Context::none(), sink)?;
+            let place = (step == ScanStep::Limit).then(|| job.continuation());
+            Ok::<_, Error>((found, place))
+        };
+        let (mut place, mut other, mut found) = (None, None, Vec::new());
+        loop {
+            let (rows, next) = page(&all, place.as_deref())?;
+            other = page(&some, other.as_deref())?.1;
+            // Once more from the same place.
+            assert_eq!(page(&all, place.as_deref())?.0, rows, "{kind}");
+            found.extend(rows);
+            place = next;
+            if place.is_none() {
+                break;
+            }
+        }
+        found.sort_unstable_by_key(|&(k, v, n)| (v, k, n));
+        assert_eq!(found, expected, "{kind}");
+    }
+    Ok(())
+}
+
 /// More values of rows that differ than a part has.
 #[test]
 fn a_part_ends_earlier_if_many_values_differ() -> Result<(), Error> {

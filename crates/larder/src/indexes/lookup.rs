@@ -223,6 +223,9 @@ impl IndexJob {
                 ControlFlow::Continue(_) => return Ok(ScanStep::More),
             };
             if let Some(step) = self.give(&op, entries, budget, context, sink) {
+                if step == ScanStep::Limit {
+                    self.of_view.pause(&op);
+                }
                 return Ok(step);
             }
             self.place = match next {
@@ -253,7 +256,6 @@ impl IndexJob {
         let range = &self.ranges[self.place.range];
         let from = self.place.from.as_deref();
         if !op.store.views().is_empty() {
-            let range = (self.place.range, range);
             let (table, buffers) = (&self.table, &mut *self.buffers);
             return self.of_view.read(table, op, entries, range, from, buffers);
         }

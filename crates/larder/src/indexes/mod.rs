@@ -91,6 +91,7 @@ pub use definition::{IndexDefinition, IndexOn};
 pub(crate) use entries::{Entries, IndexEntry};
 pub(crate) use layer::wrap_indexed;
 pub use lookup::{IndexInfo, IndexJob};
+pub(crate) use part::PausedEntries;
 pub(crate) use refusal::{note_taken, take_holder, taken, Holder};
 
 /// The keys of a table.

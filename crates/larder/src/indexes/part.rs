@@ -12,7 +12,8 @@
 //!    the part.
 //! 3. Return the entries in order, some at a time.
 //!
-//! A job can pause after each leaf of (1), and after each batch of (2).
+//! A job can pause after each leaf of (1), and after each batch of (2). A job that stops at its
+//! limit leaves the part with the view (`PausedEntries`), for the job that continues.
 //!
 //! # Invariants
 //!
@@ -21,13 +22,16 @@
 //!    entry in the part, and is read in the view.
 //! 2. A part has at most `MOST` entries of the table, and as many of the rows that differ, except
 //!    if all of the latter are at one position.
+//! 3. A part has all entries at or above `low` that the view had in the range when (2) began. So
+//!    any job on the view may go on with it.
 //!
 //! # Costs
 //!
 //! Each part walks over all keys that differ. So a part has `PER_KEY` times as many entries as the
 //! walk before it has seen keys: walking costs about as much as reading. Thus the costs of `n`
 //! entries and `d` keys are O(n + d log d), and O(n d / `MOST`) if `d` is greater than
-//! `MOST / PER_KEY`.
+//! `MOST / PER_KEY`. A page of a select with a limit costs no walk if the page before has left a
+//! part with its entries.
 
 use super::changes::EntriesRead;
 use super::differing::Differing;
@@ -37,6 +41,7 @@ use crate::buffers::Buffers;
 use crate::ops::Operation;
 use crate::pairs::Pairs;
 use crate::table::EngineTable;
+use larder_index::sync::Mutex;
 use larder_index::Direction;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -68,11 +73,14 @@ pub(super) struct ViewEntries {
     walked: usize,
 }
 
+/// What the last job that stopped at its limit has read of a view, until a job continues there.
+#[derive(Default)]
+pub(crate) struct PausedEntries(Mutex<ViewEntries>);
+
 /// A part of a range.
 struct Part {
     entries: Arc<Entries>,
-    /// The number of the range.
-    range: usize,
+    range: EntryRange,
     /// The positions of the part: at or above `low`, and below `high`, if there is one.
     low: Vec<u8>,
     high: Place,
@@ -100,24 +108,33 @@ enum Step {
 }
 
 impl ViewEntries {
-    /// Does some of the reading of the entries at `from` and behind it, in the range with this
-    /// number, and continues with its costs. Breaks once the next entries are in `buffers.pairs`,
-    /// in order, with the place to continue from.
+    /// Does some of the reading of the entries of a range, at `from` and behind it, and continues
+    /// with its costs. Breaks once the next entries are in `buffers.pairs`, in order, with the
+    /// place to continue from.
     pub(super) fn read(
         &mut self,
         table: &EngineTable,
         op: &Operation<'_>,
         entries: &Arc<Entries>,
-        (number, range): (usize, &EntryRange),
+        range: &EntryRange,
         from: Option<&[u8]>,
         buffers: &mut Buffers,
     ) -> ControlFlow<Place, u32> {
         // No position is less than the empty one.
         let from = from.max(range.low()).unwrap_or_default();
-        let is_within = |part: &Part| {
-            Arc::ptr_eq(&part.entries, entries) && part.range == number && part.has(from)
+        let is_within = |read: &ViewEntries| {
+            let part = read.part.as_deref();
+            part.is_some_and(|part| part.has(entries, range, from))
         };
-        if !self.part.as_deref().is_some_and(is_within) {
+        if !is_within(self) {
+            if let Some(paused) = op.store.paused_entries() {
+                let mut paused = paused.0.lock();
+                if is_within(&paused) {
+                    *self = std::mem::take(&mut *paused);
+                }
+            }
+        }
+        if !is_within(self) {
             for view in op.store.views() {
                 view.note_entries(EntriesRead::begin(&entries.changes, range.value()));
             }
@@ -125,7 +142,7 @@ impl ViewEntries {
         }
         let part = self
             .part
-            .get_or_insert_with(|| Box::new(Part::new(entries, number, range, from)));
+            .get_or_insert_with(|| Box::new(Part::new(entries, range, from)));
         match &part.step {
             Step::Read(place) => {
                 let enough = self.walked.saturating_mul(PER_KEY).clamp(LEAST, MOST);
@@ -140,13 +157,21 @@ impl ViewEntries {
             Step::Return => ControlFlow::Break(part.fill(from, &mut buffers.pairs)),
         }
     }
+
+    /// Leaves what was read with the view, for the job that continues.
+    pub(super) fn pause(&mut self, op: &Operation<'_>) {
+        let paused = op.store.paused_entries();
+        if let (Some(paused), Some(_)) = (paused, &self.part) {
+            *paused.0.lock() = std::mem::take(self);
+        }
+    }
 }
 
 impl Part {
-    fn new(entries: &Arc<Entries>, number: usize, range: &EntryRange, from: &[u8]) -> Self {
+    fn new(entries: &Arc<Entries>, range: &EntryRange, from: &[u8]) -> Self {
         Part {
             entries: Arc::clone(entries),
-            range: number,
+            range: range.clone(),
             low: from.to_vec(),
             high: range.high(Vec::new()),
             is_last: true,
@@ -159,8 +184,13 @@ impl Part {
         }
     }
 
+    /// Whether the part is of this range of these entries, and a position is in it.
+    fn has(&self, entries: &Arc<Entries>, range: &EntryRange, position: &[u8]) -> bool {
+        Arc::ptr_eq(&self.entries, entries) && self.range == *range && self.is_at(position)
+    }
+
     /// Whether a position is in the part.
-    fn has(&self, position: &[u8]) -> bool {
+    fn is_at(&self, position: &[u8]) -> bool {
         let is_below = |high: &Vec<u8>| position < &high[..];
         position >= &self.low[..] && self.high.as_ref().is_none_or(is_below)
     }
@@ -213,7 +243,7 @@ impl Part {
             bytes.clear();
             bytes.extend_from_slice(value);
             bytes.extend_from_slice(key);
-            if self.has(position_of(&entries, (&bytes, value.len()))) {
+            if self.is_at(position_of(&entries, (&bytes, value.len()))) {
                 self.differing.insert(bytes[..].into(), value.len());
                 self.shorten();
             }
@@ -251,16 +281,19 @@ impl Part {
     }
 
     /// (3) Fills `pairs` with the next entries, which are at `from` or behind it. Those before
-    /// `from` are dropped. Returns where to continue.
+    /// `from` are dropped: the part begins there from now on. Returns where to continue.
     fn fill(&mut self, from: &[u8], pairs: &mut Pairs) -> Place {
         let Part {
             entries,
+            low,
             high,
             read,
             done,
             differing,
             ..
         } = self;
+        low.clear();
+        low.extend_from_slice(from);
         while *done < read.len() && position_of(entries, read.joined(*done)) < from {
             *done += 1;
         }
