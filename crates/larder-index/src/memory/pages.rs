@@ -5,20 +5,20 @@
 //! the system must first make room, and 20 if the host of a virtual machine must supply the memory.
 //! It would be the longest wait of an insert. So a thread touches the next regions ahead, and an
 //! insert finds its region ready. While few regions are in use, it touches one when the last has
-//! little room left (`soon`), so that hardly any memory is unused. Later, and where touches take
+//! little room left (`request`), so that hardly any memory is unused. Later, and where touches take
 //! long, there is always one ready, and more if more are in use (`wanted`). A region that is given
 //! back is returned to the system at once. Its addresses are kept and used again.
 //!
-//! If no region is ready, the insert takes a bare one and touches it itself. If touches take long
+//! If no region is ready, the insert takes an unbacked one and touches it itself. If touches take long
 //! (`LONG_TOUCH`), it takes one on small pages, and waits for one of them at a time.
 //!
 //! ```text
-//!  map ─→ bare ──────────────────────→ take ─→ in use ─→ give ─→ bare
-//!           └─ touch_ahead ─→ ready ──→ take
+//!  map ─→ unbacked ───────────────────→ take ─→ in use ─→ give ─→ unbacked
+//!             └─ touch_ahead ─→ ready ─→ take
 //! ```
 //!
 //! Invariants:
-//! 1. A region is in one state: bare, ready, in use, or being touched by the thread.
+//! 1. A region is in one state: unbacked, ready, in use, or being touched by the thread.
 //! 2. A region that isn't in use is all zero: the system has its memory, or only zeros were
 //!    written.
 //! 3. The lock is never held while pages are touched, which takes milliseconds. It is held during
@@ -26,9 +26,6 @@
 //! 4. A mapping is changed by no call while a region of it is touched: the call would wait for the
 //!    touch. So a region is on huge or small pages for good, and mappings don't merge: addresses
 //!    without access lie between them.
-//!
-//! Small pages for the first few regions, which need no such pause, were tried. In tables of 65,536
-//! rows, which would have been on small pages, everything took a quarter to a half longer.
 
 use crate::sync::Mutex;
 use libc::{
@@ -45,14 +42,13 @@ use std::time::{Duration, Instant};
 /// The size of a region in bytes, and its alignment: those of a huge page.
 pub(crate) const REGION: usize = 2 << 20;
 /// The number of regions whose addresses are mapped by one system call.
-const AT_ONCE: usize = 16;
-/// The number of regions in use from which on one is always touched ahead. It is a sixteenth of
-/// what is in use.
-const ENOUGH: usize = 16;
+const REGIONS_PER_MAPPING: usize = 16;
+/// From this number of regions in use on, one is always kept ready: at most a sixteenth more memory.
+const ALWAYS_READY_FROM: usize = 16;
 /// For each of this number of regions in use, one more is touched ahead.
-const AHEAD: usize = 64;
+const IN_USE_PER_READY: usize = 64;
 /// The maximum number of regions that are touched ahead.
-const MOST_AHEAD: usize = 8;
+const MOST_READY: usize = 8;
 /// From this time on, a touch of a region takes too long to be done by an insert.
 const LONG_TOUCH: Duration = Duration::from_micros(750);
 /// The size of a small page in bytes.
@@ -73,41 +69,41 @@ struct Pages {
     /// Regions that were touched, and are zero.
     ready: Vec<Region>,
     /// Regions whose memory the system has, for huge and for small pages.
-    bare_huge: Vec<Region>,
-    bare_small: Vec<Region>,
+    unbacked_huge: Vec<Region>,
+    unbacked_small: Vec<Region>,
     in_use: usize,
     /// The number of regions that will be needed soon.
-    asked: usize,
+    requested: usize,
     /// Whether to use huge pages.
     huge: bool,
     /// How long the thread's last touch of a region took.
     last_touch: Duration,
     /// When the thread began the touch that it is at.
     touching_since: Option<Instant>,
-    /// Whether the thread that touches regions ahead was started.
-    begun: bool,
-    /// That thread.
+    /// Whether the thread that touches regions ahead is there.
+    has_thread: bool,
+    /// That thread, until `end` waits for it.
     thread: Option<JoinHandle<()>>,
     /// Whether the thread should end.
     ending: bool,
 }
 
 static PAGES: Mutex<Pages> = Mutex::new(Pages::new());
-/// Signalled when fewer regions are ready than there should be.
+/// Signalled when fewer regions are ready than there should be, or the thread should end.
 static WANTED: Condvar = Condvar::new();
 
 impl Pages {
     const fn new() -> Self {
         Pages {
             ready: Vec::new(),
-            bare_huge: Vec::new(),
-            bare_small: Vec::new(),
+            unbacked_huge: Vec::new(),
+            unbacked_small: Vec::new(),
             in_use: 0,
-            asked: 0,
+            requested: 0,
             huge: true,
             last_touch: Duration::ZERO,
             touching_since: None,
-            begun: false,
+            has_thread: false,
             thread: None,
             ending: false,
         }
@@ -117,7 +113,7 @@ impl Pages {
     fn take(&mut self) -> Option<Region> {
         self.ready.pop().or_else(|| {
             // None is ready: the thread that writes first will touch the pages.
-            self.bare(self.huge && !self.is_touch_long())
+            self.unbacked(self.huge && !self.is_touch_long())
         })
     }
 
@@ -130,38 +126,37 @@ impl Pages {
     /// The number of regions that should be ready.
     fn wanted(&self) -> usize {
         match self.in_use {
-            few if few < ENOUGH && !self.is_touch_long() => self.asked,
-            many => (1 + many / AHEAD).min(MOST_AHEAD),
+            few if few < ALWAYS_READY_FROM && !self.is_touch_long() => self.requested,
+            many => (1 + many / IN_USE_PER_READY).min(MOST_READY),
         }
     }
 
-    /// Lets the thread touch the regions that are needed.
-    fn see_to(&mut self) {
+    /// Wakes or starts the thread, if it has regions to touch.
+    fn wake_thread(&mut self) {
         // This is called under the lock whenever a region is taken or requested, so no request is
         // missed.
         if self.ready.len() >= self.wanted() {
             return;
         }
-        if self.begun {
+        if self.has_thread {
             WANTED.notify_one();
-        } else {
-            self.begun = true;
-            let thread = std::thread::Builder::new().name("larder-pages".to_owned());
-            // The thread is started once, and again after `end`. Without it, inserts touch their
-            // pages themselves.
-            self.thread = thread.spawn(touch_ahead).ok();
+            return;
         }
+        let thread = std::thread::Builder::new().name("larder-pages".to_owned());
+        // If it can't be started, inserts touch their pages, and the next request tries again.
+        self.thread = thread.spawn(touch_ahead).ok();
+        self.has_thread = self.thread.is_some();
     }
 
-    fn all_bare(&mut self, huge: bool) -> &mut Vec<Region> {
+    fn all_unbacked(&mut self, huge: bool) -> &mut Vec<Region> {
         match huge {
-            true => &mut self.bare_huge,
-            false => &mut self.bare_small,
+            true => &mut self.unbacked_huge,
+            false => &mut self.unbacked_small,
         }
     }
 
-    fn bare(&mut self, huge: bool) -> Option<Region> {
-        let all = self.all_bare(huge);
+    fn unbacked(&mut self, huge: bool) -> Option<Region> {
+        let all = self.all_unbacked(huge);
         if all.is_empty() {
             *all = map(huge)?;
         }
@@ -175,8 +170,8 @@ pub(crate) fn take() -> Option<Region> {
     let region = pages.take()?;
     pages.in_use += 1;
     // If any were requested, this is one of them.
-    pages.asked = pages.asked.saturating_sub(1);
-    pages.see_to();
+    pages.requested = pages.requested.saturating_sub(1);
+    pages.wake_thread();
     Some(region)
 }
 
@@ -186,11 +181,11 @@ pub(crate) fn ready() -> usize {
 }
 
 /// Requests one more region to be touched ahead, since it will be needed soon.
-pub(crate) fn soon() {
+pub(crate) fn request() {
     let mut pages = PAGES.lock();
     // This is limited, because several shards may request one at the same time.
-    pages.asked = (pages.asked + 1).min(MOST_AHEAD);
-    pages.see_to();
+    pages.requested = (pages.requested + 1).min(MOST_READY);
+    pages.wake_thread();
 }
 
 /// Sets whether regions that are touched from now on use huge pages.
@@ -218,20 +213,19 @@ pub(crate) fn end() {
 /// It came from [`take`], and nobody uses it any more.
 pub(crate) unsafe fn give(region: Region) {
     // Do this before the lock is taken: a system call takes long (invariant 3).
-    // SAFETY: The caller gives up the region, which is whole pages. They are zero when they are
-    // touched again.
+    // SAFETY: The region came from `take`, and the caller gives it up. It is whole pages.
     unsafe { clear(region.first, REGION) };
     let mut pages = PAGES.lock();
-    pages.all_bare(region.huge).push(region);
+    pages.all_unbacked(region.huge).push(region);
     pages.in_use -= 1;
-    // The next region won't be needed for long.
-    pages.asked = 0;
+    // The shard that gives this one back needs its next region later. Others may need theirs.
+    pages.requested = pages.requested.saturating_sub(1);
     // If fewer are in use, fewer should be ready. Return one for each that is given back.
     if pages.ready.len() > pages.wanted() {
         if let Some(more) = pages.ready.pop() {
-            // SAFETY: Ready regions are in use by nobody.
+            // SAFETY: The region was ready, so nobody uses it.
             unsafe { clear(more.first, REGION) };
-            pages.all_bare(more.huge).push(more);
+            pages.all_unbacked(more.huge).push(more);
         }
     }
 }
@@ -239,13 +233,14 @@ pub(crate) unsafe fn give(region: Region) {
 /// Returns the memory of whole pages of a region to the system. The pages are zero afterwards.
 ///
 /// # Safety
-/// Nobody uses what is in them.
+/// 1. They are in a region that came from [`take`] or is ready.
+/// 2. Nobody uses what is in them.
 pub(crate) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
-    // SAFETY: `map` has mapped these pages, and nobody uses them.
+    // SAFETY: Regions are mapped (1), and nobody uses these pages (2).
     let given = unsafe { madvise(first.as_ptr().cast(), bytes, MADV_DONTNEED) };
     // The system doesn't take them back, so clear them explicitly.
     if given != 0 {
-        // SAFETY: The range is mapped, and nobody uses it.
+        // SAFETY: As above.
         unsafe { first.as_ptr().write_bytes(0, bytes) };
     }
 }
@@ -269,14 +264,14 @@ fn touch_ahead() {
         // runs.
         if pages.ending {
             pages.ending = false;
-            pages.begun = false;
+            pages.has_thread = false;
             return;
         }
         let few = pages.ready.len() < pages.wanted();
         let huge = pages.huge;
         // If there are no addresses, wait, too. The thread that takes the next region tries to map
         // some again.
-        let Some(region) = few.then(|| pages.bare(huge)).flatten() else {
+        let Some(region) = few.then(|| pages.unbacked(huge)).flatten() else {
             WANTED.wait(&mut pages);
             continue;
         };
@@ -300,7 +295,7 @@ fn touch_ahead() {
 
 /// Maps the addresses of regions, aligned to their size.
 fn map(huge: bool) -> Option<Vec<Region>> {
-    let all = AT_ONCE * REGION;
+    let all = REGIONS_PER_MAPPING * REGION;
     // Without access, and one region more than is used: an aligned address begins somewhere in the
     // first one. What is left before and after keeps two mappings apart (invariant 4).
     let flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -333,7 +328,7 @@ fn map(huge: bool) -> Option<Vec<Region>> {
             huge,
         };
         // Use the lowest address first.
-        Some((0..AT_ONCE).rev().map(region).collect())
+        Some((0..REGIONS_PER_MAPPING).rev().map(region).collect())
     }
 }
 
@@ -374,7 +369,7 @@ mod tests {
             pages.huge = huge;
             let region = pages.take().unwrap();
             assert_eq!((is_advised_huge(&region), region.huge), (huge, huge));
-            pages.all_bare(huge).push(region);
+            pages.all_unbacked(huge).push(region);
         }
     }
 
@@ -397,7 +392,7 @@ mod tests {
         pages.touching_since = Some(Instant::now() - LONG_TOUCH);
         assert!(!is_huge(&mut pages));
         // A region that is ready was touched, so it stays as it is.
-        let ready = pages.bare(true).unwrap();
+        let ready = pages.unbacked(true).unwrap();
         pages.ready.push(ready);
         assert!(is_huge(&mut pages));
         assert!(!is_huge(&mut pages));
@@ -406,7 +401,9 @@ mod tests {
     #[test]
     fn regions_are_zero_each_time_and_aligned() {
         for _ in 0..3 {
-            let regions: Vec<_> = (0..AT_ONCE * 2 + 1).map(|_| take().unwrap()).collect();
+            let regions: Vec<_> = (0..REGIONS_PER_MAPPING * 2 + 1)
+                .map(|_| take().unwrap())
+                .collect();
             for region in regions {
                 assert_eq!(region.first.align_offset(REGION), 0);
                 // SAFETY: The region belongs to this test until it is given back.

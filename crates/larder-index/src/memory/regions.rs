@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  region   head: bitmap of the taken units | unit | unit | … two megabytes, aligned
-//!  block    1 to 64 adjacent units of 256 bytes, at the first place where they fit
+//!  block    5 to 64 adjacent units of 256 bytes, at the first place where they fit
 //! ```
 //!
 //! Leaves of the hash order grow in step. While a table grows, nearly all of its leaves change from
@@ -11,8 +11,8 @@
 //! 3, a million rows and sixteen). Here memory that some leaves free is available to leaves of any
 //! size.
 //!
-//! 1. The size of a block determines its allocator. Blocks of `LEAST` to `MAX_BLOCK_UNITS` units
-//!    are allocated here, all others by the general allocator. So `dealloc` needs no search.
+//! 1. The size of a block determines its allocator. Blocks of `LEAST` bytes to `MAX_BLOCK_UNITS`
+//!    units are allocated here, all others by the general allocator. So `dealloc` needs no search.
 //! 2. `find` tries the first region that may have room (invariant 3). If none has, another shard's
 //!    may (`take_elsewhere`). Otherwise a new region is taken.
 //! 3. `give` finds the region by the block's address, because regions are aligned to their size.
@@ -20,16 +20,16 @@
 //!
 //! Invariants:
 //! 1. A taken unit belongs to the head or to exactly one block.
-//! 2. Heads, and the lists of them, are accessed only under their shard's lock. The only exception
-//!    is `shard`, which is written before the first block is returned.
-//! 3. The region at a place of a shard's list has at most `most[place]` adjacent free units. No
-//!    region before place `from[n]` has `n` adjacent free units. `from` ascends with `n`.
-//!
+//! 2. The lists of heads, and what is `locked` in them, are accessed only under their shard's lock.
+//!    `shard` is written before the first block is returned, and never changes.
+//! 3. The region at a place of a shard's list has at most `longest_free[place]` adjacent free units.
+//!    No region before place `search_from[n]` has `n` adjacent free units. `search_from` ascends
+//!    with `n`.
 //! 4. `empty` is the number of regions of the list without blocks. Between two calls it is at most
 //!    one.
-//! 5. `free` is the sum of the regions' free units. `away` is the number of their chunks that were
-//!    returned to the system, those of the bits of each head's `away`. All units of such a chunk
-//!    are free.
+//! 5. `free` is the sum of the regions' free units. `returned` is the number of their chunks that
+//!    the system has, those of the bits of each head's `returned`. All units of such a chunk are
+//!    free.
 //!
 //! When a region that was full has become sparse, its free pieces of 64 KiB are returned to the
 //! system. This is repeated each time that half of the rest was freed. If another table grew at the
@@ -40,7 +40,7 @@
 //! that often collide use different ones. Before a shard grows, its thread changes to one that
 //! other threads have left.
 //!
-//! Source: first fit over a bitmap (`units`). Deviation: `most` is an upper bound. It is only
+//! Source: first fit over a bitmap (`units`). Deviation: `longest_free` is an upper bound. It is only
 //! lowered when a search in the region fails, so that taking a block needs no second search.
 //!
 //! When not to use it: for small blocks, which would waste much of a unit, and for blocks over 16
@@ -62,7 +62,8 @@ const SHARDS: usize = 4;
 /// How often a thread waits for a shard before it changes to the next one.
 const PATIENCE: usize = 64;
 
-/// A shard is roomy if at least one of this number of its units is free. First fit leaves fewer.
+/// A shard is roomy if more than one in this number of its units is free, and not returned to the
+/// system. First fit leaves fewer.
 const ROOMY: usize = 6;
 
 /// A region is sparse if this number of its units is free.
@@ -80,17 +81,23 @@ const NEARLY: usize = 3 * UNIT;
 
 /// The head of a region.
 struct Head {
-    /// What it is given back as.
+    /// Read by owners of blocks, without a lock.
+    shard: usize,
+    locked: LockedHead,
+}
+
+/// What is accessed under the shard's lock.
+struct LockedHead {
+    /// What is given back in the end.
     region: Region,
     units: Units,
     /// Its place in the shard's list.
     place: usize,
-    shard: usize,
-    /// The number of free units at which the free pieces are returned to the system. `None` if the
-    /// region was never full.
+    /// The number of free units at which the free pieces are returned to the system. `None` until a
+    /// search in the region has failed.
     sparse: Option<usize>,
     /// Bit `i` is set if chunk `i` was returned to the system, and no block has been there since.
-    away: u32,
+    returned: u32,
 }
 const _: () = assert!(UNITS / CHUNK <= u32::BITS as usize, "a bit for each chunk");
 
@@ -98,16 +105,16 @@ const _: () = assert!(UNITS / CHUNK <= u32::BITS as usize, "a bit for each chunk
 struct Shard {
     regions: Vec<NonNull<Head>>,
     /// A bound for each region, so that those without room are skipped without an access to them.
-    most: Vec<u8>,
-    from: [usize; MAX_BLOCK_UNITS + 1],
+    longest_free: Vec<u8>,
+    search_from: [usize; MAX_BLOCK_UNITS + 1],
     /// The number of regions without blocks. One of them is kept, the others are returned.
     empty: usize,
     /// The sum of their free units.
     free: usize,
     /// The number of their chunks that were returned to the system.
-    away: usize,
+    returned: usize,
     /// Whether the next region was requested ahead.
-    asked: bool,
+    has_requested: bool,
 }
 // SAFETY: Regions belong to no thread. Only the holder of the shard's lock follows the pointers.
 unsafe impl Send for Shard {}
@@ -181,23 +188,23 @@ fn is_ours(layout: Layout) -> bool {
 /// Requests the very first region when a leaf is nearly large enough for one.
 #[inline]
 fn first_ahead(layout: Layout) {
-    static ASKED: Once = Once::new();
+    static REQUESTED: Once = Once::new();
     if layout.size() >= NEARLY && layout.size() < LEAST {
-        ASKED.call_once(pages::soon);
+        REQUESTED.call_once(pages::request);
     }
 }
 
 /// Frees a block.
 ///
-/// # Safety It is a block of this number of units, and nobody uses it any more.
+/// # Safety
+/// It is a block of this number of units, and nobody uses it any more.
 unsafe fn give(block: NonNull<u8>, units: usize) {
     // (3)
-    let head = head_of(block);
     // SAFETY:
     // 1. The block is in a region. The region begins with a head, and stays while it has a block.
     // 2. `shard` was written before the first block of the region was returned (invariant 2). So
-    //    the owner of a block sees it.
-    let number = unsafe { (*head.as_ptr()).shard };
+    //    the owner of a block sees it. Others may have a reference to what is locked beside it.
+    let number = unsafe { (*head_of(block).as_ptr()).shard };
     // SAFETY: The region belongs to this shard. The caller owns the block, and gives it up.
     let empty = unsafe { ALL[number].lock().give(block, units) };
     if let Some(region) = empty {
@@ -213,10 +220,12 @@ fn units(layout: Layout) -> usize {
 }
 
 /// The head of the region that contains a block.
-fn head_of(block: NonNull<u8>) -> NonNull<Head> {
+///
+/// # Safety
+/// The block is in a region.
+unsafe fn head_of(block: NonNull<u8>) -> NonNull<Head> {
     let into = block.addr().get() % REGION;
-    // SAFETY: The block is in a region, and regions are aligned to their size. So the result is in
-    // the same region.
+    // SAFETY: Regions are aligned to their size. So the result is in the same region.
     unsafe { block.sub(into).cast() }
 }
 
@@ -253,11 +262,23 @@ fn take_elsewhere(units: usize, number: usize) -> Option<NonNull<u8>> {
         }
     }
     // Another thread may have freed something meanwhile.
+    if let Some(block) = ALL[number].lock().find(units) {
+        return Some(block);
+    }
+    // Touch a region's head without the lock. On a huge page this touches all of the region.
+    let region = pages::take()?;
+    // SAFETY: The region is new, and belongs to this thread.
+    unsafe { region.first.write_volatile(0) };
     let mut shard = ALL[number].lock();
-    shard.find(units).or_else(|| match shard.add(number) {
-        true => shard.find(units),
-        false => None,
-    })
+    let block = shard.find(units);
+    if block.is_some() {
+        drop(shard);
+        // SAFETY: It came from `take`, and nobody else knows of it.
+        unsafe { pages::give(region) };
+        return block;
+    }
+    shard.add(region, number);
+    shard.find(units)
 }
 
 /// The number of bytes in the regions that belong to no block, without those that were returned to
@@ -280,20 +301,18 @@ fn chunks_of(unit: usize, count: usize) -> u32 {
 /// the system has have increased.
 ///
 /// # Safety
-/// `head` begins the region, and its shard's lock is held.
-unsafe fn give_pieces(head: NonNull<Head>) -> usize {
-    // SAFETY: The caller holds the lock of the shard. So nobody else has a reference to the head.
-    let known = unsafe { &mut *head.as_ptr() };
-    let free = known.units.free_chunks();
-    let before = known.away.count_ones();
+/// `first` begins the region, whose head this is, and its shard's lock is held.
+unsafe fn give_pieces(first: NonNull<u8>, head: &mut LockedHead) -> usize {
+    let free = head.units.free_chunks();
+    let before = head.returned.count_ones();
     for &(unit, count) in &free {
-        known.away |= chunks_of(unit, count);
+        head.returned |= chunks_of(unit, count);
     }
-    let more = known.away.count_ones() - before;
+    let more = head.returned.count_ones() - before;
     for (unit, count) in free {
-        // SAFETY: These are whole pages of free units, which nobody uses. The units of the head are
-        // taken, so they are not among them.
-        unsafe { pages::clear(head.cast::<u8>().add(unit * UNIT), count * UNIT) };
+        // SAFETY: The region came from `take`. These are whole pages of free units, which nobody
+        // uses while the lock is held. The units of the head are taken, so they are not among them.
+        unsafe { pages::clear(first.add(unit * UNIT), count * UNIT) };
     }
     more as usize
 }
@@ -302,12 +321,12 @@ impl Shard {
     const fn new() -> Self {
         Shard {
             regions: Vec::new(),
-            most: Vec::new(),
-            from: [0; MAX_BLOCK_UNITS + 1],
+            longest_free: Vec::new(),
+            search_from: [0; MAX_BLOCK_UNITS + 1],
             empty: 0,
             free: 0,
-            away: 0,
-            asked: false,
+            returned: 0,
+            has_requested: false,
         }
     }
 
@@ -315,51 +334,51 @@ impl Shard {
     fn find(&mut self, units: usize) -> Option<NonNull<u8>> {
         // Invariant 3: no region before this place has room. The list may be shorter now, since a
         // region may have been returned.
-        let mut from = self.from[units].min(self.regions.len());
+        let mut from = self.search_from[units].min(self.regions.len());
         loop {
-            let has_room = |most: &u8| usize::from(*most) >= units;
-            let Some(on) = self.most[from..].iter().position(has_room) else {
+            let has_room = |longest: &u8| usize::from(*longest) >= units;
+            let Some(on) = self.longest_free[from..].iter().position(has_room) else {
                 // The next search for this number of units begins here.
                 self.none_before(self.regions.len(), units);
                 return None;
             };
             from += on;
-            let head = self.regions[from];
+            let region = self.regions[from];
             // SAFETY: The region belongs to this shard, whose lock is held. So nobody else has a
-            // reference to its head.
-            let known = unsafe { &mut *head.as_ptr() };
-            let was_empty = known.units.free() == UNITS - HEAD;
-            // `most` is an upper bound, and was too high: there are fewer adjacent free units. From
-            // now on the region counts as having been full.
-            let Some(unit) = known.units.take(units) else {
-                known.sparse = Some(SPARSE);
-                self.most[from] = units as u8 - 1;
+            // reference to this part of its head.
+            let head = unsafe { &mut (*region.as_ptr()).locked };
+            let was_empty = head.units.free() == UNITS - HEAD;
+            // `longest_free` is an upper bound, and was too high: there are fewer adjacent free
+            // units. From now on the region counts as having been full.
+            let Some(unit) = head.units.take(units) else {
+                head.sparse = Some(SPARSE);
+                self.longest_free[from] = units as u8 - 1;
                 continue;
             };
             // Keep invariants 4 and 5. The next block of this size begins its search here.
             self.empty -= usize::from(was_empty);
             self.none_before(from, units);
             self.free -= units;
-            if known.away != 0 {
-                let back = known.away & chunks_of(unit, units);
-                known.away -= back;
-                self.away -= back.count_ones() as usize;
+            if head.returned != 0 {
+                let back = head.returned & chunks_of(unit, units);
+                head.returned -= back;
+                self.returned -= back.count_ones() as usize;
             }
             // A search ends at the last region of the list. If that one is nearly full, the next
             // region will be needed soon. Request it once.
-            let left = known.units.free();
-            if left <= REQUEST_AHEAD_AT && !self.asked && from + 1 == self.regions.len() {
-                self.asked = true;
-                pages::soon();
+            let left = head.units.free();
+            if left <= REQUEST_AHEAD_AT && !self.has_requested && from + 1 == self.regions.len() {
+                self.has_requested = true;
+                pages::request();
             }
             // SAFETY: The unit is in the region.
-            return Some(unsafe { head.cast::<u8>().add(unit * UNIT) });
+            return Some(unsafe { region.cast::<u8>().add(unit * UNIT) });
         }
     }
 
     /// The number of units that belong neither to a block nor to the system.
     fn kept(&self) -> usize {
-        self.free - self.away * CHUNK
+        self.free - self.returned * CHUNK
     }
 
     /// Whether the shard has enough free units for threads of other shards.
@@ -367,22 +386,21 @@ impl Shard {
         self.kept() > self.regions.len() * UNITS / ROOMY
     }
 
-    /// Adds a region at the end of the list. Returns `false` if the system has no memory.
+    /// Adds a region at the end of the list.
     #[cold]
-    fn add(&mut self, number: usize) -> bool {
-        let Some(region) = pages::take() else {
-            return false;
-        };
+    fn add(&mut self, region: Region, number: usize) {
         let head = region.first.cast::<Head>();
-        self.asked = false;
+        self.has_requested = false;
         let place = self.regions.len();
         let new = Head {
-            region,
-            units: Units::new(HEAD),
-            place,
             shard: number,
-            sparse: None,
-            away: 0,
+            locked: LockedHead {
+                region,
+                units: Units::new(HEAD),
+                place,
+                sparse: None,
+                returned: 0,
+            },
         };
         // SAFETY: The region is new, and belongs to this thread. It is aligned. Its first units
         // have room for a head, and no block has them.
@@ -390,38 +408,38 @@ impl Shard {
         // Write the head before any block is returned, because the owner of a block may read
         // `shard`.
         self.regions.push(head);
-        self.most.push(MAX_BLOCK_UNITS as u8);
+        self.longest_free.push(MAX_BLOCK_UNITS as u8);
         self.empty += 1;
         self.free += UNITS - HEAD;
         self.may_have(place, MAX_BLOCK_UNITS);
-        true
     }
 
     /// Marks the units of a block as free. If its region has no block now, and there is another
     /// such region, removes the region from the list and returns it. The caller then owns it.
     ///
-    /// # Safety It is a block of this number of units in a region of this shard, and nobody uses it
-    /// any more.
+    /// # Safety
+    /// It is a block of this number of units in a region of this shard, and nobody uses it any
+    /// more.
     unsafe fn give(&mut self, block: NonNull<u8>, count: usize) -> Option<Region> {
-        let head = head_of(block);
-        let unit = (block.addr().get() - head.addr().get()) / UNIT;
+        // SAFETY: The block is in a region.
+        let region = unsafe { head_of(block) };
+        let unit = (block.addr().get() - region.addr().get()) / UNIT;
         // SAFETY: The region belongs to this shard, whose lock is held. So nobody else has a
-        // reference to its head.
-        let known = unsafe { &mut *head.as_ptr() };
-        let place = known.place;
+        // reference to this part of its head.
+        let head = unsafe { &mut (*region.as_ptr()).locked };
+        let place = head.place;
         // `around` is the number of adjacent free units there now, for invariant 3.
-        let around = known.units.give(unit, count);
-        let free = known.units.free();
+        let around = head.units.give(unit, count);
+        let free = head.units.free();
         self.free += count;
         self.may_have(place, around);
         if free < UNITS - HEAD {
-            if known.sparse.is_some_and(|sparse| free >= sparse) {
+            if head.sparse.is_some_and(|sparse| free >= sparse) {
                 // The next time is when half of what is taken now was freed, so such calls are
                 // rare.
-                known.sparse = Some(free + (UNITS - free) / 2);
-                // SAFETY: The lock of the region's shard is held. `known` is not used any more, so
-                // there is no other reference to the head.
-                self.away += unsafe { give_pieces(head) };
+                head.sparse = Some(free + (UNITS - free) / 2);
+                // SAFETY: The region begins with this head, and its shard's lock is held.
+                self.returned += unsafe { give_pieces(region.cast(), head) };
             }
             return None;
         }
@@ -433,27 +451,27 @@ impl Shard {
         }
         // The last region takes the place of the removed one. Update its head and the bounds of
         // invariant 3.
-        self.asked = false;
+        self.has_requested = false;
         self.free -= UNITS - HEAD;
-        self.away -= known.away.count_ones() as usize;
+        self.returned -= head.returned.count_ones() as usize;
         self.regions.swap_remove(place);
-        self.most.swap_remove(place);
+        self.longest_free.swap_remove(place);
         if let Some(&moved) = self.regions.get(place) {
-            // SAFETY: As above. This is another region than the one of `known`.
-            unsafe { (*moved.as_ptr()).place = place };
-            self.may_have(place, self.most[place].into());
+            // SAFETY: As above. This is another region than the one of `head`.
+            unsafe { (*moved.as_ptr()).locked.place = place };
+            self.may_have(place, self.longest_free[place].into());
         }
         // SAFETY: The region is in no list, so its head is read for the last time.
-        Some(unsafe { head.read() }.region)
+        Some(unsafe { region.read() }.locked.region)
     }
 
     /// Updates the bounds of invariant 3, when the region at this place may have this number of
     /// adjacent free units.
     fn may_have(&mut self, place: usize, side_by_side: usize) {
-        self.most[place] = self.most[place].max(side_by_side as u8);
+        self.longest_free[place] = self.longest_free[place].max(side_by_side as u8);
         // Room for this number is also room for fewer units. They need not all be looked at, since
-        // `from` ascends.
-        let beyond = self.from[1..=side_by_side].iter_mut().rev();
+        // `search_from` ascends.
+        let beyond = self.search_from[1..=side_by_side].iter_mut().rev();
         beyond
             .take_while(|from| **from > place)
             .for_each(|from| *from = place);
@@ -462,7 +480,7 @@ impl Shard {
     /// Updates the bounds of invariant 3, when no region before this place has this number of
     /// adjacent free units. None has more of them, either.
     fn none_before(&mut self, place: usize, side_by_side: usize) {
-        let below = self.from[side_by_side..].iter_mut();
+        let below = self.search_from[side_by_side..].iter_mut();
         below
             .take_while(|from| **from < place)
             .for_each(|from| *from = place);
@@ -488,7 +506,7 @@ mod tests {
 
         fn take(&mut self, units: usize, byte: u8) {
             let block = self.shard.find(units).unwrap_or_else(|| {
-                assert!(self.shard.add(0));
+                self.shard.add(pages::take().unwrap(), 0);
                 self.shard.find(units).unwrap()
             });
             // SAFETY: so many units are the test's.
@@ -511,17 +529,17 @@ mod tests {
 
         /// Invariant 5.
         fn is_counted(&self) -> bool {
-            let (mut free, mut away) = (0, 0);
+            let (mut free, mut returned) = (0, 0);
             for region in &self.shard.regions {
                 // SAFETY: the region is the test's.
-                let head = unsafe { region.as_ref() };
+                let head = unsafe { &region.as_ref().locked };
                 let chunks = head.units.free_chunks();
                 let whole = |bits, &(unit, count): &_| bits | chunks_of(unit, count);
-                assert_eq!(head.away & !chunks.iter().fold(0, whole), 0);
+                assert_eq!(head.returned & !chunks.iter().fold(0, whole), 0);
                 free += head.units.free();
-                away += head.away.count_ones() as usize;
+                returned += head.returned.count_ones() as usize;
             }
-            (self.shard.free, self.shard.away) == (free, away)
+            (self.shard.free, self.shard.returned) == (free, returned)
         }
 
         fn in_use(&self) -> usize {
@@ -570,7 +588,7 @@ mod tests {
             // SAFETY: the region is the test's, and none of it is written meanwhile.
             let (units, bytes) = unsafe {
                 let bytes = std::slice::from_raw_parts(region.cast::<u8>().as_ptr(), REGION);
-                (&(*region.as_ptr()).units, bytes)
+                (&(*region.as_ptr()).locked.units, bytes)
             };
             for (unit, count) in units.free_chunks() {
                 let piece = &bytes[unit * UNIT..(unit + count) * UNIT];
@@ -580,10 +598,10 @@ mod tests {
         assert!(zero * 10 > full * REGION * 8, "{zero} of {full} regions");
         // All of it is counted, until it is used again.
         assert!(user.is_counted());
-        assert!(user.shard.away * CHUNK * UNIT * 10 > full * REGION * 8);
+        assert!(user.shard.returned * CHUNK * UNIT * 10 > full * REGION * 8);
         (0..6 * UNITS / 16).for_each(|_| user.take(16, 7));
         assert!(user.is_counted());
-        assert_eq!(user.shard.away, 0);
+        assert_eq!(user.shard.returned, 0);
     }
 
     /// What leaves of a table do that doubles: all of one size, then one after another gives way to
@@ -620,18 +638,18 @@ mod tests {
         let left = |user: &Own| {
             let last = user.shard.regions.last().unwrap();
             // SAFETY: the region is the test's.
-            unsafe { (*last.as_ptr()).units.free() }
+            unsafe { (*last.as_ptr()).locked.units.free() }
         };
         for region in 1..=3 {
-            while user.shard.regions.len() < region || !user.shard.asked {
+            while user.shard.regions.len() < region || !user.shard.has_requested {
                 user.take(16, 7);
-                assert!(user.shard.asked || left(&user) > REQUEST_AHEAD_AT);
+                assert!(user.shard.has_requested || left(&user) > REQUEST_AHEAD_AT);
             }
             assert_eq!(user.shard.regions.len(), region);
         }
         // A region that goes takes the question with it.
         (0..user.blocks.len()).for_each(|_| user.give(0));
-        assert!(!user.shard.asked);
+        assert!(!user.shard.has_requested);
     }
 
     /// For tests that use all shards.
