@@ -67,6 +67,36 @@ fn announced_keys_find_their_room() {
     assert!(announced < 8.0 * unknown, "{announced} {unknown}");
 }
 
+/// Samples that follow each other have each entry once, until they begin anew; also where some
+/// leaves are full, and the ranges beside them empty.
+#[test]
+fn a_round_of_samples_has_each_entry_once() {
+    let (index, guard) = (ints(), pin());
+    let all = 30_000;
+    (0..all).for_each(|i| assert!(put(&*index, int_key(&int(i)), &[vec![16], int(i)].concat())));
+    let mut batch = Batch::default();
+    for kept in [u64::MAX, u64::MAX / 16, 0] {
+        for i in 0..all {
+            let bytes = int(i);
+            if int_key(&bytes).hash > kept {
+                remove(&*index, int_key(&bytes));
+            }
+        }
+        let (mut place, mut seen) = (0, HashMap::new());
+        loop {
+            place = index.sample(&guard, place, &mut batch);
+            for i in 0..batch.len() {
+                *seen.entry(batch.key(i).to_vec()).or_insert(0) += 1;
+            }
+            if place == 0 {
+                break;
+            }
+        }
+        assert_eq!(seen.len(), index.len(), "{kept}");
+        assert!(seen.values().all(|&times| times == 1), "{kept}");
+    }
+}
+
 /// At no size between a thousand rows and a quarter of a million does a row of two small integers
 /// take more than 17 bytes, all included.
 #[test]

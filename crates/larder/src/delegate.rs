@@ -82,8 +82,8 @@ macro_rules! delegate_unique {
             guard: &'g larder_index::Guard,
             place: u64,
             batch: &mut larder_index::Batch<'g>,
-        ) {
-            self.index.sample(guard, place, batch);
+        ) -> u64 {
+            self.index.sample(guard, place, batch)
         }
 
         fn ranked(&self) -> Option<&dyn larder_index::Ranked> {

@@ -350,6 +350,27 @@ fn a_table_has_no_more_bytes_than_it_may() {
     assert!(t.engine_table().weight().unwrap() <= 10_000);
 }
 
+/// Nothing is kept of writes of an object that is too large by itself, but may stay.
+#[test]
+fn overwrites_of_an_object_above_the_limit_take_no_memory() {
+    let t = Larder::new().table("t").max_memory(10_000);
+    let t = t.create().unwrap();
+    t.insert(&large(0, 5_000)).unwrap();
+    let limits = Limits {
+        max_size: None,
+        max_memory: Some(1_000),
+        evict: Evict::None,
+    };
+    let bounds = Bounds {
+        limits: Some(limits),
+        ..Bounds::default()
+    };
+    t.set_bounds(&bounds).unwrap();
+    let before = t.memory();
+    (0..10_000).for_each(|_| t.insert(&large(0, 5_000)).unwrap());
+    assert!(t.memory() < before + 1_000, "{before}, {}", t.memory());
+}
+
 /// The weight of a table is that of one into which its objects were inserted, whatever has become
 /// of them; that of an empty table is nothing.
 #[test]

@@ -23,6 +23,9 @@ use crossbeam_epoch::Guard;
 
 /// The number of entries that are taken from a leaf.
 const NEIGHBOURS: usize = 6;
+/// The distance between the places of successive samples: the golden ratio. So all parts of the
+/// tree are sampled about equally often, however many places are used (Weyl's sequence).
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Returns which of the parts contains the place. Sets the place to that within the part.
 fn part(place: &mut u64, parts: usize) -> usize {
@@ -34,7 +37,8 @@ fn part(place: &mut u64, parts: usize) -> usize {
 impl BPlusTree {
     /// Fills `batch`, which is cleared first, with about as many entries as it wants. Those of one
     /// leaf are of one instant. There are fewer if leaves are empty or have changed meanwhile.
-    pub(crate) fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
+    /// Returns the place of the next sample, which is far from this one and all recent ones.
+    pub(crate) fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) -> u64 {
         batch.clear();
         let places = batch.want.div_ceil(NEIGHBOURS).max(1) as u64;
         for i in 0..places {
@@ -51,6 +55,7 @@ impl BPlusTree {
                 batch.entries.truncate(entries);
             }
         }
+        place.wrapping_add(GOLDEN)
     }
 }
 

@@ -384,8 +384,10 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         crate::hash::scan::scan(self, guard, start, direction, batch);
     }
 
-    /// A leaf: its entries have nothing in common but the beginning of their hashes.
-    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) {
+    /// A leaf: its entries have nothing in common but the beginning of their hashes. The next
+    /// sample is the next leaf. Leaves at random places wouldn't do: where a table has shrunk,
+    /// leaves with small ranges of hashes may have as many entries as others.
+    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) -> u64 {
         // A scan from the leaf's first hash reads the whole leaf, unsorted.
         let hash = self.trie.find(place, guard).shape().first_hash(place);
         let want = std::mem::take(&mut batch.want);
@@ -395,6 +397,12 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             self.scan(guard, Start::At(position), Direction::Forward, batch);
         });
         (batch.want, batch.any_order) = (want, any_order);
+        if batch.done {
+            return 0;
+        }
+        let mut next = [0; 8];
+        next[..HASH].copy_from_slice(&batch.resume[..HASH]);
+        u64::from_be_bytes(next)
     }
 
     fn step<'g>(

@@ -9,8 +9,8 @@
 //! long, there is always one ready, and more if more are in use (`wanted`). A region that is given
 //! back is returned to the system at once. Its addresses are kept and used again.
 //!
-//! If no region is ready, the insert takes an unbacked one and touches it itself. If touches take long
-//! (`LONG_TOUCH`), it takes one on small pages, and waits for one of them at a time.
+//! If no region is ready, the insert takes an unbacked one and touches it itself. If touches take
+//! long (`LONG_TOUCH`), it takes one on small pages, and waits for one of them at a time.
 //!
 //! ```text
 //!  map ─→ unbacked ───────────────────→ take ─→ in use ─→ give ─→ unbacked
@@ -43,7 +43,8 @@ use std::time::{Duration, Instant};
 pub(crate) const REGION: usize = 2 << 20;
 /// The number of regions whose addresses are mapped by one system call.
 const REGIONS_PER_MAPPING: usize = 16;
-/// From this number of regions in use on, one is always kept ready: at most a sixteenth more memory.
+/// From this number of regions in use on, one is always kept ready: at most a sixteenth more
+/// memory.
 const ALWAYS_READY_FROM: usize = 16;
 /// For each of this number of regions in use, one more is touched ahead.
 const IN_USE_PER_READY: usize = 64;

@@ -22,9 +22,9 @@
 //! 1. A taken unit belongs to the head or to exactly one block.
 //! 2. The lists of heads, and what is `locked` in them, are accessed only under their shard's lock.
 //!    `shard` is written before the first block is returned, and never changes.
-//! 3. The region at a place of a shard's list has at most `longest_free[place]` adjacent free units.
-//!    No region before place `search_from[n]` has `n` adjacent free units. `search_from` ascends
-//!    with `n`.
+//! 3. The region at a place of a shard's list has at most `longest_free[place]` adjacent free
+//!    units. No region before place `search_from[n]` has `n` adjacent free units. `search_from`
+//!    ascends with `n`.
 //! 4. `empty` is the number of regions of the list without blocks. Between two calls it is at most
 //!    one.
 //! 5. `free` is the sum of the regions' free units. `returned` is the number of their chunks that
@@ -40,8 +40,8 @@
 //! that often collide use different ones. Before a shard grows, its thread changes to one that
 //! other threads have left.
 //!
-//! Source: first fit over a bitmap (`units`). Deviation: `longest_free` is an upper bound. It is only
-//! lowered when a search in the region fails, so that taking a block needs no second search.
+//! Source: first fit over a bitmap (`units`). Deviation: `longest_free` is an upper bound. It is
+//! only lowered when a search in the region fails, so that taking a block needs no second search.
 //!
 //! When not to use it: for small blocks, which would waste much of a unit, and for blocks over 16
 //! KiB, of which there are few.

@@ -190,7 +190,9 @@ impl ListBatch {
                 return Ok(false);
             }
             // Nearly always there is room for the whole list, and nothing has to be measured.
-            Phase::Measuring(so_far) if so_far == SpaceNeeded::default() && op.store.takes(len) => {
+            Phase::Measuring(so_far)
+                if so_far == SpaceNeeded::default() && op.store.has_room_for(len) =>
+            {
                 // `next` may be greater than 0: there may be room now that was missing when the
                 // first objects were measured. So the next phase starts with the first object.
                 progress.enter(once_measured(op, true));

@@ -145,7 +145,7 @@ impl Bounded {
     /// `get_with_hint`, as `Quota::meet`.
     pub(crate) fn record_use(&self, key: Key<'_>) {
         if let Some(quota) = self.quota() {
-            quota.meet(key);
+            quota.record_use(key);
         }
     }
 
@@ -184,7 +184,11 @@ impl Bounded {
         if self.fixed_time.is_some() || now == NO_TIME {
             return;
         }
-        if self.layer.touched(now, ObjectTimes::of(value)).is_some() {
+        if self
+            .layer
+            .stamp_after_read(now, ObjectTimes::of(value))
+            .is_some()
+        {
             self.extend_deadline(guard, key, now);
         }
     }
@@ -206,7 +210,7 @@ impl Bounded {
             if stamp.is_expired(now) {
                 return Change::Keep;
             }
-            match self.layer.touched(now, stamp) {
+            match self.layer.stamp_after_read(now, stamp) {
                 None => Change::Keep,
                 Some(stamp) => stamp.replace(old, scratch),
             }
@@ -269,7 +273,7 @@ impl Bounded {
                     return false;
                 }
                 if let Some(quota) = self.quota() {
-                    quota.meet(key);
+                    quota.record_use(key);
                     growth = quota.growth(key.bytes, old, value, old.is_none());
                 }
                 true
@@ -457,7 +461,7 @@ impl Unique for Bounded {
             }
             // The weights are without stamps. An expired object counts in the weight, too.
             if let Some(quota) = self.quota() {
-                quota.meet(key);
+                quota.record_use(key);
                 growth = quota.growth(key.bytes, old, scratch, live.is_none());
             }
             let stamp;

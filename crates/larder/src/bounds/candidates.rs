@@ -9,9 +9,11 @@
 //!    96 coldest stay.
 //! 2. The coldest candidate is the victim, unless it was used since it was sampled.
 //! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. An object
-//!    that leaves it is the victim instead, unless it is hotter.
+//!    that leaves it is the victim instead, unless it is hotter. After 192 such victims the index
+//!    is sampled, too: the candidates that are left may be hot, where others have become cold.
 //!
-//! So four objects are looked at for each victim, with `sieve` eight. What is left of one sample
+//! So four objects are looked at for each victim, with `sieve` eight, and one for a victim from the
+//! window. What is left of one sample
 //! competes with the next ones, so the victims are colder than the coldest quarter of each sample.
 //!
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
@@ -37,9 +39,6 @@ use std::collections::VecDeque;
 /// The approximate number of objects of a sample, if there are that many. In hash order it takes
 /// several leaves: each has some objects that are colder than those of others.
 const SAMPLE: usize = 192;
-/// The distance between successive places: the golden ratio. So all parts of the index are sampled
-/// about equally often, however many places are used (Weyl's sequence).
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The maximum number of candidates that are kept.
 const KEPT: usize = 96;
 /// The maximum number of draws for a sample, because a place may be empty.
@@ -167,7 +166,7 @@ struct NewKey {
 }
 
 struct CandidateShard {
-    /// The place of the last sample.
+    /// The place of the next sample.
     place: u64,
     /// Objects that are heavier by themselves than the table may be.
     certain: Vec<Victim>,
@@ -175,8 +174,8 @@ struct CandidateShard {
     candidates: Vec<Candidate>,
     /// Empty: memory for the next sorted candidates.
     sorted: Vec<Candidate>,
-    /// The number of victims before the next sample.
-    victims_left: usize,
+    /// For how many objects of the last sample no victim was chosen yet. Then comes the next one.
+    sample_left: usize,
     /// Recently inserted keys, the oldest first.
     window: VecDeque<NewKey>,
 }
@@ -266,7 +265,7 @@ impl Default for Candidates {
                 certain: Vec::new(),
                 candidates: Vec::new(),
                 sorted: Vec::new(),
-                victims_left: 0,
+                sample_left: 0,
                 window: VecDeque::new(),
             }))
         };
@@ -292,10 +291,10 @@ impl Candidates {
             hash: key.hash,
         });
         // While the table has room no victim is chosen, and the oldest keys are dropped from the
-        // window.
-        if shard.window.len() > 2 * self.share(window) + 16 {
-            shard.window.pop_front();
-        }
+        // window. So they are after a limit was lowered.
+        let most = 2 * self.share(window) + 16;
+        let surplus = shard.window.len().saturating_sub(most);
+        shard.window.drain(..surplus);
     }
 
     /// Adds a victim that is certain.
@@ -316,14 +315,14 @@ impl Candidates {
         }
         let policy = chooser.policy;
         let epoch = loop {
-            if shard.victims_left == 0 || shard.candidates.is_empty() {
+            if shard.sample_left == 0 || shard.candidates.is_empty() {
                 let mut place = shard.place;
                 drop(shard);
                 // (1) Sample without the shard's lock.
                 let (sample, seen) = chooser.sample(guard, &mut place);
                 shard = self.shard().lock();
                 shard.place = place;
-                shard.victims_left = seen.div_ceil(policy.sampling().per_victim);
+                shard.sample_left = seen;
                 shard.merge(sample, policy);
             }
             // (2) A candidate that was used since is none any more. Unless all were, the loop ends
@@ -347,6 +346,7 @@ impl Candidates {
             let coldest = shard.candidates.last().map(|coldest| coldest.heat);
             // The candidate stays for the next choice.
             if let Some((new, figure)) = shard.next_new(self.share(window), coldest?, policy) {
+                shard.sample_left = shard.sample_left.saturating_sub(1);
                 return Some(Victim {
                     key: new.key,
                     hash: new.hash,
@@ -355,7 +355,8 @@ impl Candidates {
                 });
             }
         }
-        shard.victims_left = shard.victims_left.saturating_sub(1);
+        let per_victim = policy.sampling().per_victim;
+        shard.sample_left = shard.sample_left.saturating_sub(per_victim);
         let coldest = shard.candidates.pop()?;
         Some(Victim {
             key: coldest.key,
@@ -400,10 +401,8 @@ impl Chooser<'_> {
             hashes: HashFilter::default(),
         };
         for _ in 0..DRAWS {
-            // The next place is far from this one, and from all recent ones.
-            *place = place.wrapping_add(GOLDEN);
             seen += buffers.batch.lend(|batch| {
-                self.index.sample(guard, *place, batch);
+                *place = self.index.sample(guard, *place, batch);
                 self.add_coldest(batch, &mut coldest);
                 batch.len()
             });

@@ -29,7 +29,7 @@ pub(super) trait Policy: Send + Sync {
         Self: Sized;
 
     /// Records that a key was read or written.
-    fn touched(&self, hash: u64);
+    fn record_use(&self, hash: u64);
 
     /// Records that a key was inserted, and the number of objects that were inserted so far.
     fn inserted(&self, hash: u64, objects: usize);
@@ -266,7 +266,7 @@ impl Policy for Sketch {
     }
 
     #[inline]
-    fn touched(&self, hash: u64) {
+    fn record_use(&self, hash: u64) {
         let counters = self.counters(hash);
         let now = self.now(&counters);
         // The least of the counters is the estimate: others have been raised by other keys, too.
@@ -349,7 +349,7 @@ impl Policy for Recency {
     }
 
     #[inline]
-    fn touched(&self, hash: u64) {
+    fn record_use(&self, hash: u64) {
         // Ordering: Relaxed, see `Sketch::now`; here and below.
         let now = self.now.load(Ordering::Relaxed);
         for tick in self.places(hash) {
@@ -385,18 +385,18 @@ mod tests {
     #[test]
     fn what_was_met_more_often_is_hotter_and_all_cool_down() {
         let sketch = Sketch::new(1 << 10);
-        (0..9).for_each(|_| sketch.touched(1));
-        (0..3).for_each(|_| sketch.touched(2));
+        (0..9).for_each(|_| sketch.record_use(1));
+        (0..3).for_each(|_| sketch.record_use(2));
         assert_eq!([1, 2, 3].map(|key| sketch.heat(key)), [9, 3, 0]);
-        (0..100).for_each(|_| sketch.touched(1));
+        (0..100).for_each(|_| sketch.record_use(1));
         assert_eq!(sketch.heat(1), 15);
         sketch.epoch.store(1, Ordering::Relaxed);
         assert_eq!([1, 2, 3].map(|key| sketch.heat(key)), [7, 1, 0]);
-        sketch.touched(2);
+        sketch.record_use(2);
         assert_eq!(sketch.heat(2), 2);
         sketch.epoch.store(5, Ordering::Relaxed);
         assert_eq!([1, 2].map(|key| sketch.heat(key)), [0, 0]);
-        (0..100_000).for_each(|key| sketch.touched(key));
+        (0..100_000).for_each(|key| sketch.record_use(key));
         assert!(sketch.epoch.load(Ordering::Relaxed) >= 7);
     }
 
@@ -427,7 +427,7 @@ mod tests {
     fn counters_are_those_of_few_keys() {
         let sketch = Sketch::new(1 << 12);
         (0..1 << 12).for_each(|key: u64| {
-            (0..key % 8).for_each(|_| sketch.touched(key.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+            (0..key % 8).for_each(|_| sketch.record_use(key.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
         });
         let wrong = (0..1 << 12).filter(|key: &u64| {
             let heat = sketch.heat(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -441,10 +441,10 @@ mod tests {
     fn what_was_met_later_is_hotter() {
         let recency = Recency::new(1 << 6);
         for key in 0..50 {
-            recency.touched(key);
+            recency.record_use(key);
             recency.inserted(key, key as usize);
         }
-        recency.touched(7);
+        recency.record_use(7);
         let coldest = (0..50).min_by_key(|&key| recency.heat(key));
         assert_eq!(coldest, Some(0));
         let hottest = (0..50).max_by_key(|&key| recency.heat(key));

@@ -169,7 +169,7 @@ impl BoundState {
 
     /// The stamp after a read at this time; `None` if the read doesn't change it.
     #[inline]
-    pub(crate) fn touched(&self, now: u64, stamp: ObjectTimes) -> Option<ObjectTimes> {
+    pub(crate) fn stamp_after_read(&self, now: u64, stamp: ObjectTimes) -> Option<ObjectTimes> {
         let idle = self.idle();
         if idle == NEVER || stamp.deadline >= stamp.hard || stamp.deadline - now >= idle {
             return None;

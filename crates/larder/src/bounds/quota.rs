@@ -1,4 +1,4 @@
-//! The limits of a table, what it has, and which of its objects to evict.
+//! The limits of a table, the weight of its objects, and the choice of victims.
 //!
 //! # Invariant
 //!
@@ -100,9 +100,9 @@ impl Quota {
         is_new: bool,
     ) -> Growth {
         let heavy = weight(key, new);
-        // An object that alone exceeds the limit is evicted again at once: nothing else could make
-        // room for it.
-        let giant = heavy as usize > self.max_memory();
+        // In a table that evicts, an object that alone exceeds the limit goes at once: nothing else
+        // could make room for it. In another table nobody would take it from the candidates.
+        let giant = !self.refuses_when_full() && heavy as usize > self.max_memory();
         Growth {
             delta: heavy - old.map_or(0, |old| weight_of_stamped(key, old)),
             is_new,
@@ -115,10 +115,10 @@ impl Quota {
 
     /// Called after a write, without the lock. `objects` is the number of objects.
     pub(crate) fn grown(&self, key: Key<'_>, growth: Growth, objects: usize) {
-        self.weigh(growth.delta);
+        self.add_weight(growth.delta);
         // Only a new object enters the window of new objects.
         if growth.is_new {
-            self.entered(key, objects);
+            self.record_insert(key, objects);
         }
         // An object that is heavier than the whole table may be is a candidate at once.
         if let Some(giant) = growth.giant {
@@ -204,7 +204,7 @@ impl Quota {
 
     /// Adds to the weight.
     #[inline]
-    pub(crate) fn weigh(&self, delta: i64) {
+    pub(crate) fn add_weight(&self, delta: i64) {
         if delta != 0 {
             // Ordering: Relaxed; a figure that orders nothing.
             self.weight.fetch_add(delta, Ordering::Relaxed);
@@ -213,13 +213,13 @@ impl Quota {
 
     /// The weight of all objects.
     pub(crate) fn weight(&self) -> usize {
-        // Ordering: Relaxed, as in `weigh`. A removal may be counted before the insert.
+        // Ordering: Relaxed, as in `add_weight`. A removal may be counted before the insert.
         usize::try_from(self.weight.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     /// Whether a table with this number of objects exceeds its limits, and evicts.
     pub(crate) fn has_surplus(&self, objects: usize) -> bool {
-        self.evict() != Evict::None
+        !self.refuses_when_full()
             && (objects > self.max_size() || self.weight() > self.max_memory())
     }
 
@@ -254,14 +254,14 @@ impl Quota {
     }
 
     /// Whether writes are refused when there is no room.
-    pub(crate) fn refuses_some(&self) -> bool {
+    pub(crate) fn refuses_when_full(&self) -> bool {
         self.evict() == Evict::None
     }
 
     /// Whether a table with this number of objects has room for `more` objects, whatever their
     /// weight.
-    pub(crate) fn takes(&self, objects: usize, more: usize) -> bool {
-        !self.refuses_some()
+    pub(crate) fn has_room_for(&self, objects: usize, more: usize) -> bool {
+        !self.refuses_when_full()
             || (self.max_memory() == usize::MAX && objects + more <= self.max_size())
     }
 
@@ -271,7 +271,7 @@ impl Quota {
         let is_over = |has: usize, more: i64, most: usize| {
             usize::try_from(more).is_ok_and(|more| more > 0 && has + more > most)
         };
-        self.evict() == Evict::None
+        self.refuses_when_full()
             && (is_over(objects, need.objects, self.max_size())
                 || is_over(self.weight(), need.weight, self.max_memory()))
     }
@@ -294,7 +294,7 @@ impl Quota {
     /// of the entry, when it is certain. So a thread that evicts sees the use if it has the lock
     /// later, and an operation that writes nothing is no use.
     #[inline]
-    pub(crate) fn meet(&self, key: Key<'_>) {
+    pub(crate) fn record_use(&self, key: Key<'_>) {
         // Ordering: Relaxed, as in `policy`.
         let capacity = self.capacity.load(Ordering::Relaxed);
         if capacity == 0 {
@@ -303,9 +303,9 @@ impl Quota {
         // By the type of the policy: reads come here, so what they record is inlined.
         match self.evict() {
             Evict::None => {}
-            Evict::Lru => record(&self.recency, capacity, self.hash(key)),
-            Evict::TinyLfu => record(&self.sketch, capacity, self.hash(key)),
-            Evict::Sieve => record(&self.sieve, capacity, self.hash(key)),
+            Evict::Lru => record_use_in(&self.recency, capacity, self.hash(key)),
+            Evict::TinyLfu => record_use_in(&self.sketch, capacity, self.hash(key)),
+            Evict::Sieve => record_use_in(&self.sieve, capacity, self.hash(key)),
         }
     }
 
@@ -319,27 +319,30 @@ impl Quota {
     }
 
     /// Records that a key was inserted. `objects` is the current number of objects.
-    fn entered(&self, key: Key<'_>, objects: usize) {
+    fn record_insert(&self, key: Key<'_>, objects: usize) {
         let evict = self.evict();
-        if evict == Evict::None || !self.keeps_heat(objects) {
+        if evict == Evict::None || !self.ensure_capacity(objects) {
             return;
         }
         // Ordering: Relaxed, a figure.
         let inserted = self.inserted.fetch_add(1, Ordering::Relaxed) + 1;
         let hash = self.hash(key);
-        self.made(evict).inserted(hash, inserted);
+        self.policy_or_new(evict).inserted(hash, inserted);
         if evict == Evict::TinyLfu {
             let key = Key { hash, ..key };
             self.candidates.enter_window(objects / WINDOW, key);
         }
     }
 
-    /// Whether heat is recorded. It is not while the table is less than half full.
-    fn keeps_heat(&self, objects: usize) -> bool {
+    /// Whether heat is recorded, for which a capacity is chosen if need be. It is not while the
+    /// table is less than half full.
+    fn ensure_capacity(&self, objects: usize) -> bool {
         // Ordering: Relaxed, as in `policy`; here and below. If several threads set it at the same
         // time, any of them may be the last.
         let capacity = self.capacity.load(Ordering::Relaxed);
-        if capacity > 0 && objects <= 2 * capacity {
+        // It was chosen for at most twice the objects of that time. With a third of it, the limits
+        // have been lowered, or the table was emptied.
+        if capacity > 0 && (capacity / 3..=2 * capacity).contains(&objects) {
             return true;
         }
         let (most, heaviest, weight) = (self.max_size(), self.max_memory(), self.weight());
@@ -358,7 +361,7 @@ impl Quota {
     }
 
     /// The data of the policy, which are created if they don't exist yet.
-    fn made(&self, evict: Evict) -> &dyn Policy {
+    fn policy_or_new(&self, evict: Evict) -> &dyn Policy {
         // Ordering: Relaxed, as in `policy`.
         let capacity = self.capacity.load(Ordering::Relaxed);
         match evict {
@@ -382,7 +385,7 @@ impl Quota {
             return None;
         }
         let chooser = Chooser {
-            policy: self.made(evict),
+            policy: self.policy_or_new(evict),
             index,
             seed: &self.seed,
             now,
@@ -447,9 +450,9 @@ impl Quota {
 
 /// Records a use in the data of a policy for so many objects, if they exist.
 #[inline]
-fn record<P: Policy>(policy: &PerSize<P>, capacity: usize, hash: u64) {
+fn record_use_in<P: Policy>(policy: &PerSize<P>, capacity: usize, hash: u64) {
     if let Some(policy) = policy.get(capacity) {
-        policy.touched(hash);
+        policy.record_use(hash);
     }
 }
 

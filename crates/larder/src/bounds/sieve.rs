@@ -146,7 +146,7 @@ impl Policy for Sieve {
     }
 
     #[inline]
-    fn touched(&self, hash: u64) {
+    fn record_use(&self, hash: u64) {
         let (hand, place) = (self.hand(), self.place(hash));
         // (2) A key without an entry was inserted before turns were recorded, or has lost its
         // entry. It gets the hand's own place.
@@ -228,10 +228,10 @@ mod tests {
         let mut keys: Vec<u64> = (0..6).collect();
         keys.iter()
             .for_each(|&key| sieve.inserted(key, key as usize));
-        [0, 1, 3].iter().for_each(|&key| sieve.touched(key));
+        [0, 1, 3].iter().for_each(|&key| sieve.record_use(key));
         assert_eq!(evict(&sieve, &mut keys), 2);
         // What the hand has passed has lost its mark, what is used now is passed the next time.
-        sieve.touched(1);
+        sieve.record_use(1);
         sieve.inserted(6, 6);
         keys.push(6);
         let rest = [(); 4].map(|()| evict(&sieve, &mut keys));
@@ -245,16 +245,16 @@ mod tests {
         let sieve = Sieve::new(1 << 6);
         for key in 0..8 {
             sieve.inserted(key, key as usize);
-            sieve.touched(key);
+            sieve.record_use(key);
         }
         let heat = sieve.chosen(0, sieve.heat(0));
         assert_eq!(sieve.hand.load(Ordering::Relaxed), RING);
         assert_eq!(sieve.heat(0), heat);
-        sieve.touched(0);
+        sieve.record_use(0);
         assert!(sieve.heat(0) > heat);
         // A use between the computation of the heat and the choice doesn't move the hand further.
         let cool = sieve.heat(1);
-        sieve.touched(1);
+        sieve.record_use(1);
         let heat = sieve.chosen(1, cool);
         assert_eq!(sieve.hand.load(Ordering::Relaxed), RING);
         assert!(sieve.heat(1) > heat);
@@ -280,7 +280,7 @@ mod tests {
             let key = (state >> 33).isqrt() >> 9;
             if let Some(waiting) = queue.iter_mut().find(|waiting| waiting.0 == key) {
                 waiting.1 = true;
-                sieve.touched(key);
+                sieve.record_use(key);
                 continue;
             }
             if queue.len() == 20 {

@@ -59,7 +59,7 @@ impl Operation<'_> {
     pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
         // A table that evicts refuses nothing. Most tables with a quota do.
         let quota = self.store.quota();
-        if quota.is_some_and(|quota| !quota.refuses_some()) {
+        if quota.is_some_and(|quota| !quota.refuses_when_full()) {
             return false;
         }
         let was_checked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);

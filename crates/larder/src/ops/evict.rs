@@ -182,7 +182,7 @@ impl EngineTable {
             // The removal bypasses `Bounded`, which otherwise counts weights (see
             // `bounds::quota`).
             if was == Previous::Present {
-                quota.weigh(-freed);
+                quota.add_weight(-freed);
                 if evicted {
                     quota.note_eviction();
                 }
@@ -203,7 +203,7 @@ impl EngineTable {
     ) -> Result<bool, Error> {
         let store = self.begin(guard)?.store;
         // Most tables refuse nothing, and need no sum.
-        let limits = limited(store).filter(|(_, quota)| quota.refuses_some());
+        let limits = limited(store).filter(|(_, quota)| quota.refuses_when_full());
         let Some((bounded, _)) = limits else {
             return Ok(true);
         };
@@ -233,7 +233,8 @@ impl EngineTable {
     /// is being inserted, it removes nothing.
     pub(crate) fn removes_for(&self, guard: &Guard, more: usize) -> bool {
         self.store(guard).is_some_and(|store| {
-            limited(store).is_some_and(|(bounded, _)| !store.takes(more) && bounded.has_due())
+            limited(store)
+                .is_some_and(|(bounded, _)| !store.has_room_for(more) && bounded.has_due())
                 && self.remove_expired().is_ok_and(|(gone, _)| gone > 0)
         })
     }

@@ -305,7 +305,7 @@ impl EngineTable {
         });
         // As in `timer_due`.
         if let (Previous::Present, Some(quota)) = (was, bounded.layer().quota()) {
-            quota.weigh(-freed);
+            quota.add_weight(-freed);
         }
         Some(match written {
             // The operation starts again in any case.
@@ -344,7 +344,7 @@ impl EngineTable {
                 });
             // The weight is reduced after the removal. Until then it is too high, never too low.
             if let (Previous::Present, Some(quota)) = (was, bounded.layer().quota()) {
-                quota.weigh(-freed);
+                quota.add_weight(-freed);
             }
             // (3) The deadline is later.
             debug_assert!(!again || was == Previous::Refused);
