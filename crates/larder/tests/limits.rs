@@ -291,7 +291,7 @@ fn limits_of_nothing_and_limits_of_other_tables_are_refused() {
 }
 
 #[test]
-fn a_table_all_of_whose_objects_were_met_since_the_last_choice_evicts_still() {
+fn a_table_all_of_whose_objects_were_used_since_the_last_choice_evicts_still() {
     for evict in POLICIES {
         let t = Larder::new().table("t").max_size(1_000).evict(evict);
         let t = t.create().unwrap();

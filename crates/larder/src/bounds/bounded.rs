@@ -93,20 +93,20 @@ impl Bounded {
         &self.layer
     }
 
-    /// The time with which a write decides what is expired.
+    /// The current time, or that of a view. For writes that give a lifetime, and for timers.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.fixed_time.unwrap_or_else(|| self.layer.now())
     }
 
-    /// The time with which a read that begins now decides what is expired.
+    /// The time for a read that begins now; `NO_TIME` while no object has a deadline.
     #[inline]
     fn read_time(&self) -> u64 {
         self.fixed_time.unwrap_or_else(|| self.layer.read_time())
     }
 
-    /// The time with which a write decides what is expired, under the lock of an entry. The write
-    /// gives the object no lifetime of its own.
+    /// The time for a write under the lock of an entry, which gives no lifetime; `NO_TIME` while no
+    /// object has a deadline.
     #[inline]
     pub(crate) fn write_time(&self) -> u64 {
         self.fixed_time.unwrap_or_else(|| self.layer.write_time())

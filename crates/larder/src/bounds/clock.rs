@@ -1,4 +1,4 @@
-//! The time in milliseconds since it was first read, starting with 1. It never goes back.
+//! Milliseconds since the clock was first read, plus 1, as 0 is `NO_TIME`. It never goes back.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::LazyLock;

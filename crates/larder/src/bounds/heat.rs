@@ -34,7 +34,8 @@ pub(super) trait Policy: Send + Sync {
     /// Records that a key was inserted, and the number of objects that were inserted so far.
     fn inserted(&self, hash: u64, objects: usize);
 
-    /// The heat of a key. While the key is not used it doesn't grow.
+    /// The heat of a key. Uses of other keys that share its places may raise it. With `Recency` it
+    /// starts again at the maximum after 65,536 ticks.
     fn heat(&self, hash: u64) -> u32;
 
     /// Replaces each hash of a key by the heat of the key.
@@ -93,7 +94,7 @@ impl<P: Policy> PerSize<P> {
     /// The data for this number of objects, if they exist.
     #[inline]
     pub(super) fn get(&self, objects: usize) -> Option<&P> {
-        self.0[level(objects)].get().map(|sketch| &**sketch)
+        self.0[level(objects)].get().map(|data| &**data)
     }
 
     /// The data for this number of objects, which are created if they don't exist.
@@ -104,7 +105,7 @@ impl<P: Policy> PerSize<P> {
 
     pub(super) fn memory(&self) -> usize {
         let made = self.0.iter().filter_map(OnceLock::get);
-        made.map(|sketch| sketch.memory()).sum()
+        made.map(|data| data.memory()).sum()
     }
 }
 
@@ -152,7 +153,8 @@ struct Periods {
 }
 
 const ONES: u64 = 0x1111_1111_1111_1111;
-const SAMPLE: usize = 10;
+/// The number of periods of an epoch, if it doesn't end early.
+const PERIODS: usize = 10;
 const WORDS_OF_AN_OBJECT: usize = 2;
 /// An epoch has this number of periods at least. When counters were halved, those at their maximum
 /// are incremented again, so the first period has a smaller share of inserts.
@@ -228,7 +230,7 @@ impl Sketch {
         let has_changed = objects >= LEAST_OBJECTS
             && ended >= LEAST_PERIODS
             && here > (before + before / 6).max(objects / 2);
-        if has_changed || ended >= SAMPLE {
+        if has_changed || ended >= PERIODS {
             number.store(0, Ordering::Relaxed);
             let halvings = if has_changed { 2 } else { 1 };
             self.end_epoch(halvings);
@@ -383,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_met_more_often_is_hotter_and_all_cool_down() {
+    fn what_was_used_more_often_is_hotter_and_all_cool_down() {
         let sketch = Sketch::new(1 << 10);
         (0..9).for_each(|_| sketch.record_use(1));
         (0..3).for_each(|_| sketch.record_use(2));
@@ -438,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_met_later_is_hotter() {
+    fn what_was_used_later_is_hotter() {
         let recency = Recency::new(1 << 6);
         for key in 0..50 {
             recency.record_use(key);

@@ -198,13 +198,9 @@ impl BoundState {
         if stamp.is_expired(now) {
             return TimerAction::Remove;
         }
-        // The deadline was extended since the timer was added. Arm the object again, with this
-        // timer taken as gone.
-        let none = ObjectTimes {
-            armed: NEVER,
-            ..stamp
-        };
-        let (stamp, arm) = Self::armed(Some(none), stamp.deadline, stamp.hard);
+        // The deadline was extended since the timer was added. Arm the object again: this timer is
+        // gone.
+        let (stamp, arm) = Self::armed(None, stamp.deadline, stamp.hard);
         TimerAction::Rearm(stamp, arm)
     }
 

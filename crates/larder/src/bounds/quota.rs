@@ -67,8 +67,9 @@ pub(crate) struct Quota {
     sieve: PerSize<Sieve>,
     candidates: Candidates,
     evicted: AtomicU64,
-    /// Taken from the look for a surplus until its object is removed: for reading by a writer, for
-    /// writing by the expirer. So the expirer never evicts for a surplus that a writer has seen.
+    /// Held from the comparison with the limits until the victim is removed: shared by writers,
+    /// exclusively by the expirer. So the expirer never evicts for a surplus that a writer has
+    /// seen.
     evictors: RwLock<()>,
 }
 
