@@ -271,6 +271,28 @@ fn a_large_commit_comes_in_parts() {
     );
 }
 
+/// A commit of at most 500 events is delivered whole, also if single writes come before it.
+#[test]
+fn a_commit_after_single_writes_is_whole() {
+    let larder = Larder::new();
+    let t = table(&larder, "bag");
+    let rows: Vec<Term> = (0..500)
+        .map(|n| Term::tuple([term!(a), Term::from(n)]))
+        .collect();
+    t.insert_all(&rows).unwrap();
+    let mut feed = t.subscribe().unwrap();
+    for n in 0..60 {
+        t.insert(&pair(n, n)).unwrap();
+    }
+    t.delete(&term!(a)).unwrap();
+    t.insert(&pair(60, 60)).unwrap();
+    let lengths: Vec<usize> = std::iter::from_fn(|| feed.try_recv())
+        .map(|commit| commit.events.len())
+        .collect();
+    let expected: Vec<usize> = [vec![1; 60], vec![500, 1]].concat();
+    assert_eq!(lengths, expected);
+}
+
 /// Nothing is told of a commit that was lost in part.
 #[test]
 fn a_commit_is_whole_or_lost() {

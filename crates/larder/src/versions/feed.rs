@@ -239,7 +239,8 @@ pub(crate) struct TableFeed {
 
 /// The result of a follower's read.
 pub(super) struct FollowerRead {
-    /// The events of whole groups in order, each with its Seq.
+    /// The events in order, each with its Seq: whole groups, or a part of one with more than
+    /// `MOST_TOGETHER` events.
     pub(super) events: Vec<(u64, QueuedEvent)>,
     /// The number of events that were lost before the first one, and the Seq of the last of them.
     pub(super) lost: Option<(u64, u64)>,
@@ -669,9 +670,9 @@ impl EventQueue {
             }
             found.lost = Some((position - from, self.before(position).seq));
         }
-        // Deliver groups until there are `most` events. A group of more than `MOST_TOGETHER` is
-        // delivered in parts.
-        let begin = position;
+        // Deliver whole groups until there are `most` events. A group of more than `MOST_TOGETHER`
+        // is delivered in parts. So count from its first event, or from where the last call ended.
+        let (begin, mut group) = (position, position);
         while position < end {
             let slot = &self.slots[(position - first) as usize];
             position += 1;
@@ -679,8 +680,11 @@ impl EventQueue {
             if slot.number >= since {
                 found.events.push((slot.seq, slot.event.clone()));
             }
-            let read = position - begin;
-            if read >= MOST_TOGETHER || (slot.ends && read as usize >= most) {
+            let is_part = position - group >= MOST_TOGETHER;
+            if slot.ends {
+                group = position;
+            }
+            if is_part || (slot.ends && (position - begin) as usize >= most) {
                 break;
             }
         }
