@@ -1,9 +1,27 @@
 //! Index keys: encoding terms as a table's keys, and batches of keys, whose cache misses overlap.
 
 use larder_index::{Key, MAX_KEYS_PER_LOOKUP};
+use larder_term::hash::Seed;
 use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
 use larder_term::{Encoder, Mode, TermRef};
 use smallvec::SmallVec;
+
+/// An index key with its hash. An ordered index doesn't use the hash, so it isn't computed.
+#[inline]
+pub(crate) fn with_hash<'k>(seed: &Seed, is_ordered: bool, bytes: &'k [u8]) -> Key<'k> {
+    let hash = if is_ordered { 0 } else { seed.hash(bytes) };
+    Key { bytes, hash }
+}
+
+/// The hash of an index key. Keys of an ordered index come without one, and are hashed here.
+#[inline]
+pub(crate) fn hash_of(seed: &Seed, is_ordered: bool, key: Key<'_>) -> u64 {
+    if is_ordered {
+        seed.hash(key.bytes)
+    } else {
+        key.hash
+    }
+}
 
 /// Appends the index key of a term to `out`, in the form of a table. Linear in the size of the
 /// term.

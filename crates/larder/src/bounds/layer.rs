@@ -4,6 +4,7 @@ use super::clock;
 use super::quota::Quota;
 use super::stamp::{later, ObjectTimes, NEVER, NO_TIME};
 use super::wheel::{TurnResult, Wheel};
+use crate::keys;
 use crate::options::Bounds;
 use larder_index::sync::{planted, Fault, Mutex};
 use larder_index::Key;
@@ -117,12 +118,7 @@ impl BoundState {
     /// Makes a key with its hash.
     #[inline]
     pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        let hash = if self.ordered {
-            0
-        } else {
-            self.seed.hash(bytes)
-        };
-        Key { bytes, hash }
+        keys::with_hash(&self.seed, self.ordered, bytes)
     }
 
     /// The stamp of an object that is written at this time, with the lifetime `ttl` or that of the

@@ -12,6 +12,7 @@ use super::candidates::{self, Candidates, Chooser, Victim};
 use super::heat::{PerSize, Policy, Recency, Sketch};
 use super::sieve::Sieve;
 use super::stamp::{self, object_of};
+use crate::keys;
 use crate::options::{Evict, Limits};
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{planted, Fault, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -313,10 +314,7 @@ impl Quota {
     /// The hash of a key by which its heat is recorded. An index in hash order has computed it.
     #[inline]
     fn hash(&self, key: Key<'_>) -> u64 {
-        match self.ordered {
-            true => self.seed.hash(key.bytes),
-            false => key.hash,
-        }
+        keys::hash_of(&self.seed, self.ordered, key)
     }
 
     /// Records that a key was inserted. `objects` is the current number of objects.

@@ -406,15 +406,10 @@ impl EngineTable {
         Ok(())
     }
 
-    /// An index key with its hash. An ordered_set doesn't use the hash.
+    /// An index key with its hash.
     #[inline]
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        let hash = if self.form == KeyForm::Ordered {
-            0
-        } else {
-            self.seed.hash(bytes)
-        };
-        Key { bytes, hash }
+        keys::with_hash(&self.seed, self.form == KeyForm::Ordered, bytes)
     }
 
     /// An index key whose hash by the table's seed is known.

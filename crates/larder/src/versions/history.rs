@@ -56,6 +56,7 @@ use super::feed::{self, DeferredWork, TableFeed};
 use super::key_locks::KeyLock;
 use super::undo::{self, BagObjects, OldValue, Override, Versions};
 use super::undo_index::{with_record, UndoIndex};
+use crate::keys;
 use crate::objects::BaseStore;
 use crate::raw;
 use crate::reclaim::{reaper, Reaped};
@@ -253,12 +254,7 @@ impl History {
 
     /// A key with its hash.
     pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        let hash = if self.store.index.is_ordered() {
-            0
-        } else {
-            self.seed.hash(bytes)
-        };
-        Key { bytes, hash }
+        keys::with_hash(&self.seed, self.store.index.is_ordered(), bytes)
     }
 
     /// Whether a key has changed since the snapshot with this number.
@@ -320,14 +316,10 @@ impl History {
         self.undo.get()?.for_hash(hash)
     }
 
-    /// The hash of a key. Keys of an ordered_set are hashed here.
+    /// The hash of a key, also of an ordered_set.
     #[inline]
     fn hash(&self, key: Key<'_>) -> u64 {
-        if self.store.index.is_ordered() {
-            self.seed.hash(key.bytes)
-        } else {
-            key.hash
-        }
+        keys::hash_of(&self.seed, self.store.index.is_ordered(), key)
     }
 
     /// The memory of the undo index.

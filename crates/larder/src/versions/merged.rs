@@ -17,6 +17,7 @@ use super::history::{History, TableSnapshot};
 use super::undo::{self, BagObjects, Override};
 use super::undo_index::with_record;
 use crate::index::TableIndex;
+use crate::keys;
 use larder_index::{
     Batch, Chains, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats,
     Unique, Updater, Values, SHORT_VALUE,
@@ -174,9 +175,7 @@ impl Overrides {
     }
 
     pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        // An ordered index doesn't use the hash, so it isn't computed.
-        let hash = if self.ordered { 0 } else { self.hash(bytes) };
-        Key { bytes, hash }
+        keys::with_hash(&self.seed, self.ordered, bytes)
     }
 
     /// The hash of a key.
