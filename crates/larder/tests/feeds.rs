@@ -319,6 +319,42 @@ fn a_commit_is_whole_or_lost() {
     assert_eq!(feed.try_recv(), None);
 }
 
+/// The last follower to read drops thousands of events at once. Those behind them stay.
+#[test]
+fn many_events_are_dropped_at_once() {
+    for limit in [10, 300, 2_000] {
+        let larder = Larder::new();
+        let t = table(&larder, "set");
+        let options = FeedOptions {
+            limit,
+            ..FeedOptions::default()
+        };
+        let mut slow = t.subscribe_with(&options).unwrap();
+        let mut quick = t.subscribe_with(&all()).unwrap();
+        let (mut lost, mut told) = (0, Vec::new());
+        for round in 0..3i64 {
+            for n in round * 5_000..(round + 1) * 5_000 {
+                t.insert(&pair(n, n)).unwrap();
+            }
+            let inserted = std::iter::from_fn(|| quick.try_recv()).map(|commit| commit.events);
+            let expected =
+                (round * 5_000..(round + 1) * 5_000).map(|n| [Event::Insert(pair(n, n))]);
+            assert!(inserted.eq(expected));
+            for commit in std::iter::from_fn(|| slow.try_recv()) {
+                match &commit.events[..] {
+                    [Event::Overflow(n)] => lost += n,
+                    events => told.extend_from_slice(events),
+                }
+            }
+        }
+        let limit = limit as i64;
+        let newest = (1..=3).flat_map(|end| end * 5_000 - limit..end * 5_000);
+        let expected: Vec<Event> = newest.map(|n| Event::Insert(pair(n, n))).collect();
+        assert_eq!(lost, 3 * (5_000 - limit as u64));
+        assert_eq!(told, expected);
+    }
+}
+
 #[test]
 fn a_filter_picks_by_the_new_object_or_the_old() {
     for kind in KINDS {

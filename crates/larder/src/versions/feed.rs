@@ -60,7 +60,7 @@ use std::sync::Arc;
 /// commit is delivered in parts.
 const MOST_TOGETHER: u64 = 500;
 
-/// If more events than this are dropped at once, they are freed by the reaper.
+/// If the read or the end of a follower drops more events than this, the reaper frees them.
 const FREED_INLINE: usize = 1_000;
 
 /// Called when there may be events for a follower that has found none. The writing thread may hold
@@ -208,6 +208,15 @@ struct PastSlot {
     seq: u64,
     /// Whether it was the last one of its group.
     ends: bool,
+}
+
+impl FeedSlot {
+    fn past(&self) -> PastSlot {
+        PastSlot {
+            seq: self.seq,
+            ends: self.ends,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -489,10 +498,7 @@ impl TableFeed {
         }
         self.note(&queue);
         drop(queue);
-        // Many events take long to free. The reaper does it, without the queue's lock.
-        if dropped.len() > FREED_INLINE {
-            reaper::call(move || drop(dropped));
-        }
+        free(dropped);
         is_last
     }
 
@@ -514,9 +520,16 @@ impl TableFeed {
         let mut queue = self.queue.lock();
         let dropped = queue.next(id, most, sleeps, &mut found);
         drop(queue);
-        // Events that nobody needs any more are freed without the lock.
-        drop(dropped);
+        free(dropped);
         found
+    }
+}
+
+/// Frees events that nobody needs any more. Called without the queue's lock. Many of them take
+/// long, so the reaper frees them.
+fn free(dropped: VecDeque<FeedSlot>) {
+    if dropped.len() > FREED_INLINE {
+        reaper::call(move || drop(dropped));
     }
 }
 
@@ -557,15 +570,13 @@ impl EventQueue {
         // Unless a group is open, the last change ends this one.
         let last = changes.len() - 1;
         for (i, change) in changes.into_iter().enumerate() {
-            self.push_slot(
-                FeedSlot {
-                    seq,
-                    number,
-                    ends: i == last && self.open.is_none(),
-                    event: QueuedEvent::Change(Arc::new(change)),
-                },
-                aftermath,
-            );
+            let slot = FeedSlot {
+                seq,
+                number,
+                ends: i == last && self.open.is_none(),
+                event: QueuedEvent::Change(Arc::new(change)),
+            };
+            self.push_slot(slot, aftermath);
         }
         let end = self.end();
         if let Some(open) = &mut self.open {
@@ -582,16 +593,13 @@ impl EventQueue {
 
     /// Adds an event that is a group of its own.
     fn push(&mut self, seq: u64, number: u64, event: QueuedEvent, aftermath: &mut DeferredWork) {
-        let ends = true;
-        self.push_slot(
-            FeedSlot {
-                seq,
-                number,
-                ends,
-                event,
-            },
-            aftermath,
-        );
+        let slot = FeedSlot {
+            seq,
+            number,
+            ends: true,
+            event,
+        };
+        self.push_slot(slot, aftermath);
         aftermath.wakes |= self.asleep > 0;
     }
 
@@ -608,10 +616,7 @@ impl EventQueue {
         let slot = self.slots.pop_front()?;
         // What was dropped last stays known, since a follower may stand right behind it.
         self.first += 1;
-        self.dropped = PastSlot {
-            seq: slot.seq,
-            ends: slot.ends,
-        };
+        self.dropped = slot.past();
         Some(slot)
     }
 
@@ -636,13 +641,7 @@ impl EventQueue {
     fn before(&self, position: u64) -> PastSlot {
         // The slots begin at `first`. What was before them is `dropped`.
         match position.checked_sub(self.first + 1) {
-            Some(i) => {
-                let slot = &self.slots[i as usize];
-                PastSlot {
-                    seq: slot.seq,
-                    ends: slot.ends,
-                }
-            }
+            Some(i) => self.slots[i as usize].past(),
             None => self.dropped,
         }
     }
@@ -710,11 +709,20 @@ impl EventQueue {
             self.first = self.end();
             return std::mem::take(&mut self.slots);
         };
-        let mut dropped = VecDeque::new();
-        while self.first < needed || self.slots.len() > self.limit {
-            dropped.extend(self.drop_first());
+        let read = needed.saturating_sub(self.first) as usize;
+        let n = read.max(self.slots.len().saturating_sub(self.limit));
+        let Some(last) = n.checked_sub(1).and_then(|last| self.slots.get(last)) else {
+            return VecDeque::new();
+        };
+        self.dropped = last.past();
+        self.first += n as u64;
+        // Writers wait for the lock. So if there are many, keep the others instead of moving these.
+        let kept = self.slots.len() - n;
+        if n > kept.max(FREED_INLINE) {
+            let kept = self.slots.split_off(n);
+            return std::mem::replace(&mut self.slots, kept);
         }
-        dropped
+        self.slots.drain(..n).collect()
     }
 }
 
