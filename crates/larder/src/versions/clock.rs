@@ -6,6 +6,7 @@
 //! | a write | c: reads the clock | under the lock of its entry, and again if it stores a version |
 //! | the writes of a list | c: reads the clock | when the list has the table's latch |
 //! | the writes of a commit | n − 1, where n increments the clock | when it holds its key locks |
+//! | a group of events | its Seq: increments the clock | under the lock of the feed's queue |
 //!
 //! A write that stores a version reads the clock again afterwards, and the second value counts.
 //! A write with number c is part of the snapshots with s > c, and no part of those with s ≤ c.
@@ -55,12 +56,18 @@ pub(crate) fn of_write() -> u64 {
 }
 
 /// The number of a write whose version has just been put into the undo index. Called under the lock
-/// of the undo record.
+/// of the entry, after the undo index has released its own locks.
 pub(super) fn of_kept_write() -> u64 {
-    // Ordering: the lock of the version was taken by a locked read-modify-write, which on x86-64 is
-    // a full barrier already; elsewhere a fence makes it one. Pairs with the fence of a commit that
-    // has drawn its number and then looks for versions: it finds this one, or its number is seen
-    // here.
+    // Ordering: a full barrier must come before the load of the clock. Pairs with the fence in
+    // `is_valid`, between the draw of a commit's number and its look for versions. Either the
+    // commit finds the version, or its number is seen here.
+    // - Elsewhere than on x86-64 the barrier is this fence, which all stores to the undo index
+    //   precede.
+    // - On x86-64 it is a locked read-modify-write of the undo index.
+    //   - In hash order: the exchange that links the node (invariant 4 of `Chains`).
+    //   - In key order: the one that locks the leaf. Later stores to the leaf may be visible to
+    //     others only after the load. But a commit that doesn't see them finds the leaf locked, and
+    //     waits.
     #[cfg(target_arch = "x86_64")]
     compiler_fence(Ordering::SeqCst);
     #[cfg(not(target_arch = "x86_64"))]

@@ -42,7 +42,9 @@
 //! held from before the push until the change is made.
 //!
 //! Lock order: the queue's lock comes last, after those of leaves and histories and the latch. A
-//! thread that holds it neither pins an epoch, nor frees an event, nor calls the host.
+//! thread that holds it neither pins an epoch, nor frees an event, nor calls the host. It may
+//! exchange the table's state word: when the table is emptied (`swapping`), and when it goes back
+//! to its plain store or gets a new history (`with_followed`).
 
 use super::clock;
 use crate::ids::TableId;

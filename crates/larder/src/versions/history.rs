@@ -30,19 +30,20 @@
 //! s or more. Then the write has held its entry's lock since before the cut of the snapshot s. A
 //! reader of that snapshot waits for this lock, and looks for versions afterwards.
 //!
-//! Concerning (6): a write that puts no version has found one that serves (r ≥ s, or r = c). An
-//! earlier write of the key has put that one. (6) holds for the earlier write, which was over when
-//! this one read the clock.
+//! Concerning (6): a write puts no version if the newest one suffices (r ≥ s, or r = c). An earlier
+//! write of the key has put that one, and has read the clock again. It was over before this write
+//! read the clock. So if its number is not less than the commit's, neither is this write's.
 //!
 //! 7. The mark of an entry of the store's index is 0 or the number of a snapshot. If that is a live
 //!    snapshot of this history, the number of the key's newest version is not less.
 //!
 //! Concerning (7): marks are read and set under the lock of the entry, by a write that has found or
 //! put such a version. An index forgets the mark of an entry that is removed. A live snapshot keeps
-//! the version (2). Each number belongs to the snapshots of one call, so no other history of the
-//! same index has a snapshot with it. Thus a write that finds the number of the newest snapshot as
-//! the mark has nothing to put, and needs no look at the undo index. It compares for equality: the
-//! mark of an earlier history would be less, but the version that it stands for is gone.
+//! the version (2). A number is drawn once, for snapshots of one history of each table. So no other
+//! history of the index has a snapshot with it. Thus a write that finds the number of the newest
+//! snapshot as the mark has nothing to put, and needs no look at the undo index. It compares for
+//! equality: the mark of an earlier history would be less, but the version that it stands for is
+//! gone.
 //!
 //! 8. The same holds for the mark in a thread's note of the key that it has removed last
 //!    (`removed_key`), as the mark of that key.
@@ -74,9 +75,11 @@ use std::sync::{Arc, OnceLock, Weak};
 /// The number of a pending snapshot.
 const PENDING: u64 = u64::MAX;
 
-/// In a table that commits write to, an undo index is dropped when no snapshot needs it, if it has
-/// more bytes than a quarter of the table's. The bounds of that figure.
-const LARGE: (usize, usize) = (64 << 10, 16 << 20);
+/// An undo index is large if it has more bytes than a quarter of the table's. That figure is raised
+/// to the first of these, or lowered to the second. A table that stays watched without a snapshot
+/// gets a new history in place of a large one.
+const LEAST_LARGE: usize = 64 << 10;
+const MOST_LARGE: usize = 16 << 20;
 
 /// An undo index of at most this number of bytes is freed by the thread that drops it.
 const FREE_INLINE_BYTES: usize = 4096;
@@ -106,10 +109,10 @@ pub(crate) struct Garbage(Handles);
 
 /// The table of a history.
 pub(super) trait WatchedTable: Send + Sync {
-    /// Makes the table a plain one again, if it has this history and no batch holds its latch. If
-    /// it stays watched, because it `is_followed` or commits write to it, it gets a new history
-    /// once this one is large. Returns whether the history can no longer be found through the
-    /// table.
+    /// Detaches the history from the table, if the table still has it and no batch holds the latch.
+    /// A table that nobody follows and no commit writes to becomes a plain one. Any other gets a
+    /// new history, if this one is large. Returns whether the table no longer leads to this
+    /// history.
     fn unwatch(&self, history: &History, is_followed: bool, guard: &Guard) -> bool;
 }
 
@@ -127,8 +130,8 @@ pub(crate) struct History {
     snapshots: CachePadded<Snapshots>,
     /// Whether commits write to the table. A hint: it may be set later than they begin.
     has_commits: AtomicBool,
-    /// The table. It goes back to its plain store when its last snapshot is released and nobody
-    /// follows its feed.
+    /// The table. It goes back to its plain store when its last snapshot is released, nobody
+    /// follows its feed, and no commits write to it.
     table: Weak<dyn WatchedTable>,
     /// The table's feed.
     feed: Arc<TableFeed>,
@@ -159,7 +162,7 @@ struct Registered {
 struct Live {
     /// The live and pending snapshots.
     snapshots: Vec<Registered>,
-    /// The table has gone back to its plain store, so no further snapshot is taken of this history.
+    /// The table no longer leads to this history, so no further snapshot is taken of it.
     is_retired: bool,
 }
 
@@ -266,8 +269,7 @@ impl History {
 
     /// Whether the undo index takes much memory.
     pub(super) fn is_large(&self) -> bool {
-        let (least, most) = LARGE;
-        self.kept() > (self.store.memory() / 4).clamp(least, most)
+        self.kept() > (self.store.memory() / 4).clamp(LEAST_LARGE, MOST_LARGE)
     }
 
     /// Whether the table is bounded.
@@ -422,8 +424,10 @@ impl History {
         let numbers = live.snapshots.iter().map(|snapshot| snapshot.number);
         let bounds = live.snapshots.iter().map(|snapshot| snapshot.lower_bound);
         point();
-        // Ordering: SeqCst. `newest` is set before the clock is moved on, and a write reads it
-        // under its leaf's lock (see `clock`). `oldest` only lags behind what could be dropped.
+        // Ordering: SeqCst. Both are stored before the number of a new snapshot is drawn, so a
+        // write whose clock is past that number sees them. Between the two stores `oldest` may be
+        // too great. Then writes drop versions that were put before the number was drawn. Those
+        // have lesser numbers, so the snapshot doesn't need them.
         self.snapshots
             .newest
             .store(numbers.max().unwrap_or(0), Ordering::SeqCst);
@@ -453,7 +457,7 @@ impl History {
         if LAST_WRITE_FOUND_MARK.with(Cell::get) || self.was_removed(key, newest) {
             return 0;
         }
-        // `preserve` takes this back if there is no mark.
+        // Assume that the write will find the mark. If it doesn't, `preserve` sets this to `false`.
         LAST_WRITE_FOUND_MARK.with(|marked| marked.set(true));
         self.fetch_newest_version(guard, key, place)
     }
@@ -548,8 +552,8 @@ impl History {
     ///
     /// The number of such a write is the clock at the load of `newest`. If a snapshot is registered
     /// after that, its number is greater, so the write is part of it. If a follower is added after
-    /// the load of the count, its events begin behind this write. The snapshots are loaded before
-    /// the followers, as in `preserve` and after it.
+    /// the load of the count, its events begin behind this write. `newest` is loaded before the
+    /// number of followers. Other writes have the same order: `preserve`, then `is_followed`.
     #[inline(always)]
     pub(super) fn preserved_mark(&self) -> ReadyMark<'_> {
         if planted(Fault::LostVersion) {

@@ -57,9 +57,10 @@
 //!
 //! Sources: the undo records, and the comparison of a reader's number with them, are from HyPer
 //! (Neumann, Mühlbauer, Kemper: Fast Serializable Multi-Version Concurrency Control, SIGMOD 2015).
-//! The clock that only snapshots increment is from vCAS (Wei et al., Constant-Time Snapshots, PPoPP
-//! 2021). Deviation: in vCAS each object has its versions. Here they are beside the index, so that
-//! a table without snapshots has none, and pays for none.
+//! The clock that snapshots increment and writes only read is from vCAS (Wei et al., Constant-Time
+//! Snapshots, PPoPP 2021). Deviations: in vCAS each object has its versions. Here they are beside
+//! the index, so that a table without snapshots has none, and pays for none. Commits and groups of
+//! events increment the clock, too.
 
 mod checkpoints;
 mod clock;
