@@ -55,8 +55,8 @@ impl EngineTable {
             self.latch.count_transition();
             self.state.clear_tag(LATCHED, &guard);
             drop(slot);
-            if let Some((feed, aftermath)) = ended {
-                feed.wake_followers(aftermath);
+            if let Some((feed, deferred)) = ended {
+                feed.wake_followers(deferred);
             }
         }
     }

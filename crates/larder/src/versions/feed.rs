@@ -70,14 +70,14 @@ const FREED_INLINE: usize = 1_000;
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// The old and the new object of a write, as bytes.
-pub(crate) struct Change {
+pub(crate) struct ChangedObject {
     /// The key, the old value and the new value, concatenated.
     bytes: Box<[u8]>,
     /// The length of the key.
     key: usize,
     /// Where the old value ends, if there is one.
     old: Option<usize>,
-    is_new: bool,
+    has_new: bool,
     cause: Cause,
 }
 
@@ -92,7 +92,7 @@ pub(crate) enum Cause {
     Evicted,
 }
 
-impl Change {
+impl ChangedObject {
     /// Copies the values and counts the handles in them. The table or the caller must own counts of
     /// them meanwhile.
     pub(crate) fn new(key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Self {
@@ -101,17 +101,17 @@ impl Change {
         values.into_iter().flatten().for_each(raw::retain_value);
         let [old_bytes, new_bytes] = values.map(Option::unwrap_or_default);
         // One allocation for the key and both values.
-        Change {
+        ChangedObject {
             bytes: [key, old_bytes, new_bytes].concat().into(),
             key: key.len(),
             old: old.map(|old| key.len() + old.len()),
-            is_new: new.is_some(),
+            has_new: new.is_some(),
             cause: Cause::Written,
         }
     }
 
     /// The same change with this cause.
-    pub(crate) fn of(mut self, cause: Cause) -> Self {
+    pub(crate) fn with_cause(mut self, cause: Cause) -> Self {
         self.cause = cause;
         self
     }
@@ -129,7 +129,7 @@ impl Change {
     /// The value that was written.
     fn new_value(&self) -> Option<&[u8]> {
         let from = self.old.unwrap_or(self.key);
-        self.is_new.then(|| &self.bytes[from..])
+        self.has_new.then(|| &self.bytes[from..])
     }
 
     /// The old and the new object. The buffers receive values that have to be decompressed.
@@ -147,7 +147,7 @@ impl Change {
     }
 }
 
-impl Drop for Change {
+impl Drop for ChangedObject {
     fn drop(&mut self) {
         for value in [self.old(), self.new_value()].into_iter().flatten() {
             raw::release_value(value);
@@ -158,7 +158,7 @@ impl Drop for Change {
 /// An event (see the module).
 #[derive(Clone)]
 pub(super) enum QueuedEvent {
-    Change(Arc<Change>),
+    Change(Arc<ChangedObject>),
     /// The table was emptied.
     Clear,
     /// The table is gone.
@@ -229,8 +229,8 @@ struct EventQueue {
     /// The slot that was dropped last.
     dropped: PastSlot,
     open: Option<Open>,
-    /// The ordinal of the table's current store, whose writers alone are listened to (invariant 6).
-    store: u64,
+    /// The number of the table's current store, whose writers alone are listened to (invariant 6).
+    store_number: u64,
     gone: bool,
     followers: Vec<Follower>,
     /// How many of them are asleep.
@@ -256,17 +256,17 @@ pub(super) struct FollowerRead {
     /// The number of events that were lost before the first one, and the Seq of the last of them.
     pub(super) lost: Option<(u64, u64)>,
     /// Whether the follower had read everything already.
-    pub(super) is_nothing: bool,
+    pub(super) is_at_end: bool,
     /// Whether a list is being inserted, whose events can't be read yet.
-    pub(super) waits: bool,
+    pub(super) list_is_open: bool,
 }
 
 /// The changes of one write of a commit, held back until all of its writes are made.
 struct HeldBack {
     feed: Arc<TableFeed>,
-    store: u64,
+    store_number: u64,
     number: u64,
-    changes: SmallVec<[Change; 1]>,
+    changes: SmallVec<[ChangedObject; 1]>,
 }
 
 each_thread! {
@@ -303,19 +303,20 @@ impl TableFeed {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The ordinal of the table's current store. The caller has loaded the table's store before.
-    pub(crate) fn store(&self) -> u64 {
-        self.queue.lock().store
+    /// The number of the table's current store. Called after the table's store was loaded. If the
+    /// store is replaced in between, the number is too great, and the caller's exchange fails.
+    pub(crate) fn store_number(&self) -> u64 {
+        self.queue.lock().store_number
     }
 
-    /// Pushes the changes of one write, given the ordinal of the store it writes to and its number.
+    /// Pushes the changes of one write, given the number of the store it writes to and its own.
     /// The caller holds the lock of the entry.
     pub(crate) fn push(
         self: &Arc<Self>,
-        store: u64,
+        store_number: u64,
         number: u64,
-        changes: SmallVec<[Change; 1]>,
-        aftermath: &mut DeferredWork,
+        changes: SmallVec<[ChangedObject; 1]>,
+        deferred: &mut DeferredWork,
     ) {
         // A write that has changed nothing has no event.
         if changes.is_empty() {
@@ -327,7 +328,7 @@ impl TableFeed {
             Some(kept) => {
                 kept.push(HeldBack {
                     feed: Arc::clone(self),
-                    store,
+                    store_number,
                     number,
                     changes,
                 });
@@ -338,9 +339,9 @@ impl TableFeed {
         // order of its writes. Nothing is pushed if the table was emptied since the write began.
         if let Some(changes) = changes {
             let mut queue = self.queue.lock();
-            if queue.accepts(store) {
+            if queue.accepts(store_number) {
                 let seq = queue.seq();
-                queue.push_group(seq, number, changes, aftermath);
+                queue.push_group(seq, number, changes, deferred);
             }
         }
     }
@@ -349,8 +350,8 @@ impl TableFeed {
     /// have something to read now, and frees the events that were dropped. The thread may still
     /// hold locks of keys.
     #[inline]
-    pub(crate) fn wake_followers(&self, aftermath: DeferredWork) {
-        if aftermath.wakes {
+    pub(crate) fn wake_followers(&self, deferred: DeferredWork) {
+        if deferred.wakes {
             self.wake();
         }
     }
@@ -399,48 +400,48 @@ impl TableFeed {
     }
 
     /// Replaces the store by an empty one (invariant 6). `swap` makes the exchange; it is passed
-    /// the ordinal of the new store and whether there are followers. If it fails, nothing is
+    /// the number of the new store and whether there are followers. If it fails, nothing is
     /// pushed.
     pub(crate) fn swapping<R, E>(
         &self,
         swap: impl FnOnce(u64, bool) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut aftermath = DeferredWork::default();
+        let mut deferred = DeferredWork::default();
         // The queue's lock is held during the exchange. So no write pushes between the exchange and
         // the event.
         let mut queue = self.queue.lock();
-        let next = queue.store + 1;
+        let next = queue.store_number + 1;
         let followed = !queue.followers.is_empty();
         let swapped = swap(next, followed)?;
-        queue.store = next;
+        queue.store_number = next;
         if followed {
             queue.close();
             let seq = clock::draw();
             // The number is greater than that of any snapshot, so that no follower skips the event.
             // A follower whose snapshot was being taken meanwhile takes it again.
             // `Clear` is an event of its own, after all events of the old store.
-            queue.push(seq, u64::MAX, QueuedEvent::Clear, &mut aftermath);
+            queue.push(seq, u64::MAX, QueuedEvent::Clear, &mut deferred);
         }
         drop(queue);
-        self.wake_followers(aftermath);
+        self.wake_followers(deferred);
         Ok(swapped)
     }
 
     /// Called when the table is deleted.
     pub(crate) fn end(&self) {
-        let mut aftermath = DeferredWork::default();
+        let mut deferred = DeferredWork::default();
         let mut queue = self.queue.lock();
         // An open group ends here, as the list can't be completed.
         queue.close();
         // The last event of the table. After it nothing is pushed.
         if !queue.followers.is_empty() && !queue.gone {
             let seq = clock::draw();
-            queue.push(seq, u64::MAX, QueuedEvent::Gone, &mut aftermath);
+            queue.push(seq, u64::MAX, QueuedEvent::Gone, &mut deferred);
         }
         queue.gone = true;
         // Wakers are called without the lock.
         drop(queue);
-        self.wake_followers(aftermath);
+        self.wake_followers(deferred);
     }
 
     /// Calls `f` with whether there are followers, under the lock, so that none is added meanwhile.
@@ -465,7 +466,7 @@ impl TableFeed {
         });
         // The queue keeps as many events as the most patient follower may lag behind.
         queue.limit = queue.limit.max(limit);
-        self.note(&queue);
+        self.publish_count(&queue);
         id
     }
 
@@ -479,7 +480,7 @@ impl TableFeed {
     }
 
     /// Records that the follower has a snapshot with this number.
-    pub(super) fn since(&self, id: u64, number: u64) {
+    pub(super) fn set_snapshot_number(&self, id: u64, number: u64) {
         if let Some(follower) = self.queue.lock().follower(id) {
             follower.since = number;
         }
@@ -498,13 +499,13 @@ impl TableFeed {
         if is_last {
             queue.open = None;
         }
-        self.note(&queue);
+        self.publish_count(&queue);
         drop(queue);
         free(dropped);
         is_last
     }
 
-    fn note(&self, queue: &MutexGuard<'_, EventQueue>) {
+    fn publish_count(&self, queue: &MutexGuard<'_, EventQueue>) {
         point();
         // Ordering: SeqCst, pairs with `is_followed`.
         self.count.store(queue.followers.len(), Ordering::SeqCst);
@@ -516,8 +517,8 @@ impl TableFeed {
         let mut found = FollowerRead {
             events: Vec::new(),
             lost: None,
-            is_nothing: false,
-            waits: false,
+            is_at_end: false,
+            list_is_open: false,
         };
         let mut queue = self.queue.lock();
         let dropped = queue.next(id, most, sleeps, &mut found);
@@ -548,8 +549,8 @@ impl EventQueue {
         }
     }
 
-    fn accepts(&self, store: u64) -> bool {
-        self.store == store && !self.gone && !self.followers.is_empty()
+    fn accepts(&self, store_number: u64) -> bool {
+        self.store_number == store_number && !self.gone && !self.followers.is_empty()
     }
 
     fn follower(&mut self, id: u64) -> Option<&mut Follower> {
@@ -566,8 +567,8 @@ impl EventQueue {
         &mut self,
         seq: u64,
         number: u64,
-        changes: SmallVec<[Change; 1]>,
-        aftermath: &mut DeferredWork,
+        changes: SmallVec<[ChangedObject; 1]>,
+        deferred: &mut DeferredWork,
     ) {
         // Unless a group is open, the last change ends this one.
         let last = changes.len() - 1;
@@ -578,7 +579,7 @@ impl EventQueue {
                 ends: i == last && self.open.is_none(),
                 event: QueuedEvent::Change(Arc::new(change)),
             };
-            self.push_slot(slot, aftermath);
+            self.push_slot(slot, deferred);
         }
         let end = self.end();
         if let Some(open) = &mut self.open {
@@ -590,26 +591,26 @@ impl EventQueue {
             }
         }
         // Wake followers only if they can read the new events, and not while their group is open.
-        aftermath.wakes |= self.asleep > 0 && self.readable_end() == end;
+        deferred.wakes |= self.asleep > 0 && self.readable_end() == end;
     }
 
     /// Adds an event that is a group of its own.
-    fn push(&mut self, seq: u64, number: u64, event: QueuedEvent, aftermath: &mut DeferredWork) {
+    fn push(&mut self, seq: u64, number: u64, event: QueuedEvent, deferred: &mut DeferredWork) {
         let slot = FeedSlot {
             seq,
             number,
             ends: true,
             event,
         };
-        self.push_slot(slot, aftermath);
-        aftermath.wakes |= self.asleep > 0;
+        self.push_slot(slot, deferred);
+        deferred.wakes |= self.asleep > 0;
     }
 
     /// Adds an event, and drops the oldest ones if there are too many (invariant 4).
-    fn push_slot(&mut self, slot: FeedSlot, aftermath: &mut DeferredWork) {
+    fn push_slot(&mut self, slot: FeedSlot, deferred: &mut DeferredWork) {
         self.slots.push_back(slot);
         while self.slots.len() > self.limit {
-            aftermath.dropped.extend(self.drop_first());
+            deferred.dropped.extend(self.drop_first());
         }
     }
 
@@ -657,7 +658,7 @@ impl EventQueue {
     ) -> VecDeque<FeedSlot> {
         // Only whole groups are readable. An open group isn't.
         let (end, first) = (self.readable_end(), self.first);
-        let waits = self.open.is_some();
+        let list_is_open = self.open.is_some();
         let Some(follower) = self.follower(id) else {
             return VecDeque::new();
         };
@@ -689,13 +690,13 @@ impl EventQueue {
                 break;
             }
         }
-        found.waits = waits;
-        found.is_nothing = position == from;
+        found.list_is_open = list_is_open;
+        found.is_at_end = position == from;
         if let Some(follower) = self.follower(id) {
             follower.position = position;
             // The follower sleeps only if it wants to and got nothing. Its waker is called once
             // then.
-            let falls_asleep = found.is_nothing && sleeps;
+            let falls_asleep = found.is_at_end && sleeps;
             if falls_asleep && !std::mem::replace(&mut follower.asleep, true) {
                 self.asleep += 1;
             }
@@ -756,23 +757,24 @@ fn push_commit(kept: Vec<HeldBack>) {
     let mut feeds: Vec<Arc<TableFeed>> = kept.iter().map(|kept| Arc::clone(&kept.feed)).collect();
     feeds.sort_by_key(|feed| feed.table);
     feeds.dedup_by_key(|feed| feed.table);
-    let mut aftermaths: Vec<DeferredWork> = feeds.iter().map(|_| DeferredWork::default()).collect();
+    let mut deferred_works: Vec<DeferredWork> =
+        feeds.iter().map(|_| DeferredWork::default()).collect();
     let mut queues: Vec<_> = feeds.iter().map(|feed| feed.queue.lock()).collect();
     let seq = clock::draw();
     // 2. Sort the changes by feed. Those of a store that was replaced meanwhile are dropped.
-    let mut groups: Vec<(u64, SmallVec<[Change; 1]>)> = Vec::new();
+    let mut groups: Vec<(u64, SmallVec<[ChangedObject; 1]>)> = Vec::new();
     groups.resize_with(feeds.len(), Default::default);
     // Freed when the queues are unlocked.
     let mut dropped = Vec::new();
     for HeldBack {
         feed,
-        store,
+        store_number,
         number,
         changes,
     } in kept
     {
         let i = feeds.partition_point(|other| other.table < feed.table);
-        if queues[i].accepts(store) {
+        if queues[i].accepts(store_number) {
             groups[i].0 = number;
             groups[i].1.extend(changes);
         } else {
@@ -780,18 +782,18 @@ fn push_commit(kept: Vec<HeldBack>) {
         }
     }
     // 3. Push each table's changes as one group, all with the same Seq.
-    for ((queue, aftermath), (number, changes)) in
-        queues.iter_mut().zip(&mut aftermaths).zip(groups)
+    for ((queue, deferred), (number, changes)) in
+        queues.iter_mut().zip(&mut deferred_works).zip(groups)
     {
         if !changes.is_empty() {
             // A list that is being inserted into the table takes it in.
             let seq = queue.open.as_ref().map_or(seq, |open| open.seq);
-            queue.push_group(seq, number, changes, aftermath);
+            queue.push_group(seq, number, changes, deferred);
         }
     }
     drop(queues);
     // 4. With the queues unlocked, wake the followers.
-    for (feed, aftermath) in feeds.iter().zip(aftermaths) {
-        feed.wake_followers(aftermath);
+    for (feed, deferred) in feeds.iter().zip(deferred_works) {
+        feed.wake_followers(deferred);
     }
 }

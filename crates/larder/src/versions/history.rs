@@ -53,7 +53,7 @@
 
 use super::clock;
 use super::differences::Differences;
-use super::feed::{self, DeferredWork, TableFeed};
+use super::feed::{ChangedObject, DeferredWork, TableFeed};
 use super::key_locks::KeyLock;
 use super::undo::{self, BagObjects, OldValue, Override, Versions};
 use super::undo_index::{with_record, UndoIndex};
@@ -175,17 +175,17 @@ impl History {
         feed: Arc<TableFeed>,
     ) -> Self {
         // If the table has another store by now, the caller discards this history.
-        let store_number = feed.store();
-        Self::begin(store, seed, table, feed, store_number)
+        let store_number = feed.store_number();
+        Self::with_store_number(store, seed, table, feed, store_number)
     }
 
     /// A new history of another store of the same table, which has this number in the feed.
-    fn anew(&self, store: BaseStore, store_number: u64) -> Self {
+    fn of_other_store(&self, store: BaseStore, store_number: u64) -> Self {
         let (table, feed) = (Weak::clone(&self.table), Arc::clone(&self.feed));
-        Self::begin(store, self.seed.clone(), table, feed, store_number)
+        Self::with_store_number(store, self.seed.clone(), table, feed, store_number)
     }
 
-    fn begin(
+    fn with_store_number(
         store: BaseStore,
         seed: Seed,
         table: Weak<dyn WatchedTable>,
@@ -209,26 +209,26 @@ impl History {
     }
 
     /// A new history of the same objects.
-    pub(super) fn begin_anew(&self) -> Self {
-        self.anew(self.store.share(), self.store_number)
+    pub(super) fn restarted(&self) -> Self {
+        self.of_other_store(self.store.share(), self.store_number)
     }
 
     /// Replaces the table's store by an empty one with these objects, by calling `put`. If somebody
-    /// follows the table, or if `locks` is set, the new store is watched, too: `put` gets its
+    /// follows the table, or if it `has_key_locks`, the new store is watched, too: `put` gets its
     /// history.
     pub(crate) fn swap_store<R>(
         &self,
         fresh: BaseStore,
-        locks: bool,
+        has_key_locks: bool,
         put: impl FnOnce(Option<Arc<History>>) -> Result<R, ()>,
     ) -> Result<R, ()> {
         self.feed.swapping(|store_number, is_followed| {
             // A plain store suffices if nobody needs versions or events.
-            if !locks && !is_followed {
+            if !has_key_locks && !is_followed {
                 return put(None);
             }
             // The new store has a history of its own, and the same feed.
-            put(Some(Arc::new(self.anew(fresh, store_number))))
+            put(Some(Arc::new(self.of_other_store(fresh, store_number))))
         })
     }
 
@@ -243,11 +243,10 @@ impl History {
     pub(super) fn push_events(
         &self,
         number: u64,
-        changes: SmallVec<[feed::Change; 1]>,
-        aftermath: &mut DeferredWork,
+        changes: SmallVec<[ChangedObject; 1]>,
+        deferred: &mut DeferredWork,
     ) {
-        self.feed
-            .push(self.store_number, number, changes, aftermath);
+        self.feed.push(self.store_number, number, changes, deferred);
     }
 
     /// The current objects.
@@ -269,7 +268,7 @@ impl History {
 
     /// Whether the undo index takes much memory.
     pub(super) fn is_large(&self) -> bool {
-        self.kept() > (self.store.memory() / 4).clamp(LEAST_LARGE, MOST_LARGE)
+        self.undo_bytes() > (self.store.memory() / 4).clamp(LEAST_LARGE, MOST_LARGE)
     }
 
     /// Whether the table is bounded.
@@ -325,12 +324,12 @@ impl History {
     }
 
     /// The memory of the undo index.
-    pub(crate) fn kept(&self) -> usize {
+    pub(crate) fn undo_bytes(&self) -> usize {
         self.undo.get().map_or(0, UndoIndex::memory)
     }
 
     /// The number of live and pending snapshots.
-    pub(crate) fn snapshots(&self) -> usize {
+    pub(crate) fn snapshot_count(&self) -> usize {
         self.snapshots.live.lock().snapshots.len()
     }
 
@@ -392,16 +391,16 @@ impl History {
             live.snapshots.swap_remove(i);
         }
         self.publish_bounds(&live);
-        self.unwatch_if_idle(&mut live, &guard);
+        self.unwatch_if_idle_in(&mut live, &guard);
     }
 
     /// Called when the last follower has gone.
-    pub(super) fn end_if_idle(&self, guard: &Guard) {
-        self.unwatch_if_idle(&mut self.snapshots.live.lock(), guard);
+    pub(super) fn unwatch_if_idle(&self, guard: &Guard) {
+        self.unwatch_if_idle_in(&mut self.snapshots.live.lock(), guard);
     }
 
     /// Lets the table go back to its plain store if there are neither snapshots nor followers.
-    fn unwatch_if_idle(&self, live: &mut Live, guard: &Guard) {
+    fn unwatch_if_idle_in(&self, live: &mut Live, guard: &Guard) {
         // Another snapshot needs the versions.
         if !live.snapshots.is_empty() || live.is_retired {
             return;

@@ -365,7 +365,9 @@ impl EngineTable {
     pub fn snapshots(&self) -> (usize, usize) {
         let guard = larder_index::pin();
         let history = self.store(&guard).and_then(Store::history);
-        history.map_or((0, 0), |history| (history.snapshots(), history.kept()))
+        history.map_or((0, 0), |history| {
+            (history.snapshot_count(), history.undo_bytes())
+        })
     }
 
     /// Releases a snapshot. What was kept only for it is freed in the background. O(1).
@@ -415,7 +417,7 @@ impl WatchedTable for EngineTable {
             Store::over(history.store().objects().share(), layers)
         } else if history.is_large() {
             store.through(Layers {
-                history: Some(Arc::new(history.begin_anew())),
+                history: Some(Arc::new(history.restarted())),
                 ..store.layers().clone()
             })
         } else {

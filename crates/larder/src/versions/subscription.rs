@@ -170,9 +170,9 @@ impl Subscription {
             }
         }
         // Events were read, even if none of them fits the filter.
-        if !found.is_nothing {
+        if !found.is_at_end {
             FeedRead::Some
-        } else if found.waits {
+        } else if found.list_is_open {
             // A list is being inserted, and its events follow when it is done. Help it.
             self.table.help_batch(&mut Budget::slice());
             FeedRead::Waits
@@ -189,7 +189,7 @@ impl Drop for Subscription {
         if self.feed.unfollow(self.id) {
             let store = self.table.store(&guard);
             if let Some(history) = store.and_then(Store::history) {
-                history.end_if_idle(&guard);
+                history.unwatch_if_idle(&guard);
             }
         }
     }
@@ -254,7 +254,7 @@ impl Engine {
         let snapshot = snapshots.into_iter().next().ok_or(Error::NoTable)?;
         let number = snapshot.snapshot_info().map_or(0, |info| info.number);
         // Events of writes that the snapshot includes are skipped.
-        feed.since(id, number);
+        feed.set_snapshot_number(id, number);
         Ok((snapshot, subscription))
     }
 }

@@ -25,7 +25,7 @@
 //! leaf, and is part of every snapshot that is taken after the exchange (see `history`).
 
 use super::clock;
-use super::feed::{Cause, Change, DeferredWork};
+use super::feed::{Cause, ChangedObject, DeferredWork};
 use super::history::{Garbage, History, WriteNumbers};
 use super::key_locks::WriteLock;
 use super::undo::OldValue;
@@ -34,8 +34,8 @@ use crate::delegate::{delegate_container, delegate_multi, delegate_objects, dele
 use crate::index::TableIndex;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    Batch, Change as Edit, Container, Guard, Hint, Key, Lookup, Multi, Objects, Predicate,
-    Preparation, Previous, ReadyMark, ShortValues, Unique, Updater, Values, SHORT_VALUE,
+    Batch, Change, Container, Guard, Hint, Key, Lookup, Multi, Objects, Predicate, Preparation,
+    Previous, ReadyMark, ShortValues, Unique, Updater, Values, SHORT_VALUE,
 };
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
@@ -279,24 +279,26 @@ impl WatchedIndex<dyn Unique> {
         key: Key<'_>,
         values: OldAndNew<'_>,
         cause: ChangeCause,
-    ) -> SmallVec<[Change; 1]> {
+    ) -> SmallVec<[ChangedObject; 1]> {
         let OldAndNew { old, new } = values;
         if !self.bounded {
-            return smallvec![Change::new(key.bytes, old, new)];
+            return smallvec![ChangedObject::new(key.bytes, old, new)];
         }
         let (old, new) = (old.map(object_of), new.map(object_of));
         match cause {
             // A write or a removal by the program.
-            ChangeCause::Program => smallvec![Change::new(key.bytes, old, new)],
+            ChangeCause::Program => smallvec![ChangedObject::new(key.bytes, old, new)],
             // Only the deadline has changed.
             ChangeCause::DeadlineMoved => SmallVec::new(),
-            ChangeCause::Evicted => smallvec![Change::new(key.bytes, old, new).of(Cause::Evicted)],
+            ChangeCause::Evicted => {
+                smallvec![ChangedObject::new(key.bytes, old, new).with_cause(Cause::Evicted)]
+            }
             // The old object was expired. If a new one replaces it, that is an insert.
             ChangeCause::Expired => {
-                let expired = Change::new(key.bytes, old, None).of(Cause::Expired);
-                let mut changes: SmallVec<[Change; 1]> = smallvec![expired];
+                let expired = ChangedObject::new(key.bytes, old, None).with_cause(Cause::Expired);
+                let mut changes: SmallVec<[ChangedObject; 1]> = smallvec![expired];
                 if new.is_some() {
-                    changes.push(Change::new(key.bytes, None, new));
+                    changes.push(ChangedObject::new(key.bytes, None, new));
                 }
                 changes
             }
@@ -372,7 +374,7 @@ impl Unique for WatchedIndex<dyn Unique> {
             .index
             .update_marked(guard, key, &mut |old, scratch, mark| {
                 let edit = f(old, scratch).whole(old, scratch);
-                if let Edit::Keep = edit {
+                if let Change::Keep = edit {
                     return edit;
                 }
                 let new = edit.value(scratch);
@@ -459,18 +461,18 @@ struct WatchedObjects<'a> {
     /// The write's number, after its first change.
     number: Option<u64>,
     /// Its changes, if the table has followers.
-    changes: Option<SmallVec<[Change; 1]>>,
+    changes: Option<SmallVec<[ChangedObject; 1]>>,
 }
 
 /// Records a change, if the table has followers.
 fn note(
-    changes: &mut Option<SmallVec<[Change; 1]>>,
+    changes: &mut Option<SmallVec<[ChangedObject; 1]>>,
     key: Key<'_>,
     old: Option<&[u8]>,
     new: Option<&[u8]>,
 ) {
     if let Some(changes) = changes {
-        changes.push(Change::new(key.bytes, old, new));
+        changes.push(ChangedObject::new(key.bytes, old, new));
     }
 }
 
@@ -514,13 +516,13 @@ impl WatchedObjects<'_> {
     }
 
     /// Ends the write: tells the followers about the changes. Called under the entry's lock.
-    fn finish(self, aftermath: &mut Option<DeferredWork>) {
+    fn finish(self, deferred: &mut Option<DeferredWork>) {
         if self.number.is_some() && self.objects.is_empty() {
             self.history.note_removed(self.key, *self.mark);
         }
         if let (Some(number), Some(changes)) = (self.number, self.changes) {
-            let aftermath = aftermath.get_or_insert_default();
-            self.history.push_events(number, changes, aftermath);
+            let deferred = deferred.get_or_insert_default();
+            self.history.push_events(number, changes, deferred);
         }
     }
 }
@@ -635,7 +637,7 @@ impl<I: Container + ?Sized> Container for WatchedIndex<I> {
     }
 
     fn memory(&self) -> usize {
-        size_of::<Self>() + size_of::<History>() + self.index.memory() + self.history.kept()
+        size_of::<Self>() + size_of::<History>() + self.index.memory() + self.history.undo_bytes()
     }
 
     delegate_container!();
