@@ -13,6 +13,7 @@
 //! | `lookup` | finding rows by their values |
 //! | `differing` | rows of a view that differ from what the entries say |
 //! | `part` | the entries of a view, in parts |
+//! | `paused` | the part that a select with a limit leaves for its next page |
 //! | `ranges` | ranges of entries, read leaf by leaf |
 //! | `choice` | whether a match specification uses an index |
 //! | `candidates` | the keys of the rows that may match then |
@@ -70,6 +71,7 @@ mod entries;
 mod layer;
 mod lookup;
 mod part;
+mod paused;
 mod ranges;
 mod refusal;
 mod values;
@@ -91,7 +93,7 @@ pub use definition::{IndexDefinition, IndexOn};
 pub(crate) use entries::{Entries, IndexEntry};
 pub(crate) use layer::wrap_indexed;
 pub use lookup::{IndexInfo, IndexJob};
-pub(crate) use part::PausedEntries;
+pub(crate) use paused::PausedEntries;
 pub(crate) use refusal::{note_taken, take_holder, taken, Holder};
 
 /// The keys of a table.

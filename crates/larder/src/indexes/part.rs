@@ -41,7 +41,6 @@ use crate::buffers::Buffers;
 use crate::ops::Operation;
 use crate::pairs::Pairs;
 use crate::table::EngineTable;
-use larder_index::sync::Mutex;
 use larder_index::Direction;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -72,10 +71,6 @@ pub(super) struct ViewEntries {
     /// The number of keys that the last walk has seen.
     walked: usize,
 }
-
-/// What the last job that stopped at its limit has read of a view, until a job continues there.
-#[derive(Default)]
-pub(crate) struct PausedEntries(Mutex<ViewEntries>);
 
 /// A part of a range.
 struct Part {
@@ -127,11 +122,9 @@ impl ViewEntries {
             part.is_some_and(|part| part.has(entries, range, from))
         };
         if !is_within(self) {
-            if let Some(paused) = op.store.paused_entries() {
-                let mut paused = paused.0.lock();
-                if is_within(&paused) {
-                    *self = std::mem::take(&mut *paused);
-                }
+            let paused = op.store.paused_entries();
+            if let Some(read) = paused.and_then(|paused| paused.take_if(is_within)) {
+                *self = *read;
             }
         }
         if !is_within(self) {
@@ -162,7 +155,7 @@ impl ViewEntries {
     pub(super) fn pause(&mut self, op: &Operation<'_>) {
         let paused = op.store.paused_entries();
         if let (Some(paused), Some(_)) = (paused, &self.part) {
-            *paused.0.lock() = std::mem::take(self);
+            paused.leave(Box::new(std::mem::take(self)));
         }
     }
 }
