@@ -64,6 +64,8 @@ struct Plan<'c> {
     keys: SmallVec<[(usize, Range<usize>); 8]>,
     /// The bytes of the keys.
     bytes: SmallVec<[u8; 128]>,
+    /// Of more than this number of keys, only the first beyond it is read.
+    most: usize,
 }
 
 /// commit(Operations, Urgent) -> true | {false, N} | lost | wait. Urgent is that of
@@ -78,13 +80,11 @@ pub fn commit_many(call: &Call<'_>) -> Reply {
 }
 
 fn run(call: &Call<'_>, most: usize) -> Reply {
-    // 1.
-    let plan = Plan::read(call, call.args[0])?;
-    // Many keys take longer than a normal scheduler should be blocked. The call is repeated on a
+    // 1. Many keys take longer than a normal scheduler should be blocked. The call is repeated on a
     // dirty one.
-    if plan.keys.len() > most {
+    let Some(plan) = Plan::read(call, call.args[0], most)? else {
         return Ok(call.later(entry::commit_many, call.args));
-    }
+    };
     // A commit that has lost often takes a turn. Others wait for it, so it can't lose again for
     // ever.
     let urgent = call.args[1] == atoms::TRUE.word();
@@ -115,14 +115,21 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
 }
 
 impl<'c> Plan<'c> {
-    /// Reads a list of operations.
-    fn read(call: &Call<'c>, list: Word) -> Result<Self, Raise> {
-        let (mut plan, mut rest) = (Plan::default(), list);
+    /// Reads a list of operations. `None` if it has more than this number of keys.
+    fn read(call: &Call<'c>, list: Word, most: usize) -> Result<Option<Self>, Raise> {
+        let plan = Plan {
+            most,
+            ..Plan::default()
+        };
+        let (mut plan, mut rest) = (plan, list);
         while let Some((operation, tail)) = layout::cell(rest) {
             plan.push(call, operation)?;
+            if plan.keys.len() > most {
+                return Ok(None);
+            }
             rest = tail;
         }
-        (rest == layout::NIL).then_some(plan).ok_or(BADARG)
+        (rest == layout::NIL).then_some(Some(plan)).ok_or(BADARG)
     }
 
     fn push(&mut self, call: &Call<'c>, operation: Word) -> Result<(), Raise> {
@@ -173,6 +180,9 @@ impl<'c> Plan<'c> {
 
     /// Records a key.
     fn key(&mut self, call: &Call<'_>, table: usize, key: Word) -> Result<(), Raise> {
+        if self.keys.len() > self.most {
+            return Ok(());
+        }
         let bytes = &mut self.bytes;
         // All keys are in one buffer.
         let from = bytes.len();

@@ -61,11 +61,11 @@ pub fn release(call: &Call<'_>) -> Reply {
 /// A comparison between two slices.
 pub struct Diff {
     old: Arc<EngineTable>,
-    job: Mutex<DiffJob>,
+    job: DiffJob,
 }
 
-/// The resource type of comparisons.
-pub static DIFFS: Registered<Diff> = Registered::new();
+/// The resource type of comparisons; `None` after the last slice.
+pub static DIFFS: Registered<Mutex<Option<Diff>>> = Registered::new();
 
 /// diff(Old, New) -> [{insert, Object} | {replace, OldObject, NewObject} | {delete, Object}], in no
 /// order.
@@ -82,14 +82,14 @@ pub fn diff(call: &Call<'_>) -> Reply {
     let job = match old.diff(&new, caller_id(call)) {
         // The two are snapshots, but not of the same table.
         Err(Error::TableType) => return Err(Raise::Cause(atoms::OTHER_TABLE)),
-        job => Mutex::new(reply_or_raise(call, &old, job)?),
+        job => reply_or_raise(call, &old, job)?,
     };
-    let diff = Diff { old, job };
+    let mut diff = Diff { old, job };
     // Often one slice is enough. Otherwise the job becomes a resource.
-    match slice(call, &diff, layout::NIL)? {
+    match diff.slice(call, layout::NIL)? {
         (Step::Done, found) => Ok(found),
         (Step::More, found) => {
-            let resource = DIFFS.make(diff);
+            let resource = DIFFS.make(Mutex::new(Some(diff)));
             Ok(call.later(entry::diff_more, &[resource.term(call.env), found]))
         }
     }
@@ -97,31 +97,37 @@ pub fn diff(call: &Call<'_>) -> Reply {
 
 /// diff_more(Diff, Found): runs a slice after the first.
 pub fn diff_more(call: &Call<'_>) -> Reply {
-    let diff = DIFFS.get(call, call.args[0]).ok_or(BADARG)?;
-    match slice(call, diff, call.args[1])? {
-        (Step::Done, found) => Ok(found),
-        (Step::More, found) => Ok(call.later(entry::diff_more, &[call.args[0], found])),
+    let mut running = DIFFS.get(call, call.args[0]).ok_or(BADARG)?.lock();
+    let diff = running.as_mut().ok_or(BADARG)?;
+    let sliced = diff.slice(call, call.args[1]);
+    if let Ok((Step::More, found)) = sliced {
+        return Ok(call.later(entry::diff_more, &[call.args[0], found]));
     }
+    // Release what it holds now, not when the resource is collected.
+    *running = None;
+    sliced.map(|(_, found)| found)
 }
 
-/// Runs a slice. Its results are put in front of the earlier ones.
-fn slice(call: &Call<'_>, diff: &Diff, mut found: Word) -> Result<(Step, Word), Raise> {
-    let mut budget = Budget::slice();
-    let step = diff.job.lock().step(&mut budget, &mut |difference| {
-        let object = |object| decode::object(&call.heap, object);
-        let word = match difference {
-            Difference::Insert(new) => call.tuple(&[atoms::INSERT.word(), object(new)]),
-            Difference::Replace { old, new } => {
-                call.tuple(&[atoms::REPLACE.word(), object(old), object(new)])
-            }
-            Difference::Delete(old) => call.tuple(&[atoms::DELETE.word(), object(old)]),
-        };
-        // Differences have no order, so each is put in front.
-        found = call.heap.cell(word, found);
-    });
-    let step = reply_or_raise(call, &diff.old, step)?;
-    if step == Step::Done {
-        call.spent(budget.spent());
+impl Diff {
+    /// Runs a slice. Its results are put in front of the earlier ones.
+    fn slice(&mut self, call: &Call<'_>, mut found: Word) -> Result<(Step, Word), Raise> {
+        let mut budget = Budget::slice();
+        let step = self.job.step(&mut budget, &mut |difference| {
+            let object = |object| decode::object(&call.heap, object);
+            let word = match difference {
+                Difference::Insert(new) => call.tuple(&[atoms::INSERT.word(), object(new)]),
+                Difference::Replace { old, new } => {
+                    call.tuple(&[atoms::REPLACE.word(), object(old), object(new)])
+                }
+                Difference::Delete(old) => call.tuple(&[atoms::DELETE.word(), object(old)]),
+            };
+            // Differences have no order, so each is put in front.
+            found = call.heap.cell(word, found);
+        });
+        let step = reply_or_raise(call, &self.old, step)?;
+        if step == Step::Done {
+            call.spent(budget.spent());
+        }
+        Ok((step, found))
     }
-    Ok((step, found))
 }
