@@ -46,8 +46,9 @@
 %%     Modules that the same options compile into the same folder move as well;</li>
 %% <li>`traced': tracing, mocking or profiling of `ets', which no longer sees
 %%     these calls;</li>
-%% <li>`otp_table': a call on a table that OTP or Elixir has created, such as `ac_tab'.
-%%     Such a table is always in `ets'.</li>
+%% <li>`otp_table': a call of `ets' on a table that OTP or Elixir has created, such as `ac_tab', if
+%%     the table's name is in the arguments. Such a table is always in `ets'. So the call stays,
+%%     also if it is one of an imported function, or by module, function and arguments.</li>
 %% </ul>
 %%
 %% An option silences a kind, a function of the module at hand, a kind in a function, or everything:
@@ -63,8 +64,8 @@
 %%
 %% <h3>Only fun2ms</h3>
 %%
-%% A module that uses both can have only `larder:fun2ms' rewritten; every
-%% `ets' in it stays:
+%% In a module that uses both, `larder:fun2ms' and `ets:fun2ms' can be rewritten alone; all other
+%% calls of `ets' stay:
 %%
 %% ```
 %% -compile({parse_transform, larder_transform}).
@@ -98,9 +99,9 @@
 -record(walk, {
     file = "nofile" :: string(),
     module :: module() | undefined,
-    %% Functions that this module defines or imports: a call of one of these
-    %% without a module is not the auto-imported one.
-    own = #{} :: #{{atom(), arity()} => []},
+    %% Functions that this module defines, and functions that it imports, with their module: a call
+    %% of one of these without a module is not the auto-imported one.
+    own = #{} :: #{{atom(), arity()} => this | module()},
     %% Which parameters of this module's functions are used as a module.
     module_parameters = #{} :: #{{atom(), arity()} => [pos_integer()]},
     %% Kinds of warnings, functions, and kinds in functions that are silenced.
@@ -120,7 +121,7 @@
     modules = [] :: [atom()],
     tables = [] :: [atom()],
     used = [] :: [atom()],
-    %% Annotations of tuples for which there is a warning already.
+    %% Annotations of nodes that have a warning, be it a silenced one, and should get no other.
     warned = [] :: [erl_anno:anno()],
     warnings = [] :: [{string(), [{term(), module(), term()}]}]
 }).
@@ -293,9 +294,9 @@ rewrite_forms(Forms, Walk, Warnings0) ->
 
 own_functions(Forms) ->
     maps:from_list(
-        [{{Name, Arity}, []} || {function, _, Name, Arity, _} <- Forms] ++
-        [{Function, []} || {attribute, _, import, {Module, Functions}} <- Forms,
-                           Module =/= erlang, Function <- Functions]).
+        [{{Name, Arity}, this} || {function, _, Name, Arity, _} <- Forms] ++
+        [{Function, Module} || {attribute, _, import, {Module, Functions}} <- Forms,
+                               Module =/= erlang, Function <- Functions]).
 
 %% Rewrites a form to a list of forms. An import may become two: functions that move, and others.
 form({attribute, _, file, {File, _}} = Form, Walk) ->
@@ -396,11 +397,19 @@ numbered(List) ->
 %% ---- nodes ----
 
 ets_node({call, A, {remote, A1, {atom, A2, Module}, Name} = Callee, Args} = Node, Walk) ->
-    case target(Module, word(Name), length(Args)) of
-        {moved, larder} -> {ets_call(Node, Walk), left_by_call(Node, Walk)};
+    case call_target(Module, Name, length(Args), Args) of
         {moved, To} -> {{call, A, {remote, A1, {atom, A2, To}, Name}, Args}, Walk};
-        missing -> {Node, warn(A1, {missing, word(Name), length(Args)}, Walk)};
+        {stays, Warning} -> {Node, warn(A1, Warning, Walk)};
         stays -> other_call(A, Callee, Args, handed(A1, Module, word(Name), Args, Walk))
+    end;
+ets_node({call, A, {atom, A1, Name} = Callee, Args}, #walk{own = Own} = Walk)
+  when map_get({Name, length(Args)}, Own) =:= ets ->
+    case call_target(ets, Callee, length(Args), Args) of
+        %% The import moves. So the call names the module.
+        {stays, {otp_table, _} = Warning} ->
+            {{call, A, {remote, A1, {atom, A1, ets}, Callee}, Args}, warn(A1, Warning, Walk)};
+        _ ->
+            other_call(A, Callee, Args, Walk)
     end;
 ets_node({call, A, Callee, Args}, Walk) ->
     other_call(A, Callee, Args, Walk);
@@ -446,26 +455,32 @@ number({integer, _, Arity}) -> Arity;
 number(Arity) when is_integer(Arity) -> Arity;
 number(_) -> unknown.
 
-%% A call of ets that Larder has. It moves, unless its table always stays in ets.
-ets_call({call, A, {remote, A1, {atom, A2, ets}, Name}, Args} = Node, _Walk) ->
-    case otp_table(Name, Args) of
-        none -> {call, A, {remote, A1, {atom, A2, larder}, Name}, Args};
-        _ -> Node
+%% Where a call goes, from its arguments, as far as they are known. It may stay with a warning.
+-spec call_target(module(), Name :: tuple(), arity() | unknown, Args :: [tuple()]) ->
+    {moved, module()} | {stays, Warning :: tuple()} | stays.
+call_target(Module, Name, Arity, Args) ->
+    case target(Module, word(Name), Arity) of
+        {moved, larder} ->
+            case otp_table(word(Name), Arity, Args) of
+                none -> {moved, larder};
+                Table -> {stays, {otp_table, Table}}
+            end;
+        missing -> {stays, {missing, word(Name), Arity}};
+        Other -> Other
     end.
 
-left_by_call({call, _, {remote, A1, _, Name}, Args}, Walk) ->
-    case otp_table(Name, Args) of
-        none -> Walk;
-        Table -> warn(A1, {otp_table, Table}, Walk)
+%% The table of a call of ets, if OTP or Elixir has created it. If the function isn't known, the
+%% table is taken to be the first argument.
+otp_table(Name, Arity, Args) ->
+    Position = case Name of
+                   unknown -> 1;
+                   _ -> larder_transform_handed:table_position(Name, Arity)
+               end,
+    case [Table || {N, {atom, _, Table}} <- numbered(Args), N =:= Position,
+                   larder_transform_known:is_otp_table(Table)] of
+        [Table] -> Table;
+        [] -> none
     end.
-
-otp_table(Name, [{atom, _, Table} | _]) ->
-    case word(Name) =/= new andalso larder_transform_known:is_otp_table(Table) of
-        true -> Table;
-        false -> none
-    end;
-otp_table(_Name, _Args) ->
-    none.
 
 %% A call of another function: rewrites calls of ets that it applies, and warns if it uses ets or a
 %% table in another way.
@@ -473,18 +488,19 @@ other_call(A, Callee, Args, Walk) ->
     {Module, Name} = called(Callee, length(Args), Walk),
     Positions = larder_transform_known:module_arg_positions(Module, Name, length(Args)),
     {Args1, Walk1} = arguments(Positions, Args, Walk),
-    Args2 = in_tuple(larder_transform_known:mfa_tuple_position(Module, Name, length(Args)), Args1),
-    Walk2 = lists:foldl(fun(Look, Acc) -> Look(Acc) end, Walk1,
+    Tuples = larder_transform_known:mfa_tuple_position(Module, Name, length(Args)),
+    {Args2, Walk2} = in_tuple(Tuples, Args1, Walk1),
+    Walk3 = lists:foldl(fun(Look, Acc) -> Look(Acc) end, Walk2,
                         [fun(W) -> parameters(A, Callee, Args2, W) end,
                          fun(W) -> started(A, Module, Name, Args2, W) end,
                          fun(W) -> applied_table(A, Positions, Args2, W) end,
                          fun(W) -> traced(A, Module, Name, Args2, W) end]),
-    %% A call gets one warning.
-    Walk3 = case Walk2#walk{parameters = Walk#walk.parameters} of
-                Walk -> pairs(Args2, Walk2);
-                _ -> Walk2
+    %% If none of these has warned, look for ets before a function's name.
+    Walk4 = case Walk3#walk{parameters = Walk#walk.parameters} of
+                Walk -> pairs(Args2, Walk3);
+                _ -> Walk3
             end,
-    {{call, A, Callee, Args2}, Walk3}.
+    {{call, A, Callee, Args2}, Walk4}.
 
 %% The module and the function of a call, as far as they are known. For a function of this module
 %% the module is unknown.
@@ -506,20 +522,23 @@ arguments([], Args, Walk) ->
 arguments([Position | Positions], Args, Walk) ->
     case lists:split(min(Position - 1, length(Args)), Args) of
         {Before, [{atom, A, Module}, Name, Last | After]} when Module =:= ets; Module =:= dets ->
-            case {is_list_form(Name), target(Module, word(Name), applied_arity(Last))} of
+            case {is_list_form(Name), applied_target(Module, Name, Last)} of
                 {true, _} ->
                     %% This ets is a function's name, and its arguments follow.
                     {Args, Walk};
                 {false, {moved, To}} ->
                     {Before ++ [{atom, A, To}, Name, Last | After], Walk};
-                {false, missing} ->
-                    {Args, warn(A, {missing, word(Name), applied_arity(Last)}, Walk)};
+                {false, {stays, Warning}} ->
+                    {Args, warn_once(A, A, Warning, Walk)};
                 {false, stays} ->
                     {Args, Walk}
             end;
         _ ->
             arguments(Positions, Args, Walk)
     end.
+
+applied_target(Module, Name, Last) ->
+    call_target(Module, Name, applied_arity(Last), elements(Last)).
 
 is_list_form({nil, _}) -> true;
 is_list_form({cons, _, _, _}) -> true;
@@ -538,20 +557,32 @@ list_length({cons, _, _, Tail}, N) -> list_length(Tail, N + 1);
 list_length(_, _) -> unknown.
 
 %% A tuple {ets, F, ...} that the function is known to apply, or a list of them.
-in_tuple(none, Args) ->
-    Args;
-in_tuple(Position, Args) ->
+in_tuple(none, Args, Walk) ->
+    {Args, Walk};
+in_tuple(Position, Args, Walk) ->
     {Before, [Applied | After]} = lists:split(Position - 1, Args),
-    Before ++ [applied(Applied) | After].
+    {Applied1, Walk1} = applied(Applied, After, Walk),
+    {Before ++ [Applied1 | After], Walk1}.
 
-applied({tuple, A, [{atom, A1, ets}, Word | Rest]} = Tuple) ->
-    Arity = case Rest of [Last] -> applied_arity(Last); _ -> unknown end,
-    case target(ets, word(Word), Arity) of
-        {moved, To} -> {tuple, A, [{atom, A1, To}, Word | Rest]};
-        missing -> Tuple
-    end;
-applied({cons, A, Head, Tail}) -> {cons, A, applied(Head), applied(Tail)};
-applied(Other) -> Other.
+applied({tuple, _, [{atom, _, ets}, Name, Last]} = Tuple, _After, Walk) ->
+    applied_tuple(Tuple, [applied_target(ets, Name, Last)], Walk);
+%% The function is called with each element of a list before the other arguments.
+applied({tuple, _, [{atom, _, ets}, Name]} = Tuple, [Others, Firsts], Walk) ->
+    Target = fun(First) -> applied_target(ets, Name, {cons, none, First, Others}) end,
+    applied_tuple(Tuple, lists:map(Target, [{var, none, '_'} | elements(Firsts)]), Walk);
+applied({cons, A, Head, Tail}, After, Walk) ->
+    {Head1, Walk1} = applied(Head, After, Walk),
+    {Tail1, Walk2} = applied(Tail, After, Walk1),
+    {{cons, A, Head1, Tail1}, Walk2};
+applied(Other, _After, Walk) ->
+    {Other, Walk}.
+
+%% The tuple stays if one of its calls does.
+applied_tuple({tuple, A, [{atom, A1, ets} | Rest]} = Tuple, Targets, Walk) ->
+    case [Warning || {stays, Warning} <- Targets] of
+        [] -> {{tuple, A, [{atom, A1, larder} | Rest]}, Walk};
+        [Warning | _] -> {Tuple, warn_once(A, A1, Warning, Walk)}
+    end.
 
 %% ---- warnings ----
 
@@ -579,18 +610,18 @@ pairs([], Walk) ->
 
 traced(A, Module, Name, [First | _], Walk) ->
     Of = case First of
-             {atom, _, ets} -> [A];
-             {tuple, A1, [{atom, _, ets} | _]} -> [A1];
-             _ -> []
+             {atom, _, ets} -> A;
+             {tuple, A1, [{atom, _, ets} | _]} -> A1;
+             _ -> none
          end,
-    case Of =/= [] andalso larder_transform_known:inspects_module(Module, Name) of
-        true -> warn(A, {traced, Module, Name}, Walk#walk{warned = Of ++ Walk#walk.warned});
+    case Of =/= none andalso larder_transform_known:inspects_module(Module, Name) of
+        true -> warn_once(Of, A, {traced, Module, Name}, Walk);
         false -> Walk
     end;
 traced(_A, _Module, _Name, [], Walk) ->
     Walk.
 
-%% A table is passed to a function of another module that gives it to ets. A call gets one warning.
+%% A table is passed to a function of another module that gives it to ets.
 handed(A, Module, Name, Args, Walk) ->
     Function = {Name, length(Args)},
     Tables = [{Position, Sure} || {Position, Arg} <- numbered(Args),
@@ -646,8 +677,9 @@ handed_in_list(A, Module, Name, List, Walk) ->
         _ -> handed(A, Module, Name, elements(List), Walk)
     end.
 
+%% The elements of a list, as far as they are written one by one.
 elements({cons, _, Head, Tail}) -> [Head | elements(Tail)];
-elements({nil, _}) -> [].
+elements(_) -> [].
 
 %% A process of a behaviour is started with a table in its argument.
 started(A, Behaviour, Name, Args, Walk) ->
@@ -689,6 +721,10 @@ likely(Name, Names) ->
         #{Name := _} -> likely;
         #{} -> no
     end.
+
+%% Warns of a node that should get no other warning.
+warn_once(Node, Anno, Warning, #walk{warned = Warned} = Walk) ->
+    warn(Anno, Warning, Walk#walk{warned = [Node | Warned]}).
 
 warn(Anno, Warning, #walk{file = File, silenced = Silenced, function = Function} = Walk) ->
     Kind = element(1, Warning),

@@ -23,7 +23,7 @@
 %% debug information.
 
 %% @doc The position of the argument that is the table, for a function of `ets'.
--spec table_position(atom(), arity()) -> pos_integer() | none.
+-spec table_position(atom(), arity() | unknown) -> pos_integer() | none.
 table_position(Name, 3) when Name =:= foldl; Name =:= foldr -> 3;
 table_position(Name, 1) when Name =:= match; Name =:= match_object; Name =:= select;
                           Name =:= select_reverse; Name =:= is_compiled_ms;
@@ -33,7 +33,7 @@ table_position(Name, Arity) ->
         andalso Name =/= tabfile_info andalso Name =/= match_spec_run
         andalso Name =/= repair_continuation andalso Name =/= module_info
         andalso larder_transform_known:is_ets_function(Name) of
-        true when Arity > 0 -> 1;
+        true when Arity =/= 0 -> 1;
         _ -> none
     end.
 

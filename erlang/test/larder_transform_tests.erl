@@ -492,13 +492,48 @@ handed_to_what_moved_test_() ->
                end}}
      || {Source, Options} <- [{"table(T) -> ets:info(T).\n", [with]}, {"table(T) -> T.\n", []}]].
 
-%% The table of OTP is still there for the module.
-table_of_otp_works_test() ->
-    M = load(compiled("-module(larder_t_otp).\n",
-                      "a() -> {ets:info(ac_tab, named_table), ets:whereis(ac_tab)}.\n", [with])),
-    ?assertEqual({true, ets:whereis(ac_tab)}, M:a()),
-    code:purge(M),
-    code:delete(M).
+%% A call on a table of OTP answers the same with and without, whichever way it is said, and has one
+%% warning, which its kind silences.
+tables_of_otp_test_() ->
+    Imports = "-import(ets, [info/2, foldl/3, member/2, new/2]).\n",
+    [{Call, fun() ->
+        Source = Imports ++ "a() ->\n F = info, R = " ++ Call ++ ",\n {F, R}.\n",
+        [Ets, Larder] =
+            [begin
+                 M = load(compiled("-module(larder_t_otp).\n", Source, Options)),
+                 Answer = M:a(),
+                 code:purge(M),
+                 code:delete(M),
+                 Answer
+             end || Options <- [[], [with]]],
+        ?assertEqual(Ets, Larder),
+        ?assertMatch([{4, {otp_table, _}}], warnings(Source, [])),
+        ?assertEqual([], warnings(Source, [{larder_transform, {nowarn, [otp_table]}}]))
+      end}
+     || Call <- ["ets:info(ac_tab, named_table)", "ets:F(ac_tab, name)", "ets:whereis(inet_db)",
+                 "ets:foldl(fun(_, N) -> N + 1 end, 0, inet_db)",
+                 "apply(ets, info, [ac_tab, name])", "erlang:apply(ets, F, [ac_tab, name])",
+                 "apply(ets, member, [inet_db | [hostname]])",
+                 "apply(ets, foldl, [fun(_, N) -> N + 1 end, 0, inet_db])",
+                 "begin {_, M} = spawn_monitor(ets, first, [ac_tab]), "
+                     "receive {'DOWN', M, _, _, Why} -> Why end end",
+                 "element(2, timer:tc(ets, member, [inet_db, hostname]))",
+                 "rpc:call(node(), ets, tab2list, [inet_db])",
+                 "erpc:call(node(), ets, tab2list, [inet_db])",
+                 "rpc:parallel_eval([{ets, info, [ac_tab, name]}, {erlang, node, []}])",
+                 "rpc:pmap({ets, info}, [name], [ac_tab, inet_db])",
+                 "rpc:pmap({ets, foldl}, [0, inet_db], [fun(_, N) -> N + 1 end])",
+                 "info(ac_tab, name)", "member(inet_db, hostname)",
+                 "foldl(fun(_, N) -> N + 1 end, 0, inet_db)"]].
+
+%% An atom that a table of OTP has as its name isn't one in another place.
+no_table_of_otp_test() ->
+    Source = "-import(ets, [insert/2, delete/1]).\n"
+             "a(T) -> ets:lookup(T, logger), insert(T, logger), apply(ets, lookup, [T, logger]),\n"
+             "    ets:foldl(inet_db, logger, T), erlang:make_fun(ets, logger, 1), delete(T),\n"
+             "    apply(dets, to_ets, [inet_db, T]), ets:new(logger, []), ets:match(logger),\n"
+             "    rpc:pmap({ets, lookup}, [logger], [T]).\n",
+    ?assertEqual([missing], [element(1, What) || {_, What} <- warnings(Source, [])]).
 
 wrong_options_are_errors_test() ->
     [?assertEqual({Option, [{2, Option ++ " is no option of larder_transform"}]},
