@@ -114,6 +114,20 @@ impl ResultJob for IndexJob {
     }
 }
 
+impl ResultJob for TakeJob {
+    fn slice(
+        &mut self,
+        budget: &mut Budget,
+        context: &Context<'_>,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Result<ScanStep, larder::Error> {
+        Ok(match self.step(budget, context, sink)? {
+            Step::More => ScanStep::More,
+            Step::Done => ScanStep::Done,
+        })
+    }
+}
+
 /// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except its place.
 pub struct Continuation {
     program: Program,
@@ -235,7 +249,8 @@ pub fn every(call: &Call<'_>) -> Reply {
     begin(call, table, CallerContext::none(), Job::All(job))
 }
 
-/// slice(Table, From, Count) -> [Object] | {more, [Object]}; see `slice_in_order`.
+/// slice(Table, From, Count), the function of Larder: the page of Count objects from a rank on.
+/// Returns [Object] | {more, [Object]}; see `slice_in_order`.
 pub fn from_rank(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
@@ -471,14 +486,18 @@ pub fn begin(
 pub fn scan_more(call: &Call<'_>) -> Reply {
     let PausedScan { scan, job } = SCANS.get(call, call.args[0]).ok_or(BADARG)?;
     let job = &mut *job.lock();
-    match slice(call, scan, job, call.args[1])? {
-        SliceOutcome::Result(word) => {
-            // Release what the job holds now, not when the resource is collected.
-            *job = Job::Over;
-            Ok(word)
+    let reply = match slice(call, scan, job, call.args[1]) {
+        Ok(SliceOutcome::More(found)) => {
+            return Ok(call.later(entry::scan_more, &[call.args[0], found]))
         }
-        SliceOutcome::More(found) => Ok(call.later(entry::scan_more, &[call.args[0], found])),
-    }
+        // The same slice is run again.
+        Err(again @ (Raise::Again | Raise::Dirty)) => return Err(again),
+        Ok(SliceOutcome::Result(word)) => Ok(word),
+        Err(cause) => Err(cause),
+    };
+    // The job has ended, or failed. Release what it holds now, not when the resource is collected.
+    *job = Job::Over;
+    reply
 }
 
 /// The outcome of a slice: the call's result, or the results so far.
@@ -487,8 +506,8 @@ enum SliceOutcome {
     More(Word),
 }
 
-/// The number of a budget's units that make one unit of the scheduler's.
-const ROWS_A_UNIT: u64 = 10;
+/// The number of a budget's units that are counted as one unit of the scheduler's time slice.
+const BUDGET_UNITS_PER_TIMESLICE_UNIT: u64 = 10;
 
 /// How long a slice of adding an index takes. It is shorter than that of a scan, because this goes
 /// on for a long time while others write.
@@ -505,7 +524,7 @@ fn slice(
     let ended = run(call, scan, job, found, &mut budget);
     let ended = match ended {
         // A list batch is under way. Help with it; the next slice continues at the same place.
-        // (Jobs with results handle this in `or_help`, since what they have found must be kept.)
+        // (`step_or_help` does this for jobs with results, to keep what they have found.)
         Err(larder::Error::Busy) => {
             scan.table.help_batch(&mut budget);
             Ok(SliceOutcome::More(found))
@@ -513,7 +532,7 @@ fn slice(
         other => reply_or_raise(call, &scan.table, other),
     };
     if matches!(ended, Ok(SliceOutcome::Result(_))) {
-        call.spent(budget.spent() / ROWS_A_UNIT);
+        call.spent(budget.spent() / BUDGET_UNITS_PER_TIMESLICE_UNIT);
     }
     ended
 }
@@ -534,25 +553,12 @@ fn run(
         Job::All(job) if scan.table.kind().is_unique() => {
             return slice_prepended(call, scan, job, found, budget)
         }
-        Job::All(job) | Job::Ranks(job) => {
-            return slice_in_order(call, found, |sink| stepped(scan, job, budget, sink))
-        }
-        Job::Take(job) => {
-            return slice_in_order(call, found, |sink| {
-                or_help(scan, budget, |budget| {
-                    Ok(match job.step(budget, &context, sink)? {
-                        Step::More => ScanStep::More,
-                        Step::Done => ScanStep::Done,
-                    })
-                })
-            })
-        }
+        Job::All(job) | Job::Ranks(job) => return slice_in_order(call, scan, job, found, budget),
+        Job::Take(job) => return slice_in_order(call, scan, job, found, budget),
+        Job::Index(job) => return slice_in_order(call, scan, job, found, budget),
         Job::Limited(job, rest) => {
             let next = |job: &SelectJob| continuation(call, scan, job, rest);
             return slice_limited(call, scan, job, next, found, budget);
-        }
-        Job::Index(job) => {
-            return slice_in_order(call, found, |sink| stepped(scan, job, budget, sink))
         }
         Job::IndexLimited(job, rest) => {
             let next = |job: &IndexJob| Some(index_continuation(call, scan, job, rest));
@@ -585,7 +591,7 @@ fn slice_prepended(
     mut found: Word,
     budget: &mut Budget,
 ) -> Result<SliceOutcome, larder::Error> {
-    let step = stepped(scan, job, budget, &mut |output| {
+    let step = step_or_help(scan, job, budget, &mut |output| {
         // The row's term is made on the heap of this call, in front of those of earlier slices.
         found = cons(call, word(call, &output), found);
     })?;
@@ -595,26 +601,16 @@ fn slice_prepended(
     })
 }
 
-/// Runs a slice of a job that yields results; see `or_help`.
-fn stepped(
+/// Runs a slice of a job that yields results. If a list batch stops it, the results so far are
+/// kept, the rest of the slice is spent on helping with the batch, and the next slice continues at
+/// the same place.
+fn step_or_help(
     scan: &ScanCall,
     job: &mut impl ResultJob,
     budget: &mut Budget,
     sink: &mut dyn FnMut(Output<'_>),
 ) -> Result<ScanStep, larder::Error> {
-    or_help(scan, budget, |budget| {
-        job.slice(budget, &scan.caller.context(), sink)
-    })
-}
-
-/// Runs a slice of a scan. If a list batch stops it, the results so far are kept, the rest of the
-/// slice is spent on helping with the batch, and the next slice continues at the same place.
-fn or_help(
-    scan: &ScanCall,
-    budget: &mut Budget,
-    step: impl FnOnce(&mut Budget) -> Result<ScanStep, larder::Error>,
-) -> Result<ScanStep, larder::Error> {
-    match step(budget) {
+    match job.slice(budget, &scan.caller.context(), sink) {
         Err(larder::Error::Busy) => {
             scan.table.help_batch(budget);
             Ok(ScanStep::More)
@@ -627,11 +623,15 @@ fn or_help(
 /// results if there is one slice, and with {more, Reversed} if there are several.
 fn slice_in_order(
     call: &Call<'_>,
+    scan: &ScanCall,
+    job: &mut impl ResultJob,
     found: Word,
-    step: impl FnOnce(&mut dyn FnMut(Output<'_>)) -> Result<ScanStep, larder::Error>,
+    budget: &mut Budget,
 ) -> Result<SliceOutcome, larder::Error> {
     let mut list = ListBuilder::new(&call.heap);
-    let step = step(&mut |output| fill(call, &output, list.next()))?;
+    let step = step_or_help(scan, job, budget, &mut |output| {
+        fill(call, &output, list.next())
+    })?;
     // The first slice was the last one. No reversal is needed.
     let over = !matches!(step, ScanStep::More);
     if over && found == layout::NIL {
@@ -685,7 +685,7 @@ fn slice_limited<J: ResultJob>(
     budget: &mut Budget,
 ) -> Result<SliceOutcome, larder::Error> {
     let mut list = ListBuilder::new(&call.heap);
-    let step = stepped(scan, job, budget, &mut |output| {
+    let step = step_or_help(scan, job, budget, &mut |output| {
         fill(call, &output, list.next())
     })?;
     let next = match step {
