@@ -170,10 +170,6 @@ impl Handle {
                 let f = |stored: Option<Stored<'_>>, row: &mut ObjectBuf| {
                     // No lock is held. `stored` is a copy of the value. If the row has another
                     // value when the decision is carried out, the engine calls this again.
-                    // What has failed once isn't tried again, so that it has no effect.
-                    if failed.is_some() {
-                        return Ok(Decision::Keep);
-                    }
                     let decision = stored.map(Item::value).transpose().and_then(&mut decide);
                     Ok(match decision {
                         Ok(Change::Keep) => Decision::Keep,

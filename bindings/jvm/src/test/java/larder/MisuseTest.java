@@ -223,25 +223,6 @@ class MisuseTest {
                 () -> third.scan(0, 1000, (key, value) -> third.close()));
     }
 
-    /** A call that fails has no effect, also if the value changes before the failure is known. */
-    @Test
-    void a_function_that_throws_is_not_called_again() {
-        LarderLongTable table = LarderLongTable.builder().open();
-        table.set(1, 1);
-        int[] calls = new int[1];
-        assertThrows(UnsupportedOperationException.class, () -> table.compute(1L, (key, value) -> {
-            calls[0]++;
-            if (calls[0] == 1) {
-                table.set(1, 2);
-                throw new UnsupportedOperationException();
-            }
-            return 3L;
-        }));
-        assertEquals(1, calls[0]);
-        assertEquals(2, table.get(1));
-        table.close();
-    }
-
     /** Many short races of a close with calls: each call does its work or throws. */
     @Test
     void close_races_with_calls() throws InterruptedException {
