@@ -372,14 +372,19 @@ impl ReadAhead {
         std::mem::swap(&mut self.batch, &mut self.spare);
         // Don't keep a megabyte for a traversal that may be over.
         if self.batch.capacity() > MAX_KEPT_CAPACITY {
-            *self = ReadAhead::default();
-            return;
+            return self.drop_buffers();
         }
         self.table = table;
         self.stamp = stamp;
         self.backward = direction == Direction::Backward;
         self.unique = unique;
         (self.at, self.edge) = (0, 0);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn drop_buffers(&mut self) {
+        *self = ReadAhead::default();
     }
 
     /// Returns a batch that was taken from `spare`, unless it is large.

@@ -57,6 +57,7 @@ impl<'a> Stored<'a> {
     }
 
     /// The key, if it is an integer in an ordered_set.
+    #[cfg(feature = "serde")]
     #[inline]
     pub(crate) fn int_key(&self) -> Option<i64> {
         // Only the header of the value is read, so other bytes behind the value don't matter.
@@ -119,10 +120,10 @@ impl<'a> StoredKey<'a> {
         StoredKey(object)
     }
 
-    /// The key, if it is an integer in an ordered_set, which is read from the index key.
+    /// The key, if it is an integer of 64 bits that the index key alone tells.
     #[inline]
     pub fn int(&self) -> Option<i64> {
-        self.0.int_key()
+        object::int_key(self.0.key, self.0.bytes)
     }
 
     /// The key.

@@ -103,6 +103,15 @@ impl<'g> Bucket<'g> {
         u64::from_le(self.atomic(i).load(Relaxed))
     }
 
+    /// The first words, as this number of pairs; fewer if the bucket has fewer.
+    #[inline]
+    pub(super) fn pairs(self, pairs: usize) -> impl Iterator<Item = [u64; 2]> + use<'g> {
+        // Ordering: Relaxed, see above.
+        let load = |word: &AtomicU64| u64::from_le(word.load(Relaxed));
+        let words = self.words().chunks_exact(2).take(pairs);
+        words.map(move |pair| [load(&pair[0]), load(&pair[1])])
+    }
+
     /// Writes word `i`. The caller holds the leaf's lock, as for all functions that write.
     #[inline]
     pub(super) fn set_word(self, i: usize, word: u64) {
@@ -362,13 +371,19 @@ pub(super) fn entries(head: u64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn with(f: impl Fn(Bucket<'_>)) {
-        let words: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(0)).collect();
-        // SAFETY: eight words, alive until the end of this.
-        let bucket = unsafe { Bucket::at(NonNull::from(&words[0]), 8) };
+        with_words(&[0; 8], f);
+    }
+
+    /// Calls `f` with a bucket of these words, whose number is a power of two.
+    pub(in crate::hash) fn with_words(words: &[u64], f: impl Fn(Bucket<'_>)) {
+        let words: Vec<AtomicU64> = words.iter().map(|&word| AtomicU64::new(word)).collect();
+        assert!(words.len().is_power_of_two());
+        // SAFETY: 1. asserted above; 2. alive until the end of this.
+        let bucket = unsafe { Bucket::at(NonNull::from(&words[0]), words.len()) };
         let bucket = Bucket {
             // From the whole slice, so that all of it may be reached.
             first: NonNull::new(words.as_ptr().cast_mut()).expect("a slice has an address"),

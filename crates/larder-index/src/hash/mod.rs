@@ -27,7 +27,7 @@
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
 //! | `search`, `hit` | finding an entry in a leaf, and reading its value |
-//! | `successor` | finding the entry behind a position |
+//! | `successor`, `tags` | finding the entry behind a position |
 //! | `key_rule` | how keys are delimited and hashed |
 //! | `change` | changes of buckets by the holder of the lock |
 //! | `removed` | what this thread has removed from a leaf, for scans that read it |
@@ -37,6 +37,7 @@
 //! | `homes` | which entries of a scan's batch may have a hash |
 //! | `marks` | numbers that users keep beside entries |
 //! | `leaf`, `bucket`, `slot` | memory that readers and one writer share: the unsafe code |
+//! | `eight` | eight slot entries in a vector |
 //! | `shape`, `plain` | the layout of buckets, as numbers and as plain bytes |
 //!
 //! Source: extendible hashing (Fagin, Nievergelt, Pippenger and Strong 1979) with leaves of
@@ -52,6 +53,8 @@
 #[allow(unsafe_code)]
 pub(crate) mod bucket;
 mod change;
+#[allow(unsafe_code)]
+mod eight;
 mod group;
 pub(crate) mod hit;
 pub(crate) mod homes;
@@ -71,6 +74,7 @@ mod sizes;
 #[allow(unsafe_code)]
 mod slot;
 mod successor;
+mod tags;
 #[allow(unsafe_code)]
 mod trie;
 mod write;

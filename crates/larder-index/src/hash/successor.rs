@@ -4,9 +4,9 @@
 //!  position   (home bucket, tag, the rest of the hash, key)       homes and tags follow the hash
 //! ```
 //!
-//! 1. In the bound's home bucket, find the least tag above the bound's, by one pass over the slot
-//!    entries.
-//! 2. Compare the entries that have the bound's own tag by hash and key.
+//! 1. In the bound's home bucket, find the least tag that is not below the bound's, except that of
+//!    the bound's own entry, by one pass over the slot entries (`tags`).
+//! 2. If several entries have this tag, or it is the bound's, compare these by hash and key.
 //! 3. If the bucket has overflowed with entries whose tags may be less, compare the displaced
 //!    entries of this home, too.
 //! 4. If nothing was found, continue with the least tag of the next bucket.
@@ -15,25 +15,28 @@
 //! two entries of one home, the one with the lesser tag has the lesser position. For each eighth of
 //! the tags, a bucket records whether an entry with such a tag has overflowed.
 //!
-//! The hash of a key is computed again only if tags are equal or the entry is displaced.
+//! The hash of a key is computed again only if tags are equal, or if the home of a displaced entry
+//! doesn't follow from the overflow bits.
 //!
 //! Reads may be torn. The version is validated before a key is measured or hashed, and before
 //! anything is returned.
 //!
 //! Differences from a scan (`scan`): only the keys that must be compared and the resulting entry
-//! are copied. Slot entries are compared a word at a time, which is four.
+//! are copied. Slot entries are compared eight at a time.
 //!
 //! When not to use it: for more than one or two entries. A scan copies a bucket once for all of its
 //! entries.
 
-use crate::hash::bucket::{self, entries, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS};
+use crate::hash::bucket::{self, Bucket};
 use crate::hash::key_rule::{KeyProperties, KeyRule};
 use crate::hash::leaf::HashView;
 use crate::hash::shape::*;
+use crate::hash::tags::{least_tag, with_tags, TagRange, TAGS};
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
 use crate::traits::BatchEntry;
 use crate::Batch;
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 /// A position. The search is for the first entry behind it.
@@ -63,32 +66,72 @@ pub(crate) struct Successor {
     pub(crate) found: bool,
 }
 
-/// A bound, and its tag in the leaf that is searched.
+/// The search for the least position of a home.
 #[derive(Clone, Copy)]
-struct TaggedBound<'a> {
-    tag: u8,
-    bound: LowerBound<'a>,
-}
-
-/// Which entries of a home a search considers.
-#[derive(Clone, Copy)]
-struct SearchFilter<'a> {
+struct HomeSearch<'a> {
+    /// The number of the home bucket.
+    home: usize,
     /// The least tag.
     from: u8,
-    /// Only entries behind this bound; `None`: all entries.
+    /// Only entries behind this bound, whose tag is `from`; `None`: all entries.
     bound: Option<LowerBound<'a>>,
+    /// The slot entry of the bound's own entry in the home bucket; 0 if it isn't there.
+    own: usize,
 }
 
-/// An entry that may be the successor.
+impl HomeSearch<'_> {
+    /// The search for the least position of all in a home.
+    fn all(home: usize) -> Self {
+        HomeSearch {
+            home,
+            from: 0,
+            bound: None,
+            own: 0,
+        }
+    }
+
+    /// Whether an entry with this tag may be on either side of the bound.
+    fn is_bound_tag(&self, tag: u8) -> bool {
+        self.bound.is_some() && tag == self.from
+    }
+}
+
+/// An entry that may be the successor, in one word, so that it is passed in a register.
+///
+/// ```text
+///  bit 0: 1   bits 1..8: its tag   bits 8..16: the number of its slot entry   the rest: its bucket
+/// ```
 #[derive(Clone, Copy)]
-struct Candidate<'g> {
-    bucket: Bucket<'g>,
-    slot: usize,
-    tag: u8,
+struct Candidate(NonZeroU64);
+
+impl Candidate {
+    #[inline]
+    fn new(bucket: usize, slot: usize, tag: u8) -> Self {
+        let fields = bucket << 16 | slot << 8 | usize::from(tag) << 1;
+        Candidate(NonZeroU64::MIN | fields as u64)
+    }
+
+    #[inline]
+    fn tag(self) -> u8 {
+        (self.0.get() >> 1) as u8 & (TAGS - 1)
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        self.0.get() as usize >> 8 & 0xFF
+    }
+
+    #[inline]
+    fn bucket(self) -> usize {
+        (self.0.get() >> 16) as usize
+    }
 }
 
-/// One more than the greatest tag.
-const TAGS: u8 = 64;
+/// The greatest tag that can precede a candidate, or be equal to it.
+#[inline]
+fn last_tag(best: Option<Candidate>) -> u8 {
+    best.map_or(TAGS - 1, Candidate::tag)
+}
 
 /// The eighths of the tags that overlap `from..=to`, as the bits of [`eighth`].
 fn eighths(from: u8, to: u8) -> u8 {
@@ -103,43 +146,6 @@ fn overflow_bits(head: u64) -> u8 {
     (head >> 8) as u8
 }
 
-/// All bits of a slot entry but the top one.
-const BELOW_TOP: u64 = 0x7FFF;
-
-/// Calls `f` for each word of slot entries: with the number of its first slot entry, the word, and
-/// a mask of the slot entries that are entries.
-#[inline]
-fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
-    let head = bucket.word(0);
-    let n = entries(head);
-    // Slot entry 0 is the bucket's head, so it is masked out.
-    let (mut first, mut word, mut ours) = (0, head, !0xFFFF);
-    // Words in which all slot entries are entries. `n` may be torn, but no read goes outside the
-    // bucket (see `Bucket`).
-    while first + ENTRIES_PER_WORD <= n {
-        f(first, word, ours);
-        first += ENTRIES_PER_WORD;
-        (word, ours) = (bucket.word(first / ENTRIES_PER_WORD), u64::MAX);
-    }
-    // The last word: slot entries above `n` are free bytes or objects, and are masked out.
-    f(
-        first,
-        word,
-        ours & u64::MAX >> ((ENTRIES_PER_WORD - 1 - n % ENTRIES_PER_WORD) * 16),
-    );
-}
-
-/// The minimum of each pair of slot entries of two words. Their top bits must be clear.
-#[inline]
-fn lesser(a: u64, b: u64) -> u64 {
-    const ENTRY_MSBS: u64 = 0x8000 * ENTRY_LSBS;
-    // Subtract all four at once. The top bits are set in `a`, so no difference borrows from its
-    // neighbour, and a top bit stays set exactly where `a >= b`. Then widen these bits to masks.
-    let not_less = (((a | ENTRY_MSBS) - b) & ENTRY_MSBS) >> 15;
-    let not_less = (not_less << 16).wrapping_sub(not_less);
-    b & not_less | a & !not_less
-}
-
 /// The position of an entry, in a buffer that its key has been copied to.
 struct CopiedPosition {
     hash: u64,
@@ -147,67 +153,11 @@ struct CopiedPosition {
     key: Range<usize>,
 }
 
-/// An entry that is at home in a bucket.
-struct HomeEntry {
-    tag: u8,
-    /// The number of its slot entry.
-    slot: usize,
-}
-
-/// The entry with the least tag that is not below `low`, among those that are at home in a bucket.
-#[inline]
-fn least(bucket: Bucket<'_>, low: u8) -> Option<HomeEntry> {
-    let numbers = 0x0003_0002_0001_0000;
-    let mut least = BELOW_TOP * ENTRY_LSBS;
-    each_word(bucket, |first, word, ours| {
-        // Rank each slot entry by its distance from `low`, and then by its number. The distance is
-        // modulo 128, and bit 6 is set in displaced entries. So displaced entries and tags below
-        // `low` rank behind all others.
-        let tags = (word >> 8) & (0x7F * ENTRY_LSBS);
-        let above =
-            ((tags | (0x80 * ENTRY_LSBS)) - u64::from(low) * ENTRY_LSBS) & (0x7F * ENTRY_LSBS);
-        let ranked = above << 8 | (numbers + first as u64 * ENTRY_LSBS);
-        least = lesser(least, (ranked & ours) | (!ours & (BELOW_TOP * ENTRY_LSBS)));
-    });
-    // Reduce the four ranks to their minimum: first the upper two with the lower two.
-    let two = lesser(least, least >> 32 | BELOW_TOP << 32 | BELOW_TOP << 48);
-    let least = (two & BELOW_TOP).min(two >> 16 & BELOW_TOP);
-    // A distance of `TAGS - low` or more is a displaced entry, a tag below `low`, or no entry.
-    let above = (least >> 8) as u8;
-    (above < TAGS - low).then_some(HomeEntry {
-        tag: above + low,
-        slot: least as usize & 0xFF,
-    })
-}
-
-/// The top bits of the slot entries of a word that are at home and have this tag. `ours` is the
-/// mask of entries.
-#[inline]
-fn with_tag(word: u64, ours: u64, tag: u8) -> u64 {
-    bucket::matches(word, (u64::from(tag) << 8) * ENTRY_LSBS) & ours
-}
-
-/// The number of entries with this tag that are at home in a bucket.
-#[inline]
-fn count_with(bucket: Bucket<'_>, tag: u8) -> usize {
-    let mut counts = 0;
-    each_word(bucket, |_, word, ours| {
-        counts += with_tag(word, ours, tag) >> 15;
-    });
-    // Each of the four counts is at most 64, a quarter of a bucket's entries, so none overflows.
-    // The multiplication adds all four in the top 16 bits.
-    (counts.wrapping_mul(ENTRY_LSBS) >> 48) as usize
-}
-
-/// The numbers of the slot entries of a word that have a bit set. The first one has the number
-/// `first`.
-#[inline]
-fn numbers(first: usize, mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let next = (bits != 0).then(|| first + bits.trailing_zeros() as usize / 16);
-        bits &= bits.wrapping_sub(1);
-        next
-    })
+impl CopiedPosition {
+    /// The hash and the key, given the buffer.
+    fn parts<'b>(&self, bytes: &'b [u8]) -> (u64, &'b [u8]) {
+        (self.hash, &bytes[self.key.clone()])
+    }
 }
 
 impl<'g> HashView<'g> {
@@ -231,21 +181,28 @@ impl<'g> HashView<'g> {
         };
         // Note whether the bound's own entry is present, and whether it is in its home bucket.
         let is_present = hit.is_some();
-        let at_home = hit.is_some_and(|hit| hit.bucket.address() == home.bucket.address());
-        // (1) to (3) Search the bound's home.
-        let bound = TaggedBound { tag, bound };
-        let mut found = self.behind_in_home(&home, first, bound, at_home, keys, batch)?;
-        // (4) Search the later homes. Homes are in the order of hashes, so the first one with an
-        // entry has the successor.
-        let mut at = first + 1;
-        while found.is_none() && at < shape.buckets as usize {
-            let bucket = self.leaf.bucket(at);
-            // Skip buckets without entries and without overflow bits.
-            if bucket.word(0) & 0xFFFF != 0 {
-                found = self.first_of_home(bucket, at, keys, batch)?;
+        let at_home = hit.filter(|hit| hit.bucket.address() == home.bucket.address());
+        let mut search = HomeSearch {
+            home: first,
+            from: tag,
+            bound: Some(bound),
+            own: at_home.map_or(0, |hit| hit.slot),
+        };
+        let found = loop {
+            // (1) to (3) Search a home. Skip one without entries and without overflow bits.
+            let bucket = self.leaf.bucket(search.home);
+            let found = match bucket.word(0) & 0xFFFF {
+                0 => None,
+                _ => self.least_of_home(bucket, search, keys, batch)?,
+            };
+            // (4) Homes are in the order of hashes, so the first one with an entry has the
+            // successor.
+            let next = search.home + 1;
+            if found.is_some() || next == shape.buckets as usize {
+                break found;
             }
-            at += 1;
-        }
+            search = HomeSearch::all(next);
+        };
         // Validate the version, whether there is an entry or not. `give` does so before it measures
         // the key.
         match found {
@@ -256,191 +213,171 @@ impl<'g> HashView<'g> {
         Ok(Successor { is_present, found })
     }
 
-    /// Steps 1 to 3: searches the bound's home, which is bucket `number`. `at_home` says whether
-    /// the bound's own entry is in that bucket.
+    /// Steps 1 to 3: the wanted entry with the least position of a home, which is this bucket.
     #[inline]
-    fn behind_in_home<R: KeyRule>(
-        &self,
-        home: &Home<'g>,
-        number: usize,
-        bound: TaggedBound<'_>,
-        at_home: bool,
-        keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
-    ) -> Result<Option<Candidate<'g>>, Torn> {
-        let (bucket, tag) = (home.bucket, bound.tag);
-        // (1) Find the least tag above the bound's.
-        let mut best = self.least_of(bucket, number, tag + 1, keys, batch)?;
-        // (2) Other entries than the bound's own have the bound's tag. They may lie on either side
-        // of the bound. One that is behind it precedes `best`, whose tag is greater.
-        if count_with(bucket, tag) > usize::from(at_home) {
-            best = self.with_same_tag(bucket, number, bound, best, keys, batch)?;
-        }
-        // (3) A displaced entry of this home may precede `best`.
-        let wanted = SearchFilter {
-            from: tag,
-            bound: Some(bound.bound),
-        };
-        self.with_displaced(bucket, number, wanted, best, keys, batch)
-    }
-
-    /// Step 4: finds the entry with the least position of a home.
-    #[inline]
-    fn first_of_home<R: KeyRule>(
+    fn least_of_home<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
-        number: usize,
+        search: HomeSearch<'_>,
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
-    ) -> Result<Option<Candidate<'g>>, Torn> {
-        // Every tag is at least 0, so this is the least tag of the bucket.
-        let best = self.least_of(bucket, number, 0, keys, batch)?;
-        let all = SearchFilter {
-            from: 0,
-            bound: None,
-        };
-        self.with_displaced(bucket, number, all, best, keys, batch)
-    }
-
-    /// Step 1: finds the least entry at home in a bucket whose tag is not below `low`.
-    #[inline(always)]
-    fn least_of<R: KeyRule>(
-        &self,
-        bucket: Bucket<'g>,
-        number: usize,
-        low: u8,
-        keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
-    ) -> Result<Option<Candidate<'g>>, Torn> {
-        let Some(HomeEntry { tag, slot }) = least(bucket, low) else {
-            return Ok(None);
-        };
-        let best = Candidate { bucket, slot, tag };
-        // If several entries have this tag, their hashes and keys decide. Otherwise no key has to
-        // be read.
-        if count_with(bucket, tag) > 1 {
-            // All entries are behind this bound.
-            let bound = LowerBound { hash: 0, key: None };
-            let bound = TaggedBound { tag, bound };
-            return self.with_same_tag(bucket, number, bound, None, keys, batch);
-        }
-        Ok(Some(best))
-    }
-
-    /// Step 2: the least of `best` and of the entries at home in the bucket that have the bound's
-    /// tag and are behind the bound.
-    #[cold]
-    #[inline(never)]
-    fn with_same_tag<R: KeyRule>(
-        &self,
-        bucket: Bucket<'g>,
-        number: usize,
-        bound: TaggedBound<'_>,
-        best: Option<Candidate<'g>>,
-        keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
-    ) -> Result<Option<Candidate<'g>>, Torn> {
-        let TaggedBound { tag, bound } = bound;
-        let mut best = Ok(best);
-        // Several entries may have this tag. The hash and the key decide between them.
-        each_word(bucket, |first, word, ours| {
-            for slot in numbers(first, with_tag(word, ours, tag)) {
-                let one = Candidate { bucket, slot, tag };
-                best =
-                    best.and_then(|best| self.better(one, number, Some(bound), best, keys, batch));
+    ) -> Result<Option<Candidate>, Torn> {
+        // (1) Find the least tag.
+        let best = match least_tag(bucket, search.from, search.own) {
+            // (2) Hashes and keys decide.
+            Some(least) if least.is_shared || search.is_bound_tag(least.tag) => {
+                self.with_equal_tags(bucket, search, least.tag, keys, batch)?
             }
-        });
-        best
-    }
-
-    /// Step 3: the least of `best` and of the home's wanted entries that are displaced.
-    #[inline]
-    fn with_displaced<R: KeyRule>(
-        &self,
-        bucket: Bucket<'g>,
-        number: usize,
-        wanted: SearchFilter<'_>,
-        best: Option<Candidate<'g>>,
-        keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
-    ) -> Result<Option<Candidate<'g>>, Torn> {
-        // Only a displaced entry whose tag is at most that of `best` can precede it. Mostly the
+            // Mostly no key has to be read.
+            least => least.map(|least| Candidate::new(search.home, least.slot, least.tag)),
+        };
+        // (3) Only a displaced entry whose tag is at most that of `best` can precede it. Mostly the
         // overflow bits say that there is none.
-        let to = best.map_or(TAGS - 1, |best| best.tag);
-        if overflow_bits(bucket.word(0)) & eighths(wanted.from, to) == 0 {
+        if overflow_bits(bucket.word(0)) & eighths(search.from, last_tag(best)) == 0 {
             return Ok(best);
         }
-        self.among_displaced(number, wanted, best, keys, batch)
+        self.among_displaced(search, best, keys, batch)
     }
 
-    /// The slow path of step 3: walks the buckets behind the home.
+    /// The slow path of step 2: the least position at home in a bucket, given the least tag, which
+    /// several entries have, or the bound.
+    #[cold]
+    #[inline(never)]
+    fn with_equal_tags<R: KeyRule>(
+        &self,
+        bucket: Bucket<'g>,
+        search: HomeSearch<'_>,
+        mut tag: u8,
+        keys: &KeyProperties<R>,
+        batch: &mut Batch<'g>,
+    ) -> Result<Option<Candidate>, Torn> {
+        loop {
+            if let Some(slot) = self.least_with_tag(bucket, search, tag, keys, batch)? {
+                return Ok(Some(Candidate::new(search.home, slot, tag)));
+            }
+            // All with the bound's tag are before the bound.
+            match least_tag(bucket, tag + 1, 0) {
+                Some(least) if least.is_shared => tag = least.tag,
+                least => {
+                    let one = least.map(|one| Candidate::new(search.home, one.slot, one.tag));
+                    return Ok(one);
+                }
+            }
+        }
+    }
+
+    /// The slot entry of the least position that has this tag, among the wanted ones at home in a
+    /// bucket.
+    fn least_with_tag<R: KeyRule>(
+        &self,
+        bucket: Bucket<'g>,
+        search: HomeSearch<'_>,
+        tag: u8,
+        keys: &KeyProperties<R>,
+        batch: &mut Batch<'g>,
+    ) -> Result<Option<usize>, Torn> {
+        // Copy the keys behind the batch's bytes, which serve as a scratch buffer here.
+        let from = batch.bytes.len();
+        let mut best: Option<(CopiedPosition, usize)> = None;
+        let tags = TagRange {
+            from: tag,
+            to: tag,
+            displaced: false,
+        };
+        for slot in with_tags(bucket, tags).filter(|&slot| slot != search.own) {
+            let one = self.position(
+                Candidate::new(search.home, slot, tag),
+                keys,
+                &mut batch.bytes,
+            )?;
+            let bytes = &batch.bytes;
+            let is_less = |best: &CopiedPosition| one.parts(bytes) < best.parts(bytes);
+            let (hash, key) = one.parts(bytes);
+            if search.bound.is_none_or(|bound| bound.is_before(hash, key))
+                && best.as_ref().is_none_or(|(best, _)| is_less(best))
+            {
+                best = Some((one, slot));
+            }
+        }
+        batch.bytes.truncate(from);
+        Ok(best.map(|(_, slot)| slot))
+    }
+
+    /// The slow path of step 3: the least of `best` and of the home's wanted entries that are
+    /// displaced. Walks the buckets behind the home.
     #[inline(never)]
     fn among_displaced<R: KeyRule>(
         &self,
-        home: usize,
-        wanted: SearchFilter<'_>,
-        best: Option<Candidate<'g>>,
+        search: HomeSearch<'_>,
+        mut best: Option<Candidate>,
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
-    ) -> Result<Option<Candidate<'g>>, Torn> {
-        let SearchFilter { from, bound } = wanted;
-        let shape = self.leaf.shape();
-        let mut best = Ok(best);
-        // The eighths that have overflowed all buckets from the home up to the one before `at`.
-        let mut on_the_way = overflow_bits(self.leaf.bucket(home).word(0));
+    ) -> Result<Option<Candidate>, Torn> {
+        let (shape, home) = (self.leaf.shape(), search.home);
+        let overflow = |bucket| overflow_bits(self.leaf.bucket(bucket).word(0));
+        // The eighths that have overflowed the bucket before the home. And those that have
+        // overflowed all buckets from the home up to the one before `at`.
+        let (before, mut on_the_way) = (overflow(shape.before(home)), overflow(home));
         let mut at = shape.next(home);
+        let mut is_next = true;
         while at != home {
             let bucket = self.leaf.bucket(at);
-            let head = bucket.word(0);
-            each_word(bucket, |first, word, ours| {
-                let displaced = word & ours & (u64::from(DISPLACED) * ENTRY_LSBS);
-                for slot in numbers(first, displaced) {
-                    // Skip the entry if its tag can't be the least, or if the overflow bits say
-                    // that it didn't pass this home.
-                    let tag = ((bucket::slot_entry(bucket, slot) as u16 & TAG) >> 8) as u8;
-                    best = best.and_then(|best| {
-                        let to = best.map_or(TAGS - 1, |best: Candidate<'_>| best.tag);
-                        if !(from..=to).contains(&tag) || eighth(tag) & on_the_way == 0 {
-                            return Ok(best);
-                        }
-                        let one = Candidate { bucket, slot, tag };
-                        self.better(one, home, bound, best, keys, batch)
-                    });
+            let tags = TagRange {
+                from: search.from,
+                to: last_tag(best),
+                displaced: true,
+            };
+            for slot in with_tags(bucket, tags) {
+                // Skip the entry if its tag isn't the least any more, or if the overflow bits say
+                // that it didn't pass this home. The slot entry is read again, and may be torn.
+                let tag = ((bucket::slot_entry(bucket, slot) as u16 & TAG) >> 8) as u8;
+                let passed = |bits: u8| eighth(tag) & bits != 0;
+                if !(search.from..=last_tag(best)).contains(&tag) || !passed(on_the_way) {
+                    continue;
                 }
-            });
+                let one = Candidate::new(at, slot, tag);
+                // If an entry in the next bucket hasn't passed the one before the home, this is its
+                // home (invariant 1 of `hash`). If its tag is less, no key has to be read.
+                let belongs = is_next && !passed(before);
+                let is_less = best.is_none_or(|best| tag < best.tag());
+                best = match belongs && is_less && !search.is_bound_tag(tag) {
+                    true => Some(one),
+                    false => self.better(one, search, best, keys, batch)?,
+                };
+            }
             // An entry of this home can only lie further on if its eighth has overflowed all
             // buckets on the way. `best` may have a lesser tag by now, which excludes more eighths.
-            let to = best?.map_or(TAGS - 1, |best| best.tag);
-            on_the_way &= overflow_bits(head) & eighths(from, to);
+            let to = last_tag(best);
+            on_the_way &= overflow_bits(bucket.word(0)) & eighths(search.from, to);
             if on_the_way == 0 {
                 break;
             }
-            at = shape.next(at);
+            (at, is_next) = (shape.next(at), false);
         }
-        best
+        Ok(best)
     }
 
     /// Returns `one` if it belongs to the home, is behind the bound, and precedes `best`; otherwise
     /// `best`. The tag of `one` is at most that of `best`.
     fn better<R: KeyRule>(
         &self,
-        one: Candidate<'g>,
-        home: usize,
-        bound: Option<LowerBound<'_>>,
-        best: Option<Candidate<'g>>,
+        one: Candidate,
+        search: HomeSearch<'_>,
+        best: Option<Candidate>,
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
-    ) -> Result<Option<Candidate<'g>>, Torn> {
+    ) -> Result<Option<Candidate>, Torn> {
         // Copy the keys behind the batch's bytes, which serve as a scratch buffer here.
         let from = batch.bytes.len();
-        let CopiedPosition { hash, key } = self.position(one, keys, &mut batch.bytes)?;
-        let belongs = self.leaf.shape().place(hash).home == home
-            && bound.is_none_or(|bound| bound.is_before(hash, &batch.bytes[key.clone()]));
+        let position = self.position(one, keys, &mut batch.bytes)?;
+        let (hash, key) = position.parts(&batch.bytes);
+        let belongs = self.leaf.shape().place(hash).home == search.home
+            && search.bound.is_none_or(|bound| bound.is_before(hash, key));
         // If the tags are equal, hashes and keys decide. Otherwise `one` has the lesser tag.
         let less = match best {
-            Some(best) if belongs && best.tag == one.tag => {
+            Some(best) if belongs && best.tag() == one.tag() => {
                 let best = self.position(best, keys, &mut batch.bytes)?;
-                (hash, &batch.bytes[key]) < (best.hash, &batch.bytes[best.key])
+                position.parts(&batch.bytes) < best.parts(&batch.bytes)
             }
             _ => belongs,
         };
@@ -451,7 +388,7 @@ impl<'g> HashView<'g> {
     /// Appends an entry's body to `out`, or the key of an outside object.
     fn position<R: KeyRule>(
         &self,
-        one: Candidate<'g>,
+        one: Candidate,
         keys: &KeyProperties<R>,
         out: &mut Vec<u8>,
     ) -> Result<CopiedPosition, Torn> {
@@ -477,7 +414,7 @@ impl<'g> HashView<'g> {
     #[inline]
     fn give<R: KeyRule>(
         &self,
-        one: Candidate<'g>,
+        one: Candidate,
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<(), Torn> {
@@ -495,9 +432,9 @@ impl<'g> HashView<'g> {
 
     /// Appends the body of an entry to `out`. If its object is outside, appends nothing and returns
     /// the handle.
-    #[inline]
-    fn copy_body(&self, one: Candidate<'g>, out: &mut Vec<u8>) -> Option<Handle> {
-        let Candidate { bucket, slot, .. } = one;
+    #[inline(always)]
+    fn copy_body(&self, one: Candidate, out: &mut Vec<u8>) -> Option<Handle> {
+        let (bucket, slot) = (self.leaf.bucket(one.bucket()), one.slot());
         let unit_shift = unit_shift(self.leaf.class());
         let bits = bucket::slot_entry(bucket, slot);
         let mut from = bucket::place(bits, unit_shift);
@@ -532,18 +469,6 @@ impl<'g> HashView<'g> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lesser_lanes_are_each_less() {
-        let values = [0, 1, 2, 0x100, 0x3FFF, 0x4000, 0x7FFE, 0x7FFF];
-        for a in values {
-            for b in values {
-                let (ab, ba) = (a | b << 16 | a << 48, b | a << 16 | b << 32);
-                let expect = a.min(b) | a.min(b) << 16;
-                assert_eq!(lesser(ab, ba), expect, "{a} {b}");
-            }
-        }
-    }
 
     #[test]
     fn eighths_have_the_tags_between() {

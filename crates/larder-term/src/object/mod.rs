@@ -25,8 +25,8 @@ pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
 pub use packed::compressed;
 pub use view::{
-    beside_key, has_exact_key, has_same_element, ordered_binary, ordered_int, ObjectElements,
-    ObjectKey, ObjectView,
+    beside_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
+    ObjectElements, ObjectKey, ObjectView,
 };
 
 use crate::blob::{self, Handles};

@@ -78,6 +78,20 @@ pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
     order_key::to_int(index_key)
 }
 
+/// The key of an object, if it is an integer of 64 bits that the index key alone tells: a term, or
+/// an order key.
+#[inline]
+pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
+    let flags = value
+        .first()
+        .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER));
+    match flags {
+        0 if !index_key.is_empty() => TermRef::within(index_key).as_int(),
+        FROM_ORDER => order_key::to_int(index_key),
+        _ => None,
+    }
+}
+
 /// The key of an object of a table in key order, if it is a binary of at most 512 bytes, none of
 /// them zero.
 #[inline]
