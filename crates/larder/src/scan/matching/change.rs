@@ -1,7 +1,7 @@
 //! Writing scans: delete, take and replace.
 //!
 //! 1. Read a batch, which is the entries of one leaf or a part of them, and match the objects
-//!    without a lock.
+//!    without a lock. A replace in a set matches in (3) instead, when it makes the new object.
 //! 2. A delete tries to remove all objects that matched in one change. That succeeds if the leaf
 //!    still has the version that was read; in a bag, if all objects of their keys have matched.
 //! 3. Otherwise change each object that matched under its leaf's lock. If it has been changed since
@@ -130,7 +130,8 @@ struct WriteScan {
     count: u64,
     /// The scratch space of programs that are run under a lock.
     scratch: Scratch,
-    /// The numbers of the objects of a batch that have matched.
+    /// The numbers of the objects of a batch that (2) or (3) looks at: those that have matched; in a
+    /// replace in a set, all.
     chosen: Vec<u32>,
     /// In a bag: the key whose objects were processed last.
     last_key: Vec<u8>,
@@ -614,11 +615,10 @@ impl Matched<'_> {
                 Ok(())
             })?,
         };
-        // After `Busy` the scan returns to this object.
-        match written {
-            Written::Stale => return Err(Error::Busy),
-            Written::Full => return Err(table.full(op)),
-            Written::Done | Written::Taken => {}
+        // A removal needs no room, and claims no value of a unique index. So it is done, unless the
+        // table has got another store. After `Busy` the scan returns to this object.
+        if let Written::Stale = written {
+            return Err(Error::Busy);
         }
         if let (Some(sink), 1..) = (take, removed) {
             // Without copies, what was removed is what was read.
