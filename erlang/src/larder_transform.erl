@@ -96,7 +96,7 @@
 -type name() :: {atom, atom()} | {field, atom(), atom()}.
 
 %% The state of the walk over the forms.
--record(walk, {
+-record(state, {
     file = "nofile" :: string(),
     module :: module() | undefined,
     %% Functions that this module defines, and functions that it imports, with their module: a call
@@ -138,7 +138,7 @@ parse_transform(Forms, Options) ->
         {{ok, Given}, {Forms1, Warnings}} ->
             case lists:member(keep_ets, Given) of
                 true -> result(Forms1, Warnings);
-                false -> rewrite_forms(Forms1, #walk{silenced = silenced(Given),
+                false -> rewrite_forms(Forms1, #state{silenced = silenced(Given),
                                                      folder = folder(Options),
                                                      files = files(Options)}, Warnings)
             end
@@ -285,11 +285,11 @@ fun2ms_node(Node, _Imported, Any) ->
 
 %% ---- 3.: ets becomes larder ----
 
-rewrite_forms(Forms, Walk, Warnings0) ->
+rewrite_forms(Forms, State, Warnings0) ->
     {_, Names} = walk(fun names/2, [Form || {function, _, _, _, _} = Form <- Forms], #{}),
-    Start = Walk#walk{own = own_functions(Forms), names = Names,
+    Start = State#state{own = own_functions(Forms), names = Names,
                       module_parameters = module_parameters(Forms)},
-    {Rewritten, #walk{warnings = Warnings}} = lists:mapfoldl(fun form/2, Start, Forms),
+    {Rewritten, #state{warnings = Warnings}} = lists:mapfoldl(fun form/2, Start, Forms),
     result(lists:append(Rewritten), Warnings0 ++ lists:reverse(Warnings)).
 
 own_functions(Forms) ->
@@ -299,42 +299,43 @@ own_functions(Forms) ->
                                Module =/= erlang, Function <- Functions]).
 
 %% Rewrites a form to a list of forms. An import may become two: functions that move, and others.
-form({attribute, _, file, {File, _}} = Form, Walk) ->
-    {[Form], Walk#walk{file = File}};
-form({attribute, _, module, Module} = Form, Walk) ->
-    {[Form], Walk#walk{module = Module}};
-form({attribute, A, import, {Module, Functions}}, Walk) when Module =:= ets; Module =:= dets ->
-    import(A, Module, Functions, Walk#walk{function = undefined});
+form({attribute, _, file, {File, _}} = Form, State) ->
+    {[Form], State#state{file = File}};
+form({attribute, _, module, Module} = Form, State) ->
+    {[Form], State#state{module = Module}};
+form({attribute, A, import, {Module, Functions}}, State) when Module =:= ets; Module =:= dets ->
+    import(A, Module, Functions, State#state{function = undefined});
 %% A type, a record or a function may have the name of a function of ets. So the walk begins below
 %% the name.
-form({attribute, A, Kind, {Name, Body, Params}}, Walk)
+form({attribute, A, Kind, {Name, Body, Params}}, State)
   when Kind =:= type; Kind =:= opaque; Kind =:= nominal ->
-    {Body1, Walk1} = walk(fun ets_node/2, Body, Walk),
-    {[{attribute, A, Kind, {Name, Body1, Params}}], Walk1};
-form({attribute, A, Kind, {Name, Body}}, Walk)
+    {Body1, State1} = walk(fun ets_node/2, Body, State),
+    {[{attribute, A, Kind, {Name, Body1, Params}}], State1};
+form({attribute, A, Kind, {Name, Body}}, State)
   when Kind =:= record; Kind =:= spec; Kind =:= callback ->
-    {Body1, Walk1} = walk(fun ets_node/2, Body, Walk#walk{function = undefined}),
-    {[{attribute, A, Kind, {Name, Body1}}], Walk1};
-form({function, A, Name, Arity, Clauses}, Walk) ->
-    {Clauses1, Walk1} = lists:mapfoldl(fun clause/2, Walk#walk{function = {Name, Arity}}, Clauses),
-    {[{function, A, Name, Arity, Clauses1}], Walk1};
-form(Form, Walk) ->
-    {[Form], Walk}.
+    {Body1, State1} = walk(fun ets_node/2, Body, State#state{function = undefined}),
+    {[{attribute, A, Kind, {Name, Body1}}], State1};
+form({function, A, Name, Arity, Clauses}, State) ->
+    InFunction = State#state{function = {Name, Arity}},
+    {Clauses1, State1} = lists:mapfoldl(fun clause/2, InFunction, Clauses),
+    {[{function, A, Name, Arity, Clauses1}], State1};
+form(Form, State) ->
+    {[Form], State}.
 
-import(A, Module, Functions, Walk) ->
+import(A, Module, Functions, State) ->
     Targets = [{Function, target(Module, Name, Arity)} || {Name, Arity} = Function <- Functions],
     Part = fun(Is) -> [Function || {Function, Target} <- Targets, Is(Target)] end,
     Moved = case Module of ets -> larder; dets -> larder_dets end,
     {[{attribute, A, import, {From, Some}}
       || {From, [_ | _] = Some} <- [{Moved, Part(fun(T) -> T =:= {moved, Moved} end)},
                                     {Module, Part(fun is_atom/1)}]],
-     lists:foldl(fun({Name, Arity}, Walk1) -> warn(A, {missing, Name, Arity}, Walk1) end, Walk,
+     lists:foldl(fun({Name, Arity}, State1) -> warn(A, {missing, Name, Arity}, State1) end, State,
                  Part(fun(T) -> T =:= missing end))}.
 
 %% The scope of a variable is a clause.
-clause(Clause, Walk) ->
+clause(Clause, State) ->
     {_, {Modules, Tables, Used}} = walk(fun variables/2, Clause, {[], [], []}),
-    walk(fun ets_node/2, Clause, Walk#walk{modules = Modules, tables = Tables, used = Used}).
+    walk(fun ets_node/2, Clause, State#state{modules = Modules, tables = Tables, used = Used}).
 
 variables({remote, _, {var, _, Variable}, _} = Node, {Modules, Tables, Used}) ->
     {Node, {[Variable | Modules], Tables, Used}};
@@ -396,76 +397,78 @@ numbered(List) ->
 
 %% ---- nodes ----
 
-ets_node({call, A, {remote, A1, {atom, A2, Module}, Name} = Callee, Args} = Node, Walk) ->
+ets_node({call, A, {remote, A1, {atom, A2, Module}, Name} = Callee, Args} = Node, State) ->
     case call_target(Module, Name, length(Args), Args) of
-        {moved, To} -> {{call, A, {remote, A1, {atom, A2, To}, Name}, Args}, Walk};
-        {stays, Warning} -> {Node, warn(A1, Warning, Walk)};
-        stays -> other_call(A, Callee, Args, handed(A1, Module, word(Name), Args, Walk))
+        {moved, To} -> {{call, A, {remote, A1, {atom, A2, To}, Name}, Args}, State};
+        {stays, Warning} -> {Node, warn(A1, Warning, State)};
+        stays -> other_call(A, Callee, Args, handed(A1, Module, atom_of(Name), Args, State))
     end;
-ets_node({call, A, {atom, A1, Name} = Callee, Args}, #walk{own = Own} = Walk)
+ets_node({call, A, {atom, A1, Name} = Callee, Args}, #state{own = Own} = State)
   when map_get({Name, length(Args)}, Own) =:= ets ->
     case call_target(ets, Callee, length(Args), Args) of
         %% The import moves. So the call names the module.
         {stays, {otp_table, _} = Warning} ->
-            {{call, A, {remote, A1, {atom, A1, ets}, Callee}, Args}, warn(A1, Warning, Walk)};
+            {{call, A, {remote, A1, {atom, A1, ets}, Callee}, Args}, warn(A1, Warning, State)};
         _ ->
-            other_call(A, Callee, Args, Walk)
+            other_call(A, Callee, Args, State)
     end;
-ets_node({call, A, Callee, Args}, Walk) ->
-    other_call(A, Callee, Args, Walk);
-ets_node({'fun', A, {function, Module, Name, Arity}} = Node, Walk) ->
-    case target(word(Module), word(Name), number(Arity)) of
-        {moved, To} -> {{'fun', A, {function, spelled(Module, To), Name, Arity}}, Walk};
-        missing -> {Node, warn(A, {missing, word(Name), number(Arity)}, Walk)};
-        stays -> {Node, Walk}
+ets_node({call, A, Callee, Args}, State) ->
+    other_call(A, Callee, Args, State);
+ets_node({'fun', A, {function, Module, Name, Arity}} = Node, State) ->
+    case target(atom_of(Module), atom_of(Name), arity_of(Arity)) of
+        {moved, To} -> {{'fun', A, {function, spelled(Module, To), Name, Arity}}, State};
+        missing -> {Node, warn(A, {missing, atom_of(Name), arity_of(Arity)}, State)};
+        stays -> {Node, State}
     end;
-ets_node({remote_type, A, [{atom, A1, ets}, {atom, A2, Type}, Params]} = Node, Walk) ->
+ets_node({remote_type, A, [{atom, A1, ets}, {atom, A2, Type}, Params]} = Node, State) ->
     case larder_transform_known:types() of
-        #{Type := Ours} -> {{remote_type, A, [{atom, A1, larder}, {atom, A2, Ours}, Params]}, Walk};
-        #{} -> {Node, Walk}
+        #{Type := Ours} ->
+            {{remote_type, A, [{atom, A1, larder}, {atom, A2, Ours}, Params]}, State};
+        #{} -> {Node, State}
     end;
-ets_node({tuple, A, [{atom, _, ets}, {atom, _, Name}, _ | Rest]} = Node, #walk{warned = Warned} = Walk)
+ets_node({tuple, A, [{atom, _, ets}, {atom, _, Name}, _ | Rest]} = Node,
+         #state{warned = Warned} = State)
   when length(Rest) < 2 ->
     case larder_transform_known:is_ets_function(Name) andalso not lists:member(A, Warned) of
-        true -> {Node, warn(A, {tuple, Name}, Walk)};
-        false -> {Node, Walk}
+        true -> {Node, warn(A, {tuple, Name}, State)};
+        false -> {Node, State}
     end;
 %% A module, function and arguments that another function may apply, such as in a child
 %% specification.
-ets_node({tuple, A, [{atom, _, Module}, {atom, _, Name}, Args]} = Node, Walk) ->
-    {Node, handed_in_list(A, Module, Name, Args, Walk)};
-ets_node({match, A, {var, _, Variable}, {atom, _, ets}} = Node, #walk{modules = Modules} = Walk) ->
+ets_node({tuple, A, [{atom, _, Module}, {atom, _, Name}, Args]} = Node, State) ->
+    {Node, handed_in_list(A, Module, Name, Args, State)};
+ets_node({match, A, {var, _, Variable}, {atom, _, ets}} = Node, #state{modules = Modules} = State) ->
     case lists:member(Variable, Modules) of
-        true -> {Node, warn(A, {module, {variable, Variable}}, Walk)};
-        false -> {Node, Walk}
+        true -> {Node, warn(A, {module, {variable, Variable}}, State)};
+        false -> {Node, State}
     end;
-ets_node(Node, Walk) ->
-    {Node, Walk}.
+ets_node(Node, State) ->
+    {Node, State}.
 
 %% The atom of a node, if it is one. Older tools write fun ets:F/A with bare atoms.
-word({atom, _, Word}) -> Word;
-word(Word) when is_atom(Word) -> Word;
-word(_) -> unknown.
+atom_of({atom, _, Atom}) -> Atom;
+atom_of(Atom) when is_atom(Atom) -> Atom;
+atom_of(_) -> unknown.
 
 spelled({atom, A, _}, To) -> {atom, A, To};
 spelled(_, To) -> To.
 
 %% The arity of a node, if it is one.
-number({integer, _, Arity}) -> Arity;
-number(Arity) when is_integer(Arity) -> Arity;
-number(_) -> unknown.
+arity_of({integer, _, Arity}) -> Arity;
+arity_of(Arity) when is_integer(Arity) -> Arity;
+arity_of(_) -> unknown.
 
 %% Where a call goes, from its arguments, as far as they are known. It may stay with a warning.
 -spec call_target(module(), Name :: tuple(), arity() | unknown, Args :: [tuple()]) ->
     {moved, module()} | {stays, Warning :: tuple()} | stays.
 call_target(Module, Name, Arity, Args) ->
-    case target(Module, word(Name), Arity) of
+    case target(Module, atom_of(Name), Arity) of
         {moved, larder} ->
-            case otp_table(word(Name), Arity, Args) of
+            case otp_table(atom_of(Name), Arity, Args) of
                 none -> {moved, larder};
                 Table -> {stays, {otp_table, Table}}
             end;
-        missing -> {stays, {missing, word(Name), Arity}};
+        missing -> {stays, {missing, atom_of(Name), Arity}};
         Other -> Other
     end.
 
@@ -484,29 +487,29 @@ otp_table(Name, Arity, Args) ->
 
 %% A call of another function: rewrites calls of ets that it applies, and warns if it uses ets or a
 %% table in another way.
-other_call(A, Callee, Args, Walk) ->
-    {Module, Name} = called(Callee, length(Args), Walk),
+other_call(A, Callee, Args, State) ->
+    {Module, Name} = called(Callee, length(Args), State),
     Positions = larder_transform_known:module_arg_positions(Module, Name, length(Args)),
-    {Args1, Walk1} = arguments(Positions, Args, Walk),
+    {Args1, State1} = arguments(Positions, Args, State),
     Tuples = larder_transform_known:mfa_tuple_position(Module, Name, length(Args)),
-    {Args2, Walk2} = in_tuple(Tuples, Args1, Walk1),
-    Walk3 = lists:foldl(fun(Look, Acc) -> Look(Acc) end, Walk2,
+    {Args2, State2} = in_tuple(Tuples, Args1, State1),
+    State3 = lists:foldl(fun(Look, Acc) -> Look(Acc) end, State2,
                         [fun(W) -> parameters(A, Callee, Args2, W) end,
                          fun(W) -> started(A, Module, Name, Args2, W) end,
                          fun(W) -> applied_table(A, Positions, Args2, W) end,
                          fun(W) -> traced(A, Module, Name, Args2, W) end]),
     %% If none of these has warned, look for ets before a function's name.
-    Walk4 = case Walk3#walk{parameters = Walk#walk.parameters} of
-                Walk -> pairs(Args2, Walk3);
-                _ -> Walk3
+    State4 = case State3#state{parameters = State#state.parameters} of
+                State -> pairs(Args2, State3);
+                _ -> State3
             end,
-    {{call, A, Callee, Args2}, Walk4}.
+    {{call, A, Callee, Args2}, State4}.
 
 %% The module and the function of a call, as far as they are known. For a function of this module
 %% the module is unknown.
 called({remote, _, Module, Name}, _Arity, _Walk) ->
-    {word(Module), word(Name)};
-called({atom, _, Name}, Arity, #walk{own = Own}) ->
+    {atom_of(Module), atom_of(Name)};
+called({atom, _, Name}, Arity, #state{own = Own}) ->
     case maps:is_key({Name, Arity}, Own) orelse not erl_internal:bif(Name, Arity) of
         true -> {unknown, Name};
         false -> {erlang, Name}
@@ -517,24 +520,24 @@ called(_, _, _) ->
 %% ---- calls by module, function and arguments ----
 
 %% Rewrites the module at the first of the positions that has ets or dets.
-arguments([], Args, Walk) ->
-    {Args, Walk};
-arguments([Position | Positions], Args, Walk) ->
+arguments([], Args, State) ->
+    {Args, State};
+arguments([Position | Positions], Args, State) ->
     case lists:split(min(Position - 1, length(Args)), Args) of
         {Before, [{atom, A, Module}, Name, Last | After]} when Module =:= ets; Module =:= dets ->
             case {is_list_form(Name), applied_target(Module, Name, Last)} of
                 {true, _} ->
                     %% This ets is a function's name, and its arguments follow.
-                    {Args, Walk};
+                    {Args, State};
                 {false, {moved, To}} ->
-                    {Before ++ [{atom, A, To}, Name, Last | After], Walk};
+                    {Before ++ [{atom, A, To}, Name, Last | After], State};
                 {false, {stays, Warning}} ->
-                    {Args, warn_once(A, A, Warning, Walk)};
+                    {Args, warn_once(A, A, Warning, State)};
                 {false, stays} ->
-                    {Args, Walk}
+                    {Args, State}
             end;
         _ ->
-            arguments(Positions, Args, Walk)
+            arguments(Positions, Args, State)
     end.
 
 applied_target(Module, Name, Last) ->
@@ -547,7 +550,7 @@ is_list_form(_) -> false.
 %% The arity, from the third of module, function, arguments: a list, or an arity for make_fun and
 %% function_exported.
 applied_arity(Last) ->
-    case number(Last) of
+    case arity_of(Last) of
         unknown -> list_length(Last, 0);
         Arity -> Arity
     end.
@@ -557,92 +560,93 @@ list_length({cons, _, _, Tail}, N) -> list_length(Tail, N + 1);
 list_length(_, _) -> unknown.
 
 %% A tuple {ets, F, ...} that the function is known to apply, or a list of them.
-in_tuple(none, Args, Walk) ->
-    {Args, Walk};
-in_tuple(Position, Args, Walk) ->
+in_tuple(none, Args, State) ->
+    {Args, State};
+in_tuple(Position, Args, State) ->
     {Before, [Applied | After]} = lists:split(Position - 1, Args),
-    {Applied1, Walk1} = applied(Applied, After, Walk),
-    {Before ++ [Applied1 | After], Walk1}.
+    {Applied1, State1} = applied(Applied, After, State),
+    {Before ++ [Applied1 | After], State1}.
 
-applied({tuple, _, [{atom, _, ets}, Name, Last]} = Tuple, _After, Walk) ->
-    applied_tuple(Tuple, [applied_target(ets, Name, Last)], Walk);
+applied({tuple, _, [{atom, _, ets}, Name, Last]} = Tuple, _After, State) ->
+    applied_tuple(Tuple, [applied_target(ets, Name, Last)], State);
 %% The function is called with each element of a list before the other arguments.
-applied({tuple, _, [{atom, _, ets}, Name]} = Tuple, [Others, Firsts], Walk) ->
+applied({tuple, _, [{atom, _, ets}, Name]} = Tuple, [Others, Firsts], State) ->
     Target = fun(First) -> applied_target(ets, Name, {cons, none, First, Others}) end,
-    applied_tuple(Tuple, lists:map(Target, [{var, none, '_'} | elements(Firsts)]), Walk);
-applied({cons, A, Head, Tail}, After, Walk) ->
-    {Head1, Walk1} = applied(Head, After, Walk),
-    {Tail1, Walk2} = applied(Tail, After, Walk1),
-    {{cons, A, Head1, Tail1}, Walk2};
-applied(Other, _After, Walk) ->
-    {Other, Walk}.
+    applied_tuple(Tuple, lists:map(Target, [{var, none, '_'} | elements(Firsts)]), State);
+applied({cons, A, Head, Tail}, After, State) ->
+    {Head1, State1} = applied(Head, After, State),
+    {Tail1, State2} = applied(Tail, After, State1),
+    {{cons, A, Head1, Tail1}, State2};
+applied(Other, _After, State) ->
+    {Other, State}.
 
 %% The tuple stays if one of its calls does.
-applied_tuple({tuple, A, [{atom, A1, ets} | Rest]} = Tuple, Targets, Walk) ->
+applied_tuple({tuple, A, [{atom, A1, ets} | Rest]} = Tuple, Targets, State) ->
     case [Warning || {stays, Warning} <- Targets] of
-        [] -> {{tuple, A, [{atom, A1, larder} | Rest]}, Walk};
-        [Warning | _] -> {Tuple, warn_once(A, A1, Warning, Walk)}
+        [] -> {{tuple, A, [{atom, A1, larder} | Rest]}, State};
+        [Warning | _] -> {Tuple, warn_once(A, A1, Warning, State)}
     end.
 
 %% ---- warnings ----
 
 %% ets is an argument of a function of this module that uses the parameter as a module.
-parameters(A, {atom, _, Name}, Args, #walk{module_parameters = Parameters} = Walk) ->
+parameters(A, {atom, _, Name}, Args, #state{module_parameters = Parameters} = State) ->
     Positions = maps:get({Name, length(Args)}, Parameters, []),
     case [Position || {Position, {atom, _, ets}} <- numbered(Args),
                       lists:member(Position, Positions)] of
-        [] -> Walk;
-        _ -> warn(A, {module, {parameter, Name, length(Args)}}, Walk)
+        [] -> State;
+        _ -> warn(A, {module, {parameter, Name, length(Args)}}, State)
     end;
-parameters(_A, _Callee, _Args, Walk) ->
-    Walk.
+parameters(_A, _Callee, _Args, State) ->
+    State.
 
 %% ets comes before the name of one of its functions, in a call that isn't known.
-pairs([{atom, A, ets}, {atom, _, Name} | Rest], Walk) ->
+pairs([{atom, A, ets}, {atom, _, Name} | Rest], State) ->
     case larder_transform_known:is_ets_function(Name) of
-        true -> pairs(Rest, warn(A, {module, {argument, Name}}, Walk));
-        false -> pairs(Rest, Walk)
+        true -> pairs(Rest, warn(A, {module, {argument, Name}}, State));
+        false -> pairs(Rest, State)
     end;
-pairs([_ | Rest], Walk) ->
-    pairs(Rest, Walk);
-pairs([], Walk) ->
-    Walk.
+pairs([_ | Rest], State) ->
+    pairs(Rest, State);
+pairs([], State) ->
+    State.
 
-traced(A, Module, Name, [First | _], Walk) ->
+traced(A, Module, Name, [First | _], State) ->
     Of = case First of
              {atom, _, ets} -> A;
              {tuple, A1, [{atom, _, ets} | _]} -> A1;
              _ -> none
          end,
     case Of =/= none andalso larder_transform_known:inspects_module(Module, Name) of
-        true -> warn_once(Of, A, {traced, Module, Name}, Walk);
-        false -> Walk
+        true -> warn_once(Of, A, {traced, Module, Name}, State);
+        false -> State
     end;
-traced(_A, _Module, _Name, [], Walk) ->
-    Walk.
+traced(_A, _Module, _Name, [], State) ->
+    State.
 
 %% A table is passed to a function of another module that gives it to ets.
-handed(A, Module, Name, Args, Walk) ->
+handed(A, Module, Name, Args, State) ->
     Function = {Name, length(Args)},
-    Tables = [{Position, Sure} || {Position, Arg} <- numbered(Args),
-                                  Sure <- [is_table(Arg, Walk)], Sure =/= no],
-    tables_handed(A, Module, Function, Tables, Walk).
+    Tables = [{Position, Certainty}
+              || {Position, Arg} <- numbered(Args),
+                 Certainty <- [table_certainty(Arg, State)], Certainty =/= no],
+    tables_handed(A, Module, Function, Tables, State).
 
-tables_handed(_A, Module, {Name, _}, Tables, #walk{module = This} = Walk)
+tables_handed(_A, Module, {Name, _}, Tables, #state{module = This} = State)
   when Tables =:= []; Module =:= This; Module =:= erlang; not is_atom(Module); Name =:= unknown ->
-    Walk;
-tables_handed(A, Module, {Name, Arity} = Function, Tables, Walk) ->
-    {Parameters, Walk1} = parameters_of(Module, Walk),
-    case [Position || {Position, Sure} <- Tables,
-                      larder_transform_handed:takes(Parameters, Function, Position, Sure)] of
-        [] -> Walk1;
-        _ -> warn(A, {handed, Module, Name, Arity}, Walk1)
+    State;
+tables_handed(A, Module, {Name, Arity} = Function, Tables, State) ->
+    {Parameters, State1} = parameters_of(Module, State),
+    case [Position || {Position, Certainty} <- Tables,
+                      larder_transform_handed:takes(Parameters, Function, Position, Certainty)] of
+        [] -> State1;
+        _ -> warn(A, {handed, Module, Name, Arity}, State1)
     end.
 
-parameters_of(Module, #walk{parameters = Known, folder = Folder, files = Files} = Walk) ->
+parameters_of(Module, #state{parameters = Known, folder = Folder, files = Files} = State) ->
     case Known of
         #{Module := Parameters} ->
-            {Parameters, Walk};
+            {Parameters, State};
         #{} ->
             Parameters = case {Files, moves_as_well(Module, Folder)} of
                              {#{Module := File}, _} ->
@@ -650,7 +654,7 @@ parameters_of(Module, #walk{parameters = Known, folder = Folder, files = Files} 
                              {#{}, true} -> none;
                              {#{}, false} -> larder_transform_handed:parameters(Module)
                          end,
-            {Parameters, Walk#walk{parameters = Known#{Module => Parameters}}}
+            {Parameters, State#state{parameters = Known#{Module => Parameters}}}
     end.
 
 moves_as_well(_Module, none) ->
@@ -662,19 +666,19 @@ moves_as_well(Module, Folder) ->
     end.
 
 %% A call by module, function and arguments.
-applied_table(A, Positions, Args, Walk) ->
+applied_table(A, Positions, Args, State) ->
     case [Applied || Position <- Positions,
                      [{atom, _, _}, {atom, _, _}, _] = Applied <- [lists:sublist(Args, Position, 3)]] of
         [[{atom, _, Module}, {atom, _, Name}, Last] | _] ->
-            handed_in_list(A, Module, Name, Last, Walk);
+            handed_in_list(A, Module, Name, Last, State);
         [] ->
-            Walk
+            State
     end.
 
-handed_in_list(A, Module, Name, List, Walk) ->
+handed_in_list(A, Module, Name, List, State) ->
     case list_length(List, 0) of
-        unknown -> Walk;
-        _ -> handed(A, Module, Name, elements(List), Walk)
+        unknown -> State;
+        _ -> handed(A, Module, Name, elements(List), State)
     end.
 
 %% The elements of a list, as far as they are written one by one.
@@ -682,35 +686,35 @@ elements({cons, _, Head, Tail}) -> [Head | elements(Tail)];
 elements(_) -> [].
 
 %% A process of a behaviour is started with a table in its argument.
-started(A, Behaviour, Name, Args, Walk) ->
+started(A, Behaviour, Name, Args, State) ->
     case larder_transform_known:callback_arg_position(Behaviour, Name, length(Args)) of
         none ->
-            Walk;
+            State;
         Position ->
-            case {lists:nth(Position, Args), has_table(lists:nth(Position + 1, Args), Walk)} of
+            case {lists:nth(Position, Args), has_table(lists:nth(Position + 1, Args), State)} of
                 {{atom, _, Module}, true} ->
-                    tables_handed(A, Module, {init, 1}, [{1, table}], Walk);
+                    tables_handed(A, Module, {init, 1}, [{1, table}], State);
                 _ ->
-                    Walk
+                    State
             end
     end.
 
-has_table(Term, #walk{tables = Tables}) ->
+has_table(Term, #state{tables = Tables}) ->
     lists:any(fun(Variable) -> lists:member(Variable, Tables) end,
               larder_transform_handed:variables(Term)).
 
 %% Whether a term is a table: `table' if it is bound to a new one, `likely' if it is used as one
 %% elsewhere.
-is_table({var, _, Variable}, #walk{tables = Tables, used = Used}) ->
+table_certainty({var, _, Variable}, #state{tables = Tables, used = Used}) ->
     case {lists:member(Variable, Tables), lists:member(Variable, Used)} of
         {true, _} -> table;
         {false, true} -> likely;
         {false, false} -> no
     end;
-is_table({atom, _, Name}, #walk{names = Names}) -> likely({atom, Name}, Names);
-is_table({record_field, _, _, Record, {atom, _, Field}}, #walk{names = Names}) ->
+table_certainty({atom, _, Name}, #state{names = Names}) -> likely({atom, Name}, Names);
+table_certainty({record_field, _, _, Record, {atom, _, Field}}, #state{names = Names}) ->
     likely({field, Record, Field}, Names);
-is_table(Arg, _Walk) ->
+table_certainty(Arg, _Walk) ->
     case makes_a_table(Arg) of
         true -> table;
         false -> no
@@ -723,17 +727,17 @@ likely(Name, Names) ->
     end.
 
 %% Warns of a node that should get no other warning.
-warn_once(Node, Anno, Warning, #walk{warned = Warned} = Walk) ->
-    warn(Anno, Warning, Walk#walk{warned = [Node | Warned]}).
+warn_once(Node, Anno, Warning, #state{warned = Warned} = State) ->
+    warn(Anno, Warning, State#state{warned = [Node | Warned]}).
 
-warn(Anno, Warning, #walk{file = File, silenced = Silenced, function = Function} = Walk) ->
+warn(Anno, Warning, #state{file = File, silenced = Silenced, function = Function} = State) ->
     Kind = element(1, Warning),
     case lists:any(fun(Of) -> lists:member(Of, Silenced) end, [Kind, Function, {Kind, Function}]) of
         true ->
-            Walk;
+            State;
         false ->
             Located = {File, [{erl_anno:location(Anno), ?MODULE, Warning}]},
-            Walk#walk{warnings = [Located | Walk#walk.warnings]}
+            State#state{warnings = [Located | State#state.warnings]}
     end.
 
 %% ---- the walk ----

@@ -156,11 +156,11 @@ use(How, Parameter) -> {How, Parameter}.
 %% `likely' a table, such as an atom, counts if the parameter is known to reach `ets'.
 -spec takes(parameters(), {atom(), arity()}, pos_integer(), table | likely) -> boolean().
 takes(none, _Function, _Place, _Sure) -> false;
-takes(unknown, _Function, _Place, Sure) -> Sure =:= table;
-takes(Parameters, {Name, Arity}, Position, Sure) ->
+takes(unknown, _Function, _Place, Certainty) -> Certainty =:= table;
+takes(Parameters, {Name, Arity}, Position, Certainty) ->
     case Parameters of
         #{{Name, Arity, Position} := reaches} -> true;
-        #{{Name, Arity, Position} := kept} -> Sure =:= table;
+        #{{Name, Arity, Position} := kept} -> Certainty =:= table;
         #{} -> false
     end.
 
