@@ -130,8 +130,8 @@ struct WriteScan {
     count: u64,
     /// The scratch space of programs that are run under a lock.
     scratch: Scratch,
-    /// The numbers of the objects of a batch that (2) or (3) looks at: those that have matched; in a
-    /// replace in a set, all.
+    /// The numbers of the objects of a batch that (2) or (3) looks at: those that have matched, or
+    /// in a replace in a set, all.
     chosen: Vec<u32>,
     /// In a bag: the key whose objects were processed last.
     last_key: Vec<u8>,
