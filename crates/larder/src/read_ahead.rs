@@ -52,8 +52,9 @@
 
 use crate::change_stamp::Stamp;
 use crate::raw;
-use larder_index::{Batch, Direction, Seen, HEAD};
+use larder_index::{Batch, Direction, Key, Seen, HEAD};
 use larder_term::object::has_exact_key;
+use std::cell::Cell;
 
 /// The number of entries of the first read-ahead, and the maximum.
 const FIRST_READ_AHEAD: usize = 8;
@@ -121,6 +122,8 @@ pub(crate) struct ReadAhead {
     /// If the batch was read at the edge: the number of the entry that is the table's first while
     /// the leaf has the version `Batch::seen`. Those before it have been removed.
     edge: usize,
+    /// The hash of the key of that entry, once a step has needed it.
+    edge_hash: Cell<Option<u64>>,
     /// The number of the change stamp of a table whose keys need whole values; 0 for none.
     exact: u64,
 }
@@ -290,12 +293,22 @@ impl ReadAhead {
     }
 
     /// The key of the table's first entry, as it was when the batch was read, and where that was.
-    /// `None` if the batch wasn't read at the edge of this table, or the index can't tell.
+    /// `None` if the batch wasn't read at the edge of this table, or the index can't tell. `hash`
+    /// computes the hash of a key. A table that is polled has the hash computed once.
     #[inline]
-    pub(crate) fn edge(&self, table: u64) -> Option<(&[u8], Seen)> {
+    pub(crate) fn edge(
+        &self,
+        table: u64,
+        hash: impl FnOnce(&[u8]) -> u64,
+    ) -> Option<(Key<'_>, Seen)> {
         let seen = self.batch.seen?;
-        let is_of_edge = self.first != FromEdge::No && self.table == table;
-        (is_of_edge && self.edge < self.batch.len()).then(|| (self.batch.key(self.edge), seen))
+        if self.first == FromEdge::No || self.table != table || self.edge >= self.batch.len() {
+            return None;
+        }
+        let bytes = self.batch.key(self.edge);
+        let hash = self.edge_hash.get().unwrap_or_else(|| hash(bytes));
+        self.edge_hash.set(Some(hash));
+        Some((Key { bytes, hash }, seen))
     }
 
     /// The key after that of `edge`, if the last answer was that one, and the batch has another.
@@ -317,6 +330,7 @@ impl ReadAhead {
     pub(crate) fn first(&mut self, removed: Option<Seen>) -> Option<NextEntry<'_>> {
         if let Some(now) = removed {
             self.edge = self.next_place()?;
+            self.edge_hash.set(None);
             self.batch.seen = Some(now);
         }
         self.go_to(self.edge)
@@ -379,6 +393,7 @@ impl ReadAhead {
         self.backward = direction == Direction::Backward;
         self.unique = unique;
         (self.at, self.edge) = (0, 0);
+        self.edge_hash.set(None);
     }
 
     #[cold]

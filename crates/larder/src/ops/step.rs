@@ -330,8 +330,7 @@ impl EngineTable {
         match request.from {
             // The first entry is as it was when it was read, or this thread has removed it.
             None if self.may_answer(ahead, request.wanted) => {
-                let (first, seen) = ahead.edge(self.changes.number())?;
-                let first = self.key(first);
+                let (first, seen) = ahead.edge(self.changes.number(), |key| self.key(key).hash)?;
                 if ahead.is_polled() && is_unchanged(first, seen) {
                     return ahead.first(None);
                 }
@@ -358,11 +357,11 @@ impl EngineTable {
     #[inline]
     fn consumes(&self, op: &Operation<'_>, ahead: &mut ReadAhead) -> bool {
         let is_removed = |(first, seen)| {
-            let first = self.key(first);
             seen_after_removal_of(first, seen)
                 .is_some_and(|now| op.store.index.is_unchanged(op.guard, first, now))
         };
-        let consumes = ahead.edge(self.changes.number()).is_some_and(is_removed);
+        let edge = ahead.edge(self.changes.number(), |key| self.key(key).hash);
+        let consumes = edge.is_some_and(is_removed);
         if !consumes {
             ahead.begins_anew();
         }
