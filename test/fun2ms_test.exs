@@ -40,6 +40,37 @@ defmodule LarderFun2msTest do
              [{{{:a, :"$1"}, [:"$2" | :"$3"], "x", 1.5}, [], [{{:"$1", :"$2", :"$3"}}]}]
   end
 
+  test "only _ is anonymous" do
+    assert Larder.fun2ms(fn {_a, _a, _b} -> true end) == [{{:"$1", :"$1", :_}, [], [true]}]
+
+    assert Larder.fun2ms(fn {_a, _b} when _a > 1 -> _a end) ==
+             [{{:"$1", :_}, [{:>, :"$1", 1}], [:"$1"]}]
+
+    assert Larder.fun2ms(fn {_, _} = _row -> true end) == [{{:_, :_}, [], [true]}]
+    assert Larder.fun2ms(fn {_, _} = _row -> _row end) == [{{:_, :_}, [], [:"$_"]}]
+
+    tab = Larder.new(:fun2ms, [:bag])
+    Larder.insert(tab, [{1, 1}, {1, 2}, {3, 3}, {4, %{a: 1, b: 2}}, {5, %{a: 1, b: 1}}])
+    assert Larder.select(tab, Larder.fun2ms(fn {_k, %{a: _x, b: _x}} -> _k end)) == [5]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {_, %{a: _x, b: _y}} -> _y end)) |> Enum.sort() == [
+             1,
+             2
+           ]
+
+    assert Larder.select_delete(tab, Larder.fun2ms(fn {_a, _a} -> true end)) == 2
+    assert Larder.info(tab, :size) == 3
+  end
+
+  test "__MODULE__ is a constant" do
+    tab = table([{1, __MODULE__}, {2, :other}])
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, __MODULE__} -> {k, __MODULE__} end)) ==
+             [{1, __MODULE__}]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, m} when m != __MODULE__ -> k end)) == [2]
+  end
+
   test "several clauses" do
     assert Larder.fun2ms(fn
              {:a, n} -> n

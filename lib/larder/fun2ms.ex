@@ -4,7 +4,8 @@ defmodule Larder.Fun2ms do
   #
   # 1. The head. A tuple becomes the specification's head, and its variables become `:"$1"` and so
   #    on. Patterns that a head can't express become guards on such a variable: pins, and maps and
-  #    structs, which match in part.
+  #    structs, which match in part. As everywhere in Elixir, only `_` is anonymous: `_name` is a
+  #    variable like any other. One that occurs nowhere else becomes `:_`.
   # 2. Below a map, a pattern becomes the path to the value: `{:map_get, key, :"$1"}`.
   # 3. Guards and the body. A variable of the head becomes its `:"$1"` or path. Any other variable
   #    is captured, `{:const, value}`, as in any function. Macros, such as those of `defguard`, are
@@ -19,6 +20,9 @@ defmodule Larder.Fun2ms do
 
   # Operators of Kernel that have another name in `:erlang`.
   @renamed %{<=: :"=<", ===: :"=:=", !=: :"/=", !==: :"=/="}
+
+  # Written like variables, and constants.
+  @pseudo_variables ~w(__MODULE__ __DIR__ __ENV__ __CALLER__ __STACKTRACE__)a
 
   @doc false
   def expand({:fn, _, clauses}, env), do: Enum.flat_map(clauses, &clause(&1, env))
@@ -41,7 +45,8 @@ defmodule Larder.Fun2ms do
   defp alternatives(guard), do: [guard]
 
   defp rule(pattern, guards, body, env) do
-    {head, state} = whole(pattern, %{names: %{}, guards: [], next: 1, env: env})
+    again = repeated([pattern, guards, body])
+    {head, state} = whole(pattern, %{names: %{}, guards: [], next: 1, again: again, env: env})
     guards = Enum.reverse(state.guards) ++ Enum.map(guards, &expression(&1, state))
     tuple([head, guards, [expression(body, state)]])
   end
@@ -88,7 +93,7 @@ defmodule Larder.Fun2ms do
 
   defp head(pattern, state) do
     cond do
-      variable?(pattern) and ignored?(pattern) ->
+      variable?(pattern) and ignored?(pattern, state) ->
         {:_, state}
 
       plain?(pattern) ->
@@ -155,7 +160,7 @@ defmodule Larder.Fun2ms do
 
   defp path(pattern, at, state) do
     cond do
-      variable?(pattern) and ignored?(pattern) -> state
+      variable?(pattern) and ignored?(pattern, state) -> state
       variable?(pattern) -> bind(pattern, at, state)
       true -> guard([:"=:=", at, constant(pattern, state)], state)
     end
@@ -213,6 +218,11 @@ defmodule Larder.Fun2ms do
 
   defp expression({:^, _, [variable]}, _state), do: tuple([:const, variable])
   defp expression({:@, _, _} = attribute, _state), do: tuple([:const, attribute])
+
+  defp expression({name, _, context} = constant, _state)
+       when name in @pseudo_variables and is_atom(context),
+       do: tuple([:const, constant])
+
   defp expression({:__block__, _, [one]}, state), do: expression(one, state)
 
   defp expression(value, _state) when is_number(value) or is_binary(value), do: value
@@ -269,10 +279,28 @@ defmodule Larder.Fun2ms do
 
   defp tuple(elements), do: {:{}, [], elements}
 
-  defp variable?({name, _, context}) when is_atom(name) and is_atom(context), do: true
+  defp variable?({name, _, context}) when is_atom(name) and is_atom(context) do
+    name not in @pseudo_variables
+  end
+
   defp variable?(_), do: false
 
-  defp ignored?({name, _, _}), do: String.starts_with?(Atom.to_string(name), "_")
+  defp ignored?({:_, _, _}, _state), do: true
+
+  defp ignored?({name, _, _} = variable, state) do
+    String.starts_with?(Atom.to_string(name), "_") and
+      not MapSet.member?(state.again, name(variable))
+  end
+
+  # The names of the variables that occur more than once.
+  defp repeated(asts) do
+    {_, counts} =
+      Macro.prewalk(asts, %{}, fn ast, counts ->
+        {ast, if(variable?(ast), do: Map.update(counts, name(ast), 1, &(&1 + 1)), else: counts)}
+      end)
+
+    for {name, count} <- counts, count > 1, into: MapSet.new(), do: name
+  end
 
   defp name({name, meta, context}), do: {name, meta[:counter], context}
   defp name(_), do: nil
