@@ -130,6 +130,78 @@ defmodule Larder.TableTest do
     |> Task.await()
   end
 
+  # Makes a table with an heir; the process that owns it.
+  defp owned(name, heir) do
+    test = self()
+
+    owner =
+      spawn_link(fn ->
+        Larder.new(name, [:named_table, :public, {:heir, heir, Larder.Table}])
+        send(test, :made)
+        receive do: (:stop -> :ok)
+      end)
+
+    assert_receive :made
+    owner
+  end
+
+  test "an heir that keeps no table is not asked" do
+    server = start_supervised!({Agent, fn -> 1 end})
+    owned(:of_a_server, server)
+    assert Larder.Table.claim(:of_a_server) == {:error, :not_kept}
+    assert Agent.get(server, & &1) == 1
+
+    plain = spawn_link(fn -> receive(do: (:stop -> :ok)) end)
+    owned(:of_a_process, plain)
+    assert Larder.Table.claim(:of_a_process) == {:error, :not_kept}
+    assert Process.info(plain, :message_queue_len) == {:message_queue_len, 0}
+
+    # Nor does a keeper give away what it has not made.
+    keeper = start_supervised!({Larder.Table, name: :its_own})
+    owner = owned(:of_a_keeper, keeper)
+    assert Larder.Table.claim(:of_a_keeper) == {:error, :not_kept}
+    ref = Process.monitor(owner)
+    send(owner, :stop)
+    assert_receive {:DOWN, ^ref, _, _, _}
+    assert Larder.Table.claim(:of_a_keeper) == {:error, :not_kept}
+    assert Larder.Table.claim(:its_own) == {:ok, :its_own}
+
+    # One that has ended.
+    {gone, ref} = spawn_monitor(fn -> receive(do: (:stop -> :ok)) end)
+    owned(:of_nobody, gone)
+    send(gone, :stop)
+    assert_receive {:DOWN, ^ref, _, _, _}
+    assert Larder.Table.claim(:of_nobody) == {:error, :not_kept}
+  end
+
+  test "who claims a table may rename or delete it" do
+    keeper = start_supervised!({Larder.Table, name: :old_name})
+    test = self()
+
+    {claimer, ref} =
+      spawn_monitor(fn ->
+        {:ok, tab} = Larder.Table.claim(:old_name)
+        Larder.rename(tab, :new_name)
+        send(test, :renamed)
+        receive do: (:stop -> :ok)
+      end)
+
+    assert_receive :renamed
+    assert Larder.Table.claim(:old_name) == {:error, :not_kept}
+    assert Larder.Table.claim(:new_name) == {:error, {:owned, claimer}}
+    # The old name is free for a table of another.
+    owned(:old_name, keeper)
+    assert Larder.Table.claim(:old_name) == {:error, :not_kept}
+    send(claimer, :stop)
+    assert_receive {:DOWN, ^ref, _, _, _}
+    assert Larder.info(:new_name, :owner) == keeper
+    assert Larder.Table.claim(:new_name) == {:ok, :new_name}
+    refute_received {:"ETS-TRANSFER", _, _, _}
+    Larder.delete(:new_name)
+    assert Larder.Table.claim(:new_name) == {:error, :not_kept}
+    assert Process.alive?(keeper)
+  end
+
   test "what is wrong is said" do
     for {options, said} <- [
           {[], ~r/needs a :name/},

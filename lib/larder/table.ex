@@ -105,7 +105,7 @@ defmodule Larder.Table do
   Makes the calling process the owner of a table that is kept, until it ends.
 
   `{:error, {:owned, pid}}` if another process has claimed it, and `{:error, :not_kept}` if there is
-  no such table, or none that is kept so.
+  no such table, or none that is kept so. A table that was renamed is claimed by its new name.
   """
   @spec claim(name :: atom()) :: {:ok, atom()} | {:error, {:owned, pid()} | :not_kept}
   def claim(name) when is_atom(name) do
@@ -116,21 +116,31 @@ defmodule Larder.Table do
     end
   end
 
-  defp claim_from(name, keeper) when is_pid(keeper) do
+  # Only a process of this module is asked. Another heir may not know the call, and fail by it.
+  defp claim_from(name, heir) do
+    if keeper?(heir), do: ask(heir, name), else: {:error, :not_kept}
+  end
+
+  # `:proc_lib` notes in each GenServer the function with which it has begun. An heir is a process
+  # of this node, so this sends it no message.
+  defp keeper?(heir) do
+    is_pid(heir) and :proc_lib.translate_initial_call(heir) == {__MODULE__, :init, 1}
+  end
+
+  defp ask(keeper, name) do
     case GenServer.call(keeper, {__MODULE__, :claim, name, self()}) do
-      :given -> {:ok, await_transfer(name, keeper)}
+      :given -> {:ok, await_transfer(keeper)}
       {:error, _} = error -> error
     end
   catch
     :exit, {:noproc, _} -> {:error, :not_kept}
   end
 
-  defp claim_from(_name, _no_heir), do: {:error, :not_kept}
-
-  # Receives the message about the transfer, so that the caller need not handle it.
-  defp await_transfer(name, keeper) do
+  # Receives the message about the transfer, so that the caller need not handle it. A keeper has
+  # one table. Its name is that of the moment when it was given away.
+  defp await_transfer(keeper) do
     receive do
-      {:"ETS-TRANSFER", ^name, ^keeper, __MODULE__} -> name
+      {:"ETS-TRANSFER", name, ^keeper, __MODULE__} -> name
     end
   end
 
@@ -183,36 +193,38 @@ defmodule Larder.Table do
 
   # ---- the process that keeps the table ----
 
+  # Its state is the table's id: whoever owns the table may rename it.
   @impl true
   def init(options) do
     name = Keyword.fetch!(options, :name)
     ^name = Larder.new(name, [:named_table | Keyword.get(options, :table, [])])
-    Larder.setopts(name, {:heir, self(), __MODULE__})
+    tab = Larder.whereis(name)
+    Larder.setopts(tab, {:heir, self(), __MODULE__})
     Keyword.get(options, :init, & &1).(name)
-    {:ok, name}
+    {:ok, tab}
   rescue
     error -> {:stop, {error, __STACKTRACE__}}
   end
 
+  # The name may be that of another table, whose owner has made this process its heir.
   @impl true
-  def handle_call({__MODULE__, :claim, name, pid}, _from, name) do
-    case Larder.info(name, :owner) do
-      owner when owner == self() -> {:reply, give(name, pid), name}
-      :undefined -> {:reply, {:error, :not_kept}, name}
-      owner -> {:reply, {:error, {:owned, owner}}, name}
+  def handle_call({__MODULE__, :claim, name, pid}, _from, tab) do
+    case Larder.whereis(name) == tab and Larder.info(tab, :owner) do
+      none when none in [false, :undefined] -> {:reply, {:error, :not_kept}, tab}
+      owner when owner == self() -> {:reply, give(tab, pid), tab}
+      owner -> {:reply, {:error, {:owned, owner}}, tab}
     end
   end
 
   # The claiming process may have ended.
-  defp give(name, pid) do
-    Larder.give_away(name, pid, __MODULE__)
+  defp give(tab, pid) do
+    Larder.give_away(tab, pid, __MODULE__)
     :given
   rescue
     ArgumentError -> {:error, :not_kept}
   end
 
-  # The owner has ended.
+  # The owner has ended, or what else comes.
   @impl true
-  def handle_info({:"ETS-TRANSFER", name, _owner, __MODULE__}, name), do: {:noreply, name}
-  def handle_info(_other, name), do: {:noreply, name}
+  def handle_info(_message, tab), do: {:noreply, tab}
 end
