@@ -59,9 +59,10 @@
                     %% The index from which on the next snapshot is due.
                     next :: non_neg_integer() | infinity}).
 
-%% A snapshot that Ra may take: all tables as of one command. `state': taken, being written, or
-%% written.
--record(cut, {tables :: [{atom(), definition(), larder:snapshot()}],
+%% A snapshot that Ra may take: all tables as of one command. `written' is 1 once Ra's writer has
+%% finished with it.
+-record(cut, {index :: non_neg_integer(),
+              tables :: [{atom(), definition(), larder:snapshot()}],
               rest :: term(),
               interval :: interval(),
               written :: atomics:atomics_ref()}).
@@ -80,15 +81,19 @@
 -type made() :: [{atom(), larder:table(), named | unnamed}].
 %% Tables that are being filled.
 
-%% What this process, a Ra server, has: its tables, and snapshots that may be in use, newest first.
+%% What this process, a Ra server, has: its tables, the snapshots that wait for Ra, newest first,
+%% and the one that Ra's writer has.
 -define(TABLES, {?MODULE, tables}).
--define(CUTS, {?MODULE, cuts}).
+-define(WAITING, {?MODULE, waiting}).
+-define(WRITING, {?MODULE, writing}).
 %% The default of commands between two snapshots, and the most rows in a snapshot per command.
 -define(INTERVAL, 10_000).
 -define(ROWS_PER_COMMAND, 4).
 -define(SNAPSHOT_MODULES, [larder_ra_snapshot, larder_ra_file]).
-%% Snapshots that wait for Ra. It sees them when a batch of commands has been applied.
--define(WAITING, 16).
+%% So many snapshots may wait for Ra at any distances; beyond, they are at least the eighth part of
+%% all commands apart for which snapshots wait (may_wait/1).
+-define(DENSE, 16).
+-define(APART, 8).
 
 %% ---- the state ----
 
@@ -205,10 +210,14 @@ reply(#{index := Index} = Meta, #larder_ra{next = Next} = State, Reply, Effects)
     end.
 
 %% @doc Takes a snapshot now, for a machine that decides itself when. Call it last in apply/3: the
-%% effect contains the tables as of this call. Return the state together with the effect.
+%% effect contains the tables as of this call. Return the state together with the effect. There is
+%% no effect if 16 earlier snapshots wait for Ra and the last one is from shortly before.
 -spec release_cursor(meta(), state()) -> {state(), Effects :: [term()]}.
 release_cursor(#{index := Index}, State) ->
-    {due(Index, State), [{release_cursor, Index, cut(State)}]}.
+    case may_wait(Index) of
+        true -> {due(Index, State), [{release_cursor, Index, cut(Index, State)}]};
+        false -> {State, []}
+    end.
 
 %% Loads the modules now, so that the first snapshot doesn't wait for the code server.
 begun(Index, #larder_ra{tables = Tables} = State) ->
@@ -228,14 +237,25 @@ due(Index, #larder_ra{interval = Interval} = State) ->
 
 %% Ra asks for a snapshot (prepare) after a batch of commands. Commands that follow the snapshot's
 %% may have been applied by then. So the snapshot is taken here, with its command.
-cut(#larder_ra{tables = Tables, rest = Rest, interval = Interval}) ->
+cut(Index, #larder_ra{tables = Tables, rest = Rest, interval = Interval}) ->
     {Tags, Ids} = lists:unzip(maps:to_list(Tables)),
-    Cut = #cut{tables = lists:zip3(Tags, [definition(Id) || Id <- Ids], larder:snapshot(Ids)),
-               rest = Rest, interval = Interval, written = atomics:new(1, [])},
-    {Kept, Old} = lists:split(min(?WAITING - 1, length(cuts())), cuts()),
-    lists:foreach(fun release/1, Old),
-    put(?CUTS, [Cut | Kept]),
+    Cut = #cut{index = Index, rest = Rest, interval = Interval, written = atomics:new(1, []),
+               tables = lists:zip3(Tags, [definition(Id) || Id <- Ids], larder:snapshot(Ids))},
+    _ = put(?WAITING, [Cut | waiting()]),
     Cut.
+
+%% Ra evaluates the effects of a batch when all of it has been applied, oldest first, and may ask
+%% for any of its snapshots. It doesn't say which ones it has passed over. So each one stays until
+%% Ra takes one. A batch may have any length. For N commands there are at most about
+%% ?DENSE + ?APART * ln(N / ?DENSE) snapshots: with ?DENSE = 16 and ?APART = 8, 105 for a million.
+may_wait(Index) ->
+    case waiting() of
+        [Newest | _] = Waiting when length(Waiting) >= ?DENSE ->
+            Oldest = lists:last(Waiting),
+            (Index - Newest#cut.index) * ?APART >= Index - Oldest#cut.index;
+        _ ->
+            true
+    end.
 
 %% The definition of a table, with its present indexes, which may differ from the original ones.
 definition(Table) ->
@@ -246,37 +266,38 @@ definition(Table) ->
                                      <- larder:info(Table, indexes)],
     [map_get(type, Info), {index, Indexes} | Flags] ++ maps:to_list(maps:with(Options, Info)).
 
-cuts() ->
-    case get(?CUTS) of
+waiting() ->
+    case get(?WAITING) of
         undefined -> [];
-        Cuts -> Cuts
+        Waiting -> Waiting
     end.
 
-%% The snapshots whose writer has finished. This process owns them, so it must release them.
+%% A snapshot whose writer has finished. This process owns it, so it must release it.
 release_written() ->
-    case get(?CUTS) of
-        undefined -> ok;
-        [] -> ok;
-        Cuts ->
-            {Written, Others} = lists:partition(fun is_written/1, Cuts),
-            lists:foreach(fun release/1, Written),
-            _ = put(?CUTS, Others),
+    case get(?WRITING) of
+        #cut{written = Written} = Cut ->
+            case atomics:get(Written, 1) of
+                1 -> release(Cut), _ = erase(?WRITING), ok;
+                0 -> ok
+            end;
+        undefined ->
             ok
     end.
 
-is_written(#cut{written = Written}) -> atomics:get(Written, 1) =:= 1.
+writing() -> [Cut || #cut{} = Cut <- [get(?WRITING)]].
 
 release(#cut{tables = Tables}) ->
     lists:foreach(fun({_, _, Snapshot}) -> true = larder:release(Snapshot) end, Tables).
 
 %% @private
 %% Ra takes this snapshot. It uses one at a time: no other one is in use, and those that wait won't
-%% be taken any more.
+%% be taken any more. Each one that Ra may ask for waits: see may_wait/1.
 -spec prepare(cut()) -> cut().
 prepare(#cut{written = Written} = Cut) ->
-    {[_] = Taken, Others} = lists:partition(fun(C) -> C#cut.written =:= Written end, cuts()),
-    lists:foreach(fun release/1, Others),
-    put(?CUTS, Taken),
+    {[_], Others} = lists:partition(fun(C) -> C#cut.written =:= Written end, waiting()),
+    lists:foreach(fun release/1, Others ++ writing()),
+    _ = put(?WAITING, []),
+    _ = put(?WRITING, Cut),
     Cut;
 prepare(State) when is_record(State, larder_ra) ->
     error({release_cursor_without_snapshot,
@@ -312,10 +333,11 @@ filling(Tag) -> list_to_atom("larder_ra filling " ++ atom_to_list(Tag)).
 %% deleted.
 -spec recover(made(), {Rest :: term(), interval()}, Index :: non_neg_integer()) -> state().
 recover(Made, {Rest, Interval}, Index) ->
-    lists:foreach(fun release/1, cuts()),
+    lists:foreach(fun release/1, waiting() ++ writing()),
     _ = [true = larder:delete(Table) || Earlier <- [get(?TABLES)], Earlier =/= undefined,
                                         Table <- maps:values(Earlier)],
-    put(?CUTS, []),
+    _ = erase(?WAITING),
+    _ = erase(?WRITING),
     Tables = maps:from_list([{Tag, case Kind of
                                        named -> larder:rename(Table, Tag);
                                        unnamed -> Table

@@ -174,9 +174,6 @@ released_test_() ->
             _ = [Cut(Index) || Index <- lists:seq(5, 18)],
             Four = ?M:prepare(#{index => 4}, Four),
             ok = write(Folder, #{index => 4}, Four),
-            %% Not without bound.
-            _ = [Cut(Index) || Index <- lists:seq(20, 200)],
-            eventually({16, 16}, Snapshots),
             %% One that was dropped can't be written, and the writer says so.
             _ = ?M:recover(Folder),
             ?assertError(badarg, ?M:write(Folder, #{index => 2}, Two)),
@@ -184,6 +181,40 @@ released_test_() ->
                                    larder:info(T, owner) =:= self()])
         end)
     end).
+
+%% A batch of any length: Ra sees its effects after the last command and takes any one of them. They
+%% don't grow with the commands, and one is from shortly before the last command.
+burst_test_() ->
+    [?TC(lists:flatten(io_lib:format("~w commands, interval ~w", [Commands, Interval])), fun() ->
+        with_folders(fun(Folder, _) ->
+            lists:foreach(fun(Share) -> burst(Commands, Interval, Share, Folder) end,
+                          [0.0, 0.3, 0.9, 1.0])
+        end)
+     end) || Commands <- [17, 5000], Interval <- [1, 10, 300]].
+
+%% Ra passes over this share of the effects, and takes the next one.
+burst(Commands, Interval, Share, Folder) ->
+    State0 = larder_ra:new(#{t => [ordered_set]}, none, #{interval => Interval}),
+    Table = larder_ra:table(t, State0),
+    {_, Effects} = lists:foldl(fun(Index, {S0, Es}) ->
+        true = larder:insert(Table, {Index}),
+        {S, ok, E} = larder_ra:reply(#{index => Index}, S0, ok),
+        {S, Es ++ E}
+    end, {State0, []}, lists:seq(1, Commands)),
+    Waiting = length(Effects),
+    ?assert(Waiting =< 16 + 8 * math:log(1 + Commands / 16)),
+    ?assertEqual(Waiting, larder:info(Table, snapshots)),
+    Commands < Interval orelse begin
+        {release_cursor, Last, _} = lists:last(Effects),
+        ?assert(Commands - Last < Interval + Commands / 8),
+        {release_cursor, Index, Cut} = lists:nth(1 + round(Share * (Waiting - 1)), Effects),
+        Cut = ?M:prepare(#{index => Index}, Cut),
+        eventually(1, fun() -> larder:info(Table, snapshots) end),
+        ok = write(Folder, #{index => Index}, Cut),
+        {ok, _, Again} = ?M:recover(Folder),
+        ?assertEqual([{I} || I <- lists:seq(1, Index)],
+                     larder:tab2list(larder_ra:table(t, Again)))
+    end.
 
 %% A writer that fails does not hold up the next one.
 writer_fails_test_() ->

@@ -25,6 +25,54 @@ behind_test_() -> with_ra(fun() -> ?assert(rows(replicated_kv:behind(?ROWS, ?INT
 
 rows({_, Rows, _}) -> Rows.
 
+%% Thousands of commands at once, with a snapshot due for nearly each: the server stays, its
+%% snapshots are valid, and it has the same rows after a restart.
+burst_test_() ->
+    [with_ra(fun() -> in_ra(fun(Folder) -> burst(Interval, Folder) end) end)
+     || Interval <- [1, 10]].
+
+burst(Interval, Folder) ->
+    Server = {kv, node()},
+    {ok, [Server], []} =
+        ra:start_cluster(default, kv, kv:config(#{interval => Interval}), [Server]),
+    {ok, {ok, 1}, _} = ra:process_command(Server, {add, counter, 1}, ?MILLISECONDS),
+    Monitor = monitor(process, kv),
+    Commands = 20_000,
+    _ = [ok = ra:pipeline_command(Server, {put, I, I}, I, normal)
+         || I <- lists:seq(1, Commands)],
+    ?assertEqual(ok, answers(Commands, Monitor)),
+    true = demonitor(Monitor, [flush]),
+    Snapshots = fun() -> filelib:wildcard(filename:join(Folder, "*/*/snapshots/*")) end,
+    true = larder_test:wait_until(fun() -> Snapshots() =/= [] end, 5000),
+    Before = kv_node:digest(kv),
+    ?assertMatch({_, Rows, _} when Rows =:= Commands + 1, Before),
+    ok = ra:stop_server(default, Server),
+    [Newest | _] = lists:reverse(lists:sort(Snapshots())),
+    ?assertEqual(ok, larder_ra_snapshot:validate(Newest)),
+    ok = ra:restart_server(default, Server),
+    _ = larder_test:wait_until(fun() -> kv_node:digest(kv) =:= Before end, 10_000),
+    ?assertEqual(Before, kv_node:digest(kv)).
+
+answers(0, _) ->
+    ok;
+answers(Left, Monitor) ->
+    receive
+        {ra_event, _, {applied, Replies}} -> answers(Left - length(Replies), Monitor);
+        {'DOWN', Monitor, _, _, Reason} -> {server_ended, Reason}
+    after ?MILLISECONDS -> {no_answer, Left}
+    end.
+
+%% With Ra on this node.
+in_ra(Fun) ->
+    Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
+                           lists:concat(["larder_t_ra_burst_", os:getpid(), "_",
+                                         erlang:unique_integer([positive])])),
+    ok = kv_node:start(Folder),
+    try Fun(Folder) after
+        ok = application:stop(ra),
+        ok = file:del_dir_r(Folder)
+    end.
+
 %% The machine that is busy may hold up a server at any time: one of two snapshots counts. A map is
 %% copied, so its figure is a multiple: the measurement would tell if Larder's were.
 paused_test_() ->
