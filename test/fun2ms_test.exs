@@ -105,6 +105,97 @@ defmodule LarderFun2msTest do
     assert Larder.select(tab, adults) == Enum.to_list(18..29)
   end
 
+  # A guard for each operator, function and macro of Kernel that Elixir allows in guards.
+  @guards [
+    {"!=/2", "k != v"},
+    {"!==/2", "k !== v"},
+    {"*/2", "k * v == 4"},
+    {"+/1", "+v == 2"},
+    {"+/2", "k + v == 4"},
+    {"-/1", "-v == -2"},
+    {"-/2", "v - k == 0"},
+    {"//2", "v / 2 == 1"},
+    {"</2", "k < v"},
+    {"<=/2", "k <= v"},
+    {"==/2", "k == v"},
+    {"===/2", "k === v"},
+    {">/2", "k > v"},
+    {">=/2", "k >= v"},
+    {"abs/1", "abs(v) == 1"},
+    {"and/2", "is_integer(v) and v > 1"},
+    {"binary_part/3", "binary_part(v, 1, 1) == \"b\""},
+    {"bit_size/1", "bit_size(v) == 7"},
+    {"byte_size/1", "byte_size(v) == 2"},
+    {"ceil/1", "ceil(v) == 3"},
+    {"div/2", "div(v, 2) == 1"},
+    {"elem/2", "elem(v, 1) == :b"},
+    {"elem/2", "elem(v, k - 10) == :b"},
+    {"floor/1", "floor(v) == 2"},
+    {"hd/1", "hd(v) == 1"},
+    {"in/2", "v in [2, :a]"},
+    {"in/2", "v in 1..3"},
+    {"in/2", "v not in 1..3"},
+    {"is_atom/1", "is_atom(v)"},
+    {"is_binary/1", "is_binary(v)"},
+    {"is_bitstring/1", "is_bitstring(v)"},
+    {"is_boolean/1", "is_boolean(v)"},
+    {"is_exception/1", "is_exception(v)"},
+    {"is_exception/2", "is_exception(v, KeyError)"},
+    {"is_float/1", "is_float(v)"},
+    {"is_function/1", "is_function(v)"},
+    {"is_function/2", "is_function(v, 2)"},
+    {"is_integer/1", "is_integer(v)"},
+    {"is_list/1", "is_list(v)"},
+    {"is_map/1", "is_map(v)"},
+    {"is_map_key/2", "is_map_key(v, :a)"},
+    {"is_non_struct_map/1", "is_non_struct_map(v)"},
+    {"is_nil/1", "is_nil(v)"},
+    {"is_number/1", "is_number(v)"},
+    {"is_pid/1", "is_pid(v)"},
+    {"is_port/1", "is_port(v)"},
+    {"is_reference/1", "is_reference(v)"},
+    {"is_struct/1", "is_struct(v)"},
+    {"is_struct/2", "is_struct(v, MapSet)"},
+    {"is_tuple/1", "is_tuple(v)"},
+    {"length/1", "length(v) == 2"},
+    {"map_size/1", "map_size(v) == 1"},
+    {"node/0", "v == node()"},
+    {"node/1", "node(v) == node()"},
+    {"not/1", "not is_number(v)"},
+    {"or/2", "v == 2 or k == 3"},
+    {"rem/2", "rem(v, 2) == 0"},
+    {"round/1", "round(v) == 3"},
+    {"self/0", "v == self()"},
+    {"tl/1", "tl(v) == [2]"},
+    {"trunc/1", "trunc(v) == -1"},
+    {"tuple_size/1", "tuple_size(v) == 2"}
+  ]
+
+  test "every guard of Kernel passes what it passes in a function" do
+    values =
+      [1, 2, -1, 2.0, 2.5, -1.5, 4, nil, true, :a, {:a, :b}, {:c}, [1, 2], [], "ab", "abc"] ++
+        [<<1::7>>, %{a: 1}, %{}, MapSet.new(), %KeyError{key: 1}, %ArgumentError{}, &max/2] ++
+        [&hd/1, self(), make_ref(), hd(Port.list()), node()]
+
+    rows = values |> Enum.with_index(1) |> Enum.map(fn {value, i} -> {i, value} end)
+    tab = table(rows)
+
+    # Elixir says in its documentation what it allows; newer releases more.
+    {:docs_v1, _, _, _, _, _, docs} = Code.fetch_docs(Kernel)
+    allowed = for {{_, name, arity}, _, _, _, %{guard: true}} <- docs, do: "#{name}/#{arity}"
+    assert length(allowed) > 50
+    assert allowed -- Enum.map(@guards, &elem(&1, 0)) == []
+
+    for {name, guard} <- @guards, name in allowed do
+      {passes?, _} = Code.eval_string("fn {k, v} when #{guard} -> {k, v}; _ -> nil end")
+      spec = "require Larder; Larder.fun2ms(fn {k, v} = row when #{guard} -> row end)"
+      {spec, _} = Code.eval_string(spec)
+      expected = Enum.filter(rows, passes?)
+      assert expected != [], guard
+      assert {guard, Larder.select(tab, spec)} == {guard, expected}
+    end
+  end
+
   test "pins and captured variables" do
     [key, weird, least] = [{:a, 1}, :"$1", 2]
     tab = table([{{:a, 1}, 5}, {{:a, 2}, 6}, {:"$1", 7}, {:_, 8}])

@@ -13,10 +13,10 @@ defmodule Larder.Fun2ms do
 
   # Functions that a specification may call, by their names in `:erlang`.
   @calls ~w(abs element hd length map_get map_size node round self size bit_size byte_size
-            tuple_size tl trunc + - * div rem band bor bxor bnot bsl bsr > >= < =< =:= == =/= /=
-            and or xor not andalso orelse is_atom is_float is_integer is_list is_number is_pid
-            is_port is_reference is_tuple is_map is_map_key is_binary is_bitstring is_function
-            is_boolean binary_part)a
+            tuple_size tl trunc floor ceil + - * / div rem band bor bxor bnot bsl bsr > >= < =< =:=
+            == =/= /= and or xor not andalso orelse is_atom is_float is_integer is_list is_number
+            is_pid is_port is_reference is_tuple is_map is_map_key is_binary is_bitstring
+            is_function is_boolean binary_part)a
 
   # Operators of Kernel that have another name in `:erlang`.
   @renamed %{<=: :"=<", ===: :"=:=", !=: :"/=", !==: :"=/="}
@@ -250,6 +250,9 @@ defmodule Larder.Fun2ms do
     case Macro.expand(ast, %{state.env | context: :guard}) do
       {:elem, _, [at, index]} when is_integer(index) ->
         tuple([:element, index + 1, expression(at, state)])
+
+      {:elem, _, [at, index]} ->
+        tuple([:element, tuple([:+, expression(index, state), 1]), expression(at, state)])
 
       {:is_map_key, _, [map, key]} ->
         tuple([:is_map_key, expression(key, state), expression(map, state)])
