@@ -489,6 +489,7 @@ defmodule Larder do
       iex> Larder.tab2file(tab, "/no/such/folder/pantry")
       {:error, {:file_error, '/no/such/folder/pantry', :enoent}}
   """
+  @spec tab2file(table(), Path.t()) :: :ok | {:error, term()}
   @spec tab2file(table(), Path.t(), [file_option()]) :: :ok | {:error, term()}
   def tab2file(tab, path, options \\ []), do: :larder.tab2file(tab, charlist(path), options)
 
@@ -505,6 +506,7 @@ defmodule Larder do
       iex> File.rm!(path)
       :ok
   """
+  @spec file2tab(Path.t()) :: {:ok, table()} | {:error, term()}
   @spec file2tab(Path.t(), [{:verify, boolean()}]) :: {:ok, table()} | {:error, term()}
   def file2tab(path, options \\ []), do: :larder.file2tab(charlist(path), options)
 
@@ -596,6 +598,9 @@ defmodule Larder do
   Options: a map with `:retries`, how often the function is called again at most (then
   `{:aborted, :nomore}`), and `:timeout`, in milliseconds (then `{:aborted, :timeout}`).
   """
+  @spec transaction([table()], ([table()] -> result)) ::
+          {:atomic, result} | {:aborted, term()}
+        when result: term()
   @spec transaction([table()], ([table()] -> result), transaction_options()) ::
           {:atomic, result} | {:aborted, term()}
         when result: term()

@@ -25,6 +25,13 @@ defmodule LarderTest do
     assert undocumented == []
   end
 
+  test "every function has a specification, by each number of arguments" do
+    {:ok, specs} = Code.Typespec.fetch_specs(Larder)
+    specified = for {function, _} <- specs, do: function
+    assert length(specified) > 100
+    assert Larder.__info__(:functions) -- specified == []
+  end
+
   test "every function has an example, but for those that page on the terminal" do
     {:docs_v1, _, :elixir, _, _, _, docs} = Code.fetch_docs(Larder)
 

@@ -302,6 +302,8 @@ defmodule Larder.Queries do
           iex> tab |> Larder.stream([{{:"$1", :_}, [], [:"$1"]}], reverse: true) |> Enum.take(3)
           [1000, 999, 998]
       """
+      @spec stream(table()) :: Enumerable.t()
+      @spec stream(table(), match_spec()) :: Enumerable.t()
       @spec stream(table(), match_spec(), batch: pos_integer(), reverse: boolean()) ::
               Enumerable.t()
       def stream(tab, spec \\ [{:_, [], [:"$_"]}], options \\ []),

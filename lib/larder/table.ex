@@ -68,6 +68,7 @@ defmodule Larder.Table do
       def child_spec(options), do: Larder.Table.child_spec(larder_table_options(options))
 
       @doc "Starts the process that keeps the table."
+      @spec start_link() :: GenServer.on_start()
       @spec start_link([Larder.Table.option()]) :: GenServer.on_start()
       def start_link(options \\ []),
         do: Larder.Table.start_link(larder_table_options(options))
