@@ -1,6 +1,7 @@
 //! What differs between two snapshots is what a comparison of all their objects finds.
 
 use larder::api::{Event, Larder, Snapshot, Table};
+use larder::host::{Budget, Step};
 use larder::{Direction, Error, TableKind};
 use larder_term::{term, Term};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,5 +121,30 @@ fn a_table_that_was_emptied_is_compared_as_a_whole() {
         let other = table(&larder, kind);
         let other = other.snapshot().unwrap();
         assert_eq!(full.diff(&other).unwrap_err(), Error::TableType);
+    }
+}
+
+/// What the snapshots lack and their table has is passed over in slices.
+#[test]
+fn a_table_that_has_grown_since_is_compared_in_slices() {
+    for is_ordered in [false, true] {
+        let builder = Larder::new().table("t");
+        let builder = match is_ordered {
+            true => builder.ordered_set(),
+            false => builder,
+        };
+        let t = builder.create().unwrap();
+        t.insert(&term!({1, 1})).unwrap();
+        let old = t.snapshot().unwrap();
+        t.clear().unwrap();
+        let new = t.snapshot().unwrap();
+        (0..50_000).for_each(|k| t.insert(&term!({(k), 1})).unwrap());
+        let (old, new) = (old.engine_table(), new.engine_table());
+        let mut job = old.diff(new, old.owner()).unwrap();
+        let mut slices = 1;
+        while job.step(&mut Budget::slice(), &mut |_| ()).unwrap() == Step::More {
+            slices += 1;
+        }
+        assert!(slices > 10, "{slices}");
     }
 }

@@ -6,7 +6,8 @@ mod kinds;
 use changes::change;
 use kinds::{table, KINDS};
 use larder::api::{Commit, Event, Feed, FeedOptions, Larder, Table};
-use larder::host::{CommitOutcome, Error};
+use larder::host::{Budget, CommitOutcome, Error, ObjectList, Step};
+use larder_term::object::ObjectBuf;
 use larder_term::{term, Term};
 use larder_testing::random::Random;
 use std::collections::BTreeMap;
@@ -489,4 +490,34 @@ fn bad_filters_and_snapshots_are_refused() {
     assert!(matches!(t.subscribe_with(&options), Err(Error::BadSpec(_))));
     let snapshot = t.snapshot().unwrap();
     assert!(matches!(snapshot.subscribe(), Err(Error::TableType)));
+}
+
+/// A list of which events are lost while it is being inserted is lost as a whole.
+#[test]
+fn no_part_of_a_list_comes_after_a_loss() {
+    for units in 66..76 {
+        let t = Larder::new().table("t").create().unwrap();
+        let options = FeedOptions {
+            limit: 10,
+            ..FeedOptions::default()
+        };
+        let mut feed = t.subscribe_with(&options).unwrap();
+        let engine = t.engine_table();
+        let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
+        for k in 0..70 {
+            engine
+                .encode_object(term!({(k), 1}).as_ref(), &mut object)
+                .unwrap();
+            list.push(&object);
+        }
+        let mut job = engine.begin_insert(engine.owner(), list, false).unwrap();
+        job.step(&mut Budget::new(units, Duration::from_secs(60)))
+            .unwrap();
+        let mut commits: Vec<Commit> = feed.try_recv().into_iter().collect();
+        while job.step(&mut Budget::unlimited()).unwrap() == Step::More {}
+        commits.extend(std::iter::from_fn(|| feed.try_recv()));
+        let events = commits.iter().flat_map(|commit| &commit.events);
+        let inserts = events.filter(|event| matches!(event, Event::Insert(_)));
+        assert_eq!(inserts.count(), 0, "{units}");
+    }
 }

@@ -543,3 +543,20 @@ fn lists_of_many_values_are_changed_in_time() {
     }
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
+
+/// The index of a table that is emptied meanwhile goes, too, when it is given up.
+#[test]
+fn an_index_that_is_given_up_after_a_clear_is_gone() {
+    let t = Larder::new().table("t").create().unwrap();
+    (0..10_000).for_each(|k| t.insert(&term!({(k), (k)})).unwrap());
+    let definition = IndexDefinition::new(Atom::new("v"), IndexOn::Element(2));
+    let mut job = t
+        .engine_table()
+        .add_index(t.engine_table().owner(), definition)
+        .unwrap();
+    let budget = &mut Budget::new(10, Duration::from_secs(60));
+    assert_eq!(job.step(budget).unwrap(), Step::More);
+    t.clear().unwrap();
+    drop(job);
+    assert!(t.indexes().is_empty());
+}

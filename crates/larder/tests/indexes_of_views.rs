@@ -294,6 +294,27 @@ fn pages_do_not_visit_all_keys_that_differ_again() -> Result<(), Error> {
     Ok(())
 }
 
+/// A lookup that begins after a page doesn't go on with what that has read if the transaction has
+/// written since.
+#[test]
+fn own_writes_after_a_page_are_found() -> Result<(), Error> {
+    for kind in TYPES {
+        let t = table(kind, &[Index::element("v", 2)]);
+        (0..10).try_for_each(|k| t.insert(&term_of((k, 1, 0))))?;
+        let larder = Larder::new();
+        let transaction = larder.begin(&[&t])?;
+        let view = &transaction.views()[0];
+        let (table, spec, limit) = (view, "[{{'_',1,'_'},[],['$_']}]", Some(1));
+        let mut job = Pages { table, spec, limit }.begin(None)?;
+        let step = job.step(&mut Budget::unlimited(), &Context::none(), &mut |_| {})?;
+        assert_eq!(step, ScanStep::Limit);
+        (100..102).try_for_each(|k| view.insert(&term_of((k, 1, 0))))?;
+        let found = view.index_lookup("v", &Term::from(1))?;
+        assert_eq!(found.len(), 12, "{kind}");
+    }
+    Ok(())
+}
+
 /// A place before what the last page has read, another program, and two readers in turns.
 #[test]
 fn pages_may_be_read_in_any_order() -> Result<(), Error> {

@@ -593,3 +593,28 @@ fn a_limit_that_is_lowered_holds_soon() {
     soon(|| t.len() <= 100);
     assert_eq!(t.engine_table().bounds().unwrap(), bounds);
 }
+
+/// A table that is made while another one evicts much is served beside it.
+#[test]
+fn a_new_table_expires_beside_evictions() {
+    let bounds = |most| Bounds {
+        limits: Some(Limits {
+            max_size: Some(most),
+            max_memory: None,
+            evict: Evict::Lru,
+        }),
+        ..Bounds::default()
+    };
+    let larder = Larder::new();
+    let full = larder.table("full").bounds(bounds(400_000));
+    let full = full.create().unwrap();
+    (0..300_000).for_each(|k| full.insert(&pair(k, k)).unwrap());
+    full.set_bounds(&bounds(10)).unwrap();
+    soon(|| full.len() < 295_000);
+    let short = larder.table("short").ttl(Duration::from_millis(20));
+    let short = short.create().unwrap();
+    (0..100).for_each(|k| short.insert(&pair(k, k)).unwrap());
+    soon(|| short.is_empty());
+    // The other one has still much to do.
+    assert!(full.len() > 1_000, "{}", full.len());
+}

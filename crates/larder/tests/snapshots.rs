@@ -6,7 +6,9 @@ mod kinds;
 use changes::change;
 use kinds::{table, KINDS};
 use larder::api::{Index, Larder, Snapshot, Table};
+use larder::host::{Budget, ObjectList, Step};
 use larder::{Direction, Error, TableKind};
+use larder_term::object::ObjectBuf;
 use larder_term::{term, Term};
 use larder_testing::environment::{soak, times};
 use larder_testing::random::Random;
@@ -414,5 +416,40 @@ fn snapshots_beside_everything() {
         let t = now();
         assert!(larder.engine().reaper_idle(Duration::from_secs(10)));
         assert_eq!(t.engine_table().snapshots(), (0, 0), "{kind}");
+    }
+}
+
+/// A table goes back to its plain store also if its last snapshot or follower goes while a list is
+/// being inserted.
+#[test]
+fn nothing_is_kept_for_a_snapshot_that_ended_beside_a_list() {
+    for is_followed in [false, true] {
+        let t = Larder::new().table("t").create().unwrap();
+        let engine = t.engine_table();
+        (0..20_000).for_each(|k| t.insert(&term!({(k), 1})).unwrap());
+        let mut snapshot = Some(t.snapshot().unwrap());
+        let mut feed = is_followed.then(|| t.subscribe().unwrap());
+        (0..20_000).for_each(|k| t.insert(&term!({(k), 2})).unwrap());
+        let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
+        for k in 50_000..52_000 {
+            engine
+                .encode_object(term!({(k), 1}).as_ref(), &mut object)
+                .unwrap();
+            list.push(&object);
+        }
+        let mut job = engine.begin_insert(engine.owner(), list, false).unwrap();
+        let budget = &mut Budget::new(100, Duration::from_secs(60));
+        assert_eq!(job.step(budget).unwrap(), Step::More);
+        drop((snapshot.take(), feed.take()));
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(engine.snapshots().0, 0);
+        while job.step(&mut Budget::unlimited()).unwrap() == Step::More {}
+        // Writes keep nothing anew.
+        (0..20_000).for_each(|k| t.insert(&term!({(k), 3})).unwrap());
+        let begun = std::time::Instant::now();
+        while engine.snapshots() != (0, 0) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{is_followed}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }

@@ -64,7 +64,7 @@ struct Plan<'c> {
     keys: SmallVec<[(usize, Range<usize>); 8]>,
     /// The bytes of the keys.
     bytes: SmallVec<[u8; 128]>,
-    /// Of more than this number of keys, only the first beyond it is read.
+    /// The maximum number of keys, and of operations.
     most: usize,
 }
 
@@ -80,8 +80,8 @@ pub fn commit_many(call: &Call<'_>) -> Reply {
 }
 
 fn run(call: &Call<'_>, most: usize) -> Reply {
-    // 1. Many keys take longer than a normal scheduler should be blocked. The call is repeated on a
-    // dirty one.
+    // 1. Many keys or operations take longer than a normal scheduler should be blocked. The call is
+    // repeated on a dirty one.
     let Some(plan) = Plan::read(call, call.args[0], most)? else {
         return Ok(call.later(entry::commit_many, call.args));
     };
@@ -115,7 +115,7 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
 }
 
 impl<'c> Plan<'c> {
-    /// Reads a list of operations. `None` if it has more than this number of keys.
+    /// Reads a list of operations. `None` if it has more than this number of keys or operations.
     fn read(call: &Call<'c>, list: Word, most: usize) -> Result<Option<Self>, Raise> {
         let plan = Plan {
             most,
@@ -124,12 +124,17 @@ impl<'c> Plan<'c> {
         let (mut plan, mut rest) = (plan, list);
         while let Some((operation, tail)) = layout::cell(rest) {
             plan.push(call, operation)?;
-            if plan.keys.len() > most {
+            if plan.is_long() {
                 return Ok(None);
             }
             rest = tail;
         }
         (rest == layout::NIL).then_some(Some(plan)).ok_or(BADARG)
+    }
+
+    /// Whether this is too much already.
+    fn is_long(&self) -> bool {
+        self.keys.len().max(self.operations.len()) > self.most
     }
 
     fn push(&mut self, call: &Call<'c>, operation: Word) -> Result<(), Raise> {
@@ -152,7 +157,10 @@ impl<'c> Plan<'c> {
         // The keys of objects are in the objects. Those of other operations are arguments.
         match kind {
             OpKind::Insert | OpKind::InsertNew | OpKind::DeleteObject => {
-                each_object(args[1], |object| self.key_of(call, table, object))?;
+                each_object(args[1], |object| {
+                    self.key_of(call, table, object)?;
+                    Ok(self.is_long())
+                })?;
             }
             _ => self.key(call, table, args[1])?,
         }
@@ -180,9 +188,6 @@ impl<'c> Plan<'c> {
 
     /// Records a key.
     fn key(&mut self, call: &Call<'_>, table: usize, key: Word) -> Result<(), Raise> {
-        if self.keys.len() > self.most {
-            return Ok(());
-        }
         let bytes = &mut self.bytes;
         // All keys are in one buffer.
         let from = bytes.len();
@@ -256,7 +261,7 @@ impl Operation<'_> {
         local: &mut Local,
     ) -> Result<(), Raise> {
         each_object(self.args[1], |object| {
-            insert_to(call, view, local, object).map(drop)
+            insert_to(call, view, local, object).map(|_| false)
         })
     }
 
@@ -274,7 +279,7 @@ impl Operation<'_> {
             let elements = layout::tuple(object).ok_or(BADARG)?;
             let key = *elements.get(view.keypos() - 1).ok_or(BADARG)?;
             is_new &= !has_member(&with_args(call, &[self.args[0], key]), view, local)?;
-            Ok(())
+            Ok(false)
         })?;
         if is_new {
             self.insert_all(call, view, local)?;
@@ -294,15 +299,17 @@ fn with_args<'a>(call: &Call<'a>, args: &'a [Word]) -> Call<'a> {
     }
 }
 
-/// Calls `f` with each object of a list, or with the single object.
-fn each_object(objects: Word, mut f: impl FnMut(Word) -> Result<(), Raise>) -> Result<(), Raise> {
+/// Calls `f` with each object of a list, or with the single object, until it returns `true`.
+fn each_object(objects: Word, mut f: impl FnMut(Word) -> Result<bool, Raise>) -> Result<(), Raise> {
     // Anything but a list is a single object.
     if !layout::is_cell(objects) && objects != layout::NIL {
-        return f(objects);
+        return f(objects).map(drop);
     }
     let mut rest = objects;
     while let Some((object, tail)) = layout::cell(rest) {
-        f(object)?;
+        if f(object)? {
+            return Ok(());
+        }
         rest = tail;
     }
     (rest == layout::NIL).then_some(()).ok_or(BADARG)

@@ -243,6 +243,10 @@ impl CodeCache {
             }
         };
         if !is_read {
+            // As `tidy` does.
+            if self.template.size() > LONGEST_KEPT {
+                self.template = Template::default();
+            }
             return self.compile_whole(env, word, source);
         }
         // 2. Find or compile the code.

@@ -5,6 +5,7 @@ use super::ListBatch;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ops::{Admission, Intent, Operation};
+use crate::store::Store;
 use crate::table::{EngineTable, DEAD, LATCHED};
 use larder_index::sync::atomic::Ordering;
 use larder_index::Guard;
@@ -57,6 +58,11 @@ impl EngineTable {
             drop(slot);
             if let Some((feed, deferred)) = ended {
                 feed.wake_followers(deferred);
+            }
+            // The last snapshot or follower may have gone while the latch was held. The table could
+            // not go back to its plain store then (`WatchedTable::unwatch`).
+            if let Some(history) = self.store(&guard).and_then(Store::history) {
+                history.unwatch_if_idle(&guard);
             }
         }
     }

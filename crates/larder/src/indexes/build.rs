@@ -38,6 +38,7 @@ use larder_index::sync::give_way;
 use larder_index::{Batch, Change, Direction, Guard, Previous};
 use larder_term::Atom;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// An index that is being added. If it is dropped before the end, the index is removed again.
@@ -176,8 +177,12 @@ impl IndexBuild {
             if self.next == self.batch.len() {
                 self.next = 0;
                 let (table, cursor) = (&self.table, &mut self.cursor);
-                self.batch
-                    .lend_owned(|batch| cursor.fill(table, &op, 0, true, batch));
+                // Expired rows, which are left out, cost, too.
+                let filled = (self.batch)
+                    .lend_owned(|batch| cursor.fill_in_slice(table, &op, 0, true, budget, batch));
+                if let ControlFlow::Break(Step::More) = filled {
+                    return Ok(Step::More);
+                }
             }
             let in_time = self.index_batch(&op, budget);
             // (3) An empty batch is the end of the scan.
@@ -229,7 +234,7 @@ impl IndexBuild {
         loop {
             let built = &self.entries;
             let taken = self.table.change_indexes(&guard, |each| {
-                each.retain(|other| !Arc::ptr_eq(other, built));
+                each.retain(|other| !Arc::ptr_eq(&other.origin, &built.origin));
                 Ok(())
             });
             match taken {

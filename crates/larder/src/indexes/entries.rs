@@ -54,6 +54,8 @@ pub(crate) struct Entries {
     pub(crate) changes: Arc<EntryChanges>,
     /// The number of entries.
     count: Counter,
+    /// Shared with the index that takes its place when the table is emptied.
+    pub(super) origin: Arc<()>,
 }
 
 /// An entry: a value, and a key of the table that has rows with the value.
@@ -99,7 +101,15 @@ impl Entries {
             moves: AtomicU64::new(0),
             changes: Arc::new(EntryChanges::new(seed)),
             count: Counter::new(true),
+            origin: Arc::default(),
         })
+    }
+
+    /// The same index for an empty table, which is ready.
+    pub(super) fn emptied(&self, seed: &Seed) -> Result<Self, Error> {
+        let mut fresh = Self::new(&self.definition, seed, true)?;
+        fresh.origin = Arc::clone(&self.origin);
+        Ok(fresh)
     }
 
     /// Whether all rows have their entries.

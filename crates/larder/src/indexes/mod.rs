@@ -154,7 +154,7 @@ impl Indexes {
         let each = self.each.iter().map(|entries| {
             // An empty table has no rows to be indexed. So each index is ready, even if the old one
             // was being built or was broken.
-            Entries::new(&entries.definition, &self.seed, true).map(Arc::new)
+            entries.emptied(&self.seed).map(Arc::new)
         });
         let each = each.collect::<Result<_, _>>()?;
         // Invariant 1 of `claims`: succeeding sets of indexes share the counts.

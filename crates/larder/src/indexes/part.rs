@@ -76,6 +76,8 @@ pub(super) struct ViewEntries {
 struct Part {
     entries: Arc<Entries>,
     range: EntryRange,
+    /// The number of the view's writes before the part was read.
+    writes: u64,
     /// The positions of the part: at or above `low`, and below `high`, if there is one.
     low: Vec<u8>,
     high: Place,
@@ -115,6 +117,7 @@ impl ViewEntries {
         from: Option<&[u8]>,
         buffers: &mut Buffers,
     ) -> ControlFlow<Place, u32> {
+        let writes = op.store.views().iter().map(|view| view.writes()).sum();
         // No position is less than the empty one.
         let from = from.max(range.low()).unwrap_or_default();
         let is_within = |read: &ViewEntries| {
@@ -122,8 +125,13 @@ impl ViewEntries {
             part.is_some_and(|part| part.has(entries, range, from))
         };
         if !is_within(self) {
+            // A job that begins after a write of the transaction sees it.
+            let is_current = |read: &ViewEntries| {
+                let part = read.part.as_deref();
+                is_within(read) && part.is_some_and(|part| part.writes == writes)
+            };
             let paused = op.store.paused_entries();
-            if let Some(read) = paused.and_then(|paused| paused.take_if(is_within)) {
+            if let Some(read) = paused.and_then(|paused| paused.take_if(is_current)) {
                 *self = *read;
             }
         }
@@ -135,7 +143,7 @@ impl ViewEntries {
         }
         let part = self
             .part
-            .get_or_insert_with(|| Box::new(Part::new(entries, range, from)));
+            .get_or_insert_with(|| Box::new(Part::new(entries, range, from, writes)));
         match &part.step {
             Step::Read(place) => {
                 let enough = self.walked.saturating_mul(PER_KEY).clamp(LEAST, MOST);
@@ -161,10 +169,11 @@ impl ViewEntries {
 }
 
 impl Part {
-    fn new(entries: &Arc<Entries>, range: &EntryRange, from: &[u8]) -> Self {
+    fn new(entries: &Arc<Entries>, range: &EntryRange, from: &[u8], writes: u64) -> Self {
         Part {
             entries: Arc::clone(entries),
             range: range.clone(),
+            writes,
             low: from.to_vec(),
             high: range.high(Vec::new()),
             is_last: true,

@@ -37,6 +37,9 @@ use larder_index::{Guard, Previous};
 /// The maximum number of objects that a write evicts in addition to the number that it has written.
 /// It bounds the time that a write takes for the surplus of others.
 const MAX_EXTRA_EVICTIONS: usize = 256;
+/// The number of chunks of timers that a write to a full table processes at once.
+const CHUNKS: u32 = 16;
+
 /// The number of successive choices that may become invalid.
 const CHOICES: usize = 8;
 /// The number of invalid choices after which the remaining candidates, which are as old, are
@@ -107,7 +110,11 @@ impl EngineTable {
         if let Some((bounded, _)) = limited(op.store) {
             // Each round removes a chunk of expired objects, until one of them makes the
             // difference.
+            let mut chunks = 0..CHUNKS;
             while bounded.has_due() {
+                // Timers of objects that were used since remove nothing, and there may be any
+                // number of them. The write is repeated.
+                chunks.next().ok_or(Error::Busy)?;
                 let before = op.store.size();
                 let (_, more) = self.remove_expired()?;
                 if op.store.size() < before {

@@ -113,8 +113,10 @@ fn main() {
             continue;
         }
         drop(watched);
-        // (1)
-        while round(&tables, &mut throttle) {}
+        // (1) Tables that were added meanwhile join after each round.
+        if round(&tables, &mut throttle) {
+            continue;
+        }
         // (2)
         let now = bounds::now();
         let next = tables.iter().filter_map(next_of).min();

@@ -35,6 +35,7 @@ use crate::table::{EngineTable, SnapshotOf};
 use larder_index::{Batch, Direction, Guard, Start, Values};
 use larder_term::object::ObjectView;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -332,7 +333,11 @@ impl SnapshotPair<'_> {
         };
         let mut lent = std::mem::take(&mut buffers.batch);
         let usable = lent.lend(|batch| {
-            let usable = cursor.fill(table, op, 0, false, batch);
+            // What the snapshot doesn't have may be much, and costs, too.
+            let filled = cursor.fill_in_slice(table, op, 0, false, budget, batch);
+            let ControlFlow::Continue(usable) = filled else {
+                return 0;
+            };
             for i in 0..usable {
                 let key = batch.key(i);
                 // The objects of one key of a bag are adjacent. They are compared together.
@@ -358,7 +363,7 @@ impl SnapshotPair<'_> {
         buffers.batch = lent;
         // The batch had entries. The next call goes on behind them.
         match side {
-            _ if usable > 0 => None,
+            _ if usable > 0 || !cursor.is_at_end() => None,
             Side::Old => {
                 buffers.last.clear();
                 Some(DiffPlace::all(self.new.table, Side::New))

@@ -31,6 +31,12 @@ pub(crate) trait Differences: Send + Sync {
         None
     }
 
+    /// How often the view was written to. What was read of it before a write must not be used for a
+    /// read that begins after it.
+    fn writes(&self) -> u64 {
+        0
+    }
+
     /// Adds entries of a secondary index to the read set, if there is one.
     fn note_entries(&self, _read: EntriesRead) {}
 }

@@ -46,12 +46,11 @@
 //! exchange the table's state word: when the table is emptied (`swapping`), and when it goes back
 //! to its plain store or gets a new history (`with_followed`).
 
+use super::changed_object::ChangedObject;
 use super::clock;
 use crate::ids::TableId;
-use crate::raw;
 use crate::reclaim::reaper;
 use larder_index::sync::{each_thread, point, Mutex, MutexGuard};
-use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -68,92 +67,6 @@ const FREED_INLINE: usize = 1_000;
 /// Called when there may be events for a follower that has found none. The writing thread may hold
 /// locks of keys. So a waker must neither call the table nor block.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
-
-/// The old and the new object of a write, as bytes.
-pub(crate) struct ChangedObject {
-    /// The key, the old value and the new value, concatenated.
-    bytes: Box<[u8]>,
-    /// The length of the key.
-    key: usize,
-    /// Where the old value ends, if there is one.
-    old: Option<usize>,
-    has_new: bool,
-    cause: Cause,
-}
-
-/// Why the old object was replaced or removed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// By a write.
-    Written,
-    /// Its time to live had passed.
-    Expired,
-    /// The table exceeded its bound.
-    Evicted,
-}
-
-impl ChangedObject {
-    /// Copies the values and counts the handles in them. The table or the caller must own counts of
-    /// them meanwhile.
-    pub(crate) fn new(key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Self {
-        let values = [old, new];
-        // The change is kept until every follower has read it, so it owns counts.
-        values.into_iter().flatten().for_each(raw::retain_value);
-        let [old_bytes, new_bytes] = values.map(Option::unwrap_or_default);
-        // One allocation for the key and both values.
-        ChangedObject {
-            bytes: [key, old_bytes, new_bytes].concat().into(),
-            key: key.len(),
-            old: old.map(|old| key.len() + old.len()),
-            has_new: new.is_some(),
-            cause: Cause::Written,
-        }
-    }
-
-    /// The same change with this cause.
-    pub(crate) fn with_cause(mut self, cause: Cause) -> Self {
-        self.cause = cause;
-        self
-    }
-
-    /// Why the old object was replaced or removed.
-    pub(super) fn cause(&self) -> Cause {
-        self.cause
-    }
-
-    /// The value that was replaced or removed.
-    fn old(&self) -> Option<&[u8]> {
-        Some(&self.bytes[self.key..self.old?])
-    }
-
-    /// The value that was written.
-    fn new_value(&self) -> Option<&[u8]> {
-        let from = self.old.unwrap_or(self.key);
-        self.has_new.then(|| &self.bytes[from..])
-    }
-
-    /// The old and the new object. The buffers receive values that have to be decompressed.
-    pub(super) fn objects<'a>(
-        &'a self,
-        keypos: usize,
-        [one, two]: &'a mut [Vec<u8>; 2],
-    ) -> [Option<ObjectView<'a>>; 2] {
-        // The key is before both values, and they are read in place.
-        let key = &self.bytes[..self.key];
-        [
-            self.old().map(|old| raw::view(key, old, keypos, one)),
-            self.new_value().map(|new| raw::view(key, new, keypos, two)),
-        ]
-    }
-}
-
-impl Drop for ChangedObject {
-    fn drop(&mut self) {
-        for value in [self.old(), self.new_value()].into_iter().flatten() {
-            raw::release_value(value);
-        }
-    }
-}
 
 /// An event (see the module).
 #[derive(Clone)]
@@ -190,6 +103,8 @@ struct Follower {
     position: u64,
     /// How many events it may lag behind.
     limit: usize,
+    /// Whether its last loss has ended within a group. It doesn't get the rest of that.
+    is_cut: bool,
     /// The number of its snapshot.
     since: u64,
     /// Whether it has found nothing and is to be woken.
@@ -460,6 +375,7 @@ impl TableFeed {
             id,
             position,
             limit,
+            is_cut: false,
             since: 0,
             asleep: false,
             waker,
@@ -475,7 +391,7 @@ impl TableFeed {
         let mut queue = self.queue.lock();
         let end = queue.end();
         if let Some(follower) = queue.follower(id) {
-            follower.position = end;
+            (follower.position, follower.is_cut) = (end, false);
         }
     }
 
@@ -663,13 +579,17 @@ impl EventQueue {
             return VecDeque::new();
         };
         let (from, since, limit) = (follower.position, follower.since, follower.limit as u64);
+        let was_cut = follower.is_cut;
         // Events that were dropped, or that exceed the follower's limit, are lost. So is the rest
         // of a group of which events were lost, because only whole groups are delivered.
         let mut position = from.max(first).max(end.saturating_sub(limit));
+        let loses = was_cut || position > from;
+        while loses && position < end && !self.before(position).ends {
+            position += 1;
+        }
+        // An open group may go on behind what is readable.
+        let is_cut = loses && !self.before(position).ends;
         if position > from {
-            while position < end && !self.before(position).ends {
-                position += 1;
-            }
             found.lost = Some((position - from, self.before(position).seq));
         }
         // Deliver whole groups until there are `most` events. A group of more than `MOST_TOGETHER`
@@ -693,7 +613,7 @@ impl EventQueue {
         found.list_is_open = list_is_open;
         found.is_at_end = position == from;
         if let Some(follower) = self.follower(id) {
-            follower.position = position;
+            (follower.position, follower.is_cut) = (position, is_cut);
             // The follower sleeps only if it wants to and got nothing. Its waker is called once
             // then.
             let falls_asleep = found.is_at_end && sleeps;

@@ -51,9 +51,10 @@
 //! Locks: `live` comes after the lock of any leaf. Nobody pins an epoch while holding `live`, since
 //! a pin may run deferred calls, and one of those may release a snapshot.
 
+use super::changed_object::ChangedObject;
 use super::clock;
 use super::differences::Differences;
-use super::feed::{ChangedObject, DeferredWork, TableFeed};
+use super::feed::{DeferredWork, TableFeed};
 use super::key_locks::KeyLock;
 use super::undo::{self, BagObjects, OldValue, Override, Versions};
 use super::undo_index::{with_record, UndoIndex};
@@ -395,7 +396,7 @@ impl History {
     }
 
     /// Called when the last follower has gone.
-    pub(super) fn unwatch_if_idle(&self, guard: &Guard) {
+    pub(crate) fn unwatch_if_idle(&self, guard: &Guard) {
         self.unwatch_if_idle_in(&mut self.snapshots.live.lock(), guard);
     }
 

@@ -19,6 +19,7 @@
 //! | `key_locks` | locks of keys, for tables that commits write to |
 //! | `transaction` | views, and their commit |
 //! | `feed` | the queue of what changes in a table |
+//! | `changed_object` | the old and the new object of a write |
 //! | `subscription` | following a feed, alone or from a snapshot on |
 //!
 //! # Steps of taking a snapshot
@@ -62,6 +63,7 @@
 //! the index, so that a table without snapshots has none, and pays for none. Commits and groups of
 //! events increment the clock, too.
 
+mod changed_object;
 mod checkpoints;
 mod clock;
 mod count;

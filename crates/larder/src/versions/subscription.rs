@@ -9,7 +9,8 @@
 //! With a snapshot, (2) comes before (1). Each time that the snapshot is taken again, the follower
 //! is moved to the end of the queue between the steps *register* and *cut* (see the parent module).
 
-use super::feed::{Cause, QueuedEvent, TableFeed, Waker};
+use super::changed_object::Cause;
+use super::feed::{QueuedEvent, TableFeed, Waker};
 use super::history::History;
 use crate::budget::Budget;
 use crate::buffers::ThreadBuffers;

@@ -24,8 +24,9 @@
 //! before and has not revalidated yet restarts. A write that has revalidated holds the lock of its
 //! leaf, and is part of every snapshot that is taken after the exchange (see `history`).
 
+use super::changed_object::{Cause, ChangedObject};
 use super::clock;
-use super::feed::{Cause, ChangedObject, DeferredWork};
+use super::feed::DeferredWork;
 use super::history::{Garbage, History, WriteNumbers};
 use super::key_locks::WriteLock;
 use super::undo::OldValue;

@@ -33,6 +33,7 @@ use larder_index::{
 };
 use larder_term::hash::Seed;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The number of the version of an own write.
@@ -46,6 +47,8 @@ pub(super) struct WorkingSet {
     pub(super) snapshot: Mutex<Option<TableSnapshot>>,
     /// Undo records of the written keys.
     pub(super) writes: Arc<Writes>,
+    /// The number of writes.
+    count: AtomicU64,
     /// Held by a write from its read to its end. Taken before the locks of `writes` and `reads`.
     writing: Mutex<()>,
     /// The read set.
@@ -76,6 +79,11 @@ impl Differences for WorkingSet {
 
     fn unnoted(&self) -> Option<&TableIndex> {
         Some(&self.seen)
+    }
+
+    fn writes(&self) -> u64 {
+        // Ordering: Acquire, as in `write`.
+        self.count.load(Ordering::Acquire)
     }
 
     fn note_entries(&self, read: EntriesRead) {
@@ -109,6 +117,7 @@ impl WorkingSet {
             number: snapshot.as_ref().map_or(u64::MAX, TableSnapshot::number),
             notes_reads: snapshot.is_some(),
             snapshot: Mutex::new(snapshot),
+            count: AtomicU64::new(0),
             writing: Mutex::default(),
             reads: Mutex::default(),
             checkpoints,
@@ -124,6 +133,8 @@ impl WorkingSet {
             undo::push(OWN, value, record);
             Change::Put
         });
+        // Ordering: Release, pairs with `writes`: a reader that sees the count sees the write.
+        self.count.fetch_add(1, Ordering::Release);
     }
 
     /// Whether the transaction has written a key.
