@@ -170,6 +170,10 @@ impl Handle {
                 let f = |stored: Option<Stored<'_>>, row: &mut ObjectBuf| {
                     // No lock is held. `stored` is a copy of the value. If the row has another
                     // value when the decision is carried out, the engine calls this again.
+                    // Beside a list the engine begins again. What has failed stays failed.
+                    if failed.is_some() {
+                        return Ok(Decision::Keep);
+                    }
                     let decision = stored.map(Item::value).transpose().and_then(&mut decide);
                     Ok(match decision {
                         Ok(Change::Keep) => Decision::Keep,
