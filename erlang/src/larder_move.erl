@@ -152,9 +152,13 @@ options(Options) ->
     lists:append([case Option of
                       force -> [];
                       {beside, [Char | _] = Directory} when is_integer(Char) -> [Directory];
-                      {beside, Directories} when is_list(Directories) -> Directories;
+                      {beside, Directories} when length(Directories) >= 0 -> Directories;
                       _ -> fail({unknown_option, Option})
-                  end || Option <- Options]).
+                  end || Option <- proper(Options, unknown_option)]).
+
+%% The guard fails for an improper list, and for any other term.
+proper(List, _) when length(List) >= 0 -> List;
+proper(Other, Why) -> fail({Why, Other}).
 
 -spec fail(reason()) -> no_return().
 fail(Why) -> throw({reason, Why}).
@@ -197,20 +201,26 @@ find(Application) when is_atom(Application) ->
     not is_of_system(Directory) orelse fail({part_of_the_system, Application}),
     find(Directory);
 find([Char | _] = Path) when is_integer(Char) ->
+    io_lib:char_list(Path) orelse fail({no_such_target, Path}),
     case {filelib:is_dir(Path), filename:extension(Path)} of
         {true, _} -> below(Path);
         {false, ".beam"} -> [filename:absname(Path)];
         {false, _} -> fail({no_such_target, Path})
     end;
 find(Path) when is_binary(Path) ->
-    find(unicode:characters_to_list(Path));
+    case unicode:characters_to_list(Path) of
+        [_ | _] = Characters -> find(Characters);
+        _ -> fail({no_such_target, Path})
+    end;
 find(Targets) when is_list(Targets) ->
-    lists:append([find(Target) || Target <- Targets]);
-find(Node) when element(1, Node) =:= node ->
-    [#{chosen := Directories}] = nodes_of(Node),
-    lists:append([files_in(Directory) || Directory <- Directories]);
+    lists:append([find(Target) || Target <- proper(Targets, no_such_target)]);
 find(Other) ->
-    fail({no_such_target, Other}).
+    case nodes_of(Other) of
+        [#{chosen := Directories}] ->
+            lists:append([files_in(Directory) || Directory <- Directories]);
+        [] ->
+            fail({no_such_target, Other})
+    end.
 
 below(Directory) ->
     Add = fun(File, Folders) ->
@@ -228,7 +238,9 @@ files_in(Directory) ->
 %% The running nodes among the targets, with the directories of what is to be moved, and of others.
 nodes_of({node, Node}) ->
     nodes_of({node, Node, running});
-nodes_of({node, Node, What}) when is_atom(Node), is_list(What) orelse What =:= running ->
+nodes_of({node, Node, What}) when is_atom(Node), What =:= running orelse length(What) >= 0 ->
+    What =:= running orelse lists:all(fun is_atom/1, What)
+        orelse fail({no_such_target, {node, Node, What}}),
     case larder_move_node:ask(Node, What) of
         {ok, Running} -> [Running];
         {error, Why} -> fail(Why)
@@ -368,7 +380,8 @@ format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
      [larder_move_node:format(Node) || Node <- Nodes]].
 
 why_left(no_debug_info) ->
-    "it has no debug information, or its compiler isn't in the code path (Elixir: ERL_LIBS)";
+    "it has no debug information, or that is encrypted, or its compiler isn't in the code path "
+    "(Elixir: ERL_LIBS)";
 why_left({compiler, Words}) -> ["the compiler refuses it: ", Words].
 
 names(Modules) ->
@@ -379,7 +392,7 @@ shared_words(Shared) ->
      || {Table, Move, Stay} <- Shared].
 
 %% @doc Describes why nothing was changed, and what to do about it.
--spec format_error(reason()) -> iolist().
+-spec format_error(reason() | term()) -> iolist().
 format_error({no_such_target, Target}) ->
     io_lib:format("~tp is no directory, no .beam file and no application in the code path",
                   [Target]);
@@ -398,8 +411,10 @@ format_error({unknown_option, Option}) ->
     io_lib:format("~tp is no option: force, {beside, Directories}", [Option]);
 format_error({File, {not_a_beam, _}}) ->
     io_lib:format("~ts is no compiled module", [File]);
-format_error({File, Posix}) ->
-    io_lib:format("~ts: ~ts", [File, file:format_error(Posix)]).
+format_error({[_ | _] = File, Posix}) ->
+    io_lib:format("~ts: ~ts", [File, file:format_error(Posix)]);
+format_error(Other) ->
+    io_lib:format("~tp", [Other]).
 
 %% ---- the command line ----
 

@@ -191,19 +191,31 @@ options(Forms, Options) ->
     Given = [{none, Option} || {larder_transform, Option} <- Options] ++
             [{erl_anno:location(A), Option}
              || {attribute, A, compile, Value} <- Forms,
-                {larder_transform, Option} <- lists:flatten([Value])],
-    Flat = [{Location, Option} || {Location, Options1} <- Given,
-                                  Option <- lists:flatten([Options1])],
+                {larder_transform, Option} <- flat(Value)],
+    Flat = [{Location, Option} || {Location, Options1} <- Given, Option <- flat(Options1)],
     case [{Location, ?MODULE, {option, Option}}
           || {Location, Option} <- Flat, not is_option(Option)] of
         [] -> {ok, [Option || {_, Option} <- Flat]};
         Wrong -> {error, [{source_file(Forms), Wrong}]}
     end.
 
+%% The options in nested lists. An improper list is an option by itself, and no valid one.
+flat(Options) when is_list(Options) ->
+    case is_proper(Options) of
+        true -> lists:append([flat(Option) || Option <- Options]);
+        false -> [Options]
+    end;
+flat(Option) ->
+    [Option].
+
+%% The guard fails for an improper list.
+is_proper(List) when length(List) >= 0 -> true;
+is_proper(_) -> false.
+
 is_option(keep_ets) -> true;
 is_option(nowarn) -> true;
 is_option({nowarn, What}) ->
-    is_list(What) andalso
+    is_proper(What) andalso
         lists:all(fun({Kind, {_, _} = Function}) -> is_kind(Kind) andalso is_function_name(Function);
                      ({_, _} = Function) -> is_function_name(Function);
                      (Kind) -> is_kind(Kind)

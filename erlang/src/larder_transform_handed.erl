@@ -164,18 +164,28 @@ takes(Parameters, {Name, Arity}, Position, Certainty) ->
         #{} -> false
     end.
 
-%% @doc Chunks of a beam file, or `missing_chunk' each. The module `beam_lib' reads a compressed
-%% file, such as one that was stripped, only as a binary.
+%% @doc Chunks of a beam file, or `missing_chunk' each, also for one that is encrypted and whose key
+%% isn't known. The module `beam_lib' reads a compressed file, such as one that was stripped, only
+%% as a binary.
 -spec chunks(file:filename(), [term()]) ->
     {ok, {module(), [{term(), term()}]}} | {error, term()}.
 chunks(File, Names) ->
     case file:read_file(File) of
         {ok, Binary} ->
-            case beam_lib:chunks(Binary, Names, [allow_missing_chunks]) of
-                {ok, _} = Chunks -> Chunks;
-                {error, beam_lib, Why} -> {error, {not_a_beam, Why}}
-            end;
+            chunks_in(Binary, Names);
         Error -> Error
+    end.
+
+chunks_in(Binary, Names) ->
+    case beam_lib:chunks(Binary, Names, [allow_missing_chunks]) of
+        {ok, _} = Chunks ->
+            Chunks;
+        {error, beam_lib, {key_missing_or_invalid, _, Encrypted}} ->
+            {ok, {Module, Others}} = chunks_in(Binary, Names -- [Encrypted]),
+            Found = maps:from_list([{Encrypted, missing_chunk} | Others]),
+            {ok, {Module, [{Name, map_get(Name, Found)} || Name <- Names]}};
+        {error, beam_lib, Why} ->
+            {error, {not_a_beam, Why}}
     end.
 
 %% @doc The abstract code in a chunk of debug information of any compiler.

@@ -176,9 +176,10 @@ takes_a_table(_) ->
 -spec is_otp_table(atom()) -> boolean().
 is_otp_table(Name) ->
     lists:member(Name,
-                 [ac_tab, code_names, dets_owners, dets_registry, file_io_servers,
+                 [ac_tab, code_names, dets_owners, dets_registry, disk_log_names, disk_log_pids,
+                  file_io_servers,
                   global_locks, global_lost_connections, global_names, global_names_ext,
                   global_node_resources, global_pid_ids, global_pid_names, inet_cache, inet_db,
                   inet_hosts_byaddr, inet_hosts_byname, inet_hosts_file_byaddr,
-                  inet_hosts_file_byname, inet_sockets, logger, sys_dist, timer_tab,
+                  inet_hosts_file_byname, inet_sockets, logger, pg, sys_dist, timer_tab,
                   elixir_config, elixir_modules]).

@@ -24,7 +24,16 @@ start_link(Limit, Poll) ->
 init({Limit, Poll}) ->
     process_flag(trap_exit, true),
     self() ! poll,
-    {ok, #state{limit = Limit, poll = Poll}}.
+    {ok, #state{limit = Limit, poll = Poll, raised = is_set()}}.
+
+%% Whether the alarm is set, by a predecessor that was killed. It is this process's then.
+is_set() ->
+    whereis(alarm_handler) =/= undefined andalso
+        case alarm_handler:get_alarms() of
+            Alarms when is_list(Alarms) -> lists:keymember(?ALARM, 1, Alarms);
+            %% A program may have replaced SASL's handler.
+            _ -> false
+        end.
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info(poll, #state{poll = Poll} = State) ->

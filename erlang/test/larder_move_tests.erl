@@ -143,9 +143,16 @@ half_a_program(Folder) ->
 
 no_debug_info_test_() -> ?IN_FOLDER(no_debug_info).
 
-no_debug_info(Folder) ->
+no_debug_info(Folder) -> no_debug_info(Folder, []).
+
+%% Nor has one whose key isn't known.
+encrypted_test_() -> ?IN_FOLDER(encrypted).
+
+encrypted(Folder) -> no_debug_info(Folder, [debug_info, {debug_info_key, "a key"}]).
+
+no_debug_info(Folder, Options) ->
     Ebin = application(Folder, "counter-1", [counter()]),
-    _ = application(Folder, "counter-1", [reader(), other()], []),
+    _ = application(Folder, "counter-1", [reader(), other()], Options),
     {error, {shared, Plan}} = larder_move:move(Ebin),
     ?assertMatch(#{left := [{larder_m_reader, _, no_debug_info}], untouched := 1,
                    shared := [{larder_m_counts, [larder_m_counter], [larder_m_reader]}]}, Plan),
@@ -214,7 +221,17 @@ refused(Folder) ->
              {[], [], {no_modules, []}},
              {kernel, [], {part_of_the_system, kernel}},
              {[Beam, stdlib], [], {part_of_the_system, stdlib}},
-             {Beam, [gently], {unknown_option, gently}}]],
+             {Beam, [gently], {unknown_option, gently}},
+             {Beam, gently, {unknown_option, gently}},
+             {Beam, [force | gently], {unknown_option, [force | gently]}},
+             {Beam, [{beside, [Folder | x]}], {unknown_option, {beside, [Folder | x]}}},
+             {[Beam | x], [], {no_such_target, [Beam | x]}},
+             {[$/ | x], [], {no_such_target, [$/ | x]}},
+             {<<255, 254>>, [], {no_such_target, <<255, 254>>}},
+             {{node, "x"}, [], {no_such_target, {node, "x"}}},
+             {{node, node(), ["a"]}, [], {no_such_target, {node, node(), ["a"]}}},
+             {{node, node(), [a | b]}, [], {no_such_target, {node, node(), [a | b]}}}]],
+    ?assertEqual("foo", lists:flatten(larder_move:format_error(foo))),
     ok = file:write_file(filename:join(Ebin, "broken.beam"), "no beam"),
     {error, {_, {not_a_beam, _}} = Why} = larder_move:move(Ebin),
     ?assertMatch({match, _}, re:run(larder_move:format_error(Why), "broken.beam is no compiled")),

@@ -524,6 +524,7 @@ tables_of_otp_test_() ->
                  "rpc:pmap({ets, info}, [name], [ac_tab, inet_db])",
                  "rpc:pmap({ets, foldl}, [0, inet_db], [fun(_, N) -> N + 1 end])",
                  "info(ac_tab, name)", "member(inet_db, hostname)",
+                 "info(disk_log_names, size)", "info(disk_log_pids, size)", "info(pg, size)",
                  "foldl(fun(_, N) -> N + 1 end, 0, inet_db)"]].
 
 %% An atom that a table of OTP has as its name isn't one in another place.
@@ -543,7 +544,8 @@ wrong_options_are_errors_test() ->
                       texts(Errors)
                   end})
      || Option <- ["keep", "{nowarn,traced}", "{nowarn,[trace]}", "{nowarn,[{a}]}",
-                   "{nowarn,[{trace,{a,1}}]}", "{nowarn,[{tuple,a}]}", "{silent,[]}"]].
+                   "{nowarn,[{trace,{a,1}}]}", "{nowarn,[{tuple,a}]}", "{silent,[]}",
+                   "{nowarn,[missing|tuple]}", "[keep_ets|nowarn]"]].
 
 said(Source, {Line, Begin}) ->
     [Text || {L, Text} <- of_transform(Source), L =:= Line, lists:prefix(Begin, Text)].

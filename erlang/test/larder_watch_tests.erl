@@ -3,7 +3,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([nothing_said/0, alarm/0, stopped/0, without_sasl/0, refused/0, misspelled/0,
+-export([nothing_said/0, alarm/0, stopped/0, killed/0, without_sasl/0, refused/0, misspelled/0,
          huge_pages/0]).
 %% Called by logger.
 -export([log/2]).
@@ -14,7 +14,7 @@
 %% Each in a node of its own: what other tests have left is memory, too, and may go at any moment.
 application_test_() ->
     [{atom_to_list(Test), {timeout, 60, fun() -> in_a_node(Test) end}}
-     || Test <- [nothing_said, alarm, stopped, without_sasl, refused, misspelled,
+     || Test <- [nothing_said, alarm, stopped, killed, without_sasl, refused, misspelled,
                      huge_pages]].
 
 in_a_node(Test) ->
@@ -59,6 +59,36 @@ stopped() ->
     ok = application:stop(larder),
     ?assertEqual([], alarms()),
     true = larder:delete(Table).
+
+%% If the process is killed, the next one has its alarm: it sets no other one, and ends this one.
+killed() ->
+    {ok, _} = application:ensure_all_started(sasl),
+    Limit = larder:memory(total) + 20_000_000,
+    started([{max_memory, Limit}, {memory_poll, ?POLL}]),
+    Table = filled(40_000_000),
+    ?assert(larder_test:wait_until(fun() -> length(alarms()) =:= 1 end)),
+    Killed = kill_watch(),
+    ?assert(larder_test:wait_until(fun() -> polls(Killed) end)),
+    ?assertEqual(1, length(alarms())),
+    true = larder:delete(Table),
+    ?assert(larder_test:wait_until(fun() -> alarms() =:= [] end)),
+    %% Another handler in the place of SASL's.
+    ok = gen_event:delete_handler(alarm_handler, alarm_handler, []),
+    started([{max_memory, Limit}, {memory_poll, ?POLL}]),
+    ?assert(polls(none)).
+
+kill_watch() ->
+    Pid = whereis(larder_watch),
+    true = exit(Pid, kill),
+    Pid.
+
+%% Whether there is another process, which has polled: it handles messages in their order.
+polls(Killed) ->
+    case whereis(larder_watch) of
+        undefined -> false;
+        Killed -> false;
+        Pid -> gen_server:call(Pid, nonsense) =:= {error, unknown_call}
+    end.
 
 %% Without SASL there is the log alone.
 without_sasl() ->
