@@ -2,14 +2,14 @@
 %% @doc Copies between tables, dets tables and functions: init_table/2, from_dets/2, to_dets/2.
 %%
 %% Results and errors are those of `ets'. The public functions raise the errors of from_dets/2 and
-%% to_dets/2 with the arguments that they were given. init_table/2 exits.
+%% to_dets/2 with the arguments that they were given. fill/2 exits.
 %%
 %% to_ets/2 and from_ets/2 replace those of `dets' in programs that the parse transform moves,
 %% because `dets' itself accepts only tables of `ets'.
 -module(larder_dets).
 -compile({larder_transform, keep_ets}).
 
--export([init_table/2, from_dets/2, to_dets/2]).
+-export([fill/2, from_dets/2, to_dets/2]).
 -export([to_ets/2, from_ets/2]).
 
 -define(CHUNK, 100).
@@ -17,15 +17,11 @@
 -type failure() :: {failed, Reason :: term(), Info :: [term()]}.
 %% A failure, as arguments of `erlang:error/3'.
 
-%% @doc Clears the table, and inserts the objects that `Fun(read)' returns, until it
+%% @doc Inserts the objects of the first read, and those that `Fun(read)' returns, until it
 %% returns `end_of_input'. The objects of one read are inserted as a list.
 %% If one of them is invalid, those before it are inserted, `Fun(close)' is called, and the call
 %% exits.
--spec init_table(larder:table(), fun((read | close) -> term())) -> true.
-init_table(Tab, Fun) ->
-    true = larder:delete_all_objects(Tab),
-    fill(Tab, Fun(read)).
-
+-spec fill(larder:table(), Read :: term()) -> true.
 fill(_Tab, end_of_input) ->
     true;
 fill(Tab, {Objects, Fun}) when is_list(Objects), is_function(Fun) ->

@@ -389,10 +389,14 @@ amend(Function, [_, _, _], is_snapshot, _Words) when ?SUBSCRIBES(Function) ->
     #{1 => <<"a snapshot doesn't change">>};
 amend(Function, [_, _, _], structure, _Words) when ?SUBSCRIBES(Function) ->
     #{1 => <<"the table is on a structure that has no feed">>};
-amend(Function, [_, _, _], _Cause, Words) when ?SUBSCRIBES(Function) ->
-    case map_size(Words) of
-        0 -> #{3 => <<"not a map of the options limit and mailbox, with positive integers">>};
-        _ -> Words
+%% Without another explanation, ets blames the specification, valid or not.
+amend(Function, [_, Spec, Options], _Cause, Words) when ?SUBSCRIBES(Function) ->
+    case larder_feed:are_options(Options) of
+        true ->
+            Words;
+        false ->
+            Others = case compiles(Spec) of true -> maps:remove(2, Words); false -> Words end,
+            Others#{3 => <<"not a map of the options limit and mailbox, with positive integers">>}
     end;
 amend(unsubscribe, [_], not_owner, _Words) ->
     #{1 => <<"the subscription of another process">>};

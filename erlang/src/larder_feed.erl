@@ -12,7 +12,7 @@
 -module(larder_feed).
 
 -export([subscribe/3, snapshot_and_subscribe/3, unsubscribe/1]).
--export([loop/1]).
+-export([are_options/1, loop/1]).
 
 %% Defaults of the options `limit' and `mailbox'.
 -define(LIMIT, 10000).
@@ -72,17 +72,17 @@ with_relay(Options, Subscribe) ->
             erlang:raise(Class, Reason, Stack)
     end.
 
-options(Options) when is_map(Options) ->
-    Limit = maps:get(limit, Options, ?LIMIT),
-    Mailbox = maps:get(mailbox, Options, ?MAILBOX),
-    case maps:keys(Options) -- [limit, mailbox] of
-        [] when is_integer(Limit), Limit > 0, is_integer(Mailbox), Mailbox > 0 ->
-            {min(Limit, 1 bsl 40), Mailbox};
-        _ ->
-            erlang:error({larder, none})
-    end;
-options(_) ->
-    erlang:error({larder, none}).
+options(Options) ->
+    are_options(Options) orelse erlang:error({larder, none}),
+    {min(maps:get(limit, Options, ?LIMIT), 1 bsl 40), maps:get(mailbox, Options, ?MAILBOX)}.
+
+-spec are_options(term()) -> boolean().
+are_options(Options) when is_map(Options) ->
+    lists:all(fun({Option, Value}) ->
+                  lists:member(Option, [limit, mailbox]) andalso is_integer(Value) andalso Value > 0
+              end, maps:to_list(Options));
+are_options(_) ->
+    false.
 
 %% ---- the relay ----
 

@@ -26,7 +26,7 @@
 %% @doc Writes the table to a file of another name first, so that a write that
 %% fails leaves what was there.
 -spec save(larder:table(), file:name(), [term()]) -> ok | {error, term()}.
-save(Table, File, Options) when is_list(Options) ->
+save(Table, File, Options) ->
     try
         {Format, Sync, Extended} = save_options(Options, {unsaid, unsaid, unsaid}),
         Path = path(File, eaccess),
@@ -135,7 +135,7 @@ verify(Other, _) -> throw({malformed_option, Other}).
 
 %% @doc Returns what the file's header contains.
 -spec info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
-info(File) when is_list(File); is_atom(File); is_binary(File) ->
+info(File) ->
     try
         Path = path(File, unopened(File)),
         case larder_nif:file_header(Path) of

@@ -221,6 +221,44 @@ specification_printed_test() ->
         ?assertNotEqual(nomatch, string:find(Printed, "variable $2 is unbound"))
     end.
 
+%% Of the options of a subscription, whatever the specification is.
+options_of_a_feed_test_() ->
+    [{lists:flatten(io_lib:format("~w ~0p ~0p", [Function, Spec, Options])), fun() ->
+        Table = larder:new(t, []),
+        try larder:Function(Table, Spec, Options) of
+            _ -> error(no_error)
+        catch
+            error:badarg:Stack ->
+                ?assertEqual(Wrong, lists:sort(maps:keys(larder:format_error(badarg, Stack))))
+        after
+            larder:delete(Table)
+        end
+      end}
+     || Function <- [subscribe, snapshot_and_subscribe],
+        {Spec, Options, Wrong} <- [{all, #{limit => 0}, [3]},
+                                   {[{'_', [], ['$_']}], #{limit => 0}, [3]},
+                                   {[{'_', [], ['$_']}], #{mailbox => a}, [3]},
+                                   {[{'_', [], ['$_']}], [], [3]},
+                                   {spec, #{other => 1}, [2, 3]}, {spec, #{limit => 1}, [2]}]].
+
+%% Arguments that no clause or call takes are errors of larder's function, as of ets's.
+raised_by_larder_test_() ->
+    [{atom_to_list(Function), fun() ->
+        Table = larder:new(t, []),
+        try apply(larder, Function, [Table || Function =/= tabfile_info] ++ Others) of
+            _ -> error(no_error)
+        catch
+            error:Reason:Stack ->
+                {Module, Raised, _, _} = hd(Stack),
+                ?assertEqual({Expected, larder, Function}, {Reason, Module, Raised})
+        after
+            larder:delete(Table)
+        end
+      end}
+     || {Function, Others, Expected} <-
+            [{init_table, [no_fun], {badfun, no_fun}}, {tab2file, ["/nowhere", x], function_clause},
+             {tabfile_info, [make_ref()], function_clause}]].
+
 %% After the frames of the library comes the caller's, also of a call in tail position.
 callers_test_() ->
     [{lists:flatten(io_lib:format("~w/~w", [F, length(Args)])),

@@ -23,7 +23,9 @@ foldr(Fun, Acc, Table) ->
 %% stay in the table. Other processes see the objects as they are inserted.
 -spec init_table(table(), fun((read | close) -> term())) -> true.
 init_table(Table, Fun) ->
-    larder_dets:init_table(Table, Fun).
+    true = delete_all_objects(Table),
+    %% Called here, so that a fun that is none is an error of this module, as in ets.
+    larder_dets:fill(Table, Fun(read)).
 
 %% @doc Inserts the objects of an open dets table, in several steps. Other processes see them as
 %% they are inserted. Fails with `badarg' if there is no such dets table.
@@ -58,7 +60,7 @@ tab2file(Table, File) ->
 -spec tab2file(table(), file:name(), [{extended_info, [object_count | md5sum]} |
                                       {sync, boolean()} | {format, larder | ets}]) ->
           ok | {error, term()}.
-tab2file(Table, File, Options) ->
+tab2file(Table, File, Options) when is_list(Options) ->
     larder_file:save(Table, File, Options).
 
 %% @doc Creates a table from a file that tab2file/2,3 or `ets:tab2file' has written, with the name
@@ -78,7 +80,7 @@ file2tab(File, Options) ->
 %% written: name, type, protection, key position, number of objects and so on. The objects aren't
 %% read.
 -spec tabfile_info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
-tabfile_info(File) ->
+tabfile_info(File) when is_list(File); is_atom(File); is_binary(File) ->
     larder_file:info(File).
 
 %% @doc Returns a QLC query handle for a table. If a query looks up keys, or if QLC can derive a
