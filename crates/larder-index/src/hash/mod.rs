@@ -430,7 +430,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         };
         // The first leaf tells whether the key is present. If it has no entry behind the key, the
         // following leaves are searched from their first hashes on, until one has an entry.
-        let mut is_present = false;
+        let (mut is_present, mut passed) = (false, 0);
         loop {
             let LeafStep { next, end } = self.step_in_leaf(guard, bound, batch);
             is_present |= next.is_present;
@@ -443,7 +443,10 @@ impl<R: KeyRule> Unique for HashOrder<R> {
                         .for_each(|seen| seen.from_edge = key.is_none());
                     return is_present;
                 }
-                Some(hash) => bound = LowerBound { hash, key: None },
+                Some(hash) => {
+                    self.pass_empty(guard, bound.hash, &mut passed);
+                    bound = LowerBound { hash, key: None };
+                }
                 None => {
                     batch.done = true;
                     return is_present;

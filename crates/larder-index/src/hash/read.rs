@@ -22,6 +22,7 @@ use crate::hash::bucket::Home;
 use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, HashView, Obsolete};
+use crate::hash::resize::MOST_EMPTY;
 use crate::hash::search::Undecided;
 use crate::hash::shape::truncated;
 use crate::hint::Hint;
@@ -290,7 +291,9 @@ impl<R: KeyRule> HashOrder<R> {
         self.read_general(guard, key, |_, hit| Ok(hit.is_some()))
     }
 
-    /// The leaf of a hash, if no leaf before it has an entry.
+    /// The leaf of a hash, if no leaf before it has an entry. `None`, too, if they are more than a
+    /// reader leaves: `MOST_EMPTY` that it doesn't merge, and those that it has merged
+    /// (`pass_empty`). The caller then reads anew.
     #[inline]
     pub(super) fn find_behind_empty<'g>(
         &'g self,
@@ -298,12 +301,13 @@ impl<R: KeyRule> HashOrder<R> {
         hash: u64,
     ) -> Option<HashLeaf<'g>> {
         let mut leaf = self.trie.find(0, guard);
-        let mut first = 0;
+        let (mut first, mut passed) = (0, 0);
         while let Some(next) = leaf.shape().end_hash(first).filter(|&next| next <= hash) {
             let view = leaf.read().ok()?;
-            if view.count() > 0 || !view.is_valid() {
+            if view.count() > 0 || !view.is_valid() || passed == 2 * MOST_EMPTY {
                 return None;
             }
+            passed += 1;
             (first, leaf) = (next, self.trie.find(next, guard));
         }
         Some(leaf)

@@ -54,6 +54,32 @@ use smallvec::SmallVec;
 /// splitting.
 const SHARED_BITS: u32 = 16;
 
+/// The buddies that a sparse leaf may merge with.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Partner {
+    /// None: the leaf only shrinks.
+    None,
+    Any,
+    /// Those that a forward scan of the leaf need not read: a buddy that lies before the leaf, or
+    /// is empty. Other leaves behind it stay as they are, so that the scan reads each as a whole.
+    Passed,
+}
+
+impl Partner {
+    /// Whether a leaf of this depth, which has this hash in its range, may merge with its buddy. That
+    /// need not be locked: if it is filled meanwhile, the scan just reads a part of a leaf.
+    fn admits(self, hash: u64, depth: u8, buddy: HashLeaf<'_>) -> bool {
+        // If the last bit of the leaf's prefix is 1, its buddy, whose last bit is 0, lies before
+        // it.
+        let is_second = hash >> (64 - u32::from(depth)) & 1 == 1;
+        match self {
+            Partner::None => false,
+            Partner::Any => true,
+            Partner::Passed => is_second || buddy.count() == 0,
+        }
+    }
+}
+
 /// The leaves that replace a leaf which splits.
 #[derive(Default)]
 struct SplitLeaves {
@@ -212,20 +238,19 @@ impl<R: KeyRule> HashOrder<R> {
         self.retire_all(guard, split.inside_now);
     }
 
-    /// Step 3: merges a sparse leaf with its buddy, if `mergeable` is set, or replaces it by a
-    /// smaller one.
+    /// Step 3: merges a sparse leaf with such a buddy, or replaces it by a smaller one.
     #[cold]
     pub(crate) fn reclaim_space<'g>(
         &self,
         guard: &'g Guard,
         hash: u64,
         mut leaf: LockedHashLeaf<'g>,
-        mergeable: bool,
+        partner: Partner,
     ) {
-        if mergeable {
+        if partner != Partner::None {
             // Each merge yields a leaf of one bit less, which may merge with its own buddy in turn.
             loop {
-                match self.merge(guard, hash, leaf) {
+                match self.merge(guard, hash, leaf, partner) {
                     Ok(()) => {}
                     Err(alone) => {
                         leaf = alone;
@@ -270,20 +295,23 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Merges the leaf with its buddy, if both are small and the buddy's lock is free.
+    /// Merges the leaf with its buddy, if it is such a one, both are small, and the buddy's lock is
+    /// free.
     ///
     /// # Errors
     /// The leaf, still locked, if they aren't merged.
-    pub(crate) fn merge<'g>(
+    fn merge<'g>(
         &self,
         guard: &'g Guard,
         hash: u64,
         leaf: LockedHashLeaf<'g>,
+        partner: Partner,
     ) -> Result<(), LockedHashLeaf<'g>> {
         // Try to lock the buddy. Don't wait for it: another thread may hold its lock and try to
         // lock our leaf for the same merge.
         let shape = leaf.leaf().shape();
-        let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
+        let admits = |buddy: HashLeaf<'_>| partner.admits(hash, shape.depth, buddy);
+        let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, admits, guard) else {
             return Err(leaf);
         };
         // Both leaves are locked and not obsolete, so nobody can split or replace either of them.
@@ -351,12 +379,25 @@ impl<R: KeyRule> HashOrder<R> {
         n
     }
 
+    /// Called by a reader that finds no entry in the leaf of the hash, with the number of such leaves
+    /// that it has passed before. Mostly empty leaves merge when they are emptied, but not if they
+    /// are contended or the buddy's lock is held. Then the first reader to pass a long run of them
+    /// merges them. It doesn't wait for locks, and no entry changes.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn pass_empty(&self, guard: &Guard, hash: u64, passed: &mut u32) {
+        *passed += 1;
+        if *passed > MOST_EMPTY {
+            self.merge_empty(guard, hash);
+        }
+    }
+
     /// Merges the leaf of the hash with its buddy as long as both are empty.
     pub(crate) fn merge_empty(&self, guard: &Guard, hash: u64) {
         // Each merge yields a leaf of one bit less, so the loop ends at depth zero at the latest.
         while let Ok(Some(leaf)) = self.trie.find(hash, guard).try_lock() {
             let empty = |leaf: HashLeaf<'_>| leaf.count() == 0;
-            let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
+            let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, empty, guard) else {
                 return;
             };
             // Both locks are held from here to the merge, so nobody can insert in between.
@@ -370,6 +411,9 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 }
+
+/// The most empty leaves one after the other of which none are buddies: two of each depth.
+pub(super) const MOST_EMPTY: u32 = 2 * HASH_BITS;
 
 /// Up to this number of entries, their distribution over a leaf doesn't matter.
 pub(crate) const FEW: usize = 8;
@@ -393,7 +437,9 @@ mod tests {
     use super::*;
     use crate::contention::CONTENTION_BOUND;
     use crate::hash::key_rule::KeyRule;
-    use crate::{pin, Change, Key, LeafConfig, Unique};
+    use crate::{
+        pin, Batch, Change, Container, Direction, Key, LeafConfig, Previous, Start, Unique,
+    };
 
     /// The first byte of a key, spread over the bits, is its hash.
     struct FirstByte;
@@ -416,7 +462,7 @@ mod tests {
     }
 
     /// The leaf of a hash as if writers had often waited for it.
-    fn contend(index: &HashOrder<FirstByte>, hash: u64) {
+    fn contend<R: KeyRule>(index: &HashOrder<R>, hash: u64) {
         let guard = pin();
         let Ok(mut leaf) = index.trie.find(hash, &guard).lock() else {
             panic!("nobody else is here");
@@ -454,5 +500,86 @@ mod tests {
                 assert_eq!(out, if i == 0 { &b"y"[..] } else { &long });
             }
         }
+    }
+
+    /// The key is its hash.
+    struct Itself;
+
+    impl KeyRule for Itself {
+        fn hash(&self, key: &[u8]) -> u64 {
+            u64::from_be_bytes(key.try_into().unwrap_or_default())
+        }
+    }
+
+    /// An index of many contended leaves, and its keys.
+    fn contended() -> (HashOrder<Itself>, Vec<[u8; 8]>) {
+        let index = HashOrder::new(Itself, LeafConfig::tiny());
+        let keys: Vec<_> = (0..8192u64).map(|i| (i << 51).to_be_bytes()).collect();
+        for bytes in &keys {
+            index.put(&pin(), key(bytes), b"value", &mut |_| true);
+        }
+        let (guard, mut at) = (pin(), Some(0));
+        while let Some(hash) = at {
+            contend(&index, hash);
+            at = index.trie.find(hash, &guard).shape().end_hash(hash);
+        }
+        assert!(leaves(&index) > 4 * MOST_EMPTY as usize);
+        (index, keys)
+    }
+
+    fn key(bytes: &[u8]) -> Key<'_> {
+        let hash = Itself.hash(bytes);
+        Key { hash, bytes }
+    }
+
+    fn leaves<R: KeyRule>(index: &HashOrder<R>) -> usize {
+        index.shared.counters.stats(0).leaves
+    }
+
+    /// Contended leaves that removals by key have emptied don't merge. The first reader to pass
+    /// them merges them, so that the next ones pass few.
+    #[test]
+    fn a_reader_merges_a_long_run_of_empty_leaves() {
+        for by_step in [true, false] {
+            let (index, keys) = contended();
+            let (last, others) = keys.split_last().unwrap();
+            for bytes in others {
+                assert!(index.remove(&pin(), key(bytes), &mut |_| true) == Previous::Present);
+            }
+            let before = leaves(&index);
+            assert!(before > 4 * MOST_EMPTY as usize, "{before}");
+            let (guard, mut batch) = (pin(), Batch::default());
+            let behind = |index| HashOrder::find_behind_empty(index, &guard, Itself.hash(last));
+            // A step can't be repeated cheaply where so many leaves lie before its entry.
+            assert!(behind(&index).is_none());
+            if by_step {
+                assert!(!index.step(&guard, None, Direction::Forward, &mut batch));
+            } else {
+                index.scan(&guard, Start::Edge, Direction::Forward, &mut batch);
+            }
+            assert_eq!((batch.len(), batch.key(0)), (1, &last[..]));
+            let after = leaves(&index);
+            assert!(after <= 2 * MOST_EMPTY as usize, "{before} {after}");
+            assert!(behind(&index).is_some());
+        }
+    }
+
+    /// Contended leaves that a scan has emptied merge.
+    #[test]
+    fn contended_leaves_that_a_scan_empties_merge() {
+        let (index, _) = contended();
+        let mut at = Vec::new();
+        loop {
+            let (guard, mut batch) = (pin(), Batch::default().in_any_order());
+            index.scan(&guard, Start::At(&at), Direction::Forward, &mut batch);
+            let chosen: Vec<u32> = (0..batch.len() as u32).collect();
+            let all = (&batch, &chosen[..]);
+            assert!(index.remove_scanned(&guard, key(batch.key(0)), all, &mut || true));
+            if batch.done {
+                break;
+            }
+            at.clone_from(&batch.resume);
+        }
+        assert_eq!((index.len(), leaves(&index)), (0, 1));
     }
 }

@@ -131,7 +131,7 @@ pub(crate) fn scan<'g, R: KeyRule>(
     };
     // Buckets can only be copied one by one in ascending order, so a backward scan copies all.
     let mut few = forward && batch.limit() <= FEW;
-    let backoff = Backoff::new();
+    let (backoff, mut passed) = (Backoff::new(), 0);
     loop {
         // Discard what a failed attempt has read.
         batch.bytes.clear();
@@ -178,7 +178,10 @@ pub(crate) fn scan<'g, R: KeyRule>(
                 return;
             }
             // This leaf has no entry behind the bound: read the next one.
-            Some(hash) if batch.is_empty() => bound = ScanBound { hash, key: None },
+            Some(hash) if batch.is_empty() => {
+                index.pass_empty(guard, bound.hash, &mut passed);
+                bound = ScanBound { hash, key: None };
+            }
             Some(hash) => {
                 // Backward, the scan resumes strictly before the leaf's first hash.
                 let hash = if forward { hash } else { hash + STEP };

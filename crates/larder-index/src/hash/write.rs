@@ -20,7 +20,7 @@ use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::read::LocatedKey;
 use crate::hash::removed::{self, LeafPlace};
-use crate::hash::resize::{NewEntry, FEW};
+use crate::hash::resize::{NewEntry, Partner, FEW};
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
 use crate::hash::sizes::is_sparse;
 use crate::mark::Mark;
@@ -486,14 +486,20 @@ impl<R: KeyRule> HashOrder<R> {
             shape.depth > 0 && contention < 0 && self.sizes.mergeable(shape.class, live);
         // An attempt to merge may fail, too, if the buddy is locked or deeper.
         if sparse || mergeable && count % 4 == 0 {
-            self.reclaim_space(guard, truncated(hash), leaf, mergeable);
+            let partner = if mergeable {
+                Partner::Any
+            } else {
+                Partner::None
+            };
+            self.reclaim_space(guard, truncated(hash), leaf, partner);
         }
     }
 
     /// The same as `shrink_or_merge`, after a scan has removed several entries of a leaf.
     ///
-    /// The leaf only merges with a buddy that lies before it. The leaves behind it, which the scan
-    /// has yet to read, stay as they are.
+    /// Nothing may remain to be done later: if the scan has emptied the leaf, no further removal
+    /// ever looks at it. So each leaf is tried, whatever its number of entries, and an empty one
+    /// merges even if it is contended.
     #[cold]
     pub(super) fn shrink_or_merge_read<'g>(
         &self,
@@ -502,17 +508,14 @@ impl<R: KeyRule> HashOrder<R> {
         mut leaf: LockedHashLeaf<'g>,
     ) {
         let (shape, live) = (leaf.leaf().shape(), leaf.leaf().live_bytes());
-        let contention = leaf.add_contention(0);
-        // The last bit of the leaf's prefix is 1: its buddy, whose last bit is 0, lies before it.
-        let is_second = shape.depth > 0 && hash >> (64 - u32::from(shape.depth)) & 1 == 1;
-        if is_second && contention < 0 && self.sizes.mergeable(shape.class, live) {
-            match self.merge(guard, hash, leaf) {
-                Ok(()) => return,
-                Err(alone) => leaf = alone,
-            }
-        }
-        if contention < HIGH_CONTENTION {
-            self.reclaim_space(guard, hash, leaf, false);
+        // The scan is a writer, too.
+        let contention = leaf.add_contention(UNCONTENDED);
+        let mergeable =
+            (contention < 0 || leaf.leaf().count() == 0) && self.sizes.mergeable(shape.class, live);
+        if mergeable {
+            self.reclaim_space(guard, hash, leaf, Partner::Passed);
+        } else if contention < HIGH_CONTENTION {
+            self.reclaim_space(guard, hash, leaf, Partner::None);
         }
     }
 }

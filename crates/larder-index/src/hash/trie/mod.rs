@@ -223,11 +223,13 @@ impl Trie {
     }
 
     /// Locks the buddy of a leaf: the leaf of the same depth whose range differs in the last bit
-    /// alone. `None` if the buddy has been split further, or if it is locked.
+    /// alone. `None` if the buddy has been split further, if `admits` returns `false` for it, before
+    /// it is locked, or if it is locked by another.
     pub(crate) fn buddy<'g>(
         &self,
         leaf: HashLeaf<'_>,
         hash: u64,
+        admits: impl FnOnce(HashLeaf<'g>) -> bool,
         guard: &'g Guard,
     ) -> Option<LockedHashLeaf<'g>> {
         let depth = leaf.shape().depth;
@@ -238,7 +240,7 @@ impl Trie {
         let buddy = self.find(other, guard);
         // A deeper leaf covers only a part of the buddy's range. It can't be shallower: it would
         // cover our own leaf, too.
-        if buddy.shape().depth != depth {
+        if buddy.shape().depth != depth || !admits(buddy) {
             return None;
         }
         let locked = buddy.try_lock().ok().flatten()?;
