@@ -66,8 +66,8 @@ pub(crate) enum Partner {
 }
 
 impl Partner {
-    /// Whether a leaf of this depth, which has this hash in its range, may merge with its buddy. That
-    /// need not be locked: if it is filled meanwhile, the scan just reads a part of a leaf.
+    /// Whether a leaf of this depth, which has this hash in its range, may merge with its buddy.
+    /// That need not be locked: if it is filled meanwhile, the scan just reads a part of a leaf.
     fn admits(self, hash: u64, depth: u8, buddy: HashLeaf<'_>) -> bool {
         // If the last bit of the leaf's prefix is 1, its buddy, whose last bit is 0, lies before
         // it.
@@ -379,10 +379,10 @@ impl<R: KeyRule> HashOrder<R> {
         n
     }
 
-    /// Called by a reader that finds no entry in the leaf of the hash, with the number of such leaves
-    /// that it has passed before. Mostly empty leaves merge when they are emptied, but not if they
-    /// are contended or the buddy's lock is held. Then the first reader to pass a long run of them
-    /// merges them. It doesn't wait for locks, and no entry changes.
+    /// Called by a reader that finds no entry in the leaf of the hash, with the number of such
+    /// leaves that it has passed before. Mostly empty leaves merge when they are emptied, but not
+    /// if they are contended or the buddy's lock is held. Then the first reader to pass a long run
+    /// of them merges them. It doesn't wait for locks, and no entry changes.
     #[cold]
     #[inline(never)]
     pub(super) fn pass_empty(&self, guard: &Guard, hash: u64, passed: &mut u32) {

@@ -223,8 +223,8 @@ impl Trie {
     }
 
     /// Locks the buddy of a leaf: the leaf of the same depth whose range differs in the last bit
-    /// alone. `None` if the buddy has been split further, if `admits` returns `false` for it, before
-    /// it is locked, or if it is locked by another.
+    /// alone. `None` if the buddy has been split further, if it is locked, or if `admits` returns
+    /// `false` for it, which is called before.
     pub(crate) fn buddy<'g>(
         &self,
         leaf: HashLeaf<'_>,
