@@ -1,8 +1,10 @@
 //! How many leaves of an index by hash remain after scans have removed all entries, or most.
 
 use larder_index::{multi, pin, unique, Batch, Direction, Multi, Start, Unique, UniqueKind};
-use larder_testing::{key, mix, put, Hashes};
+use larder_testing::{key, mix, put, remove, Hashes};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
+use std::thread;
 
 const KEYS: u64 = if cfg!(miri) { 500 } else { 200_000 };
 
@@ -115,4 +117,55 @@ fn few_leaves_of_a_set_remain() {
 #[test]
 fn few_leaves_of_a_bag_remain() {
     few_leaves_remain::<Box<dyn Multi>>();
+}
+
+/// Threads put and remove keys of their own, while others remove by scans what nobody owns.
+#[test]
+fn scans_that_remove_leave_what_others_own() {
+    const OWN: u64 = 1 << 40;
+    let rounds = if cfg!(miri) { 1 } else { 20 };
+    let (index, removed) = (&<Box<dyn Unique>>::of(&[]), &AtomicUsize::new(0));
+    let sweep = || {
+        let mut at = None::<Vec<u8>>;
+        loop {
+            let (guard, mut batch) = (pin(), Batch::default().in_any_order());
+            let start = at.as_deref().map_or(Start::Edge, Start::At);
+            index.scan(&guard, start, Direction::Forward, &mut batch);
+            let is_common = |&i: &u32| batch.key(i as usize) < &OWN.to_be_bytes()[..];
+            let chosen: Vec<u32> = (0..batch.len() as u32).filter(is_common).collect();
+            if let Some(&first) = chosen.first() {
+                let first = key(batch.key(first as usize), Hashes::Good);
+                // It is refused if the leaf has changed since.
+                if index.remove_scanned(&guard, first, (&batch, &chosen), &mut || true) {
+                    removed.fetch_add(chosen.len(), Relaxed);
+                }
+            }
+            if batch.done {
+                return;
+            }
+            at = Some(batch.resume.clone());
+        }
+    };
+    thread::scope(|scope| {
+        for writer in 0..2 {
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    for i in 0..KEYS / 100 {
+                        let common = (2 * (round * KEYS + i) + writer).to_be_bytes();
+                        assert!(put(&**index, key(&common, Hashes::Good), b"common"));
+                        let own = (OWN * (writer + 1) + i).to_be_bytes();
+                        assert!(put(&**index, key(&own, Hashes::Good), b"own"));
+                    }
+                    for i in 0..KEYS / 100 {
+                        let own = (OWN * (writer + 1) + i).to_be_bytes();
+                        assert!(remove(&**index, key(&own, Hashes::Good)), "{i}");
+                    }
+                }
+            });
+            scope.spawn(|| (0..20 * rounds).for_each(|_| sweep()));
+        }
+    });
+    sweep();
+    let put = 2 * rounds * (KEYS / 100);
+    assert_eq!((index.len(), removed.load(Relaxed) as u64), (0, put));
 }
