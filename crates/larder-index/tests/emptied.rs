@@ -23,7 +23,7 @@ macro_rules! emptied {
         impl Emptied for $index {
             fn of(keys: &[u64]) -> Self {
                 let index: Self = $new;
-                keys.iter().for_each(|k| $put(&index, &k.to_be_bytes()));
+                keys.iter().for_each(|k| $put(&*index, &k.to_be_bytes()));
                 index
             }
             fn memory_now(&self) -> usize {
@@ -62,12 +62,12 @@ macro_rules! emptied {
 emptied!(
     Box<dyn Unique>,
     unique(UniqueKind::Hash(Arc::new(Hashes::Good))),
-    |index: &Box<dyn Unique>, k: &[u8]| assert!(put(&**index, key(k, Hashes::Good), b"value"))
+    |index: &dyn Unique, k: &[u8]| assert!(put(index, key(k, Hashes::Good), b"value"))
 );
 emptied!(
     Box<dyn Multi>,
     multi(Hashes::Good),
-    |index: &Box<dyn Multi>, k: &[u8]| {
+    |index: &dyn Multi, k: &[u8]| {
         index.update(&pin(), key(k, Hashes::Good), &mut |objects| {
             objects.push(b"value")
         })
