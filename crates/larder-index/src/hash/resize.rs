@@ -383,8 +383,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// leaves that it has passed before. Mostly empty leaves merge when they are emptied, but not
     /// if they are contended or the buddy's lock is held. Then the first reader to pass a long run
     /// of them merges them. It doesn't wait for locks, and no entry changes.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn pass_empty(&self, guard: &Guard, hash: u64, passed: &mut u32) {
         *passed += 1;
         if *passed > MOST_EMPTY {
@@ -393,6 +392,8 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Merges the leaf of the hash with its buddy as long as both are empty.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn merge_empty(&self, guard: &Guard, hash: u64) {
         // Each merge yields a leaf of one bit less, so the loop ends at depth zero at the latest.
         while let Ok(Some(leaf)) = self.trie.find(hash, guard).try_lock() {
