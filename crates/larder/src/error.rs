@@ -28,7 +28,8 @@ pub enum Error {
     /// The table is a transaction's view. A view has no name, no heir and no owner that can be
     /// changed, and ends with the transaction.
     View,
-    /// A list is being inserted into the table. Call `EngineTable::help_batch`, then try again.
+    /// A list is being inserted into the table, or a write to a full table has found more timers
+    /// due than one call processes. Call `EngineTable::help_batch`, then try again.
     Busy,
     /// The call would hold its thread for long, and the host has asked for none of these
     /// (`Local::is_impatient`). Try again on a thread that others don't wait for.

@@ -1,9 +1,12 @@
 //! Many threads at once: what must hold whatever they do.
 
+mod lists;
+
 use larder::api::{Larder, Table};
-use larder::host::{Budget, Error, ObjectList, Step};
+use larder::host::{Budget, Error, Step};
 use larder_term::object::ObjectBuf;
 use larder_term::{term, Term};
+use lists::list;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -24,18 +27,6 @@ fn tables(kinds: &[&'static str]) -> Vec<Table> {
 }
 
 const ALL: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
-
-fn list(t: &Table, rows: &[Term]) -> ObjectList {
-    let mut list = ObjectList::new();
-    let mut object = ObjectBuf::new();
-    for row in rows {
-        t.engine_table()
-            .encode_object(row.as_ref(), &mut object)
-            .unwrap();
-        list.push(&object);
-    }
-    list
-}
 
 #[test]
 fn no_counter_is_lost() {
@@ -211,7 +202,7 @@ fn a_new_list_is_decided_at_one_instant() {
             if there {
                 t.insert(&term!({1999, x})).unwrap();
             }
-            let rows = list(&t, &marked(2000, 1));
+            let rows = list(&t, marked(2000, 1));
             let mut job = table.begin_insert(who, rows, true).unwrap();
             let mut few = Budget::new(100, Duration::from_secs(60));
             assert_eq!(job.step(&mut few).unwrap(), Step::More);

@@ -2,14 +2,15 @@
 
 mod changes;
 mod kinds;
+mod lists;
 
 use changes::change;
 use kinds::{table, KINDS};
 use larder::api::{Commit, Event, Feed, FeedOptions, Larder, Table};
-use larder::host::{Budget, CommitOutcome, Error, ObjectList, Step};
-use larder_term::object::ObjectBuf;
+use larder::host::{Budget, CommitOutcome, Error, Step};
 use larder_term::{term, Term};
 use larder_testing::random::Random;
+use lists::list;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -503,14 +504,8 @@ fn no_part_of_a_list_comes_after_a_loss() {
         };
         let mut feed = t.subscribe_with(&options).unwrap();
         let engine = t.engine_table();
-        let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
-        for k in 0..70 {
-            engine
-                .encode_object(term!({(k), 1}).as_ref(), &mut object)
-                .unwrap();
-            list.push(&object);
-        }
-        let mut job = engine.begin_insert(engine.owner(), list, false).unwrap();
+        let rows = list(&t, (0..70).map(|k| term!({(k), 1})));
+        let mut job = engine.begin_insert(engine.owner(), rows, false).unwrap();
         job.step(&mut Budget::new(units, Duration::from_secs(60)))
             .unwrap();
         let mut commits: Vec<Commit> = feed.try_recv().into_iter().collect();

@@ -1,10 +1,12 @@
 //! Tables in files: round trips, and every way in which a file can be bad.
 
+mod lists;
+
 use larder::api::{Larder, Table};
 use larder::host::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
-use larder::host::{Budget, Concurrency, Error, FileError, ObjectList, Options, Step, TableKind};
-use larder_term::object::ObjectBuf;
+use larder::host::{Budget, Concurrency, Error, FileError, Options, Step, TableKind};
 use larder_term::{term, Atom, NodeName, Term};
+use lists::list;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -292,14 +294,8 @@ fn a_list_holds_up_the_beginning_of_a_save_alone() {
     let little = || Budget::new(1, Duration::from_secs(1));
     let mut save = SaveJob::begin(table, table.owner(), &path, options.clone()).unwrap();
     assert_eq!(save.step(&mut little()).unwrap(), Step::More);
-    let mut list = ObjectList::new();
-    for i in 0..1000 {
-        let mut object = ObjectBuf::new();
-        let row = term!({ (10_000 + i) });
-        table.encode_object(row.as_ref(), &mut object).unwrap();
-        list.push(&object);
-    }
-    let mut insert = table.begin_insert(table.owner(), list, false).unwrap();
+    let rows = list(&t, (0..1000).map(|i| term!({ (10_000 + i) })));
+    let mut insert = table.begin_insert(table.owner(), rows, false).unwrap();
     assert_eq!(insert.step(&mut little()).unwrap(), Step::More);
     // What is saved is the table of before, whatever becomes of it.
     assert_eq!(save.step(&mut little()), Ok(Step::More));

@@ -2,17 +2,18 @@
 
 mod changes;
 mod kinds;
+mod lists;
 
 use changes::change;
 use kinds::{table, KINDS};
 use larder::api::{Index, Larder, Snapshot, Table};
-use larder::host::{Budget, ObjectList, Step};
+use larder::host::{Budget, Step};
 use larder::{Direction, Error, TableKind};
-use larder_term::object::ObjectBuf;
 use larder_term::{term, Term};
 use larder_testing::environment::{soak, times};
 use larder_testing::random::Random;
 use larder_testing::threads::Stop;
+use lists::list;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -430,14 +431,8 @@ fn nothing_is_kept_for_a_snapshot_that_ended_beside_a_list() {
         let mut snapshot = Some(t.snapshot().unwrap());
         let mut feed = is_followed.then(|| t.subscribe().unwrap());
         (0..20_000).for_each(|k| t.insert(&term!({(k), 2})).unwrap());
-        let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
-        for k in 50_000..52_000 {
-            engine
-                .encode_object(term!({(k), 1}).as_ref(), &mut object)
-                .unwrap();
-            list.push(&object);
-        }
-        let mut job = engine.begin_insert(engine.owner(), list, false).unwrap();
+        let rows = list(&t, (50_000..52_000).map(|k| term!({(k), 1})));
+        let mut job = engine.begin_insert(engine.owner(), rows, false).unwrap();
         let budget = &mut Budget::new(100, Duration::from_secs(60));
         assert_eq!(job.step(budget).unwrap(), Step::More);
         drop((snapshot.take(), feed.take()));

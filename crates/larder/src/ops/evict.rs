@@ -37,9 +37,8 @@ use larder_index::{Guard, Previous};
 /// The maximum number of objects that a write evicts in addition to the number that it has written.
 /// It bounds the time that a write takes for the surplus of others.
 const MAX_EXTRA_EVICTIONS: usize = 256;
-/// The number of chunks of timers that a write to a full table processes at once.
-const CHUNKS: u32 = 16;
-
+/// The maximum number of chunks of timers that a write to a full table processes in one call.
+const MAX_TIMER_CHUNKS: u32 = 16;
 /// The number of successive choices that may become invalid.
 const CHOICES: usize = 8;
 /// The number of invalid choices after which the remaining candidates, which are as old, are
@@ -104,13 +103,13 @@ impl EngineTable {
     /// repeated.
     ///
     /// # Errors
-    /// `Full` if no object is expired.
+    /// `Full` if no object is expired; `Busy` if more timers are due than one call processes.
     #[cold]
     pub(super) fn evict_for(&self, op: &Operation<'_>) -> Result<(), Error> {
         if let Some((bounded, _)) = limited(op.store) {
             // Each round removes a chunk of expired objects, until one of them makes the
             // difference.
-            let mut chunks = 0..CHUNKS;
+            let mut chunks = 0..MAX_TIMER_CHUNKS;
             while bounded.has_due() {
                 // Timers of objects that were used since remove nothing, and there may be any
                 // number of them. The write is repeated.
