@@ -2,6 +2,7 @@
 
 use crate::maps::peers::Handle;
 use crate::result::{ensure, Failure, Outcome};
+use fastrand::Rng;
 
 /// The value of a key. Every answer is checked against it.
 pub fn value_of(key: u64) -> u64 {
@@ -15,42 +16,20 @@ pub fn random_key(i: u64) -> u64 {
     i ^ (i >> 31)
 }
 
-/// Pseudo-random numbers (SplitMix64), the same for the same seed.
-pub struct Random(u64);
+/// Pseudo-random numbers, the same for the same seed.
+pub fn random(seed: u64) -> Rng {
+    Rng::with_seed(random_key(seed))
+}
 
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Random(random_key(seed))
-    }
-
-    /// The random numbers of a worker. The upper 24 bits of the seed are zero.
-    pub fn of_worker(seed: u64, number: usize) -> Self {
-        Random::new(seed ^ (number as u64) << 40)
-    }
-
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        random_key(self.0)
-    }
-
-    /// A number below `bound`, which is at most 2³².
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((self.bits() >> 32) * bound) >> 32
-    }
-
-    /// A number in `[0, 1)`.
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
+/// The random numbers of a worker. The upper 24 bits of the seed are zero.
+pub fn random_of_worker(seed: u64, number: usize) -> Rng {
+    random(seed ^ (number as u64) << 40)
 }
 
 /// The numbers `0..n` in random order.
 pub fn shuffled(n: usize, seed: u64) -> Vec<u32> {
     let mut order: Vec<u32> = (0..u32::try_from(n).expect("fewer than 2^32 entries")).collect();
-    let mut random = Random::new(seed);
-    for i in (1..n).rev() {
-        order.swap(i, random.below(i as u64 + 1) as usize);
-    }
+    random(seed).shuffle(&mut order);
     order
 }
 
@@ -114,8 +93,8 @@ impl Zipf {
         }
     }
 
-    pub fn next(&self, random: &mut Random) -> usize {
-        let u = random.unit();
+    pub fn next(&self, random: &mut Rng) -> usize {
+        let u = random.f64();
         // The first two ranks are exact. The formula approximates the others.
         let scaled = u * self.zeta;
         if scaled < 1.0 {
@@ -158,8 +137,8 @@ impl Mix {
 
     /// Draws an operation, and the number of its key, which is less than `keys`.
     #[inline]
-    pub fn draw(&self, random: &mut Random, keys: u64) -> (Operation, u64) {
-        let bits = random.bits();
+    pub fn draw(&self, random: &mut Rng, keys: u64) -> (Operation, u64) {
+        let bits = random.u64(..);
         // The low half of the bits chooses the key. The shifted product is evenly distributed below
         // `keys`, and takes no division.
         let key = ((bits & 0xFFFF_FFFF) * keys) >> 32;
@@ -214,9 +193,9 @@ impl<'a, E: Entry> Load<'a, E> {
     pub fn work<H: Handle + ?Sized>(
         &self,
         handle: &mut H,
-        random: &mut Random,
+        random: &mut Rng,
         more: impl Fn(u64) -> bool,
-        other: impl Fn(&mut H, u64, &mut Random) -> Result<(), String>,
+        other: impl Fn(&mut H, u64, &mut Rng) -> Result<(), String>,
     ) -> Outcome<u64> {
         let mut done = 0;
         while more(done) {
@@ -279,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_mix_has_its_shares() {
-        let (mix, mut random) = (Mix::new([5.0, 10.0, 80.0]), Random::new(1));
+        let (mix, mut random) = (Mix::new([5.0, 10.0, 80.0]), random(1));
         let (mut seen, mut keys) = ([0; 4], [0; 10]);
         for _ in 0..100_000 {
             let (operation, key) = mix.draw(&mut random, 10);
@@ -298,7 +277,7 @@ mod tests {
 
     #[test]
     fn zipf_prefers_low_ranks() {
-        let (zipf, mut random) = (Zipf::new(1000, 0.99), Random::new(1));
+        let (zipf, mut random) = (Zipf::new(1000, 0.99), random(1));
         let mut seen = vec![0u32; 1000];
         (0..200_000).for_each(|_| seen[zipf.next(&mut random)] += 1);
         // 1 / (sum of i^-0.99 for 1..=1000) is 0.129; rank 10 has 10^-0.99 of that.

@@ -7,7 +7,8 @@ use crate::result::{Failure, Outcome};
 use crate::table::{verdict, Report};
 use crate::time::memory;
 use crate::time::workers::work;
-use crate::workload::Random;
+use crate::workload::random;
+use fastrand::Rng;
 use larder::prelude::*;
 use larder::Evict;
 use std::time::Duration;
@@ -42,7 +43,7 @@ pub fn run(minutes: f64) -> Outcome<Report> {
     let before = memory::of_this_process();
     let time = Duration::from_secs_f64(60.0 * minutes);
     let done = work(3, Some(time), |worker| {
-        let (mut seen, mut random) = (Seen::default(), Random::new(worker.number as u64));
+        let (mut seen, mut random) = (Seen::default(), random(worker.number as u64));
         while !worker.is_over() {
             if worker.number == 2 {
                 std::thread::sleep(Duration::from_secs(1).min(time / 16));
@@ -92,10 +93,10 @@ pub fn run(minutes: f64) -> Outcome<Report> {
 }
 
 /// Looks a random key up, and puts a value under it if it is missing.
-fn request(table: &Typed<u64, Vec<u8>>, random: &mut Random, seen: &mut Seen) -> Outcome {
+fn request(table: &Typed<u64, Vec<u8>>, random: &mut Rng, seen: &mut Seen) -> Outcome {
     let failed = |why: larder::Error| Failure::wrong("tinylfu", why.to_string());
     // The square makes some keys more frequent than others.
-    let key = (random.unit().powi(2) * KEYS as f64) as u64;
+    let key = (random.f64().powi(2) * KEYS as f64) as u64;
     seen.requests += 1;
     // A value consists of one byte of its key, so that a wrong or torn value is recognised.
     let byte = key as u8;
@@ -104,8 +105,8 @@ fn request(table: &Typed<u64, Vec<u8>>, random: &mut Random, seen: &mut Seen) ->
         Some(_) => return Err(Failure::wrong("tinylfu", "a value of another key")),
         None => {
             // All orders of magnitude are equally frequent.
-            let most = 1u64 << random.below(LONGEST + 1);
-            let value = vec![byte; random.below(most + 1) as usize];
+            let most = 1u64 << random.u64(..LONGEST + 1);
+            let value = vec![byte; random.u64(..most + 1) as usize];
             table.put(&key, &value).map_err(failed)?;
         }
     }

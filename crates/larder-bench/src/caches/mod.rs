@@ -13,7 +13,7 @@ use crate::table::{verdict, Report};
 use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::time::workers::work;
-use crate::workload::{value_of, Random};
+use crate::workload::{random, value_of};
 use contenders::{Cache, Lru, Sieve, TinyLfu};
 use larder_testing::traces::{self, Trace};
 
@@ -115,8 +115,8 @@ pub fn run(options: &CacheOptions, filter: &Filter) -> Outcome<Report> {
     let title = format!("Caches of {capacity} entries, {keys} keys: hits, and millions of requests a second, all threads together (medians)");
     let mut report = Report::new(title, &["trace", "cache"]);
     // All caches get the same traces.
-    let mut random = Random::new(3);
-    let traces = traces::all(options.requests, keys, capacity, &mut || random.unit());
+    let mut random = random(3);
+    let traces = traces::all(options.requests, keys, capacity, &mut || random.f64());
     let progress = Progress::new(false);
     progress.part("caches", options.runs * traces.len());
     for _ in 0..options.runs {

@@ -7,7 +7,7 @@ use crate::maps::peers::Filter;
 use crate::table::{verdict, Report};
 use crate::time::progress::Progress;
 use crate::time::timed_each;
-use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
+use crate::workload::{random, random_key, shuffled, value_of, Zipf};
 use larder_index::{pin, Change};
 use larder_term::hash::Seed;
 
@@ -97,7 +97,7 @@ fn visits(case: &str, n: usize) -> Vec<u32> {
     if case != ZIPF {
         return shuffled(n, 5);
     }
-    let (zipf, mut random) = (Zipf::new(n, 0.99), Random::new(5));
+    let (zipf, mut random) = (Zipf::new(n, 0.99), random(5));
     (0..n).map(|_| zipf.next(&mut random) as u32).collect()
 }
 

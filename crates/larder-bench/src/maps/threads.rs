@@ -10,7 +10,7 @@ use crate::table::{verdict, Report};
 use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::time::workers::work;
-use crate::workload::{random_key, until, value_of, Entry, Load, Random};
+use crate::workload::{random, random_key, until, value_of, Entry, Load};
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -65,7 +65,7 @@ fn measure<S: Shared>(
 /// Operations a second: the sum over all threads, each by its own clock.
 fn rate<S: Shared>(map: &S, threads: usize, load: &Load<'_, impl Entry>, ms: u64) -> Outcome<f64> {
     let done = work(threads, Some(Duration::from_millis(ms)), |worker| {
-        let (mut handle, mut random) = (map.handle(), Random::new(worker.number as u64 + 1));
+        let (mut handle, mut random) = (map.handle(), random(worker.number as u64 + 1));
         let more = until(|| worker.is_over());
         let (done, seconds) = timed(|| load.work(&mut handle, &mut random, more, |_, _, _| Ok(())));
         Ok(done? as f64 / seconds)

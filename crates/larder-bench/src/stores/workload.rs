@@ -14,7 +14,7 @@ use crate::result::{ensure, Failure, Outcome};
 use crate::stores::peer::Peer;
 use crate::time::memory::resident;
 use crate::time::timed_each;
-use crate::workload::{random_key, value_of, Keys, Random};
+use crate::workload::{random, random_key, value_of, Keys};
 use std::collections::HashMap;
 
 /// Keys of a call.
@@ -95,8 +95,8 @@ fn per(count: usize, work: impl FnOnce() -> Outcome) -> Outcome<f64> {
 
 /// Measures appends to random keys, if the peer has them, and checks the bytes of every key.
 fn append(peer: &mut dyn Peer, entries: usize, appends: usize) -> Outcome<Option<Figure>> {
-    let (keys, mut random) = ((entries / 8).max(1) as u64, Random::new(7));
-    let all = (0..appends).map(|_| random_key(random.below(keys)));
+    let (keys, mut random) = ((entries / 8).max(1) as u64, random(7));
+    let all = (0..appends).map(|_| random_key(random.u64(..keys)));
     let (all, mut can): (Vec<u64>, _) = (all.collect(), true);
     let time = per(appends.max(1), || {
         for keys in all.chunks(KEYS_PER_CALL) {

@@ -10,7 +10,7 @@ use super::run::{cores, Run};
 use crate::result::{
     ensure, write_json, BaseSample, Event, EventKind, Outcome, Phase, Recording, Sample,
 };
-use crate::workload::Random;
+use crate::workload::random_of_worker;
 use larder_index::{pin, Direction, Start};
 use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
 use std::cell::Cell;
@@ -82,14 +82,14 @@ impl SharedState {
     /// Executes the operations of all phases.
     fn work(&self, worker: usize, seed: u64) {
         NUMBER.set(worker);
-        let mut random = Random::of_worker(seed, worker);
+        let mut random = random_of_worker(seed, worker);
         loop {
-            let key = random.below(self.keys);
+            let key = random.u64(..self.keys);
             // Ordering: Relaxed. The phase only selects the next operation.
             match self.phase.load(Relaxed) {
                 0 => self.write(worker, key),
                 1 => self.write(worker, self.keys / 4 + key / 16),
-                2 if random.below(2) == 0 => self.write(worker, key),
+                2 if random.u64(..2) == 0 => self.write(worker, key),
                 2 => self.scan(worker, key),
                 3 if worker == 0 => self.write(worker, key),
                 phase => {

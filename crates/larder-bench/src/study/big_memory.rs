@@ -13,7 +13,8 @@ use crate::stats::{ends, median, quantile, sorted};
 use crate::table::grouped;
 use crate::time::counting::counted;
 use crate::time::timed_parts;
-use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
+use crate::workload::{random, random_key, shuffled, value_of, Zipf};
+use fastrand::Rng;
 use larder_studies::{build_unique, structures, Order};
 use larder_term::hash::Seed;
 use std::collections::BTreeMap;
@@ -306,7 +307,7 @@ impl Popular {
         random_key(u64::from(self.order[rank]))
     }
 
-    fn draw(&self, random: &mut Random) -> u64 {
+    fn draw(&self, random: &mut Rng) -> u64 {
         self.key_of(self.zipf.next(random))
     }
 }
@@ -341,7 +342,7 @@ fn appends(run: &mut Run, stores: &[NamedStore]) -> Outcome {
             let limit = run.clock.time_for_each(SHARES[1], stores.len() - i);
             let limit = limit.map(|both| both / 2);
             let seconds = limit.map_or(seconds, |half| f64::min(seconds, half.as_secs_f64()));
-            let (mut store, mut random) = (make(keys), Random::new(run.options.seed));
+            let (mut store, mut random) = (make(keys), random(run.options.seed));
             let full = full_speed(&mut *store, name, &popular, &mut random, writes, limit)?;
             run.figure("append-rate", name, "full speed", full);
             let (latencies, rate) = paced(&mut *store, &popular, &mut random, seconds);
@@ -365,7 +366,7 @@ fn full_speed(
     store: &mut dyn Store,
     name: &str,
     popular: &Popular,
-    random: &mut Random,
+    random: &mut Rng,
     writes: usize,
     limit: Option<Duration>,
 ) -> Outcome<f64> {
@@ -406,7 +407,7 @@ fn full_speed(
 fn paced(
     store: &mut dyn Store,
     popular: &Popular,
-    random: &mut Random,
+    random: &mut Rng,
     seconds: f64,
 ) -> (Vec<f64>, f64) {
     let writes = (ASKED * seconds) as usize;
@@ -489,7 +490,7 @@ fn overwrite(
     }
     // Twice the total is written, within limits.
     let writes = (2 * total / size).clamp(2_000, keys.max(20_000));
-    let mut random = Random::new(seed);
+    let mut random = random(seed);
     let begin = Instant::now();
     for _ in 0..writes {
         let key = popular.draw(&mut random);
@@ -531,7 +532,7 @@ mod tests {
     fn a_pause_counts_for_all_who_wait() {
         let pause = Duration::from_millis(40);
         let (mut store, popular) = (Pausing(Some(pause)), Popular::new(100, 1));
-        let (latencies, rate) = paced(&mut store, &popular, &mut Random::new(1), 0.1);
+        let (latencies, rate) = paced(&mut store, &popular, &mut random(1), 0.1);
         // One append waits for all of the pause. A fifth of them waits for more than half of it:
         // 4,000 are due in 20 milliseconds, of 20,000 in all.
         let pause = pause.as_secs_f64();

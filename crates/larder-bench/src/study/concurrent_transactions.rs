@@ -65,8 +65,8 @@ fn measure_one(
         let (mut random, mut calls) = (worker.random(7), 0);
         while !worker.is_over() {
             let key = match is_disjoint {
-                true => worker.number as u64 * OWN_KEYS + random.below(OWN_KEYS),
-                false => random.below(HOT_KEYS),
+                true => worker.number as u64 * OWN_KEYS + random.u64(..OWN_KEYS),
+                false => random.u64(..HOT_KEYS),
             };
             match transacts {
                 true => larder.transaction(&[table], |views| add_one(&views[0], key, false)),

@@ -13,16 +13,11 @@ use larder::structures;
 #[derive(Clone)]
 pub struct Contender {
     pub name: String,
-    maker: Maker,
+    /// `type structure` of a table, see [`StudyTable::new`]. Empty for a peer.
+    spec: String,
+    peer: Option<fn() -> Box<dyn BenchTable>>,
     /// Whether its tables forget keys: a planted fault.
     forgets: bool,
-}
-
-#[derive(Clone)]
-enum Maker {
-    /// A table, see [`StudyTable::new`].
-    Engine(String),
-    Peer(fn() -> Box<dyn BenchTable>),
 }
 
 impl Contender {
@@ -33,7 +28,8 @@ impl Contender {
         let (name, spec) = parts.unwrap_or_else(|| panic!("{line:?} is no contender"));
         Contender {
             name: name.to_owned(),
-            maker: Maker::Engine(spec.to_owned()),
+            spec: spec.to_owned(),
+            peer: None,
             forgets: false,
         }
     }
@@ -52,25 +48,18 @@ impl Contender {
 
     /// Creates an empty table for about so many rows of one or two elements. Peers have two.
     pub fn make(&self, arity: usize, rows: usize) -> Outcome<Box<dyn BenchTable>> {
-        let spec = match &self.maker {
-            Maker::Peer(make) => return Ok(make()),
-            Maker::Engine(spec) => spec,
-        };
+        if let Some(make) = self.peer {
+            return Ok(make());
+        }
         let refused = |e: larder::Error| Failure::Impossible(format!("{}: {e}", self.name));
-        let mut table = StudyTable::new(spec, arity, rows).map_err(refused)?;
+        let mut table = StudyTable::new(&self.spec, arity, rows).map_err(refused)?;
         table.forgets = self.forgets;
         Ok(Box::new(table))
     }
 
     /// The structure of a table; empty for a peer.
     fn structure(&self) -> &str {
-        match &self.maker {
-            Maker::Peer(_) => "",
-            Maker::Engine(spec) => {
-                let text = spec.split(' ').nth(1).unwrap_or("");
-                text.split_once('(').map_or(text, |(name, _)| name)
-            }
-        }
+        self.spec.split([' ', '(']).nth(1).unwrap_or("")
     }
 }
 
@@ -98,10 +87,10 @@ pub fn others(than: &[Contender]) -> Vec<Contender> {
 pub fn peers() -> Vec<Contender> {
     let mut peers = Vec::new();
     each_shared!(Filter::default(), S => {
-        let (name, maker) = (S::NAME.to_owned(), Maker::Peer(|| Box::new(S::empty())));
-        peers.push(Contender { name, maker, forgets: false });
+        let make = || -> Box<dyn BenchTable> { Box::new(S::empty()) };
+        peers.push(Contender { name: S::NAME.into(), spec: String::new(), peer: Some(make), forgets: false });
     });
-    peers.retain(|peer| !peer.name.starts_with("larder"));
+    peers.retain(|peer: &Contender| !peer.name.starts_with("larder"));
     peers
 }
 

@@ -9,7 +9,8 @@ use super::tables::{traverse, verify, BenchTable};
 use super::Plan;
 use crate::result::{ensure, Failure, Outcome, X};
 use crate::time::workers::work;
-use crate::workload::{Load, Random};
+use crate::workload::{random_of_worker, Load};
+use fastrand::Rng;
 use larder::api::{Larder, Table};
 use larder::host;
 use larder_term::Atom;
@@ -207,7 +208,7 @@ impl<'a> PhaseBench<'a> {
         let load = self.load(None);
         let mut seen = vec![false; load.range as usize];
         for number in 0..self.threads {
-            let mut random = Random::of_worker(self.seed ^ 1 << 32, number);
+            let mut random = random_of_worker(self.seed ^ 1 << 32, number);
             for _ in 0..share(self.size.inserts, self.threads, number) {
                 seen[load.mix.draw(&mut random, load.range).1 as usize] = true;
             }
@@ -352,9 +353,9 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
         ("a map under one readers-writer lock", Access::Locked(map)),
     ];
     // One random lookup. The key is encoded each time, as a host does it.
-    let lookup = |access: &Access, random: &mut Random, bytes: &mut Vec<u8>| -> Outcome {
-        let at = random.below(TABLES as u64) as usize;
-        let key = random.below(KEYS) as i64;
+    let lookup = |access: &Access, random: &mut Rng, bytes: &mut Vec<u8>| -> Outcome {
+        let at = random.u64(..TABLES as u64) as usize;
+        let key = random.u64(..KEYS) as i64;
         bytes.clear();
         larder_term::Encoder::new(bytes, larder_term::Mode::Inline).int(key);
         let member = |table: &host::EngineTable| table.member(owner, bytes);

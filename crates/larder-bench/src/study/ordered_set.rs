@@ -11,7 +11,8 @@ use crate::maps::peers::{Handle, NextKey};
 use crate::result::{ensure, Failure, Outcome};
 use crate::table::grouped;
 use crate::time::workers::work;
-use crate::workload::{shuffled, until, Load, Random};
+use crate::workload::{shuffled, until, Load};
+use fastrand::Rng;
 use std::time::Duration;
 
 pub const STUDY: Plan = Plan {
@@ -226,7 +227,7 @@ fn execute(
     other: Other,
     key: u64,
     range: u64,
-    random: &mut Random,
+    random: &mut Rng,
 ) -> Result<(), String> {
     match other {
         Nothing => Ok(()),
@@ -237,7 +238,7 @@ fn execute(
                     NextKey::Key(next) => at = next,
                     NextKey::End => break,
                     // Without an order, the walk continues elsewhere.
-                    NextKey::Missing => at = random.below(range) + 1,
+                    NextKey::Missing => at = random.u64(..range) + 1,
                 }
             }
             Ok(())

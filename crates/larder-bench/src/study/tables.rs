@@ -7,14 +7,12 @@ use crate::maps::peers::{Handle, NextKey, Shared, TableHandle};
 use crate::result::{ensure, Outcome};
 use crate::workload::{Entry, Load};
 use larder::api::{Larder, Table};
-use larder::host::{self, with_local, Budget, CounterOp, Error, OwnerId, Step};
+use larder::host::{self, with_local, CounterOp, Error, OwnerId};
 use larder::{structures, StructureValue};
 use larder_index::Direction;
-use larder_matchspec::{Context, Program};
 use larder_term::number::Number;
 use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
-use larder_term::{atoms, order_key, term, Encoder, Mode, Term, TermBuf};
-use std::sync::Arc;
+use larder_term::{order_key, Encoder, Mode, TermBuf};
 use std::time::Duration;
 
 /// A table of the engine, or a shared map of another crate.
@@ -117,13 +115,10 @@ impl StudyTable {
     }
 
     /// A handle to a table: this one, or a snapshot of it.
-    pub fn handle_of<'t, const FORGETS: bool>(
-        &'t self,
-        table: &'t Table,
-    ) -> EngineHandle<'t, FORGETS> {
+    pub fn handle_of<'t>(&'t self, table: &'t Table) -> EngineHandle<'t> {
         EngineHandle {
-            table: table.engine_table(),
-            arity: self.arity,
+            study: self,
+            table,
             owner: self.larder.owner(),
             object: ObjectBuf::new(),
             key: Vec::new(),
@@ -142,10 +137,7 @@ impl Drop for StudyTable {
 
 impl BenchTable for StudyTable {
     fn handle(&self) -> Box<dyn Handle + '_> {
-        match self.forgets {
-            false => Box::new(self.handle_of::<false>(&self.table)),
-            true => Box::new(self.handle_of::<true>(&self.table)),
-        }
+        Box::new(self.handle_of(&self.table))
     }
     fn len(&self) -> Option<usize> {
         Some(self.table.len())
@@ -155,10 +147,11 @@ impl BenchTable for StudyTable {
     }
 }
 
-/// A thread's handle to a table. It may forget some of the keys that it inserts.
-pub struct EngineHandle<'t, const FORGETS: bool = false> {
-    pub table: &'t Arc<host::EngineTable>,
-    arity: usize,
+/// A thread's handle to a table.
+pub struct EngineHandle<'t> {
+    study: &'t StudyTable,
+    /// The table of the study, or a snapshot of it.
+    pub table: &'t Table,
     pub owner: OwnerId,
     object: ObjectBuf,
     key: Vec<u8>,
@@ -170,16 +163,12 @@ pub fn granted<T>(result: Result<T, Error>) -> T {
     result.expect("the table is there for its study")
 }
 
-pub fn program(spec: &Term) -> Program {
-    Program::compile(spec.as_ref()).expect("the specification is right")
-}
-
-impl<const FORGETS: bool> EngineHandle<'_, FORGETS> {
+impl EngineHandle<'_> {
     /// Encodes the index key of an integer. Ordered tables have another form of keys.
     pub fn encode_key(&mut self, key: u64) -> &[u8] {
         let (out, key) = (&mut self.key, key as i64);
         out.clear();
-        match self.table.key_form() {
+        match self.table.engine_table().key_form() {
             KeyForm::Hash { .. } => Encoder::new(out, Mode::Inline).int(key),
             KeyForm::Ordered => {
                 // An order key is made from a term.
@@ -192,25 +181,15 @@ impl<const FORGETS: bool> EngineHandle<'_, FORGETS> {
         &self.key
     }
 
-    /// Counts the rows that match a specification, in one call without a budget.
-    pub fn count(&self, program: Program) -> u64 {
-        let nobody = Term::from(atoms::UNDEFINED);
-        let (self_pid, node) = (nobody.as_ref(), atoms::NONODE);
-        let context = Context { self_pid, node };
-        let mut job = granted(self.table.select_count(self.owner, program));
-        while granted(job.step(&mut Budget::unlimited(), &context)) == Step::More {}
-        job.count()
-    }
-
     fn step(&self, from: Option<&[u8]>) -> NextKey {
         let mut found = None;
+        let table = self.table.engine_table();
         let result = with_local(|local| {
-            self.table
-                .step_to_key(local, self.owner, from, Direction::Forward, |key| {
-                    // Keys are stored as numbers or as terms.
-                    found = key.int().or_else(|| key.term().as_int());
-                    0
-                })
+            table.step_to_key(local, self.owner, from, Direction::Forward, |key| {
+                // Keys are stored as numbers or as terms.
+                found = key.int().or_else(|| key.term().as_int());
+                0
+            })
         });
         match (result, found) {
             (Ok(true), Some(key)) => NextKey::Key(key as u64),
@@ -220,40 +199,42 @@ impl<const FORGETS: bool> EngineHandle<'_, FORGETS> {
     }
 }
 
-impl<const FORGETS: bool> Handle for EngineHandle<'_, FORGETS> {
+impl Handle for EngineHandle<'_> {
     fn insert(&mut self, key: u64, value: u64) {
-        if FORGETS && key % 89 == 11 {
+        let StudyTable { arity, forgets, .. } = *self.study;
+        if forgets && key % 89 == 11 {
             return;
         }
-        let form = self.table.key_form();
-        let mut encoder = ObjectEncoder::new(&mut self.object, self.arity, 1, form, false);
+        let table = self.table.engine_table();
+        let mut encoder = ObjectEncoder::new(&mut self.object, arity, 1, table.key_form(), false);
         encoder.key(|e| e.int(key as i64));
-        if self.arity == 2 {
+        if arity == 2 {
             encoder.element(|e| e.int(value as i64));
         }
         assert!(encoder.finish());
         let object = self.object.borrow();
         granted(with_local(|local| {
-            self.table.insert_in(local, self.owner, object)
+            table.insert_in(local, self.owner, object)
         }));
     }
 
     fn get(&mut self, key: u64) -> Option<u64> {
         self.encode_key(key);
-        let (position, mut found) = (self.arity, None);
+        let (table, position, mut found) = (self.table.engine_table(), self.study.arity, None);
         granted(with_local(|local| {
-            self.table
-                .lookup_in(local, self.owner, &self.key, |stored| {
-                    found = stored.view().element(position).and_then(|e| e.as_int());
-                })
+            table.lookup_in(local, self.owner, &self.key, |stored| {
+                found = stored.view().element(position).and_then(|e| e.as_int());
+            })
         }));
         found.map(|value| value as u64)
     }
 
     fn remove(&mut self, key: u64) -> bool {
         self.encode_key(key);
-        let removed = with_local(|local| self.table.delete_in(local, self.owner, &self.key));
-        granted(removed) == 1
+        let table = self.table.engine_table();
+        granted(with_local(|local| {
+            table.delete_in(local, self.owner, &self.key)
+        })) == 1
     }
 
     fn table(&mut self) -> &mut dyn TableHandle {
@@ -261,16 +242,15 @@ impl<const FORGETS: bool> Handle for EngineHandle<'_, FORGETS> {
     }
 }
 
-impl<const FORGETS: bool> TableHandle for EngineHandle<'_, FORGETS> {
+impl TableHandle for EngineHandle<'_> {
     fn add(&mut self, key: u64) -> Option<u64> {
         self.encode_key(key);
         let (op, mut sum) = (CounterOp::new(2, Number::Int(1)), None);
         let done = with_local(|local| {
             let ops = || std::slice::from_ref(&op).iter();
             let host = &mut host::Sorted as &mut dyn host::MapHost;
-            let out = &mut (&mut sum, host);
-            self.table
-                .update_counter_in(local, self.owner, &self.key, &ops, None, out)
+            let (table, out) = (self.table.engine_table(), &mut (&mut sum, host));
+            table.update_counter_in(local, self.owner, &self.key, &ops, None, out)
         });
         match (done, sum) {
             (Ok(()), Some(Number::Int(sum))) => Some(sum as u64),
@@ -288,18 +268,16 @@ impl<const FORGETS: bool> TableHandle for EngineHandle<'_, FORGETS> {
     }
 
     fn count_all(&mut self) -> u64 {
-        let everything = term!([{(Term::atom("_")), [], [true]}]);
-        self.count(program(&everything))
+        granted(self.table.select_count("[{'_',[],[true]}]"))
     }
 
     fn count_between(&mut self, after: u64, up_to: u64) -> u64 {
-        let key = || Term::atom("$1");
-        let over = Term::tuple([Term::atom(">"), key(), Term::int(after as i64)]);
-        let under = Term::tuple([Term::atom("=<"), key(), Term::int(up_to as i64)]);
-        let rest = (1..self.arity).map(|_| Term::atom("_"));
-        let head = Term::tuple(std::iter::once(key()).chain(rest).collect::<Vec<_>>());
-        let spec = term!([{(head), [{andalso, (over), (under)}], [true]}]);
-        self.count(program(&spec))
+        let head = ["{'$1'}", "{'$1','_'}"][self.study.arity - 1];
+        let guard = format!("{{'andalso',{{'>','$1',{after}}},{{'=<','$1',{up_to}}}}}");
+        granted(
+            self.table
+                .select_count(format!("[{{{head},[{guard}],[true]}}]")),
+        )
     }
 }
 
@@ -314,7 +292,7 @@ mod tests {
             ("ordered_set default", NextKey::Key(9)),
         ] {
             let table = StudyTable::new(text, 2, 100).unwrap();
-            let mut handle = table.handle_of::<false>(&table.table);
+            let mut handle = table.handle_of(&table.table);
             assert_eq!(handle.first(), NextKey::End);
             (1..=100).for_each(|k| handle.insert(k, k * k));
             assert_eq!((handle.get(7), handle.get(101)), (Some(49), None));
@@ -332,7 +310,7 @@ mod tests {
     #[test]
     fn rows_may_be_keys_alone() {
         let table = StudyTable::new("set default", 1, 1).unwrap();
-        let mut handle = table.handle_of::<false>(&table.table);
+        let mut handle = table.handle_of(&table.table);
         handle.insert(3, 0);
         assert_eq!((handle.get(3), handle.count_between(2, 3)), (Some(3), 1));
     }

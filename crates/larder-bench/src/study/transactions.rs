@@ -5,7 +5,7 @@
 
 use super::concurrent_transactions as concurrent;
 use super::run::Run;
-use super::tables::{granted, program, EngineHandle, StudyTable};
+use super::tables::{granted, EngineHandle, StudyTable};
 use super::Plan;
 use crate::maps::peers::Handle;
 use crate::result::{ensure, Failure, Outcome};
@@ -13,11 +13,10 @@ use crate::stats::{ends, quantile, sorted};
 use crate::table::grouped;
 use crate::time::cpu_each;
 use crate::time::workers::work;
-use crate::workload::{shuffled, Random};
+use crate::workload::{random, shuffled};
 use larder::api::Snapshot;
 use larder_index::Direction;
 use larder_term::object::ObjectView;
-use larder_term::{term, Term};
 use std::time::{Duration, Instant};
 
 pub const STUDY: Plan = Plan {
@@ -126,7 +125,7 @@ fn run(run: &mut Run) -> Outcome {
 impl EngineHandle<'_> {
     fn put(&mut self, key: u64, value: u64) {
         // A bag would keep the old row.
-        if !self.table.kind().is_unique() {
+        if !self.table.engine_table().kind().is_unique() {
             self.remove(key);
         }
         self.insert(key, value);
@@ -134,15 +133,13 @@ impl EngineHandle<'_> {
 
     /// The number of rows with at least this value.
     fn scan(&self, least: u64) -> u64 {
-        let value = || Term::atom("$1");
-        let guard = Term::tuple([Term::atom(">="), value(), Term::int(least as i64)]);
-        let head = Term::tuple([Term::atom("_"), value()]);
-        self.count(program(&term!([{(head), [(guard)], [true]}])))
+        let spec = format!("[{{{{'_','$1'}},[{{'>=','$1',{least}}}],[true]}}]");
+        granted(self.table.select_count(spec))
     }
 
     /// The sum of all values and the number of rows, read in order.
     fn fold(&mut self) -> (u64, usize) {
-        let (table, owner) = (self.table, self.owner);
+        let (table, owner) = (self.table.engine_table(), self.owner);
         let (mut sum, mut rows, mut last) = (0, 0, None);
         loop {
             let before = rows;
@@ -301,13 +298,13 @@ fn taking(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
     let time = Duration::from_millis(run.extent.pick(20, 500, 2_000));
     for (snapshots, series) in [(false, "without"), (true, "with snapshots")] {
         let done = work(3, Some(time), |worker| {
-            let (mut handle, mut random) = (t.handle(), Random::new(worker.number as u64));
+            let (mut handle, mut random) = (t.handle(), random(worker.number as u64));
             let mut times = Vec::new();
             // Two writers record the longest write.
             if worker.number < 2 {
                 let mut longest = Duration::ZERO;
                 while !worker.is_over() {
-                    let key = random.below(t.rows as u64);
+                    let key = random.u64(..t.rows as u64);
                     let begin = Instant::now();
                     handle.put(key, 0);
                     longest = longest.max(begin.elapsed());

@@ -2,7 +2,8 @@
 //! enough.
 
 use crate::result::Outcome;
-use crate::workload::Random;
+use crate::workload::random_of_worker;
+use fastrand::Rng;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Barrier;
 use std::thread::{scope, sleep};
@@ -16,8 +17,8 @@ pub struct Worker<'c> {
 
 impl Worker<'_> {
     /// The random numbers of this worker: the same for the same seed, whose upper bits are zero.
-    pub fn random(&self, seed: u64) -> Random {
-        Random::of_worker(seed, self.number)
+    pub fn random(&self, seed: u64) -> Rng {
+        random_of_worker(seed, self.number)
     }
 
     pub fn is_over(&self) -> bool {
