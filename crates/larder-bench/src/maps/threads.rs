@@ -103,9 +103,9 @@ pub fn run(options: &ThreadsOptions, filter: &Filter) -> Outcome<Report> {
         }
     }
     progress.end();
-    MIXES
-        .iter()
-        .for_each(|(mix, _)| judge(&mut report, mix, entries));
+    for (mix, _) in MIXES {
+        judge(&mut report, mix, entries);
+    }
     Ok(report)
 }
 

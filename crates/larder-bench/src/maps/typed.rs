@@ -172,28 +172,18 @@ impl<K: TypedKey> TypedBench<K> {
         let (size, part) = (self.keys.len(), self.keys.len().div_ceil(threads));
         let all = shuffled(size, 3);
         let order = |seed| {
-            let parts = all
-                .chunks(part)
-                .map(|part_keys| (part_keys, shuffled(part_keys.len(), seed)));
-            let order = parts
-                .flat_map(|(part_keys, order)| order.into_iter().map(|i| part_keys[i as usize]));
-            order.collect()
+            let parts = all.chunks(part).flat_map(|keys| {
+                let order = shuffled(keys.len(), seed).into_iter();
+                order.map(|i| keys[i as usize])
+            });
+            parts.collect()
         };
         self.orders = (0..self.rounds.min(ORDERS) as u64).map(order).collect();
     }
 
-    /// Calls `job` with all keys, `rounds` times. Returns the nanoseconds per call, of all threads
-    /// together.
-    fn run(&self, rounds: usize, job: impl Fn(&K, u64) -> Outcome + Sync) -> Outcome<f64> {
-        self.run_rounds(rounds, |_, key, n| job(key, n))
-    }
-
-    /// `run` with a job that gets the number of the round, too.
-    fn run_rounds(
-        &self,
-        rounds: usize,
-        job: impl Fn(usize, &K, u64) -> Outcome + Sync,
-    ) -> Outcome<f64> {
+    /// Calls `job` with the round and all keys, `rounds` times. Returns the nanoseconds per call,
+    /// of all threads together.
+    fn run(&self, rounds: usize, job: impl Fn(usize, &K, u64) -> Outcome + Sync) -> Outcome<f64> {
         let size = self.keys.len();
         let part = size.div_ceil(self.threads);
         let done = work(self.threads, None, |worker| {
@@ -217,14 +207,14 @@ impl<K: TypedKey> TypedBench<K> {
         let (mut insert, mut remove, mut reads) = (0.0, 0.0, Vec::new());
         for fill in 0..fills {
             let map = C::empty();
-            insert += self.run(1, |key, n| {
+            insert += self.run(1, |_, key, n| {
                 map.insert(key.clone(), C::Value::of(n));
                 Ok(())
             })?;
             if fill == 0 {
                 reads = self.reads(&map)?;
             }
-            remove += self.run(1, |key, _| {
+            remove += self.run(1, |_, key, _| {
                 ensure!(map.remove(key), C::NAME; "it lost a key");
                 Ok(())
             })?;
@@ -238,20 +228,20 @@ impl<K: TypedKey> TypedBench<K> {
 
     /// The steps that leave the keys of a full map as they are.
     fn reads<C: TypedMap<Key = K>>(&self, map: &C) -> Outcome<StepTimes> {
-        let lookup = self.run(self.rounds, |key, n| {
+        let lookup = self.run(self.rounds, |_, key, n| {
             let found = map.get(key);
             let right = found.as_ref().is_some_and(|value| value.number() == n);
             ensure!(right, C::NAME; "{key:?}: {found:?}");
             Ok(())
         })?;
         // Each key gets the value that it has.
-        let overwrite = self.run(self.rounds, |key, n| {
+        let overwrite = self.run(self.rounds, |_, key, n| {
             map.insert(key.clone(), C::Value::of(n));
             Ok(())
         })?;
         let each = self.each(map)?;
         let range = self.ranges(map)?;
-        let count = self.run(self.rounds, |key, _| {
+        let count = self.run(self.rounds, |_, key, _| {
             map.increment(key);
             Ok(())
         })?;
@@ -276,7 +266,7 @@ impl<K: TypedKey> TypedBench<K> {
     /// hundredth key, and the rounds at different keys. `None` if the map has no ranges.
     fn ranges<C: TypedMap<Key = K>>(&self, map: &C) -> Outcome<Option<f64>> {
         let all_rows = AtomicUsize::new(0);
-        let time = self.run_rounds(self.rounds, |round, key, n| {
+        let time = self.run(self.rounds, |round, key, n| {
             if !(n + round as u64).is_multiple_of(RANGE as u64) {
                 return Ok(());
             }
@@ -306,10 +296,8 @@ impl<K: TypedKey> TypedBench<K> {
                 map.each(|_, value| sum = sum.wrapping_add(value.number()));
             }
         });
-        let once = self
-            .keys
-            .iter()
-            .fold(0u64, |sum, (_, n)| sum.wrapping_add(*n));
+        let numbers = self.keys.iter().map(|(_, n)| *n);
+        let once = numbers.fold(0u64, u64::wrapping_add);
         let right = sum == once.wrapping_mul(self.rounds as u64);
         ensure!(right, C::NAME; "a walk has other rows");
         Ok(each)

@@ -175,10 +175,8 @@ fn markdown(
         if !quantiles {
             return fields.iter().map(|figures| part(figures, 0.5)).collect();
         }
-        let parts = QUANTILES.iter().map(|(_, share)| part(&fields[0], *share));
-        std::iter::once(Some(fields[0].len() as f64))
-            .chain(parts)
-            .collect()
+        let parts = QUANTILES.map(|(_, share)| part(&fields[0], share));
+        [&[Some(fields[0].len() as f64)], &parts[..]].concat()
     };
     let rows = table.rows().into_iter();
     let mut rows: Vec<_> = rows.map(|(key, figures)| (key, fields(figures))).collect();
@@ -192,30 +190,23 @@ fn markdown(
     }
     // The header, the line of alignments, and the rows.
     let headings: Vec<&str> = match quantiles {
-        true => std::iter::once(CELLS)
-            .chain(QUANTILES.map(|(name, _)| name))
-            .collect(),
+        true => [&[CELLS], &QUANTILES.map(|(name, _)| name)[..]].concat(),
         false => table.columns.iter().map(String::as_str).collect(),
     };
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let names = keys.iter().map(|name| name.to_string());
-    let mut out = line(
-        names
-            .chain(headings.iter().map(|name| grouped(name)))
-            .collect(),
-    );
+    let names = names.chain(headings.iter().map(|name| grouped(name)));
     // Names are left-aligned, figures right-aligned.
     let marks = [vec!["---"; keys.len()], vec!["--:"; headings.len()]].concat();
-    out += &line(marks.into_iter().map(String::from).collect());
+    let marks = marks.into_iter().map(String::from);
+    let mut out = line(names.collect()) + &line(marks.collect());
     for (key, fields) in rows {
-        let fields = headings
-            .iter()
-            .zip(fields)
-            .map(|(heading, field)| match field {
-                None => String::new(),
-                Some(count) if *heading == CELLS => format!("{count:.0}"),
-                Some(figure) => number::table(figure),
-            });
+        let fields = headings.iter().zip(fields);
+        let fields = fields.map(|(heading, field)| match field {
+            None => String::new(),
+            Some(count) if *heading == CELLS => format!("{count:.0}"),
+            Some(figure) => number::table(figure),
+        });
         out += &line(key.iter().map(|name| grouped(name)).chain(fields).collect());
     }
     Ok(out)
@@ -257,58 +248,34 @@ mod tests {
 
     #[test]
     fn each_part_does_what_it_means() {
-        for (comment, expected) in [
-            (
-                "a.csv | rows: op | columns: kind; value: ratio | where: rows=1000",
-                "| op | int | ref |\n",
-            ),
-            (
-                "a.csv | rows: op | columns: kind; value: ratio | where: rows=1000",
-                "| lookup | 1.00 | 2.00 |\n<!-- end",
-            ),
-            (
-                "a.csv | rows: kind, rows | values: ratio | worst: 1",
-                "--: |\n| ref | 10 | 31.2 |\n<!-- end",
-            ),
-            (
-                "a.csv + more.csv | rows: kind | values: ratio as times | where: op=next",
-                "| kind | times |",
-            ),
-            (
-                "a.csv + more.csv | rows: kind | values: ratio as times | where: op=next",
-                "| ref | 0.25 |",
-            ),
-            (
-                "a.csv | rows: kind | values: ratio / 2 as half | where: rows=10",
-                "| ref | 15.6 |",
-            ),
-            (
-                "a.csv | rows: kind | values: ratio / rows as share | where: rows=10",
-                "| ref | 3.12 |",
-            ),
-        ] {
+        // A stroke is the end of a line.
+        let cases = "
+a.csv | rows: op | columns: kind; value: ratio | where: rows=1000 -> | op | int | ref |/| ---
+a.csv | rows: op | columns: kind; value: ratio | where: rows=1000 -> | lookup | 1.00 | 2.00 |/<!-- end
+a.csv | rows: kind, rows | values: ratio | worst: 1 -> --: |/| ref | 10 | 31.2 |/<!-- end
+a.csv + more.csv | rows: kind | values: ratio as times | where: op=next -> | kind | times |
+a.csv + more.csv | rows: kind | values: ratio as times | where: op=next -> | ref | 0.25 |
+a.csv | rows: kind | values: ratio / 2 as half | where: rows=10 -> | ref | 15.6 |
+a.csv | rows: kind | values: ratio / rows as share | where: rows=10 -> | ref | 3.12 |";
+        for case in cases.trim().lines() {
+            let (comment, expected) = case.split_once(" -> ").expect("two parts");
             let page = page_of(comment).expect(comment);
-            assert!(page.contains(expected), "{page}");
+            assert!(page.contains(&expected.replace('/', "\n")), "{page}");
         }
     }
 
     #[test]
     fn a_wrong_comment_is_an_error() {
-        for (comment, why) in [
-            (
-                "a.csv + other.csv | rows: op | values: ratio",
-                "different columns",
-            ),
-            ("b.csv | rows: op | values: ratio", "no such file"),
-            ("a.csv | rows: cop | values: ratio", "no column \"cop\""),
-            ("a.csv | rows: op", "neither columns"),
-            ("a.csv | lines: op", "no such part: lines"),
-            ("a.csv | rows: op | columns: kind", "no '; value: '"),
-            (
-                "a.csv | rows: op | values: ratio | where: rows=7",
-                "no such lines",
-            ),
-        ] {
+        let cases = "
+a.csv + other.csv | rows: op | values: ratio -> different columns
+b.csv | rows: op | values: ratio -> no such file
+a.csv | rows: cop | values: ratio -> no column \"cop\"
+a.csv | rows: op -> neither columns
+a.csv | lines: op -> no such part: lines
+a.csv | rows: op | columns: kind -> no '; value: '
+a.csv | rows: op | values: ratio | where: rows=7 -> no such lines";
+        for case in cases.trim().lines() {
+            let (comment, why) = case.split_once(" -> ").expect("two parts");
             let error = page_of(comment).expect_err(comment);
             assert!(error.contains(why), "{error}");
         }

@@ -16,6 +16,7 @@ use crate::report::tables::table;
 use crate::result::{Event, EventKind, Recording};
 use maud::{html, Markup};
 use serde::Serialize;
+use serde_json::json;
 
 /// The position of the history. The script draws the moment above it.
 #[derive(Debug, Serialize)]
@@ -40,16 +41,9 @@ struct Border {
     to: f64,
 }
 
-#[derive(Serialize)]
-pub struct TreeData<'a> {
-    recording: &'a Recording,
-    frame: HistoryFrame,
-}
-
 /// The recording with its frame.
-pub fn data(recording: &Recording) -> TreeData<'_> {
-    let frame = HistoryFrame::new(recording);
-    TreeData { recording, frame }
+pub fn data(tree: &Recording) -> impl Serialize + '_ {
+    json!({"recording": tree, "frame": HistoryFrame::new(tree)})
 }
 
 impl HistoryFrame {
@@ -57,23 +51,18 @@ impl HistoryFrame {
         let events = tree.events.iter().map(|event| event.at);
         let times = events.chain(tree.samples.iter().map(|sample| sample.at));
         let end = times.fold(1e-3, f64::max);
-        let (left, right, top, bottom) = (64.0, 610.0, 30.0, 470.0);
         HistoryFrame {
-            left,
-            right,
-            top,
-            bottom,
+            left: 64.0,
+            right: 610.0,
+            top: 30.0,
+            bottom: 470.0,
             end,
         }
     }
 
     fn across(&self, [first, last]: [f64; 2], key: f64) -> f64 {
-        let span = last - first;
-        let part = if span > 0.0 {
-            (key - first) / span
-        } else {
-            0.0
-        };
+        // A tree without a span has all of its keys at the left.
+        let part = (key - first) / (last - first).max(f64::MIN_POSITIVE);
         self.left + part.clamp(0.0, 1.0) * (self.right - self.left)
     }
 
@@ -120,8 +109,9 @@ fn label(tree: &Recording) -> String {
 fn body(tree: &Recording) -> Markup {
     let frame = HistoryFrame::new(tree);
     let (x, y) = (|key| frame.across(tree.keys, key), |at| frame.down(at));
-    let times = Axis::fit([0.0, frame.end].into_iter(), false).ticks;
-    let times = times.into_iter();
+    let times = Axis::fit([0.0, frame.end].into_iter(), false)
+        .ticks
+        .into_iter();
     let borders = borders(tree);
     // Borders that exist at the end were not removed by a join.
     let made = borders.iter().filter(|b| b.from > 0.0);
@@ -154,8 +144,12 @@ fn body(tree: &Recording) -> Markup {
 
 /// The number of bases over time, beside the history.
 fn curve(tree: &Recording, frame: &HistoryFrame) -> Markup {
-    let most = tree.samples.iter().map(|s| s.bases.len()).max();
-    let most = most.unwrap_or(1);
+    let most = tree
+        .samples
+        .iter()
+        .map(|s| s.bases.len())
+        .max()
+        .unwrap_or(1);
     let points = tree.samples.iter().map(|sample| {
         let x = CURVE.0 + sample.bases.len() as f64 / most as f64 * (CURVE.1 - CURVE.0);
         format!("{x:.1},{:.1}", frame.down(sample.at))
@@ -184,10 +178,7 @@ impl Borders {
     }
 
     fn end(&mut self, at: f64, ends: impl Fn(f64) -> bool) {
-        let open = std::mem::take(&mut self.open).into_iter();
-        let (ended, open): (Vec<_>, _) = open.partition(|border| ends(border.key));
-        self.open = open;
-        let ended = ended.into_iter();
+        let ended = self.open.extract_if(.., |border| ends(border.key));
         self.done
             .extend(ended.map(|border| Border { to: at, ..border }));
     }
@@ -224,10 +215,7 @@ fn borders(tree: &Recording) -> Vec<Border> {
 
 fn events(tree: &Recording) -> Markup {
     let row = |event: &Event| {
-        let kind = match event.event {
-            EventKind::Split => "split",
-            EventKind::Join => "join",
-        };
+        let kind = ["split", "join"][event.event as usize];
         let becomes: Vec<_> = event.becomes.iter().map(u64::to_string).collect();
         html! { tr {
             th scope="row" { (figure(event.at)) } td.text { (kind) } td { (event.base) } td { @if let Some(with) = event.with { (with) } }
@@ -245,7 +233,7 @@ fn events(tree: &Recording) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{json, Value};
+    use serde_json::Value;
 
     /// The borders of a tree of 100 keys, with events (time, kind, keys, key of a split) and
     /// samples (time, lower bounds of the bases).

@@ -2,7 +2,7 @@
 //! `larder-bench report`.
 
 use crate::maps::peers::Filter;
-use crate::result::{Failure, Outcome};
+use crate::result::{ensure, Failure, Outcome};
 use crate::stores::workload::{parse, Figure, KEYS_PER_CALL};
 use crate::stores::{jvm, missing, names};
 use crate::study::run::Run;
@@ -94,10 +94,10 @@ fn measure(mut process: Command) -> Outcome<Vec<Figure>> {
 
 /// Measures all peers, and writes the study into the folder. A wrong answer of a peer is an error,
 /// after the others were measured and written.
-pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), String> {
+pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Outcome {
     let peers = peers(options, filter);
     if peers.is_empty() {
-        return Err("no peer has such a name".into());
+        return Err(Failure::Impossible("no peer has such a name".into()));
     }
     let names = [
         "peers",
@@ -109,10 +109,8 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), St
         ..StudyOptions::default()
     };
     let mut run = Run::begin(names, &no_bars, Clock::new(None, false), filter, out);
-    let runs = options
-        .runs
-        .unwrap_or(if options.full { 3 } else { 2 })
-        .max(1);
+    let runs = options.runs.unwrap_or(if options.full { 3 } else { 2 });
+    let runs = runs.max(1);
     declare(&mut run, options, runs);
     let mut sizes = options.entries.clone();
     if sizes.is_empty() {
@@ -123,7 +121,7 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), St
     let items: Vec<_> = peers.iter().map(|peer| (peer.0.clone(), peer)).collect();
     for entries in sizes {
         let x = format!("{} entries", grouped(entries));
-        let measured = run.in_turns(&x, (runs, 1.0), &items, |run, _, (name, process)| {
+        run.in_turns(&x, (runs, 1.0), &items, |run, _, (name, process)| {
             // A peer that was absent or wrong isn't tried again.
             if gone.contains(name) {
                 return Ok(());
@@ -146,20 +144,18 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Result<(), St
                 }
             }
             Ok(())
-        });
-        measured.map_err(|error| error.to_string())?;
+        })?;
     }
     let study = run.end();
     if study.points.is_empty() {
         let skipped = study.skipped.join("; ");
-        return Err(format!("nothing was measured: {skipped}"));
+        let what = format!("nothing was measured: {skipped}");
+        return Err(Failure::Impossible(what));
     }
-    let written = study.write(out);
-    written.map_err(|error| format!("{}: {error}", out.display()))?;
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(format!("wrong answers: {}", wrong.join("; "))),
-    }
+    study.write(out)?;
+    let wrong = wrong.join("; ");
+    ensure!(wrong.is_empty(), "peers"; "{wrong}");
+    Ok(())
 }
 
 fn declare(run: &mut Run, options: &PeersOptions, runs: usize) {

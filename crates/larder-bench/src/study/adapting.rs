@@ -15,7 +15,6 @@ use larder_index::{pin, Direction, Start};
 use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -132,17 +131,18 @@ fn key_of(position: &[u8]) -> f64 {
 }
 
 fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
-    let [split, join] = [EventKind::Split, EventKind::Join];
     // A base at the edge of the tree ends where the keys end.
-    let from = adapted.from.map_or(0.0, key_of);
-    let to = adapted.to.map_or(keys as f64, key_of);
+    let [from, to] = [(adapted.from, 0.0), (adapted.to, keys as f64)];
     Event {
         at,
-        event: if adapted.with.is_none() { split } else { join },
+        event: match adapted.with {
+            None => EventKind::Split,
+            Some(_) => EventKind::Join,
+        },
         base: adapted.base,
         with: adapted.with,
         becomes: adapted.becomes.to_vec(),
-        keys: [from, to],
+        keys: [from, to].map(|(end, edge)| end.map_or(edge, key_of)),
         at_key: adapted.at.map(key_of),
         count: adapted.count,
         entries: adapted.entries,
@@ -242,28 +242,27 @@ fn perform(run: &Run) -> Recording {
 }
 
 fn settings(a: Adaptation) -> BTreeMap<String, String> {
-    let settings: [(&str, &dyn Display); 8] = [
-        ("contended", &a.contended),
-        ("quiet", &a.quiet),
-        ("more_than_one", &a.more_than_one),
-        ("high", &a.high),
-        ("low", &a.low),
-        ("clamp", &a.clamp),
-        ("depth", &a.depth),
-        ("random_join", &a.random_join),
+    let settings = [
+        ("contended", a.contended.to_string()),
+        ("quiet", a.quiet.to_string()),
+        ("more_than_one", a.more_than_one.to_string()),
+        ("high", a.high.to_string()),
+        ("low", a.low.to_string()),
+        ("clamp", a.clamp.to_string()),
+        ("depth", a.depth.to_string()),
+        ("random_join", a.random_join.to_string()),
     ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_string()));
-    settings.into()
+    settings
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
 }
 
 /// Replays the events from the first base on. The result must be the bases of the last sample,
 /// which have all keys.
 fn replay(recording: &Recording) -> Outcome {
     let last = recording.samples.last().map_or(&[][..], |s| &s.bases);
-    let (entries, keys) = (
-        last.iter().map(|b| b.entries).sum::<usize>(),
-        recording.keys[1],
-    );
+    let entries: usize = last.iter().map(|b| b.entries).sum();
+    let keys = recording.keys[1];
     let complete = entries == keys as usize;
     ensure!(complete, STRUCTURE; "its bases have {entries} entries, not {keys}");
     let mut bases = BTreeMap::from([(0, recording.keys)]);
@@ -280,10 +279,11 @@ fn replay(recording: &Recording) -> Outcome {
         };
         bases.extend(event.becomes.iter().copied().zip(ends));
     }
-    let replayed = bases.into_iter().map(|(base, [from, _])| (from, base));
-    let mut replayed: Vec<_> = replayed.collect();
-    replayed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let sampled: Vec<_> = last.iter().map(|b| (b.from, b.base)).collect();
+    let replayed: BTreeMap<_, _> = bases
+        .iter()
+        .map(|(base, [from, _])| (*base, *from))
+        .collect();
+    let sampled: BTreeMap<_, _> = last.iter().map(|b| (b.base, b.from)).collect();
     let right = replayed == sampled;
     ensure!(right, STRUCTURE; "events end in the bases {replayed:?}, the tree has {sampled:?}");
     Ok(())

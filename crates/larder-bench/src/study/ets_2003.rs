@@ -12,6 +12,7 @@ use crate::table::grouped;
 use crate::time::timed;
 use crate::workload::shuffled;
 use std::collections::HashMap;
+use std::fmt::Debug;
 
 pub const STUDY: Plan = Plan {
     name: "ets-2003",
@@ -100,24 +101,37 @@ insert-random | Random insert | every key once, in random order, into an empty t
 
 /// The texts of [`WORKLOADS`]: id, title, note.
 pub fn workloads() -> Vec<[&'static str; 3]> {
-    let parts = |line: &'static str| -> Vec<&str> { line.split(" | ").collect() };
-    let lines = WORKLOADS.trim().lines().map(parts);
+    let parts = |line: &'static str| line.split(" | ").collect::<Vec<_>>().try_into();
+    let lines = WORKLOADS.trim().lines();
     lines
-        .map(|parts| parts.try_into().expect("three parts"))
+        .map(|line| parts(line).expect("three parts"))
         .collect()
 }
 
 /// Executes a workload, and checks its answers.
 fn execute(workload: &str, table: &mut dyn Handle, keys: &KeyOrders) -> Answer {
+    let ascending = 1..=keys.n;
     match workload {
-        "insert-sequential" => insert(table, keys.ascending()),
-        "lookup-sequential" => lookup(table, keys.ascending()),
-        "lookup-random" => lookup(table, keys.shuffled(1)),
+        "insert-sequential" => each(ascending, (), |key| table.insert(key, 1)),
+        "lookup-sequential" => each(ascending, Some(1), |key| table.get(key)),
+        "lookup-random" => each(keys.shuffled(1), Some(1), |key| table.get(key)),
         "traversal" => traverse(table.table(), keys.n).map(drop),
-        "counter-random" => increment(table, keys.shuffled(1)),
-        "deletion" => delete(table, keys.ascending()),
-        _ => insert(table, keys.shuffled(0)),
+        "counter-random" => each(keys.shuffled(1), Some(2), |key| table.table().add(key)),
+        "deletion" => each(ascending, true, |key| table.remove(key)),
+        _ => each(keys.shuffled(0), (), |key| table.insert(key, 1)),
     }
+}
+
+/// Calls `work` with each key. Each time, it has to give what is right.
+fn each<T: PartialEq + Debug>(
+    mut keys: impl Iterator<Item = u64>,
+    right: T,
+    mut work: impl FnMut(u64) -> T,
+) -> Answer {
+    keys.try_for_each(|key| match work(key) {
+        found if found == right => Ok(()),
+        found => Err(format!("{key} gave {found:?}, not {right:?}")),
+    })
 }
 
 /// The keys from 1 to `n`, and two random orders of them. Rows often lie in memory in the order of
@@ -136,40 +150,9 @@ impl KeyOrders {
         }
     }
 
-    fn ascending(&self) -> impl Iterator<Item = u64> {
-        1..=self.n
-    }
-
     fn shuffled(&self, order: usize) -> impl Iterator<Item = u64> + '_ {
         self.orders[order].iter().map(|&i| u64::from(i) + 1)
     }
-}
-
-fn insert(table: &mut dyn Handle, keys: impl Iterator<Item = u64>) -> Answer {
-    keys.for_each(|key| table.insert(key, 1));
-    Ok(())
-}
-
-fn lookup(table: &mut dyn Handle, mut keys: impl Iterator<Item = u64>) -> Answer {
-    keys.try_for_each(|key| match table.get(key) {
-        Some(1) => Ok(()),
-        found => Err(format!("lookup of {key} gave {found:?}, not 1")),
-    })
-}
-
-fn increment(table: &mut dyn Handle, mut keys: impl Iterator<Item = u64>) -> Answer {
-    let table = table.table();
-    keys.try_for_each(|key| match table.add(key) {
-        Some(2) => Ok(()),
-        sum => Err(format!("update_counter of {key} gave {sum:?}, not 2")),
-    })
-}
-
-fn delete(table: &mut dyn Handle, mut keys: impl Iterator<Item = u64>) -> Answer {
-    keys.try_for_each(|key| match table.remove(key) {
-        true => Ok(()),
-        false => Err(format!("there was no {key} to delete")),
-    })
 }
 
 /// The plot of a workload's times relative to those of `set`.
@@ -183,11 +166,8 @@ fn run(run: &mut Run) -> Outcome {
         let (small, larger) = SIZES.split_at(run.extent.pick(2, 4, SIZES.len()));
         sizes = small.to_vec();
         if !larger.is_empty() {
-            let larger = larger
-                .iter()
-                .map(|&n| grouped(n))
-                .collect::<Vec<_>>()
-                .join("; ");
+            let larger: Vec<_> = larger.iter().map(|&n| grouped(n)).collect();
+            let larger = larger.join("; ");
             run.skip(format!("{larger} keys: asked for by --full alone"));
         }
     }
@@ -254,18 +234,13 @@ fn estimate(costs: &Costs, name: &str, n: usize) -> (f64, f64) {
     // A table needs more memory while it grows, and allocators keep some.
     const PEAK: f64 = 1.7;
     let n = n as f64;
-    let Some(Course {
-        keys,
-        bytes_per_row,
-        times,
-    }) = costs.get(name)
-    else {
+    let Some(course) = costs.get(name) else {
         return (0.0, n * 150.0 * PEAK);
     };
     // A row takes about half as long again for each factor of ten.
-    let tens = (n / keys).log10().max(0.0);
-    let seconds = n * times.iter().sum::<f64>() / keys * (1.0 + 0.5 * tens);
-    (seconds, n * bytes_per_row * PEAK)
+    let tens = (n / course.keys).log10().max(0.0);
+    let seconds = n * course.times.iter().sum::<f64>() / course.keys * (1.0 + 0.5 * tens);
+    (seconds, n * course.bytes_per_row * PEAK)
 }
 
 /// Measures all contenders with `n` keys, as far as there is time and memory.
@@ -344,7 +319,7 @@ fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<Cou
             }
         }
         // Each round begins with an empty table.
-        let emptied = delete(&mut *handle, keys.ascending());
+        let emptied = execute("deletion", &mut *handle, keys);
         emptied.map_err(|what| wrong(format!("emptying: {what}")))?;
     }
     let keys = keys.n as f64;

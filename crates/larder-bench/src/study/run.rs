@@ -227,13 +227,11 @@ impl Run {
     ) -> Outcome<Vec<T>> {
         all.retain(|one| self.filter.accepts(name(one)));
         all.extend(self.options.plant.then(planted));
-        match all.is_empty() {
-            false => Ok(all),
-            true => {
-                let what = "nothing of this study is called so (--only)";
-                Err(Failure::Impossible(what.into()))
-            }
+        if all.is_empty() {
+            let what = "nothing of this study is called so (--only)";
+            return Err(Failure::Impossible(what.into()));
         }
+        Ok(all)
     }
 
     pub fn setting(&mut self, name: &str, value: impl ToString) {
@@ -286,18 +284,14 @@ impl Run {
         value: f64,
         source: &str,
     ) {
-        let unit = self.plot(plot).unit.clone();
-        let [plot, series, source] = [plot, series, source].map(String::from);
-        let x = x.into();
-        let figure = Published {
-            plot,
-            series,
-            x,
+        self.result.published.push(Published {
+            plot: plot.into(),
+            series: series.into(),
+            x: x.into(),
             value,
-            unit,
-            source,
-        };
-        self.result.published.push(figure);
+            unit: self.plot(plot).unit.clone(),
+            source: source.into(),
+        });
     }
 
     /// Records that something isn't measured, and why. Each turn may repeat it.
