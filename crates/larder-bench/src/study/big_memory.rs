@@ -80,40 +80,18 @@ fn run(run: &mut Run) -> Outcome {
 /// A store with a name. `make` creates an empty one for about so many entries.
 struct NamedStore {
     name: String,
-    make: Make,
-}
-
-type Make = Box<dyn Fn(usize) -> Box<dyn Store>>;
-
-/// A store with a planted fault: it loses some keys.
-struct ForgetfulStore(Box<dyn Store>);
-
-impl Store for ForgetfulStore {
-    fn put(&mut self, key: u64, value: &[u8]) {
-        if key % 89 != 11 {
-            self.0.put(key, value);
-        }
-    }
-    fn append(&mut self, key: u64, piece: &[u8], most: usize) {
-        if key % 89 != 11 {
-            self.0.append(key, piece, most);
-        }
-    }
-    fn get(&mut self, key: u64, out: &mut Vec<u8>) -> bool {
-        Store::get(&mut *self.0, key, out)
-    }
-    fn bytes(&self) -> Option<usize> {
-        self.0.bytes()
-    }
+    make: Box<dyn Fn(usize) -> Box<dyn Store>>,
+    /// Whether it loses keys in growth: a planted fault.
+    forgets: bool,
 }
 
 /// Larder's default structures, maps of `Vec`s, and all other structures.
 fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
     fn store<S: Store + 'static>(name: &str, make: impl Fn(usize) -> S + 'static) -> NamedStore {
-        let name = name.to_owned();
         NamedStore {
-            name,
+            name: name.to_owned(),
             make: Box::new(move |entries| Box::new(make(entries))),
+            forgets: false,
         }
     }
     let mut all = vec![
@@ -134,21 +112,25 @@ fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
             Index::new(index, Seed::random())
         })
     }));
-    let planted = || {
-        let whole = |_| ForgetfulStore(Box::new(Index::default_structure(false)));
-        store("planted fault", whole)
+    let planted = || NamedStore {
+        forgets: true,
+        ..store("planted fault", |_| Index::default_structure(false))
     };
     run.chosen(all, |store| &store.name, planted)
 }
 
-/// Stores take part in growth with values of eight bytes.
-impl Handle for Box<dyn Store> {
+/// A store in growth, with values of eight bytes, and whether it loses keys.
+struct GrowingStore(Box<dyn Store>, bool);
+
+impl Handle for GrowingStore {
     fn insert(&mut self, key: u64, value: u64) {
-        self.put(key, &value.to_le_bytes());
+        if !self.1 || key % 89 != 11 {
+            self.0.put(key, &value.to_le_bytes());
+        }
     }
     fn get(&mut self, key: u64) -> Option<u64> {
         let mut out = Vec::new();
-        let found = Store::get(&mut **self, key, &mut out);
+        let found = self.0.get(key, &mut out);
         let word = out.first_chunk().copied().map_or(0, u64::from_le_bytes);
         found.then_some(word)
     }
@@ -156,21 +138,26 @@ impl Handle for Box<dyn Store> {
         unreachable!("nothing is removed while stores grow")
     }
     fn own_bytes(&mut self) -> Option<usize> {
-        self.bytes()
+        self.0.bytes()
     }
 }
 
-/// Bytes per entry of a small store.
-fn bytes_per_entry(store: &NamedStore) -> f64 {
-    const SMALL: u64 = 20_000;
-    let (made, allocated) = counted(|| {
-        let mut made = (store.make)(SMALL as usize);
-        for key in (0..SMALL).map(random_key) {
-            made.put(key, &value_of(key).to_le_bytes());
-        }
-        made
-    });
-    made.bytes().unwrap_or(allocated) as f64 / SMALL as f64
+impl NamedStore {
+    fn growing(&self, entries: usize) -> GrowingStore {
+        GrowingStore((self.make)(entries), self.forgets)
+    }
+
+    /// Bytes per entry of a small store.
+    fn bytes_per_entry(&self) -> f64 {
+        const SMALL: u64 = 20_000;
+        let (mut made, allocated) = counted(|| {
+            let mut made = self.growing(SMALL as usize);
+            let keys = (0..SMALL).map(random_key);
+            keys.for_each(|key| made.insert(key, value_of(key)));
+            made
+        });
+        made.own_bytes().unwrap_or(allocated) as f64 / SMALL as f64
+    }
 }
 
 fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
@@ -191,8 +178,8 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     let mut left = stores.len() + peers.len();
     run.progress.part("big-memory, growth", left);
     for store in stores {
-        let bytes = bytes_per_entry(store);
-        grow(run, goal, &store.name, bytes, &mut left, &store.make)?;
+        let (bytes, make) = (store.bytes_per_entry(), |entries| store.growing(entries));
+        grow(run, goal, &store.name, bytes, &mut left, make)?;
     }
     // Maps that double are at their worst just afterwards.
     each_map!(run.filter, M => if peers.contains(&M::NAME) {
@@ -333,7 +320,7 @@ fn appends(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     run.published("append-rate", "asked for", "full speed", ASKED / 1e6, USERS);
     let popular = Popular::new(keys, run.options.seed);
     run.progress.part("big-memory, appends", stores.len());
-    for (i, NamedStore { name, make }) in stores.iter().enumerate() {
+    for (i, NamedStore { name, make, .. }) in stores.iter().enumerate() {
         run.progress.at(name);
         // Values that grow by copying leave garbage behind.
         let bytes = writes as f64 * PIECE as f64 * 2.5 + keys as f64 * 250.0;
@@ -388,13 +375,11 @@ fn full_speed(
         out.clear();
         let found = store.get(key, &mut out);
         // A full value begins anew with the next piece.
-        let full = LONGEST / PIECE;
         let last = count.checked_sub(1);
-        let right = last.map_or(0, |last| (last % full + 1) * PIECE);
-        let whole = out.chunks(PIECE).all(|p| p == piece(key));
+        let pieces = last.map_or(0, |last| last % (LONGEST / PIECE) + 1);
+        let right = found == (count > 0) && out == piece(key).repeat(pieces);
         let len = out.len();
-        let right_now = found == (count > 0) && len == right && whole;
-        ensure!(right_now, name; "after {count} appends, {key} has {len} bytes, not {right}");
+        ensure!(right, name; "after {count} appends, {key} has {len} bytes, not {pieces} pieces");
     }
     Ok(rate)
 }
@@ -470,17 +455,16 @@ fn sizes(run: &mut Run, stores: &[NamedStore]) -> Outcome {
 
 /// Overwrites the values of a full store. Returns millions of writes a second.
 fn overwrite(
-    NamedStore { name, make }: &NamedStore,
+    NamedStore { name, make, .. }: &NamedStore,
     popular: &Popular,
     size: usize,
     total: usize,
     seed: u64,
 ) -> Outcome<f64> {
-    // The value of a key repeats the bytes of its number.
+    // The value of a key repeats the bytes of its number. All sizes are multiples of eight.
     let fill = |key: u64, value: &mut [u8]| {
-        let bytes = value_of(key).to_le_bytes();
-        let chunks = value.chunks_mut(8);
-        chunks.for_each(|chunk| chunk.copy_from_slice(&bytes[..chunk.len()]));
+        let chunks = value.chunks_exact_mut(8);
+        chunks.for_each(|chunk| chunk.copy_from_slice(&value_of(key).to_le_bytes()));
     };
     let keys = popular.order.len();
     let (mut store, mut value) = (make(keys), vec![0; size]);
