@@ -303,10 +303,10 @@ bench-wide-full:
 	@LARDER_BENCH_SHARE=1 $(MAKE) --no-print-directory bench-wide
 
 bench-scaling: build demo-beams bench-beams
-	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench scaling
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench_run main larder_bench_scaling
 
 bench-growth: build demo-beams bench-beams
-	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench growth
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench_run main larder_bench_growth
 
 # The structures from Rust, beside their peers; libJudy is one of them where its header is
 # installed.
@@ -374,11 +374,11 @@ programs: build
 
 # About a minute, most of it with a million rows.
 bench-ranks: build demo-beams bench-beams
-	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench ranks
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench_run main larder_bench_ranks
 
 # Two minutes.
 bench-caches-erlang: build demo-beams bench-beams
-	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench caches
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench_run main larder_bench_caches
 
 # About a minute after building. RECORD=1 records the figures as those to compare with.
 RECORD ?=

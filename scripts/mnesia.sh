@@ -31,4 +31,4 @@ compile() {
 
 compile ets
 compile larder -pa _build/larder/ebin '+{parse_transform,larder_transform}'
-exec erl -noinput "$@" -s larder_bench mnesia
+exec erl -noinput "$@" -s larder_bench_run main larder_bench_mnesia

@@ -11,7 +11,7 @@
 %% smallest tables.
 -module(larder_bench).
 
--export([main/0, quick/0, scaling/0, growth/0, mnesia/0, ranks/0, caches/0]).
+-export([main/0, quick/0]).
 
 -define(SIZES, [1000, 65536, 1048576]).
 -define(RUNS, 5).
@@ -36,26 +36,6 @@ main() -> larder_bench_run:ended(fun() -> run(fun(_, Runs) -> Runs end, ?RUNS, ?
 quick() ->
     Runs = fun(Size, _) when Size > ?LARGE -> 1; (_, Runs) -> Runs end,
     larder_bench_run:ended(fun() -> run(Runs, ?QUICK_RUNS, ?QUICK_OPERATIONS, 10_000) end).
-
-%% @doc Measures throughput with one process and several, prints the tables and stops the node.
--spec scaling() -> no_return().
-scaling() -> larder_bench_run:ended(fun larder_bench_scaling:run/0).
-
-%% @doc Measures how evenly tables grow, prints the table and stops the node.
--spec growth() -> no_return().
-growth() -> larder_bench_run:ended(fun larder_bench_growth:run/0).
-
-%% @doc Measures Mnesia on `ets' and on Larder, prints the table and stops the node.
--spec mnesia() -> no_return().
-mnesia() -> larder_bench_run:ended(fun larder_bench_mnesia:run/0).
-
-%% @doc Measures ranks and elements of rows, prints the table and stops the node.
--spec ranks() -> no_return().
-ranks() -> larder_bench_run:ended(fun larder_bench_ranks:run/0).
-
-%% @doc Measures caches, prints the table and stops the node.
--spec caches() -> no_return().
-caches() -> larder_bench_run:ended(fun larder_bench_caches:run/0).
 
 %% How many runs a size has, how many there are if nobody says so, how many operations, and the
 %% smallest table whose memory is measured.
@@ -106,8 +86,9 @@ size(Size, Rows, Tasks) ->
 
 shape(_, _, _, []) -> [];
 shape(Shape, Size, Rows, Tasks) ->
-    larder_bench_measure:with_data(Shape, Size,
-                                   fun() -> lists:append([course(T, Rows) || T <- Tasks]) end).
+    larder_bench_measure:with_data(
+      larder_bench_measure, fun() -> larder_bench_rows:data(Shape, Size) end,
+      fun() -> lists:append([course(T, Rows) || T <- Tasks]) end).
 
 wanted(#{steps := Steps}, Rows) ->
     lists:any(fun({_, Row, _}) -> lists:member(Row, Rows) end, Steps).

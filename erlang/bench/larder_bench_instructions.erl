@@ -43,16 +43,10 @@ dump(_Text) -> erlang:nif_error(not_loaded).
 %% @doc Runs every operation and stops the node.
 -spec main() -> no_return().
 main() ->
-    Status = try
-                 true = instrument(),
-                 lists:foreach(fun operation/1, operations()),
-                 0
-             catch Class:Reason:Stack ->
-                     io:format(standard_error, "larder_bench_instructions: ~tp:~tp~n~tp~n",
-                               [Class, Reason, Stack]),
-                     1
-             end,
-    halt(Status, [{flush, true}]).
+    larder_bench_run:ended(fun() ->
+                                   true = instrument(),
+                                   lists:foreach(fun operation/1, operations())
+                           end).
 
 -spec operation(operation()) -> ok.
 operation({Name, Prepare}) ->

@@ -23,17 +23,17 @@
 %% Words a row of a step that gives all rows at once.
 -define(RESULT, 8).
 
-%% @doc Calls `Fun' with the data of a shape and size, prepared once.
--spec with_data(larder_bench_rows:shape(), pos_integer(), fun(() -> Result)) -> Result.
-with_data(Shape, Size, Fun) ->
-    ok = in_own_process(fun() ->
-        persistent_term:put(?MODULE, larder_bench_rows:data(Shape, Size)) end, ?HEAP),
+%% @doc Calls `Fun' while what `Make' gives is a constant of the system under a key, which no
+%% collection copies.
+-spec with_data(Key :: module(), Make :: fun(() -> term()), fun(() -> Result)) -> Result.
+with_data(Key, Make, Fun) ->
+    ok = in_own_process(fun() -> persistent_term:put(Key, Make()) end, ?HEAP),
     try Fun()
-    after persistent_term:erase(?MODULE)
+    after persistent_term:erase(Key)
     end.
 
 %% @doc Measures a course, each side `Runs' times, over rounds of about `Operations' operations. To
-%% be called in with_data/3.
+%% be called in with_data/3, with this module as the key.
 -spec course(larder_bench_work:course(), pos_integer(), pos_integer(), pos_integer()) ->
     [measured()].
 course(#{type := Type, steps := Steps} = Course, Size, Runs, Operations) ->

@@ -2,7 +2,11 @@
 %% corrected by how long things have taken so far.
 -module(larder_bench_run).
 
--export([ended/1, written/5, expect/2, spent/2, skipped/1, left/0]).
+-export([main/1, ended/1, written/5, expect/2, spent/2, skipped/1, left/0]).
+
+%% @doc Runs the bench of a module: `erl -s larder_bench_run main larder_bench_growth'.
+-spec main([module()]) -> no_return().
+main([Bench]) -> ended(fun Bench:run/0).
 
 %% @doc Runs it and stops the node, with status 1 if it fails.
 -spec ended(fun(() -> ok)) -> no_return().

@@ -147,9 +147,9 @@ workloads() ->
 size(Size, Runs, Share, All) ->
     Contenders = [C || C <- All, fits(Size, C)],
     Rounds = max(1, larder_bench_env:number("LARDER_STUDY_OPERATIONS", 100_000) div Size),
-    larder_bench_measure:with_data(ints, Size, fun() ->
-        turns(Runs, Share, fun(Turn) -> turn(Turn, Size, Rounds, Contenders) end)
-    end),
+    larder_bench_measure:with_data(
+      larder_bench_measure, fun() -> larder_bench_rows:data(ints, Size) end,
+      fun() -> turns(Runs, Share, fun(Turn) -> turn(Turn, Size, Rounds, Contenders) end) end),
     ok.
 
 turn(Turn, Size, Rounds, Contenders) ->

@@ -5,7 +5,8 @@
 
 -export([new_with/1, prefill/3, work/3, sound/2, delete/1]).
 
--record(bench, {side :: transactions | mutex, table :: term(), done :: counters:counters_ref(),
+%% In tables of Larder, rows are changed in transactions, in those of `ets' under the mutex.
+-record(bench, {tables :: larder | ets, table :: term(), done :: counters:counters_ref(),
                 mutex :: atomics:atomics_ref()}).
 
 %% How many processes have keys of their own.
@@ -14,26 +15,20 @@
 -spec new_with([atom()]) -> {ok, #bench{}}.
 new_with([Type, Side]) ->
     Tables = case Side of transactions -> larder; mutex -> ets end,
-    {ok, #bench{side = Side, table = Tables:new(bench, [public, Type]),
+    {ok, #bench{tables = Tables, table = Tables:new(bench, [public, Type]),
                 done = counters:new(1, []), mutex = atomics:new(1, [])}}.
 
 -spec delete(#bench{}) -> true.
-delete(#bench{side = transactions, table = T}) -> larder:delete(T);
-delete(#bench{side = mutex, table = T}) -> ets:delete(T).
+delete(#bench{tables = Tables, table = T}) -> Tables:delete(T).
 
 -spec prefill(#bench{}, pos_integer(), 2) -> ok.
-prefill(#bench{side = Side, table = T}, Range, 2) ->
-    lists:foreach(fun(K) ->
-                          true = case Side of
-                                     transactions -> larder:insert(T, {K, 0});
-                                     mutex -> ets:insert(T, {K, 0})
-                                 end
-                  end, lists:seq(1, Range)).
+prefill(#bench{tables = Tables, table = T}, Range, 2) ->
+    lists:foreach(fun(K) -> true = Tables:insert(T, {K, 0}) end, lists:seq(1, Range)).
 
 %% @doc After a run: the rows of the range have as many increments as there were transactions.
 -spec sound(#bench{}, pos_integer()) -> ok.
-sound(#bench{side = Side, table = T, done = Done}, Range) ->
-    Rows = case Side of transactions -> larder:tab2list(T); mutex -> ets:tab2list(T) end,
+sound(#bench{tables = Tables, table = T, done = Done}, Range) ->
+    Rows = Tables:tab2list(T),
     {Range, Range} = {length(Rows), lists:max([K || {K, _} <- Rows])},
     Sum = lists:sum([N || {_, N} <- Rows]),
     Sum = counters:get(Done, 1),
@@ -61,7 +56,7 @@ some(Bench, From, Size, Random, Left) ->
     ok = add_one(Bench, From + ((rand:mwc59_value32(Random) * Size) bsr 32)),
     some(Bench, From, Size, rand:mwc59(Random), Left - 1).
 
-add_one(#bench{side = transactions, table = T}, Key) ->
+add_one(#bench{tables = larder, table = T}, Key) ->
     {atomic, ok} =
         larder:transaction([T], fun([View]) ->
                                         [{_, N}] = larder:lookup(View, Key),
@@ -69,7 +64,7 @@ add_one(#bench{side = transactions, table = T}, Key) ->
                                         ok
                                 end),
     ok;
-add_one(#bench{side = mutex, table = T, mutex = Mutex}, Key) ->
+add_one(#bench{tables = ets, table = T, mutex = Mutex}, Key) ->
     lock(Mutex),
     [{_, N}] = ets:lookup(T, Key),
     true = ets:insert(T, {Key, N + 1}),

@@ -128,8 +128,8 @@ place(#{kind := Kind, size := Size} = Place, Names, Rounds) ->
             Why = io_lib:format("rows of ~b MiB together", [Words * Size bsr 17]),
             {[#{op => Op, place => Place, result => {left_out, Why}} || Op <- Ops], []};
         false ->
-            larder_bench_wide_cell:with_data(
-              fun() -> larder_bench_wide_kinds:data(Kind, Size, 1) end,
+            larder_bench_measure:with_data(
+              larder_bench_wide_cell, fun() -> larder_bench_wide_kinds:data(Kind, Size, 1) end,
               fun() -> cells(Place, Words, Ops, Rounds) end)
     end.
 

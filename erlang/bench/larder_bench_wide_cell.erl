@@ -10,7 +10,7 @@
 %% Each cell has a process of its own, which is collected before each round.
 -module(larder_bench_wide_cell).
 
--export([with_data/2, measure/4]).
+-export([measure/4]).
 
 -export_type([tables/0, result/0]).
 
@@ -34,20 +34,11 @@
 %% Contents are compared, too, where that does not take long.
 -define(COMPARED, 1000).
 
-%% @doc Calls `Fun' while the data is there for cells: as constants of the system, which no
-%% collection copies.
--spec with_data(fun(() -> larder_bench_wide_kinds:data()), fun(() -> Result)) -> Result.
-with_data(Make, Fun) ->
-    ok = larder_bench_measure:in_own_process(fun() -> persistent_term:put(?MODULE, Make()) end,
-                                             ?HEAP),
-    try Fun()
-    after persistent_term:erase(?MODULE)
-    end.
-
 %% The process always exits.
 -dialyzer({nowarn_function, measure/4}).
 
-%% @doc Measures a cell so many rounds, in with_data/2. Wrong answers are an error.
+%% @doc Measures a cell so many rounds, while the data is a constant of the system under the name of
+%% this module. Wrong answers are an error.
 -spec measure(larder_bench_wide_ops:op(), {atom(), atom(), 1 | 2}, tables(), pos_integer()) ->
     result().
 measure(Op, Where, Tables, Rounds) ->
