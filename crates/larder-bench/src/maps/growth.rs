@@ -5,8 +5,8 @@
 //! clock.
 
 use crate::maps::peers::{each_map, map_names, Filter, Map, Named};
-use crate::stats::{ends, median};
-use crate::table::{verdict, Pivot, Report};
+use crate::stats::{distinct, ends, median};
+use crate::table::{verdict, Report};
 use crate::time::progress::Progress;
 use crate::time::{memory, timed_parts};
 use crate::workload::{random_key, value_of};
@@ -44,12 +44,6 @@ const BYTES: f64 = 100.0;
 
 /// Nanoseconds of the median part, the slowest part, the slowest insert, and the mean insert.
 type Grown = [f64; 4];
-const FIGURES: [&str; 4] = [
-    "median part",
-    "slowest part",
-    "slowest insert",
-    "mean insert",
-];
 
 /// Calls `work` for every entry. Each call takes from one reading of the clock to the next.
 fn watched(options: &GrowthOptions, mut work: impl FnMut(u64)) -> Grown {
@@ -95,24 +89,18 @@ fn run_bound(options: &GrowthOptions, filter: &Filter) -> Report {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let bound = cores.last().copied();
     let bound = bound.is_some_and(core_affinity::set_for_current);
-    // The figures of all runs, a row for each map and the clock.
-    let (mut results, progress) = (Pivot::default(), Progress::new(false));
-    let mut keep = |name, grown: Grown| {
-        for (figure, column) in grown.into_iter().zip(FIGURES) {
-            results.extend([name], column, [figure]);
-        }
-    };
+    // The figures of all runs, of the maps and the clock.
+    let (mut results, progress) = (Vec::new(), Progress::new(false));
     progress.part("growth", options.runs * (1 + map_names(filter).len()));
     for _ in 0..options.runs {
         // The clock alone: what is slow here is the machine.
         const CLOCK: &str = "(the clock alone)";
         progress.measure(CLOCK, || {
             let read = |i| _ = black_box(random_key(i));
-            keep(CLOCK, watched(options, read));
+            results.push((CLOCK, watched(options, read)));
         });
         each_map!(filter, M => progress.measure(M::NAME, || {
-            let grown = grow::<M>(options, &progress);
-            grown.into_iter().for_each(|grown| keep(M::NAME, grown));
+            results.extend(grow::<M>(options, &progress).map(|grown| (M::NAME, grown)));
         }));
     }
     progress.end();
@@ -124,10 +112,14 @@ fn run_bound(options: &GrowthOptions, filter: &Filter) -> Report {
     if !bound {
         report.note("This thread could not be bound to one processor.".into());
     }
+    let names = distinct(results.iter().map(|(name, _)| *name));
     // The figures of the clock alone are no result.
-    let rows = results.rows();
-    for (name, runs) in rows.iter().filter(|_| rows.len() > 1) {
-        add(&mut report, &name[0], std::array::from_fn(|i| runs[i][0]));
+    for name in names.iter().filter(|_| names.len() > 1) {
+        let runs = results.iter().filter(|(of, _)| of == name);
+        let best = runs.map(|(_, grown)| *grown);
+        let best = best.reduce(|a, b| std::array::from_fn(|i| a[i].min(b[i])));
+        best.into_iter()
+            .for_each(|best| add(&mut report, name, best));
     }
     report
 }
