@@ -2,7 +2,7 @@
 -module(conc_owner_tests).
 
 -export([owner_dies_at_every_step_test_/0, heir_before_down_test_/0, heirs_die_test_/0,
-         name_is_free_test_/0, give_away_race_test_/0, killed_callers_test_/0,
+         name_is_free_test_/0, many_tables_test_/0, give_away_race_test_/0, killed_callers_test_/0,
          fixers_die_test_/0, supervised_test_/0]).
 
 suite(Title, Fun) ->
@@ -170,6 +170,34 @@ name_is_free_test_() ->
              false = lists:member(free_name, M:all())
          end || N <- lists:seq(1, 1000)]
     end).
+
+%% The owner has more tables, and has fixed more, than are settled before its 'DOWN'.
+many_tables_test_() ->
+    suite("the end of an owner of many tables", fun(M) -> [many_tables(M) || _ <- [1, 2, 3]] end).
+
+many_tables(M) ->
+    Count = 600,
+    Name = fun(N) -> list_to_atom("conc_owner_" ++ integer_to_list(N)) end,
+    Mine = [M:new(mine, [public]) || _ <- lists:seq(1, Count)],
+    Self = self(),
+    {Pid, Mon} = spawn_monitor(fun() ->
+        [M:safe_fixtable(T, true) || T <- Mine],
+        Plain = [M:new(other, [public]) || _ <- lists:seq(1, Count)],
+        [M:new(Name(N), [named_table, public]) || N <- lists:seq(1, Count)],
+        Self ! {plain, Plain}
+    end),
+    Plain = receive {plain, Tables} -> Tables end,
+    receive {'DOWN', Mon, process, Pid, normal} -> ok end,
+    %% From the last on, which would be the last to be settled.
+    Last = Name(Count),
+    Last = M:new(Last, [named_table]),
+    [begin
+         {undefined, undefined} = {M:info(T, size), M:whereis(Name(N))},
+         false = M:info(Fixed, safe_fixed)
+     end || {T, Fixed, N} <- lists:reverse(lists:zip3(Plain, Mine, lists:seq(0, Count - 1)))],
+    Gone = Plain ++ [Name(N) || N <- lists:seq(1, Count - 1)],
+    Gone = Gone -- M:all(),
+    [true = M:delete(T) || T <- [Last | Mine]].
 
 %% As a supervisor does: the next owner is there the moment the last is down.
 supervised_test_() ->

@@ -18,7 +18,7 @@
 %% collection of the caller's own list takes is the caller's (`ets' has it as well).
 -module(yield_tests).
 
--export([large_table_test_/0, views_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
+-export([large_table_test_/0, views_test_/0, many_tables_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
@@ -73,6 +73,34 @@ views(Type) ->
     end),
     true = larder:delete(T),
     [F || F <- Older ++ Own, is_loud(F, Control)].
+
+%% What depends on the number of tables.
+many_tables_test_() ->
+    [larder_test:tc("many tables", 600, Sut, fun() -> rounds(fun() -> many_tables(Sut) end) end)
+     || Sut <- larder_test:other_suts()].
+
+many_tables(M) ->
+    Count = 100000,
+    Control = measured("(no table, for comparison)", fun() -> busy(now_us() + 1000000) end),
+    Self = self(),
+    Fixed = [M:new(yield, [public]) || _ <- lists:seq(1, Count div 10)],
+    {Pid, Mon} = spawn_monitor(fun() ->
+        %% What the process has of them is collected before its end.
+        [M:new(yield, []) || _ <- lists:seq(1, Count)],
+        [true = M:safe_fixtable(T, true) || T <- Fixed],
+        erlang:garbage_collect(),
+        Self ! ready,
+        receive die -> ok end
+    end),
+    receive ready -> ok end,
+    Steps = [{"all of many tables", fun() -> true = length(M:all()) >= Count end},
+             {"an owner of many that dies", fun() ->
+                  Pid ! die,
+                  receive {'DOWN', Mon, process, Pid, normal} -> ok end
+              end}],
+    Figures = [measured(Name, Step) || {Name, Step} <- Steps],
+    [true = M:delete(T) || T <- Fixed],
+    [F || F <- Figures, is_loud(F, Control)].
 
 %% The thread that frees is there from the first drop on.
 wake_reaper(M) ->

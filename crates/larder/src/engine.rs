@@ -8,17 +8,19 @@ use crate::ids::{OwnerId, TableId};
 use crate::ops::expirer;
 use crate::options::Options;
 use crate::reclaim::reaper;
-use crate::table::{Catalog, EngineTable};
+use crate::table::{Catalog, EngineTable, Estate, Place, Settled};
 use larder_index::Guard;
 use larder_term::{Atom, Term};
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The number of tables that are processed at once when their owner ends. The reaper processes the
-/// others.
+/// The number of tables, and of fixations, that are processed at once when their owner ends. The
+/// reaper processes the others.
 const AT_ONCE: usize = 256;
+
+/// The number of those that the reaper processes between two readings of the clock.
+const BIT: usize = 16;
 
 /// The callbacks to the host. The engine calls them on any thread, including that of the reaper,
 /// and holds none of its locks meanwhile.
@@ -89,56 +91,68 @@ impl Engine {
 
     /// Ends an owner, if it lives. Its fixations of tables end. Each of its tables goes to its
     /// heir, if it has one that lives, or is dropped. The first 256 tables are processed here:
-    /// those with heirs first, then the named ones. The reaper processes the others soon.
+    /// those with heirs first, then the named ones; and the first 256 fixations. The reaper
+    /// processes the others soon, and [`settle`](Self::settle) one of them at once.
     pub fn down(&self, owner: OwnerId) {
         let Some(estate) = self.0.catalog.owners.end(owner) else {
             return;
         };
-        // From here on nothing is added to the owner's record.
-        for table in estate.fixed {
-            let admin = table.admin.lock();
-            // The owner may have unfixed the table, or the table may have been dropped, since the
-            // estate was taken. In that case there is nothing to undo.
-            table.fixation.unfix(owner, true);
-            table.pass_fixation_to_index(&admin);
+        // From here on nothing is added to the owner's record. Heirs are informed, and names are
+        // free again, before the call returns, unless there are very many tables.
+        let mut settled = Settled::default();
+        if self.settle_some(&estate, &mut settled, AT_ONCE) {
+            return;
         }
-        // Heirs are informed, and names are free again, before the call returns, unless there are
-        // very many tables.
-        let mut tables = VecDeque::from(estate.tables);
-        tables
-            .make_contiguous()
-            .sort_by_cached_key(|t| (t.heir().is_none(), !t.is_named(), t.id()));
-        self.settle(owner, &mut tables, AT_ONCE);
-        if !tables.is_empty() {
-            let engine = self.clone();
-            reaper::call(move || engine.settle(owner, &mut tables, usize::MAX));
-        }
+        let engine = self.clone();
+        reaper::urgent_bits(move || engine.settle_some(&estate, &mut settled, BIT));
     }
 
-    /// Passes on or drops the first `most` of the tables of an ended owner.
-    fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<EngineTable>>, most: usize) {
-        for table in tables.drain(..most.min(tables.len())) {
-            // The table is in its heir's record, or dead, before it is removed from `passing`. So
-            // `all_tables` never misses it.
-            self.inherit(&table, from);
-            self.0.catalog.owners.passed(table.id());
+    /// Undoes the next fixations of an ended owner, and passes on or drops its next tables: at most
+    /// `most` of each. Returns whether these were all.
+    fn settle_some(&self, estate: &Arc<Estate>, settled: &mut Settled, most: usize) -> bool {
+        let owner = estate.owner;
+        let unfix = |table: &Arc<EngineTable>| table.end_fixation(owner);
+        let pass = |table: &Arc<EngineTable>| self.inherit(table, owner);
+        let all = estate.settle(settled, most, unfix, pass);
+        if all {
+            // Each table is in its heir's record, or dead, before the estate is removed from the
+            // list of estates. So `all_tables` never misses one.
+            self.0.catalog.owners.settled(estate);
+        }
+        all
+    }
+
+    /// Does now what [`down`](Self::down) may have left to the reaper for this table. If its owner
+    /// has ended, it goes to its heir or is dropped. Fixations of owners that have ended end.
+    pub fn settle(&self, table: &Arc<EngineTable>) {
+        let owner = table.owner();
+        // The owner was read without a lock. `inherit` checks under `admin` whether the table still
+        // belongs to it.
+        if !self.is_alive(owner) {
+            self.inherit(table, owner);
+        }
+        for fixer in table.fixers() {
+            if !self.is_alive(fixer) {
+                table.end_fixation(fixer);
+            }
         }
     }
 
     /// Passes a table of an ended owner on, or drops it.
     fn inherit(&self, table: &Arc<EngineTable>, from: OwnerId) {
         let mut admin = table.admin.lock();
-        // The table was dropped, given away, or processed by `settle_name`, since the estate was
-        // taken. It no longer belongs to this owner.
+        // The table was dropped, given away, or processed by `settle`, since the estate was taken.
+        // It no longer belongs to this owner.
         if admin.gone || table.owner() != from {
             return;
         }
         // `admin` is held, so no other thread drops the table, or gives it away.
+        let place = Place::of(table, &admin);
         let heir = admin.heir.take();
         if let Some((to, data)) = heir {
             // An heir that has ended gets nothing. An heir that ends from here on finds the table
             // in its record, and waits for `admin`.
-            if to != from && self.0.catalog.owners.add_table(to, table) {
+            if to != from && self.0.catalog.owners.add_table(to, place, table) {
                 table.set_owner(to);
                 admin.heir = Some((to, data.clone()));
                 // Call the host without a lock.
@@ -198,7 +212,11 @@ impl Engine {
         // name meanwhile, and wants to drop or rename it, waits.
         let admin = table.admin.lock();
         if named {
-            self.settle_name(name);
+            // The name may be that of a table whose owner has ended, and which the reaper has not
+            // processed yet.
+            if let Some(table) = self.find(name) {
+                self.settle(&table);
+            }
             let guard = larder_index::pin();
             // Take the name first. The table is in no list yet, so if the name is in use, nothing
             // has to be undone.
@@ -208,25 +226,17 @@ impl Engine {
         }
         // An owner that ends from here on finds the table in its record. If it has ended already,
         // `unlink` frees the name that was taken.
-        if !self.0.catalog.owners.add_table(owner, &table) {
+        if !self
+            .0
+            .catalog
+            .owners
+            .add_table(owner, Place::of(&table, &admin), &table)
+        {
             self.0.catalog.unlink(&table, admin);
             return Err(Error::NoOwner);
         }
         drop(admin);
         Ok(table)
-    }
-
-    /// If the name belongs to a table whose owner has ended and which the reaper has not processed
-    /// yet, processes that table now.
-    fn settle_name(&self, name: Atom) {
-        if let Some(table) = self.find(name) {
-            let owner = table.owner();
-            // The table was found without a lock. `inherit` checks under `admin` whether it still
-            // belongs to this owner.
-            if !self.is_alive(owner) {
-                self.inherit(&table, owner);
-            }
-        }
     }
 
     /// Finds the table of this name. Takes no lock. O(1).
@@ -252,11 +262,17 @@ impl Engine {
     /// owners. A table that is created or dropped meanwhile may be among them or not. One that is
     /// passed on meanwhile is.
     pub fn all(&self) -> Vec<Arc<EngineTable>> {
-        let mut tables = self.0.catalog.owners.all_tables();
+        self.all_of(usize::MAX).unwrap_or_default()
+    }
+
+    /// Returns all tables, like [`all`](Self::all), if there are at most `most` of them and of
+    /// owners. Otherwise returns `None`, after as much work as for so many.
+    pub fn all_of(&self, most: usize) -> Option<Vec<Arc<EngineTable>>> {
+        let mut tables = self.0.catalog.owners.all_tables(most)?;
         tables.retain(|table| table.is_alive());
         tables.sort_unstable_by_key(|table| table.id());
         tables.dedup_by_key(|table| table.id());
-        tables
+        Some(tables)
     }
 
     /// Returns the tables of an owner.

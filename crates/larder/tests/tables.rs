@@ -9,7 +9,9 @@ use larder_term::object::{ObjectBuf, ObjectView};
 use larder_term::{term, Atom, Mode, Term, TermBuf, TermRef};
 use parking_lot::Mutex;
 use std::collections::HashSet;
+use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// A host that notes what it is told.
@@ -245,6 +247,96 @@ fn heirs_come_before_the_many() {
     engine.down(me);
     let told = notes.transfers.lock().clone();
     assert_eq!(told, [(last.id(), me, heir, "data".to_owned())]);
+}
+
+/// A host that holds up the reaper until it may go on.
+struct Holds(Mutex<Option<Receiver<()>>>, ThreadId);
+
+impl Host for Holds {
+    fn transfer(&self, _: &Arc<EngineTable>, _: OwnerId, _: OwnerId, _: &Term) {
+        if thread::current().id() != self.1 {
+            if let Some(may) = self.0.lock().take() {
+                let _ = may.recv_timeout(Duration::from_secs(60));
+            }
+        }
+    }
+}
+
+/// Occupies the reaper until the sender is dropped.
+fn hold_the_reaper() -> Sender<()> {
+    let (go_on, may) = channel();
+    let holds = Holds(Mutex::new(Some(may)), thread::current().id());
+    let engine = Engine::new(Arc::new(holds));
+    let (owner, heir) = (engine.register(), engine.register());
+    let mut heirloom = options("heirloom");
+    heirloom.heir = Some((heir, term!(data)));
+    for _ in 0..=256 {
+        engine.create(heirloom.clone(), owner).unwrap();
+    }
+    engine.down(owner);
+    go_on
+}
+
+/// The end of an owner takes as long as that of 256 tables and fixations. What is left of it can be
+/// had at once for one table.
+#[test]
+fn the_end_of_an_owner_has_a_bound() {
+    const MANY: usize = 1000;
+    let (engine, notes) = engine();
+    let (me, other, heir) = (engine.register(), engine.register(), engine.register());
+    let mut public = options("public");
+    public.access = Access::Public;
+    let tables = |options: &Options, owner| -> Vec<_> {
+        (0..MANY)
+            .map(|_| engine.create(options.clone(), owner).unwrap())
+            .collect()
+    };
+    let (mine, fixed) = (tables(&public, me), tables(&public, other));
+    fixed.iter().for_each(|t| t.safe_fix(me, NOW).unwrap());
+    // The heirs of tables are set when these have been in the record for long.
+    for t in &mine[MANY - 300..] {
+        t.set_heir(me, Some((heir, term!(data)))).unwrap();
+    }
+    mine[MANY - 1].set_heir(me, None).unwrap();
+    let held = hold_the_reaper();
+    engine.down(me);
+    let left = |tables: &[Arc<EngineTable>]| tables.iter().filter(|t| t.owner() == me).count();
+    assert!(mine[..MANY - 300].iter().all(|t| t.is_alive()));
+    assert_eq!(left(&mine), MANY - 256);
+    assert_eq!(notes.transfers.lock().len(), 256);
+    let still = |t: &&Arc<EngineTable>| t.info().unwrap().fixed;
+    assert_eq!(fixed.iter().filter(still).count(), MANY - 256);
+    assert_eq!(engine.all().len(), 2 * MANY);
+    // Those that somebody meets.
+    let (t, f) = (&mine[0], fixed.iter().find(still).unwrap());
+    engine.settle(t);
+    engine.settle(f);
+    assert!(!t.is_alive() && !f.info().unwrap().fixed);
+    let t = mine[MANY - 300..MANY - 1].iter().find(|t| t.owner() == me);
+    let t = t.unwrap();
+    engine.settle(t);
+    assert_eq!((t.owner(), notes.transfers.lock().len()), (heir, 257));
+    drop(held);
+    assert!(engine.reaper_idle(Duration::from_secs(60)));
+    assert_eq!(
+        (left(&mine), notes.transfers.lock().len()),
+        (MANY - 299, 299)
+    );
+    assert!(!fixed.iter().any(|t| t.info().unwrap().fixed));
+    assert!(mine[..MANY - 300].iter().all(|t| !t.is_alive()));
+    assert_eq!(engine.all().len(), MANY + 299);
+}
+
+#[test]
+fn all_tables_if_there_are_few() {
+    let (engine, _) = engine();
+    let me = engine.register();
+    for _ in 0..9 {
+        engine.create(options("t"), me).unwrap();
+    }
+    // The owner counts, too.
+    assert_eq!(engine.all_of(10).map(|all| all.len()), Some(9));
+    assert!(engine.all_of(9).is_none());
 }
 
 #[test]

@@ -3,11 +3,10 @@
 use super::index;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
-use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::{self, owners, owners::ENGINE};
 use crate::terms::atoms::{self, Known};
-use larder::host::{Access, Concurrency, EngineTable, Evict, Fixed, OwnerId, TableKind};
+use larder::host::{Access, Concurrency, EngineTable, Evict, Fixed, TableKind};
 use std::sync::Arc;
 
 /// info(Table, Item) -> Fact | undefined. `undefined` if the table doesn't exist, whatever the item
@@ -164,24 +163,13 @@ fn heir(call: &Call<'_>, table: &EngineTable) -> Word {
 }
 
 /// The living processes that have fixed the table.
-fn fixation(call: &Call<'_>, table: &EngineTable) -> Result<Option<Fixed>, Raise> {
+fn fixation(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<Option<Fixed>, Raise> {
     // Processes that have ended don't count. If there was one, its fixation has been released now,
     // and the call begins again.
-    if end_dead_fixers(call, table) {
+    if owners::end_dead_fixers(call.env, table) {
         return Err(Raise::Again);
     }
     Ok(table.fixed())
-}
-
-/// Ends owners that have fixed the table and whose processes have ended.
-fn end_dead_fixers(call: &Call<'_>, table: &EngineTable) -> bool {
-    let mut gone: Vec<OwnerId> = table.fixers();
-    gone.retain(|&owner| !owners::is_alive(call.env, owners::pid(owner)));
-    with_env(call.env, || {
-        gone.iter()
-            .for_each(|&owner| owners::end(owners::pid(owner)));
-    });
-    !gone.is_empty()
 }
 
 /// {{Leaves, InnerNodes, Depth, Splits, Merges, Contended}, [{Name, Figure}]}.

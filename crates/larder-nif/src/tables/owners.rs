@@ -13,6 +13,9 @@
 //!  a name in use, a right refused)                     ─▶ `end_dead_owner` ────────┘
 //! ```
 //!
+//! `Engine::down` leaves all but the first 256 tables to a thread in the background. So whoever
+//! meets one of these also settles it (`Engine::settle`).
+//!
 //! `ets` guarantees that an heir receives 'ETS-TRANSFER' before any 'EXIT' or 'DOWN' of the owner.
 //! A monitor of this library fires too late for that. The destructor of a resource runs on the
 //! scheduler, but only after the exiting process has yielded.
@@ -202,16 +205,31 @@ impl Drop for Guard {
     }
 }
 
-/// If the table's owner has ended and the engine doesn't know yet, ends the owner. Returns whether
-/// that was the case.
-pub fn end_dead_owner(env: *mut Env, table: &EngineTable) -> bool {
+/// If the table's owner has ended, and the table wasn't passed on or dropped yet, ends the owner
+/// and settles the table. Returns whether that was the case.
+pub fn end_dead_owner(env: *mut Env, table: &Arc<EngineTable>) -> bool {
     // Read the owner first. If the table is passed on meanwhile, its new owner is alive.
     let owner = table.owner();
     let gone = table.is_alive() && !is_alive(env, pid(owner));
     if gone {
-        with_env(env, || end(pid(owner)));
+        with_env(env, || end_for(owner, table));
     }
     gone
+}
+
+/// Ends owners that have fixed the table and whose processes have ended. Returns whether there were
+/// any.
+pub fn end_dead_fixers(env: *mut Env, table: &Arc<EngineTable>) -> bool {
+    let mut gone: Vec<OwnerId> = table.fixers();
+    gone.retain(|&owner| !is_alive(env, pid(owner)));
+    with_env(env, || gone.iter().for_each(|&owner| end_for(owner, table)));
+    !gone.is_empty()
+}
+
+/// Ends an owner whose process has ended, with what that means for this table.
+fn end_for(owner: OwnerId, table: &Arc<EngineTable>) {
+    end(pid(owner));
+    ENGINE.settle(table);
 }
 
 /// Whether a living process has a table of this name. If an owner has ended, its tables are passed

@@ -7,7 +7,8 @@
 //!
 //! 1. *Work off* the queue. A store that may still have readers is first passed to the epoch, and
 //!    is queued again when they have finished. Then it is freed bit by bit. Between bits the thread
-//!    rests as the throttle says, and returns free pages to the system (see `trim`).
+//!    rests as the throttle says, does what was queued as urgent meanwhile, and returns free pages
+//!    to the system (see `trim`). Others wait for what is urgent, so it comes first.
 //! 2. *Sleep*. While something is pending (a release list, a store that waits for its readers,
 //!    garbage of the index), sleep for a time that doubles up to `LONGEST_NAP`. Otherwise sleep
 //!    until woken, or for a second.
@@ -74,11 +75,11 @@ enum ReaperWork {
     Retired(Retired<dyn Reaped>, Share),
     /// Free a store without readers.
     Unread(Box<dyn Reaped>, Share),
-    /// Call a closure.
-    Call(Box<dyn FnOnce() + Send>, Share),
-    /// Call a closure repeatedly until it returns `true`.
-    Bits(Box<dyn FnMut() -> bool + Send>, Share),
+    Bits(ReaperBits),
 }
+
+/// A closure that is called repeatedly until it returns `true`.
+type ReaperBits = (Box<dyn FnMut() -> bool + Send>, Share);
 
 /// A part of the backlog, until it is dropped.
 struct Share {
@@ -122,6 +123,7 @@ impl Drop for Share {
 
 #[derive(Default)]
 struct WorkQueue {
+    urgent: VecDeque<ReaperBits>,
     work: VecDeque<ReaperWork>,
     started: bool,
     /// The thread that was started last.
@@ -132,7 +134,14 @@ struct WorkQueue {
     busy: usize,
 }
 
+impl WorkQueue {
+    fn is_empty(&self) -> bool {
+        self.urgent.is_empty() && self.work.is_empty()
+    }
+}
+
 static QUEUE: Mutex<WorkQueue> = Mutex::new(WorkQueue {
+    urgent: VecDeque::new(),
     work: VecDeque::new(),
     started: false,
     thread: None,
@@ -183,15 +192,16 @@ pub(crate) fn free_unread(store: impl Reaped + 'static) {
     send(ReaperWork::Unread(Box::new(store), share));
 }
 
-/// Calls `f` on the reaper's thread, soon.
-pub(crate) fn call(f: impl FnOnce() + Send + 'static) {
-    send(ReaperWork::Call(Box::new(f), Share::new(0)));
+/// Like `bits`, but before all that is left to free, also in the middle of a store.
+pub(crate) fn urgent_bits(f: impl FnMut() -> bool + Send + 'static) {
+    let bits = (Box::new(f) as _, Share::new(0));
+    queue(|queue| queue.urgent.push_back(bits));
 }
 
 /// Calls `f` on the reaper's thread repeatedly, with rests, until it returns `true`. Each call
 /// should take some microseconds. All of them together free about this many bytes.
 pub(crate) fn bits(bytes: usize, f: impl FnMut() -> bool + Send + 'static) {
-    send(ReaperWork::Bits(Box::new(f), Share::new(bytes)));
+    send(ReaperWork::Bits((Box::new(f), Share::new(bytes))));
 }
 
 /// The approximate number of bytes left to free.
@@ -233,7 +243,7 @@ fn wait_until_idle(timeout: Duration) -> bool {
         // Check under one lock. A piece of work moves from the queue to `busy`, and a store from
         // `WAITING` to the queue, without being in neither for a moment (invariant 2).
         let queue = QUEUE.lock();
-        if queue.work.is_empty() && queue.busy == 0 && !is_pending() {
+        if queue.is_empty() && queue.busy == 0 && !is_pending() {
             return true;
         }
         drop(queue);
@@ -257,7 +267,7 @@ pub(crate) fn end(until: Instant) -> bool {
             thread.into_iter().for_each(|thread| drop(thread.join()));
             // Garbage that the thread had kept may have become pending when it ended.
             let mut queue = QUEUE.lock();
-            if !queue.started && queue.work.is_empty() && !is_pending() {
+            if !queue.started && queue.is_empty() && !is_pending() {
                 return true;
             }
             // There is work again. The thread ends another time.
@@ -276,8 +286,13 @@ pub(crate) fn end(until: Instant) -> bool {
 }
 
 fn send(work: ReaperWork) {
+    queue(|queue| queue.work.push_back(work));
+}
+
+/// Queues work with `put`, and makes sure that a thread takes it.
+fn queue(put: impl FnOnce(&mut WorkQueue)) {
     let mut queue = QUEUE.lock();
-    queue.work.push_back(work);
+    put(&mut queue);
     // Whether a thread will take the work is decided under the same lock.
     let alone = !start(&mut queue);
     // If the backlog exceeds a gigabyte, start a helper.
@@ -308,11 +323,32 @@ impl Worker {
 
     /// Called after each bit of work.
     fn pause(&mut self) {
-        // Ordering: Relaxed; it is read again after the next piece.
-        let awaited = || AWAITED.load(Ordering::Relaxed) > 0;
-        if self.throttle.pause(|| (backlog(), awaited())) {
+        if self.rest() {
+            self.do_urgent();
             self.trimmer.pass();
         }
+    }
+
+    /// Rests if it is time to. Returns whether it was.
+    fn rest(&mut self) -> bool {
+        // Ordering: Relaxed; it is read again after the next piece.
+        let awaited = || AWAITED.load(Ordering::Relaxed) > 0;
+        self.throttle.pause(|| (backlog(), awaited()))
+    }
+
+    /// Does what is urgent. Returns whether there was anything.
+    fn do_urgent(&mut self) -> bool {
+        let mut some = false;
+        while let Some((mut f, share)) = take(|queue| queue.urgent.pop_front()) {
+            run(|| {
+                while !f() {
+                    self.rest();
+                }
+                drop(share);
+            });
+            some = true;
+        }
+        some
     }
 }
 
@@ -346,10 +382,11 @@ fn spawn(f: fn()) -> Option<JoinHandle<()>> {
     thread.spawn(f).ok()
 }
 
-fn take() -> Option<ReaperWork> {
+/// Takes work with `next`.
+fn take<T>(next: impl FnOnce(&mut WorkQueue) -> Option<T>) -> Option<T> {
     let mut queue = QUEUE.lock();
     // Take and count the work under one lock (invariant 2).
-    let work = queue.work.pop_front();
+    let work = next(&mut queue);
     queue.busy += usize::from(work.is_some());
     work
 }
@@ -358,9 +395,13 @@ fn take() -> Option<ReaperWork> {
 fn work_off(worker: &mut Worker, go_on: impl Fn() -> bool) -> bool {
     let mut some = false;
     while go_on() {
+        some |= worker.do_urgent();
         // The lock isn't held during the work, so other threads can add to the queue.
-        let Some(work) = take() else { break };
-        run(work, worker);
+        let Some(work) = take(|queue| queue.work.pop_front()) else {
+            break;
+        };
+        run(|| free_bits(work, worker));
+        worker.pause();
         some = true;
     }
     some
@@ -380,7 +421,7 @@ fn main() {
         worker.trimmer.pass();
         // (2) Check and sleep under the queue's lock, so that nothing is queued in between.
         let mut queue = QUEUE.lock();
-        if !queue.work.is_empty() {
+        if !queue.is_empty() {
             continue;
         }
         // Anything that becomes pending after this check wakes the thread (invariant 3), or waits
@@ -391,7 +432,7 @@ fn main() {
             if queue.ending {
                 // (4)
                 WAKE.wait_for(&mut queue, LAST_NAP);
-                if queue.ending && queue.work.is_empty() && !is_pending() {
+                if queue.ending && queue.is_empty() && !is_pending() {
                     queue.ending = false;
                     queue.started = false;
                     return;
@@ -419,10 +460,20 @@ fn help() {
     QUEUE.lock().helpers -= 1;
 }
 
-fn run(work: ReaperWork, worker: &mut Worker) {
+/// Does work that was taken from the queue.
+fn run(work: impl FnOnce()) {
     // Catch panics. A panic would end the thread, and leak everything behind it. It leaves no
     // shared state inconsistent.
-    let outcome = catch_unwind(AssertUnwindSafe(|| match work {
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    drop(outcome);
+    // The share was dropped with the work, also if that has panicked, or is kept by a store that
+    // waits (invariant 1).
+    QUEUE.lock().busy -= 1;
+}
+
+/// Frees a store, or what a closure frees, bit by bit.
+fn free_bits(work: ReaperWork, worker: &mut Worker) {
+    match work {
         ReaperWork::Retired(store, share) => queue_after_readers(store, share),
         ReaperWork::Unread(mut store, mut share) => {
             while !store.free_some(BIT) {
@@ -435,22 +486,13 @@ fn run(work: ReaperWork, worker: &mut Worker) {
             drop(store);
             drop(share);
         }
-        ReaperWork::Call(f, share) => {
-            f();
-            drop(share);
-        }
-        ReaperWork::Bits(mut f, share) => {
+        ReaperWork::Bits((mut f, share)) => {
             while !f() {
                 worker.pause();
             }
             drop(share);
         }
-    }));
-    drop(outcome);
-    // The share was dropped with the work, also if that has panicked, or is kept by a store that
-    // waits (invariant 1).
-    QUEUE.lock().busy -= 1;
-    worker.pause();
+    }
 }
 
 /// Passes a store to the epoch. It is queued again when its readers have finished.
@@ -528,9 +570,10 @@ mod tests {
         let threads: Arc<Mutex<HashSet<ThreadId>>> = Arc::default();
         for _ in 0..200 {
             let threads = Arc::clone(&threads);
-            call(move || {
+            bits(0, move || {
                 threads.lock().insert(thread::current().id());
                 thread::sleep(Duration::from_micros(500));
+                true
             });
         }
         assert!(idle(LONG));
@@ -548,6 +591,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_urgent_does_not_wait_for_what_is_left_to_free() {
+        let _alone = ALONE.lock();
+        assert!(idle(LONG));
+        let done = Arc::new(AtomicBool::new(false));
+        let (seen, begun) = (Arc::clone(&done), Instant::now());
+        bits(0, move || {
+            spin(Duration::from_micros(100));
+            seen.load(Ordering::SeqCst) || begun.elapsed() > LONG
+        });
+        let mut left = 10;
+        urgent_bits(move || {
+            left -= 1;
+            done.store(left == 0, Ordering::SeqCst);
+            left == 0
+        });
+        assert!(idle(LONG * 2));
+        assert!(begun.elapsed() < LONG);
+    }
+
+    #[test]
     fn it_ends_when_it_is_asked_to_and_begins_anew() {
         let _alone = ALONE.lock();
         for _ in 0..20 {
@@ -555,13 +618,11 @@ mod tests {
             assert!(end(Instant::now() + LONG));
             // Others in this program may start it again at once. Its work is done in any case.
             let (done, seen) = std::sync::mpsc::channel();
-            call(move || done.send(()).expect("it is waited for"));
+            bits(0, move || done.send(()).is_ok());
             seen.recv_timeout(LONG).expect("it was started anew");
         }
         let (go_on, waits) = std::sync::mpsc::channel::<()>();
-        call(move || {
-            let _ = waits.recv_timeout(LONG);
-        });
+        bits(0, move || waits.recv_timeout(LONG).is_err());
         assert!(!end(Instant::now() + Duration::from_millis(20)));
         drop(go_on);
         assert!(idle(LONG));

@@ -11,7 +11,7 @@
 //! 2. Remove the table from the lists.
 //! 3. Pass its store to the reaper, which frees it when it has no readers any more.
 
-use super::owners::Owners;
+use super::owners::{Owners, Place};
 use super::registry::Registry;
 use super::{Admin, EngineTable, DEAD, LATCHED};
 use crate::error::Error;
@@ -37,6 +37,7 @@ impl Catalog {
         // (1)
         let guard = larder_index::pin();
         let before = table.state.set_tag(DEAD, &guard);
+        let place = Place::of(table, &admin);
         // (2) `gone` stops a thread that waits for the lock in order to list the table elsewhere.
         admin.gone = true;
         admin.heir = None;
@@ -45,7 +46,7 @@ impl Catalog {
         if table.is_named() {
             self.registry.free_name(table.name(), &guard);
         }
-        self.owners.remove_table(table.owner(), table.id());
+        self.owners.remove_table(table.owner(), place);
         drop(admin);
         // This invalidates read-ahead cursors and the chunks of folds.
         table.changes.note();
@@ -180,7 +181,8 @@ impl EngineTable {
         }
         // From here to the end `admin` is held while the lists and the owner differ. If either
         // owner ends meanwhile, `inherit` waits, and then goes by the owner that is written below.
-        if !catalog.owners.pass(self, who, to) {
+        let place = Place::of(self, &admin);
+        if !catalog.owners.pass(self, place, who, to) {
             return Err(Error::NoOwner);
         }
         self.set_owner(to);
@@ -197,10 +199,17 @@ impl EngineTable {
         who: OwnerId,
         heir: Option<(OwnerId, Term)>,
     ) -> Result<(), Error> {
+        let catalog = self.catalog.upgrade();
         let mut admin = self.admin.lock();
         self.check_owner(&admin, who)?;
+        let place = Place::of(self, &admin);
         // The data for the old heir may be a large term, so it is freed without the lock.
         let before = std::mem::replace(&mut admin.heir, heir);
+        let next = Place::of(self, &admin);
+        // Without a catalog the engine is gone, and with it the lists.
+        if let Some(catalog) = catalog.as_ref().filter(|_| next != place) {
+            catalog.owners.move_table(who, place, next);
+        }
         drop(admin);
         drop(before);
         Ok(())

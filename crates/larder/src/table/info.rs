@@ -139,4 +139,12 @@ impl EngineTable {
         drop(admin);
         Ok(())
     }
+
+    /// Undoes all fixations of an owner that has ended. If it has unfixed the table, or the table
+    /// is dead, there is nothing to undo.
+    pub(crate) fn end_fixation(&self, owner: OwnerId) {
+        let admin = self.admin.lock();
+        self.fixation.unfix(owner, true);
+        self.pass_fixation_to_index(&admin);
+    }
 }

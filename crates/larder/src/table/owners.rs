@@ -4,35 +4,101 @@
 //! process), or lets the engine choose one. The record of an owner has its tables and the tables
 //! that it has fixed. So the cost of its end depends on these, and not on the number of all tables.
 //!
+//! The record of an owner that ends becomes its estate as it is, so nothing is done for each of its
+//! tables under a lock. The tables are in the order in which they are settled ([`Turn`]).
+//!
 //! The records are in shards, each under a lock. An owner lives as long as its shard has its
 //! record.
 //!
 //! Locks are taken in this order: a table's `admin`, `passing`, then one shard. No thread holds two
 //! shards at once. No reference to a table is dropped under the lock of a shard.
 
-use super::EngineTable;
+use super::{Admin, EngineTable};
 use crate::ids::{ByNumber, OwnerId, TableId};
 use crossbeam_utils::CachePadded;
 use larder_index::sync::Mutex;
 use std::array::from_fn;
+use std::collections::btree_map::{BTreeMap, Range};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+
+/// Which of an owner's tables are settled first when it ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// Those with heirs, which wait for a message.
+    Heir,
+    /// The named ones, whose names others may want.
+    Named,
+    Other,
+}
+
+/// The place of a table in the record of its owner. It changes under the table's `admin` only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(Turn, TableId);
+
+impl Place {
+    pub(crate) fn of(table: &EngineTable, admin: &Admin) -> Self {
+        let turn = match admin.heir {
+            Some(_) => Turn::Heir,
+            None if table.is_named() => Turn::Named,
+            None => Turn::Other,
+        };
+        Place(turn, table.id())
+    }
+}
 
 /// The record of an owner.
 #[derive(Default)]
 struct Record {
-    tables: HashMap<TableId, Arc<EngineTable>, ByNumber>,
-    fixed: HashMap<TableId, Arc<EngineTable>, ByNumber>,
+    tables: BTreeMap<Place, Arc<EngineTable>>,
+    fixed: BTreeMap<TableId, Arc<EngineTable>>,
 }
 
-/// The estate of an owner that has ended.
+/// The estate of an owner that has ended. It doesn't change while it is settled.
 pub(crate) struct Estate {
-    /// Its tables.
-    pub(crate) tables: Vec<Arc<EngineTable>>,
-    /// The tables that it had fixed.
-    pub(crate) fixed: Vec<Arc<EngineTable>>,
+    pub(crate) owner: OwnerId,
+    record: Record,
+}
+
+/// How far an estate is settled: the last of the fixed tables and of the tables.
+#[derive(Default)]
+pub(crate) struct Settled(Option<TableId>, Option<Place>);
+
+impl Estate {
+    /// Calls `unfix` with the next tables that the owner had fixed, and `pass` with the next of its
+    /// own, in the order of their turns: at most `most` of each. Returns whether these were all.
+    pub(crate) fn settle(
+        &self,
+        settled: &mut Settled,
+        most: usize,
+        mut unfix: impl FnMut(&Arc<EngineTable>),
+        mut pass: impl FnMut(&Arc<EngineTable>),
+    ) -> bool {
+        let Settled(fixed, tables) = settled;
+        let mut left = [most; 2];
+        for (id, table) in behind(&self.record.fixed, *fixed).take(most) {
+            unfix(table);
+            *fixed = Some(*id);
+            left[0] -= 1;
+        }
+        for (place, table) in behind(&self.record.tables, *tables).take(most) {
+            pass(table);
+            *tables = Some(*place);
+            left[1] -= 1;
+        }
+        left.iter().all(|&left| left > 0)
+    }
+}
+
+/// What is behind this key, or all of it.
+fn behind<K: Ord, V>(map: &BTreeMap<K, V>, key: Option<K>) -> Range<'_, K, V> {
+    map.range((
+        key.map_or(Bound::Unbounded, Bound::Excluded),
+        Bound::Unbounded,
+    ))
 }
 
 /// Some of the records, under one lock.
@@ -44,9 +110,10 @@ const SHARDS: usize = 32;
 /// All living owners.
 pub(crate) struct Owners {
     shards: Box<[CachePadded<OwnerShard>; SHARDS]>,
-    /// The tables of owners that have ended, until they are passed on or dropped. The tables of an
-    /// owner move here under this lock only. So a thread that holds it sees each table.
-    passing: Mutex<HashMap<TableId, Arc<EngineTable>, ByNumber>>,
+    /// The estates of owners that have ended, by their addresses, until all of their tables are
+    /// passed on or dropped. The tables of an owner move here under this lock only. So a thread
+    /// that holds it sees each table.
+    passing: Mutex<HashMap<usize, Arc<Estate>, ByNumber>>,
     next: AtomicU64,
 }
 
@@ -97,16 +164,27 @@ impl Owners {
         self.shard(id).lock().get_mut(&id).map(f)
     }
 
-    /// Records that the owner has the table. Returns `false` if the owner has ended.
-    pub(crate) fn add_table(&self, id: OwnerId, table: &Arc<EngineTable>) -> bool {
-        self.with(id, |r| r.tables.insert(table.id(), Arc::clone(table)))
+    /// Records that the owner has the table at this place. Returns `false` if the owner has ended.
+    pub(crate) fn add_table(&self, id: OwnerId, place: Place, table: &Arc<EngineTable>) -> bool {
+        self.with(id, |r| r.tables.insert(place, Arc::clone(table)))
             .is_some()
     }
 
-    /// Records that the owner doesn't have the table any more.
-    pub(crate) fn remove_table(&self, id: OwnerId, table: TableId) {
+    /// Records that the owner doesn't have the table at this place any more.
+    pub(crate) fn remove_table(&self, id: OwnerId, place: Place) {
         // This may drop the last reference to the table, so do it without the lock.
-        drop(self.with(id, |r| r.tables.remove(&table)));
+        drop(self.with(id, |r| r.tables.remove(&place)));
+    }
+
+    /// Records that the owner has the table at another place.
+    pub(crate) fn move_table(&self, id: OwnerId, from: Place, to: Place) {
+        // An owner that has ended keeps the place in its estate. There it only decides how soon the
+        // table is settled.
+        self.with(id, |r| {
+            if let Some(table) = r.tables.remove(&from) {
+                r.tables.insert(to, table);
+            }
+        });
     }
 
     /// Records that the owner has fixed the table. Registers the owner if necessary.
@@ -127,36 +205,44 @@ impl Owners {
         drop(self.with(id, |r| r.fixed.remove(&table)));
     }
 
-    /// Passes a table from one owner to another. Returns `false` if the latter has ended.
-    pub(crate) fn pass(&self, table: &Arc<EngineTable>, from: OwnerId, to: OwnerId) -> bool {
+    /// Passes a table from one owner to another, to the same place. Returns `false` if the latter
+    /// has ended.
+    pub(crate) fn pass(
+        &self,
+        table: &Arc<EngineTable>,
+        place: Place,
+        from: OwnerId,
+        to: OwnerId,
+    ) -> bool {
         let _passing = self.passing.lock();
         // Add it before it is removed: `to` may have ended, and then `from` still has the table.
-        let taken = self.add_table(to, table);
+        let taken = self.add_table(to, place, table);
         if taken {
-            self.remove_table(from, table.id());
+            self.remove_table(from, place);
         }
         taken
     }
 
-    /// Called when a table of an ended owner was passed on or dropped.
-    pub(crate) fn passed(&self, table: TableId) {
-        let gone = self.passing.lock().remove(&table);
-        drop(gone);
-    }
-
-    /// Returns all tables. No table that lives throughout is missing, but one may occur twice.
-    pub(crate) fn all_tables(&self) -> Vec<Arc<EngineTable>> {
+    /// Returns all tables, or `None` if there are more than `most` of them and of owners. No table
+    /// that lives throughout is missing. One may occur twice, and dead ones may be among them.
+    pub(crate) fn all_tables(&self, most: usize) -> Option<Vec<Arc<EngineTable>>> {
+        let mut tables = Vec::new();
+        let mut left = most;
         let passing = self.passing.lock();
         // While `passing` is held, a table is only removed from a record if it is dropped. A table
-        // that an heir gets is in the heir's record before it is removed from `passing`. So it is
-        // found at least once.
-        let mut tables: Vec<_> = passing.values().cloned().collect();
-        for shard in self.shards.iter() {
-            let records = shard.lock();
-            let owned = records.values().flat_map(|record| record.tables.values());
-            tables.extend(owned.cloned());
+        // that an heir gets is in the heir's record before its estate is removed from `passing`. So
+        // it is found at least once.
+        for estate in passing.values() {
+            left = left.checked_sub(1 + estate.record.tables.len())?;
+            tables.extend(estate.record.tables.values().cloned());
         }
-        tables
+        for shard in self.shards.iter() {
+            for record in shard.lock().values() {
+                left = left.checked_sub(1 + record.tables.len())?;
+                tables.extend(record.tables.values().cloned());
+            }
+        }
+        Some(tables)
     }
 
     /// The owner's tables.
@@ -166,16 +252,22 @@ impl Owners {
     }
 
     /// Ends the owner and returns its estate; `None` if it didn't live. From here on nothing can be
-    /// added to it.
-    pub(crate) fn end(&self, id: OwnerId) -> Option<Estate> {
-        // Hold the lock until the tables are in `passing`, so that `all_tables` doesn't miss them.
+    /// added to it. Call [`settled`](Self::settled) at the end. O(1).
+    pub(crate) fn end(&self, id: OwnerId) -> Option<Arc<Estate>> {
+        // Hold the lock until the estate is in `passing`, so that `all_tables` doesn't miss its
+        // tables.
         let mut passing = self.passing.lock();
         // If several threads end the owner, one of them gets the estate.
-        let Record { tables, fixed } = self.shard(id).lock().remove(&id)?;
-        passing.extend(tables.iter().map(|(id, table)| (*id, Arc::clone(table))));
-        Some(Estate {
-            tables: tables.into_values().collect(),
-            fixed: fixed.into_values().collect(),
-        })
+        let record = self.shard(id).lock().remove(&id)?;
+        let estate = Arc::new(Estate { owner: id, record });
+        passing.insert(Arc::as_ptr(&estate).addr(), Arc::clone(&estate));
+        Some(estate)
+    }
+
+    /// Called when all tables of an estate were passed on or dropped.
+    pub(crate) fn settled(&self, estate: &Arc<Estate>) {
+        let gone = self.passing.lock().remove(&Arc::as_ptr(estate).addr());
+        // The caller still has it. So no table is dropped here.
+        drop(gone);
     }
 }
