@@ -57,10 +57,18 @@ pub fn whereis(call: &Call<'_>) -> Reply {
     }
 }
 
+/// The number of tables and owners up to which `all` lists the tables on a normal scheduler.
+const FEW: usize = 1000;
+
 /// all() -> [Table].
 pub fn all(call: &Call<'_>) -> Reply {
-    let there: Vec<Word> = ENGINE
-        .all()
+    let most = if call.is_on_scheduler() {
+        FEW
+    } else {
+        usize::MAX
+    };
+    let tables = ENGINE.all_of(most).ok_or(Raise::Dirty)?;
+    let there: Vec<Word> = tables
         .iter()
         .filter(|table| owners::is_alive(call.env, owners::pid(table.owner())) && table.is_alive())
         .map(|table| tables::term(call.env, table))
