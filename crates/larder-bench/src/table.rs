@@ -188,11 +188,7 @@ pub fn lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
 
 /// The mark of a target that was met, or not.
 pub fn verdict(met: bool) -> &'static str {
-    if met {
-        "ok"
-    } else {
-        "-"
-    }
+    ["-", "ok"][usize::from(met)]
 }
 
 /// A number with separators: `54,000,000`.
@@ -225,30 +221,29 @@ pub fn origin() -> Origin {
     let facts = facts().into_iter();
     let mut machine: BTreeMap<_, _> = facts.map(|(name, fact)| (name.to_owned(), fact)).collect();
     let mut take = |name| machine.remove(name).unwrap_or_default();
-    let (commit, started) = (take("commit"), take("date"));
     Origin {
+        commit: take("commit"),
+        started: take("date"),
         machine,
-        commit,
-        started,
     }
 }
 
 /// The text behind the colon of the first line that begins with a name, or the whole line.
 fn line(path: &str, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with(name));
-    let line = line.unwrap_or("unknown");
-    let fact = line.split_once(':').map_or(line, |(_, fact)| fact);
-    fact.trim().to_string()
+    let mut lines = text.lines().filter(|line| line.starts_with(name));
+    let line = lines.next().unwrap_or("unknown");
+    line.split_once(':')
+        .map_or(line, |(_, fact)| fact)
+        .trim()
+        .to_string()
 }
 
 fn output(command: &str) -> String {
     let mut words = command.split(' ');
     let program = words.next().unwrap_or_default();
-    match Command::new(program).args(words).output() {
-        Ok(output) if output.status.success() => {
-            String::from_utf8_lossy(&output.stdout).trim().to_string()
-        }
-        _ => "unknown".to_string(),
-    }
+    let output = Command::new(program).args(words).output().ok();
+    let output = output.filter(|output| output.status.success());
+    let text = output.and_then(|output| String::from_utf8(output.stdout).ok());
+    text.map_or("unknown".into(), |text| text.trim().into())
 }

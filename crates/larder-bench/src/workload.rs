@@ -53,14 +53,12 @@ impl Keys {
         let sums = insert.iter().fold((0, 0), |(keys, values), &key| {
             (key.wrapping_add(keys), values ^ value_of(key))
         });
-        let visit = order.iter().map(|&i| insert[i as usize]).collect();
         // The bit distinguishes the numbers of missing keys from all inserted ones.
         let missing = order.iter().map(|&i| random_key(u64::from(i) | 1 << 40));
-        let missing = missing.collect();
         Keys {
+            visit: order.iter().map(|&i| insert[i as usize]).collect(),
+            missing: missing.collect(),
             insert,
-            visit,
-            missing,
             sums,
         }
     }
@@ -81,15 +79,13 @@ impl Zipf {
     pub fn new(ranks: usize, theta: f64) -> Self {
         let n = ranks as f64;
         let zeta: f64 = (1..=ranks).map(|i| (i as f64).powf(-theta)).sum();
-        let alpha = 1.0 / (1.0 - theta);
         let two = 1.0 + 2f64.powf(-theta);
-        let eta = (1.0 - (2.0 / n).powf(1.0 - theta)) / (1.0 - two / zeta);
         Zipf {
             n,
             theta,
-            alpha,
+            alpha: 1.0 / (1.0 - theta),
             zeta,
-            eta,
+            eta: (1.0 - (2.0 / n).powf(1.0 - theta)) / (1.0 - two / zeta),
         }
     }
 
@@ -142,13 +138,12 @@ impl Mix {
         // The low half of the bits chooses the key. The shifted product is evenly distributed below
         // `keys`, and takes no division.
         let key = ((bits & 0xFFFF_FFFF) * keys) >> 32;
-        // The high half chooses the operation.
-        let draw = bits >> 32;
         let [insert, remove, lookup] = self.limits;
-        let operation = match draw {
-            _ if draw < insert => Operation::Insert,
-            _ if draw < remove => Operation::Remove,
-            _ if draw < lookup => Operation::Lookup,
+        // The high half chooses the operation.
+        let operation = match bits >> 32 {
+            draw if draw < insert => Operation::Insert,
+            draw if draw < remove => Operation::Remove,
+            draw if draw < lookup => Operation::Lookup,
             _ => Operation::Other,
         };
         (operation, key)
@@ -171,10 +166,9 @@ pub struct Load<'a, E> {
 impl<'a, E: Entry> Load<'a, E> {
     /// A load from its name, percentages of operations (see [`Mix::new`]), range and entries.
     pub fn new(name: &'a str, percent: [f64; 3], range: u64, entry: E) -> Load<'a, E> {
-        let mix = Mix::new(percent);
         Load {
             name,
-            mix,
+            mix: Mix::new(percent),
             range,
             entry,
         }
@@ -266,11 +260,8 @@ mod tests {
             keys[key as usize] += 1;
         }
         let near = |n: i32, percent: i32| (n - 1000 * percent).abs() < 1000;
-        let shares = seen.into_iter().zip([5, 10, 80, 5]);
-        assert!(
-            shares.clone().all(|(n, percent)| near(n, percent)),
-            "{seen:?}"
-        );
+        let mut shares = seen.into_iter().zip([5, 10, 80, 5]);
+        assert!(shares.all(|(n, share)| near(n, share)), "{seen:?}");
         assert!(keys.into_iter().all(|n| near(n, 10)), "{keys:?}");
         assert!(mix.changes() && !Mix::new([0.0, 0.0, 100.0]).changes());
     }

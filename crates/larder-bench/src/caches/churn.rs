@@ -50,9 +50,8 @@ pub fn run(minutes: f64) -> Outcome<Report> {
                 let weight = table.table().engine_table().weight().unwrap_or(0);
                 seen.weight = seen.weight.max(weight);
                 seen.memory = seen.memory.max(table.table().memory());
-                seen.resident = seen
-                    .resident
-                    .max(memory::of_this_process().saturating_sub(before));
+                let resident = memory::of_this_process().saturating_sub(before);
+                seen.resident = seen.resident.max(resident);
                 continue;
             }
             // Many requests between two looks at the clock.
@@ -66,16 +65,14 @@ pub fn run(minutes: f64) -> Outcome<Report> {
         unreachable!("there are three threads")
     };
     let requests = (one.requests + two.requests) as f64;
+    let hits = (one.hits + two.hits) as f64;
     let mebibytes = |bytes: usize| bytes as f64 / f64::from(1 << 20);
     let limit = LIMIT >> 20;
     let title = format!("A table of at most {limit} MiB, filled for {minutes} minutes");
     let mut report = Report::new(title, &["table"]);
     for (column, figure) in [
         ("million requests", requests / 1e6),
-        (
-            "hits in 100",
-            100.0 * (one.hits + two.hits) as f64 / requests,
-        ),
+        ("hits in 100", 100.0 * hits / requests),
         ("most MiB, weight", mebibytes(memory.weight)),
         ("by memory()", mebibytes(memory.memory)),
         ("resident", mebibytes(memory.resident)),

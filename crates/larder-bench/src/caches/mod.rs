@@ -8,7 +8,7 @@ mod churn;
 mod contenders;
 
 use crate::maps::peers::{each, Filter, Named};
-use crate::result::{ensure, Failure, Outcome};
+use crate::result::{ensure, Outcome};
 use crate::table::{verdict, Report};
 use crate::time::progress::Progress;
 use crate::time::timed;
@@ -43,22 +43,18 @@ pub struct CacheOptions {
 const HITS: &str = "hits in 100";
 
 fn rate_column(threads: usize) -> String {
-    match threads {
-        1 => "1 thread".into(),
-        n => format!("{n} threads"),
-    }
+    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
 }
 
 /// Looks a key up, and inserts it if it is missing. Returns whether it was a hit.
 fn request<C: Cache>(cache: &C, key: u64) -> Outcome<bool> {
-    match cache.get(key) {
-        Some(value) if value == value_of(key) => Ok(true),
-        Some(_) => Err(Failure::wrong(C::NAME, format!("{key} has another value"))),
-        None => {
-            cache.put(key, value_of(key));
-            Ok(false)
-        }
+    let found = cache.get(key);
+    let right = found.is_none_or(|value| value == value_of(key));
+    ensure!(right, C::NAME; "{key} has another value");
+    if found.is_none() {
+        cache.put(key, value_of(key));
     }
+    Ok(found.is_some())
 }
 
 fn requests<'a, C: Cache>(cache: &C, keys: impl IntoIterator<Item = &'a u64>) -> Outcome<usize> {
@@ -131,9 +127,9 @@ pub fn run(options: &CacheOptions, filter: &Filter) -> Outcome<Report> {
         }
     }
     progress.end();
-    traces
-        .iter()
-        .for_each(|trace| judge(&mut report, trace.name));
+    for trace in &traces {
+        judge(&mut report, trace.name);
+    }
     Ok(report)
 }
 

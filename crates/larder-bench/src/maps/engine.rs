@@ -41,26 +41,22 @@ fn times<M: Map>(report: &mut Report, data: &Keys, rounds: usize) {
     if rounds > 1 {
         round(&mut map, data);
     }
-    let mut total = [0f64; STEPS.len()];
-    for _ in 0..rounds {
-        let times = round(&mut map, data);
-        total = std::array::from_fn(|step| total[step] + times[step]);
-    }
+    let times: Vec<_> = (0..rounds).map(|_| round(&mut map, data)).collect();
     let size = data.insert.len();
-    for (step, sum) in STEPS.iter().zip(total) {
-        let key = [&size.to_string(), M::NAME];
-        report.add(&key, step, 1, sum / (rounds * size) as f64);
+    for (i, step) in STEPS.iter().enumerate() {
+        let sum: f64 = times.iter().map(|times| times[i]).sum();
+        report.add(
+            &[&size.to_string(), M::NAME],
+            step,
+            1,
+            sum / (rounds * size) as f64,
+        );
     }
 }
 
 /// The bytes that a map has allocated, and those by which a process grows that fills it.
 fn bytes<M: Map>(report: &mut Report, data: &Keys) {
-    let (mut map, allocated) = counted(|| {
-        let mut map = M::empty();
-        let keys = data.insert.iter();
-        keys.for_each(|&key| map.insert(key, value_of(key)));
-        map
-    });
+    let (mut map, allocated) = counted(|| resident::filled::<M>(data.insert.iter().copied()));
     let entries = data.insert.len();
     let key = [&entries.to_string(), M::NAME];
     let bytes = map.own_bytes().unwrap_or(allocated);

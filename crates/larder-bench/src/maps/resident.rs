@@ -23,15 +23,17 @@ pub fn run(options: &ResidentOptions) {
     each_map!(Filter(vec![format!("={}", options.name)]), M => fill::<M>(options));
 }
 
+/// A map with these keys.
+pub fn filled<M: Map>(keys: impl Iterator<Item = u64>) -> M {
+    let mut map = M::empty();
+    keys.for_each(|key| map.insert(key, value_of(key)));
+    map
+}
+
 fn fill<M: Map>(options: &ResidentOptions) {
-    let fill = |entries: u64| {
-        let mut map = M::empty();
-        let keys = (0..entries).map(random_key);
-        keys.for_each(|key| map.insert(key, value_of(key)));
-        map
-    };
+    let fill = |entries| filled((0..entries).map(random_key));
     // Allocations that only the first map makes don't belong to the entries.
-    let first = fill(1);
+    let first: M = fill(1);
     let before = memory::of_this_process();
     let maps: Vec<M> = (0..options.count).map(|_| fill(options.entries)).collect();
     println!("{}", memory::of_this_process().saturating_sub(before));

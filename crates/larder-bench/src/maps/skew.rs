@@ -104,10 +104,8 @@ fn visits(case: &str, n: usize) -> Vec<u32> {
 /// Measures all cases in turns, and compares them with random keys.
 pub fn run(options: &SkewOptions, filter: &Filter) -> Report {
     let entries = options.entries;
-    let title = format!(
-        "{entries} entries under keys that are not random; nanoseconds an operation (medians)"
-    );
-    let mut report = Report::new(title, &["structure", "keys"]);
+    let title = "entries under keys that are not random; nanoseconds an operation (medians)";
+    let mut report = Report::new(format!("{entries} {title}"), &["structure", "keys"]);
     let mut structures = vec![("larder hash", false), ("larder ordered", true)];
     structures.retain(|(name, _)| filter.accepts(name));
     let progress = Progress::new(false);
@@ -125,9 +123,9 @@ pub fn run(options: &SkewOptions, filter: &Filter) -> Report {
     }
     progress.end();
     for (name, _) in &structures {
-        CASES
-            .iter()
-            .for_each(|case| compare(&mut report, name, case.0));
+        for (case, _) in CASES {
+            compare(&mut report, name, case);
+        }
     }
     report
 }
@@ -140,9 +138,8 @@ fn compare(report: &mut Report, name: &str, case: &str) {
         report.add(&key, &format!("{step} / random"), 2, ratio);
     }
     let worst = ratios.into_iter().fold(0.0, f64::max);
-    if worst > 3.0 {
+    report.judge((worst > 3.0).then_some(worst), |worst| {
         let missed = verdict(false);
-        let times = format!("{worst:.2} times random keys (at most 3: {missed})");
-        report.note(format!("{name}, {case}: {times}"));
-    }
+        format!("{name}, {case}: {worst:.2} times random keys (at most 3: {missed})")
+    });
 }

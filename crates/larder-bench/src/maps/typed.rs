@@ -100,12 +100,11 @@ struct Order {
 impl TypedValue for Order {
     const NAME: &'static str = "struct";
     fn of(quantity: u64) -> Self {
-        let (symbol, price, open) = ("ACME".into(), 12.5, true);
         Order {
-            symbol,
+            symbol: "ACME".into(),
             quantity,
-            price,
-            open,
+            price: 12.5,
+            open: true,
         }
     }
     fn number(&self) -> u64 {
@@ -252,14 +251,17 @@ impl<K: TypedKey> TypedBench<K> {
         };
         let all = self.keys.iter().all(counted);
         ensure!(all, C::NAME; "it lost an update");
-        let mut times = vec![
+        let times = [
             ("lookup", lookup),
             ("overwrite", overwrite),
             ("count", count),
         ];
-        times.extend(range.map(|range| ("range of 100", range)));
-        times.push(("each", each));
-        Ok(times)
+        let range = range.map(|range| ("range of 100", range));
+        Ok(times
+            .into_iter()
+            .chain(range)
+            .chain([("each", each)])
+            .collect())
     }
 
     /// Nanoseconds per row in ranges of a hundred rows. Each round begins some at about each
@@ -340,10 +342,8 @@ impl Reporter<'_> {
 pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
     let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
     let keys = ["entries", "keys", "values", "threads", "structure"];
-    let (mut all, progress) = (
-        Reporter(Report::new(title, &keys), filter),
-        Progress::new(false),
-    );
+    let mut all = Reporter(Report::new(title, &keys), filter);
+    let progress = Progress::new(false);
     for &size in &options.sizes {
         let rounds = options.operations.div_ceil(size).max(1);
         let steps = options.runs * options.threads.len();

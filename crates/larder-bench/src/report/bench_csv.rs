@@ -36,23 +36,21 @@ const NOTE: &str = "Larder's spread is that of the paired ratios, around the med
 
 /// Parses the file. Another file is an error.
 pub fn parse(text: &str) -> Result<Study, String> {
-    let facts = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("# ")?.split_once(": "));
+    let comments = text.lines().filter_map(|line| line.strip_prefix("# "));
+    let facts = comments.filter_map(|line| line.split_once(": "));
     let facts = facts.map(|(name, fact)| (name.to_string(), fact.trim_matches('"').to_string()));
     let mut machine: BTreeMap<String, String> = facts.collect();
     let mut take = |name: &str| machine.remove(name).unwrap_or_default();
     let settings = ["runs", "operations"].map(|name| (name.into(), take(name)));
-    let (commit, started) = (take("commit"), take("date"));
     let mut study = Study {
         study: "make-bench".into(),
         title: "Larder beside ets, operation by operation".into(),
         source: "the ets of the installed OTP: both do the same work in one node, in turns".into(),
         settings: settings.into(),
         origin: Origin {
+            commit: take("commit"),
+            started: take("date"),
             machine,
-            commit,
-            started,
         },
         ..Study::default()
     };
@@ -149,30 +147,21 @@ mod tests {
     #[test]
     fn a_file_of_make_bench_is_a_study() {
         let study = parse(FILE).expect("such a file");
-        assert_eq!(
-            (&*study.origin.commit, &*study.origin.machine["otp"]),
-            ("abc", "25")
-        );
+        let origin = &study.origin;
+        assert_eq!((&*origin.commit, &*origin.machine["otp"]), ("abc", "25"));
         let ids: Vec<_> = study.plots.iter().map(|plot| &*plot.id).collect();
         assert_eq!(ids, ["glance", "ns-1000"]);
         let (x, unit) = ("set: insert, in order", "ns");
-        assert_eq!(
-            study.points[0],
-            point("ns-1000", "ets", x, [200.0; 3], unit, 5)
-        );
-        let larder = [500.0, 450.0, 550.0];
-        assert_eq!(
-            study.points[1],
-            point("ns-1000", "larder", x, larder, unit, 5)
-        );
+        let ets = point("ns-1000", "ets", x, [200.0; 3], unit, 5);
+        assert_eq!(study.points[0], ets);
+        let larder = point("ns-1000", "larder", x, [500.0, 450.0, 550.0], unit, 5);
+        assert_eq!(study.points[1], larder);
         let sum = &study.points[2];
         assert_eq!((&*sum.series, &sum.x), ("larder, 1 k rows", &"set".into()));
         assert_eq!((sum.y, sum.runs), (2.3, 5));
         assert!((sum.low - 2.25).abs() < 1e-9 && (sum.high - 2.75).abs() < 1e-9);
-        assert_eq!(
-            study.points[3],
-            point("glance", "ets", "set", [1.0; 3], "times", 5)
-        );
+        let glance = point("glance", "ets", "set", [1.0; 3], "times", 5);
+        assert_eq!(study.points[3], glance);
         assert_eq!(study.published[0].value, 0.9);
     }
 

@@ -130,12 +130,11 @@ impl Chart {
         let x = number.unwrap_or_else(|| place(&mut self.names, x.to_string()) as f64);
         let known = |one: &Series| one.from == from && one.name == name;
         let at = self.series.iter().position(known).unwrap_or_else(|| {
-            let (name, style, points) = (name.to_string(), styles.get(name), Vec::new());
             self.series.push(Series {
-                name,
+                name: name.to_string(),
                 from,
-                style,
-                points,
+                style: styles.get(name),
+                points: Vec::new(),
             });
             self.series.len() - 1
         });
@@ -160,9 +159,8 @@ impl Chart {
 
 /// The charts of all studies of this run, with the points of another run if there is one.
 pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
-    let both: Vec<_> = std::iter::once(here).chain(there).collect();
     // A series looks the same in all charts.
-    let styles = Styles::new(&both);
+    let styles = Styles::new(std::iter::once(here).chain(there));
     let mut charts: Vec<Chart> = Vec::new();
     for study in &here.studies {
         let other = there.and_then(|there| there.study(&study.study));
@@ -180,9 +178,8 @@ pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
 fn chart(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Chart {
     let first = study.points.iter().find(|p| p.plot == plot.id);
     let published = || study.published.iter().filter(|p| p.plot == plot.id);
-    let unit = first
-        .map(|p| &p.unit)
-        .or(published().next().map(|p| &p.unit));
+    let unit = first.map(|p| &p.unit);
+    let unit = unit.or(published().next().map(|p| &p.unit));
     let id = file_name(&format!("{}-{}", study.study, plot.id));
     let mut chart = Chart {
         study: study.study.clone(),
@@ -198,9 +195,9 @@ fn chart(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> 
         let figures = [p.value; 3];
         chart.add(&p.series, Source::Published, &p.x, figures, 0, styles);
     }
-    other
-        .into_iter()
-        .for_each(|other| chart.add_points(other, Source::Other, styles));
+    if let Some(other) = other {
+        chart.add_points(other, Source::Other, styles);
+    }
     for series in &mut chart.series {
         series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }

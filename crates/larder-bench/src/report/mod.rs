@@ -90,11 +90,10 @@ pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Writte
         plots.push(folder.join(format!("{id}.svg")));
         save(&plots[plots.len() - 1], &text)?;
     }
-    let (page, studies) = (out.to_path_buf(), here.studies.len());
     Ok(Written {
-        page,
+        page: out.to_path_buf(),
         plots,
-        studies,
+        studies: here.studies.len(),
     })
 }
 
@@ -120,10 +119,8 @@ pub fn write_figures(page: &Path, folder: &Path) -> Result<(), Error> {
 
 /// Writes a file, and the folder in which it is.
 fn save(path: &Path, text: &str) -> Result<(), Error> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let created = folder.map_or(Ok(()), std::fs::create_dir_all);
+    // The folder of a name alone is the empty path, which is there.
+    let created = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let written = created.and_then(|()| std::fs::write(path, text));
     written.map_err(|error| Error::Io(path.to_path_buf(), error))
 }

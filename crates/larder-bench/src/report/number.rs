@@ -81,9 +81,7 @@ mod tests {
         let figures = [41.5, 0.0712, 12_340.0, 1_234_567.0, 1000.0, -54_321.0].map(figure);
         let figures = figures.map(|text| text.replace('\u{202f}', " "));
         let right = ["41.5", "0.0712", "12 340", "1 234 567", "1000", "-54 321"];
-        assert_eq!(
-            (figures, times(1.5)),
-            (right.map(String::from), "1.5×".into())
-        );
+        assert_eq!(figures, right);
+        assert_eq!(times(1.5), "1.5×");
     }
 }

@@ -14,9 +14,9 @@ use maud::{html, Markup};
 /// The part of the page that says where Larder wins and loses.
 pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
     let all = Standing::of(charts);
-    let of = |study: &Study| -> Vec<&Chart> {
+    let of = |study: &Study| {
         let of = charts.iter().filter(|chart| chart.study == study.study);
-        of.collect()
+        of.collect::<Vec<_>>()
     };
     let line = |study: &Study| {
         let mine = of(study);
@@ -85,32 +85,26 @@ fn range(factors: &[f64]) -> String {
 fn most_often(chart: &Chart) -> String {
     let wins = wins(chart);
     let count = |name: &str, clear: bool| {
-        let of = wins.iter().filter(|win| win.first.0.name == name);
-        of.filter(|win| !clear || win.certainty == Certainty::Clear)
-            .count()
+        let mut of: Vec<_> = wins.iter().filter(|win| win.first.0.name == name).collect();
+        of.retain(|win| !clear || win.certainty == Certainty::Clear);
+        of.len()
     };
     let names = distinct(wins.iter().map(|win| &*win.first.0.name));
-    match names
+    let most = names
         .into_iter()
         .rev()
-        .max_by_key(|name| count(name, false))
-    {
-        Some(name) => {
-            let (all, clear) = (count(name, false), count(name, true));
-            format!("{name}: {all} of {} ({clear} clearly)", wins.len())
-        }
-        None => "–".into(),
-    }
+        .max_by_key(|name| count(name, false));
+    most.map_or("–".into(), |name| {
+        let (all, clear) = (count(name, false), count(name, true));
+        format!("{name}: {all} of {} ({clear} clearly)", wins.len())
+    })
 }
 
 /// Better, open and worse as a bar, told apart by hatching as well as by colour.
-fn bar(
-    Standing {
-        won, open, lost, ..
-    }: &Standing,
-) -> Markup {
-    let all = (won + open + lost).max(1) as f64;
-    let width = |count: &usize| format!("width:{:.2}%", 100.0 * *count as f64 / all);
+fn bar(standing: &Standing) -> Markup {
+    let (won, open, lost) = (standing.won, standing.open, standing.lost);
+    let all = standing.places().max(1) as f64;
+    let width = |count: usize| format!("width:{:.2}%", 100.0 * count as f64 / all);
     let text = format!("better at {won}, open at {open}, worse at {lost}");
     html! {
         span.bar role="img" aria-label=(text) title=(text) {

@@ -269,22 +269,16 @@ fn axes(chart: &Chart, frame: &Frame) -> Markup {
 
 /// The beginning of a name, as far as it fits. The table has the whole name.
 fn cut(name: &str, width: f64) -> String {
-    let fit = ((width - 14.0) / LETTER) as usize;
+    let (fit, letters) = (((width - 14.0) / LETTER) as usize, name.chars());
     match name.chars().count() <= fit {
         true => name.to_string(),
-        false => name
-            .chars()
-            .take(fit.saturating_sub(1))
-            .chain(['…'])
-            .collect(),
+        false => letters.take(fit.saturating_sub(1)).chain(['…']).collect(),
     }
 }
 
 fn draw(series: &Series, frame: &Frame, lane: f64) -> Markup {
-    let places = series
-        .points
-        .iter()
-        .filter_map(|spot| frame.place(spot, lane));
+    let spots = series.points.iter();
+    let places = spots.filter_map(|spot| frame.place(spot, lane));
     let places: Vec<[(f64, f64); 3]> = places.collect();
     let middle = places.iter().map(|[middle, ..]| *middle);
     // The area goes along the least runs, and back along the greatest.

@@ -115,12 +115,11 @@ impl Standing {
 
     fn add(&mut self, chart: &Chart) {
         for x in places(chart.of(Source::Run)) {
-            let best = |ours| {
-                ranked(chart, x, |one| one.style.ours == ours)
-                    .first()
-                    .copied()
-            };
-            let both = best(true).zip(best(false));
+            let [ours, theirs] = [true, false].map(|ours| {
+                let ranked = ranked(chart, x, |one| one.style.ours == ours);
+                ranked.first().copied()
+            });
+            let both = ours.zip(theirs);
             let Some(pair) = both.and_then(|(our, their)| Pair::of(chart, our, their)) else {
                 continue;
             };

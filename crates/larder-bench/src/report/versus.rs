@@ -104,16 +104,11 @@ fn differences(here: &Findings, there: &Findings) -> Markup {
 /// The facts that are not the same in both runs: name, here, there.
 fn different_facts<'a>(ours: &'a Study, theirs: &'a Study) -> Vec<[&'a str; 3]> {
     let all = |study: &'a Study| -> Vec<(&'a str, &'a str)> {
-        let ours = [
-            ("commit", &study.origin.commit),
-            ("started", &study.origin.started),
-        ];
+        let (commit, started) = (&*study.origin.commit, &*study.origin.started);
         let named = study.origin.machine.iter().chain(&study.settings);
-        let named = named.map(|(name, fact)| (name.as_str(), fact));
-        ours.into_iter()
-            .chain(named)
-            .map(|(name, fact)| (name, fact.as_str()))
-            .collect()
+        let named = named.map(|(name, fact)| (&**name, &**fact));
+        let first = [("commit", commit), ("started", started)];
+        first.into_iter().chain(named).collect()
     };
     let (ours, theirs) = (all(ours), all(theirs));
     let fact = |of: &[(&'a str, &'a str)], name| {

@@ -26,11 +26,10 @@ impl Wide {
                 td { (slower) }
             } }
         };
-        let headings = [title, "cells"]
-            .into_iter()
-            .chain(QUANTILES.map(|(heading, _)| heading));
+        let quantiles = QUANTILES.map(|(heading, _)| heading);
+        let headings = [&[title, "cells"], &quantiles[..], &["slower"]].concat();
         let caption = format!("Distribution of the ratios {title}");
-        table(&caption, headings.chain(["slower"]), rows.iter().map(line))
+        table(&caption, headings, rows.iter().map(line))
     }
 
     fn heat_map(&self, rows: u64) -> Markup {
@@ -54,8 +53,8 @@ impl Wide {
             } }
         };
         let caption = format!("{rows} rows: Larder's time by that of ets, median");
-        let headings =
-            std::iter::once("operation").chain(ratios.columns.iter().map(|kind| &**kind));
+        let kinds = ratios.columns.iter().map(|kind| &**kind);
+        let headings = std::iter::once("operation").chain(kinds);
         html! { div.heat { (table(&caption, headings, ratios.rows().into_iter().map(line))) } }
     }
 
@@ -90,9 +89,8 @@ mod tests {
         let run = wide(FILE).expect("such a file");
         assert_eq!((run.cells.len(), run.left_out), (3, 1));
         let page = run.section().into_string();
-        assert!(["0.5", "0.4"]
-            .iter()
-            .any(|y| page.contains(&format!("<td class=\"h0\">{y}</td>"))));
+        let has = |y| page.contains(&format!("<td class=\"h0\">{y}</td>"));
+        assert!(has("0.5") || has("0.4"));
         assert!(page.contains("<td class=\"h6\">9.0</td>"));
         assert!(page.contains("3 cells, 1 left out"));
         assert_eq!(page.matches("class=\"heat\"").count(), 2);

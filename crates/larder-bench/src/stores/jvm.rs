@@ -12,7 +12,7 @@ pub fn all(folder: &Path) -> Vec<[String; 2]> {
     let list = std::fs::read_to_string(folder.join("peers.txt")).unwrap_or_default();
     let lines = list.lines().filter_map(|line| line.split_once('\t'));
     lines
-        .map(|(class, name)| [class, name].map(String::from))
+        .map(|(class, name)| [class.into(), name.into()])
         .collect()
 }
 

@@ -61,13 +61,13 @@ pub fn main(
 ) -> Result<ExitCode, Box<dyn Error>> {
     match command {
         Command::List { jvm } => {
-            let java = jvm::all(jvm).into_iter();
-            let java = java.map(|[_, name]| format!("{name} (JVM)"));
-            let missing = missing().into_iter();
-            let missing = missing.map(|text| format!("not here: {text}"));
-            let names = names().into_iter().map(String::from);
-            let lines = names.chain(java).chain(missing);
-            lines.for_each(|line| println!("{line}"));
+            names().iter().for_each(|name| println!("{name}"));
+            for [_, name] in jvm::all(jvm) {
+                println!("{name} (JVM)");
+            }
+            missing()
+                .iter()
+                .for_each(|text| println!("not here: {text}"));
         }
         Command::Run(options) => {
             let out = out.unwrap_or_else(|| "_build/peers".into());

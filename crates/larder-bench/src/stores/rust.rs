@@ -22,18 +22,17 @@ impl<M: Map> Peer for RustPeer<M> {
         let mut found = 0;
         for (key, place) in keys.iter().zip(values) {
             if let Some(value) = self.map.get(*key) {
-                *place = value;
-                found += 1;
+                (*place, found) = (value, found + 1);
             }
         }
         Ok(found)
     }
     fn append(&mut self, keys: &[u64], piece: &[u8]) -> Outcome<bool> {
-        let append = |bytes: &mut Box<dyn Store>| {
-            let keys = keys.iter();
-            keys.for_each(|key| bytes.append(*key, piece, usize::MAX));
-        };
-        Ok(self.bytes.as_mut().map(append).is_some())
+        if let Some(bytes) = &mut self.bytes {
+            keys.iter()
+                .for_each(|key| bytes.append(*key, piece, usize::MAX));
+        }
+        Ok(self.bytes.is_some())
     }
     fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Outcome<bool> {
         Ok(self.bytes.as_mut().is_some_and(|bytes| bytes.get(key, out)))

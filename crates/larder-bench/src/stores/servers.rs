@@ -134,10 +134,8 @@ impl Server {
     /// # Errors
     /// If the program is missing, or doesn't listen within ten seconds.
     pub fn start(&'static self) -> Outcome<Box<dyn Peer>> {
-        let connection = self.connect();
-        let connection =
-            connection.map_err(|why| Failure::Impossible(format!("{}: {why}", self.program)))?;
-        Ok(Box::new(connection))
+        let absent = |why| Failure::Impossible(format!("{}: {why}", self.program));
+        Ok(Box::new(self.connect().map_err(absent)?))
     }
 
     fn connect(&'static self) -> io::Result<Connection> {
@@ -271,14 +269,10 @@ impl Peer for Connection {
 
     fn append(&mut self, keys: &[u64], piece: &[u8]) -> Outcome<bool> {
         self.send(keys.iter().map(|key| (Append(*key), piece)))?;
-        let mut missing = Vec::new();
-        for key in keys {
-            if !self.stored()? {
-                missing.push(*key);
-            }
-        }
+        let stored: Vec<bool> = keys.iter().map(|_| self.stored()).collect::<Outcome<_>>()?;
+        let missing = keys.iter().zip(stored).filter(|(_, stored)| !stored);
         // A missing key may be among them twice, so each waits for the one before.
-        for key in missing {
+        for (&key, _) in missing {
             self.send([(Add(key), piece)].into_iter())?;
             if !self.stored()? {
                 self.send([(Append(key), piece)].into_iter())?;

@@ -37,10 +37,10 @@ pub fn parse(text: &str) -> Outcome<Vec<Figure>> {
         Some((*step, figure.parse().ok()?))
     };
     let wrong = |line| Failure::wrong(PEER, format!("unexpected line {line:?}"));
-    let lines = text
-        .lines()
-        .map(|line| figure(line).ok_or_else(|| wrong(line)));
-    lines.collect()
+    let lines = text.lines();
+    lines
+        .map(|line| figure(line).ok_or_else(|| wrong(line)))
+        .collect()
 }
 
 /// The structure in failures. The process that measures all peers knows the name, and adds it.

@@ -309,11 +309,9 @@ fn piece(key: u64) -> [u8; PIECE] {
 
 /// Measures appends at full speed, and then the latency of appends at a given rate.
 fn appends(run: &mut Run, stores: &[NamedStore]) -> Outcome {
-    let (keys, writes, seconds) = run.extent.pick(
-        (2_000, 20_000, 0.1),
-        (100_000, 300_000, 0.5),
-        (10_000_000, 100_000_000, 60.0),
-    );
+    let keys = run.extent.pick(2_000, 100_000, 10_000_000);
+    let writes = run.extent.pick(20_000, 300_000, 100_000_000);
+    let seconds = run.extent.pick(0.1, 0.5, 60.0);
     run.setting("append keys", keys);
     run.setting("append writes", writes);
     run.plots(APPENDS, &[("keys", &keys.to_string())]);
@@ -434,12 +432,12 @@ fn sizes(run: &mut Run, stores: &[NamedStore]) -> Outcome {
             all.push((name, (size, popular, store)));
         }
     }
-    let turns = (runs, 1.0);
     run.in_turns(
         "values of all sizes",
-        turns,
+        (runs, 1.0),
         &all,
-        |run, seed, &(size, popular, store)| {
+        |run, seed, item| {
+            let (size, popular, store) = *item;
             let what = format!("values of {size} bytes, {}", store.name);
             let bytes = popular.order.len() as f64 * (size as f64 * 2.5 + 250.0);
             if run.fits(&what, bytes) {

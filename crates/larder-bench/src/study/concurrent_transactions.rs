@@ -24,17 +24,16 @@ const HOT_KEYS: u64 = 8;
 
 const THREADS: [usize; 2] = [1, 2];
 
+const TRANSACTIONS: &str = "transactions";
+
 /// Measures both cases on a table of this type.
 pub(super) fn measure(run: &mut Run, kind: &str) -> Outcome {
     let time = Duration::from_millis(run.extent.pick(10, 300, 2_000));
-    for is_disjoint in [true, false] {
-        let plot = format!(
-            "{}-{kind}",
-            ["contended", "disjoint"][usize::from(is_disjoint)]
-        );
+    for (plot, is_disjoint) in [("disjoint", true), ("contended", false)] {
+        let plot = format!("{plot}-{kind}");
         for threads in THREADS {
-            for name in ["transactions", "a mutex around a plain table"] {
-                let transacts = name == "transactions";
+            for name in [TRANSACTIONS, "a mutex around a plain table"] {
+                let transacts = name == TRANSACTIONS;
                 let rate = measure_one(kind, is_disjoint, transacts, threads, time)?;
                 run.figure(&plot, name, threads, rate);
             }
@@ -58,7 +57,7 @@ fn measure_one(
         false => HOT_KEYS,
     };
     for key in 0..keys {
-        add_one(table, key, true).expect("the first row of a key can't be inserted");
+        granted(table.insert(&term!({(key as i64), 1})));
     }
     let mutex = Mutex::new(());
     let done = work(threads, Some(time), |worker| {
@@ -68,35 +67,31 @@ fn measure_one(
                 true => worker.number as u64 * OWN_KEYS + random.u64(..OWN_KEYS),
                 false => random.u64(..HOT_KEYS),
             };
-            match transacts {
-                true => larder.transaction(&[table], |views| add_one(&views[0], key, false)),
+            granted(match transacts {
+                true => larder.transaction(&[table], |views| add_one(&views[0], key)),
                 false => {
                     let _locked = mutex.lock();
-                    add_one(table, key, false)
+                    add_one(table, key)
                 }
-            }
-            .expect("the number in a row can't be incremented");
+            });
             calls += 1;
         }
         Ok(calls)
     })?;
     let calls: u64 = done.results.iter().sum();
-    let rows = table.to_vec().expect("the table can't be read");
+    let rows = granted(table.to_vec());
     let sum: u64 = rows.iter().map(count_of).sum();
     ensure!(sum == keys + calls && rows.len() as u64 == keys, kind;
         "{} rows with a sum of {sum} instead of {keys} with {}", rows.len(), keys + calls);
     Ok(done.rate(calls))
 }
 
-/// Adds one to the number of a key, or inserts the key with 1.
-fn add_one(table: &Table, key: u64, is_new: bool) -> Result<(), Error> {
+/// Adds one to the number of a key.
+fn add_one(table: &Table, key: u64) -> Result<(), Error> {
     let key = Term::int(key as i64);
-    let count = match is_new {
-        true => 0,
-        false => table.lookup(&key)?.first().map_or(0, count_of),
-    };
+    let count = table.lookup(&key)?.first().map_or(0, count_of);
     // A bag would keep the old row.
-    if !is_new && !table.engine_table().kind().is_unique() {
+    if !table.engine_table().kind().is_unique() {
         table.delete(&key)?;
     }
     table.insert(&term!({(key), ((count + 1) as i64)}))

@@ -71,9 +71,8 @@ fn run(run: &mut Run) -> Outcome {
     let status = child.wait()?;
     outcome?;
     if !status.success() {
-        return Err(Failure::Impossible(format!(
-            "the virtual machine ended with {status}"
-        )));
+        let what = format!("the virtual machine ended with {status}");
+        return Err(Failure::Impossible(what));
     }
     run.check("every lookup, counter, traversal and deletion gave the right answer, and tables had the right number of rows");
     run.check("after each scenario, all rows are of the range and as many as the table counts");
@@ -87,10 +86,9 @@ fn start(run: &mut Run, sizes: &[usize]) -> Outcome<Child> {
     // Without the compiled modules, the virtual machine would start and fail later.
     let [larder, _, bench] = &folders;
     if !larder.join("larder.beam").exists() || !bench.join("larder_bench_study.beam").exists() {
-        return Err(Failure::Impossible(format!(
-            "{} has no built Larder: `make build demo-beams bench-beams` there first, or say --root",
-            root.display()
-        )));
+        let what =
+            "has no built Larder: `make build demo-beams bench-beams` there first, or say --root";
+        return Err(Failure::Impossible(format!("{} {what}", root.display())));
     }
     let sizes: Vec<_> = sizes.iter().map(usize::to_string).collect();
     let runs = run.runs(run.extent.pick(1, 3, 3));

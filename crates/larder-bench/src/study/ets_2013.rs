@@ -159,10 +159,9 @@ struct PhaseBench<'a> {
 
 impl<'a> PhaseBench<'a> {
     fn new(contender: &'a Contender, size: Size, threads: usize, seed: u64) -> Outcome<Self> {
-        let (name, table) = (&contender.name, contender.make(2, size.inserts)?);
         Ok(PhaseBench {
-            name,
-            table,
+            name: &contender.name,
+            table: contender.make(2, size.inserts)?,
             size,
             threads,
             seed,
@@ -190,10 +189,8 @@ impl<'a> PhaseBench<'a> {
         let done = work(self.threads, None, |worker| {
             let mut random = worker.random(self.seed ^ phase << 32);
             let mine = share(operations, self.threads, worker.number) as u64;
-            let more = |done| done < mine;
-            load.work(&mut *self.table.handle(), &mut random, more, |_, _, _| {
-                Ok(())
-            })
+            let (mut handle, more) = (self.table.handle(), |done| done < mine);
+            load.work(&mut *handle, &mut random, more, |_, _, _| Ok(()))
         })?;
         Ok(done.rate(operations as u64))
     }
@@ -295,25 +292,19 @@ fn sweep(run: &mut Run, size: Size, turns: Turns, plot: &str, mut sweep: Sweep) 
 fn stacks(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     let (contenders, counts) = (run.accepted(STACKS), run.thread_counts());
     let keys = size.inserts;
-    run.by_threads(
-        "stacks",
-        turns,
-        &contenders,
-        &counts,
-        |contender, threads, _| {
-            let table = contender.make(2, keys)?;
-            let name = &*contender.name;
-            Load::new(name, [100.0, 0.0, 0.0], keys as u64, row)
-                .fill(&mut *table.handle(), 0..keys as u64);
-            let done = work(threads, None, |_| {
-                let in_order = traverse(table.handle().table(), keys as u64);
-                let in_order = in_order.map_err(|what| Failure::wrong(name, what))?;
-                ensure!(in_order, name; "a walk met its keys out of order");
-                Ok(())
-            })?;
-            Ok(done.rate((keys * threads) as u64))
-        },
-    )?;
+    let walk = |contender: &Contender, threads: usize, _| {
+        let (name, table) = (&*contender.name, contender.make(2, keys)?);
+        let load = Load::new(name, [100.0, 0.0, 0.0], keys as u64, row);
+        load.fill(&mut *table.handle(), 0..keys as u64);
+        let done = work(threads, None, |_| {
+            let in_order = traverse(table.handle().table(), keys as u64);
+            let in_order = in_order.map_err(|what| Failure::wrong(name, what))?;
+            ensure!(in_order, name; "a walk met its keys out of order");
+            Ok(())
+        })?;
+        Ok(done.rate((keys * threads) as u64))
+    };
+    run.by_threads("stacks", turns, &contenders, &counts, walk)?;
     run.check("every walk by next met all keys in order");
     Ok(())
 }
@@ -372,20 +363,20 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     };
     let name = |(name, _): &(&str, Access)| (*name).to_owned();
     let all = with_threads(&ways, name, &run.thread_counts());
-    run.in_turns(
-        "registry",
-        turns,
-        &all,
-        |run, seed, &((name, access), threads)| {
-            let done = work(threads, None, |worker| {
-                let (mut random, mut bytes) = (worker.random(seed ^ 3 << 32), Vec::new());
-                let operations = share(size.operations, threads, worker.number);
-                (0..operations).try_for_each(|_| lookup(access, &mut random, &mut bytes))
-            })?;
-            run.figure("registry", name, threads, done.rate(size.operations as u64));
-            Ok(())
-        },
-    )?;
+    run.in_turns("registry", turns, &all, |run, seed, (way, threads)| {
+        let done = work(*threads, None, |worker| {
+            let (mut random, mut bytes) = (worker.random(seed ^ 3 << 32), Vec::new());
+            let operations = share(size.operations, *threads, worker.number);
+            (0..operations).try_for_each(|_| lookup(&way.1, &mut random, &mut bytes))
+        })?;
+        run.figure(
+            "registry",
+            way.0,
+            *threads,
+            done.rate(size.operations as u64),
+        );
+        Ok(())
+    })?;
     run.check("every lookup behind a registry found its row");
     Ok(())
 }

@@ -76,6 +76,10 @@ pub enum Extent {
 }
 
 impl Extent {
+    pub fn name(self) -> &'static str {
+        self.pick("tiny", "quick", "full")
+    }
+
     /// The value for this extent.
     pub fn pick<T>(self, tiny: T, quick: T, full: T) -> T {
         match self {
@@ -173,9 +177,8 @@ pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Res
         ));
     }
     if !options.sizes.is_empty() && !SIZED.contains(&name) {
-        return Err(format!(
-            "study --sizes is of the studies ets-2003, erlang and transactions alone, and this is '{name}'"
-        ));
+        let sized = "the studies ets-2003, erlang and transactions alone";
+        return Err(format!("study --sizes is of {sized}, and this is '{name}'"));
     }
     let begin = Instant::now();
     let out = out.unwrap_or_else(|| "results/studies".into());
@@ -197,8 +200,7 @@ pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Res
 
 fn run_one(plan: &Plan, options: &StudyOptions, filter: &Filter, out: &Path) -> Outcome {
     let mut run = Run::new(plan, options, filter, out);
-    let extent = run.extent.pick("tiny", "quick", "full");
-    eprintln!("{}: {} ({extent})", plan.name, plan.title);
+    eprintln!("{}: {} ({})", plan.name, plan.title, run.extent.name());
     let outcome = (plan.run)(&mut run);
     run.progress.end();
     if outcome.is_err() {
@@ -216,10 +218,14 @@ fn run_one(plan: &Plan, options: &StudyOptions, filter: &Filter, out: &Path) -> 
 }
 
 fn list() -> String {
-    let describe = |plan: &Plan| {
-        let (name, title, source, about) = (plan.name, plan.title, plan.source, plan.about);
-        format!("{name}\n    {title}\n    After: {source}\n    {about}\n\n")
-    };
+    let describe =
+        |Plan {
+             name,
+             title,
+             source,
+             about,
+             ..
+         }: &Plan| { format!("{name}\n    {title}\n    After: {source}\n    {about}\n\n") };
     let plans: String = ALL.into_iter().map(describe).collect();
     plans + "In all of them: `default set` and `default ordered_set` are what Larder makes when nothing is asked for; other names are those of structures that\n\
             a table can be asked for. `--only PART,PART` measures only what has a part in its name.\n"

@@ -108,27 +108,22 @@ fn run(run: &mut Run) -> Outcome {
 fn disjoint(run: &mut Run, turns: Turns, n: usize, contenders: &[Contender]) -> Outcome {
     let mut contenders = contenders.to_vec();
     contenders.retain(|c| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0));
-    run.by_threads(
-        "disjoint",
-        turns,
-        &contenders,
-        &[1, 2, 4],
-        |contender, threads, _| {
-            let (name, table) = (&contender.name, contender.make(1, n)?);
-            let part = (n / threads) as u64;
-            let done = work(threads, None, |worker| {
-                let (mut handle, from) = (table.handle(), worker.number as u64 * part);
-                (from + 1..=from + part).for_each(|key| handle.insert(key, key));
-                Ok(())
-            })?;
-            let (keys, counted) = (part * threads as u64, table.len());
-            let whole = traverse(table.handle().table(), keys);
-            whole.map_err(|what| Failure::wrong(name, what))?;
-            let right = counted == Some(keys as usize);
-            ensure!(right, name; "{counted:?} rows are counted, not {keys}");
-            Ok(done.rate(n as u64))
-        },
-    )?;
+    let inserts = |contender: &Contender, threads: usize, _| {
+        let (name, table) = (&contender.name, contender.make(1, n)?);
+        let part = (n / threads) as u64;
+        let done = work(threads, None, |worker| {
+            let (mut handle, from) = (table.handle(), worker.number as u64 * part);
+            (from + 1..=from + part).for_each(|key| handle.insert(key, key));
+            Ok(())
+        })?;
+        let (keys, counted) = (part * threads as u64, table.len());
+        let whole = traverse(table.handle().table(), keys);
+        whole.map_err(|what| Failure::wrong(name, what))?;
+        let right = counted == Some(keys as usize);
+        ensure!(right, name; "{counted:?} rows are counted, not {keys}");
+        Ok(done.rate(n as u64))
+    };
+    run.by_threads("disjoint", turns, &contenders, &[1, 2, 4], inserts)?;
     run.check("after disjoint inserts a traversal met every key once, by number and sum");
     Ok(())
 }
@@ -154,9 +149,10 @@ fn scenarios(
         &all,
         |run, seed, &((scenario, contender), threads)| {
             let rate = rate(contender, scenario, &order, threads, ms, seed)?;
-            let plot = match threads {
-                1 => "scenarios-1",
-                _ => "scenarios",
+            let plot = if threads == 1 {
+                "scenarios-1"
+            } else {
+                "scenarios"
             };
             run.figure(plot, &contender.name, scenario.0, rate);
             Ok(())
@@ -173,13 +169,10 @@ fn counters(run: &mut Run, turns: Turns) -> Outcome {
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
     let order = shuffled(range, run.options.seed);
     let (contenders, counts) = (run.accepted(COUNTERS), run.thread_counts());
-    run.by_threads(
-        "counters",
-        turns,
-        &contenders,
-        &counts,
-        |contender, threads, seed| rate(contender, &SCENARIOS[0], &order, threads, ms, seed),
-    )
+    let changes = |contender: &Contender, threads, seed| {
+        rate(contender, &SCENARIOS[0], &order, threads, ms, seed)
+    };
+    run.by_threads("counters", turns, &contenders, &counts, changes)
 }
 
 /// Millions of operations a second of a scenario on a fresh table, which begins with half of the
@@ -196,19 +189,19 @@ fn rate(
     let entry = |number| (number + 1, number + 1);
     let (name, range) = (&*contender.name, order.len() as u64);
     let load = Load::new(name, *percent, range, entry);
-    let half = order.len() / 2;
+    let (half, numbers) = (
+        order.len() / 2,
+        order.iter().map(|&number| u64::from(number)),
+    );
     let table = contender.make(1, half)?;
     let mut handle = table.handle();
-    load.fill(
-        &mut *handle,
-        order[..half].iter().map(|&number| u64::from(number)),
-    );
+    load.fill(&mut *handle, numbers.take(half));
     let done = work(threads, Some(Duration::from_millis(ms)), |worker| {
-        let more = until(|| worker.is_over());
+        let (mut handle, mut random) = (table.handle(), worker.random(seed));
         load.work(
-            &mut *table.handle(),
-            &mut worker.random(seed),
-            more,
+            &mut *handle,
+            &mut random,
+            until(|| worker.is_over()),
             |handle, key, random| execute(handle, *other, key, range, random),
         )
     })?;

@@ -74,13 +74,12 @@ impl Run {
 
     /// Begins a run of a published study. Its options are part of the result.
     pub fn new(plan: &Plan, options: &StudyOptions, filter: &Filter, out: &Path) -> Run {
-        let limit = options
-            .seconds(plan)
-            .map(|s| Duration::from_secs_f64(s.clamp(0.0, 1e8)));
+        let seconds = options.seconds(plan).map(|s| s.clamp(0.0, 1e8));
+        let limit = seconds.map(Duration::from_secs_f64);
         let clock = Clock::new(limit, options.minutes.is_some());
         let names = [plan.name, plan.title, plan.source];
         let mut run = Run::begin(names, options, clock, filter, out);
-        run.setting("scale", run.extent.pick("tiny", "quick", "full"));
+        run.setting("scale", run.extent.name());
         run.setting("seed", run.options.seed);
         run.setting("threads", run.threads);
         if !filter.0.is_empty() {
@@ -179,12 +178,10 @@ impl Run {
 
     /// Removes the results that this run has written.
     pub fn remove_results(&self) {
-        if self.written {
-            for kind in ["json", "csv"] {
-                let name = format!("{}.{kind}", self.result.study);
-                // A file that can't be removed is gone already.
-                let _ = std::fs::remove_file(self.out.join(name));
-            }
+        for kind in ["json", "csv"].into_iter().filter(|_| self.written) {
+            let name = format!("{}.{kind}", self.result.study);
+            // A file that can't be removed is gone already.
+            let _ = std::fs::remove_file(self.out.join(name));
         }
     }
 
@@ -406,10 +403,8 @@ mod tests {
     fn a_point_is_the_median_of_its_runs() {
         let mut run = run(Some(6), &[]);
         assert_eq!(run.thread_counts(), [1, 2, 4, 6]);
-        run.plots(
-            "p | of {what} | x, log | y, log | ns, less | ",
-            &[("what", "it")],
-        );
+        let line = "p | of {what} | x, log | y, log | ns, less | ";
+        run.plots(line, &[("what", "it")]);
         for y in [5.0, 1.0, 3.0] {
             run.figure("p", "s", 7.0, y);
         }

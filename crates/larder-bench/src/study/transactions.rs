@@ -182,11 +182,11 @@ impl FilledTable {
     /// Writes a value under each of the keys. Returns nanoseconds of the thread per write.
     fn write(&self, keys: &[u32], value: u64) -> f64 {
         let mut handle = self.handle();
-        let all = || {
-            keys.iter()
-                .for_each(|&key| handle.put(u64::from(key), value))
-        };
-        cpu_each(keys.len(), all).1
+        let numbers = keys.iter().map(|&key| u64::from(key));
+        cpu_each(keys.len(), || {
+            numbers.for_each(|key| handle.put(key, value))
+        })
+        .1
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -217,17 +217,15 @@ fn writes(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
     }
     let [without, first, later, kept] =
         [without, first, later, kept].map(|all| quantile(&sorted(all), 0.5));
-    for (series, line, ns) in [
-        ("no snapshot", "write over a row, no snapshot (ns)", without),
-        (
-            "first touch",
-            "first write of a key after a snapshot (ns)",
-            first,
-        ),
-        ("later touch", "later writes of the key (ns)", later),
-    ] {
-        run.figure("writes", series, kind, ns);
-        run.figure("costs", line, kind, ns);
+    let lines = [
+        "write over a row, no snapshot (ns)",
+        "first write of a key after a snapshot (ns)",
+        "later writes of the key (ns)",
+    ];
+    let series = ["no snapshot", "first touch", "later touch"];
+    for (i, ns) in [without, first, later].into_iter().enumerate() {
+        run.figure("writes", series[i], kind, ns);
+        run.figure("costs", lines[i], kind, ns);
     }
     run.figure("costs", FIRST, kind, first / without);
     run.figure("costs", LATER, kind, later / without);
@@ -243,16 +241,14 @@ fn reads(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
     let (table, snapshot) = (&t.table.table, t.snapshot());
     // The planted fault reads the table instead of its snapshot.
     let planted = run.options.plant;
-    let tables = [
-        ("table", table),
-        ("snapshot", if planted { table } else { &snapshot }),
-    ];
+    let read = if planted { table } else { &snapshot };
+    let tables = [("table", table), ("snapshot", read)];
     let lookups: Vec<u32> = shuffled(t.rows, 7).into_iter().take(200_000).collect();
     let mut before = 0;
     for changed in CHANGED {
         let changed = changed.min(t.rows / 2);
-        t.write(&t.order[before..changed.max(before)], 1);
-        before = changed.max(before);
+        t.write(&t.order[before..changed], 1);
+        before = changed;
         let x = grouped(changed);
         // The first round brings the memory into the caches. The second one is measured.
         for round in 0..2 {

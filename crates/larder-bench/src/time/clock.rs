@@ -22,9 +22,8 @@ pub struct Clock {
 
 impl Clock {
     pub fn new(limit: Option<Duration>, strict: bool) -> Clock {
-        let began = Instant::now();
         Clock {
-            began,
+            began: Instant::now(),
             limit,
             strict,
         }
@@ -87,10 +86,8 @@ mod tests {
     fn a_turn_begins_while_there_is_time_for_it() {
         let clock = Clock::new(Some(Duration::from_secs(100)), false);
         assert!(clock.allows(1, 0.5, 40.0) && !clock.allows(1, 0.5, 60.0));
-        assert!(
-            clock.allows(0, 0.0, 60.0),
-            "the first turn takes place in any case"
-        );
+        // The first turn takes place in any case.
+        assert!(clock.allows(0, 0.0, 60.0));
         assert!(!clock.is_over(1.0, 1e9) && !clock.has_time(1.0, 1e9));
         let each = clock.time_for_each(0.5, 10).expect("there is a limit");
         assert!((Duration::from_secs(4)..=Duration::from_secs(5)).contains(&each));
