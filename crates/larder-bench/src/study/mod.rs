@@ -218,14 +218,10 @@ fn run_one(plan: &Plan, options: &StudyOptions, filter: &Filter, out: &Path) -> 
 }
 
 fn list() -> String {
-    let describe =
-        |Plan {
-             name,
-             title,
-             source,
-             about,
-             ..
-         }: &Plan| { format!("{name}\n    {title}\n    After: {source}\n    {about}\n\n") };
+    let describe = |plan: &Plan| {
+        let (name, title, source, about) = (plan.name, plan.title, plan.source, plan.about);
+        format!("{name}\n    {title}\n    After: {source}\n    {about}\n\n")
+    };
     let plans: String = ALL.into_iter().map(describe).collect();
     plans + "In all of them: `default set` and `default ordered_set` are what Larder makes when nothing is asked for; other names are those of structures that\n\
             a table can be asked for. `--only PART,PART` measures only what has a part in its name.\n"

@@ -178,10 +178,12 @@ impl Run {
 
     /// Removes the results that this run has written.
     pub fn remove_results(&self) {
-        for kind in ["json", "csv"].into_iter().filter(|_| self.written) {
-            let name = format!("{}.{kind}", self.result.study);
-            // A file that can't be removed is gone already.
-            let _ = std::fs::remove_file(self.out.join(name));
+        if self.written {
+            for kind in ["json", "csv"] {
+                let name = format!("{}.{kind}", self.result.study);
+                // A file that can't be removed is gone already.
+                let _ = std::fs::remove_file(self.out.join(name));
+            }
         }
     }
 
