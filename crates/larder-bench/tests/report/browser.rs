@@ -20,13 +20,12 @@ fn browser() -> Option<PathBuf> {
         eprintln!("LARDER_NO_BROWSER is set: the report is not looked at in a browser");
         return None;
     }
-    let folders: Vec<PathBuf> =
-        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
-    let found = NAMES
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<_> = std::env::split_paths(&path).collect();
+    let paths = NAMES
         .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|path| path.is_file());
-    Some(found.expect(
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    Some(paths.into_iter().find(|path| path.is_file()).expect(
         "no Chromium here: `make test` installs Debian's package chromium (apt-get install chromium); where it can't be had, LARDER_NO_BROWSER=1 leaves this test out",
     ))
 }
@@ -44,7 +43,8 @@ struct Seen {
 
 /// Loads the page, runs its scripts, and takes a picture.
 fn look(browser: &Path, page: &Path, picture: &Path, more: &[&str]) -> Seen {
-    let profile = tempdir(page);
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let profile = folder.path();
     let (dom, log) = (profile.join("dom.html"), profile.join("log.txt"));
     let mut child = Command::new(browser)
         .args(FLAGS.split_whitespace())
@@ -61,38 +61,23 @@ fn look(browser: &Path, page: &Path, picture: &Path, more: &[&str]) -> Seen {
     while child.try_wait().expect("it is our child").is_none() {
         if begin.elapsed() > Duration::from_secs(90) {
             child.kill().expect("it is our child");
-            panic!(
-                "the browser did not end: {}",
-                std::fs::read_to_string(&log).unwrap_or_default()
-            );
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            panic!("the browser did not end: {said}");
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     let read = |path: &Path| {
         String::from_utf8_lossy(&std::fs::read(path).expect("it was written")).into_owned()
     };
-    let seen = Seen {
+    Seen {
         dom: read(&dom),
         log: read(&log),
-    };
-    std::fs::remove_dir_all(&profile).ok();
-    seen
-}
-
-fn tempdir(page: &Path) -> PathBuf {
-    let name = format!(
-        "larder-browser-{}-{}",
-        std::process::id(),
-        page.file_stem().expect("a page").to_string_lossy()
-    );
-    let path = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&path).expect("a folder can be made");
-    path
+    }
 }
 
 fn pictures() -> PathBuf {
-    let folder = std::env::var_os("LARDER_SCREENSHOTS")
-        .map_or_else(|| made_up::folder("pictures"), PathBuf::from);
+    let folder = std::env::var_os("LARDER_SCREENSHOTS");
+    let folder = folder.map_or_else(|| made_up::folder("pictures"), PathBuf::from);
     std::fs::create_dir_all(&folder).expect("a folder can be made");
     folder
 }
@@ -125,32 +110,23 @@ fn every_plot_is_drawn_and_the_keyboard_works() {
     let page = std::fs::read_to_string(&out).expect("a page");
     let hands = include_str!("hands.js");
     let driven = folder.join("driven.html");
-    std::fs::write(
-        &driven,
-        page.replace("</body>", &format!("<script>{hands}</script></body>")),
-    )
-    .expect("written");
+    let page = page.replace("</body>", &format!("<script>{hands}</script></body>"));
+    std::fs::write(&driven, page).expect("written");
     let picture = pictures().join("driven.png");
     let seen = look(&browser, &driven, &picture, &["--window-size=1200,1500"]);
-    assert_eq!(
-        attribute(&seen.dom, "<html", "data-error"),
-        None,
-        "a script failed"
-    );
+    let state = |name| attribute(&seen.dom, "<html", name);
+    assert_eq!(state("data-error"), None, "a script failed");
     assert!(
         !seen.log.contains("CONSOLE"),
-        "the console has something to say: {}",
+        "the console says: {}",
         seen.log
     );
     assert_eq!(
-        attribute(&seen.dom, "<html", "data-ready"),
+        state("data-ready"),
         Some("7"),
         "plots that the script took over"
     );
-    assert_eq!(
-        attribute(&seen.dom, "<html", "data-hands"),
-        Some("all done")
-    );
+    assert_eq!(state("data-hands"), Some("all done"));
     for (plot, marks) in [
         ("ets-2003-random-lookup", 7 * 6 + 3),
         ("ets-2003-growth", 700),
@@ -172,15 +148,8 @@ fn it_looks_right_in_the_dark_and_on_paper() {
     let out = folder.join("dark.html");
     larder_bench::report::write(&folder, None, &out).expect("a report");
     let picture = pictures().join("dark.png");
-    let seen = look(
-        &browser,
-        &out,
-        &picture,
-        &[
-            "--window-size=1200,1500",
-            "--blink-settings=preferredColorScheme=0",
-        ],
-    );
+    let dark = "--blink-settings=preferredColorScheme=0";
+    let seen = look(&browser, &out, &picture, &["--window-size=1200,1500", dark]);
     assert_eq!(attribute(&seen.dom, "<html", "data-error"), None);
     assert_eq!(size(&picture), (1200, 1500));
 }

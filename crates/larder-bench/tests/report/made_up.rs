@@ -54,10 +54,9 @@ fn study(name: &str, title: &str) -> Study {
         },
         seconds: 123.0,
         settings: BTreeMap::from([("seed".into(), "1".into())]),
-        skipped: vec![
-            "54 M keys: they need 12 GB, and there are 8".into(),
-            HOSTILE.into(),
-        ],
+        skipped: ["54 M keys: they need 12 GB, and there are 8", HOSTILE]
+            .map(String::from)
+            .into(),
         checks: vec!["all counts are right".into()],
         ..Study::default()
     }
@@ -65,22 +64,11 @@ fn study(name: &str, title: &str) -> Study {
 
 /// Adds a point: nanoseconds if less is better, else a rate.
 fn add(study: &mut Study, better: Better, [plot, series]: [&str; 2], x: X, y: f64, spread: f64) {
-    let unit = if better == Better::Less {
-        "ns"
-    } else {
-        "M op/s"
-    };
-    study.points.push(Point {
-        plot: plot.into(),
-        series: series.into(),
-        x,
-        y,
-        low: y * (1.0 - spread),
-        high: y * (1.0 + spread),
-        unit: unit.into(),
-        runs: 3,
-        better,
-    });
+    let unit = ["ns", "M op/s"][better as usize];
+    let figure = [y, y * (1.0 - spread), y * (1.0 + spread)];
+    study
+        .points
+        .push(Point::new(plot, series, x, figure, 3, unit, better));
 }
 
 /// A study of times by table size, with published figures, a plot of names, a crowded plot and a
@@ -108,12 +96,8 @@ fn times(slower: f64) -> Study {
     for (i, (name, at_thousand, steep)) in types.iter().enumerate() {
         for keys in [700.0, 7e3, 7e4, 7e5, 7e6, 21e6] {
             let y = at_thousand * (keys / 700f64).powf(*steep);
-            add(
-                ["random-lookup", name],
-                keys.into(),
-                y,
-                0.04 + 0.03 * i as f64,
-            );
+            let spread = 0.04 + 0.03 * i as f64;
+            add(["random-lookup", name], keys.into(), y, spread);
         }
         for (j, workload) in workloads.split(", ").enumerate() {
             let y = at_thousand * (1.0 + ((i * 7 + j * 3) % 5) as f64 * 0.3);
@@ -185,16 +169,12 @@ fn tree() -> Recording {
     tree.title = "Two threads on one half of the keys, then on none.".into();
     tree.keys = [0.0, 1e6];
     tree.threads = 2;
-    tree.phases = vec![
-        Phase {
-            at: 0.0,
-            text: "updates on the first half".into(),
-        },
-        Phase {
-            at: 60.0,
-            text: "lookups alone".into(),
-        },
-    ];
+    let phases = [(0.0, "updates on the first half"), (60.0, "lookups alone")];
+    let phase = |(at, text): (f64, &str)| Phase {
+        at,
+        text: text.into(),
+    };
+    tree.phases = phases.map(phase).into();
     let mut at = 0.0;
     sample(&mut tree, &bases, at);
     while bases.len() < 32 {
@@ -239,19 +219,19 @@ fn event(
     keys: [f64; 2],
     at_key: Option<f64>,
 ) {
+    let (event, count) = match at_key {
+        Some(_) => (EventKind::Split, 1002),
+        None => (EventKind::Join, -1001),
+    };
     tree.events.push(Event {
         at: tree.seconds,
-        event: if at_key.is_some() {
-            EventKind::Split
-        } else {
-            EventKind::Join
-        },
+        event,
         base: base.0,
         with: base.1,
         becomes,
         keys,
         at_key,
-        count: if at_key.is_some() { 1002 } else { -1001 },
+        count,
         entries: 400,
         thread: tree.events.len() % 2,
     });

@@ -53,19 +53,16 @@ fn every_plot_is_a_file_too() {
     made_up::write_all(&folder, 1.0);
     let (written, _) = report(&folder, None);
     assert_eq!(written.plots.len(), 8);
-    let lookup = std::fs::read_to_string(folder.join("report-plots/ets-2003-random-lookup.svg"))
-        .expect("a plot");
+    let plots = folder.join("report-plots");
+    let plot = |name| std::fs::read_to_string(plots.join(name)).expect("a plot");
+    let lookup = plot("ets-2003-random-lookup.svg");
     // Seven series of six points, three published figures; a marker each, and one in each entry of
     // the legend.
     assert_eq!(lookup.matches("class=\"mark\"").count(), 7 * 6 + 3 + 10);
     assert!(lookup.contains("judyeh (published)"));
-    let growth =
-        std::fs::read_to_string(folder.join("report-plots/ets-2003-growth.svg")).expect("a plot");
-    assert_eq!(
-        growth.matches("class=\"area\"").count(),
-        7,
-        "a hundred places are too many for markers"
-    );
+    // A hundred places are too many for markers.
+    let growth = plot("ets-2003-growth.svg");
+    assert_eq!(growth.matches("class=\"area\"").count(), 7);
 }
 
 #[test]
@@ -76,10 +73,8 @@ fn the_summary_tells_wins_losses_and_noise() {
     // Made so: the default wins at all sizes, with spreads apart from the second at the larger
     // ones; it loses where a fifth of the lookups are gone.
     assert!(page.contains("default: 6 of 6"), "random lookup");
-    assert!(
-        page.contains("better at 0, open at 0, worse at 3"),
-        "updates"
-    );
+    let updates = "better at 0, open at 0, worse at 3";
+    assert!(page.contains(updates), "updates");
     assert!(page.contains("within the noise"));
 }
 
@@ -91,16 +86,14 @@ fn two_runs_are_compared() {
     let (_, page) = report(&new, Some(&old));
     // The default became twice as slow in 6 + 7 + 100 + 3 + 3 figures; six other types have the
     // others.
-    assert!(
-        page.contains(
-            "<strong>0</strong> are clearly better here, <strong>119</strong> clearly worse"
-        ),
-        "{}",
-        part(&page)
-    );
+    let said = |worse: usize| {
+        format!(
+            "<strong>0</strong> are clearly better here, <strong>{worse}</strong> clearly worse"
+        )
+    };
+    assert!(page.contains(&said(119)), "{}", part(&page));
     let (_, same) = report(&old, Some(&old));
-    assert!(same
-        .contains("<strong>0</strong> are clearly better here, <strong>0</strong> clearly worse"));
+    assert!(same.contains(&said(0)));
 }
 
 fn part(page: &str) -> &str {
