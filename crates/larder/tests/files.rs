@@ -248,6 +248,56 @@ fn plain() -> SaveOptions {
     }
 }
 
+/// What a file couldn't be loaded with isn't saved.
+#[test]
+fn a_header_that_is_too_long_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let t = Larder::new().table("t").create().unwrap();
+    let (table, most) = (t.engine_table(), 1 << 24);
+    for (bytes, is_saved) in [(most - 100, true), (most, false), (most + 1, false)] {
+        let mut options = plain();
+        options.extra = vec![7; bytes];
+        match SaveJob::begin(table, table.owner(), &path, options) {
+            Ok(mut job) => {
+                assert!(is_saved, "{bytes}");
+                assert_eq!(job.step(&mut Budget::slice()).unwrap(), Step::Done);
+                assert_eq!(read_header(&path).unwrap().extra.len(), bytes);
+            }
+            Err(Error::File(error)) => {
+                let too_large = std::io::ErrorKind::FileTooLarge;
+                assert!(matches!(*error, FileError::Io { kind, .. } if kind == too_large));
+                assert!(!is_saved, "{bytes}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Rows that a snapshot leaves out are work, too.
+#[test]
+fn a_slice_of_a_save_ends_among_what_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    let t = larder.table("t").create().unwrap();
+    let snapshot = t.snapshot().unwrap();
+    fill(&t, 20_000);
+    let table = snapshot.engine_table();
+    let mut job = SaveJob::begin(table, table.owner(), &path, plain()).unwrap();
+    let mut slices = 1;
+    while job
+        .step(&mut Budget::new(100, Duration::from_secs(1)))
+        .unwrap()
+        == Step::More
+    {
+        slices += 1;
+    }
+    assert!(slices > 1, "{slices}");
+    assert_eq!(read_header(&path).unwrap().objects, 0);
+    assert!(load(&larder, &path, true, 100).unwrap().size() == 0);
+}
+
 #[test]
 fn a_save_that_fails_or_is_given_up_leaves_the_good_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
 //! Folds: chunks of objects, and whether they still are what the table has.
 
 use larder::api::{Larder, Table};
+use larder::host::{with_local, EngineTable, FoldChunk};
 use larder::{Direction, Error};
+use larder_term::object::ObjectView;
 use larder_term::{term, Term};
 
 fn tables() -> Vec<Table> {
@@ -32,40 +34,108 @@ fn fill(t: &Table, keys: i64) {
     t.insert_all(&rows).unwrap();
 }
 
+/// A chunk of a patient or an impatient caller.
+fn chunk(
+    table: &EngineTable,
+    is_impatient: bool,
+    from: Option<&[u8]>,
+    direction: Direction,
+    count: usize,
+    show: &mut dyn FnMut(&ObjectView<'_>, bool),
+) -> Result<FoldChunk, Error> {
+    with_local(|local| {
+        local.is_impatient = is_impatient;
+        table.fold(local, table.owner(), from, direction, count, show)
+    })
+}
+
 /// What a fold in chunks of `count` shows: the numbers of the objects' keys, those of one key
 /// together.
 fn folded(t: &Table, direction: Direction, count: usize) -> Vec<Vec<i64>> {
-    let table = t.engine_table();
+    folded_while(t.engine_table(), false, direction, count).0
+}
+
+/// The same, of a caller that may be impatient; and whether it was told that it would take long.
+fn folded_while(
+    table: &EngineTable,
+    is_impatient: bool,
+    direction: Direction,
+    count: usize,
+) -> (Vec<Vec<i64>>, bool) {
     let mut all: Vec<Vec<i64>> = Vec::new();
     let mut from: Option<Vec<u8>> = None;
     loop {
-        let mut chunk: Vec<Vec<i64>> = Vec::new();
+        let mut rows: Vec<Vec<i64>> = Vec::new();
         let mut last = None;
-        table
-            .fold(
-                table.owner(),
-                from.as_deref(),
-                direction,
-                count,
-                &mut |object, first| {
-                    let number = |i| match object.element(i).map(|e| e.as_int()) {
-                        Some(Some(n)) => n,
-                        other => panic!("{other:?}"),
-                    };
-                    if first {
-                        chunk.push(vec![number(1)]);
-                    }
-                    chunk.last_mut().unwrap().push(number(2));
-                    last = Some(Term::from(object.key()));
-                },
-            )
-            .unwrap();
-        let Some(last) = last else { return all };
+        let mut show = |object: &ObjectView<'_>, first| {
+            let number = |i| match object.element(i).map(|e| e.as_int()) {
+                Some(Some(n)) => n,
+                other => panic!("{other:?}"),
+            };
+            if first {
+                rows.push(vec![number(1)]);
+            }
+            rows.last_mut().unwrap().push(number(2));
+            last = Some(Term::from(object.key()));
+        };
+        let from_key = from.as_deref();
+        match chunk(table, is_impatient, from_key, direction, count, &mut show) {
+            Ok(_) => {}
+            Err(Error::Long) => return (all, true),
+            Err(error) => panic!("{error}"),
+        }
+        let Some(last) = last else {
+            return (all, false);
+        };
         let mut key = Vec::new();
         table.encode_key(last.as_ref(), &mut key);
         from = Some(key);
-        all.extend(chunk);
+        all.extend(rows);
     }
+}
+
+/// Nothing has been shown when an impatient caller hears that there is much to leave out.
+#[test]
+fn what_is_left_out_ends_a_chunk() {
+    for t in tables() {
+        fill(&t, 20);
+        let snapshot = t.snapshot().unwrap();
+        let view = snapshot.engine_table();
+        let (rows, is_long) = folded_while(view, true, Direction::Forward, 7);
+        assert_eq!((rows.len(), is_long), (20, false), "{t:?}");
+        let n = per_key(&t);
+        let newer = (20 * n..20_000 * n).map(|i| term!({(i / n), (i % n)}));
+        t.insert_all(&newer.collect::<Vec<_>>()).unwrap();
+        // In a table by hash, the old rows lie among the newer ones.
+        let direction = Direction::Forward;
+        let (some, is_long) = folded_while(view, true, direction, 1000);
+        assert!(is_long && some.len() <= 20, "{t:?}: {some:?}");
+        let (all, _) = folded_while(view, false, direction, 1000);
+        assert_eq!(all.len(), 20);
+        assert_eq!(all[..some.len()], some, "{t:?}");
+        if t.engine_table().kind().is_ordered() {
+            assert_eq!(some.len(), 20);
+            let (none, _) = folded_while(view, true, Direction::Backward, 1000);
+            assert_eq!(none.len(), 0);
+        }
+    }
+}
+
+/// A chunk ends early if rows that are left out lie between those that are shown.
+#[test]
+fn an_impatient_chunk_has_a_bound() {
+    let t = Larder::new().table("t").ordered_set().create().unwrap();
+    let some = |step: usize| (0..40_000i64).step_by(step).map(|i| term!({(i), 0}));
+    t.insert_all(&some(400).collect::<Vec<_>>()).unwrap();
+    let snapshot = t.snapshot().unwrap();
+    t.insert_all(&some(1).collect::<Vec<_>>()).unwrap();
+    let view = snapshot.engine_table();
+    let mut shown = 0;
+    let mut show = |_: &ObjectView<'_>, _| shown += 1;
+    chunk(view, true, None, Direction::Forward, 256, &mut show).unwrap();
+    assert!((1..=10).contains(&shown), "{shown}");
+    let (all, is_long) = folded_while(view, true, Direction::Forward, 256);
+    assert_eq!((all.len(), is_long), (100, false));
 }
 
 #[test]
@@ -116,8 +186,7 @@ fn every_change_is_told() {
         fill(&t, 10);
         let table = t.engine_table();
         let watch = || {
-            table
-                .fold(table.owner(), None, Direction::Forward, 5, &mut |_, _| {})
+            chunk(table, false, None, Direction::Forward, 5, &mut |_, _| {})
                 .unwrap()
                 .stamp
         };
@@ -159,12 +228,11 @@ fn a_dropped_table_is_told() {
     let t = larder.table("t").create().unwrap();
     fill(&t, 10);
     let table = std::sync::Arc::clone(t.engine_table());
-    let watched = table
-        .fold(table.owner(), None, Direction::Forward, 5, &mut |_, _| {})
+    let watched = chunk(&table, false, None, Direction::Forward, 5, &mut |_, _| {})
         .unwrap()
         .stamp;
     t.drop_table().unwrap();
     assert!(!table.is_unchanged(watched));
-    let again = table.fold(table.owner(), None, Direction::Forward, 5, &mut |_, _| {});
+    let again = chunk(&table, false, None, Direction::Forward, 5, &mut |_, _| {});
     assert!(matches!(again.err(), Some(Error::NoTable)));
 }

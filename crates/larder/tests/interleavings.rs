@@ -10,9 +10,10 @@ mod versions;
 
 use histories::table;
 use larder::api::{Event, FeedOptions, Larder, Table};
-use larder::host::{structures, FixTime, Options, OwnerId, TableKind};
+use larder::host::{structures, with_local, FixTime, Options, OwnerId, TableKind};
 use larder_index::sync::{plant, Fault};
 use larder_index::{Direction, Quarantine};
+use larder_term::object::ObjectView;
 use larder_term::{term, Atom, Term};
 use larder_testing::history::of_threads;
 use larder_testing::mix;
@@ -243,11 +244,18 @@ fn folds_of_a_bag() {
                 t.delete(&term!(2)).expect("a table");
             });
             let (mut shown, table) = (0, t.engine_table());
-            let watched = table
-                .fold(larder.owner(), None, Direction::Forward, 9, &mut |_, _| {
-                    shown += 1
-                })
-                .expect("a table");
+            let mut show = |_: &ObjectView<'_>, _| shown += 1;
+            let watched = with_local(|local| {
+                table.fold(
+                    local,
+                    larder.owner(),
+                    None,
+                    Direction::Forward,
+                    9,
+                    &mut show,
+                )
+            });
+            let watched = watched.expect("a table");
             let over = changed.load(Ordering::SeqCst);
             assert!(!over || !table.is_unchanged(watched.stamp) || shown == 1);
             deleter.join().expect("no panic");

@@ -15,6 +15,7 @@ use crate::time::cpu_each;
 use crate::time::workers::work;
 use crate::workload::{random, shuffled};
 use larder::api::Snapshot;
+use larder::host::with_local;
 use larder_index::Direction;
 use larder_term::object::ObjectView;
 use std::time::{Duration, Instant};
@@ -151,7 +152,9 @@ impl EngineHandle<'_> {
                 let value = object.element(2).and_then(|e| e.as_int());
                 sum += value.map_or(MISSING, |value| value as u64);
             };
-            granted(table.fold(owner, from, Direction::Forward, 1000, &mut visit));
+            granted(with_local(|local| {
+                table.fold(local, owner, from, Direction::Forward, 1000, &mut visit)
+            }));
             if rows == before {
                 return (sum, rows);
             }

@@ -179,8 +179,8 @@ impl<'c> KeyAndObjects<'c> {
 
 /// fold_first(Table, Way) -> see `fold`.
 pub fn fold_first(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        fold(call, table, None, FIRST_CHUNK)
+    tables::with_local(call, call.args[0], |table, local| {
+        fold(call, table, local, None, FIRST_CHUNK)
     })
 }
 
@@ -191,7 +191,7 @@ const FIRST_CHUNK: usize = 16;
 /// fold_next(Table, Way, Key, Stamp, Count) -> see `fold`. The next chunk is larger, unless the
 /// table has changed since the last one was read.
 pub fn fold_next(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
+    tables::with_local(call, call.args[0], |table, local| {
         // The chunk grows while nothing changes, and is a single object otherwise.
         let count = if table.is_unchanged(stamp(call.args[3])?) {
             natural(call.args[4])?
@@ -199,7 +199,7 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
             1
         };
         with_key(call, table, call.args[2], |key| {
-            fold(call, table, Some(key), count)
+            fold(call, table, local, Some(key), count)
         })
     })
 }
@@ -221,14 +221,22 @@ fn stamp(word: Word) -> Result<Stamp, Raise> {
 /// Reads a chunk of a fold: {Objects, Stamp, Count, KeyPos}. `Objects` is a list of objects; in a
 /// bag, a list of lists of all objects of a key; [] at the end. `Count` and `Stamp` are arguments
 /// of the next call.
-fn fold(call: &Call<'_>, table: &Arc<EngineTable>, key: Option<&[u8]>, count: usize) -> Reply {
+fn fold(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    local: &mut Local,
+    key: Option<&[u8]>,
+    count: usize,
+) -> Reply {
     tables::off_scheduler(call, table.counts_slowly())?;
+    local.is_impatient = table.has_layers() && call.is_on_scheduler();
     let direction = select::direction(call.args[1]);
     let mut shown = ResultTerms::new(call);
     // In a bag, `firsts` has where the objects of each key begin.
     let mut firsts: SmallVec<[usize; 32]> = SmallVec::new();
     let unique = table.kind().is_unique();
     let step = table.fold(
+        local,
         caller_id(call),
         key,
         direction,

@@ -26,7 +26,7 @@ pub struct SaveOptions {
     pub sync: bool,
     /// The name and the creation that the file has for pids, ports and references of this node.
     pub node: NodeName,
-    /// The host's own bytes, which are stored in the header.
+    /// The host's own bytes, which are stored in the header: almost 16 MiB at most.
     pub extra: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ impl SaveJob {
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to read is needed), `Busy` (a list is being inserted), `File`
-    /// if the file can't be made.
+    /// if the file can't be made, or the host's bytes are more than 16 MiB.
     pub fn begin(
         table: &Arc<EngineTable>,
         who: OwnerId,
@@ -87,7 +87,7 @@ impl SaveJob {
             extra: options.extra.clone(),
         };
         let mut bytes = Vec::new();
-        header.write(&mut bytes);
+        header.write(&mut bytes)?;
         // Make the file last, so that no error above leaves a file.
         let mut output = FileWriter::create(path)?;
         output.write(&bytes)?;
@@ -117,7 +117,7 @@ impl SaveJob {
             return Err(Error::NoTable);
         }
         loop {
-            if !self.chunk(budget)? {
+            if self.chunk(budget)? == Step::Done {
                 self.output.finish(self.objects, self.options.sync)?;
                 return Ok(Step::Done);
             }
@@ -127,15 +127,19 @@ impl SaveJob {
         }
     }
 
-    /// Writes one chunk or a few. Returns `false` if there are no more objects.
-    fn chunk(&mut self, budget: &mut Budget) -> Result<bool, Error> {
+    /// Writes one chunk or a few. Returns `Done` if there are no more objects.
+    fn chunk(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         // A chunk usually ends between two leaves. If it gets full within a leaf, another one is
         // begun, and all are written at once.
         let mut chunks = vec![FileChunk::new()];
+        let mut step = Step::More;
         loop {
             match self.some(&mut chunks, budget) {
-                Ok(0) => break,
-                Ok(_) => {}
+                Ok(Step::Done) => {
+                    step = Step::Done;
+                    break;
+                }
+                Ok(Step::More) => {}
                 // A list batch is under way. Write the objects that were gathered. If they were
                 // discarded, a series of lists could prevent all progress.
                 Err(Error::Busy) if chunks.iter().any(|chunk| chunk.objects > 0) => break,
@@ -147,26 +151,27 @@ impl SaveJob {
             }
         }
         // Write everything that was read, whatever has ended the loop: the cursor is behind it.
-        let before = self.objects;
         for chunk in chunks.into_iter().filter(|chunk| chunk.objects > 0) {
             self.objects += u64::from(chunk.objects);
             self.output.write(&chunk.close()?)?;
         }
-        Ok(self.objects > before)
+        Ok(step)
     }
 
     /// Appends the objects of a leaf to the chunks. Begins another chunk when one is full: the
-    /// objects of a leaf may be long, since large binaries are outside the leaf. After an error the
-    /// cursor is at the same place.
-    fn some(&mut self, chunks: &mut Vec<FileChunk>, budget: &mut Budget) -> Result<usize, Error> {
-        // Pin the epoch for the objects of one leaf only. A save may take minutes, and must not
-        // keep garbage from being freed.
+    /// objects of a leaf may be long, since large binaries are outside the leaf. Returns `Done` if
+    /// there are no more. After an error the cursor is at the same place.
+    fn some(&mut self, chunks: &mut Vec<FileChunk>, budget: &mut Budget) -> Result<Step, Error> {
+        // Pin the epoch for the objects of one leaf only, or for some that the index leaves out. A
+        // save may take minutes, and must not keep garbage from being freed.
         let guard = larder_index::pin();
         let (table, node, cursor) = (&self.objects_of, &self.options.node, &mut self.cursor);
         let op = table.begin(&guard)?;
         let (mut plain, mut tuple) = (Vec::new(), Vec::new());
         Ok(self.batch.lend(|batch| {
+            batch.may_pause = true;
             let usable = cursor.fill(table, &op, 0, false, batch);
+            budget.spend(batch.skipped as u32);
             for i in 0..usable {
                 let (key, value) = batch.entry(i);
                 // The handles in the objects are valid while the epoch is pinned, so encode the
@@ -183,7 +188,10 @@ impl SaveJob {
                 }
                 budget.spend(1);
             }
-            usable
+            match usable {
+                0 if cursor.is_at_end() => Step::Done,
+                _ => Step::More,
+            }
         }))
     }
 }

@@ -316,6 +316,7 @@ impl Cursor {
         let filled = loop {
             let usable = self.fill(table, op, wanted, any_order, batch);
             if usable > 0 {
+                budget.spend(batch.skipped as u32);
                 break ControlFlow::Continue(usable);
             }
             if self.is_at_end() {

@@ -14,6 +14,7 @@ use crate::buffers::{Buffers, ThreadBuffers};
 use crate::change_stamp::Stamp;
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::local::Local;
 use crate::ops::Operation;
 use crate::raw;
 use crate::scan::select::AHEAD;
@@ -25,6 +26,9 @@ use larder_term::object::ObjectView;
 const CHUNK_BYTES: usize = 16 << 10;
 /// The greatest number of objects in a chunk.
 const CHUNK_OBJECTS: usize = 256;
+/// An impatient caller's chunk ends when the index has left out this number of entries: they take
+/// about a millisecond.
+const CHUNK_LEFT_OUT: usize = 2048;
 
 /// Called with each object of a chunk, and whether it is the first of its key.
 pub type VisitObject<'f> = dyn FnMut(&ObjectView<'_>, bool) + 'f;
@@ -42,8 +46,11 @@ pub struct FoldChunk {
 
 /// The rest of the budget of a chunk.
 struct ChunkBudget {
+    /// The number of objects that the chunk was to have.
+    count: usize,
     objects: usize,
     bytes: usize,
+    left_out: usize,
 }
 
 impl ChunkBudget {
@@ -53,17 +60,28 @@ impl ChunkBudget {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    fn is_over(&self) -> bool {
-        self.objects == 0 || self.bytes == 0
+    /// Counts the entries that the index has left out, if the caller is impatient.
+    fn leave_out(&mut self, batch: &Batch) {
+        if batch.may_pause {
+            self.left_out = self.left_out.saturating_sub(batch.skipped);
+        }
     }
 
-    /// The number of objects for the next chunk. This one was to have `count` objects.
-    fn next(&self, count: usize) -> usize {
-        let shown = count - self.objects;
+    fn is_begun(&self) -> bool {
+        self.objects < self.count
+    }
+
+    fn is_over(&self) -> bool {
+        self.objects == 0 || self.bytes == 0 || self.left_out == 0 && self.is_begun()
+    }
+
+    /// The number of objects for the next chunk.
+    fn next(&self) -> usize {
+        let shown = self.count - self.objects;
         let bytes = CHUNK_BYTES - self.bytes;
         let fit = (CHUNK_BYTES * shown).checked_div(bytes);
         let most = fit.map_or(CHUNK_OBJECTS, |fit| fit.clamp(1, CHUNK_OBJECTS));
-        count.saturating_mul(4).min(most)
+        self.count.saturating_mul(4).min(most)
     }
 }
 
@@ -81,7 +99,7 @@ impl EngineTable {
     /// A chunk also ends when its objects take 16 KiB.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`.
+    /// `NoTable`, `Access`, `Busy`; `Long`, before an object was shown.
     ///
     /// # Consistency
     /// The object of a key is of one instant. The objects of a bag's key may show a part of a
@@ -89,6 +107,7 @@ impl EngineTable {
     /// were shown, and no others between them.
     pub fn fold(
         &self,
+        local: &Local,
         who: OwnerId,
         from: Option<&[u8]>,
         direction: Direction,
@@ -105,8 +124,10 @@ impl EngineTable {
         // The chunk is limited by objects and by bytes, whichever comes first.
         let count = count.max(1);
         let mut wanted = ChunkBudget {
+            count,
             objects: count,
             bytes: CHUNK_BYTES,
+            left_out: CHUNK_LEFT_OUT,
         };
         let mut buffers = ThreadBuffers::new();
         let Buffers {
@@ -116,7 +137,7 @@ impl EngineTable {
             position,
             ..
         } = &mut *buffers;
-        batch.lend(|batch| {
+        let is_whole = batch.lend(|batch| {
             let mut s = FoldBuffers {
                 batch,
                 plain,
@@ -124,6 +145,7 @@ impl EngineTable {
                 position,
             };
             s.batch.want = wanted.objects;
+            s.batch.may_pause = local.is_impatient;
             match from {
                 None => op.store.index.scan(&guard, Start::Edge, direction, s.batch),
                 // The key itself was shown by the last chunk.
@@ -136,8 +158,14 @@ impl EngineTable {
             } else {
                 self.show_keys(&op, &mut s, &mut wanted, show);
             }
+            let has_paused = s.batch.is_empty() && !s.batch.done;
+            s.batch.may_pause = false;
+            !has_paused || wanted.is_begun()
         });
-        let next = wanted.next(count);
+        if !is_whole {
+            return Err(Error::Long);
+        }
+        let next = wanted.next();
         Ok(FoldChunk { stamp, next })
     }
 
@@ -159,6 +187,7 @@ impl EngineTable {
         show: &mut VisitObject<'_>,
     ) {
         loop {
+            wanted.leave_out(s.batch);
             for i in 0..s.batch.len() {
                 s.batch.prefetch(i + AHEAD);
                 let (key, value) = s.batch.entry(i);
@@ -170,7 +199,8 @@ impl EngineTable {
                     return;
                 }
             }
-            if s.batch.done {
+            // An empty batch before the end is a pause.
+            if s.batch.done || s.batch.is_empty() {
                 return;
             }
             // Read no more than is still wanted.
@@ -191,6 +221,7 @@ impl EngineTable {
         show: &mut VisitObject<'_>,
     ) {
         loop {
+            wanted.leave_out(s.batch);
             let whole = whole_keys(s.batch);
             for i in 0..whole {
                 s.batch.prefetch(i + AHEAD);
@@ -204,7 +235,8 @@ impl EngineTable {
                 show(&raw::view(key, value, self.keypos(), s.plain), first);
                 wanted.take(value.len());
             }
-            if s.batch.done || wanted.is_over() {
+            // An empty batch before the end is a pause.
+            if s.batch.done || s.batch.is_empty() || wanted.is_over() {
                 return;
             }
             if whole > 0 {
