@@ -4,7 +4,7 @@ use crate::error::FileError;
 use crate::options::{Access, Concurrency, Options, TableKind};
 use larder_term::Atom;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
 /// The first bytes of every file.
@@ -36,8 +36,9 @@ pub struct Header {
 type Read_<T> = Result<T, FileError>;
 
 impl Header {
-    /// Appends magic, version, header and checksum to `out`.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends magic, version, header and checksum to `out`. It is an error if the header would be
+    /// too long to be read.
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> Read_<()> {
         let start = out.len();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
@@ -68,11 +69,18 @@ impl Header {
             out.extend_from_slice(&(text.len() as u32).to_le_bytes());
             out.extend_from_slice(text);
         }
-        let bytes = (out.len() - length - 4) as u32;
-        out[length..length + 4].copy_from_slice(&bytes.to_le_bytes());
+        let bytes = out.len() - length - 4;
+        if bytes > LONGEST_HEADER as usize {
+            return Err(FileError::Io {
+                what: format!("writing a header of {bytes} bytes"),
+                kind: ErrorKind::FileTooLarge,
+            });
+        }
+        out[length..length + 4].copy_from_slice(&(bytes as u32).to_le_bytes());
         // The checksum covers the magic and the version, too.
         let sum = crc32fast::hash(&out[start..]);
         out.extend_from_slice(&sum.to_le_bytes());
+        Ok(())
     }
 
     /// Reads the result of `write`. Also returns the bytes that were read.
