@@ -106,6 +106,8 @@ defmodule Larder do
   @type operation ::
           {:check, table(), term(), [tuple()]}
           | {:insert | :insert_new, table(), tuple() | [tuple()]}
+          | {:insert, table(), tuple() | [tuple()], %{ttl: time()}}
+          | {:expire, table(), term(), time()}
           | {:delete, table(), term()}
           | {:delete_object, table(), tuple()}
           | {:update_counter | :update_element, table(), term(), term()}

@@ -142,6 +142,8 @@
 %% How often, and for how long, a fun is called again; see transaction/3.
 -type operation() :: {check, table(), Key :: term(), [tuple()]}
                    | {insert, table(), tuple() | [tuple()]}
+                   | {insert, table(), tuple() | [tuple()], #{ttl := time()}}
+                   | {expire, table(), Key :: term(), time()}
                    | {insert_new, table(), tuple() | [tuple()]}
                    | {delete, table(), Key :: term()}
                    | {delete_object, table(), tuple()}

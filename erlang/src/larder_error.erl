@@ -271,15 +271,10 @@ why_no_clause(Spec) ->
 %% A snapshot is read-only, whatever else is wrong.
 amend(_Function, _Args, read_only, _Words) ->
     #{1 => <<"the table is a snapshot, which can't be written">>};
-%% A view shows objects without their lifetimes. It is no table of its own.
-amend(Function, _Args, view, _Words)
-  when Function =:= insert; Function =:= expire; Function =:= ttl ->
-    #{1 => <<"the table is a transaction's view, in which lifetimes can't be read or set">>};
+%% A view is no table of its own.
 amend(_Function, _Args, view, _Words) ->
     #{1 => <<"the table is a transaction's view, which can't be deleted, renamed or given away, or "
              "get other options">>};
-amend(ttl, _Args, table_type, _Words) ->
-    #{1 => <<"the table is a snapshot, in which lifetimes can't be read">>};
 %% A structure that doesn't grow; limits.
 amend(_Function, [Tab | _], full, _Words) ->
     full_words(Tab);
@@ -289,11 +284,7 @@ amend(_Function, _Args, unbounded, _Words) ->
 amend(_Function, _Args, unlimited, _Words) ->
     #{1 => <<"the table has no limits: make it with an option such as {max_size, infinity}">>};
 amend(insert, [_, Object, Options], _Cause, Words) ->
-    case Options of
-        #{ttl := Ttl} when map_size(Options) =:= 1 ->
-            time_words(Ttl, maps:merge(Words, one_object_words(Object)));
-        _ -> Words#{3 => <<"not a map of ttl alone">>}
-    end;
+    ttl_words(Options, maps:merge(Words, one_object_words(Object)));
 amend(expire, [_, _, Ttl], _Cause, Words) ->
     time_words(Ttl, Words);
 %% update_element/4: a default that isn't a tuple explains the error, whatever the element
@@ -583,6 +574,11 @@ operation_fault(Operation) ->
         [Name, Table, _Key, _Change] = [_ | Args]
           when Name =:= update_counter; Name =:= update_element ->
             table_fault(Table, argument_words(Name, Args));
+        [insert, Table, Objects, Options] ->
+            Texts = maps:values(ttl_words(Options, #{})),
+            table_fault(Table, argument_words(insert, [Table, Objects]) ++ Texts);
+        [expire, Table, _Key, Ttl] ->
+            table_fault(Table, maps:values(time_words(Ttl, #{})));
         _ ->
             <<"none of those of larder:operation()">>
     end.
@@ -655,6 +651,9 @@ bound_fault(_, _) ->
 %% insert/3 takes one object.
 one_object_words(Objects) when is_list(Objects) -> #{2 => <<"not a tuple">>};
 one_object_words(_Object) -> #{}.
+
+ttl_words(#{ttl := Ttl} = Options, Words) when map_size(Options) =:= 1 -> time_words(Ttl, Words);
+ttl_words(_, Words) -> Words#{3 => <<"not a map of ttl alone">>}.
 
 time_words(infinity, Words) -> Words;
 time_words(Ms, Words) when is_integer(Ms), Ms >= 0 -> Words;

@@ -161,8 +161,7 @@ endless(Huge) ->
                                        {setopts, [Tab, {max_memory, -Huge}]}]],
     true = larder:delete(Tab).
 
-%% A view has no lifetimes of objects, and what the fun writes has that of the table. The words say
-%% so, and of a snapshot.
+%% Views have lifetimes. They aren't tables of their own, and the words say so.
 views_test() ->
     Tab = larder:new(t, [public, {ttl, ?HOUR}]),
     true = larder:insert(Tab, {a, 1}),
@@ -172,9 +171,13 @@ views_test() ->
         end
     end,
     {atomic, ok} = larder:transaction([Tab], fun([View]) ->
-        [?assertMatch({F, #{1 := <<"the table is a transaction's view, in which lifetimes", _/binary>>}},
-                      {F, Words(F, [View | Args])})
-         || {F, Args} <- [{insert, [{a, 2}, #{ttl => 5}]}, {expire, [a, 5]}, {ttl, [a]}]],
+        ?assert(near(?HOUR, larder:ttl(View, a))),
+        ?assertEqual(none, larder:ttl(View, c)),
+        true = larder:insert(View, {c, 1}, #{ttl => 2 * ?HOUR}),
+        ?assertEqual(2 * ?HOUR, larder:ttl(View, c)),
+        ?assertEqual(true, larder:expire(View, a, infinity)),
+        ?assertEqual(infinity, larder:ttl(View, a)),
+        ?assertEqual(false, larder:expire(View, d, infinity)),
         [?assertMatch({F, #{1 := <<"the table is a transaction's view, which can't", _/binary>>}},
                       {F, Words(F, [View | Args])})
          || {F, Args} <- [{delete, []}, {rename, [other]}, {give_away, [self(), x]},
@@ -182,11 +185,42 @@ views_test() ->
         true = larder:insert(View, {b, 1}),
         ok
     end),
-    ?assert(is_integer(larder:ttl(Tab, b))),
+    ?assert(near(?HOUR, larder:ttl(Tab, b))),
+    ?assert(near(2 * ?HOUR, larder:ttl(Tab, c))),
+    ?assertEqual(infinity, larder:ttl(Tab, a)),
     Snapshot = larder:snapshot(Tab),
-    ?assertEqual(#{1 => <<"the table is a snapshot, in which lifetimes can't be read">>},
-                 Words(ttl, [Snapshot, a])),
+    true = larder:expire(Tab, a, ?HOUR),
+    true = larder:delete(Tab, b),
+    ?assertEqual([infinity, true, none],
+                 [larder:ttl(Snapshot, a), near(?HOUR, larder:ttl(Snapshot, b)), larder:ttl(Snapshot, d)]),
+    ?assertMatch(#{1 := <<"the table is a snapshot, which can't be written">>},
+                 Words(expire, [Snapshot, a, 5])),
     true = larder:release(Snapshot),
+    true = larder:delete(Tab).
+
+near(Most, Left) ->
+    is_integer(Left) andalso Left > Most - ?HOUR div 2 andalso Left =< Most.
+
+%% commit/1 gives lifetimes, alone and with objects, to all of them or none.
+commit_test() ->
+    Tab = larder:new(t, [public, {ttl, ?HOUR}]),
+    true = larder:insert(Tab, [{a, 1}, {b, 1}]),
+    true = larder:commit([{insert, Tab, [{c, 1}, {d, 1}], #{ttl => infinity}},
+                          {insert, Tab, {e, 1}, #{ttl => 0}},
+                          {expire, Tab, a, infinity}, {expire, Tab, d, 2 * ?HOUR}]),
+    ?assertEqual([infinity, infinity], [larder:ttl(Tab, Key) || Key <- [a, c]]),
+    ?assertEqual([true, true], [near(?HOUR, larder:ttl(Tab, b)), near(2 * ?HOUR, larder:ttl(Tab, d))]),
+    ?assertEqual([], larder:lookup(Tab, e)),
+    {false, 2} = larder:commit([{expire, Tab, a, 5}, {expire, Tab, x, 5}, {delete, Tab, b}]),
+    ?assertEqual([infinity, 1], [larder:ttl(Tab, a), larder:lookup_element(Tab, b, 2)]),
+    Plain = larder:new(t, [public]),
+    [?assertError(badarg, larder:commit([{insert, Tab, {f, 1}}, Operation]))
+     || Operation <- [{insert, Tab, {f, 1}, #{}}, {insert, Tab, {f, 1}, #{ttl => -1}},
+                      {insert, Tab, {f, 1}, #{ttl => 1, idle => 1}}, {insert, Tab, {f, 1}, 5},
+                      {expire, Tab, a, never}, {expire, Plain, a, 5},
+                      {insert, Plain, {f, 1}, #{ttl => 1}}]],
+    ?assertEqual([], larder:lookup(Tab, f)),
+    true = larder:delete(Plain),
     true = larder:delete(Tab).
 
 %% A process that is killed while others expire and insert leaves nothing.

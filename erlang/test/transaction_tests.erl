@@ -258,6 +258,12 @@ commit_words_test() ->
          {[Good, {update_counter, Bag, x, 1}], "an object of a bag"},
          {[Good, {insert, Gone, {1}}], "^operation 2: its table doesn't exist"},
          {[Good, {insert, 17, {1}}], "^operation 2: its table doesn't exist"},
+         {[Good, {insert, T, [{1}, {2}], #{}}], "^operation 2: not a map of ttl alone"},
+         {[Good, {insert, T, {1}, #{ttl => soon}}], "^operation 2: neither milliseconds"},
+         {[Good, {insert, T, 1, #{ttl => 1}}], "^operation 2: not a tuple"},
+         {[Good, {expire, T, x, soon}], "^operation 2: neither milliseconds"},
+         {[Good, {expire, T, x, 5}], "the table has no bounds"},
+         {[Good, {expire, Bag, x, 5}], "the table has no bounds"},
          {[{insert, Snapshot, {1}}], "is a snapshot"}]],
     true = larder:release(Snapshot).
 

@@ -117,6 +117,8 @@ impl Drop for Objects {
 pub(crate) struct BaseStore {
     /// The index, with the table's bounds as its only layer.
     pub(crate) index: TableIndex,
+    /// That layer.
+    pub(crate) bounded: Option<Arc<Bounded>>,
     objects: Objects,
     bounds: Option<Arc<BoundState>>,
 }
@@ -128,8 +130,10 @@ impl BaseStore {
         let bounded = bounds
             .as_ref()
             .and_then(|layer| objects.bounded(&index, layer, false));
+        let within = bounded.clone().map(|bounded| TableIndex::Unique(bounded));
         BaseStore {
-            index: bounded.map_or(index, |bounded| TableIndex::Unique(bounded)),
+            index: within.unwrap_or(index),
+            bounded,
             objects,
             bounds,
         }
@@ -159,11 +163,11 @@ impl BaseStore {
     }
 
     /// If the table is bounded, wraps a view of the objects with their stamps, so that it shows the
-    /// objects that weren't expired at a time.
-    pub(crate) fn as_of(&self, view: TableIndex, time: u64) -> TableIndex {
-        match &self.bounds {
-            Some(layer) => bounds::bound(view, layer, time),
-            None => view,
-        }
+    /// objects that weren't expired at a time. Also returns the wrapper.
+    pub(crate) fn as_of(&self, view: TableIndex, time: u64) -> (TableIndex, Option<Arc<Bounded>>) {
+        let layer = self.bounds.as_ref();
+        let bounded = layer.and_then(|layer| bounds::bound(&view, layer, time));
+        let shown = bounded.clone().map(|bounded| TableIndex::Unique(bounded));
+        (shown.unwrap_or(view), bounded)
     }
 }

@@ -25,7 +25,7 @@ use crate::keys::MANY_BY_HASH;
 use crate::objects::{BaseStore, Objects};
 use crate::options::Options;
 use crate::reclaim::Reaped;
-use crate::versions::{self, Differences, History};
+use crate::versions::{self, Differences, History, ViewLifetimes};
 use larder_index::{Guard, Key};
 use larder_term::hash::Seed;
 use std::sync::{Arc, OnceLock};
@@ -65,6 +65,8 @@ struct Wrapped {
     layers: Layers,
     /// The `Bounded` layer, if the table is bounded.
     bounded: Option<Arc<Bounded>>,
+    /// The lifetimes of the objects in a view of a bounded table.
+    lifetimes: Option<ViewLifetimes>,
     /// The differences between a view and its table.
     views: Vec<Arc<dyn Differences>>,
     /// What a select by an index of a view has read for its next page.
@@ -198,6 +200,7 @@ impl Store {
             Box::new(Wrapped {
                 layers,
                 bounded,
+                lifetimes: None,
                 views: Vec::new(),
                 paused: PausedEntries::default(),
                 of_commits: OnceLock::new(),
@@ -237,17 +240,23 @@ impl Store {
         self.wrapped.as_ref()?.bounded.as_ref()
     }
 
+    /// The lifetimes of the objects, if the store is a view of a bounded table.
+    pub(crate) fn lifetimes(&self) -> Option<&ViewLifetimes> {
+        self.wrapped.as_ref()?.lifetimes.as_ref()
+    }
+
     /// The table's bounds.
     pub(crate) fn layer(&self) -> Option<&Arc<BoundState>> {
         self.layers().bounds.as_ref()
     }
 
     /// Makes the store of a view of a table, which has these indexes. `views` are the differences
-    /// between the view and the table.
+    /// between the view and the table. `lifetimes` are those of a bounded table's objects.
     pub(crate) fn of_view(
         index: TableIndex,
         indexes: Option<Arc<Indexes>>,
         views: Vec<Arc<dyn Differences>>,
+        lifetimes: Option<ViewLifetimes>,
     ) -> Store {
         let layers = Layers {
             indexes,
@@ -261,6 +270,7 @@ impl Store {
             wrapped: Some(Box::new(Wrapped {
                 layers,
                 bounded: None,
+                lifetimes,
                 views,
                 paused: PausedEntries::default(),
                 of_commits: OnceLock::new(),

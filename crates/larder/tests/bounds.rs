@@ -422,7 +422,6 @@ fn transactions_see_what_was_not_expired_when_they_began() {
             assert_eq!(view.lookup(&term!(1))?, [pair(1, 1)]);
             assert_eq!(view.lookup(&term!(2))?, []);
             assert!(view.insert_new(&pair(2, 3))?);
-            assert_eq!(view.insert_with(&pair(3, 3), None), Err(Error::View));
             view.insert(&pair(4, 4))
         })
         .unwrap();
@@ -435,6 +434,122 @@ fn transactions_see_what_was_not_expired_when_they_began() {
     remove(&t);
     assert_eq!(t.to_vec().unwrap(), []);
     settles(&t, 0);
+}
+
+/// The time left to an object, in units.
+fn units_left(table: &Table, k: i64) -> Result<Option<u64>, Error> {
+    Ok(match table.time_left(&key(k))? {
+        TimeLeft::Absent => None,
+        TimeLeft::Unlimited => Some(u64::MAX),
+        // The time since the object was written is less than a unit.
+        TimeLeft::Ms(ms) => Some(ms.div_ceil(UNIT)),
+    })
+}
+
+/// A transaction gives lifetimes, which begin at its commit.
+#[test]
+fn transactions_give_lifetimes() -> Result<(), Error> {
+    let _alone = alone();
+    for ordered in [false, true] {
+        let larder = Larder::new();
+        let mut builder = larder.table("t").ttl(units(100));
+        if ordered {
+            builder = builder.ordered_set();
+        }
+        let t = builder.create()?;
+        (1..=7).try_for_each(|k| t.insert(&pair(k, k)))?;
+        let snapshot = t.snapshot()?;
+        let mut feed = t.subscribe()?;
+        let mut transaction = larder.begin(&[&t])?;
+        let view = &transaction.views()[0];
+        // New, and in place of another.
+        view.insert_with(&pair(8, 8), Some(units(5)))?;
+        view.insert_with(&pair(1, 10), None)?;
+        // Alone; behind a write; before one, which forgets it; of what was deleted.
+        assert!(view.expire(&key(2), Some(units(5)))?);
+        view.insert(&pair(3, 30))?;
+        assert!(view.expire(&key(3), Some(units(5)))?);
+        assert!(view.expire(&key(4), Some(units(5)))?);
+        view.insert(&pair(4, 40))?;
+        assert!(view.expire(&key(5), None)?);
+        assert_eq!(view.delete(&key(6))?, 1);
+        assert!(!view.expire(&key(6), None)?);
+        assert!(!view.expire(&key(9), None)?);
+        let given = [
+            (1, Some(u64::MAX)),
+            (2, Some(5)),
+            (3, Some(5)),
+            (4, Some(100)),
+            (5, Some(u64::MAX)),
+            (6, None),
+            (7, Some(100)),
+            (8, Some(5)),
+            (9, None),
+        ];
+        for (k, left) in given {
+            assert_eq!(units_left(view, k)?, left, "{k} in the view");
+        }
+        // The table has none of it yet. The lifetimes begin at the commit.
+        assert_eq!(units_left(&t, 1)?, Some(100));
+        assert_eq!(units_left(&t, 8)?, None);
+        advance_clock(10 * UNIT);
+        assert!(transaction.commit()?);
+        for (k, left) in given {
+            let left = if k == 7 { Some(90) } else { left };
+            assert_eq!(units_left(&t, k)?, left, "{k} in the table");
+        }
+        // A lifetime alone is no event.
+        let mut events = feed.recv_timeout(Duration::from_secs(20)).unwrap().events;
+        events.sort_by_key(|event| format!("{event:?}"));
+        let replaced = |k: i64| Event::Replace(pair(k, k), pair(k, 10 * k));
+        let expected = [
+            Event::Delete(pair(6, 6)),
+            Event::Insert(pair(8, 8)),
+            replaced(1),
+            replaced(3),
+            replaced(4),
+        ];
+        assert_eq!(events, expected);
+        // A snapshot has the lifetimes of its instant.
+        let of_snapshot = |k| units_left(&snapshot, k);
+        assert_eq!(of_snapshot(2)?, Some(100));
+        assert_eq!(of_snapshot(6)?, Some(100));
+        assert_eq!(of_snapshot(8)?, None);
+        advance_clock(6 * UNIT);
+        let keys = sorted(t.to_vec()?);
+        assert_eq!(keys, [pair(1, 10), pair(4, 40), pair(5, 5), pair(7, 7)]);
+    }
+    Ok(())
+}
+
+/// A lifetime that a transaction gives counts as a write, and reading one as a read.
+#[test]
+fn lifetimes_of_transactions_conflict() -> Result<(), Error> {
+    let _alone = alone();
+    let larder = Larder::new();
+    let t = larder.table("t").ttl(units(100)).create()?;
+    let other = larder.table("other").create()?;
+    type Does = fn(&Table) -> Result<(), Error>;
+    let gives: Does = |view| view.expire(&key(1), Some(units(5))).map(drop);
+    let reads: Does = |view| view.time_left(&key(1)).map(drop);
+    for (does, is_lost) in [(gives, true), (reads, true)] {
+        t.insert(&pair(1, 1))?;
+        let mut transaction = larder.begin(&[&t, &other])?;
+        let views = transaction.views();
+        does(&views[0])?;
+        views[1].insert(&pair(1, 1))?;
+        t.insert(&pair(1, 2))?;
+        assert_eq!(!transaction.commit()?, is_lost);
+        assert_eq!(units_left(&t, 1)?, Some(100));
+    }
+    // An object that expires before the commit stays expired.
+    let mut transaction = larder.begin(&[&t])?;
+    let view = &transaction.views()[0];
+    assert!(view.expire(&key(1), None)?);
+    advance_clock(101 * UNIT);
+    assert!(transaction.commit()?);
+    assert_eq!(t.to_vec()?, []);
+    Ok(())
 }
 
 #[test]

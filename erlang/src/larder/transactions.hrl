@@ -51,8 +51,9 @@ abort(Reason) ->
 %% before it.
 %%
 %% `{check, Table, Key, Objects}' holds if these are the objects with the key.
-%% `insert_new' holds if the key isn't in the table. `update_counter' and
-%% `update_element' hold if it is. The other operations always hold.
+%% `insert_new' holds if the key isn't in the table. `update_counter',
+%% `update_element' and `expire' hold if it is. The other operations always hold. Lifetimes (`ttl'
+%% and `expire') begin at the commit.
 -spec commit([operation()]) -> true | {false, pos_integer()}.
 commit(Operations) ->
     ?TRY(larder_transaction:commit(Operations), [Operations]).

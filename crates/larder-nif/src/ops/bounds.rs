@@ -2,34 +2,57 @@
 
 use super::options::time;
 use super::single::{with_key, with_object};
-use crate::call::{boolean, Call, Reply};
+use crate::call::{boolean, Call, Raise, Reply};
+use crate::sys::Word;
 use crate::tables::{self, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
+use larder::host::{EngineTable, Local};
 use larder::TimeLeft;
+use std::sync::Arc;
 
 /// insert_with(Table, Tuple, Ttl) -> true.
 pub fn insert_with(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         // The time is read first, so that an invalid one is reported for any object.
         let ttl = time(call, call.args[2])?;
-        with_object(call, table, local, call.args[1], |local, object| {
-            let inserted = table.insert_with_in(local, lazy_caller_id(call), object, ttl);
-            inserted.map(|()| (false, ()))
-        })
+        insert_with_to(call, table, local, call.args[1], ttl)
     })?;
     Ok(atoms::TRUE.word())
+}
+
+/// `insert_with` of an object into a table.
+pub fn insert_with_to(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    local: &mut Local,
+    object: Word,
+    ttl: Option<u64>,
+) -> Result<(), Raise> {
+    with_object(call, table, local, object, |local, object| {
+        let inserted = table.insert_with_in(local, lazy_caller_id(call), object, ttl);
+        inserted.map(|()| (false, ()))
+    })
 }
 
 /// expire(Table, Key, Ttl) -> boolean().
 pub fn expire(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        let ttl = time(call, call.args[2])?;
-        with_key(call, table, call.args[1], |key| {
-            let there = table.expire_in(local, lazy_caller_id(call), key, ttl);
-            reply_or_raise(call, table, there)
-        })
+        expire_of(call, table, local)
     })
     .map(boolean)
+}
+
+/// `expire` of a call's key in a table.
+pub fn expire_of(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    local: &mut Local,
+) -> Result<bool, Raise> {
+    let ttl = time(call, call.args[2])?;
+    with_key(call, table, call.args[1], |key| {
+        let there = table.expire_in(local, lazy_caller_id(call), key, ttl);
+        reply_or_raise(call, table, there)
+    })
 }
 
 /// ttl(Table, Key) -> non_neg_integer() | infinity | none.

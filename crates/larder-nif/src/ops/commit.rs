@@ -11,6 +11,8 @@
 //!      4. the engine applies what was written
 //! ```
 
+use super::bounds::{expire_of, insert_with_to};
+use super::options::time;
 use super::single::{
     delete_object_of, delete_of, has_member, insert_new_to, insert_to, lookup_of, with_key,
 };
@@ -39,6 +41,8 @@ const MAX_INLINE_COMMIT_KEYS: usize = 250;
 enum OpKind {
     Check,
     Insert,
+    InsertWith,
+    Expire,
     InsertNew,
     Delete,
     DeleteObject,
@@ -147,6 +151,8 @@ impl<'c> Plan<'c> {
         let kind = match args.len() {
             3 if *name == atoms::CHECK.word() => OpKind::Check,
             2 if *name == atoms::INSERT.word() => OpKind::Insert,
+            3 if *name == atoms::INSERT.word() => OpKind::InsertWith,
+            3 if *name == atoms::EXPIRE.word() => OpKind::Expire,
             2 if *name == atoms::INSERT_NEW.word() => OpKind::InsertNew,
             2 if *name == atoms::DELETE.word() => OpKind::Delete,
             2 if *name == atoms::DELETE_OBJECT.word() => OpKind::DeleteObject,
@@ -156,7 +162,7 @@ impl<'c> Plan<'c> {
         };
         // The keys of objects are in the objects. Those of other operations are arguments.
         match kind {
-            OpKind::Insert | OpKind::InsertNew | OpKind::DeleteObject => {
+            OpKind::Insert | OpKind::InsertWith | OpKind::InsertNew | OpKind::DeleteObject => {
                 each_object(args[1], |object| {
                     self.key_of(call, table, object)?;
                     Ok(self.is_long())
@@ -237,6 +243,8 @@ impl Operation<'_> {
                 return Ok(unsafe { enif_is_identical(found, self.args[2]) } != 0);
             }
             OpKind::Insert => return self.insert_all(call, view, local).map(|()| true),
+            OpKind::InsertWith => return self.insert_all_with(call, view, local).map(|()| true),
+            OpKind::Expire => return expire_of(inner, view, local),
             OpKind::InsertNew if layout::tuple(self.args[1]).is_none() => {
                 return self.insert_all_new(call, view, local);
             }
@@ -265,6 +273,19 @@ impl Operation<'_> {
         })
     }
 
+    /// `insert` of an object or a list, with a lifetime.
+    fn insert_all_with(
+        &self,
+        call: &Call<'_>,
+        view: &Arc<EngineTable>,
+        local: &mut Local,
+    ) -> Result<(), Raise> {
+        let ttl = ttl_of(call, self.args[2])?;
+        each_object(self.args[1], |object| {
+            insert_with_to(call, view, local, object, ttl).map(|()| false)
+        })
+    }
+
     /// `insert_new` of a list, which may have several objects with the same key.
     fn insert_all_new(
         &self,
@@ -285,6 +306,24 @@ impl Operation<'_> {
             self.insert_all(call, view, local)?;
         }
         Ok(is_new)
+    }
+}
+
+/// The lifetime in the options `#{ttl => Ms}`.
+fn ttl_of(call: &Call<'_>, options: Word) -> Result<Option<u64>, Raise> {
+    let (mut size, mut ttl) = (0, 0);
+    // SAFETY: the environment is the running call's, and the term is of its process.
+    let is_map = unsafe { enif_get_map_size(call.env, options, &raw mut size) } != 0;
+    let key = atoms::TTL.word();
+    // SAFETY: as above.
+    if !is_map || unsafe { enif_get_map_value(call.env, options, key, &raw mut ttl) } == 0 {
+        return Err(BADARG);
+    }
+    // Other options are unknown.
+    if size == 1 {
+        time(call, ttl)
+    } else {
+        Err(BADARG)
     }
 }
 

@@ -269,6 +269,8 @@ extern "C" {
         count: usize,
         map: *mut Word,
     ) -> c_int;
+    pub fn enif_get_map_size(env: *mut Env, map: Word, size: *mut usize) -> c_int;
+    pub fn enif_get_map_value(env: *mut Env, map: Word, key: Word, value: *mut Word) -> c_int;
     pub fn enif_make_new_map(env: *mut Env) -> Word;
     pub fn enif_make_map_put(
         env: *mut Env,

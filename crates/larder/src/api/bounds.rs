@@ -32,10 +32,10 @@ pub(super) fn ms(time: Option<Duration>) -> Option<u64> {
 /// ```
 impl Table {
     /// Inserts a tuple with a lifetime of its own, in place of the table's `ttl`. With `None`, the
-    /// tuple doesn't expire. Atomic.
+    /// tuple doesn't expire. In a transaction, the lifetime begins at the commit. Atomic.
     ///
     /// # Errors
-    /// As `insert`; `Unbounded` if the table has no bounds; `View` in a transaction.
+    /// As `insert`; `Unbounded` if the table has no bounds.
     pub fn insert_with(&self, tuple: &impl AsTerm, ttl: Option<Duration>) -> Result<(), Error> {
         let object = self.object(tuple)?;
         let table = self.engine_table();
@@ -43,12 +43,11 @@ impl Table {
     }
 
     /// Sets the remaining lifetime of the tuple under a key. With `None`, the tuple doesn't expire.
-    /// Returns whether there is such a tuple. Feeds get no event for this. O(1) (ordered_set: O(log
-    /// n)).
+    /// In a transaction, the lifetime begins at the commit. Returns whether there is such a tuple.
+    /// Feeds get no event for this. O(1) (ordered_set: O(log n)).
     ///
     /// # Errors
-    /// `NoTable`; `Unbounded` if the table has no bounds; `View` in a transaction; `ReadOnly` for a
-    /// snapshot.
+    /// `NoTable`; `Unbounded` if the table has no bounds; `ReadOnly` for a snapshot.
     pub fn expire(&self, key: &impl AsTerm, ttl: Option<Duration>) -> Result<bool, Error> {
         let key = self.key(key);
         let table = self.engine_table();
@@ -56,10 +55,11 @@ impl Table {
     }
 
     /// Returns the remaining lifetime of the tuple under a key. Like `contains`, this doesn't count
-    /// as a read for `idle`.
+    /// as a read for `idle`. In a snapshot or a transaction, it is the lifetime as of its instant;
+    /// that of what the transaction has written counts from the commit.
     ///
     /// # Errors
-    /// As `expire`; for a snapshot `TableType`.
+    /// `NoTable`; `Unbounded` if the table has no bounds.
     pub fn time_left(&self, key: &impl AsTerm) -> Result<TimeLeft, Error> {
         let key = self.key(key);
         let table = self.engine_table();

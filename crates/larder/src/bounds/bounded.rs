@@ -340,23 +340,22 @@ impl Bounded {
 }
 
 /// Wraps the index of a view of a bounded table, which has stamps. Objects are expired as of a
-/// time.
-pub(crate) fn bound(below: TableIndex, layer: &Arc<BoundState>, at: u64) -> TableIndex {
-    match below {
-        TableIndex::Unique(below) => TableIndex::Unique(Arc::new(Bounded {
-            // A view has a fixed time: the objects that are expired don't change while it is read.
-            fixed_time: Some(at),
-            ..Bounded::new(
-                Arc::clone(&below),
-                below,
-                Arc::clone(layer),
-                Arc::new(Counter::new(false)),
-                false,
-            )
-        })),
-        // Bags have no bounds.
-        multi @ TableIndex::Multi(_) => multi,
-    }
+/// time. `None` for a bag, which has no bounds.
+pub(crate) fn bound(below: &TableIndex, layer: &Arc<BoundState>, at: u64) -> Option<Arc<Bounded>> {
+    let TableIndex::Unique(below) = below else {
+        return None;
+    };
+    Some(Arc::new(Bounded {
+        // A view has a fixed time: the objects that are expired don't change while it is read.
+        fixed_time: Some(at),
+        ..Bounded::new(
+            Arc::clone(below),
+            Arc::clone(below),
+            Arc::clone(layer),
+            Arc::new(Counter::new(false)),
+            false,
+        )
+    }))
 }
 
 impl Unique for Bounded {

@@ -121,6 +121,19 @@ impl BoundState {
         keys::with_hash(&self.seed, self.ordered, bytes)
     }
 
+    /// The deadline of an object that is written at this time, with the lifetime `ttl` or that of
+    /// the table, and the latest one that reads may give it.
+    pub(crate) fn deadlines(&self, now: u64, ttl: Option<u64>) -> (u64, u64) {
+        // Without a time the table gave objects no lifetime when the write began. One that is set
+        // meanwhile is for objects that are written later.
+        let of_table = |ms| if now == NO_TIME { NEVER } else { ms };
+        let hard = match ttl.unwrap_or_else(|| of_table(self.ttl())) {
+            NEVER => NEVER,
+            ms => later(now, ms),
+        };
+        (hard.min(idle_deadline(now, of_table(self.idle()))), hard)
+    }
+
     /// The stamp of an object that is written at this time, with the lifetime `ttl` or that of the
     /// table. `old` is the stamp of the object that is replaced, expired or not. Also returns the
     /// timer that the object needs (invariant 3).
@@ -130,14 +143,7 @@ impl BoundState {
         old: Option<ObjectTimes>,
         ttl: Option<u64>,
     ) -> (ObjectTimes, PendingTimer) {
-        // Without a time the table gave objects no lifetime when the write began. One that is set
-        // meanwhile is for objects that are written later.
-        let of_table = |ms| if now == NO_TIME { NEVER } else { ms };
-        let hard = match ttl.unwrap_or_else(|| of_table(self.ttl())) {
-            NEVER => NEVER,
-            ms => later(now, ms),
-        };
-        let deadline = hard.min(idle_deadline(now, of_table(self.idle())));
+        let (deadline, hard) = self.deadlines(now, ttl);
         // Ordering: Relaxed. A thread that reads this object after its entry was unlocked sees
         // this, too.
         if deadline != NEVER && !self.has_deadlines.load(Ordering::Relaxed) {

@@ -13,11 +13,13 @@ use crate::bounds::{
 };
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
+use crate::index::TableIndex;
 use crate::indexes::{take_holder, Holder};
 use crate::local::{with_local, Local};
 use crate::options::Bounds;
 use crate::table::EngineTable;
-use larder_index::{Change, Guard, Previous};
+use crate::versions::{GivenLifetime, ViewLifetimes};
+use larder_index::{Change, Guard, Key, Previous};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 /// The remaining lifetime of an object.
@@ -31,24 +33,28 @@ pub enum TimeLeft {
     Unlimited,
 }
 
+/// Where an operation finds the lifetimes of objects.
+enum Lifetimes<'g> {
+    /// In the stamps of a bounded table.
+    Table(&'g Bounded),
+    /// In a view of one.
+    View(&'g ViewLifetimes),
+}
+
 impl EngineTable {
-    /// The bounds of an operation's table.
-    fn bounded_of<'g>(&self, op: &Operation<'g>) -> Result<&'g Bounded, Error> {
-        match op.store.bounded() {
-            Some(bounded) => Ok(bounded),
-            None if self.is_snapshot() => Err(Error::TableType),
-            None if self.view.is_some() => Err(Error::View),
-            None => Err(Error::Unbounded),
-        }
+    /// The lifetimes of an operation's table.
+    fn lifetimes<'g>(op: &Operation<'g>) -> Result<Lifetimes<'g>, Error> {
+        let of_table = op.store.bounded().map(|bounded| Lifetimes::Table(bounded));
+        let found = of_table.or_else(|| op.store.lifetimes().map(Lifetimes::View));
+        found.ok_or(Error::Unbounded)
     }
 
     /// Inserts an object like `insert`, with a lifetime in milliseconds in place of the table's
     /// `ttl`. With `None`, the object doesn't expire. The table's `idle` applies to it as to
-    /// others.
+    /// others. In a transaction, the lifetime begins at the commit.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds; `View` in a
-    /// transaction.
+    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds.
     pub fn insert_with(
         &self,
         who: OwnerId,
@@ -70,51 +76,19 @@ impl EngineTable {
         ttl: Option<u64>,
     ) -> Result<(), Error> {
         self.may_write(who)?;
-        let key = self.key(object.key());
+        let (key, value) = (self.key(object.key()), object.value());
         self.writing_under(&local.pin(), key.bytes, |op| {
-            let bounded = self.bounded_of(op)?;
-            let (mut arm, mut growth) = Default::default();
-            // Write below `Bounded`, which would give the object the table's own lifetime.
-            let written = self.change_one_noting(
-                op,
-                &**bounded.below(),
-                key,
-                EditBuffer::Own,
-                &mut |value, scratch| {
-                    let now = bounded.now();
-                    let old = value.map(ObjectTimes::of);
-                    let stamp;
-                    (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(NEVER)));
-                    scratch.extend_from_slice(object.value());
-                    stamp.push(scratch);
-                    // An expired object counts as absent for the number of objects, but not for the
-                    // weight.
-                    if let Some(quota) = bounded.layer().quota() {
-                        let is_new = old.is_none_or(|old| old.is_expired(now));
-                        growth = quota.growth(key.bytes, value, object.value(), is_new);
-                    }
-                    // Followers get two events then: the old object has expired, and the new one
-                    // was inserted.
-                    if old.is_some_and(|old| old.is_expired(now)) {
-                        bounded.set_cause(ChangeCause::Expired);
-                    }
-                    Ok(Change::Put.into())
-                },
-                || bounded.record_use(key),
-            )?;
-            if let Written::Done = written {
-                bounded.after_write(key, arm, growth);
-            } else {
-                // Nothing was changed, so the recorded kind of change was not read.
-                take_cause();
-            }
+            let written = match Self::lifetimes(op)? {
+                Lifetimes::Table(bounded) => self.put_for(op, bounded, key, value, ttl)?,
+                Lifetimes::View(view) => self.change_view(op, view, key, ttl, Some(value))?.0,
+            };
             Ok((written, ()))
         })
     }
 
     /// Sets the remaining lifetime, in milliseconds, of the object under an index key. With `None`,
-    /// the object doesn't expire. Returns whether there is such an object. Feeds get no event for
-    /// this.
+    /// the object doesn't expire. In a transaction, the lifetime begins at the commit. Returns
+    /// whether there is such an object. Feeds get no event for this.
     ///
     /// # Errors
     /// As `insert_with`.
@@ -135,65 +109,185 @@ impl EngineTable {
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let key = self.key(key);
-        self.writing_under(&local.pin(), key.bytes, |op| {
-            let bounded = self.bounded_of(op)?;
-            let (mut arm, mut there) = Default::default();
-            let written = self.change_one_noting(
-                op,
-                &**bounded.below(),
-                key,
-                EditBuffer::Own,
-                &mut |old, scratch| {
-                    let now = bounded.now();
-                    // An expired object stays expired.
-                    let live = old.filter(|old| !ObjectTimes::of(old).is_expired(now));
-                    there = live.is_some();
-                    let Some(old) = live else {
-                        return Ok(Change::Keep.into());
-                    };
-                    let (ttl, was) = (Some(ttl.unwrap_or(NEVER)), Some(ObjectTimes::of(old)));
-                    let stamp;
-                    (stamp, arm) = bounded.layer().stamp(now, was, ttl);
-                    // Only the stamp changes. So no event is pushed, and the object's handles keep
-                    // their counts.
-                    bounded.set_cause(ChangeCause::DeadlineMoved);
-                    Ok(Edit {
-                        change: stamp.replace(old, scratch),
-                        same_handles: true,
-                    })
-                },
-                // This is a write, so it counts as a use of the key.
-                || bounded.record_use(key),
-            )?;
-            // The wheel's lock is never taken under that of an entry.
-            bounded.layer().arm(key.bytes, arm);
-            Ok((written, there))
+        self.writing_under(&local.pin(), key.bytes, |op| match Self::lifetimes(op)? {
+            Lifetimes::Table(bounded) => self.move_deadline(op, bounded, key, ttl),
+            Lifetimes::View(view) => self.change_view(op, view, key, ttl, None),
         })
     }
 
+    /// Applies the lifetime that a transaction has given the object under a key, and the object, if
+    /// it has written that, too.
+    pub(crate) fn apply_lifetime(
+        &self,
+        op: &Operation<'_>,
+        key: Key<'_>,
+        value: &[u8],
+        given: GivenLifetime,
+    ) -> Result<(), Error> {
+        let bounded = op.store.bounded().ok_or(Error::Unbounded)?;
+        match given.is_alone {
+            true => drop(self.move_deadline(op, bounded, key, given.ttl)?),
+            false => drop(self.put_for(op, bounded, key, value, given.ttl)?),
+        }
+        Ok(())
+    }
+
+    /// Stores an object with a lifetime, below the table's bounds.
+    fn put_for(
+        &self,
+        op: &Operation<'_>,
+        bounded: &Bounded,
+        key: Key<'_>,
+        object: &[u8],
+        ttl: Option<u64>,
+    ) -> Result<Written, Error> {
+        let (mut arm, mut growth) = Default::default();
+        // Write below `Bounded`, which would give the object the table's own lifetime.
+        let written = self.change_one_noting(
+            op,
+            &**bounded.below(),
+            key,
+            EditBuffer::Own,
+            &mut |value, scratch| {
+                let now = bounded.now();
+                let old = value.map(ObjectTimes::of);
+                let stamp;
+                (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(NEVER)));
+                scratch.extend_from_slice(object);
+                stamp.push(scratch);
+                // An expired object counts as absent for the number of objects, but not for the
+                // weight.
+                if let Some(quota) = bounded.layer().quota() {
+                    let is_new = old.is_none_or(|old| old.is_expired(now));
+                    growth = quota.growth(key.bytes, value, object, is_new);
+                }
+                // Followers get two events then: the old object has expired, and the new one was
+                // inserted.
+                if old.is_some_and(|old| old.is_expired(now)) {
+                    bounded.set_cause(ChangeCause::Expired);
+                }
+                Ok(Change::Put.into())
+            },
+            || bounded.record_use(key),
+        )?;
+        if let Written::Done = written {
+            bounded.after_write(key, arm, growth);
+        } else {
+            // Nothing was changed, so the recorded kind of change was not read.
+            take_cause();
+        }
+        Ok(written)
+    }
+
+    /// Moves the deadline of the object under a key, below the table's bounds. Also returns whether
+    /// there is an object.
+    fn move_deadline(
+        &self,
+        op: &Operation<'_>,
+        bounded: &Bounded,
+        key: Key<'_>,
+        ttl: Option<u64>,
+    ) -> Result<(Written, bool), Error> {
+        let (mut arm, mut there) = Default::default();
+        let written = self.change_one_noting(
+            op,
+            &**bounded.below(),
+            key,
+            EditBuffer::Own,
+            &mut |old, scratch| {
+                let now = bounded.now();
+                // An expired object stays expired.
+                let live = old.filter(|old| !ObjectTimes::of(old).is_expired(now));
+                there = live.is_some();
+                let Some(old) = live else {
+                    return Ok(Change::Keep.into());
+                };
+                let (ttl, was) = (Some(ttl.unwrap_or(NEVER)), Some(ObjectTimes::of(old)));
+                let stamp;
+                (stamp, arm) = bounded.layer().stamp(now, was, ttl);
+                // Only the stamp changes. So no event is pushed, and the object's handles keep
+                // their counts.
+                bounded.set_cause(ChangeCause::DeadlineMoved);
+                Ok(Edit {
+                    change: stamp.replace(old, scratch),
+                    same_handles: true,
+                })
+            },
+            // This is a write, so it counts as a use of the key.
+            || bounded.record_use(key),
+        )?;
+        // The wheel's lock is never taken under that of an entry.
+        bounded.layer().arm(key.bytes, arm);
+        Ok((written, there))
+    }
+
+    /// Gives the object under a key of a transaction's view a lifetime. Stores `new`, or the object
+    /// that is there, if there is one. Also returns whether there is an object.
+    fn change_view(
+        &self,
+        op: &Operation<'_>,
+        view: &ViewLifetimes,
+        key: Key<'_>,
+        ttl: Option<u64>,
+        new: Option<&[u8]>,
+    ) -> Result<(Written, bool), Error> {
+        let TableIndex::Unique(ix) = &op.store.index else {
+            return Err(Error::Unbounded);
+        };
+        let mut is_there = false;
+        let written = self.change_one_noting(
+            op,
+            &**ix,
+            key,
+            EditBuffer::Own,
+            &mut |old, scratch| {
+                let object = new.or(old);
+                is_there = object.is_some();
+                scratch.extend_from_slice(object.unwrap_or_default());
+                Ok(if is_there { Change::Put } else { Change::Keep }.into())
+            },
+            // The write follows, under the same lock.
+            || {
+                view.announce(GivenLifetime {
+                    ttl,
+                    is_alone: new.is_none(),
+                });
+            },
+        )?;
+        Ok((written, is_there))
+    }
+
     /// Returns the remaining lifetime of the object under an index key. This doesn't count as a
-    /// read of it.
+    /// read of it. In a view, it is the lifetime as of the view's instant.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds, `TableType` for a
-    /// snapshot, `View` in a transaction.
+    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds.
     pub fn time_left(&self, who: impl Who, key: &[u8]) -> Result<TimeLeft, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
         let op = self.begin_on(&guard, key, Intent::Read)?;
-        let bounded = self.bounded_of(&op)?;
-        // Below the bounds, an expired object still exists like any other. Its deadline decides
-        // here.
-        let now = bounded.now();
-        let mut value = Vec::new();
-        if !bounded.below().get(&guard, self.key(key), &mut value) {
-            return Ok(TimeLeft::Absent);
-        }
-        // No deadline, one that has passed, or the time until then.
-        Ok(match ObjectTimes::of(&value).deadline {
-            NEVER => TimeLeft::Unlimited,
-            deadline if deadline <= now => TimeLeft::Absent,
-            deadline => TimeLeft::Ms(deadline - now),
+        let key = self.key(key);
+        let (now, deadline) = match Self::lifetimes(&op)? {
+            Lifetimes::Table(bounded) => {
+                // Below the bounds, an expired object still exists like any other. Its deadline
+                // decides here.
+                let now = bounded.now();
+                let mut value = Vec::new();
+                let there = bounded.below().get(&guard, key, &mut value);
+                let deadline = there.then(|| ObjectTimes::of(&value).deadline);
+                (now, deadline.filter(|deadline| *deadline > now))
+            }
+            // A transaction reads the key, so that its commit checks it.
+            Lifetimes::View(view) if op.store.index.contains(&guard, key) => {
+                (view.now(), view.deadline(&guard, key))
+            }
+            Lifetimes::View(_) => return Ok(TimeLeft::Absent),
+        };
+        Ok(match deadline {
+            None => TimeLeft::Absent,
+            Some(NEVER) => TimeLeft::Unlimited,
+            // A transaction sees what it has written, also if that is to expire at once.
+            Some(deadline) => TimeLeft::Ms(deadline.saturating_sub(now)),
         })
     }
 

@@ -16,6 +16,7 @@
 //! | `count` | the number of a snapshot's objects |
 //! | `diff` | what differs between two snapshots |
 //! | `differences` | which keys of a view may differ from those of its table |
+//! | `lifetimes` | the lifetimes of the objects in a view of a bounded table |
 //! | `key_locks` | locks of keys, for tables that commits write to |
 //! | `transaction` | views, and their commit |
 //! | `feed` | the queue of what changes in a table |
@@ -74,6 +75,7 @@ mod filter;
 mod history;
 mod in_place;
 mod key_locks;
+mod lifetimes;
 mod merged;
 mod ranks;
 mod removed_key;
@@ -93,7 +95,9 @@ pub(crate) use differences::Differences;
 pub(crate) use feed::TableFeed;
 pub use feed::Waker;
 pub(crate) use history::{History, TableSnapshot};
+pub(crate) use lifetimes::ViewLifetimes;
 pub use snapshot::SnapshotInfo;
 pub use subscription::{FeedEvent, FeedRead, Subscription, SubscriptionOptions};
+pub(crate) use transaction::GivenLifetime;
 pub use transaction::{CommitOutcome, EngineTransaction, Turn};
 pub(crate) use watched::wrap_watched;

@@ -6,6 +6,7 @@
 
 use super::clock;
 use super::history::{History, TableSnapshot, WatchedTable};
+use super::lifetimes::ViewLifetimes;
 use super::merged::{merge, Overrides};
 use crate::bounds;
 use crate::budget::Budget;
@@ -118,8 +119,9 @@ fn store(source: &EngineTable, snapshot: TableSnapshot) -> Store {
     let overrides = Overrides::of_snapshot(snapshot, source.seed.clone());
     // The base of the view is the store below the watch, which other threads still write.
     let objects = merge(history.store().objects().index.share(), overrides);
-    let objects = history.store().as_of(objects, time);
-    Store::of_view(objects, indexes, vec![differ])
+    let (objects, bounded) = history.store().as_of(objects, time);
+    let lifetimes = bounded.map(|bounded| ViewLifetimes::new(bounded, None));
+    Store::of_view(objects, indexes, vec![differ], lifetimes)
 }
 
 /// The indexes of a table for a view of this time, if the table still has this history.

@@ -476,7 +476,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// ```
     ///
     /// # Errors
-    /// Those of `put`; `Unbounded` if the table has no bounds; `View` in a transaction.
+    /// Those of `put`; `Unbounded` if the table has no bounds.
     pub fn put_with<Q>(&self, key: &Q, value: &V, ttl: Option<Duration>) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -490,11 +490,11 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     }
 
     /// Sets the remaining lifetime of the row under a key. With `None`, the row doesn't expire.
-    /// Returns whether there is such a row.
+    /// In a transaction, the lifetime begins at the commit. Returns whether there is such a row.
     ///
     /// # Errors
-    /// `WrongType` for an invalid key, `NoTable`; `Unbounded` if the table has no bounds; `View` in
-    /// a transaction; `ReadOnly` for a snapshot.
+    /// `WrongType` for an invalid key, `NoTable`; `Unbounded` if the table has no bounds; `ReadOnly`
+    /// for a snapshot.
     pub fn expire<Q>(&self, key: &Q, ttl: Option<Duration>) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -504,10 +504,12 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         self.at(key, |key| table.expire(me, key, super::bounds::ms(ttl)))
     }
 
-    /// Returns the remaining lifetime of the row under a key.
+    /// Returns the remaining lifetime of the row under a key. In a snapshot or a transaction, it is
+    /// the lifetime as of its instant; that of what the transaction has written counts from the
+    /// commit.
     ///
     /// # Errors
-    /// Those of `expire`; for a snapshot `TableType`.
+    /// Those of `expire`, but for `ReadOnly`.
     pub fn time_left<Q>(&self, key: &Q) -> Result<TimeLeft, Error>
     where
         K: Borrow<Q>,

@@ -5,6 +5,7 @@ use super::super::clock::{self, ActiveCommit};
 use super::super::key_locks::{CommitLocks, KeyLock};
 use super::super::undo::{self, Override};
 use super::view::survivors;
+use super::writes::GivenLifetime;
 use super::{EngineTransaction, TableInTransaction};
 use crate::error::Error;
 use crate::index::TableIndex;
@@ -24,6 +25,8 @@ pub(super) struct WrittenKey {
     key: Vec<u8>,
     /// The undo record with the value that the transaction has written.
     record: Vec<u8>,
+    /// The lifetime that the transaction gives the object.
+    lifetime: Option<GivenLifetime>,
     pub(super) lock: KeyLock,
 }
 
@@ -66,12 +69,13 @@ impl EngineTransaction {
         let mut written = Vec::new();
         // The order is that of the tables, and of the keys within one. `key_locks` sorts the locks.
         for (part, TableInTransaction { set, .. }) in self.parts.iter().enumerate() {
-            set.writes.each(|key, record| {
+            set.writes.each(|key, record, lifetime| {
                 written.push(WrittenKey {
                     part,
                     lock: set.history.key_lock(set.history.key(key)),
                     key: key.to_vec(),
                     record: record.to_vec(),
+                    lifetime,
                 });
             });
         }
@@ -257,9 +261,10 @@ impl EngineTransaction {
             };
             let key = table.key(&written_key.key);
             match (&op.store.index, written_key.value()) {
-                (TableIndex::Unique(ix), Override::Value(value)) => {
-                    table.put_one(&op, &**ix, key, NewValue::copied(value), |_| true);
-                }
+                (TableIndex::Unique(ix), Override::Value(value)) => match written_key.lifetime {
+                    None => drop(table.put_one(&op, &**ix, key, NewValue::copied(value), |_| true)),
+                    Some(given) => table.apply_lifetime(&op, key, value, given)?,
+                },
                 (TableIndex::Unique(ix), Override::Absent) => {
                     table.remove_one(&op, &**ix, key, |_| true);
                 }

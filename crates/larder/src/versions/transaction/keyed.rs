@@ -113,7 +113,8 @@ impl Engine {
                 }
             }
             let (index, set) = view::present(Arc::clone(history), &table.seed);
-            let store = Store::of_view(index, None, Vec::new());
+            let lifetimes = set.lifetimes(history.store().bounded.clone());
+            let store = Store::of_view(index, None, Vec::new(), lifetimes);
             // Only the operations have the view, so its access rights don't matter.
             parts.push(self.part(table, who, Access::Public, store, set));
         }

@@ -91,6 +91,7 @@ pub use priority::Turn;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use view::WorkingSet;
+pub(crate) use writes::{GivenLifetime, Writes};
 
 /// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,10 +134,10 @@ impl Engine {
         for (table, snapshot) in tables.iter().zip(snapshots) {
             // A view is the snapshot with the transaction's own writes over it.
             let time = snapshot.time();
-            let (index, set) = view::view(snapshot, &table.seed);
+            let (index, set, bounded) = view::view(snapshot, &table.seed);
             let indexes = indexes_of(table, &set.history, time);
             let differ = vec![Arc::clone(&set.history) as _, Arc::clone(&set) as _];
-            let store = Store::of_view(index, indexes, differ);
+            let store = Store::of_view(index, indexes, differ, set.lifetimes(bounded));
             parts.push(self.part(table, who, Access::Private, store, set));
         }
         Ok(EngineTransaction { parts })

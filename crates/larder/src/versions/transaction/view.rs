@@ -19,10 +19,12 @@
 use super::super::checkpoints::Checkpoints;
 use super::super::differences::Differences;
 use super::super::history::{self, History, TableSnapshot};
+use super::super::lifetimes::ViewLifetimes;
 use super::super::merged::{self, Overrides};
 use super::super::undo::{self, BagObjects, Override};
 use super::reads::Reads;
 use super::writes::Writes;
+use crate::bounds::Bounded;
 use crate::index::TableIndex;
 use crate::indexes::EntriesRead;
 use crate::raw;
@@ -125,6 +127,12 @@ impl WorkingSet {
         }
     }
 
+    /// The lifetimes of the objects, if the table is bounded.
+    pub(super) fn lifetimes(&self, bounded: Option<Arc<Bounded>>) -> Option<ViewLifetimes> {
+        let writes = || Some(Arc::clone(&self.writes));
+        bounded.map(|bounded| ViewLifetimes::new(bounded, writes()))
+    }
+
     /// Records a write.
     fn write(&self, guard: &Guard, key: Key<'_>, value: Override<'_>) {
         // Only an ordered index has checkpoints, and its positions are its keys.
@@ -186,7 +194,7 @@ impl Drop for WorkingSet {
     fn drop(&mut self) {
         // A commit has copied the values into the tables, with their own counts. So release ours in
         // any case.
-        self.writes.each(|_, record| {
+        self.writes.each(|_, record, _| {
             if let Some(value) = undo::as_of(record, OWN) {
                 history::each_value(self.unique, value, &mut raw::release_value);
             }
@@ -202,12 +210,17 @@ struct ViewIndex<I: ?Sized> {
 }
 
 /// Makes the index of a view over a snapshot, and its working set.
-pub(super) fn view(snapshot: TableSnapshot, seed: &Seed) -> (TableIndex, Arc<WorkingSet>) {
+/// If the table is bounded, also returns its objects as of the snapshot's time.
+pub(super) fn view(
+    snapshot: TableSnapshot,
+    seed: &Seed,
+) -> (TableIndex, Arc<WorkingSet>, Option<Arc<Bounded>>) {
     let history = Arc::clone(&snapshot.history);
     let below = Overrides::of_history(Arc::clone(&history), snapshot.number(), seed.clone());
     let objects = merged::merge(history.store().objects().index.share(), below);
-    let objects = history.store().as_of(objects, snapshot.time());
-    with_reads(WorkingSet::new(history, Some(snapshot), objects, seed))
+    let (objects, bounded) = history.store().as_of(objects, snapshot.time());
+    let (index, set) = with_reads(WorkingSet::new(history, Some(snapshot), objects, seed));
+    (index, set, bounded)
 }
 
 /// Makes the index of a view over the current objects, and its working set. The caller has locked

@@ -3,6 +3,10 @@
 //!
 //! There are usually few of them, and nearly always one thread makes them. So they are in a B-tree
 //! over positions under a mutex, which allocates nothing while it is empty.
+//!
+//! In a bounded table, a write may come with a lifetime. The operation announces it under the lock
+//! of the view's writes, when it is certain that the write follows. A write without one forgets
+//! the lifetime that an earlier write gave the key.
 
 use larder_index::sync::Mutex;
 use larder_index::{
@@ -21,10 +25,47 @@ const HASH: usize = 6;
 /// A position that is searched for.
 type Position = SmallVec<[u8; 64]>;
 
-/// Records under positions: the key, or the top of its hash and the key.
-pub(super) struct Writes {
+/// A lifetime that a transaction gives an object.
+#[derive(Clone, Copy)]
+pub(crate) struct GivenLifetime {
+    /// Milliseconds from the commit on; `None` if the object doesn't expire.
+    pub(crate) ttl: Option<u64>,
+    /// Whether the transaction has left the object itself as it was.
+    pub(crate) is_alone: bool,
+}
+
+/// The write of a key.
+struct OwnWrite {
+    /// The undo record with the value that was written.
+    record: Vec<u8>,
+    /// `None` if the object has the lifetime that the table gives.
+    lifetime: Option<GivenLifetime>,
+}
+
+#[derive(Default)]
+struct Records {
+    of: BTreeMap<Vec<u8>, OwnWrite>,
+    /// The lifetime that comes with the next write.
+    announced: Option<GivenLifetime>,
+}
+
+impl Records {
+    /// Records a write, with the lifetime that was announced.
+    fn insert(&mut self, position: Position, record: Vec<u8>) {
+        let mut lifetime = self.announced.take();
+        if let (Some(given), Some(before)) = (&mut lifetime, self.of.get(&position[..])) {
+            // A lifetime for an object that an earlier write has changed isn't the only change.
+            given.is_alone &= before.lifetime.is_some_and(|before| before.is_alone);
+        }
+        let write = OwnWrite { record, lifetime };
+        self.of.insert(position.into_vec(), write);
+    }
+}
+
+/// Writes under positions: the key, or the top of its hash and the key.
+pub(crate) struct Writes {
     ordered: bool,
-    records: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    records: Mutex<Records>,
 }
 
 impl Writes {
@@ -36,11 +77,23 @@ impl Writes {
         }
     }
 
-    /// Calls `f` with the key and the record of each write.
-    pub(super) fn each(&self, mut f: impl FnMut(&[u8], &[u8])) {
-        for (position, record) in &*self.records.lock() {
-            f(self.key(position), record);
+    /// Calls `f` with the key and the record of each write, and the lifetime that it gives.
+    pub(super) fn each(&self, mut f: impl FnMut(&[u8], &[u8], Option<GivenLifetime>)) {
+        for (position, write) in &self.records.lock().of {
+            f(self.key(position), &write.record, write.lifetime);
         }
+    }
+
+    /// Announces the lifetime that comes with the next write.
+    pub(crate) fn announce(&self, lifetime: GivenLifetime) {
+        self.records.lock().announced = Some(lifetime);
+    }
+
+    /// The lifetime that the write of a key gives; `None` if the key wasn't written.
+    pub(crate) fn lifetime(&self, key: Key<'_>) -> Option<Option<GivenLifetime>> {
+        let records = self.records.lock();
+        let write = records.of.get(&self.position_of(key)[..]);
+        write.map(|write| write.lifetime)
     }
 
     fn position_of(&self, key: Key<'_>) -> Position {
@@ -68,20 +121,20 @@ impl Unique for Writes {
     }
 
     fn get(&self, _: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
-        let records = self.records.lock();
+        let written = &self.records.lock().of;
         // Most transactions read before they write.
-        if records.is_empty() {
+        if written.is_empty() {
             return false;
         }
-        let record = records.get(&self.position_of(key)[..]);
-        record
-            .inspect(|record| out.extend_from_slice(record))
+        let write = written.get(&self.position_of(key)[..]);
+        write
+            .inspect(|write| out.extend_from_slice(&write.record))
             .is_some()
     }
 
     fn contains(&self, _: &Guard, key: Key<'_>) -> bool {
-        let records = self.records.lock();
-        !records.is_empty() && records.contains_key(&self.position_of(key)[..])
+        let written = &self.records.lock().of;
+        !written.is_empty() && written.contains_key(&self.position_of(key)[..])
     }
 
     fn update(&self, _: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
@@ -90,13 +143,14 @@ impl Unique for Writes {
         let position = self.position_of(key);
         let mut new = Vec::new();
         // The record that is there, if the transaction has written the key before.
-        let old = records.get(&position[..]).map(|record| &record[..]);
+        let old = records.of.get(&position[..]);
+        let old = old.map(|write| &write.record[..]);
         match f(old, &mut new).whole(old, &mut new) {
             Change::Keep => return false,
-            Change::Remove => return records.remove(&position[..]).is_some(),
+            Change::Remove => return records.of.remove(&position[..]).is_some(),
             Change::Put | Change::Splice(_) => {}
         }
-        records.insert(position.into_vec(), new);
+        records.insert(position, new);
         true
     }
 
@@ -108,14 +162,14 @@ impl Unique for Writes {
         batch: &mut Batch<'g>,
     ) {
         batch.clear();
-        let records = self.records.lock();
+        let written = &self.records.lock().of;
         let bound = match start {
             Start::Edge => Bound::Unbounded,
             Start::At(position) => Bound::Included(position),
             Start::Past(position) => Bound::Excluded(position),
         };
         // The scan stops when the batch is full. What is left begins at `resume`.
-        let mut add = |(position, record): (&Vec<u8>, &Vec<u8>)| {
+        let mut add = |(position, write): (&Vec<u8>, &OwnWrite)| {
             if batch.len() == MOST {
                 // Forward, the next batch begins at this entry. Backward, it begins before the last
                 // entry of this batch.
@@ -124,7 +178,7 @@ impl Unique for Writes {
                 }
                 return false;
             }
-            batch.push(self.key(position), record);
+            batch.push(self.key(position), &write.record);
             if direction == Direction::Backward {
                 batch.resume.clone_from(position);
             }
@@ -132,11 +186,11 @@ impl Unique for Writes {
         };
         batch.done = match direction {
             Direction::Forward => {
-                let range = records.range::<[u8], _>((bound, Bound::Unbounded));
+                let range = written.range::<[u8], _>((bound, Bound::Unbounded));
                 range.into_iter().all(&mut add)
             }
             Direction::Backward => {
-                let range = records.range::<[u8], _>((Bound::Unbounded, bound));
+                let range = written.range::<[u8], _>((Bound::Unbounded, bound));
                 range.rev().all(&mut add)
             }
         };
@@ -153,19 +207,19 @@ impl Unique for Writes {
 
 impl Container for Writes {
     fn free_some(&self, _: &Guard, _: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        let records = std::mem::take(&mut *self.records.lock());
-        records.values().for_each(|record| f(record));
+        let written = std::mem::take(&mut self.records.lock().of);
+        written.values().for_each(|write| f(&write.record));
         true
     }
 
     fn len(&self) -> usize {
-        self.records.lock().len()
+        self.records.lock().of.len()
     }
 
     fn memory(&self) -> usize {
-        let records = self.records.lock();
-        let bytes = |(position, record): (&Vec<u8>, &Vec<u8>)| position.len() + record.len();
-        records.iter().map(bytes).sum::<usize>() + size_of::<Self>()
+        let written = &self.records.lock().of;
+        let bytes = |(position, write): (&Vec<u8>, &OwnWrite)| position.len() + write.record.len();
+        written.iter().map(bytes).sum::<usize>() + size_of::<Self>()
     }
 
     fn stats(&self) -> Stats {
