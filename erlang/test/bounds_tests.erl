@@ -249,7 +249,6 @@ refused_test_() ->
                {insert, [Plain, {1}, #{ttl => 1}]}, {insert, [Bounded, {1}, #{ttl => -1}]},
                {insert, [Bounded, {1}, #{}]}, {insert, [Bounded, {1}, #{ttl => 1, x => 1}]},
                {insert, [Bounded, x, #{ttl => 1}]}, {insert, [Bounded, {}, #{ttl => 1}]},
-               {ttl, [Snapshot, 1]},
                {insert, [Snapshot, {1}, #{ttl => 1}]}, {insert, [none, {1}, #{ttl => 1}]},
                {expire, [Plain, 1, 1]}, {expire, [Bounded, 1, x]}, {expire, [Snapshot, 1, 1]},
                {ttl, [Plain, 1]}, {ttl, [none, 1]}, {setopts, [Plain, {ttl, 1}]},
