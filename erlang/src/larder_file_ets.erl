@@ -40,6 +40,7 @@ first_bytes(Path, Size) ->
 -spec save(larder:table(), binary(), boolean(), [object_count | md5sum]) -> ok.
 save(Table, Path, Sync, Extended) ->
     {Name, Temporary} = beside(Path),
+    Janitor = janitor(Temporary),
     try
         Log = opened(disk_log:open([{name, make_ref()}, {file, Name}])),
         try
@@ -55,7 +56,23 @@ save(Table, Path, Sync, Extended) ->
         Class:Why:Stack ->
             _ = file:delete(Temporary),
             erlang:raise(Class, Why, Stack)
+    after
+        Janitor ! done
     end.
+
+%% A process that deletes a file if its caller is killed. The log may be about to create it then, so
+%% it is deleted again later.
+janitor(Temporary) ->
+    Caller = self(),
+    spawn(fun() ->
+        Monitor = erlang:monitor(process, Caller),
+        receive
+            done -> true = erlang:demonitor(Monitor, [flush]);
+            {'DOWN', Monitor, process, Caller, _} ->
+                _ = file:delete(Temporary),
+                receive after 1000 -> file:delete(Temporary) end
+        end
+    end).
 
 %% A name in the same folder, which is short as the file's own may be as long as names get: as
 %% disk_log takes names, and as the file system has them.
@@ -256,18 +273,22 @@ terms([Binary | Binaries], Limit) ->
             {[Object | Objects], [Binary | Hashed], Last}
     end.
 
-%% Decodes a term. The shortest encoding of an atom has three bytes, so the size of the binary
+%% Decodes a term. The shortest encoding of an atom has three bytes, so the size of the encoding
 %% limits how many new atoms it can have. This is checked before a term with new atoms is decoded.
 term(Binary, Limit) ->
     try
         binary_to_term(Binary, [safe])
     catch
         error:badarg ->
-            case erlang:system_info(atom_count) + byte_size(Binary) div 3 =< Limit of
+            case erlang:system_info(atom_count) + plain_size(Binary) div 3 =< Limit of
                 true -> unsafe_term(Binary);
                 false -> throw(system_limit)
             end
     end.
+
+%% A compressed term says how long it is without compression, which binary_to_term/1 checks.
+plain_size(<<131, 80, Size:32, _/binary>>) -> Size;
+plain_size(Binary) -> byte_size(Binary).
 
 unsafe_term(Binary) ->
     try

@@ -326,7 +326,10 @@ begin_recovery(Definitions) ->
          false -> {Tag, larder:new(Tag, Definition), unnamed}
      end || {Tag, Definition} <- Definitions].
 
-filling(Tag) -> list_to_atom("larder_ra filling " ++ atom_to_list(Tag)).
+%% A tag may be as long as atoms get.
+filling(Tag) ->
+    <<Hash:128>> = erlang:md5(atom_to_binary(Tag)),
+    list_to_atom("larder_ra filling " ++ integer_to_list(Hash, 36)).
 
 %% @private
 %% Returns the state with these tables, as of an index. The previous tables of this process are

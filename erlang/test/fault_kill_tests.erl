@@ -227,10 +227,11 @@ planted_faults_are_found_test_() ->
 %% Killed in the middle of a save, what was there before is there still, or the new file as a whole,
 %% and nothing else; killed in the middle of a load, there is no table.
 killed_in_save_or_load_test_() ->
-    [larder_test:tc("killed in tab2file and file2tab", 300, Sut, fun() -> files(Sut) end)
-     || Sut <- larder_test:other_suts(), Sut =:= larder].
+    [larder_test:tc(lists:concat(["killed in tab2file and file2tab, ", Format]), 300, Sut,
+                    fun() -> files(Sut, Format) end)
+     || Sut <- larder_test:other_suts(), Sut =:= larder, Format <- [larder, ets]].
 
-files(M) ->
+files(M, Format) ->
     Dir = larder_test:file("fault"),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     File = filename:join(Dir, "table"),
@@ -238,12 +239,13 @@ files(M) ->
     New = M:new(new, [public]),
     true = M:insert(Old, old()),
     true = M:insert(New, [{K, lists:seq(1, 30)} || K <- lists:seq(1, 5 * rows())]),
-    {Us, ok} = larder_test:microseconds(fun() -> M:tab2file(New, File) end),
+    Save = fun(T) -> M:tab2file(T, File, [{format, Format}]) end,
+    {Us, ok} = larder_test:microseconds(fun() -> Save(New) end),
     Delays = [trunc(Us * N / delays()) || N <- lists:seq(0, delays() + 2)],
     %% The last is not killed.
-    Saved = [saved(M, Old, New, File, Delay) || Delay <- Delays ++ [infinity]],
+    Saved = [saved(M, Save, Old, New, File, Delay) || Delay <- Delays ++ [infinity]],
     [true, true] = [lists:member(Which, Saved) || Which <- [old, new]],
-    ok = M:tab2file(New, File),
+    ok = Save(New),
     Tables = M:all(),
     {LoadUs, {ok, Loaded}} = larder_test:microseconds(fun() -> M:file2tab(File) end),
     true = M:delete(Loaded),
@@ -258,9 +260,9 @@ files(M) ->
 
 delays() -> larder_test:scaled(12).
 
-saved(M, Old, New, File, Delay) ->
-    ok = M:tab2file(Old, File),
-    _ = killed_after(Delay, fun() -> M:tab2file(New, File) end),
+saved(M, Save, Old, New, File, Delay) ->
+    ok = Save(Old),
+    _ = killed_after(Delay, fun() -> Save(New) end),
     %% The dirty scheduler notices a little later.
     true = larder_test:wait_until(fun() -> file:list_dir(filename:dirname(File))
                                            =:= {ok, [filename:basename(File)]} end),

@@ -7,6 +7,7 @@
 -export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0,
          wide_rows_test_/0, large_binaries_test_/0,
          sub_binaries_pin_nothing_test_/0, no_atoms_from_data_test_/0, a_file_of_atoms_test_/0,
+         a_file_of_compressed_atoms_test_/0,
          more_atoms_than_the_limit_test_/0,
          exploding_specifications_test_/0, lying_files_test_/0, terms_from_noise_test_/0,
          records_of_later_releases_test_/0]).
@@ -291,6 +292,25 @@ more_atoms_than_the_limit_test_() ->
             "    false -> _ = list_to_atom(\"fill_\" ++ integer_to_list(N)), Fill(N + 1) end end, Fill(1), "
             "{ok, U} = larder:file2tab(\"" ++ File ++ "\"), "
             "io:format(\"~w\", [{erlang:system_info(atom_count) > Limit, larder:info(U, size)}])"),
+        ok = file:delete(File)
+    end).
+
+%% A compressed term has many atoms in few bytes.
+a_file_of_compressed_atoms_test_() ->
+    test("a file of ets with compressed atoms", 120, fun() ->
+        File = larder_test:file("atoms_compressed"),
+        "ok" = in_a_node("+t 400000",
+            "File = \"" ++ File ++ "\", ok = larder:tab2file(larder:new(t, []), File, [{format, ets}]), "
+            "{ok, Old} = disk_log:open([{name, old}, {file, File}, {mode, read_only}]), "
+            "{_, [Header]} = disk_log:bchunk(Old, start, 1), ok = disk_log:close(Old), ok = file:delete(File), "
+            "Letter = fun(N, Unit) -> $a + N div Unit rem 25 end, "
+            "Atom = fun(N) -> list_to_atom([Letter(N, Unit) || Unit <- [15625, 625, 25, 1]]) end, "
+            "Row = term_to_binary({1, [Atom(N) || N <- lists:seq(0, 249999)]}, [{compressed, 9}]), "
+            "{ok, New} = disk_log:open([{name, new}, {file, File}]), "
+            "ok = disk_log:blog_terms(New, [Header, Row]), io:format(\"~w\", [disk_log:close(New)])"),
+        "{{error,system_limit},true}" = in_a_node("+t 400000",
+            "Count = erlang:system_info(atom_count), R = larder:file2tab(\"" ++ File ++ "\"), "
+            "io:format(\"~w\", [{R, erlang:system_info(atom_count) < Count + 100000}])"),
         ok = file:delete(File)
     end).
 

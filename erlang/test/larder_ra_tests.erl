@@ -277,6 +277,20 @@ dropped_test_() ->
         end)
     end).
 
+%% Tags of named tables are as long as atoms get.
+long_tag_test_() ->
+    ?TC("", fun() ->
+        with_folders(fun(Folder, _) ->
+            Tag = list_to_atom(lists:duplicate(255, 16#20ac)),
+            State = larder_ra:new(#{Tag => [named_table]}, state),
+            true = larder:insert(larder_ra:table(Tag, State), {1}),
+            {ok, _} = snapshot(1, State, Folder),
+            {ok, _, Again} = ?M:recover(Folder),
+            ?assertEqual([{1}], larder:tab2list(Tag)),
+            _ = larder_ra:drop_table(Tag, Again)
+        end)
+    end).
+
 %% A file that is cut short at any byte, or altered at any, is no snapshot. What the server has
 %% stays.
 damaged_test_() ->

@@ -4,7 +4,7 @@
 -module(maps_tests).
 
 -export([beside_ets_test_/0, forms_test_/0, counters_test_/0, counters_beside_an_oracle_test_/0,
-         concurrent_test_/0, views_test_/0, watchers_test_/0, refused_test_/0, words_test_/0]).
+         kept_keys_test_/0, concurrent_test_/0, views_test_/0, watchers_test_/0, refused_test_/0, words_test_/0]).
 
 one(Title, Fun) ->
     [larder_test:tc(Title, 240, larder, Fun)].
@@ -185,6 +185,42 @@ counters_beside_an_oracle_test_() ->
          end || Size <- [1, 4, 31, 32, 33, 200]],
         true = larder:delete(T)
     end).
+
+%% A new key of a map keeps alive what it refers to, though the call was the only one that had it.
+kept_keys_test_() ->
+    [one(lists:flatten(io_lib:format("new keys are kept, ~0p, ~p", [Options, Where])),
+         fun() -> [kept_key(larder:new(t, [public | Options]), Where) || _ <- lists:seq(1, 30)] end)
+     || Options <- [[set], [ordered_set], [set, compressed]],
+        Where <- [alone, in_tuple, in_map, in_binary, in_view, in_commit]].
+
+kept_key(T, Where) ->
+    true = larder:insert(T, {k, #{}, z}),
+    {Pid, Monitor} = spawn_monitor(fun() -> count_new_key(T, Where) end),
+    receive {'DOWN', Monitor, process, Pid, Why} -> normal = Why end,
+    true = erlang:garbage_collect(),
+    %% What was freed would be used again.
+    _ = [{atomics:new(1, []), binary:copy(<<N>>, 10000)} || N <- lists:seq(1, 50)],
+    [{k, Map, z}] = larder:lookup(T, k),
+    [{Key, 6}] = maps:to_list(Map),
+    ok = used(Key),
+    true = larder:delete(T).
+
+count_new_key(T, in_view) ->
+    {atomic, 6} = larder:transaction([T], fun([View]) -> count_new_key(View, alone) end);
+count_new_key(T, in_commit) ->
+    true = larder:commit([{update_counter, T, k, {{2, new_key(alone), 1}, 5}}]);
+count_new_key(T, Where) ->
+    6 = larder:update_counter(T, k, {{2, new_key(Where), 1}, 5}).
+
+new_key(alone) -> atomics:new(1, []);
+new_key(in_tuple) -> {key, [new_key(alone)]};
+new_key(in_map) -> #{key => new_key(alone)};
+new_key(in_binary) -> binary:part(binary:copy(<<7>>, 10000), 100, 200).
+
+used({key, [Key]}) -> used(Key);
+used(#{key := Key}) -> used(Key);
+used(Key) when is_binary(Key) -> true = Key =:= binary:copy(<<7>>, 200), ok;
+used(Key) -> 1 = atomics:add_get(Key, 1, 1), ok.
 
 %% Many processes lose nothing, in a map that becomes large meanwhile.
 concurrent_test_() ->

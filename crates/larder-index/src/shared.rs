@@ -29,6 +29,6 @@ pub(crate) struct Shared {
     /// Whether users hold other locks than a leaf's while they write, so that flushes are postponed
     /// (`outside::retire`).
     pub(crate) callers_hold_locks: bool,
-    /// Whether a flush is postponed.
-    pub(crate) flush_is_postponed: AtomicBool,
+    /// Whether any thread has ever postponed a flush.
+    pub(crate) has_postponed: AtomicBool,
 }

@@ -148,6 +148,38 @@ fn an_expiry_of_a_fresh_row_is_found() {
     }));
 }
 
+/// A write is not refused for a row that has expired, whoever is about to remove that.
+fn a_write_beside_an_expiry() {
+    let larder = Larder::new();
+    let builder = larder.table("t").max_size(1).evict(Evict::None);
+    let builder = builder.ttl(Duration::from_secs(1_000_000));
+    let t = Arc::new(builder.create().expect("a table"));
+    t.insert_with(&term!({1, 0}), Some(Duration::ZERO))
+        .expect("a table");
+    let expirer = {
+        let t = t.clone();
+        shuttle::thread::spawn(
+            move || {
+                while t.engine_table().remove_expired().expect("a table").1 {}
+            },
+        )
+    };
+    t.insert(&term!({2, 0})).expect("room");
+    expirer.join().expect("no panic");
+    assert_eq!(t.to_vec().expect("a table"), [term!({2, 0})]);
+}
+
+#[test]
+fn what_is_about_to_be_removed_makes_room() {
+    let _alone = alone();
+    let search = [Search::Random(3_000), Search::Pct(2_000)];
+    check(
+        "a write beside an expiry",
+        &search,
+        a_write_beside_an_expiry,
+    );
+}
+
 /// A row that is written while another thread evicts, with this value, is not evicted for what was
 /// there before: a choice that was made then is given up.
 fn a_fresh_row_in_a_full_table(evict: Evict, value: i64) {

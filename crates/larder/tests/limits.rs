@@ -618,3 +618,81 @@ fn a_new_table_expires_beside_evictions() {
     // The other one has still much to do.
     assert!(full.len() > 1_000, "{}", full.len());
 }
+
+/// The table of so many rows that refuses further ones, with this lifetime in milliseconds.
+fn refusing(most: usize, ttl: u64) -> Table {
+    let limits = Limits {
+        max_size: Some(most),
+        max_memory: None,
+        evict: Evict::None,
+    };
+    let bounds = Bounds {
+        ttl: Some(ttl),
+        idle: None,
+        limits: Some(limits),
+    };
+    Larder::new().table("t").bounds(bounds).create().unwrap()
+}
+
+/// Expired rows make room for a list at once, however many they are, and however far the wheel has
+/// to be turned.
+#[test]
+fn what_is_expired_makes_room_for_lists_however_long_ago() {
+    for many in [1_000, 20_000] {
+        let t = refusing(many, 60_000_000);
+        (0..many as i64).for_each(|k| t.insert(&pair(k, k)).unwrap());
+        advance_clock(100_000_000);
+        let rows: Vec<Term> = (0..100).map(|k| pair(-1 - k, 0)).collect();
+        t.insert_all(&rows).unwrap();
+    }
+}
+
+/// A row that outgrows the table goes, and no other one, whichever thread evicts.
+#[test]
+fn a_row_that_outgrows_the_table_goes_first() {
+    for _ in 0..4 {
+        let builder = Larder::new().table("t").max_memory(200_000);
+        let t = builder.evict(Evict::Lru).create().unwrap();
+        (0..4_000).for_each(|k| t.insert(&pair(k, k)).unwrap());
+        // `select_replace` evicts nothing by itself.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let zeros = "0,".repeat(400_000) + "0";
+                let body = format!("{{{{5,{{const,{{{zeros}}}}}}}}}");
+                let spec = format!("[{{{{5,'_'}},[],[{body}]}}]");
+                assert_eq!(t.select_replace(spec.as_str()).unwrap(), 1);
+            });
+        });
+        soon(|| t.engine_table().weight().unwrap() <= 200_000);
+        assert_eq!(t.len(), 3_999);
+    }
+}
+
+/// Timers of rows that were evicted or deleted don't stay until their time.
+#[test]
+fn timers_of_what_is_gone_go() {
+    let timers = |t: &Table| {
+        let stats = t.engine_table().stats();
+        let timers = stats.more.iter().find(|(name, _)| *name == "timers");
+        timers.map_or(0, |(_, timers)| *timers)
+    };
+    // Other tests move the clock.
+    let years = Duration::from_secs(500_000_000);
+    let builder = Larder::new().table("t").ttl(years);
+    let evicting = builder.max_size(1_000).evict(Evict::Lru).create().unwrap();
+    let builder = Larder::new().table("t").ttl(years);
+    let deleting = builder.create().unwrap();
+    for k in 0..100_000 {
+        evicting.insert(&pair(k, k)).unwrap();
+        deleting.insert(&pair(k, k)).unwrap();
+        if k >= 1_000 {
+            deleting.delete(&key(k - 1_000)).unwrap();
+        }
+    }
+    for t in [evicting, deleting] {
+        soon(|| timers(&t) <= 2 * 1_000 + 4_096);
+        // Each row that is left has its timer, some of which the library may just be looking at.
+        soon(|| timers(&t) >= 1_000);
+        assert_eq!(t.len(), 1_000);
+    }
+}

@@ -49,7 +49,7 @@ impl Unique for KeyOrder {
         self.0.prefetch(guard, keys.iter().map(|key| key.bytes));
     }
 
-    fn prefetch_entry<'g>(&self, guard: &'g Guard, key: Key<'_>) -> Hint<'g> {
+    fn prefetch_entry<'g>(&'g self, guard: &'g Guard, key: Key<'_>) -> Hint<'g> {
         self.0.prefetch_leaf(guard, key.bytes)
     }
 
@@ -64,7 +64,7 @@ impl Unique for KeyOrder {
     }
 
     fn get_or_lend<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],
@@ -89,7 +89,7 @@ impl Unique for KeyOrder {
     }
 
     fn get_with_hint<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],

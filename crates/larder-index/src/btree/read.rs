@@ -76,7 +76,7 @@ impl BPlusTree {
     /// See [`Unique::get_or_lend`](crate::Unique::get_or_lend).
     #[inline]
     pub(crate) fn get_or_lend<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         position: &[u8],
         out: &mut [u8; SHORT_VALUE],
@@ -98,7 +98,7 @@ impl BPlusTree {
 
     /// See [`Unique::get_with_hint`](crate::Unique::get_with_hint).
     pub(crate) fn get_with_hint<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         position: &[u8],
         out: &mut [u8; SHORT_VALUE],
@@ -160,7 +160,7 @@ impl BPlusTree {
 
     /// See [`Unique::prefetch_entry`](crate::Unique::prefetch_entry). A few nodes lead to many
     /// leaves, so nodes are probably in the cache, and the leaf isn't.
-    pub(crate) fn prefetch_leaf<'g>(&self, guard: &'g Guard, position: &[u8]) -> Hint<'g> {
+    pub(crate) fn prefetch_leaf<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Hint<'g> {
         let key = SearchKey::new(position);
         // The tail is probably in the cache, and inserts find it without a descent.
         if self.inner.tail.find(key, guard).is_some() {

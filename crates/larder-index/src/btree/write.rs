@@ -454,10 +454,11 @@ impl BPlusTree {
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
         self.mark_counts_stale(guard, &leaf, at.key);
-        // A contended leaf is left as it is, so that its writers don't contend more. In a leaf
-        // with many entries, only every fourth removal checks whether it should shrink.
+        // A contended leaf is left as it is, so that its writers don't contend more, unless it is
+        // empty: no removal would come by again. In a leaf with many entries, only every fourth
+        // removal checks whether it should shrink.
         let len = leaf.len();
-        if contention < HIGH_CONTENTION
+        if (contention < HIGH_CONTENTION || len == 0)
             && (len < 8 || len.is_multiple_of(4))
             && leaf.live_bytes() < self.shared.config.most / 4
         {
@@ -768,5 +769,33 @@ impl BPlusTree {
             self.inner
                 .split(&self.shared, leaf, at.key, entries, None, guard);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contention::CONTENTION_BOUND;
+    use crate::{pin, LeafConfig};
+
+    /// Leaves at which writers often wait merge when they are emptied, too. So a step passes few.
+    #[test]
+    fn contended_leaves_that_are_emptied_merge() {
+        let tree = BPlusTree::new(LeafConfig::tiny());
+        let keys: Vec<_> = (0..10_000u32).map(u32::to_be_bytes).collect();
+        for key in &keys {
+            tree.put(&pin(), key, b"value", &mut |_| true);
+        }
+        let before = tree.stats().leaves;
+        let (last, others) = keys.split_last().unwrap();
+        for key in others {
+            let guard = pin();
+            let found = tree.inner.find(SearchKey::new(key), &guard).lock();
+            found.unwrap().0.add_contention(CONTENTION_BOUND);
+            tree.remove(&guard, key, &mut |_| true);
+        }
+        let after = tree.stats().leaves;
+        assert!(after <= 3, "{before} leaves, then {after}");
+        assert!(tree.contains(&pin(), last));
     }
 }

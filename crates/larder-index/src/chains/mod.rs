@@ -178,7 +178,7 @@ impl Unique for Chains {
         keys.iter().for_each(|key| self.heads.prefetch(key.hash));
     }
 
-    fn prefetch_entry<'g>(&self, _: &'g Guard, key: Key<'_>) -> Hint<'g> {
+    fn prefetch_entry<'g>(&'g self, _: &'g Guard, key: Key<'_>) -> Hint<'g> {
         self.heads.prefetch_first(key.hash);
         Hint::default()
     }

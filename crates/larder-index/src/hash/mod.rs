@@ -179,7 +179,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn get_or_lend<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],
@@ -232,7 +232,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn get_with_hint<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],

@@ -172,7 +172,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// [`Unique::get_with_hint`](crate::Unique::get_with_hint) of a key that `locate` has located.
     #[inline(always)]
     pub(super) fn get_with_hint_at<'g>(
-        &self,
+        &'g self,
         guard: &Guard,
         located: LocatedKey<'g>,
         key: Key<'_>,
@@ -233,7 +233,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// See [`Unique::get_or_lend`](crate::Unique::get_or_lend).
     #[inline(always)]
     pub(super) fn get_or_lend_at<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],
@@ -251,7 +251,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     #[inline(never)]
     fn get_or_lend_general<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],

@@ -92,22 +92,33 @@ impl Shared {
         }
         // (3) The caller holds no leaf's lock, but a bag may hold a stripe's.
         if self.callers_hold_locks {
-            // Ordering: Relaxed, see above.
-            self.flush_is_postponed.store(true, Relaxed);
+            // The load keeps the cache line shared.
+            // Ordering: Relaxed, both, see above.
+            if !self.has_postponed.load(Relaxed) {
+                self.has_postponed.store(true, Relaxed);
+            }
         } else {
             flush(guard);
         }
     }
 
-    /// Flushes, if a flush was postponed. The caller holds no lock.
+    /// Flushes, if this thread has postponed a flush. The caller holds no lock.
     #[inline]
     pub(crate) fn flush_postponed(&self, guard: &Guard) {
-        // The load keeps the cache line shared while nothing is postponed. The swap lets one thread
-        // do the work.
-        // Ordering: Relaxed, both, see above.
-        if self.flush_is_postponed.load(Relaxed) && self.flush_is_postponed.swap(false, Relaxed) {
-            flush(guard);
+        // Ordering: Relaxed, see above.
+        if self.has_postponed.load(Relaxed) {
+            flush_if_due(guard);
         }
+    }
+}
+
+/// Flushes, if this thread has retired as much as that. No other thread can: the garbage is in the
+/// thread's bag.
+#[cold]
+fn flush_if_due(guard: &Guard) {
+    // If the thread is ending, its counter is gone.
+    if RETIRED.try_with(Cell::get).unwrap_or(FLUSH_AT) >= FLUSH_AT {
+        flush(guard);
     }
 }
 

@@ -35,7 +35,7 @@ pub trait Unique: Container {
     /// Prefetches the first memory that an operation on the key will wait for. It doesn't wait for
     /// it itself, so the miss overlaps with what the caller does before that operation. Returns a
     /// hint for `put_absent`. This may do nothing.
-    fn prefetch_entry<'g>(&self, _guard: &'g Guard, _key: Key<'_>) -> Hint<'g> {
+    fn prefetch_entry<'g>(&'g self, _guard: &'g Guard, _key: Key<'_>) -> Hint<'g> {
         Hint::default()
     }
 
@@ -66,7 +66,7 @@ pub trait Unique: Container {
     /// the index may lend it instead of copying it to `long`: it is then in `lent`, which is `None`
     /// otherwise, and the result is `Long`, however short it is.
     fn get_or_lend<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],
@@ -119,7 +119,7 @@ pub trait Unique: Container {
     /// the value was found, for a `put_with_hint` under the same key. It is the first half of a
     /// write: an index that records reads doesn't record this one.
     fn get_with_hint<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],

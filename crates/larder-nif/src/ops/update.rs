@@ -49,6 +49,8 @@ fn integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
 
 #[cold]
 fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
+    // Anything else may be large, and the leaf is locked. So it is refused unread.
+    tables::integer(call, word).ok_or(BADARG)?;
     let copy = CopiedTerm::new(call, word)?;
     Number::from_term(copy.term()?)
         .filter(Number::is_integer)

@@ -70,13 +70,13 @@ impl ListJob {
         }
         // Pin for the whole slice, so that each pin within only increments a counter.
         let guard = larder_index::pin();
-        // Expired objects make room. While the batch has the latch, nothing is removed.
-        while !self.begun && self.table.removes_for(&guard, self.batch.list.len()) {
-            if !budget.spend(1) {
-                return Ok(Step::More);
-            }
-        }
         while !self.begun {
+            // Expired objects make room. While a batch has the latch, nothing is removed.
+            while let Some(gone) = self.table.removes_for(&guard, self.batch.list.len()) {
+                if !budget.spend(1 + gone as u32) {
+                    return Ok(Step::More);
+                }
+            }
             // Once the batch has the latch, any thread may finish it, even if this job is dropped.
             match self.table.acquire_latch(&self.batch) {
                 Ok(()) => self.begun = true,

@@ -421,7 +421,7 @@ impl Unique for Bounded {
     /// Moves the deadline, as each look-up does. The use of the key is recorded by the write that
     /// follows, or if there is none by the caller (`record_use`).
     fn get_with_hint<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],

@@ -35,6 +35,7 @@ use larder_index::{Batch, Guard, Key, Unique};
 use larder_term::hash::Seed;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The approximate number of objects of a sample, if there are that many. In hash order it takes
 /// several leaves: each has some objects that are colder than those of others.
@@ -168,8 +169,6 @@ struct NewKey {
 struct CandidateShard {
     /// The place of the next sample.
     place: u64,
-    /// Objects that are heavier by themselves than the table may be.
-    certain: Vec<Victim>,
     /// Candidates, the coldest last.
     candidates: Vec<Candidate>,
     /// Empty: memory for the next sorted candidates.
@@ -246,8 +245,15 @@ pub(super) struct Chooser<'a> {
     pub(super) window: Option<usize>,
 }
 
-/// The shards.
-pub(super) struct Candidates(Box<[CachePadded<Mutex<CandidateShard>>]>);
+/// The shards, and the objects that precede all candidates.
+pub(super) struct Candidates {
+    shards: Box<[CachePadded<Mutex<CandidateShard>>]>,
+    /// Objects that are heavier by themselves than the table may be. Whoever evicts must take these
+    /// first, or everything else would go for them.
+    certain: Mutex<Vec<Victim>>,
+    /// Whether there are any.
+    has_certain: AtomicBool,
+}
 
 impl Default for Candidates {
     fn default() -> Self {
@@ -262,25 +268,28 @@ impl Default for Candidates {
         let shard = |_| {
             CachePadded::new(Mutex::new(CandidateShard {
                 place: random(),
-                certain: Vec::new(),
                 candidates: Vec::new(),
                 sorted: Vec::new(),
                 sample_left: 0,
                 window: VecDeque::new(),
             }))
         };
-        Candidates((0..shards).map(shard).collect())
+        Candidates {
+            shards: (0..shards).map(shard).collect(),
+            certain: Mutex::default(),
+            has_certain: AtomicBool::new(false),
+        }
     }
 }
 
 impl Candidates {
     fn shard(&self) -> &Mutex<CandidateShard> {
-        &self.0[thread_number() & (self.0.len() - 1)]
+        &self.shards[thread_number() & (self.shards.len() - 1)]
     }
 
     /// The number of objects in the window of a shard, for a window of this total size.
     fn share(&self, window: usize) -> usize {
-        (window / self.0.len()).max(1)
+        (window / self.shards.len()).max(1)
     }
 
     /// Adds an inserted key to the window, which has this total size.
@@ -299,7 +308,22 @@ impl Candidates {
 
     /// Adds a victim that is certain.
     pub(super) fn add(&self, victim: Victim) {
-        self.shard().lock().certain.push(victim);
+        let mut certain = self.certain.lock();
+        certain.push(victim);
+        // Ordering: Relaxed, as in `next_certain`: the lock orders the list.
+        self.has_certain.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes a victim that is certain.
+    fn next_certain(&self) -> Option<Victim> {
+        if !self.has_certain.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut certain = self.certain.lock();
+        let victim = certain.pop();
+        self.has_certain
+            .store(!certain.is_empty(), Ordering::Relaxed);
+        victim
     }
 
     /// Drops this thread's candidates, except those that are certain.
@@ -309,10 +333,10 @@ impl Candidates {
 
     /// Chooses an object to evict; `None` if the table is empty.
     pub(super) fn choose(&self, chooser: &Chooser<'_>, guard: &Guard) -> Option<Victim> {
-        let mut shard = self.shard().lock();
-        if let Some(certain) = shard.certain.pop() {
+        if let Some(certain) = self.next_certain() {
             return Some(certain);
         }
+        let mut shard = self.shard().lock();
         let policy = chooser.policy;
         let epoch = loop {
             if shard.sample_left == 0 || shard.candidates.is_empty() {
@@ -372,15 +396,16 @@ impl Candidates {
             // One shard at a time is locked. The sum is approximate.
             let shard = shard.lock();
             let candidates = shard.candidates.iter().map(|candidate| candidate.key.len());
-            let certain = shard.certain.iter().map(|victim| victim.key.len());
             let window = shard.window.iter().map(|new| new.key.len());
             candidates
                 .map(|len| len + size_of::<Candidate>())
                 .sum::<usize>()
-                + certain.map(|len| len + size_of::<Victim>()).sum::<usize>()
                 + window.map(|len| len + size_of::<NewKey>()).sum::<usize>()
         };
-        self.0.iter().map(shard).sum::<usize>() + size_of_val(&*self.0)
+        let certain = self.certain.lock().iter().fold(0, |sum, victim| {
+            sum + victim.key.len() + size_of::<Victim>()
+        });
+        self.shards.iter().map(shard).sum::<usize>() + size_of_val(&*self.shards) + certain
     }
 }
 

@@ -3,14 +3,17 @@
 use super::clock;
 use super::quota::Quota;
 use super::stamp::{later, ObjectTimes, NEVER, NO_TIME};
-use super::wheel::{TurnResult, Wheel};
+use super::wheel::{TimerChunk, TurnResult, Wheel};
 use crate::keys;
 use crate::options::Bounds;
 use larder_index::sync::{planted, Fault, Mutex};
 use larder_index::Key;
 use larder_term::hash::Seed;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
+
+/// A table may have this number of timers of objects that are gone, however small it is.
+const FEW_TIMERS: usize = 4096;
 
 /// The current bounds of a table. Times are in milliseconds.
 struct BoundSettings {
@@ -22,6 +25,10 @@ struct BoundSettings {
 pub(crate) struct BoundState {
     settings: Arc<BoundSettings>,
     wheel: Mutex<Wheel>,
+    /// The number of chunks of timers that threads have taken out of the wheel and are processing.
+    in_hand: AtomicUsize,
+    /// The number of those that they have processed.
+    processed: AtomicU64,
     /// Whether any object was ever given a deadline. Until then reads don't need the time.
     has_deadlines: AtomicBool,
     /// `None` if the table has no limits.
@@ -54,6 +61,8 @@ impl BoundState {
         BoundState {
             settings: Arc::new(settings),
             wheel: Mutex::default(),
+            in_hand: AtomicUsize::new(0),
+            processed: AtomicU64::new(0),
             has_deadlines: AtomicBool::new(false),
             quota: bounds
                 .limits
@@ -69,6 +78,8 @@ impl BoundState {
         BoundState {
             settings: Arc::clone(&self.settings),
             wheel: Mutex::default(),
+            in_hand: AtomicUsize::new(0),
+            processed: AtomicU64::new(0),
             has_deadlines: AtomicBool::new(false),
             quota: self.quota().map(|quota| Box::new(quota.anew())),
             seed: self.seed.clone(),
@@ -211,9 +222,34 @@ impl BoundState {
         self.wheel.lock().push(time, key);
     }
 
-    /// Turns the wheel: see [`Wheel::turn`].
-    pub(crate) fn turn(&self, until: u64) -> TurnResult {
-        self.wheel.lock().turn(until)
+    /// Turns the wheel: see [`Wheel::turn`]. Timers that are due are in the caller's hand as long as
+    /// it has what this returns with them.
+    pub(crate) fn turn(&self, until: u64) -> (TurnResult, Option<InHand<'_>>) {
+        let mut wheel = self.wheel.lock();
+        let result = wheel.turn(until);
+        let in_hand = matches!(result, TurnResult::Due(_)).then(|| self.take_in_hand());
+        (result, in_hand)
+    }
+
+    /// Called under the lock of the wheel, by whoever takes a chunk out of it.
+    fn take_in_hand(&self) -> InHand<'_> {
+        // Ordering, here and below: SeqCst. Whoever finds the wheel without the chunk finds it in a
+        // hand, or its objects removed.
+        self.in_hand.fetch_add(1, Ordering::SeqCst);
+        InHand(self)
+    }
+
+    /// How many chunks of timers were processed. `None` while some are in a hand.
+    pub(crate) fn chunks_processed(&self) -> Option<u64> {
+        // In this order: if a chunk is taken and processed in between, it counts the next time.
+        let processed = self.processed.load(Ordering::SeqCst);
+        (self.in_hand.load(Ordering::SeqCst) == 0).then_some(processed)
+    }
+
+    /// Whether any object was ever given a deadline.
+    pub(crate) fn has_deadlines(&self) -> bool {
+        // Ordering: Relaxed, as in `needs_time`.
+        self.has_deadlines.load(Ordering::Relaxed)
     }
 
     /// See [`Wheel::next`].
@@ -224,6 +260,19 @@ impl BoundState {
     /// The number of timers.
     pub(crate) fn timers(&self) -> usize {
         self.wheel.lock().len()
+    }
+
+    /// Whether most timers are those of objects that are gone, in a table of this number of objects.
+    /// A live object has at most one of its own.
+    pub(crate) fn has_stale_timers(&self, objects: usize) -> bool {
+        self.timers() > 2 * objects + FEW_TIMERS
+    }
+
+    /// See [`Wheel::sweep`]. The chunk is in the caller's hand as long as it has the second result.
+    pub(crate) fn sweep(&self) -> Option<(TimerChunk, InHand<'_>)> {
+        let mut wheel = self.wheel.lock();
+        let chunk = wheel.sweep()?;
+        Some((chunk, self.take_in_hand()))
     }
 
     /// The memory of the layer in bytes.
@@ -270,6 +319,17 @@ impl BoundState {
             true => clock::now(),
             false => NO_TIME,
         }
+    }
+}
+
+/// A chunk of timers that a thread has taken out of the wheel and is processing.
+pub(crate) struct InHand<'l>(&'l BoundState);
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        // Ordering: see `BoundState::turn`.
+        self.0.processed.fetch_add(1, Ordering::SeqCst);
+        self.0.in_hand.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -117,14 +117,15 @@ impl Quota {
 
     /// Called after a write, without the lock. `objects` is the number of objects.
     pub(crate) fn grown(&self, key: Key<'_>, growth: Growth, objects: usize) {
+        // An object that is heavier than the whole table may be is a candidate before its weight
+        // counts. So nobody evicts anything else for it.
+        if let Some(giant) = growth.giant {
+            self.candidates.add(giant);
+        }
         self.add_weight(growth.delta);
         // Only a new object enters the window of new objects.
         if growth.is_new {
             self.record_insert(key, objects);
-        }
-        // An object that is heavier than the whole table may be is a candidate at once.
-        if let Some(giant) = growth.giant {
-            self.candidates.add(giant);
         }
     }
 

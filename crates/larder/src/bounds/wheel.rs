@@ -59,6 +59,16 @@ pub(crate) struct Wheel {
     /// The number of bytes of all chunks.
     bytes: usize,
     len: usize,
+    sweep: Sweep,
+}
+
+/// Where a sweep continues.
+#[derive(Default)]
+struct Sweep {
+    /// The number of slots that were begun, of all levels.
+    slots: usize,
+    /// The number of chunks of the last one of these that are left.
+    chunks: usize,
 }
 
 /// The result of [`Wheel::turn`].
@@ -243,6 +253,41 @@ impl Wheel {
         })
     }
 
+    /// Takes the next chunk of timers out of its slot, whenever they are due. The caller adds those
+    /// again that are still of use. `None` at the end of a round.
+    pub(crate) fn sweep(&mut self) -> Option<TimerChunk> {
+        loop {
+            let Sweep { slots, chunks } = &mut self.sweep;
+            if *chunks == 0 {
+                if *slots == LEVELS * SLOTS {
+                    *slots = 0;
+                    return None;
+                }
+                let level = self.levels[*slots / SLOTS].as_ref();
+                *chunks = level.map_or(0, |level| level.slots[*slots % SLOTS].0.len());
+                *slots += 1;
+                continue;
+            }
+            let (level, slot) = ((*slots - 1) / SLOTS, (*slots - 1) % SLOTS);
+            let level = self.levels[level].as_mut()?;
+            let there = &mut level.slots[slot].0;
+            // From the last chunk to the first: those behind this one have been looked at. Since
+            // the last call the slot may have been emptied.
+            *chunks = there.len().min(*chunks);
+            let Some(at) = chunks.checked_sub(1) else {
+                continue;
+            };
+            *chunks = at;
+            let chunk = there.swap_remove(at);
+            if there.is_empty() {
+                level.occupied &= !(1 << slot);
+            }
+            self.bytes -= chunk.capacity();
+            self.len -= timers(&chunk).count();
+            return Some(chunk);
+        }
+    }
+
     /// A time before which no timer is due; `None` if there are no timers.
     pub(crate) fn next(&self) -> Option<u64> {
         if !self.ready.is_empty() || !self.dealt.0.is_empty() {
@@ -323,6 +368,39 @@ mod tests {
             assert_eq!(due(&mut wheel, 1 << 40).len(), sorted.len());
             assert_eq!((wheel.bytes, wheel.len(), wheel.next()), (0, 0, None));
         }
+    }
+
+    /// A sweep that adds all timers again changes nothing, whatever is added meanwhile.
+    #[test]
+    fn a_sweep_passes_each_timer() {
+        let (mut wheel, mut random) = (Wheel::default(), numbers(7));
+        let mut added = Vec::new();
+        for n in 0..20_000u32 {
+            let far = 1 << (1 + random(39));
+            let time = 1 + random(far);
+            wheel.push(time, &n.to_le_bytes());
+            added.push((time, n.to_le_bytes().to_vec()));
+        }
+        let mut passed = std::collections::BTreeSet::new();
+        let mut more = 20_000u32;
+        while let Some(chunk) = wheel.sweep() {
+            for (time, key) in timers(&chunk) {
+                passed.insert((time, key.to_vec()));
+                wheel.push(time, key);
+            }
+            let time = 1 + random(1 << 39);
+            wheel.push(time, &more.to_le_bytes());
+            added.push((time, more.to_le_bytes().to_vec()));
+            more += 1;
+        }
+        assert!(added[..20_000].iter().all(|timer| passed.contains(timer)));
+        assert_eq!(wheel.len(), added.len());
+        let mut found = due(&mut wheel, 1 << 40);
+        found.sort();
+        added.sort();
+        assert_eq!(found, added);
+        assert_eq!((wheel.bytes, wheel.len(), wheel.next()), (0, 0, None));
+        assert!(wheel.sweep().is_none());
     }
 
     #[test]

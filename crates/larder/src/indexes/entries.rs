@@ -334,7 +334,7 @@ impl Entries {
 
     /// Like `holder`. Writes to `hint`, which is `default`, where the entry was found.
     pub(super) fn holder_at<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         value: &[u8],
         hint: &mut Hint<'g>,

@@ -323,7 +323,7 @@ impl Unique for Indexed<dyn Unique> {
     }
 
     fn get_or_lend<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],

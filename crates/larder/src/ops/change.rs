@@ -499,6 +499,7 @@ impl EngineTable {
         key: &[u8],
         mut f: impl FnMut(&Operation<'_>) -> Result<(Written, R), Error>,
     ) -> Result<R, Error> {
+        let mut last = None;
         loop {
             // Load the current state word. If the last attempt failed to revalidate, it has changed
             // nothing. This either begins with the new store, or returns the reason for an error.
@@ -511,7 +512,7 @@ impl EngineTable {
                     return Ok(result);
                 }
                 // Evict an object, or return the error.
-                (Written::Full, _) => self.evict_for(&op)?,
+                (Written::Full, _) => self.evict_for(&op, Some(&mut last))?,
                 // Remove the row that has the value if it has expired, give up an index that is
                 // being built, or return the error.
                 (Written::Taken, _) => self.free_taken_value(&op)?,

@@ -102,10 +102,18 @@ impl EngineTable {
     /// Removes expired objects of a table that refuses writes when it is full. The write is then
     /// repeated.
     ///
+    /// `last` is the number of chunks of timers that were processed when this write was refused the
+    /// last time; `None` if it isn't to be repeated for what other threads remove.
+    ///
     /// # Errors
-    /// `Full` if no object is expired; `Busy` if more timers are due than one call processes.
+    /// `Full` if no object is expired; `Busy` if more timers are due than one call processes, or if
+    /// another thread is processing some.
     #[cold]
-    pub(super) fn evict_for(&self, op: &Operation<'_>) -> Result<(), Error> {
+    pub(super) fn evict_for(
+        &self,
+        op: &Operation<'_>,
+        last: Option<&mut Option<u64>>,
+    ) -> Result<(), Error> {
         if let Some((bounded, _)) = limited(op.store) {
             // Each round removes a chunk of expired objects, until one of them makes the
             // difference.
@@ -122,6 +130,14 @@ impl EngineTable {
                 }
                 if !more {
                     break;
+                }
+            }
+            // Another thread may have taken timers out of the wheel, whose objects it is about to
+            // remove. Or it has removed some since the write was refused, which is repeated then.
+            let chunks = bounded.layer().chunks_processed().ok_or(Error::Busy)?;
+            if let Some(last) = last.filter(|_| bounded.layer().has_deadlines()) {
+                if last.replace(chunks) != Some(chunks) {
+                    return Ok(());
                 }
             }
         }
@@ -231,18 +247,21 @@ impl EngineTable {
     /// `NoTable`, `Busy`; `Full` if no object is expired.
     #[cold]
     pub(crate) fn remove_for_room(&self, guard: &Guard) -> Result<(), Error> {
-        self.evict_for(&self.begin(guard)?)
+        self.evict_for(&self.begin(guard)?, None)
     }
 
     /// Removes some of the expired objects, if the table has no room for `more` objects and evicts
-    /// nothing. Returns whether it has removed some: there may be further ones then. While a list
-    /// is being inserted, it removes nothing.
-    pub(crate) fn removes_for(&self, guard: &Guard, more: usize) -> bool {
-        self.store(guard).is_some_and(|store| {
-            limited(store)
-                .is_some_and(|(bounded, _)| !store.has_room_for(more) && bounded.has_due())
-                && self.remove_expired().is_ok_and(|(gone, _)| gone > 0)
-        })
+    /// nothing. Returns how many timers it has processed, maybe none, or `None` if none is due.
+    /// While a list is being inserted, it removes nothing.
+    pub(crate) fn removes_for(&self, guard: &Guard, more: usize) -> Option<usize> {
+        let store = self.store(guard)?;
+        let (bounded, _) = limited(store)?;
+        if store.has_room_for(more) || !bounded.has_due() {
+            return None;
+        }
+        // The wheel may have to be turned again before there are any.
+        let (gone, _) = self.remove_expired().ok()?;
+        Some(gone)
     }
 }
 

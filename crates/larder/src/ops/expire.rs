@@ -21,6 +21,7 @@ use crate::table::EngineTable;
 use crate::versions::{GivenLifetime, ViewLifetimes};
 use larder_index::{Change, Guard, Key, Previous};
 use larder_term::object::{ObjectBuf, ObjectRef};
+use std::collections::BTreeSet;
 
 /// The remaining lifetime of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -347,7 +348,8 @@ impl EngineTable {
             return Ok((0, false));
         };
         // One chunk of timers. The caller repeats, and rests in between.
-        let chunk = match layer.turn(layer.now()) {
+        let (turned, _in_hand) = layer.turn(layer.now());
+        let chunk = match turned {
             TurnResult::Due(chunk) => chunk,
             TurnResult::Done => return Ok((0, false)),
             TurnResult::Stopped => return Ok((0, true)),
@@ -362,6 +364,39 @@ impl EngineTable {
             }
         }
         result.map(|()| (looked, true))
+    }
+
+    /// Drops some timers of objects that are gone, if they are the majority: the timer of an object
+    /// that was deleted or evicted stays in the wheel otherwise until its time comes. Returns
+    /// whether there may be more of them.
+    pub(crate) fn drop_stale_timers(&self, guard: &Guard) -> bool {
+        let Some(store) = self.store(guard) else {
+            return false;
+        };
+        let Some(bounded) = store.bounded() else {
+            return false;
+        };
+        let layer = bounded.layer();
+        if !layer.has_stale_timers(store.size()) {
+            return false;
+        }
+        let Some((chunk, _in_hand)) = layer.sweep() else {
+            // The end of a round. The next one begins at once, if there are still too many.
+            return true;
+        };
+        let (mut value, mut passed) = (Vec::new(), BTreeSet::new());
+        // A timer that isn't its object's own now never becomes so again: whoever arms an object
+        // with a time adds a timer for it after that.
+        for (time, key) in timers(&chunk) {
+            value.clear();
+            let is_there = bounded.stored(guard, self.key(key), &mut value);
+            let is_own = is_there && ObjectTimes::of(&value).armed == time;
+            // A key that was written again and again within a millisecond has equal timers.
+            if is_own && passed.insert((time, key)) {
+                layer.push(time, key);
+            }
+        }
+        true
     }
 
     /// If the row that has the value of a unique index which the thread could not claim is expired,

@@ -6,8 +6,9 @@
 //! It is started with the first bounded table. It ends when that is requested and no table is left,
 //! and starts again with the next table. Each round:
 //!
-//! 1. For each bounded table in turn: process chunks of timers that are due, and evict some
-//!    objects. After each, rest as the throttle says. The more is due, the shorter the rest.
+//! 1. For each bounded table in turn: process chunks of timers that are due, evict some objects, and
+//!    drop timers of objects that are gone if they are the majority. After each, rest as the
+//!    throttle says. The more is due, the shorter the rest.
 //! 2. *Sleep* until the next timer of a table, at least `SHORTEST` and at most `LONGEST`. The
 //!    thread needs no wake-up: objects that expire meanwhile are absent, and a timer that is added
 //!    before the next one is late by at most `LONGEST`.
@@ -141,9 +142,15 @@ fn backlog(table: &Weak<EngineTable>) -> usize {
         return 0;
     };
     let guard = larder_index::pin();
-    let layer = table.store(&guard).and_then(|store| store.layer());
-    // The timers aren't counted by time. If the first one is due, all count.
-    let due = layer.filter(|layer| layer.next().is_some_and(|next| next <= bounds::now()));
+    let Some(store) = table.store(&guard) else {
+        return 0;
+    };
+    // The timers aren't counted by time. If the first one is due, all count. So they do if most are
+    // of objects that are gone.
+    let due = store.layer().filter(|layer| {
+        layer.next().is_some_and(|next| next <= bounds::now())
+            || layer.has_stale_timers(store.size())
+    });
     due.map_or(0, |layer| layer.timers()) * WEIGHT
 }
 
@@ -158,8 +165,10 @@ fn round(tables: &[Weak<EngineTable>], throttle: &mut Throttle) -> bool {
         // A panic would end the thread, and expired objects would no longer be removed.
         let done = catch_unwind(AssertUnwindSafe(|| {
             let expired = table.remove_expired();
-            let evicted = table.evict_left(&larder_index::pin(), EVICTED);
-            evicted == EVICTED || matches!(expired, Ok((_, true)))
+            let guard = larder_index::pin();
+            let evicted = table.evict_left(&guard, EVICTED);
+            let dropped = table.drop_stale_timers(&guard);
+            evicted == EVICTED || dropped || matches!(expired, Ok((_, true)))
         }));
         more |= done.unwrap_or(false);
         drop(table);

@@ -332,7 +332,7 @@ fn visit_several(
 /// memory of its own isn't copied: it is immutable, and stays as long as the guard is pinned.
 #[inline]
 pub(crate) fn copy_of<'v>(
-    ix: &dyn Unique,
+    ix: &'v dyn Unique,
     guard: &'v Guard,
     key: Key<'_>,
     short: &'v mut [u8; SHORT_VALUE],

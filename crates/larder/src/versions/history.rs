@@ -442,7 +442,7 @@ impl History {
     /// version, writes to `place`, which is the default, where its first one will be put.
     #[inline(always)]
     pub(crate) fn read_newest_version<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         place: &mut Hint<'g>,
@@ -465,7 +465,7 @@ impl History {
     /// The slow path of `read_newest_version`, while there are snapshots.
     #[inline(never)]
     fn fetch_newest_version<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         place: &mut Hint<'g>,

@@ -122,7 +122,12 @@ struct PendingEffects<'h> {
 impl<'h> PendingEffects<'h> {
     /// The state of a write of this key that begins now. `place` is the default.
     #[inline]
-    fn begin(history: &History, guard: &'h Guard, key: Key<'_>, place: &'h mut Hint<'h>) -> Self {
+    fn begin(
+        history: &'h History,
+        guard: &'h Guard,
+        key: Key<'_>,
+        place: &'h mut Hint<'h>,
+    ) -> Self {
         PendingEffects {
             version_bound: history.read_newest_version(guard, key, place),
             place,
@@ -334,7 +339,7 @@ impl Unique for WatchedIndex<dyn Unique> {
     }
 
     fn get_or_lend<'g>(
-        &self,
+        &'g self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT_VALUE],

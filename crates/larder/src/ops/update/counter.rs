@@ -117,13 +117,17 @@ impl EngineTable {
             }
             last
         };
+        // Keys of maps are put into the patch, which owns no counts of their handles. So they live
+        // until the object is stored.
+        let mut kept = KeptKeys::new();
         let found = self.edit(local, who, key, (default, &last), &mut |patch| {
             // Discard what a previous attempt has pushed, which was computed from another old
             // value.
             out.0.clear();
-            match self.count(patch, ops(), out, true)? {
+            kept.clear();
+            match self.count(patch, ops(), out, &mut kept, true)? {
                 true => Ok(()),
-                false => self.count_again(patch, ops(), out),
+                false => self.count_again(patch, ops(), out, &mut kept),
             }
         })?;
         if found {
@@ -141,10 +145,12 @@ impl EngineTable {
         patch: &mut Patch<'_, '_>,
         ops: impl CounterOps,
         out: &mut (&mut impl Sums, &mut dyn MapHost),
+        kept: &mut KeptKeys,
     ) -> Result<(), Error> {
         out.0.clear();
+        kept.clear();
         patch.restart();
-        self.count(patch, ops, out, false).map(drop)
+        self.count(patch, ops, out, kept, false).map(drop)
     }
 
     /// Applies the operations to the elements of a value. If they are to be `ascending` by position
@@ -155,6 +161,7 @@ impl EngineTable {
         patch: &mut Patch<'_, '_>,
         mut ops: impl CounterOps,
         (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
+        kept: &mut KeptKeys,
         ascending: bool,
     ) -> Result<bool, Error> {
         let mut place = CounterOp::default();
@@ -184,7 +191,7 @@ impl EngineTable {
                 if op.pos < current.pos {
                     return Ok(false);
                 }
-                current.put(patch, *host)?;
+                current.put(patch, *host, kept)?;
                 current = self.counter(op, patch)?;
             } else if op.pos != current.pos {
                 // An earlier operation may have read it already.
@@ -201,10 +208,10 @@ impl EngineTable {
         }
         // No operation is wrong. Each element is written once, in the order of positions.
         match others {
-            None => current.put(patch, *host)?,
+            None => current.put(patch, *host, kept)?,
             Some(mut all) => {
                 all.add(current);
-                all.put_all(patch, *host)?;
+                all.put_all(patch, *host, kept)?;
             }
         }
         Ok(true)
@@ -284,15 +291,22 @@ impl<'v> Others<'v> {
     }
 
     /// Writes all counters in place of the elements.
-    fn put_all(&self, patch: &mut Patch<'v, '_>, host: &mut dyn MapHost) -> Result<(), Error> {
+    fn put_all(
+        self,
+        patch: &mut Patch<'v, '_>,
+        host: &mut dyn MapHost,
+        kept: &mut KeptKeys,
+    ) -> Result<(), Error> {
+        let mut put = |counter: UpdatedCounter<'v>| counter.put(patch, host, kept);
         match self {
-            Others::Few(few) => few.iter().try_for_each(|counter| counter.put(patch, host)),
-            Others::Many(many) => many
-                .values()
-                .try_for_each(|counter| counter.put(patch, host)),
+            Others::Few(few) => few.into_iter().try_for_each(&mut put),
+            Others::Many(many) => many.into_values().try_for_each(&mut put),
         }
     }
 }
+
+/// Counters in maps that were put. Their keys are alive until the object is stored.
+type KeptKeys = Vec<CountersInMap>;
 
 /// An element to which operations add: an integer, or a map whose values are integers.
 struct UpdatedCounter<'v> {
@@ -327,14 +341,20 @@ impl<'v> UpdatedCounter<'v> {
 
     /// Writes the new element in place of the old one.
     #[inline(always)]
-    fn put(&self, patch: &mut Patch<'v, '_>, host: &mut dyn MapHost) -> Result<(), Error> {
-        match &self.new {
-            NewElement::Number(number) => {
-                patch.put_with(self.old, |out| number.push(out));
-                Ok(())
+    fn put(
+        self,
+        patch: &mut Patch<'v, '_>,
+        host: &mut dyn MapHost,
+        kept: &mut KeptKeys,
+    ) -> Result<(), Error> {
+        match self.new {
+            NewElement::Number(number) => patch.put_with(self.old, |out| number.push(out)),
+            NewElement::Map(counters) => {
+                counters.put(self.old, patch, host)?;
+                kept.push(*counters);
             }
-            NewElement::Map(counters) => counters.put(self.old, patch, host),
         }
+        Ok(())
     }
 }
 
