@@ -127,10 +127,9 @@ impl EngineTable {
     ) -> Result<(), Error> {
         let bounded = op.store.bounded().ok_or(Error::Unbounded)?;
         match given.is_alone {
-            true => drop(self.move_deadline(op, bounded, key, given.ttl)?),
-            false => drop(self.put_for(op, bounded, key, value, given.ttl)?),
+            true => self.move_deadline(op, bounded, key, given.ttl).map(|_| ()),
+            false => self.put_for(op, bounded, key, value, given.ttl).map(|_| ()),
         }
-        Ok(())
     }
 
     /// Stores an object with a lifetime, below the table's bounds.
