@@ -771,31 +771,3 @@ impl BPlusTree {
         });
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::contention::CONTENTION_BOUND;
-    use crate::{pin, LeafConfig};
-
-    /// Leaves at which writers often wait merge when they are emptied, too. So a step passes few.
-    #[test]
-    fn contended_leaves_that_are_emptied_merge() {
-        let tree = BPlusTree::new(LeafConfig::tiny());
-        let keys: Vec<_> = (0..10_000u32).map(u32::to_be_bytes).collect();
-        for key in &keys {
-            tree.put(&pin(), key, b"value", &mut |_| true);
-        }
-        let before = tree.stats().leaves;
-        let (last, others) = keys.split_last().unwrap();
-        for key in others {
-            let guard = pin();
-            let found = tree.inner.find(SearchKey::new(key), &guard).lock();
-            found.unwrap().0.add_contention(CONTENTION_BOUND);
-            tree.remove(&guard, key, &mut |_| true);
-        }
-        let after = tree.stats().leaves;
-        assert!(after <= 3, "{before} leaves, then {after}");
-        assert!(tree.contains(&pin(), last));
-    }
-}
