@@ -222,8 +222,8 @@ impl BoundState {
         self.wheel.lock().push(time, key);
     }
 
-    /// Turns the wheel: see [`Wheel::turn`]. Timers that are due are in the caller's hand as long as
-    /// it has what this returns with them.
+    /// Turns the wheel: see [`Wheel::turn`]. Timers that are due are in the caller's hand as long
+    /// as it has what this returns with them.
     pub(crate) fn turn(&self, until: u64) -> (TurnResult, Option<InHand<'_>>) {
         let mut wheel = self.wheel.lock();
         let result = wheel.turn(until);
@@ -262,8 +262,8 @@ impl BoundState {
         self.wheel.lock().len()
     }
 
-    /// Whether most timers are those of objects that are gone, in a table of this number of objects.
-    /// A live object has at most one of its own.
+    /// Whether most timers are those of objects that are gone, in a table of this number of
+    /// objects. A live object has at most one of its own.
     pub(crate) fn has_stale_timers(&self, objects: usize) -> bool {
         self.timers() > 2 * objects + FEW_TIMERS
     }

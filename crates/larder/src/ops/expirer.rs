@@ -6,8 +6,8 @@
 //! It is started with the first bounded table. It ends when that is requested and no table is left,
 //! and starts again with the next table. Each round:
 //!
-//! 1. For each bounded table in turn: process chunks of timers that are due, evict some objects, and
-//!    drop timers of objects that are gone if they are the majority. After each, rest as the
+//! 1. For each bounded table in turn: process chunks of timers that are due, evict some objects,
+//!    and drop timers of objects that are gone if they are the majority. After each, rest as the
 //!    throttle says. The more is due, the shorter the rest.
 //! 2. *Sleep* until the next timer of a table, at least `SHORTEST` and at most `LONGEST`. The
 //!    thread needs no wake-up: objects that expire meanwhile are absent, and a timer that is added

@@ -493,8 +493,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// In a transaction, the lifetime begins at the commit. Returns whether there is such a row.
     ///
     /// # Errors
-    /// `WrongType` for an invalid key, `NoTable`; `Unbounded` if the table has no bounds; `ReadOnly`
-    /// for a snapshot.
+    /// `WrongType` for an invalid key, `NoTable`; `Unbounded` if the table has no bounds;
+    /// `ReadOnly` for a snapshot.
     pub fn expire<Q>(&self, key: &Q, ttl: Option<Duration>) -> Result<bool, Error>
     where
         K: Borrow<Q>,
