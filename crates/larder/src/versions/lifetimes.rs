@@ -1,6 +1,6 @@
 //! The lifetimes of the objects in a view of a bounded table.
 
-use super::transaction::{GivenLifetime, Writes};
+use super::own_writes::{GivenLifetime, Writes};
 use crate::bounds::{Bounded, ObjectTimes, NEVER};
 use larder_index::{Guard, Key};
 use std::sync::Arc;

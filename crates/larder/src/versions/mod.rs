@@ -16,6 +16,7 @@
 //! | `count` | the number of a snapshot's objects |
 //! | `diff` | what differs between two snapshots |
 //! | `differences` | which keys of a view may differ from those of its table |
+//! | `own_writes` | what a transaction has written to a table |
 //! | `lifetimes` | the lifetimes of the objects in a view of a bounded table |
 //! | `key_locks` | locks of keys, for tables that commits write to |
 //! | `transaction` | views, and their commit |
@@ -77,6 +78,7 @@ mod in_place;
 mod key_locks;
 mod lifetimes;
 mod merged;
+mod own_writes;
 mod ranks;
 mod removed_key;
 mod scan;
@@ -96,8 +98,8 @@ pub(crate) use feed::TableFeed;
 pub use feed::Waker;
 pub(crate) use history::{History, TableSnapshot};
 pub(crate) use lifetimes::ViewLifetimes;
+pub(crate) use own_writes::GivenLifetime;
 pub use snapshot::SnapshotInfo;
 pub use subscription::{FeedEvent, FeedRead, Subscription, SubscriptionOptions};
-pub(crate) use transaction::GivenLifetime;
 pub use transaction::{CommitOutcome, EngineTransaction, Turn};
 pub(crate) use watched::wrap_watched;

@@ -3,9 +3,9 @@
 
 use super::super::clock::{self, ActiveCommit};
 use super::super::key_locks::{CommitLocks, KeyLock};
+use super::super::own_writes::GivenLifetime;
 use super::super::undo::{self, Override};
 use super::view::survivors;
-use super::writes::GivenLifetime;
 use super::{EngineTransaction, TableInTransaction};
 use crate::error::Error;
 use crate::index::TableIndex;

@@ -71,7 +71,6 @@ mod keyed;
 mod priority;
 mod reads;
 mod view;
-mod writes;
 
 use super::clock::ActiveCommit;
 use super::feed;
@@ -91,7 +90,6 @@ pub use priority::Turn;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use view::WorkingSet;
-pub(crate) use writes::{GivenLifetime, Writes};
 
 /// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

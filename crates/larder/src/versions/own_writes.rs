@@ -70,7 +70,7 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// No writes yet. Positions are keys if `ordered` is set, otherwise hashes and keys.
-    pub(super) fn new(ordered: bool) -> Self {
+    pub(crate) fn new(ordered: bool) -> Self {
         Writes {
             ordered,
             records: Mutex::default(),
@@ -78,7 +78,7 @@ impl Writes {
     }
 
     /// Calls `f` with the key and the record of each write, and the lifetime that it gives.
-    pub(super) fn each(&self, mut f: impl FnMut(&[u8], &[u8], Option<GivenLifetime>)) {
+    pub(crate) fn each(&self, mut f: impl FnMut(&[u8], &[u8], Option<GivenLifetime>)) {
         for (position, write) in &self.records.lock().of {
             f(self.key(position), &write.record, write.lifetime);
         }
