@@ -43,13 +43,13 @@ seed() ->
 examples() ->
     io:format("~n"),
     Bank = bank:run(#{accounts => 10_000, seconds => 2, tellers => 3}),
-    ok = larder_demo_report:bank(?FOLDER, Bank),
+    ok = larder_demo_report:example(?FOLDER, bank, Bank),
     io:format("~n"),
     Board = leaderboard:run(#{players => 10_000, seconds => 2, games => 3, fans => 2}),
-    ok = larder_demo_report:leaderboard(?FOLDER, Board),
+    ok = larder_demo_report:example(?FOLDER, leaderboard, Board),
     io:format("~n"),
     Sessions = sessions:run(#{users => 1000, seconds => 2, browsers => 4, idle => 500}),
-    ok = larder_demo_report:sessions(?FOLDER, Sessions),
+    ok = larder_demo_report:example(?FOLDER, sessions, Sessions),
     io:format("~n"),
     moved(filelib:wildcard(?YAWS)).
 
@@ -58,7 +58,7 @@ moved([]) ->
 moved([Package]) ->
     Moved = larder_demo_moved:run(#{package => Package, work => ?MOVED, visitors => 20,
                                     visits => 100}),
-    larder_demo_report:moved(?FOLDER, Moved).
+    larder_demo_report:example(?FOLDER, moved, Moved).
 
 %% @doc Compares two modules that have the interface of `ets'; the files of the report go to the
 %% folder.

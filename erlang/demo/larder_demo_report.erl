@@ -2,7 +2,7 @@
 %% SVG for keeping.
 -module(larder_demo_report).
 
--export([line/2, table/2, files/4, bank/2, leaderboard/2, sessions/2, moved/2]).
+-export([line/2, table/2, files/4, example/3]).
 
 -define(BAR_WIDTH, 28).
 
@@ -93,58 +93,12 @@ csv_row(#{name := Name, rows := Rows, repeats := Repeats, difference := D} = Out
 
 number(N) -> io_lib:format("~b", [round(N)]).
 
-%% @doc Adds what the bank did to the page, and writes it as a CSV.
--spec bank(file:filename(), bank:result()) -> ok.
-bank(Folder, Result) ->
-    #{accounts := Accounts, seconds := Seconds, transfers := Transfers, refused := Refused,
-      again := Again, audits := Audits, events := Events, resyncs := Resyncs} = Result,
-    example(Folder, "bank", "A bank of transactions, with audits by snapshots and a mirror by a feed",
-            Seconds,
-            [{"accounts", Accounts}, {"transfers", Transfers},
-             {"transfers a second", round(Transfers / Seconds)}, {"refused", Refused},
-             {"run again", Again}, {"audits, the sum the same", Audits},
-             {"changes that the mirror had", Events}, {"the mirror began again", Resyncs}]).
-
-%% @doc Adds what the leaderboard did to the page, and writes it as a CSV.
--spec leaderboard(file:filename(), leaderboard:result()) -> ok.
-leaderboard(Folder, Result) ->
-    #{players := Players, seconds := Seconds, games := Games, joined := Joined, left := Left,
-      again := Again, pages := Pages, moved := Moved, exact := Exact, audits := Audits} = Result,
-    example(Folder, "leaderboard",
-            "A leaderboard: ranks, and the pages around them, while transactions move the rows",
-            Seconds,
-            [{"players", Players}, {"games", Games}, {"games a second", round(Games / Seconds)},
-             {"joined", Joined}, {"left", Left}, {"run again", Again}, {"pages", Pages},
-             {"pages a second", round(Pages / Seconds)},
-             {"the player had moved before the page was there", Moved},
-             {"pages of snapshots, exact", Exact},
-             {"audits, tables and ranks agree", Audits}]).
-
-%% @doc Adds what the session store did to the page, and writes it as a CSV.
--spec sessions(file:filename(), sessions:result()) -> ok.
-sessions(Folder, Result) ->
-    #{users := Users, seconds := Seconds, logins := Logins, asked := Asked, gone := Gone,
-      everywhere := Everywhere, logged_out := Out, expired := Expired, audits := Audits} = Result,
-    example(Folder, "sessions",
-            "Sessions that expire, found by token and by user", Seconds,
-            [{"shared users", Users}, {"logins", Logins}, {"requests", Asked},
-             {"requests a second", round(Asked / Seconds)}, {"found gone", Gone},
-             {"logged out everywhere", Everywhere}, {"sessions logged out", Out},
-             {"sessions expired", Expired}, {"audits, limits held and the index agreed", Audits}]).
-
-%% @doc Adds what the program did that was moved to the page, and writes it as a CSV.
--spec moved(file:filename(), larder_demo_moved:result()) -> ok.
-moved(Folder, Result) ->
-    #{seconds := Seconds, modules := Modules, untouched := Untouched, sessions := Sessions,
-      requests := Requests, ets := Ets, larder := Larder} = Result,
-    example(Folder, "moved", "Debian's web server Yaws, as it is and moved to Larder", Seconds,
-            [{"modules moved", Modules}, {"modules that have nothing to do with ets", Untouched},
-             {"sessions, on each side", Sessions}, {"requests, on each side", Requests},
-             {"requests a second on ets", round(Ets)},
-             {"requests a second on larder", round(Larder)}]).
-
-example(Folder, Name, Title, Seconds, Figures) ->
-    Csv = filename:join(Folder, Name ++ ".csv"),
+%% @doc Adds what an example did to the page, and writes it as a CSV.
+-spec example(file:filename(), bank | leaderboard | sessions | moved, map()) -> ok.
+example(Folder, Name, #{seconds := Seconds} = Result) ->
+    {Title, Shown} = shown(Name),
+    Figures = [{Text, figure(Key, Result)} || {Text, Key} <- Shown],
+    Csv = filename:join(Folder, atom_to_list(Name) ++ ".csv"),
     ok = larder_report:write(Csv, larder_report:csv(larder_report:facts(), ["figure", "value"],
                                                     [[{text, Figure}, integer_to_list(N)]
                                                      || {Figure, N} <- Figures])),
@@ -154,6 +108,35 @@ example(Folder, Name, Title, Seconds, Figures) ->
                           "| | |\n|---|--:|\n", Lines],
                          [append]),
     io:format("written: ~ts~n", [Csv]).
+
+figure({a_second, Key}, #{seconds := Seconds} = Result) -> round(map_get(Key, Result) / Seconds);
+figure(Key, Result) -> round(map_get(Key, Result)).
+
+%% The title of an example, and what is shown of its result.
+shown(bank) ->
+    {"A bank of transactions, with audits by snapshots and a mirror by a feed",
+     [{"accounts", accounts}, {"transfers", transfers},
+      {"transfers a second", {a_second, transfers}}, {"refused", refused}, {"run again", again},
+      {"audits, the sum the same", audits}, {"changes that the mirror had", events},
+      {"the mirror began again", resyncs}]};
+shown(leaderboard) ->
+    {"A leaderboard: ranks, and the pages around them, while transactions move the rows",
+     [{"players", players}, {"games", games}, {"games a second", {a_second, games}},
+      {"joined", joined}, {"left", left}, {"run again", again}, {"pages", pages},
+      {"pages a second", {a_second, pages}},
+      {"the player had moved before the page was there", moved},
+      {"pages of snapshots, exact", exact}, {"audits, tables and ranks agree", audits}]};
+shown(sessions) ->
+    {"Sessions that expire, found by token and by user",
+     [{"shared users", users}, {"logins", logins}, {"requests", asked},
+      {"requests a second", {a_second, asked}}, {"found gone", gone},
+      {"logged out everywhere", everywhere}, {"sessions logged out", logged_out},
+      {"sessions expired", expired}, {"audits, limits held and the index agreed", audits}]};
+shown(moved) ->
+    {"Debian's web server Yaws, as it is and moved to Larder",
+     [{"modules moved", modules}, {"modules that have nothing to do with ets", untouched},
+      {"sessions, on each side", sessions}, {"requests, on each side", requests},
+      {"requests a second on ets", ets}, {"requests a second on larder", larder}]}.
 
 %% What is quicker goes to the right, what is slower to the left.
 svg({A, B}, Outcomes) ->
