@@ -53,17 +53,16 @@ fn table(capacity: usize, evict: Evict) -> TypedHash<u64, u64> {
     table.expect("a typed table takes a limit")
 }
 
+const EVICTS: &str = "the table is there, and makes room";
+
 macro_rules! larder_cache {
     ($type:ident, $name:literal) => {
         cache!(
             $type,
             $name,
             |capacity| $type(table(capacity, Evict::$type)),
-            |cache, key, value| cache.0.get(&key).expect("the table is there"),
-            cache
-                .0
-                .put(&key, &value)
-                .expect("a table that evicts has room"),
+            |cache, key, value| cache.0.get(&key).expect(EVICTS),
+            cache.0.put(&key, &value).expect(EVICTS),
             cache.0.len()
         );
     };

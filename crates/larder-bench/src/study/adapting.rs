@@ -252,9 +252,8 @@ fn settings(a: Adaptation) -> BTreeMap<String, String> {
         ("depth", a.depth.to_string()),
         ("random_join", a.random_join.to_string()),
     ];
-    settings
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+    let settings = settings.map(|(name, value)| (name.to_owned(), value));
+    settings.into()
 }
 
 /// Replays the events from the first base on. The result must be the bases of the last sample,
@@ -279,10 +278,8 @@ fn replay(recording: &Recording) -> Outcome {
         };
         bases.extend(event.becomes.iter().copied().zip(ends));
     }
-    let replayed: BTreeMap<_, _> = bases
-        .iter()
-        .map(|(base, [from, _])| (*base, *from))
-        .collect();
+    let replayed = bases.iter().map(|(base, [from, _])| (*base, *from));
+    let replayed: BTreeMap<_, _> = replayed.collect();
     let sampled: BTreeMap<_, _> = last.iter().map(|b| (b.base, b.from)).collect();
     let right = replayed == sampled;
     ensure!(right, STRUCTURE; "events end in the bases {replayed:?}, the tree has {sampled:?}");

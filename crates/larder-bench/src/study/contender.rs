@@ -71,12 +71,10 @@ pub fn listed(lines: &str) -> Vec<Contender> {
 /// All structures that none of the contenders has, with their default options, as an ordered_set
 /// where possible.
 pub fn others(than: &[Contender]) -> Vec<Contender> {
-    let known: Vec<_> = than
-        .iter()
-        .map(Contender::structure)
-        .chain(["default"])
-        .collect();
-    let others = structures().filter(|s| !known.contains(&s.name)).map(|s| {
+    let mut known: Vec<_> = than.iter().map(Contender::structure).collect();
+    known.push("default");
+    let others = structures().filter(|s| !known.contains(&s.name));
+    let others = others.map(|s| {
         let ordered = s.types.contains(&"ordered_set");
         let kind = if ordered { "ordered_set" } else { "set" };
         Contender::parse(&format!("{0} | {kind} {0}", s.name))

@@ -89,9 +89,8 @@ fn run(run: &mut Run) -> Outcome {
     let contenders = run.contenders(CONTENDERS, Vec::new())?;
     let runs = run.runs(run.extent.pick(1, 3, 3));
     let inserts = run.extent.pick(4_000, 100_000, 10_000_000);
-    let (range, ms) = run
-        .extent
-        .pick((2_000, 8), (20_000, 25), (1_000_000, 3_000));
+    let range = run.extent.pick(2_000, 20_000, 1_000_000);
+    let ms = run.extent.pick(8, 25, 3_000);
     let note = format!("keys from 1 to {range}, half of them there at the beginning, {ms} ms a run on a fresh table; a sequence of next is one operation");
     let values = [("inserts", &*grouped(inserts)), ("scenarios", &note)];
     run.plots(PLOTS, &values);
@@ -164,9 +163,8 @@ fn scenarios(
 
 /// Measures inserts and deletions alone: each changes the count of the rows.
 fn counters(run: &mut Run, turns: Turns) -> Outcome {
-    let (range, ms) = run
-        .extent
-        .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
+    let range = run.extent.pick(2_000, 50_000, 1_000_000);
+    let ms = run.extent.pick(8, 100, 3_000);
     let order = shuffled(range, run.options.seed);
     let (contenders, counts) = (run.accepted(COUNTERS), run.thread_counts());
     let changes = |contender: &Contender, threads, seed| {
