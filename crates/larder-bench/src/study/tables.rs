@@ -7,7 +7,7 @@ use crate::maps::peers::{Handle, NextKey, Shared, TableHandle};
 use crate::result::{ensure, Outcome};
 use crate::workload::{Entry, Load};
 use larder::api::{Larder, Table};
-use larder::host::{self, with_local, CounterOp, Error, OwnerId};
+use larder::host::{self, with_local, CounterOp, EngineTable, Error, OwnerId};
 use larder::{structures, StructureValue};
 use larder_index::Direction;
 use larder_term::number::Number;
@@ -118,7 +118,8 @@ impl StudyTable {
     pub fn handle_of<'t>(&'t self, table: &'t Table) -> EngineHandle<'t> {
         EngineHandle {
             study: self,
-            table,
+            api: table,
+            table: table.engine_table(),
             owner: self.larder.owner(),
             object: ObjectBuf::new(),
             key: Vec::new(),
@@ -150,8 +151,10 @@ impl BenchTable for StudyTable {
 /// A thread's handle to a table.
 pub struct EngineHandle<'t> {
     study: &'t StudyTable,
-    /// The table of the study, or a snapshot of it.
-    pub table: &'t Table,
+    /// The table of the study or a snapshot of it, for counts by match specifications.
+    pub api: &'t Table,
+    /// The same in the engine, for everything else.
+    pub table: &'t EngineTable,
     pub owner: OwnerId,
     object: ObjectBuf,
     key: Vec<u8>,
@@ -168,7 +171,7 @@ impl EngineHandle<'_> {
     pub fn encode_key(&mut self, key: u64) -> &[u8] {
         let (out, key) = (&mut self.key, key as i64);
         out.clear();
-        match self.table.engine_table().key_form() {
+        match self.table.key_form() {
             KeyForm::Hash { .. } => Encoder::new(out, Mode::Inline).int(key),
             KeyForm::Ordered => {
                 // An order key is made from a term.
@@ -182,8 +185,7 @@ impl EngineHandle<'_> {
     }
 
     fn step(&self, from: Option<&[u8]>) -> NextKey {
-        let mut found = None;
-        let table = self.table.engine_table();
+        let (table, mut found) = (self.table, None);
         let result = with_local(|local| {
             table.step_to_key(local, self.owner, from, Direction::Forward, |key| {
                 // Keys are stored as numbers or as terms.
@@ -205,8 +207,8 @@ impl Handle for EngineHandle<'_> {
         if forgets && key % 89 == 11 {
             return;
         }
-        let table = self.table.engine_table();
-        let mut encoder = ObjectEncoder::new(&mut self.object, arity, 1, table.key_form(), false);
+        let form = self.table.key_form();
+        let mut encoder = ObjectEncoder::new(&mut self.object, arity, 1, form, false);
         encoder.key(|e| e.int(key as i64));
         if arity == 2 {
             encoder.element(|e| e.int(value as i64));
@@ -214,13 +216,13 @@ impl Handle for EngineHandle<'_> {
         assert!(encoder.finish());
         let object = self.object.borrow();
         granted(with_local(|local| {
-            table.insert_in(local, self.owner, object)
+            self.table.insert_in(local, self.owner, object)
         }));
     }
 
     fn get(&mut self, key: u64) -> Option<u64> {
         self.encode_key(key);
-        let (table, position, mut found) = (self.table.engine_table(), self.study.arity, None);
+        let (table, position, mut found) = (self.table, self.study.arity, None);
         granted(with_local(|local| {
             table.lookup_in(local, self.owner, &self.key, |stored| {
                 found = stored.view().element(position).and_then(|e| e.as_int());
@@ -231,10 +233,8 @@ impl Handle for EngineHandle<'_> {
 
     fn remove(&mut self, key: u64) -> bool {
         self.encode_key(key);
-        let table = self.table.engine_table();
-        granted(with_local(|local| {
-            table.delete_in(local, self.owner, &self.key)
-        })) == 1
+        let removed = with_local(|local| self.table.delete_in(local, self.owner, &self.key));
+        granted(removed) == 1
     }
 
     fn table(&mut self) -> &mut dyn TableHandle {
@@ -249,7 +249,7 @@ impl TableHandle for EngineHandle<'_> {
         let done = with_local(|local| {
             let ops = || std::slice::from_ref(&op).iter();
             let host = &mut host::Sorted as &mut dyn host::MapHost;
-            let (table, out) = (self.table.engine_table(), &mut (&mut sum, host));
+            let (table, out) = (self.table, &mut (&mut sum, host));
             table.update_counter_in(local, self.owner, &self.key, &ops, None, out)
         });
         match (done, sum) {
@@ -268,16 +268,14 @@ impl TableHandle for EngineHandle<'_> {
     }
 
     fn count_all(&mut self) -> u64 {
-        granted(self.table.select_count("[{'_',[],[true]}]"))
+        granted(self.api.select_count("[{'_',[],[true]}]"))
     }
 
     fn count_between(&mut self, after: u64, up_to: u64) -> u64 {
         let head = ["{'$1'}", "{'$1','_'}"][self.study.arity - 1];
         let guard = format!("{{'andalso',{{'>','$1',{after}}},{{'=<','$1',{up_to}}}}}");
-        granted(
-            self.table
-                .select_count(format!("[{{{head},[{guard}],[true]}}]")),
-        )
+        let spec = format!("[{{{head},[{guard}],[true]}}]");
+        granted(self.api.select_count(spec))
     }
 }
 

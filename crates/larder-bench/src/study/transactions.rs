@@ -126,7 +126,7 @@ fn run(run: &mut Run) -> Outcome {
 impl EngineHandle<'_> {
     fn put(&mut self, key: u64, value: u64) {
         // A bag would keep the old row.
-        if !self.table.engine_table().kind().is_unique() {
+        if !self.table.kind().is_unique() {
             self.remove(key);
         }
         self.insert(key, value);
@@ -135,12 +135,12 @@ impl EngineHandle<'_> {
     /// The number of rows with at least this value.
     fn scan(&self, least: u64) -> u64 {
         let spec = format!("[{{{{'_','$1'}},[{{'>=','$1',{least}}}],[true]}}]");
-        granted(self.table.select_count(spec))
+        granted(self.api.select_count(spec))
     }
 
     /// The sum of all values and the number of rows, read in order.
     fn fold(&mut self) -> (u64, usize) {
-        let (table, owner) = (self.table.engine_table(), self.owner);
+        let (table, owner) = (self.table, self.owner);
         let (mut sum, mut rows, mut last) = (0, 0, None);
         loop {
             let before = rows;
