@@ -419,7 +419,8 @@ impl Store {
 
 impl Reaped for Store {
     fn memory(&self) -> usize {
-        let wrapped = self.wrapped.as_ref().map_or(0, |_| size_of::<Wrapped>());
+        let wrapped = self.wrapped.as_ref();
+        let wrapped = wrapped.map_or(0, |w| size_of::<Wrapped>() + w.paused.memory());
         self.index.memory() + size_of::<Self>() + wrapped + self.objects.count.memory()
     }
 

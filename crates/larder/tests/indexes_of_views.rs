@@ -315,6 +315,30 @@ fn own_writes_after_a_page_are_found() -> Result<(), Error> {
     Ok(())
 }
 
+/// What a page leaves for the next one is memory of the view, until a job continues there.
+#[test]
+fn what_a_page_leaves_counts_as_memory() -> Result<(), Error> {
+    for kind in TYPES {
+        let t = filled(kind)?;
+        let snapshot = t.snapshot()?;
+        (0..2_000).try_for_each(|k| t.delete(&Term::from(k)).map(drop))?;
+        let memory = || snapshot.engine_table().memory();
+        let before = memory();
+        let (table, spec) = (&snapshot, ALL);
+        let page = |limit| {
+            let pages = Pages { table, spec, limit };
+            let mut job = pages.begin(None)?;
+            job.step(&mut Budget::unlimited(), &Context::none(), &mut |_| {})
+        };
+        assert_eq!(page(Some(1))?, ScanStep::Limit);
+        // The part has a thousand entries at least, of two integers each.
+        assert!(memory() >= before + 20_000, "{kind} {before} {}", memory());
+        assert_eq!(page(None)?, ScanStep::Done);
+        assert_eq!(memory(), before, "{kind}");
+    }
+    Ok(())
+}
+
 /// A place before what the last page has read, another program, and two readers in turns.
 #[test]
 fn pages_may_be_read_in_any_order() -> Result<(), Error> {

@@ -88,6 +88,8 @@ struct Part {
     done: usize,
     /// The entries of rows that differ: value and key, and the length of the value.
     differing: BTreeMap<Box<[u8]>, usize>,
+    /// The bytes of their values and keys.
+    differing_bytes: usize,
     step: Step,
     /// The walk over the keys that may differ, and the number of those that it has seen.
     walk: Differing,
@@ -162,8 +164,9 @@ impl ViewEntries {
     /// Leaves what was read with the view, for the job that continues.
     pub(super) fn pause(&mut self, op: &Operation<'_>) {
         let paused = op.store.paused_entries();
-        if let (Some(paused), Some(_)) = (paused, &self.part) {
-            paused.leave(Box::new(std::mem::take(self)));
+        if let (Some(paused), Some(part)) = (paused, &self.part) {
+            let memory = part.memory();
+            paused.leave(Box::new(std::mem::take(self)), memory);
         }
     }
 }
@@ -180,10 +183,18 @@ impl Part {
             read: Pairs::default(),
             done: 0,
             differing: BTreeMap::new(),
+            differing_bytes: 0,
             step: Step::Read(from.to_vec()),
             walk: Differing::default(),
             walked: 0,
         }
+    }
+
+    /// The approximate memory in bytes.
+    fn memory(&self) -> usize {
+        // The tree's node has a pointer and two lengths for each entry, and some room.
+        let differing = self.differing_bytes + self.differing.len() * 48;
+        size_of::<Self>() + self.read.memory() + differing
     }
 
     /// Whether the part is of this range of these entries, and a position is in it.
@@ -246,7 +257,13 @@ impl Part {
             bytes.extend_from_slice(value);
             bytes.extend_from_slice(key);
             if self.is_at(position_of(&entries, (&bytes, value.len()))) {
-                self.differing.insert(bytes[..].into(), value.len());
+                if self
+                    .differing
+                    .insert(bytes[..].into(), value.len())
+                    .is_none()
+                {
+                    self.differing_bytes += bytes.len();
+                }
                 self.shorten();
             }
         };
@@ -277,7 +294,7 @@ impl Part {
             if position_of(&self.entries, (entry.key(), *entry.get())) < &last[..] {
                 break;
             }
-            entry.remove();
+            self.differing_bytes -= entry.remove_entry().0.len();
         }
         self.end_before(last.to_vec());
     }
@@ -292,6 +309,7 @@ impl Part {
             read,
             done,
             differing,
+            differing_bytes,
             ..
         } = self;
         low.clear();
@@ -303,7 +321,7 @@ impl Part {
             if position_of(entries, (entry.key(), *entry.get())) >= from {
                 break;
             }
-            entry.remove();
+            *differing_bytes -= entry.remove_entry().0.len();
         }
         // Merge both. No order key is a prefix of another, so the order of entries is that of their
         // bytes.
