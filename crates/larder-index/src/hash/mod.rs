@@ -445,6 +445,12 @@ impl<R: KeyRule> Unique for HashOrder<R> {
                 }
                 Some(hash) => {
                     self.pass_empty(guard, bound.hash, &mut passed);
+                    // Empty leaves are work like entries that are left out.
+                    if batch.pauses_after(passed as usize) {
+                        batch.clear();
+                        batch.skipped = passed as usize;
+                        return is_present;
+                    }
                     bound = LowerBound { hash, key: None };
                 }
                 None => {

@@ -565,6 +565,37 @@ mod tests {
         }
     }
 
+    /// A caller that may pause passes part of a long run at a time.
+    #[test]
+    fn a_reader_pauses_in_a_long_run_of_empty_leaves() {
+        for by_step in [true, false] {
+            let (index, keys) = contended();
+            let (last, others) = keys.split_last().unwrap();
+            for bytes in others {
+                index.remove(&pin(), key(bytes), &mut |_| true);
+            }
+            let (guard, mut at, mut pauses) = (pin(), Vec::new(), 0);
+            let mut batch = Batch::default();
+            batch.may_pause = true;
+            loop {
+                if by_step {
+                    // It begins anew, and finds fewer leaves.
+                    index.step(&guard, None, Direction::Forward, &mut batch);
+                } else {
+                    index.scan(&guard, Start::At(&at), Direction::Forward, &mut batch);
+                    at.clone_from(&batch.resume);
+                }
+                if !batch.is_empty() {
+                    break;
+                }
+                assert!(!batch.done && batch.skipped > 0);
+                pauses += 1;
+            }
+            assert_eq!((batch.len(), batch.key(0)), (1, &last[..]));
+            assert!((1..20).contains(&pauses), "{pauses}");
+        }
+    }
+
     /// Contended leaves that a scan has emptied merge.
     #[test]
     fn contended_leaves_that_a_scan_empties_merge() {

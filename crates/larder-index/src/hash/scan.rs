@@ -177,12 +177,18 @@ pub(crate) fn scan<'g, R: KeyRule>(
                 batch.done = true;
                 return;
             }
-            // This leaf has no entry behind the bound: read the next one.
-            Some(hash) if batch.is_empty() => {
-                index.pass_empty(guard, bound.hash, &mut passed);
-                bound = ScanBound { hash, key: None };
-            }
             Some(hash) => {
+                // This leaf has no entry behind the bound: read the next one, unless that are many
+                // by now, and the caller may pause.
+                if batch.is_empty() {
+                    index.pass_empty(guard, bound.hash, &mut passed);
+                    if !batch.pauses_after(passed as usize) {
+                        bound = ScanBound { hash, key: None };
+                        continue;
+                    }
+                    batch.clear();
+                    batch.skipped = passed as usize;
+                }
                 // Backward, the scan resumes strictly before the leaf's first hash.
                 let hash = if forward { hash } else { hash + STEP };
                 batch.resume.extend_from_slice(&hash.to_be_bytes()[..HASH]);

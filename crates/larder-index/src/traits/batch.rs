@@ -161,10 +161,12 @@ pub struct Batch<'g> {
     /// A hint of the caller: the entries may be in any order, since the caller uses all batches of
     /// the scan. An index may ignore it.
     pub any_order: bool,
-    /// A hint of the caller: a scan that has left out many entries may end before it has found one.
-    /// The batch is then empty, and not `done`. An index may ignore it.
+    /// A hint of the caller: a scan or a step that has left out many entries may end before it has
+    /// found one. The batch is then empty, not `done`, and `skipped` isn't 0. An index may ignore
+    /// it.
     pub may_pause: bool,
-    /// The number of entries that the scan has read and left out.
+    /// The number of entries that the scan has read and left out, and of empty leaves if it has
+    /// paused among them.
     pub skipped: usize,
     /// A hint of the caller: it uses no entries beyond this bound, in the direction of the scan. A
     /// scan that omits them sets `done` when it reaches the bound. An index may return some

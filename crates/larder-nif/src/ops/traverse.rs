@@ -25,8 +25,8 @@ fn step(
     from_key: bool,
     mut go: impl FnMut(&mut Local, Option<&[u8]>) -> Result<bool, Error>,
 ) -> Result<bool, Raise> {
-    // A view or a snapshot may leave out any number of rows before it finds one.
-    local.is_impatient = table.has_layers() && call.is_on_scheduler();
+    let mut go =
+        |local: &mut Local, key: Option<&[u8]>| patiently(call, local, |local| go(local, key));
     // Without a key, nothing has to be encoded.
     if !from_key {
         let stepped = go(local, None);
@@ -41,6 +41,23 @@ fn step(
             other => reply_or_raise(call, table, other),
         }
     })
+}
+
+/// Runs `f`, which may have to leave out any number of rows, or to pass as many empty leaves,
+/// before it finds one. Returns `Long` in that case on a scheduler. Elsewhere there is time.
+#[inline(always)]
+fn patiently<R>(
+    call: &Call<'_>,
+    local: &mut Local,
+    mut f: impl FnMut(&mut Local) -> Result<R, Error>,
+) -> Result<R, Error> {
+    local.is_impatient = true;
+    let result = f(local);
+    local.is_impatient = false;
+    match result {
+        Err(Error::Long) if !call.is_on_scheduler() => f(local),
+        other => other,
+    }
 }
 
 /// Checks the start of a step in an ordered_set: any key except '$end_of_table'.
@@ -229,25 +246,20 @@ fn fold(
     count: usize,
 ) -> Reply {
     tables::off_scheduler(call, table.counts_slowly())?;
-    local.is_impatient = table.has_layers() && call.is_on_scheduler();
     let direction = select::direction(call.args[1]);
     let mut shown = ResultTerms::new(call);
     // In a bag, `firsts` has where the objects of each key begin.
     let mut firsts: SmallVec<[usize; 32]> = SmallVec::new();
     let unique = table.kind().is_unique();
-    let step = table.fold(
-        local,
-        caller_id(call),
-        key,
-        direction,
-        count,
-        &mut |object, first| {
-            if first && !unique {
-                firsts.push(shown.words().len());
-            }
-            shown.object(object);
-        },
-    );
+    let mut show = |object: &ObjectView<'_>, first: bool| {
+        if first && !unique {
+            firsts.push(shown.words().len());
+        }
+        shown.object(object);
+    };
+    let step = patiently(call, local, |local| {
+        table.fold(local, caller_id(call), key, direction, count, &mut show)
+    });
     let FoldChunk { stamp, next } = reply_or_raise(call, table, step)?;
     let words = shown.words();
     spend(call, words.len());

@@ -572,6 +572,7 @@ impl Unique for Bounded {
             }
             if batch.pauses_after(read) {
                 batch.clear();
+                batch.skipped = read;
                 break;
             }
             // All entries of the batch are expired. Continue behind the last one.

@@ -286,7 +286,7 @@ impl EngineTable {
         local.read_ahead.spare.may_pause = local.is_impatient;
         let is_present = op.go(start, direction, more, &mut local.read_ahead);
         let ReadAhead { spare, .. } = &local.read_ahead;
-        if local.is_impatient && spare.is_empty() && !spare.done {
+        if local.is_impatient && spare.is_empty() && !spare.done && spare.skipped > 0 {
             return Err(Error::Long);
         }
         // (3) In an ordered_set the key need not be there.

@@ -286,13 +286,6 @@ impl EngineTable {
         self.state.tag() & DEAD == 0
     }
 
-    /// Whether a step may leave out any number of objects before it finds one: those that a
-    /// snapshot or a view doesn't have, and expired ones.
-    #[inline]
-    pub fn has_layers(&self) -> bool {
-        self.view.is_some() || self.options.bounds.is_some()
-    }
-
     /// Whether the table is a snapshot or a transaction's view.
     pub fn is_view(&self) -> bool {
         self.view.is_some()
