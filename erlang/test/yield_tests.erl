@@ -80,6 +80,7 @@ many_tables_test_() ->
      || Sut <- larder_test:other_suts()].
 
 many_tables(M) ->
+    wake_reaper(M),
     Count = 100000,
     Control = measured("(no table, for comparison)", fun() -> busy(now_us() + 1000000) end),
     Self = self(),
