@@ -86,10 +86,22 @@ explained(Reason, Function, Args, Cause) ->
                           amend(Function, Args, Cause, Words)),
     maps:map(fun(N, Text) -> said(N, Text, Args) end, Amended).
 
-%% @doc The cause of an error of update_element as `ets' of this release has it:
-%% Whether the formatter knows the cause `position': that of OTP 25 doesn't, that of OTP 27 does.
+%% @doc The cause of an error of update_element as `ets' of this release has it. A position beyond
+%% the object has a cause since OTP 27. `ets' is asked once.
 -spec element_cause(cause()) -> cause().
 element_cause(position) ->
+    case persistent_term:get({?MODULE, element_cause}, unknown) of
+        unknown ->
+            Cause = cause_of_position(),
+            persistent_term:put({?MODULE, element_cause}, Cause),
+            Cause;
+        Cause ->
+            Cause
+    end;
+element_cause(Cause) ->
+    Cause.
+
+cause_of_position() ->
     Table = ets:new(?MODULE, [private]),
     try
         true = ets:insert(Table, {key}),
@@ -100,9 +112,7 @@ element_cause(position) ->
         error:badarg:Stack -> cause(element(4, hd(Stack)))
     after
         ets:delete(Table)
-    end;
-element_cause(Cause) ->
-    Cause.
+    end.
 
 cause(Info) when is_list(Info) ->
     case lists:keyfind(error_info, 1, Info) of

@@ -4,7 +4,7 @@
 %% `owners' explains how.
 -module(larder_heir).
 
--export([guard/1, guard_next/2]).
+-export([guard/1, keep/1, guard_next/2]).
 
 %% The time of the timers of a guard, in milliseconds: 34 years, so they never fire.
 -define(NEVER, 1 bsl 40).
@@ -12,31 +12,41 @@
 -define(GUARD_TIMERS, 50).
 
 %% @doc Guards the calling process, if the options name an heir.
--spec guard(term()) -> ok.
-guard(Options) when is_list(Options) ->
-    case lists:keymember(heir, 1, Options) of
-        true -> guard(fun larder_nif:guard_wanted/0, self());
-        false -> ok
-    end;
-guard(Option) ->
-    guard([Option]).
+-spec guard([larder:option()]) -> true.
+guard([{heir, none} | Options]) ->
+    guard(Options);
+guard([Option | _]) when element(1, Option) =:= heir ->
+    guard(fun larder_nif:guard_wanted/0, self());
+guard([_ | Options]) ->
+    guard(Options);
+guard([]) ->
+    true.
+
+%% @doc Guards the calling process, for which the library has made a guard.
+-spec keep(reference()) -> true.
+keep(Guard) ->
+    keep(Guard, fun larder_nif:guard_wanted/0, self()).
 
 %% @doc Guards the process that a table is about to be given to, if the table
 %% has an heir.
--spec guard_next(larder:table(), term()) -> ok.
+-spec guard_next(larder:table(), term()) -> true.
 guard_next(Table, Pid) ->
     guard(fun() -> larder_nif:guard_of_next(Table, Pid) end, Pid).
 
-%% Only the timers may refer to the guards: the garbage collection frees other references.
 guard(Wanted, Owner) ->
     case Wanted() of
-        false ->
-            ok;
-        Guard ->
-            _ = erlang:send_after(?NEVER, Owner, Guard),
-            timers(?GUARD_TIMERS, Owner),
-            true = erlang:garbage_collect(self(), [{type, minor}]),
-            guard(Wanted, Owner)
+        false -> true;
+        Guard -> keep(Guard, Wanted, Owner)
+    end.
+
+%% Only the timers may refer to the guards. The garbage collection frees other references, which
+%% are all young: no guard is used after its timer was started.
+keep(Guard, Wanted, Owner) ->
+    _ = erlang:send_after(?NEVER, Owner, Guard),
+    timers(?GUARD_TIMERS, Owner),
+    case Wanted() of
+        false -> erlang:garbage_collect(self(), [{type, minor}]);
+        Next -> keep(Next, Wanted, Owner)
     end.
 
 timers(0, _) ->

@@ -93,16 +93,21 @@ heir_before_down_test_() ->
         Result = in_process(fun() ->
             process_flag(trap_exit, true),
             Heir = self(),
-            [heir_hears_first(M, Heir, N, How) || How <- [made, given], N <- lists:seq(1, 200)]
+            [heir_hears_first(M, Heir, N, How) || How <- [made, set, given],
+                                                N <- lists:seq(1, 200)]
         end),
         true = lists:all(fun(R) -> R =:= ok end, Result)
     end).
 
-%% The owner has made the table itself, or was given it.
+%% The owner has made the table itself, has set its heir later, or was given it.
 heir_hears_first(M, Heir, N, How) ->
     {Pid, Mon} = spawn_opt(fun() ->
         T = case How of
             made -> new_heirloom(M, Heir, N);
+            set ->
+                Mine = M:new(heirloom, [protected]),
+                true = M:setopts(Mine, {heir, Heir, {data, N}}),
+                Mine;
             given -> receive {'ETS-TRANSFER', Given, Heir, gift} -> Given end
         end,
         M:insert(T, {n, N}),

@@ -48,15 +48,17 @@ pub struct Code {
 }
 
 impl Code {
-    /// Compiles the template of a match specification: a list of `{Head, [Guard], [Body]}`.
+    /// Compiles the template of a match specification: a list of `{Head, [Guard], [Body]}`. The
+    /// code takes the template over. After an error it is unchanged.
     ///
     /// # Errors
     /// As [`crate::Program::compile`].
     ///
     /// # Complexity
     /// As there.
-    pub fn compile(template: Template) -> Result<Code, CompileError> {
-        Code::of(template, None)
+    pub fn compile(template: &mut Template) -> Result<Code, CompileError> {
+        let compiled = CompiledClauses::of(template)?;
+        Ok(compiled.code(std::mem::take(template), None))
     }
 
     /// As `compile`, for a specification with parameters, whose arguments are made of their values.
@@ -70,40 +72,8 @@ impl Code {
 
     /// As `compile`. `held` owns the counts of the handles in the template.
     pub(crate) fn of(template: Template, held: Option<Term>) -> Result<Code, CompileError> {
-        let index = TermIndex::of(&template.bytes);
-        let source = Source::new(&template, &index);
-        // 1. Look at the shape of all clauses. So an error of form is reported before any error
-        // within a clause.
-        let count = look_over(&source)?;
-        // Folded constants are added to the pool as well.
-        let mut pool = Vec::with_capacity(template.bytes.len() + POOL_ROOM);
-        pool.extend_from_slice(&template.bytes);
-        let (mut ir, mut clauses) = (Ir::default(), Vec::with_capacity(count));
-        for (index, at) in source.each(0).enumerate() {
-            clauses.push(Clause::default());
-            let clause = &mut clauses[index];
-            compile_clause(&source, at, &mut ir, &mut pool, clause)
-                .map_err(|fault| fault.in_clause(index))?;
-        }
-        // 2. Note what a caller must know before it runs the program.
-        let asks =
-            |op: &Op| matches!(op, Op::Call(func, _) | Op::CallOne(func, _) if func.asks_context());
-        let asks = |clause: &Clause| clause.checks.iter().chain(&clause.result).any(asks);
-        Ok(Code {
-            many: clauses.iter().any(Clause::needs_many),
-            cost: clauses.iter().map(Clause::cost).sum(),
-            asks_context: clauses.iter().any(asks),
-            held,
-            is_prepared: false,
-            template,
-            index,
-            pool,
-            ir,
-            clauses,
-            demands: OnceLock::new(),
-        })
+        Ok(CompiledClauses::of(&template)?.code(template, held))
     }
-
     /// The demands on keys at a position, counted from 1. Those of the first call are kept, since a
     /// program usually serves one table, or several of one kind. Those for another position are put
     /// into `others`.
@@ -161,6 +131,68 @@ impl Code {
     /// The index of the template's terms.
     pub(crate) fn source(&self) -> Source<'_> {
         Source::new(&self.template, &self.index)
+    }
+}
+
+/// What code has besides its template.
+struct CompiledClauses {
+    index: TermIndex,
+    pool: Vec<u8>,
+    ir: Ir,
+    clauses: Vec<Clause>,
+}
+
+impl CompiledClauses {
+    /// Compiles the clauses of a template.
+    fn of(template: &Template) -> Result<CompiledClauses, CompileError> {
+        let index = TermIndex::of(&template.bytes);
+        let source = Source::new(template, &index);
+        // 1. Look at the shape of all clauses. So an error of form is reported before any error
+        // within a clause.
+        let count = look_over(&source)?;
+        // Folded constants are added to the pool as well.
+        let mut pool = Vec::with_capacity(template.bytes.len() + POOL_ROOM);
+        pool.extend_from_slice(&template.bytes);
+        let (mut ir, mut clauses) = (Ir::default(), Vec::with_capacity(count));
+        for (index, at) in source.each(0).enumerate() {
+            clauses.push(Clause::default());
+            let clause = &mut clauses[index];
+            compile_clause(&source, at, &mut ir, &mut pool, clause)
+                .map_err(|fault| fault.in_clause(index))?;
+        }
+        Ok(CompiledClauses {
+            index,
+            pool,
+            ir,
+            clauses,
+        })
+    }
+
+    /// The code of the template that was compiled. `held` owns the counts of its handles.
+    fn code(self, template: Template, held: Option<Term>) -> Code {
+        let CompiledClauses {
+            index,
+            pool,
+            ir,
+            clauses,
+        } = self;
+        // 2. Note what a caller must know before it runs the program.
+        let asks =
+            |op: &Op| matches!(op, Op::Call(func, _) | Op::CallOne(func, _) if func.asks_context());
+        let asks = |clause: &Clause| clause.checks.iter().chain(&clause.result).any(asks);
+        Code {
+            many: clauses.iter().any(Clause::needs_many),
+            cost: clauses.iter().map(Clause::cost).sum(),
+            asks_context: clauses.iter().any(asks),
+            held,
+            is_prepared: false,
+            template,
+            index,
+            pool,
+            ir,
+            clauses,
+            demands: OnceLock::new(),
+        }
     }
 }
 

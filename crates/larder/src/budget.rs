@@ -37,8 +37,8 @@ pub struct Budget {
     left: u32,
     /// The end of the slice. `None` if it has no end, or if its time hasn't begun (`last`).
     until: Option<Instant>,
-    /// The duration of a slice whose time begins at the first reading of the clock. A scan that
-    /// ends before 32 units then never reads it.
+    /// The duration of a slice whose time begins at the first reading of the clock. An operation
+    /// that ends before 32 units then never reads it.
     last: Option<Duration>,
     /// Whether the clock was read after the end.
     late: bool,
@@ -65,9 +65,10 @@ impl Budget {
         budget
     }
 
-    /// A budget for a scheduler for which others wait: 2,000 units, half a millisecond.
+    /// A budget for a scheduler for which others wait: 2,000 units, half a millisecond from the
+    /// first reading of the clock.
     pub fn slice() -> Self {
-        Self::new(2_000, Duration::from_micros(500))
+        Self::of(2_000, None, Some(Duration::from_micros(500)))
     }
 
     /// Like `slice`, for a scan: 20,000 units, since reading an object costs about a tenth of a
@@ -126,7 +127,7 @@ impl Budget {
             return;
         }
         let now = Instant::now();
-        // The first reading starts the time of a scan.
+        // The first reading starts the time of such a slice.
         if let Some(time) = self.last.take() {
             self.until = Some(now + time);
         }

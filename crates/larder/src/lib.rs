@@ -54,6 +54,7 @@ mod bounds;
 mod budget;
 mod buffers;
 mod change_stamp;
+mod cores;
 mod counters;
 mod delegate;
 mod engine;

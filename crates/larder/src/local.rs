@@ -85,6 +85,19 @@ impl Local {
         self.epoch.pin()
     }
 
+    /// Adds the work of running a program on this number of objects under one key to `unreported`.
+    #[inline]
+    pub(crate) fn note_read(&self, objects: usize) {
+        // A call costs more than this by itself.
+        const FREE: usize = 16;
+        const OBJECTS_PER_UNIT: usize = 8;
+        if objects > FREE {
+            let units = u32::try_from(objects / OBJECTS_PER_UNIT).unwrap_or(u32::MAX);
+            self.unreported
+                .set(self.unreported.get().saturating_add(units));
+        }
+    }
+
     /// Whether the last answer of [`step_to_key`] or [`step_on`] on this thread showed its key as
     /// this number, which is not 0. In that case `step_on` can continue from there, if the table is
     /// the same.

@@ -145,9 +145,10 @@ give_away(Table, Pid, Data) ->
 %% created with one of these. Objects beyond a new limit are evicted soon afterwards.
 -spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
-    ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),
-    larder_heir:guard(Options),
-    true.
+    case ?TRY(larder_nif:setopts(Table, Options), [Table, Options]) of
+        true -> true;
+        Guard -> larder_heir:keep(Guard)
+    end.
 
 %% @doc Fixes a table for the calling process, or releases it. It must be released as often as it
 %% was fixed; the end of the process releases it, too. Traversals don't need it. `next/2' with a

@@ -1,7 +1,7 @@
 //! Secondary indexes.
 
 use super::options;
-use super::select::{self, IndexContinuation, Job};
+use super::select::{self, IndexContinuation, Job, PageProgram};
 use super::spec::{self, CallerContext, PROGRAMS};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
@@ -72,7 +72,7 @@ pub fn index_select_some(call: &Call<'_>) -> Reply {
     let continuation = IndexContinuation {
         name,
         limit,
-        program,
+        program: PageProgram::New(program),
     };
     let job = Job::IndexLimited(reply_or_raise(call, &table, job)?, continuation);
     select::begin(call, table, caller, job)
@@ -86,17 +86,23 @@ pub fn index_select_again(call: &Call<'_>) -> Reply {
     let &[id, index, amount, place, program] = call.args else {
         return Err(BADARG);
     };
-    let program = PROGRAMS.get(call, program).ok_or(BADARG)?;
+    let program = PROGRAMS.hold(call, program).ok_or(BADARG)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (name, limit) = (name(call, index)?, select::limit(amount)?);
     let table = tables::get(call, id)?;
-    let caller = CallerContext::new(call, program)?;
+    let caller = CallerContext::new(call, &program)?;
     let caller_id = caller_id(call);
-    let job = table.index_select_resume(caller_id, name, program.clone(), Some(limit), place);
+    let job = table.index_select_resume(
+        caller_id,
+        name,
+        Program::clone(&program),
+        Some(limit),
+        place,
+    );
     let continuation = IndexContinuation {
         name,
         limit,
-        program: program.clone(),
+        program: PageProgram::Held(program),
     };
     let job = Job::IndexLimited(reply_or_raise(call, &table, job)?, continuation);
     select::begin(call, table, caller, job)

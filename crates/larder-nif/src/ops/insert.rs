@@ -66,39 +66,62 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
     }
     tables::with(call, call.args[0], |table| {
         reply_or_raise(call, table, table.check_write(caller_id(call)))?;
-        // Usual for a list that exists already: nothing is encoded in vain.
-        if new && is_first_there(call, table, call.args[1]) {
-            return Ok(atoms::FALSE.word());
+        match look_over(table, call.args[1]) {
+            Overview::Bad => return Err(BADARG),
+            // There is nothing to insert.
+            Overview::Empty => return Ok(atoms::TRUE.word()),
+            // Usual for a list that exists already: nothing is encoded in vain.
+            Overview::Keys(first, last)
+                if new && (is_there(call, table, first) || is_there(call, table, last)) =>
+            {
+                return Ok(atoms::FALSE.word());
+            }
+            Overview::Keys(..) | Overview::Long => {}
         }
         let stage = Stage::Gather(ObjectList::new());
         slice(call, table, new, stage, call.args[1], None)
     })
 }
 
-/// The greatest number of objects of a list that are examined before any is encoded.
+/// The greatest number of objects of a list that are looked at before any is encoded.
 const LOOK: usize = 256;
 
-/// Whether the key of the first object exists in the table. Then an `insert_new` of the list
-/// needn't encode the others. Also `false` if the list contains anything but objects, or is long:
-/// the usual path handles these.
-fn is_first_there(call: &Call<'_>, table: &Arc<EngineTable>, list: Word) -> bool {
-    let (mut rest, mut first) = (list, None);
+/// What a look at a list finds out.
+enum Overview {
+    Empty,
+    /// It contains something other than objects, or ends in something other than `[]`.
+    Bad,
+    /// The keys of its first object and its last.
+    Keys(Word, Word),
+    /// It is long: its objects are checked when they are encoded.
+    Long,
+}
+
+/// Looks at a list before an object of it is encoded.
+fn look_over(table: &EngineTable, list: Word) -> Overview {
+    let (mut rest, mut keys) = (list, None);
     for _ in 0..LOOK {
-        // The list must be checked to its end: another element may be no object, which is an error.
         let Some((object, tail)) = layout::cell(rest) else {
             break;
         };
         let key = layout::tuple(object).and_then(|elements| elements.get(table.keypos() - 1));
         let Some(&key) = key else {
-            return false;
+            return Overview::Bad;
         };
-        first = first.or(Some(key));
+        keys = Some((keys.map_or(key, |(first, _)| first), key));
         rest = tail;
     }
-    let Some(key) = first.filter(|_| rest == layout::NIL) else {
-        return false;
-    };
-    // This look-up is the instant at which the call takes effect.
+    match keys {
+        _ if layout::is_cell(rest) => Overview::Long,
+        _ if rest != layout::NIL => Overview::Bad,
+        Some((first, last)) => Overview::Keys(first, last),
+        None => Overview::Empty,
+    }
+}
+
+/// Whether the table has a key. Then the instant of this look-up is that at which an `insert_new`
+/// of a list with the key takes effect.
+fn is_there(call: &Call<'_>, table: &Arc<EngineTable>, key: Word) -> bool {
     let found = with_key(call, table, key, |key| {
         Ok(larder::host::with_local(|local| {
             table.member_in(local, lazy_caller_id(call), key)

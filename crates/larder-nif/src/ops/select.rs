@@ -17,12 +17,13 @@
 //!   objects of a key stay in order of arrival.
 
 use super::rank::{count, place};
+use super::single::report;
 use super::spec::{self, CallerContext, ProgramSource, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::heap::{ListBuilder, Slot};
 use crate::layout;
-use crate::resource::Registered;
+use crate::resource::{Registered, ResourceRef};
 use crate::sys::*;
 use crate::tables::{self, caller_id, reply_or_raise};
 use crate::terms::atoms;
@@ -78,7 +79,24 @@ pub enum Job {
 pub struct IndexContinuation {
     pub name: Atom,
     pub limit: usize,
-    pub program: Program,
+    pub program: PageProgram,
+}
+
+/// The program of a continuation: not yet a resource on the first page, and the resource of the
+/// earlier pages afterwards.
+pub enum PageProgram {
+    New(Program),
+    Held(ResourceRef<Program>),
+}
+
+impl PageProgram {
+    /// The program as a term, so that a continuation needn't compile it again.
+    fn term(&self, env: *mut Env) -> Word {
+        match self {
+            PageProgram::New(program) => PROGRAMS.make(program.clone()).term(env),
+            PageProgram::Held(program) => program.term(env),
+        }
+    }
 }
 
 /// A job that yields results.
@@ -130,7 +148,7 @@ impl ResultJob for TakeJob {
 
 /// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except its place.
 pub struct Continuation {
-    program: Program,
+    program: PageProgram,
     limit: usize,
     direction: Direction,
 }
@@ -177,7 +195,12 @@ fn point_or_scan(
         program: &program,
         context: &caller.context(),
     };
-    reply_or_raise(call, table, at(point))
+    let found = at(point);
+    // The key of a bag may have many objects.
+    if !table.kind().is_unique() {
+        larder::host::with_local(|local| report(call, local));
+    }
+    reply_or_raise(call, table, found)
 }
 
 /// The list of what `look_up` shows: the results of an operation on one key.
@@ -270,8 +293,8 @@ pub fn select_some(call: &Call<'_>) -> Reply {
         let program = compile(call, source_of(call.args[1]), call.args[2])?;
         let limit = limit(call.args[3])?;
         let caller = CallerContext::new(call, &program)?;
-        // If the program binds the key, look it up. In a bag there may be more results than the
-        // limit allows; then scan.
+        // If the program binds the key, look it up. In a bag there may be many objects, or more
+        // results than the limit allows; then scan.
         if let Some(key) = program.bound_key(table.keypos()) {
             let point = Point {
                 key,
@@ -286,7 +309,7 @@ pub fn select_some(call: &Call<'_>) -> Reply {
         let job = table.select(caller_id, program.clone(), direction, Some(limit));
         let job = reply_or_raise(call, table, job)?;
         let continuation = Continuation {
-            program,
+            program: PageProgram::New(program),
             limit,
             direction,
         };
@@ -300,7 +323,7 @@ pub fn select_some(call: &Call<'_>) -> Reply {
 }
 
 /// The result of a select with a limit that looks up one key. `None` if there are more results than
-/// the limit allows.
+/// the limit allows, or if the key may have many objects.
 fn some_at(
     call: &Call<'_>,
     table: &EngineTable,
@@ -308,14 +331,17 @@ fn some_at(
     limit: usize,
 ) -> Result<Option<Word>, larder::Error> {
     let mut words = SmallVec::<[Word; 8]>::new();
-    larder::host::with_local(|local| {
-        table.select_point(local, caller_id(call), point, &mut |output| {
+    let is_few = larder::host::with_local(|local| {
+        table.select_point_of_few(local, caller_id(call), point, &mut |output| {
             // One more than the limit shows that there are too many. Others needn't be made.
             if words.len() <= limit {
                 words.push(word(call, &output));
             }
         })
     })?;
+    if !is_few {
+        return Ok(None);
+    }
     // All results are known, so the continuation is '$end_of_table', as in `ets`.
     let end = atoms::END_OF_TABLE.word();
     Ok(match words.len() {
@@ -338,23 +364,23 @@ pub fn select_again(call: &Call<'_>) -> Reply {
         return Err(BADARG);
     };
     // The parts of a continuation are checked: a user may have built it.
-    let program = PROGRAMS.get(call, program).ok_or(BADARG)?;
+    let program = PROGRAMS.hold(call, program).ok_or(BADARG)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(limit_word)?, direction(direction_word));
     let table = tables::get(call, id)?;
-    let continuation = Continuation {
-        program: program.clone(),
-        limit,
-        direction,
-    };
-    let caller = CallerContext::new(call, program)?;
+    let caller = CallerContext::new(call, &program)?;
     let job = table.select_resume(
         caller_id(call),
-        program.clone(),
+        Program::clone(&program),
         direction,
         Some(limit),
         place,
     );
+    let continuation = Continuation {
+        program: PageProgram::Held(program),
+        limit,
+        direction,
+    };
     // A new job, which begins at the place where the last call ended.
     begin(
         call,
@@ -723,14 +749,12 @@ fn continuation(
         Direction::Forward => atoms::FORWARD,
         Direction::Backward => atoms::BACKWARD,
     };
-    // The program is a resource, so that the continuation needn't compile it again.
-    let program = PROGRAMS.make(rest.program.clone()).term(call.env);
     Some(call.tuple(&[
         tables::reference(call.env, &scan.table),
         call.int(rest.limit as i64),
         direction.word(),
         call.binary(&job.continuation().unwrap_or_default()),
-        program,
+        rest.program.term(call.env),
     ]))
 }
 
@@ -741,12 +765,11 @@ fn index_continuation(
     job: &IndexJob,
     rest: &IndexContinuation,
 ) -> Word {
-    let program = PROGRAMS.make(rest.program.clone()).term(call.env);
     call.tuple(&[
         tables::reference(call.env, &scan.table),
         atoms::to_word(call.env, rest.name),
         call.int(rest.limit as i64),
         call.binary(&job.continuation()),
-        program,
+        rest.program.term(call.env),
     ])
 }

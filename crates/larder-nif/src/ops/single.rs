@@ -168,7 +168,7 @@ pub(super) fn delete_object_of(
 /// Whether a row has this number of elements, or a list or map with this number of terms among the
 /// first ones. So does one with a shared binary, for which encoding takes an allocation.
 #[inline]
-fn is_long(elements: &[Word], long: usize) -> bool {
+pub(super) fn is_long(elements: &[Word], long: usize) -> bool {
     use Kind::{Map, PartOfBinary, SharedBinary};
     // This must cost little for rows that aren't long.
     const LOOKED_AT: usize = 8;

@@ -87,11 +87,18 @@ const KEPT: usize = 64;
 /// The longest template that is kept, in bytes.
 const LONGEST_KEPT: usize = 512;
 
+/// What became of a template.
+enum Compiled {
+    Code(Arc<Code>),
+    /// It can't be compiled.
+    Refused(Template, CompileError),
+}
+
 /// A thread's cache of code, and its buffers.
 #[derive(Default)]
 struct CodeCache {
-    /// A direct-mapped cache of code, by a hash of the template.
-    kept: Vec<Option<Arc<Code>>>,
+    /// A direct-mapped cache of what became of templates, by a hash of the template.
+    kept: Vec<Option<Compiled>>,
     /// The buffer for the template of the current call.
     template: Template,
     /// The buffer for an encoded value of a parameter.
@@ -294,19 +301,26 @@ impl CodeCache {
         }
         // Two templates may have the same hash, so compare them.
         let slot = &mut self.kept[self.template.hash() as usize % KEPT];
-        if let Some(code) = slot {
-            if code.is_of(&self.template) {
-                return Ok(Arc::clone(code));
+        match slot {
+            Some(Compiled::Code(code)) if code.is_of(&self.template) => {
+                return Ok(Arc::clone(code))
             }
+            Some(Compiled::Refused(template, error)) if *template == self.template => {
+                return Err(error.clone())
+            }
+            _ => {}
         }
-        // Compile the template. The code takes over the buffer. Long templates aren't cached, as
+        // Compile the template. The code takes over the buffer, if there is any. Long templates aren't cached, as
         // they would keep much memory alive.
         let keeps = self.template.size() <= LONGEST_KEPT;
-        let code = Arc::new(Code::compile(std::mem::take(&mut self.template))?);
+        let code = Code::compile(&mut self.template).map(Arc::new);
         if keeps {
-            *slot = Some(Arc::clone(&code));
+            *slot = Some(match &code {
+                Ok(code) => Compiled::Code(Arc::clone(code)),
+                Err(error) => Compiled::Refused(self.template.clone(), error.clone()),
+            });
         }
-        Ok(code)
+        code
     }
 
     /// Compiles a specification as a whole, with its constants.

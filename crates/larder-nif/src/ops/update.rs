@@ -5,7 +5,7 @@
 //! memory, and the first wrong operation in the list is the one that is reported, as in `ets`. The
 //! new elements of `update_element` are encoded beforehand.
 
-use super::single::{spend, with_key};
+use super::single::{is_long, spend, with_key};
 use super::trees::Trees;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::ListBuilder;
@@ -326,6 +326,13 @@ pub(super) fn elements_of(
     // 1. Read the positions, and write the new elements on the stack, one behind the other.
     let mut given = ElementOps::new();
     let count = read_elements(call.args[2], &mut given);
+    // If encoding them takes long, first see whether there is an object. If there is none, this
+    // look-up is the instant of the call.
+    let is_costly = |&(_, word): &(_, Word)| !layout::is_immediate(word) && is_long(&[word], 16);
+    if given.iter().any(is_costly) && default.is_none() && is_absent(call, table, local)? {
+        spend(call, count);
+        return Ok(atoms::FALSE.word());
+    }
     let mut stack = stack_bytes();
     let mut terms = Writer::at(&mut stack, call.env, Mode::Shared);
     let written = given.iter().try_for_each(|&(_, word)| terms.term(word));
@@ -355,6 +362,22 @@ pub(super) fn elements_of(
     });
     spend(call, count);
     done.map(boolean)
+}
+
+/// Whether the table may be written and has no object with the key. In a bag, which
+/// `update_element` refuses, `false`.
+#[inline(never)]
+fn is_absent(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    local: &mut Local,
+) -> Result<bool, Raise> {
+    reply_or_raise(call, table, table.may_write(lazy_caller_id(call)))?;
+    with_key(call, table, call.args[1], |key| {
+        // The right to write was checked, so act in the owner's name.
+        let is_there = reply_or_raise(call, table, table.member_in(local, table.owner(), key))?;
+        Ok(!is_there && table.kind().is_unique())
+    })
 }
 
 /// Refuses `update_element` for its arguments.

@@ -99,6 +99,17 @@ impl<T: Send + Sync + 'static> Registered<T> {
         }
     }
 
+    /// As `get`, but a counted reference, which may outlive the call.
+    pub fn hold(&'static self, call: &Call<'_>, word: Word) -> Option<ResourceRef<T>> {
+        let object: *const T = self.get(call, word)?;
+        // SAFETY: the object is a resource, which the call's term keeps alive. The count is given
+        // back when the reference is dropped.
+        unsafe { enif_keep_resource(object.cast_mut().cast()) };
+        Some(ResourceRef {
+            object: object.cast_mut(),
+        })
+    }
+
     #[inline(never)]
     fn official_get<'c>(&self, call: &'c Call<'_>, word: Word) -> Option<&'c T> {
         let mut object = std::ptr::null_mut();

@@ -209,6 +209,7 @@ extern "C" {
     ) -> *mut ResourceType;
     pub fn enif_alloc_resource(kind: *mut ResourceType, size: usize) -> *mut c_void;
     pub fn enif_release_resource(object: *mut c_void);
+    pub fn enif_keep_resource(object: *mut c_void);
     pub fn enif_make_resource(env: *mut Env, object: *mut c_void) -> Word;
     pub fn enif_get_resource(
         env: *mut Env,

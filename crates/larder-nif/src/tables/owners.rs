@@ -242,9 +242,12 @@ pub fn holds_name(env: *mut Env, name: Atom) -> bool {
 /// Makes a guard for a process, which Erlang must keep where the exit of the process drops it
 /// first. `None` if the process has ended, or has enough guards.
 pub fn guard(env: *mut Env, pid: Pid) -> Option<Word> {
-    // Monitor the process first, so that it has an owner that counts the guard.
-    let wanted =
-        watch(env, pid) && with_owner(pid, |owner| owner.guards.take_place()).unwrap_or(false);
+    let take_place = || with_owner(pid, |owner| owner.guards.take_place());
+    // The owner counts the guard. A process that isn't one yet is monitored first.
+    let wanted = match take_place() {
+        None => watch(env, pid) && take_place().unwrap_or(false),
+        Some(wanted) => wanted,
+    };
     wanted.then(|| GUARDS.make(Guard { pid }).term(env))
 }
 

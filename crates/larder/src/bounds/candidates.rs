@@ -29,6 +29,7 @@
 use super::heat::Policy;
 use super::stamp::{object_of, ObjectTimes, NO_TIME};
 use crate::buffers::ThreadBuffers;
+use crate::cores::cores;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{random, thread_number, Mutex};
 use larder_index::{Batch, Guard, Key, Unique};
@@ -259,11 +260,10 @@ impl Default for Candidates {
     fn default() -> Self {
         // The window is divided among the shards. There are about as many as threads that can run
         // at the same time, a power of two, so that a thread finds its own without a division.
-        let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let shards = if cfg!(larder_model) {
             1
         } else {
-            threads.min(16).next_power_of_two()
+            cores().min(16).next_power_of_two()
         };
         let shard = |_| {
             CachePadded::new(Mutex::new(CandidateShard {

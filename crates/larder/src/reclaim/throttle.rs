@@ -15,6 +15,7 @@
 //! while it has the epoch pinned may stay so for long, and delays the freeing of the memory of all
 //! tables.
 
+use crate::cores::cores;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,7 +43,7 @@ pub(crate) fn rest(worked: Duration, backlog: usize, awaited: bool) -> Duration 
 /// The number of threads that help when more than `HIGH` is left: a quarter of the cores, since
 /// filling a table takes several times as long as freeing it.
 pub(crate) fn helpers() -> usize {
-    thread::available_parallelism().map_or(1, |cores| (cores.get() / 4).clamp(1, 8))
+    (cores() / 4).clamp(1, 8)
 }
 
 /// A worker's clock: when the current piece began.

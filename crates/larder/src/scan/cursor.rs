@@ -60,8 +60,9 @@ use larder_term::object::KeyForm;
 use std::collections::HashSet;
 use std::ops::{Bound, ControlFlow};
 
-/// The least number of entries that is read at a time. If few results are wanted, more entries may
-/// be needed to find them.
+/// The least number of entries that is read at a time, after the first batch of a job. The first
+/// batch has as many entries as results are wanted, which is enough if all of them match. If it
+/// isn't, many more entries may be needed.
 const MIN_BATCH: usize = 16;
 
 /// The path of a scan; see the module.
@@ -122,6 +123,8 @@ pub(crate) struct Cursor {
     key: usize,
     /// Whether the table is an ordered_set; see `has_read_all_keys`.
     ordered: bool,
+    /// Whether a batch was read.
+    has_begun: bool,
 }
 
 impl Cursor {
@@ -157,6 +160,7 @@ impl Cursor {
             passed: None,
             key: 0,
             ordered: table.kind().is_ordered(),
+            has_begun: false,
         }
     }
 
@@ -275,11 +279,12 @@ impl Cursor {
         any_order: bool,
         batch: &mut Batch<'g>,
     ) -> usize {
-        batch.want = match wanted {
-            0 => 0,
-            wanted => wanted.max(MIN_BATCH),
-        };
         loop {
+            batch.want = match wanted {
+                wanted if self.has_begun && wanted > 0 => wanted.max(MIN_BATCH),
+                wanted => wanted,
+            };
+            self.has_begun = true;
             self.begin_batch(any_order, batch);
             if self.place == CursorPlace::End {
                 return 0;
@@ -718,9 +723,12 @@ fn under_key<'g>(
             (batch.len(), CursorPlace::Begin)
         }
         TableIndex::Multi(ix) => {
-            // Limit the read: entries of later keys would be copied for nothing.
-            if *place == CursorPlace::Begin && batch.want == 0 {
-                batch.want = MIN_BATCH;
+            // Limit the read: entries of later keys would be copied for nothing. If few are wanted,
+            // one more shows whether the key has more (`has_read_all_keys`).
+            match batch.want {
+                0 if *place == CursorPlace::Begin => batch.want = MIN_BATCH,
+                0 => {}
+                wanted => batch.want = wanted + 1,
             }
             let mut first = Vec::new();
             ix.first_position(indexed, &mut first);

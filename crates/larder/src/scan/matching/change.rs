@@ -117,8 +117,11 @@ impl EngineTable {
                     scratch: &mut buffers.scratch,
                     key,
                     value: None,
+                    read: 0,
                 };
-                matched.replace(self, op, &mut prepared)
+                let replaced = matched.replace(self, op, &mut prepared);
+                local.note_read(matched.read);
+                replaced
             })
         })
     }
@@ -260,6 +263,8 @@ struct Matched<'t> {
     key: &'t [u8],
     /// The value that was read and has matched; `None` while it is being matched.
     value: Option<&'t [u8]>,
+    /// The number of objects for which a replacement was sought.
+    read: usize,
 }
 
 impl WriteScan {
@@ -417,6 +422,7 @@ impl<'s, 't> Slice<'s, 't> {
                 scratch: self.scratch.0,
                 key,
                 value: None,
+                read: 0,
             };
             if !known && work.wants(&object, &mut matched) {
                 self.chosen.push(matched_to as u32);
@@ -492,6 +498,7 @@ impl<'s, 't> Slice<'s, 't> {
             scratch: self.scratch.1,
             key,
             value: Some(value),
+            read: 0,
         }
     }
 
@@ -549,6 +556,7 @@ impl Matched<'_> {
         new: &mut ObjectBuf,
     ) -> Result<bool, Error> {
         let mut plain = Vec::new();
+        self.read += 1;
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
         let Some(outcome) = self.program.run(&object, self.context, self.scratch) else {
             return Ok(false);

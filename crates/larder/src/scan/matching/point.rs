@@ -4,10 +4,12 @@
 //! The program may still not match such an object: in an ordered_set the key 1 finds 1.0. So the
 //! whole program is run, including its test of the key.
 
-use crate::buffers::ThreadBuffers;
+use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::index::TableIndex;
 use crate::local::Local;
+use crate::ops::Intent;
 use crate::programs::{Context, Program};
 use crate::raw;
 use crate::scan::output::{Output, Sink};
@@ -44,13 +46,54 @@ impl EngineTable {
         let mut buffers = ThreadBuffers::new();
         // The key is looked up like any other. Its objects are copies, so the program runs without
         // a lock.
-        self.at_point(local, point, |local, key| {
+        let read = self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
                 let (program, scratch) = (Some(point.program), &mut buffers.scratch);
                 result_of(program, stored.view(), point.context, scratch, sink);
             })
         })?;
+        local.note_read(read);
         Ok(())
+    }
+
+    /// Like `select_point`, for a caller that needs few results. If the key may have many objects,
+    /// returns `false` and passes nothing: a scan of the key reads no more objects than it needs.
+    ///
+    /// # Errors
+    /// Those of `select_point`.
+    pub fn select_point_of_few(
+        &self,
+        local: &mut Local,
+        who: OwnerId,
+        point: Point<'_>,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Result<bool, Error> {
+        if self.kind().is_unique() {
+            return self.select_point(local, who, point, sink).map(|()| true);
+        }
+        let mut buffers = ThreadBuffers::new();
+        self.at_point(local, point, |local, key| {
+            self.may_read(who)?;
+            let guard = local.pin();
+            let op = self.begin_on(&guard, key, Intent::Read)?;
+            let TableIndex::Multi(ix) = &op.store.index else {
+                return Ok(false);
+            };
+            let Buffers {
+                batch,
+                plain,
+                scratch,
+                ..
+            } = &mut *buffers;
+            Ok(batch.lend(|batch| {
+                let is_few = ix.scan_key(&guard, self.key(key), batch);
+                for i in 0..batch.len() {
+                    let object = raw::view(key, batch.value(i), self.keypos(), plain);
+                    result_of(Some(point.program), object, point.context, scratch, sink);
+                }
+                is_few
+            }))
+        })
     }
 
     /// Counts the objects under the key for which the program's result is `true`.
@@ -64,14 +107,14 @@ impl EngineTable {
         point: Point<'_>,
     ) -> Result<u64, Error> {
         let (mut buffers, mut count) = (ThreadBuffers::new(), 0);
-        self.at_point(local, point, |local, key| {
-            // Objects under the key are few. All are looked at in one call.
+        let read = self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
                 let object = stored.view();
                 let (program, scratch) = (point.program, &mut buffers.scratch);
                 count += u64::from(program.is_true(&object, point.context, scratch));
             })
         })?;
+        local.note_read(read);
         Ok(count)
     }
 
@@ -117,6 +160,7 @@ impl EngineTable {
         self.may_write(who)?;
         let (mut buffers, takes) = (ThreadBuffers::new(), take.is_some());
         let (program, scratch) = (point.program, &mut buffers.scratch);
+        let mut read = 0;
         let gone = self.at_point(local, point, |local, key| {
             // Stay pinned until the results have been passed on: the handles in the values are
             // counted by the table.
@@ -128,6 +172,7 @@ impl EngineTable {
             // If the delete restarts, it hasn't shown any value to the closure before.
             let gone = self.delete_where(&guard, key, |value| {
                 let object = raw::view(key, value, self.keypos(), plain);
+                read += 1;
                 if !takes {
                     return program.is_true(&object, point.context, scratch);
                 }
@@ -146,6 +191,7 @@ impl EngineTable {
             }
             Ok::<_, Error>(gone)
         })?;
+        local.note_read(read);
         Ok(gone as u64)
     }
 
