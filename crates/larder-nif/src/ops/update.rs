@@ -367,11 +367,7 @@ pub(super) fn elements_of(
 /// Whether the table may be written and has no object with the key. In a bag, which
 /// `update_element` refuses, `false`.
 #[inline(never)]
-fn is_absent(
-    call: &Call<'_>,
-    table: &Arc<EngineTable>,
-    local: &mut Local,
-) -> Result<bool, Raise> {
+fn is_absent(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut Local) -> Result<bool, Raise> {
     reply_or_raise(call, table, table.may_write(lazy_caller_id(call)))?;
     with_key(call, table, call.args[1], |key| {
         // The right to write was checked, so act in the owner's name.
