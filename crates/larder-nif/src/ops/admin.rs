@@ -145,9 +145,9 @@ pub fn give_away(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// setopts(Table, Opts) -> true | reference(). Sets the heir; the protection, which is undocumented,
-/// as in `ets`; and the bounds of a bounded table. Returns a guard if the table now has an heir and
-/// its owner has too few of them; see `guard_wanted`.
+/// setopts(Table, Opts) -> true | reference(). Sets the heir; the protection, which is
+/// undocumented, as in `ets`; and the bounds of a bounded table. Returns a guard if the table now
+/// has an heir and its owner has too few of them; see `guard_wanted`.
 pub fn setopts(call: &Call<'_>) -> Reply {
     // Errors in the table take precedence over those in the options, so the options' error is kept
     // until then.

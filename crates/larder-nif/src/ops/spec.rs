@@ -310,8 +310,8 @@ impl CodeCache {
             }
             _ => {}
         }
-        // Compile the template. The code takes over the buffer, if there is any. Long templates aren't cached, as
-        // they would keep much memory alive.
+        // Compile the template. The code takes over the buffer, if there is any. Long templates
+        // aren't cached, as they would keep much memory alive.
         let keeps = self.template.size() <= LONGEST_KEPT;
         let code = Code::compile(&mut self.template).map(Arc::new);
         if keeps {
