@@ -159,16 +159,15 @@ impl Registers for Box<dyn Unique> {
     }
 
     fn put_new(&self, k: u64, value: u64) -> bool {
-        let (bytes, value) = (k.to_be_bytes(), value.to_be_bytes());
+        let (bytes, value, guard) = (k.to_be_bytes(), value.to_be_bytes(), pin());
+        let key = key(&bytes, Hashes::Good);
         // Put only where there is nothing. The predicate is called under the lock of the entry.
         let predicate = &mut |old: Option<&[u8]>| old.is_none();
-        Unique::put(
-            &**self,
-            &pin(),
-            key(&bytes, Hashes::Good),
-            &value,
-            predicate,
-        ) == Previous::Absent
+        let was = match k % 2 {
+            0 => Unique::put_new(&**self, &guard, key, &value, predicate),
+            _ => Unique::put(&**self, &guard, key, &value, predicate),
+        };
+        was == Previous::Absent
     }
 
     fn add(&self, k: u64, by: u64) -> u64 {

@@ -21,6 +21,7 @@ pub enum UniqueOp {
     /// From which key on, how many, and whether to prefetch them first.
     GetMany(u16, usize, bool),
     PutIf(u16, usize, bool),
+    PutNew(u16, usize, bool),
     RemoveIf(u16, bool),
     UpdateWith(u16, usize),
     UpdatePresent(u16, usize),
@@ -48,6 +49,7 @@ pub fn op(keys: u16) -> impl Strategy<Value = UniqueOp> {
         2 => (0..keys).prop_map(UniqueOp::GetInto),
         1 => (0..keys, 0..=MAX_KEYS_PER_LOOKUP, any::<bool>()).prop_map(|(k, n, prefetch_first)| UniqueOp::GetMany(k, n, prefetch_first)),
         6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, holds)| UniqueOp::PutIf(k, n, holds)),
+        2 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, holds)| UniqueOp::PutNew(k, n, holds)),
         4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, holds)| UniqueOp::RemoveIf(k, holds)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdateWith(k, n)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdatePresent(k, n)),
@@ -138,13 +140,12 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &UniqueOp, seen: &mut Row
     changed
 }
 
-/// Does a change by `put` or `remove`, if its predicate holds.
+/// Does a change by `put`, `put_new` or `remove`, if its predicate holds.
 fn change_if(
     index: &dyn Unique,
-    k: u16,
+    op: &UniqueOp,
     how: Hashes,
-    put: Option<usize>,
-    holds: bool,
+    (k, holds): (u16, bool),
     seen: &mut Rows,
 ) -> bool {
     let (bytes, guard) = (key_bytes(k), pin());
@@ -153,9 +154,11 @@ fn change_if(
         note(seen, old);
         holds
     };
-    let was = match put {
-        Some(n) => index.put(&guard, key(&bytes, how), &value(k, n), &mut predicate),
-        None => index.remove(&guard, key(&bytes, how), &mut |old| predicate(Some(old))),
+    let key = key(&bytes, how);
+    let was = match op {
+        UniqueOp::PutIf(_, n, _) => index.put(&guard, key, &value(k, *n), &mut predicate),
+        UniqueOp::PutNew(_, n, _) => index.put_new(&guard, key, &value(k, *n), &mut predicate),
+        _ => index.remove(&guard, key, &mut |old| predicate(Some(old))),
     };
     note(seen, was_bytes(was));
     was != Previous::Refused
@@ -286,8 +289,9 @@ pub fn apply(index: &dyn Unique, op: &UniqueOp, how: Hashes) -> Rows {
         UniqueOp::GetMany(k, n, prefetch_first) => {
             get_many(index, k, n, prefetch_first, how, &mut seen)
         }
-        UniqueOp::PutIf(k, n, holds) => change_if(index, k, how, Some(n), holds, &mut seen),
-        UniqueOp::RemoveIf(k, holds) => change_if(index, k, how, None, holds, &mut seen),
+        UniqueOp::PutIf(k, _, holds)
+        | UniqueOp::PutNew(k, _, holds)
+        | UniqueOp::RemoveIf(k, holds) => change_if(index, op, how, (k, holds), &mut seen),
         UniqueOp::Step(k, which) => step(index, k, how, which, &mut seen),
         UniqueOp::Scan(k, which, want) => return scan(index, k, how, which, want),
         UniqueOp::Expect(now, soon) => {

@@ -49,6 +49,7 @@ use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
 use crate::hint::Hint;
 use crate::mark::Mark;
 use crate::scratch::with_scratch;
+use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
 use crate::{Change, MarkedUpdater, Predicate, Preparation, Previous, Updater};
 use crossbeam_epoch::Guard;
@@ -93,8 +94,7 @@ impl BPlusTree {
         self.find_locked_from_root(guard, key)
     }
 
-    /// The same as `find_locked`, without trying the tail. `find_present` falls back to it: few
-    /// removals are at the end.
+    /// The same as `find_locked`, without trying the tail. Few removals are at the end.
     #[inline(always)]
     fn find_locked_from_root<'g, 'p>(
         &self,
@@ -117,22 +117,22 @@ impl BPlusTree {
     /// is absent. Mostly that takes no lock: the leaf is read as by a lookup, and its lock is taken
     /// if its version is still the one that was read. The linearisation point of an absent position
     /// is that of a lookup.
+    ///
+    /// # Errors
+    /// `Torn` if another writer is in the leaf, or has been. The caller then makes the whole write
+    /// under the lock, in a call: so the result stays in registers here.
     #[inline(always)]
     fn find_present<'g, 'p>(
         &self,
         guard: &'g Guard,
-        position: &'p [u8],
-    ) -> Option<LockedPlace<'g, 'p>> {
-        let key = SearchKey::new(position);
-        if let Ok(hint) = self.find(guard, key) {
-            // Nobody has written since the read, so the entry is where it was found.
-            if let Some((leaf, i, record)) = hint?.lock_tree(self.address()) {
-                return Some(LockedPlace::uncontended(leaf, key, i, Some(record)));
-            }
-        }
-        // Another writer is in the leaf, or has been. Search under the lock.
-        let found = self.find_locked_from_root(guard, key);
-        found.place.record.is_some().then_some(found)
+        key: SearchKey<'p>,
+    ) -> Result<Option<LockedPlace<'g, 'p>>, Torn> {
+        let Some(hint) = self.find(guard, key)? else {
+            return Ok(None);
+        };
+        // Nobody has written since the read, so the entry is where it was found.
+        let (leaf, i, record) = hint.lock_tree(self.address()).ok_or(Torn)?;
+        Ok(Some(LockedPlace::uncontended(leaf, key, i, Some(record))))
     }
 
     /// Locks the last leaf, if its lock is free and the position is above all of its entries.
@@ -171,10 +171,17 @@ impl BPlusTree {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_>,
     ) -> bool {
-        let found = self.find_present(guard, position);
-        found.is_some_and(|found| {
-            self.update_found::<false>(guard, found, scratch, |old, new, _| f(old, new))
-        })
+        match self.find_present(guard, SearchKey::new(position)) {
+            Ok(Some(found)) => {
+                self.update_found::<false>(guard, found, scratch, |old, new, _| f(old, new))
+            }
+            Ok(None) => false,
+            // As any update, under the lock from the beginning.
+            Err(Torn) => self.update(guard, position, scratch, &mut |old, new| match old {
+                Some(_) => f(old, new),
+                None => Change::Keep,
+            }),
+        }
     }
 
     /// See [`Unique::update_marked`](crate::Unique::update_marked).
@@ -420,23 +427,43 @@ impl BPlusTree {
         &self,
         guard: &Guard,
         position: &[u8],
-        agrees: impl FnOnce(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
+        mut agrees: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
-        let Some(found) = self.find_present(guard, position) else {
-            return Previous::Absent;
-        };
-        let LockedPlace {
-            leaf,
-            place,
-            contention,
-        } = found;
+        match self.find_present(guard, SearchKey::new(position)) {
+            Ok(Some(found)) => self.remove_found(guard, found, agrees),
+            Ok(None) => Previous::Absent,
+            Err(Torn) => self.remove_locked(guard, position, &mut agrees),
+        }
+    }
+
+    /// The slow path of `remove_if` (see `find_present`).
+    #[inline(never)]
+    fn remove_locked(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        agrees: &mut dyn FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
+    ) -> Previous {
+        let found = self.find_locked_from_root(guard, SearchKey::new(position));
+        self.remove_found(guard, found, agrees)
+    }
+
+    /// Removes an entry that was found, if there is one and `agrees` returns `true` for it.
+    #[inline(always)]
+    fn remove_found(
+        &self,
+        guard: &Guard,
+        found: LockedPlace<'_, '_>,
+        mut agrees: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
+    ) -> Previous {
+        let (leaf, place) = (found.leaf, &found.place);
         let Some(record) = &place.record else {
             return Previous::Absent;
         };
         if !agrees(&leaf, place.i, record) {
             return Previous::Refused;
         }
-        self.remove_at(guard, &place, leaf, record, contention);
+        self.remove_at(guard, place, leaf, record, found.contention);
         Previous::Present
     }
 

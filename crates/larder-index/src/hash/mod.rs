@@ -82,6 +82,7 @@ mod write;
 use crate::config::LeafConfig;
 use crate::contention::UNCONTENDED;
 use crate::hash::key_rule::{KeyProperties, KeyRule, Rule};
+use crate::hash::search::Undecided;
 use crate::hash::shape::truncated;
 use crate::hash::sizes::Sizes;
 use crate::hash::successor::LowerBound;
@@ -92,8 +93,8 @@ use crate::shared::Shared;
 use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
-    Batch, Container, Direction, Key, Lookup, MarkedUpdater, Predicate, Preparation, Previous,
-    Seen, ShortValues, Start, Stats, Unique, Updater, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
+    Batch, Change, Container, Direction, Key, Lookup, MarkedUpdater, Predicate, Preparation,
+    Previous, Seen, ShortValues, Start, Stats, Unique, Updater, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
 use read::LeafStep;
@@ -231,6 +232,26 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         self.put_found::<false>(guard, key, found, value, predicate, |_, mark| mark)
     }
 
+    fn put_new(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        match self.find_absent(guard, key) {
+            Ok(Some(locked)) => {
+                let found = Found { locked, hit: None };
+                self.put_found::<false>(guard, key, found, value, predicate, |_, mark| mark)
+            }
+            Ok(None) => Previous::Refused,
+            // As any put, under the lock from the beginning.
+            Err(Undecided) => self.put(guard, key, value, &mut |old| {
+                old.is_none() && predicate(old)
+            }),
+        }
+    }
+
     fn get_with_hint<'g>(
         &'g self,
         guard: &'g Guard,
@@ -332,12 +353,19 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_>,
     ) -> bool {
-        let Some(Found { locked, hit }) = self.find_present(guard, key) else {
-            return false;
-        };
-        let hit = Some(hit);
-        let found = Found { locked, hit };
-        self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
+        match self.find_present(guard, key) {
+            Ok(Some(Found { locked, hit })) => {
+                let hit = Some(hit);
+                let found = Found { locked, hit };
+                self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
+            }
+            Ok(None) => false,
+            // As any update, under the lock from the beginning.
+            Err(Undecided) => self.update_with(guard, key, scratch, &mut |old, new| match old {
+                Some(_) => f(old, new),
+                None => Change::Keep,
+            }),
+        }
     }
 
     fn put_marked(

@@ -21,6 +21,7 @@ use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::read::LocatedKey;
 use crate::hash::removed::{self, LeafPlace};
 use crate::hash::resize::{NewEntry, Partner, FEW};
+use crate::hash::search::Undecided;
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
 use crate::hash::sizes::is_sparse;
 use crate::mark::Mark;
@@ -116,46 +117,70 @@ impl<R: KeyRule> HashOrder<R> {
         Found { locked, hit }
     }
 
+    /// Steps 1 and 2 for a write that may have nothing to do. The leaf is read as by a lookup.
+    /// Returns `None` if `concerns` isn't true of the result. So mostly that takes no lock, and its
+    /// linearisation point is that of a lookup. Otherwise takes the lock, if the version is still
+    /// the one that was read.
+    ///
+    /// # Errors
+    /// `Undecided` if the key is long, or another writer is in the leaf, or has been. The caller
+    /// then makes the whole write by `find_locked`, in a call: so the result stays in registers
+    /// here.
+    #[inline(always)]
+    fn find_unlocked<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        concerns: impl FnOnce(&Option<Hit<'g>>) -> bool,
+    ) -> Result<Option<Found<'g, Option<Hit<'g>>>>, Undecided> {
+        let located = self.locate(guard, key);
+        let LocatedKey { leaf, home } = located;
+        if leaf.is_locked() {
+            return Err(Undecided);
+        }
+        let read = self.try_read_at(located, key, |_, hit| Ok(hit))?;
+        if !concerns(&read.result) {
+            return Ok(None);
+        }
+        // Nobody has written since the read, so the result of the search is still true.
+        let mut leaf = leaf.try_lock_at(read.version).ok_or(Undecided)?;
+        let contention = leaf.add_contention(UNCONTENDED);
+        let locked = LockedKey {
+            leaf,
+            home,
+            contention,
+        };
+        let hit = read.result;
+        Ok(Some(Found { locked, hit }))
+    }
+
     /// Steps 1 and 2 for a write that concerns only a key that is there. Returns `None` if it is
-    /// absent. Mostly that takes no lock: the leaf is read as by a lookup, and its lock is taken if
-    /// its version is still the one that was read. The linearisation point of an absent key is
-    /// that of a lookup.
+    /// absent.
+    ///
+    /// # Errors
+    /// See `find_unlocked`.
     #[inline(always)]
     pub(super) fn find_present<'g>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-    ) -> Option<Found<'g, Hit<'g>>> {
-        let located = self.locate(guard, key);
-        let LocatedKey { leaf, home } = located;
-        if !leaf.is_locked() {
-            if let Ok(read) = self.try_read_at(located, key, |_, hit| Ok(hit)) {
-                let hit = read.result?;
-                // Nobody has written since the read, so the entry is where it was found.
-                if let Some(mut leaf) = leaf.try_lock_at(read.version) {
-                    let contention = leaf.add_contention(UNCONTENDED);
-                    let locked = LockedKey {
-                        leaf,
-                        home,
-                        contention,
-                    };
-                    return Some(Found { locked, hit });
-                }
-            }
-        }
-        self.find_present_locked(guard, key)
+    ) -> Result<Option<Found<'g, Hit<'g>>>, Undecided> {
+        let found = self.find_unlocked(guard, key, Option::is_some)?;
+        Ok(found.and_then(|Found { locked, hit }| Some(Found { locked, hit: hit? })))
     }
 
-    /// The slow path of `find_present`: the key is long, or another writer is in the leaf, or has
-    /// been.
-    #[inline(never)]
-    fn find_present_locked<'g>(
+    /// Steps 1 and 2 for a write that concerns only an absent key. Returns `None` if it is there.
+    ///
+    /// # Errors
+    /// See `find_unlocked`.
+    #[inline(always)]
+    pub(super) fn find_absent<'g>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
-    ) -> Option<Found<'g, Hit<'g>>> {
-        let Found { locked, hit } = self.find_locked::<false>(guard, key);
-        Some(Found { locked, hit: hit? })
+    ) -> Result<Option<LockedKey<'g>>, Undecided> {
+        let found = self.find_unlocked(guard, key, Option::is_none)?;
+        Ok(found.map(|found| found.locked))
     }
 
     /// Calls `f` with the value under a key that was found, and makes the change that it returns.
@@ -222,11 +247,39 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        agrees: impl FnOnce(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
+        mut agrees: impl FnMut(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
     ) -> Previous {
-        let Some(Found { locked, hit }) = self.find_present(guard, key) else {
-            return Previous::Absent;
-        };
+        match self.find_present(guard, key) {
+            Ok(Some(found)) => self.remove_found(guard, key, found, agrees),
+            Ok(None) => Previous::Absent,
+            Err(Undecided) => self.remove_locked(guard, key, &mut agrees),
+        }
+    }
+
+    /// The slow path of `remove_if` (see `find_present`).
+    #[inline(never)]
+    fn remove_locked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        agrees: &mut dyn FnMut(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
+    ) -> Previous {
+        let Found { locked, hit } = self.find_locked::<false>(guard, key);
+        match hit {
+            Some(hit) => self.remove_found(guard, key, Found { locked, hit }, agrees),
+            None => Previous::Absent,
+        }
+    }
+
+    /// Removes an entry that was found, if `agrees` returns `true` for it.
+    #[inline(always)]
+    fn remove_found(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        Found { locked, hit }: Found<'_, Hit<'_>>,
+        mut agrees: impl FnMut(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
+    ) -> Previous {
         if !agrees(&locked.leaf, &hit) {
             return Previous::Refused;
         }

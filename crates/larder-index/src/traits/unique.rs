@@ -108,6 +108,21 @@ pub trait Unique: Container {
         put_by_update(self, guard, key, value, predicate)
     }
 
+    /// Like `put`, if there is no value under `key`; otherwise the result is `Refused`.
+    /// `predicate` is only called if there is none. If there is one and the index can tell so
+    /// without a lock, takes none.
+    fn put_new(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        self.put(guard, key, value, &mut |old| {
+            old.is_none() && predicate(old)
+        })
+    }
+
     /// Stores a value under a key that has none. The caller guarantees that, and that no other
     /// thread writes the key meanwhile. Equivalent to a `put`, but cheaper. `hint` is that of a
     /// `prefetch_entry` of the key, with a guard that is still pinned, or the default.

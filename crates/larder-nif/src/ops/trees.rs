@@ -10,15 +10,18 @@ use larder_term::{Mode, TermBuf, TermRef};
 /// The emulator, as the engine uses it to change large maps.
 pub struct Trees<'c, 'a> {
     call: &'c Call<'a>,
-    /// The maps that were made, with the counts of their handles.
-    made: Vec<TermBuf>,
+    /// The maps that were made, if there are any: mostly none is dropped.
+    made: Option<Box<MadeMaps>>,
 }
+
+/// Maps that were made, with the counts of their handles.
+#[derive(Default)]
+struct MadeMaps(Vec<TermBuf>);
 
 impl<'c, 'a> Trees<'c, 'a> {
     /// The emulator of the running call.
     pub fn new(call: &'c Call<'a>) -> Self {
-        let made = Vec::new();
-        Trees { call, made }
+        Trees { call, made: None }
     }
 }
 
@@ -51,7 +54,8 @@ impl MapHost for Trees<'_, '_> {
         // Encode the map that the emulator has made.
         let mut buffer = TermBuf::new(Mode::Shared);
         buffer.encode(|out| encode::term(env, word, out)).ok()?;
-        self.made.push(buffer);
-        self.made.last()?.term()
+        let made = &mut self.made.get_or_insert_default().0;
+        made.push(buffer);
+        made.last()?.term()
     }
 }

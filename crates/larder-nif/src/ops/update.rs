@@ -80,39 +80,31 @@ impl<'c, 'a> CounterTerms<'c, 'a> {
             is_list: layout::is_cell(ops) || ops == layout::NIL,
         }
     }
-
-    /// Decodes an operation that isn't an element of a list. Behind the cells of a list it is an
-    /// improper tail, which is an error.
-    #[inline]
-    fn single(&self, word: Word, into: &mut CounterOp) -> Result<(), Raise> {
-        match layout::tuple(word) {
-            _ if self.is_list => return Err(BADARG),
-            Some(parts) => return counter_op(self.call, parts, into),
-            // An increment of the element behind the key.
-            None => *into = CounterOp::new(self.keypos + 1, integer(self.call, word)?),
-        }
-        Ok(())
-    }
 }
 
 impl CounterOps for CounterTerms<'_, '_> {
     #[inline(always)]
     fn next<'o>(&'o mut self, place: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error> {
-        let done = match layout::cell(self.rest) {
+        // The engine has no error for a plain `badarg`. This one is raised as that.
+        const NO_OPERATION: Error = Error::NotInteger;
+        let word = match layout::cell(self.rest) {
             Some((op, tail)) => {
                 self.rest = tail;
-                let parts = layout::tuple(op).ok_or(BADARG);
-                parts.and_then(|parts| counter_op(self.call, parts, place))
+                op
             }
             None if self.rest == layout::NIL => return Ok(None),
+            // An improper tail.
+            None if self.is_list => return Err(NO_OPERATION),
             // The argument is no list: it is a single operation, or just an increment.
-            None => {
-                let word = std::mem::replace(&mut self.rest, layout::NIL);
-                self.single(word, place)
-            }
+            None => std::mem::replace(&mut self.rest, layout::NIL),
         };
-        // The engine has no error for a plain `badarg`. This one is raised as that.
-        done.map_err(|_| Error::NotInteger)?;
+        let op = match layout::tuple(word) {
+            Some(parts) => counter_op(self.call, parts),
+            None if self.is_list => Err(BADARG),
+            // An increment of the element behind the key.
+            None => integer(self.call, word).map(|incr| CounterOp::new(self.keypos + 1, incr)),
+        };
+        *place = op.map_err(|_| NO_OPERATION)?;
         Ok(Some(place))
     }
 }
@@ -154,52 +146,41 @@ impl Sums for NewValues<'_, '_> {
 }
 
 /// Decodes an operation, given the elements of its tuple.
-#[inline]
-fn counter_op(call: &Call<'_>, parts: &[Word], into: &mut CounterOp) -> Result<(), Raise> {
+#[inline(always)]
+fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
     // The counter's place: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
     // The number of parts tells the forms apart.
     let place = *parts.first().ok_or(BADARG)?;
     match layout::tuple(place) {
-        None => addition(call, position(place)?, parts, into),
-        Some(place) => counter_in_map(call, place, parts, into),
+        None => addition(call, position(place)?, parts),
+        Some(place) => counter_in_map(call, place, parts),
     }
 }
 
 /// Decodes what an operation adds to the element at a position, given the elements of its tuple.
 #[inline(always)]
-fn addition(
-    call: &Call<'_>,
-    pos: usize,
-    parts: &[Word],
-    into: &mut CounterOp,
-) -> Result<(), Raise> {
-    *into = match *parts {
+fn addition(call: &Call<'_>, pos: usize, parts: &[Word]) -> Result<CounterOp, Raise> {
+    Ok(match *parts {
         [_, incr] => CounterOp::new(pos, integer(call, incr)?),
         [_, incr, threshold, value] => {
             let limit = (integer(call, threshold)?, integer(call, value)?);
             CounterOp::limited(pos, integer(call, incr)?, limit.0, limit.1)
         }
         _ => return Err(BADARG),
-    };
-    Ok(())
+    })
 }
 
 #[cold]
-fn counter_in_map(
-    call: &Call<'_>,
-    place: &[Word],
-    parts: &[Word],
-    into: &mut CounterOp,
-) -> Result<(), Raise> {
-    addition(call, position(*place.first().ok_or(BADARG)?)?, parts, into)?;
+#[inline(never)]
+fn counter_in_map(call: &Call<'_>, place: &[Word], parts: &[Word]) -> Result<CounterOp, Raise> {
+    let op = addition(call, position(*place.first().ok_or(BADARG)?)?, parts)?;
     let (key, initial) = match *place {
         [_, key] => (key, None),
         [_, key, initial] => (key, Some(integer(call, initial)?)),
         _ => return Err(BADARG),
     };
     let key = Term::from(CopiedTerm::new(call, key)?.term()?);
-    *into = std::mem::take(into).in_map(key, initial);
-    Ok(())
+    Ok(op.in_map(key, initial))
 }
 
 /// Reads a position. A negative one becomes 0: no object has an element there, so the engine
@@ -324,8 +305,17 @@ pub(super) fn elements_of(
     default: Option<Word>,
 ) -> Reply {
     // 1. Read the positions, and write the new elements on the stack, one behind the other.
-    let mut given = ElementOps::new();
-    let count = read_elements(call.args[2], &mut given);
+    let (one, list);
+    let (given, count): (&[(usize, Word)], usize) = match layout::tuple(call.args[2]) {
+        Some(&[place, value]) => {
+            one = [element_op(place, value)];
+            (&one, 1)
+        }
+        _ => {
+            list = read_elements(call.args[2]);
+            (&list.0, list.1)
+        }
+    };
     // If encoding them takes long, first see whether there is an object. If there is none, this
     // look-up is the instant of the call.
     let is_costly = |&(_, word): &(_, Word)| !layout::is_immediate(word) && is_long(&[word], 16);
@@ -340,17 +330,25 @@ pub(super) fn elements_of(
     if written.is_err() || !is_row(default) {
         return refuse_element(call, table).map(boolean);
     }
-    let mut ops = SmallVec::<[(usize, TermRef<'_>); 4]>::new();
-    for (&(place, _), term) in given.iter().zip(terms.terms()) {
-        ops.push((place, term));
-    }
+    let (one, list);
+    let ops: &[(usize, TermRef<'_>)] = match *given {
+        [(place, _)] => {
+            one = [(place, terms.as_term())];
+            &one
+        }
+        _ => {
+            let places = given.iter().map(|op| op.0);
+            list = places.zip(terms.terms()).collect::<SmallVec<[_; 4]>>();
+            &list
+        }
+    };
     // 2. The engine replaces all elements, or none.
     let done = with_key(call, table, call.args[1], |key| {
-        let mut done = table.update_element_in(local, lazy_caller_id(call), key, &ops, None);
+        let mut done = table.update_element_in(local, lazy_caller_id(call), key, ops, None);
         // 3. If there is no object, make one of the default.
         if let (Ok(false), Some(_)) = (&done, default) {
             done = with_row(call, table, default, |row| {
-                Ok(table.update_element_in(local, lazy_caller_id(call), key, &ops, Some(&row)))
+                Ok(table.update_element_in(local, lazy_caller_id(call), key, ops, Some(&row)))
             })?;
         }
         done.or_else(|error| match error {
@@ -394,20 +392,20 @@ type ElementOps = SmallVec<[(usize, Word); 4]>;
 /// when it gets there.
 const NO_PLACE: usize = usize::MAX;
 
-/// Reads {Pos, Value} | [{Pos, Value}]. Returns the number of operations. If several have the same
-/// position, the last one counts.
-#[inline]
-fn read_elements(ops: Word, given: &mut ElementOps) -> usize {
-    let (mut count, mut rest) = (0, ops);
+/// Reads [{Pos, Value}]. Also returns the number of operations. If several have the same position,
+/// the last one counts. Anything else is recorded as a malformed operation.
+#[inline(never)]
+fn read_elements(ops: Word) -> (ElementOps, usize) {
+    let (mut given, mut count, mut rest) = (ElementOps::new(), 0, ops);
     while let Some((op, tail)) = layout::cell(rest) {
-        note_element(given, op);
+        note_element(&mut given, op);
         (count, rest) = (count + 1, tail);
     }
-    // A single operation, or an improper tail, which is recorded as a malformed operation.
+    // No list, or an improper tail.
     if rest != layout::NIL {
-        note_element(given, if rest == ops { ops } else { layout::NIL });
+        note_element(&mut given, layout::NIL);
     }
-    count
+    (given, count)
 }
 
 /// Records an operation. If one of the last few has the same position, replaces its value. So a
@@ -417,11 +415,17 @@ fn note_element(given: &mut ElementOps, op: Word) {
     const LAST: usize = 8;
     // A malformed operation is recorded as one, and reported in its turn.
     let (place, value) = match layout::tuple(op) {
-        Some(&[place, value]) => (position(place).unwrap_or(NO_PLACE), value),
+        Some(&[place, value]) => element_op(place, value),
         _ => (NO_PLACE, layout::NIL),
     };
     match given.iter_mut().rev().take(LAST).find(|op| op.0 == place) {
         Some(op) => op.1 = value,
         None => given.push((place, value)),
     }
+}
+
+/// An operation.
+#[inline]
+fn element_op(place: Word, value: Word) -> (usize, Word) {
+    (position(place).unwrap_or(NO_PLACE), value)
 }

@@ -9,7 +9,8 @@
 //!
 //! 1. [`Patch::new`] reads the header, and is then before the first element.
 //! 2. [`Patch::element`] walks to a position, and returns the element there. It skips elements by
-//!    their heads, without decoding them. It continues from the last position, or starts again.
+//!    their heads, without decoding them. It continues from the last position;
+//!    [`Patch::element_in_any_order`] may start again.
 //! 3. [`Patch::put`] copies the bytes between `done` and an element in one run, and writes the new
 //!    term in place of the element.
 //! 4. [`Patch::finish`] returns which bytes of the value `out` replaces.
@@ -48,22 +49,35 @@ pub struct Patched {
     pub same_handles: bool,
 }
 
-/// A walk over the elements of a value, which writes what replaces some of them. In a packed value
-/// it walks only over the run.
-pub struct Patch<'v, 'o> {
+/// A place between two elements of a value.
+#[derive(Clone, Copy)]
+struct Cursor<'v> {
     value: &'v [u8],
-    arity: usize,
     keypos: usize,
-    /// The place of the first element.
-    first: usize,
     /// The position of the element that begins at `at`. If it is that of the key, the element has
     /// no bytes.
     position: usize,
     at: usize,
-    /// How often an element was requested that had been passed.
-    steps_back: usize,
-    /// The places of the elements, from the first, as far as they were recorded.
-    starts: Vec<usize>,
+}
+
+impl Cursor<'_> {
+    /// Moves to the next position.
+    #[inline]
+    fn step(&mut self) {
+        // The key has a position but no bytes.
+        if self.position != self.keypos {
+            self.at += skip(&self.value[self.at..]);
+        }
+        self.position += 1;
+    }
+}
+
+/// A walk over the elements of a value, which writes what replaces some of them. In a packed value
+/// it walks only over the run.
+// No function that isn't inlined gets a reference to it: then its parts are kept in registers.
+pub struct Patch<'v, 'o> {
+    arity: usize,
+    cursor: Cursor<'v>,
     /// Where the first element begins that was replaced.
     from: usize,
     /// Where the last element ends that was replaced.
@@ -92,14 +106,13 @@ impl<'v, 'o> Patch<'v, 'o> {
             at = end_of(value, at);
         }
         Patch {
-            value,
             arity: (header >> FLAG_BITS) as usize,
-            keypos,
-            first: at,
-            position: 1,
-            at,
-            steps_back: 0,
-            starts: Vec::new(),
+            cursor: Cursor {
+                value,
+                keypos,
+                position: 1,
+                at,
+            },
             from: 0,
             done: 0,
             changed: false,
@@ -108,79 +121,41 @@ impl<'v, 'o> Patch<'v, 'o> {
         }
     }
 
-    /// Discards what was written, as if nothing had been replaced yet.
-    #[cold]
-    pub fn restart(&mut self) {
-        self.out.clear();
-        (self.from, self.done) = (0, 0);
-        (self.changed, self.handles) = (false, false);
-    }
-
     /// Whether there is an element at a position, from 1, that may be replaced. The key may not.
     #[inline]
     pub fn has(&self, position: usize) -> bool {
-        position.wrapping_sub(1) < self.arity && position != self.keypos
+        position.wrapping_sub(1) < self.arity && position != self.cursor.keypos
     }
 
-    /// The element at a position, which the value must have.
+    /// The element at a position, which the value must have. No later position has been requested.
     ///
     /// # Complexity
-    /// If the position is behind the last one that was requested, linear in the heads of the terms
-    /// between them. Requesting all elements, in any order, is linear in the value.
+    /// Linear in the heads of the terms between this position and the last one.
     #[inline(always)]
     pub fn element(&mut self, position: usize) -> Element<'v> {
-        debug_assert!(self.has(position));
-        // Positions are mostly ascending. Going back starts again at the first element.
-        if position < self.position {
-            self.step_back(position);
-        }
-        while self.position < position {
-            self.step();
+        debug_assert!(self.has(position) && position >= self.cursor.position);
+        while self.cursor.position < position {
+            self.cursor.step();
         }
         // The element begins at `at`. Skip it once more to find its end.
-        let rest = &self.value[self.at..];
+        let Cursor { value, at, .. } = self.cursor;
+        let rest = &value[at..];
         Element {
-            at: self.at,
+            at,
             term: TermRef::within(&rest[..skip(rest)]),
         }
     }
 
-    /// Moves to the next position.
-    #[inline]
-    fn step(&mut self) {
-        // The key has a position but no bytes.
-        if self.position != self.keypos {
-            self.at += skip(&self.value[self.at..]);
+    /// As `element`, for positions in any order. `passed` was made before the first request.
+    ///
+    /// # Complexity
+    /// If the position is behind the last one that was requested, that of `element`. Requesting all
+    /// elements, in any order, is linear in the value.
+    pub fn element_in_any_order(&mut self, passed: &mut Passed, position: usize) -> Element<'v> {
+        if position < self.cursor.position {
+            passed.step_back(&mut self.cursor, position);
         }
-        self.position += 1;
-    }
-
-    /// Moves back to a position that was passed, or to one before it.
-    #[cold]
-    fn step_back(&mut self, position: usize) {
-        // Steps back are rare in real patches. The first few begin at the front again, which needs
-        // no memory.
-        const FEW: usize = 4;
-        let passed = self.position;
-        self.steps_back += 1;
-        if self.steps_back <= FEW {
-            (self.position, self.at) = (1, self.first);
-            return;
-        }
-        // This happens often. Record the places of the passed elements, once each.
-        let noted = self.starts.last().copied();
-        (self.position, self.at) = match noted {
-            Some(at) => (self.starts.len(), at),
-            None => (1, self.first),
-        };
-        if noted.is_none() {
-            self.starts.push(self.first);
-        }
-        while self.position < passed {
-            self.step();
-            self.starts.push(self.at);
-        }
-        (self.position, self.at) = (position, self.starts[position - 1]);
+        self.element(position)
     }
 
     /// Replaces an element behind the last one that was replaced. `write` appends the new term,
@@ -191,18 +166,18 @@ impl<'v, 'o> Patch<'v, 'o> {
         // Copy the bytes since the last one that was replaced in one run. No element begins at 0.
         match self.done {
             0 => self.from = old.at,
-            done => self.out.extend_from_slice(&self.value[done..old.at]),
+            done => self.out.extend_from_slice(&self.cursor.value[done..old.at]),
         }
         write(self.out);
         // Search the old element for a handle only if the value has any.
         let old_bytes = old.term.bytes();
-        self.changed |= super::value_has_handles(self.value) && blob::has_handles(old_bytes);
+        self.changed |= super::value_has_handles(self.cursor.value) && blob::has_handles(old_bytes);
         // Skip the old element.
         self.done = old.at + old_bytes.len();
     }
 
     /// Replaces an element behind the last one that was replaced.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();
         self.put_with(old, |out| out.extend_from_slice(new.bytes()));
@@ -210,12 +185,13 @@ impl<'v, 'o> Patch<'v, 'o> {
 
     /// Returns which bytes of the value the buffer replaces; `None` if no element was replaced.
     #[inline(always)]
-    pub fn finish(&mut self) -> Option<Patched> {
+    pub fn finish(mut self) -> Option<Patched> {
         if self.done == 0 {
             return None;
         }
-        if self.handles && !super::value_has_handles(self.value) {
-            self.flag_handles();
+        if self.handles && !super::value_has_handles(self.cursor.value) {
+            flag_handles(&self.cursor.value[..self.from], self.out);
+            self.from = 0;
         }
         Some(Patched {
             at: self.from,
@@ -223,15 +199,64 @@ impl<'v, 'o> Patch<'v, 'o> {
             same_handles: !self.changed && !self.handles,
         })
     }
+}
 
-    /// Sets the flag of a value that gets its first handle: the header is replaced, too.
-    #[cold]
-    fn flag_handles(&mut self) {
-        let before = self.value[..self.from].iter().copied();
-        self.out.splice(..0, before);
-        self.out[0] |= HAS_HANDLES;
-        self.from = 0;
+/// The elements that a patch has passed, for requests in any order.
+pub struct Passed {
+    /// The place of the first element.
+    first: usize,
+    /// How often an element was requested that had been passed.
+    steps_back: usize,
+    /// The places of the elements, from the first, as far as they were recorded.
+    starts: Vec<usize>,
+}
+
+impl Passed {
+    /// For a patch of which no element was requested yet.
+    pub fn new(patch: &Patch<'_, '_>) -> Passed {
+        debug_assert_eq!(patch.cursor.position, 1);
+        Passed {
+            first: patch.cursor.at,
+            steps_back: 0,
+            starts: Vec::new(),
+        }
     }
+
+    /// Moves the cursor back to a position that was passed, or to one before it.
+    fn step_back(&mut self, cursor: &mut Cursor<'_>, position: usize) {
+        // Steps back are rare in real patches. The first few begin at the front again, which needs
+        // no memory.
+        const FEW: usize = 4;
+        let passed = cursor.position;
+        self.steps_back += 1;
+        if self.steps_back <= FEW {
+            (cursor.position, cursor.at) = (1, self.first);
+            return;
+        }
+        // This happens often. Record the places of the passed elements, once each.
+        let noted = self.starts.last().copied();
+        (cursor.position, cursor.at) = match noted {
+            Some(at) => (self.starts.len(), at),
+            None => (1, self.first),
+        };
+        if noted.is_none() {
+            self.starts.push(self.first);
+        }
+        while cursor.position < passed {
+            cursor.step();
+            self.starts.push(cursor.at);
+        }
+        (cursor.position, cursor.at) = (position, self.starts[position - 1]);
+    }
+}
+
+/// Sets the flag of a value that gets its first handle: the header, and what lies between it and
+/// the first element that was replaced, are replaced, too.
+#[cold]
+#[inline(never)]
+fn flag_handles(before: &[u8], out: &mut Vec<u8>) {
+    out.splice(..0, before.iter().copied());
+    out[0] |= HAS_HANDLES;
 }
 
 /// The value in a form in which a [`Patch`] can replace elements up to position `last()`: the value
@@ -354,11 +379,12 @@ mod tests {
             let stored = object(&row, keypos, FORMS[0], false);
             let mut out = Vec::new();
             let mut patch = Patch::new(stored.value(), keypos, &mut out);
+            let mut passed = Passed::new(&patch);
             let down = (1..=50).rev();
             let sawtooth = (1..=10).flat_map(|i| [5 * i, i, 50 - i]);
             for position in down.clone().chain(sawtooth).chain(1..=50).chain(down) {
                 if position != keypos {
-                    let element = patch.element(position);
+                    let element = patch.element_in_any_order(&mut passed, position);
                     assert!(element
                         .term
                         .identical(Term::from(position as i64 - 1).as_ref()));

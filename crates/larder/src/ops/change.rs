@@ -86,6 +86,17 @@ impl<'v> NewValue<'v> {
     }
 }
 
+/// How a value is stored.
+pub(crate) enum Put<'h> {
+    /// Whether there is a value under the key or not.
+    Any,
+    /// Only if there is none. A key that is there isn't locked, if the index can tell without a
+    /// lock, and nothing is revalidated: the operation is a read then.
+    New,
+    /// Where the value under the key was found.
+    At(&'h Hint<'h>),
+}
+
 /// A change of an entry.
 pub(crate) struct Edit {
     pub(crate) change: Change,
@@ -270,18 +281,18 @@ impl EngineTable {
         value: NewValue<'_>,
         predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
-        self.put_with_hint(op, ix, key, value, None, predicate)
+        self.put_by(op, ix, key, value, Put::Any, predicate)
     }
 
-    /// Like `put_one`, with a hint where the value under the key was found.
+    /// Like `put_one`, in one of several ways.
     #[inline(always)]
-    pub(crate) fn put_with_hint(
+    pub(crate) fn put_by(
         &self,
         op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
         value: NewValue<'_>,
-        hint: Option<&Hint<'_>>,
+        way: Put<'_>,
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;
@@ -317,9 +328,10 @@ impl EngineTable {
             }
             true
         };
-        let was = match hint {
-            Some(hint) => ix.put_with_hint(op.guard, key, value.bytes, hint, &mut decide),
-            None => ix.put(op.guard, key, value.bytes, &mut decide),
+        let was = match way {
+            Put::Any => ix.put(op.guard, key, value.bytes, &mut decide),
+            Put::New => ix.put_new(op.guard, key, value.bytes, &mut decide),
+            Put::At(hint) => ix.put_with_hint(op.guard, key, value.bytes, hint, &mut decide),
         };
         // (4) The leaf is unlocked. After `Refused` nothing was changed, and `old_handles` is
         // empty.
@@ -504,22 +516,37 @@ impl EngineTable {
             // Load the current state word. If the last attempt failed to revalidate, it has changed
             // nothing. This either begins with the new store, or returns the reason for an error.
             let op = self.begin_on(guard, key, Intent::Write)?;
-            match f(&op)? {
-                (Written::Done, result) => {
-                    if op.store.has_limit() {
-                        self.evict_after(guard, 1);
-                    }
-                    return Ok(result);
+            let (written, result) = f(&op)?;
+            if let Written::Done = written {
+                if op.store.has_limit() {
+                    self.evict_after(guard, 1);
                 }
-                // Evict an object, or return the error.
-                (Written::Full, _) => self.evict_for(&op, Some(&mut last))?,
-                // Remove the row that has the value if it has expired, give up an index that is
-                // being built, or return the error.
-                (Written::Taken, _) => self.free_taken_value(&op)?,
-                // Another thread holds the latch or a claim, and will release it soon.
-                (Written::Stale, _) => give_way(),
+                return Ok(result);
             }
+            self.prepare_retry(&op, written, &mut last)?;
         }
+    }
+
+    /// Does what a write that wasn't made needs before it is made again, or returns its error.
+    #[cold]
+    #[inline(never)]
+    fn prepare_retry(
+        &self,
+        op: &Operation<'_>,
+        written: Written,
+        last: &mut Option<u64>,
+    ) -> Result<(), Error> {
+        match written {
+            // Evict an object, or return the error.
+            Written::Full => self.evict_for(op, Some(last))?,
+            // Remove the row that has the value if it has expired, give up an index that is being
+            // built, or return the error.
+            Written::Taken => self.free_taken_value(op)?,
+            // Another thread holds the latch or a claim, and will release it soon.
+            Written::Stale => give_way(),
+            Written::Done => {}
+        }
+        Ok(())
     }
 
     /// Removes the row that has a value in a unique index, if it has expired, or gives up an index

@@ -18,7 +18,7 @@
 //! is there, the load of the leaf's version that the copy's check confirms.
 
 use super::begin::{Intent, Operation};
-use super::change::{NewValue, Written};
+use super::change::{NewValue, Put, Written};
 use crate::error::Error;
 use crate::ids::Who;
 use crate::index::TableIndex;
@@ -142,7 +142,7 @@ impl EngineTable {
                 (Decision::Put, _) => {
                     let (ix, value) = (op.unique()?, NewValue::copied(object.value()));
                     let (written, was) =
-                        self.put_with_hint(op, ix, hashed, value, Some(&hint), |now| now == old);
+                        self.put_by(op, ix, hashed, value, Put::At(&hint), |now| now == old);
                     Ok((written, was != Previous::Refused))
                 }
                 (Decision::Remove, Some(old)) => {

@@ -3,7 +3,7 @@
 //! Linearisation point: that of the index's write (docs/design.md §4.2).
 
 use super::begin::Operation;
-use super::change::{NewValue, Written};
+use super::change::{NewValue, Put, Written};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::TableIndex;
@@ -76,13 +76,13 @@ impl EngineTable {
         self.may_write(who)?;
         let key = self.key(object.key());
         self.writing_under(&local.pin(), key.bytes, |op| {
-            // Whether the key is absent is decided under the leaf's lock. So of several threads
-            // that insert the same key at once, one succeeds.
+            // That the key is absent is decided under the leaf's lock. So of several threads that
+            // insert the same key at once, one succeeds.
             let mut inserted = false;
             let written = match &op.store.index {
                 TableIndex::Unique(ix) => {
                     let value = NewValue::of(&object);
-                    let (written, was) = self.put_one(op, &**ix, key, value, |old| old.is_none());
+                    let (written, was) = self.put_by(op, &**ix, key, value, Put::New, |_| true);
                     inserted = was == Previous::Absent;
                     written
                 }

@@ -6,19 +6,19 @@
 //! 3. Write each counter once, in the order of positions.
 //!
 //! Nearly all calls have one operation, or several in ascending order of positions. So a counter is
-//! written when the next operation is on a later element. If one is on an earlier element, the call
-//! starts over: the counter that is being added to is a variable, and those of other elements are
-//! kept apart ([`Others`]) until the last operation.
+//! written when the next operation is on a later element (`count_ascending`). If one is on an
+//! earlier element, the call starts over: all counters are kept ([`Counters`]) until the last
+//! operation (`count_in_any_order`).
 
 use super::counter_op::{CounterOp, CounterOps};
-use super::map::put_changed;
+use super::map::{self, ChangedMap};
 use super::{MapChange, MapHost, NewRow, Sorted};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::table::EngineTable;
 use larder_term::number::Number;
-use larder_term::object::patch::{Element, Patch};
+use larder_term::object::patch::{Element, Passed, Patch, Patched};
 use larder_term::object::ObjectRef;
 use larder_term::{MapEdit, Term, TermRef};
 use smallvec::SmallVec;
@@ -119,15 +119,16 @@ impl EngineTable {
         };
         // Keys of maps are put into the patch, which owns no counts of their handles. So they live
         // until the object is stored.
-        let mut kept = KeptKeys::new();
-        let found = self.edit(local, who, key, (default, &last), &mut |patch| {
+        let mut kept = Kept::new();
+        let found = self.edit(local, who, key, (default, &last), &mut |value, buffer| {
             // Discard what a previous attempt has pushed, which was computed from another old
             // value.
             out.0.clear();
             kept.clear();
-            match self.count(patch, ops(), out, &mut kept, true)? {
-                true => Ok(()),
-                false => self.count_again(patch, ops(), out, &mut kept),
+            let mut patch = Patch::new(value, self.keypos(), buffer);
+            match self.count_ascending(&mut patch, ops(), out, &mut kept)? {
+                true => Ok(patch.finish()),
+                false => self.count_in_any_order((value, buffer), ops(), out, &mut kept),
             }
         })?;
         if found {
@@ -137,117 +138,134 @@ impl EngineTable {
         }
     }
 
-    /// Starts over, for operations in any order.
-    #[cold]
-    #[inline(never)]
-    fn count_again(
-        &self,
-        patch: &mut Patch<'_, '_>,
-        ops: impl CounterOps,
-        out: &mut (&mut impl Sums, &mut dyn MapHost),
-        kept: &mut KeptKeys,
-    ) -> Result<(), Error> {
-        out.0.clear();
-        kept.clear();
-        patch.restart();
-        self.count(patch, ops, out, kept, false).map(drop)
-    }
-
-    /// Applies the operations to the elements of a value. If they are to be `ascending` by position
-    /// and aren't, or if one before the last element adds within a map, stops and returns `false`.
+    /// Applies the operations to the elements of a value. Stops and returns `false` if they don't
+    /// ascend by position, or if one before the last element adds within a map.
     #[inline(always)]
-    fn count(
+    fn count_ascending(
         &self,
         patch: &mut Patch<'_, '_>,
         mut ops: impl CounterOps,
         (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-        kept: &mut KeptKeys,
-        ascending: bool,
+        kept: &mut Kept,
     ) -> Result<bool, Error> {
         let mut place = CounterOp::default();
-        let Some(mut op) = ops.next(&mut place)? else {
-            return Ok(true);
-        };
-        // The current counter, that of `op`; and those of other elements, once there is one.
-        let mut current = self.counter(op, patch)?;
-        let (mut others, mut too_large) = (None::<Others<'_>>, None);
-        loop {
-            match current.count(op, *sums) {
-                Ok(()) => {}
-                // Any other error of a later operation is reported before this one.
-                Err(error @ Error::SystemLimit(_)) => too_large = Some(error),
-                Err(error) => return Err(error),
-            }
-            op = match ops.next(&mut place)? {
-                Some(op) => op,
-                None => break,
-            };
-            // The next operation is on another element: the counter of that one becomes the current
-            // one.
-            if op.pos != current.pos && ascending {
-                let NewElement::Number(_) = &current.new else {
-                    return Ok(false);
-                };
-                if op.pos < current.pos {
-                    return Ok(false);
+        // The counter of the last operation.
+        let mut current = None::<UpdatedCounter<'_>>;
+        let mut too_large = None;
+        while let Some(op) = ops.next(&mut place)? {
+            let mut counter = match current {
+                Some(last) if last.pos == op.pos => last,
+                last => {
+                    // The first operation, or one on another element than the last one, which is
+                    // written.
+                    if let Some(last) = last {
+                        if op.pos < last.pos || last.new.is_map() {
+                            return Ok(false);
+                        }
+                        last.put(patch, *host, kept)?;
+                    }
+                    self.counter(op, patch, |patch| patch.element(op.pos))?
                 }
-                current.put(patch, *host, kept)?;
-                current = self.counter(op, patch)?;
-            } else if op.pos != current.pos {
-                // An earlier operation may have read it already.
-                let others = others.get_or_insert_default();
-                let next = match others.take(op.pos) {
-                    Some(counter) => counter,
-                    None => self.counter(op, patch)?,
-                };
-                others.add(std::mem::replace(&mut current, next));
+            };
+            if let Err(error) = counter.count(op, *sums) {
+                note_too_large(error, &mut too_large)?;
             }
+            current = Some(counter);
+        }
+        if let Some(error) = too_large {
+            return Err(error);
+        }
+        // No operation is wrong.
+        if let Some(last) = current {
+            last.put(patch, *host, kept)?;
+        }
+        Ok(true)
+    }
+
+    /// Applies the operations to the elements of a value, in any order. `out` may have values of an
+    /// attempt by `count_ascending`.
+    #[cold]
+    #[inline(never)]
+    fn count_in_any_order(
+        &self,
+        (value, buffer): (&[u8], &mut Vec<u8>),
+        mut ops: impl CounterOps,
+        (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
+        kept: &mut Kept,
+    ) -> Result<Option<Patched>, Error> {
+        sums.clear();
+        kept.clear();
+        buffer.clear();
+        let mut patch = Patch::new(value, self.keypos(), buffer);
+        let mut passed = Passed::new(&patch);
+        let (mut place, mut too_large) = (CounterOp::default(), None);
+        let mut counters = Counters::default();
+        while let Some(op) = ops.next(&mut place)? {
+            // An earlier operation may have read the element already.
+            let mut counter = match counters.take(op.pos) {
+                Some(counter) => counter,
+                None => self.counter(op, &mut patch, |patch| {
+                    patch.element_in_any_order(&mut passed, op.pos)
+                })?,
+            };
+            if let Err(error) = counter.count(op, *sums) {
+                note_too_large(error, &mut too_large)?;
+            }
+            counters.add(counter);
         }
         if let Some(error) = too_large {
             return Err(error);
         }
         // No operation is wrong. Each element is written once, in the order of positions.
-        match others {
-            None => current.put(patch, *host, kept)?,
-            Some(mut all) => {
-                all.add(current);
-                all.put_all(patch, *host, kept)?;
-            }
-        }
-        Ok(true)
+        counters.put_all(&mut patch, *host, kept)?;
+        Ok(patch.finish())
     }
 
-    /// The counter at an operation's position, with the element's value in the object.
+    /// The counter at an operation's position, with the element's value in the object, which
+    /// `element` finds.
     ///
     /// # Errors
     /// `Keypos`, `Position`, `NotInteger`, `NotMap`.
     #[inline(always)]
-    fn counter<'v>(
+    fn counter<'v, 'o>(
         &self,
         op: &CounterOp,
-        patch: &mut Patch<'v, '_>,
+        patch: &mut Patch<'v, 'o>,
+        element: impl FnOnce(&mut Patch<'v, 'o>) -> Element<'v>,
     ) -> Result<UpdatedCounter<'v>, Error> {
         if !patch.has(op.pos) {
             return Err(self.no_element(op.pos));
         }
-        let old = patch.element(op.pos);
+        let old = element(patch);
         // An integer is the counter itself. Otherwise the counter must be a value in a map.
-        let new = match Number::from_term(old.term).filter(Number::is_integer) {
-            Some(number) => NewElement::Number(number),
-            None => NewElement::Map(CountersInMap::new(op, old.term)?),
+        let new = match old.term.as_int() {
+            Some(n) => NewElement::Int(n),
+            None => NewElement::Other(OtherElement::new(op, old.term)?),
         };
         let pos = op.pos;
         Ok(UpdatedCounter { pos, old, new })
     }
 }
 
-/// The counters of a call except the current one, in the order of their positions. A few are in an
-/// array on the stack; a call with more than [`FEW`] counters keeps them in a tree.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the array is on the stack to save an allocation"
-)]
-enum Others<'v> {
+/// Notes that an integer has become too large. Any other error of a later operation is reported
+/// before that one.
+///
+/// # Errors
+/// Any other error.
+#[cold]
+fn note_too_large(error: Error, noted: &mut Option<Error>) -> Result<(), Error> {
+    match error {
+        Error::SystemLimit(_) => {
+            *noted = Some(error);
+            Ok(())
+        }
+        other => Err(other),
+    }
+}
+
+/// The counters of a call, in the order of their positions. A few are in an array on the stack; a
+/// call with more than [`FEW`] counters keeps them in a tree.
+enum Counters<'v> {
     Few(SmallVec<[UpdatedCounter<'v>; FEW]>),
     Many(BTreeMap<usize, UpdatedCounter<'v>>),
 }
@@ -255,36 +273,36 @@ enum Others<'v> {
 /// The number of counters that are found by comparing their positions, one by one.
 const FEW: usize = 4;
 
-impl Default for Others<'_> {
+impl Default for Counters<'_> {
     fn default() -> Self {
-        Others::Few(SmallVec::new())
+        Counters::Few(SmallVec::new())
     }
 }
 
-impl<'v> Others<'v> {
+impl<'v> Counters<'v> {
     /// Removes the counter at a position.
     fn take(&mut self, pos: usize) -> Option<UpdatedCounter<'v>> {
         match self {
-            Others::Few(few) => {
+            Counters::Few(few) => {
                 let at = few.iter().position(|counter| counter.pos == pos)?;
                 Some(few.remove(at))
             }
-            Others::Many(many) => many.remove(&pos),
+            Counters::Many(many) => many.remove(&pos),
         }
     }
 
     /// Adds a counter at a position that has none.
     fn add(&mut self, counter: UpdatedCounter<'v>) {
         match self {
-            Others::Few(few) if few.len() < FEW => {
+            Counters::Few(few) if few.len() < FEW => {
                 let at = few.iter().take_while(|other| other.pos < counter.pos);
                 few.insert(at.count(), counter);
             }
-            Others::Few(few) => {
+            Counters::Few(few) => {
                 let few = few.drain(..).chain([counter]);
-                *self = Others::Many(few.map(|counter| (counter.pos, counter)).collect());
+                *self = Counters::Many(few.map(|counter| (counter.pos, counter)).collect());
             }
-            Others::Many(many) => {
+            Counters::Many(many) => {
                 many.insert(counter.pos, counter);
             }
         }
@@ -295,18 +313,18 @@ impl<'v> Others<'v> {
         self,
         patch: &mut Patch<'v, '_>,
         host: &mut dyn MapHost,
-        kept: &mut KeptKeys,
+        kept: &mut Kept,
     ) -> Result<(), Error> {
         let mut put = |counter: UpdatedCounter<'v>| counter.put(patch, host, kept);
         match self {
-            Others::Few(few) => few.into_iter().try_for_each(&mut put),
-            Others::Many(many) => many.into_values().try_for_each(&mut put),
+            Counters::Few(few) => few.into_iter().try_for_each(&mut put),
+            Counters::Many(many) => many.into_values().try_for_each(&mut put),
         }
     }
 }
 
-/// Counters in maps that were put. Their keys are alive until the object is stored.
-type KeptKeys = Vec<CountersInMap>;
+/// Rare elements that were written. They own the counts of handles in the patch.
+type Kept = Vec<OtherElement>;
 
 /// An element to which operations add: an integer, or a map whose values are integers.
 struct UpdatedCounter<'v> {
@@ -315,10 +333,98 @@ struct UpdatedCounter<'v> {
     new: NewElement,
 }
 
-/// An element after the operations so far.
+/// An element after the operations so far. It is dropped with one test, unless it is a rare one.
 enum NewElement {
+    /// An integer of 64 bits.
+    Int(i64),
+    Other(Box<OtherElement>),
+}
+
+/// A rare element to which operations add.
+enum OtherElement {
+    /// An integer that has more than 64 bits, or had before an operation.
     Number(Number),
-    Map(Box<CountersInMap>),
+    Map(CountersInMap),
+}
+
+impl NewElement {
+    #[inline]
+    fn is_map(&self) -> bool {
+        matches!(self, NewElement::Other(other) if matches!(**other, OtherElement::Map(_)))
+    }
+}
+
+impl OtherElement {
+    /// An element that isn't an integer of 64 bits.
+    ///
+    /// # Errors
+    /// `NotInteger`, `NotMap`.
+    #[cold]
+    #[inline(never)]
+    fn new(op: &CounterOp, element: TermRef<'_>) -> Result<Box<Self>, Error> {
+        let new = match Number::from_term(element).filter(Number::is_integer) {
+            Some(number) => OtherElement::Number(number),
+            None => OtherElement::Map(CountersInMap::new(op, element)?),
+        };
+        Ok(Box::new(new))
+    }
+
+    /// An integer of 64 bits to which an operation is to be applied that needs more.
+    #[cold]
+    #[inline(never)]
+    fn of_int(n: i64) -> Box<Self> {
+        Box::new(OtherElement::Number(Number::Int(n)))
+    }
+
+    /// Applies an operation, and returns the counter's value.
+    ///
+    /// # Errors
+    /// As `update_counter`.
+    #[cold]
+    #[inline(never)]
+    fn count(&mut self, op: &CounterOp) -> Result<Number, Error> {
+        match self {
+            OtherElement::Number(number) => {
+                // An error leaves the counter as it was, and ends the call.
+                op.apply(number)?;
+                Ok(number.clone())
+            }
+            OtherElement::Map(counters) => counters.count(op),
+        }
+    }
+
+    /// Makes the term of the element, which replaces `old`.
+    #[cold]
+    #[inline(never)]
+    fn made<'h>(
+        &self,
+        old: Element<'_>,
+        host: &'h mut dyn MapHost,
+    ) -> Result<MadeElement<'h>, Error> {
+        Ok(match self {
+            OtherElement::Number(number) => MadeElement::Number(number_term(number)?),
+            OtherElement::Map(counters) => MadeElement::Map(counters.changed(old, host)?),
+        })
+    }
+}
+
+/// The term of a rare element.
+enum MadeElement<'h> {
+    Number(Term),
+    Map(ChangedMap<'h>),
+}
+
+impl MadeElement<'_> {
+    fn term(&self) -> TermRef<'_> {
+        match self {
+            MadeElement::Number(term) => term.as_ref(),
+            MadeElement::Map(map) => map.term(),
+        }
+    }
+}
+
+fn number_term(number: &Number) -> Result<Term, Error> {
+    Term::build(|out| number.encode(out)).map_err(|_| Error::NotInteger)
 }
 
 impl<'v> UpdatedCounter<'v> {
@@ -326,15 +432,19 @@ impl<'v> UpdatedCounter<'v> {
     ///
     /// # Errors
     /// As `update_counter`.
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, op: &CounterOp, sums: &mut impl Sums) -> Result<(), Error> {
-        match &mut self.new {
-            NewElement::Number(number) => {
-                // An error leaves the counter as it was, and ends the call.
-                op.apply(number)?;
-                sums.push(number);
+        if let NewElement::Int(n) = self.new {
+            // Nearly all sums fit in 64 bits, and are computed in registers.
+            if let Some(sum) = op.small_sum(n) {
+                self.new = NewElement::Int(sum);
+                sums.push(&Number::Int(sum));
+                return Ok(());
             }
-            NewElement::Map(counters) => sums.push(&counters.count(op)?),
+            self.new = NewElement::Other(OtherElement::of_int(n));
+        }
+        if let NewElement::Other(other) = &mut self.new {
+            sums.push(&other.count(op)?);
         }
         Ok(())
     }
@@ -345,13 +455,13 @@ impl<'v> UpdatedCounter<'v> {
         self,
         patch: &mut Patch<'v, '_>,
         host: &mut dyn MapHost,
-        kept: &mut KeptKeys,
+        kept: &mut Kept,
     ) -> Result<(), Error> {
         match self.new {
-            NewElement::Number(number) => patch.put_with(self.old, |out| number.push(out)),
-            NewElement::Map(counters) => {
-                counters.put(self.old, patch, host)?;
-                kept.push(*counters);
+            NewElement::Int(n) => patch.put_with(self.old, |out| Number::Int(n).push(out)),
+            NewElement::Other(other) => {
+                patch.put(self.old, other.made(self.old, host)?.term());
+                kept.push(*other);
             }
         }
         Ok(())
@@ -367,16 +477,14 @@ struct CountersInMap {
 }
 
 impl CountersInMap {
-    #[cold]
-    fn new(op: &CounterOp, element: TermRef<'_>) -> Result<Box<Self>, Error> {
+    fn new(op: &CounterOp, element: TermRef<'_>) -> Result<Self, Error> {
         if op.in_map_of().is_none() {
             return Err(Error::NotInteger);
         }
         let (map, changed) = (MapEdit::new(element).ok_or(Error::NotMap)?, Vec::new());
-        Ok(Box::new(CountersInMap { map, changed }))
+        Ok(CountersInMap { map, changed })
     }
 
-    #[cold]
     fn count(&mut self, op: &CounterOp) -> Result<Number, Error> {
         let counter = op.in_map_of().ok_or(Error::NotInteger)?;
         let key = counter.key.as_ref();
@@ -391,7 +499,7 @@ impl CountersInMap {
             None => counter.number_of(self.map.get(key))?,
         };
         counter.op.apply(&mut number)?;
-        let sum = Term::build(|out| number.encode(out)).map_err(|_| Error::NotInteger)?;
+        let sum = number_term(&number)?;
         match earlier {
             Some(i) => self.changed[i].1 = sum,
             None => self.changed.push((counter.key.clone(), sum)),
@@ -399,18 +507,16 @@ impl CountersInMap {
         Ok(number)
     }
 
-    #[cold]
-    fn put<'v>(
+    /// The map with the new values of the counters. `old` is the element that it replaces.
+    fn changed<'h>(
         &self,
-        old: Element<'v>,
-        patch: &mut Patch<'v, '_>,
-        host: &mut dyn MapHost,
-    ) -> Result<(), Error> {
-        let changed = self.changed.iter();
+        old: Element<'_>,
+        host: &'h mut dyn MapHost,
+    ) -> Result<ChangedMap<'h>, Error> {
         // Keys whose counters have changed, with their sums.
-        let changes: Vec<MapChange<'_>> = changed
+        let changes: Vec<MapChange<'_>> = { self.changed.iter() }
             .map(|(key, sum)| (key.as_ref(), Some(sum.as_ref())))
             .collect();
-        put_changed(patch, old, &changes, host)
+        map::changed(old, &changes, host)
     }
 }

@@ -14,7 +14,8 @@ pub struct CounterOp {
 }
 
 /// What an operation adds. Integers of 64 bits are stored in the operation itself. Anything else is
-/// boxed, so that an operation takes few bytes: there may be a million of them.
+/// boxed, so that an operation takes few bytes: there may be a million of them. One box has all
+/// that is rare, so that an operation is dropped with one test.
 #[derive(Clone, Debug)]
 enum Increment {
     Add(i64),
@@ -24,9 +25,21 @@ enum Increment {
         threshold: i64,
         value: i64,
     },
+    Rare(Box<RareIncrement>),
+}
+
+#[derive(Clone, Debug)]
+enum RareIncrement {
     /// With an integer of more than 64 bits, or a number that isn't an integer, which is an error.
-    Any(Box<AnyIncrement>),
-    InMap(Box<InMap>),
+    Any(AnyIncrement),
+    InMap(InMap),
+}
+
+impl From<RareIncrement> for Increment {
+    #[cold]
+    fn from(rare: RareIncrement) -> Self {
+        Increment::Rare(Box::new(rare))
+    }
 }
 
 /// A counter that is the value of a key of a map.
@@ -75,7 +88,7 @@ impl CounterOp {
     pub fn new(pos: usize, incr: Number) -> Self {
         let step = match incr {
             Number::Int(incr) => Increment::Add(incr),
-            incr => Increment::Any(Box::new(AnyIncrement { incr, limit: None })),
+            incr => RareIncrement::Any(AnyIncrement { incr, limit: None }).into(),
         };
         CounterOp { pos, step }
     }
@@ -91,10 +104,11 @@ impl CounterOp {
                 threshold,
                 value,
             },
-            (incr, threshold, value) => Increment::Any(Box::new(AnyIncrement {
+            (incr, threshold, value) => RareIncrement::Any(AnyIncrement {
                 incr,
                 limit: Some((threshold, value)),
-            })),
+            })
+            .into(),
         };
         CounterOp { pos, step }
     }
@@ -106,30 +120,32 @@ impl CounterOp {
         // The operation itself becomes a part, since it says what to add to the value.
         CounterOp {
             pos: self.pos,
-            step: Increment::InMap(Box::new(InMap {
+            step: RareIncrement::InMap(InMap {
                 key,
                 initial,
                 op: self,
-            })),
+            })
+            .into(),
         }
     }
 
     /// The counter within a map, if the operation is on one.
     pub(super) fn in_map_of(&self) -> Option<&InMap> {
         match &self.step {
-            Increment::InMap(counter) => Some(counter),
+            Increment::Rare(rare) => match &**rare {
+                RareIncrement::InMap(counter) => Some(counter),
+                RareIncrement::Any(_) => None,
+            },
             _ => None,
         }
     }
 
-    /// Adds to a counter that is an element.
+    /// Adds to a counter.
     ///
     /// # Errors
     /// `NotInteger`, `NotMap`, `SystemLimit`: the number stays as it was.
-    #[inline]
     pub(super) fn apply(&self, number: &mut Number) -> Result<(), Error> {
-        // Nearly all sums fit in 64 bits, and are computed in registers. One that doesn't is
-        // computed again with big integers.
+        // A sum that doesn't fit in 64 bits is computed again with big integers.
         if let Number::Int(n) = number {
             if let Some(sum) = self.small_sum(*n) {
                 *n = sum;
@@ -141,7 +157,7 @@ impl CounterOp {
 
     /// The new value of a counter; `None` if 64 bits don't suffice.
     #[inline]
-    fn small_sum(&self, n: i64) -> Option<i64> {
+    pub(super) fn small_sum(&self, n: i64) -> Option<i64> {
         match self.step {
             Increment::Add(incr) => n.checked_add(incr),
             Increment::AddUpTo {
@@ -178,10 +194,14 @@ impl CounterOp {
                 let limit = (Number::Int(*threshold), Number::Int(*value));
                 AnyIncrement::sum(number, &Number::Int(*incr), Some(&limit))
             }
-            Increment::Any(step) if !step.is_integral() => Err(Error::NotInteger),
-            Increment::Any(step) => AnyIncrement::sum(number, &step.incr, step.limit.as_ref()),
-            // The element is an integer, but the operation needs a map.
-            Increment::InMap(_) => Err(Error::NotMap),
+            Increment::Rare(rare) => match &**rare {
+                RareIncrement::Any(step) if !step.is_integral() => Err(Error::NotInteger),
+                RareIncrement::Any(step) => {
+                    AnyIncrement::sum(number, &step.incr, step.limit.as_ref())
+                }
+                // The element is an integer, but the operation needs a map.
+                RareIncrement::InMap(_) => Err(Error::NotMap),
+            },
         };
         *number = sum?;
         Ok(())

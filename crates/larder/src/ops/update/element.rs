@@ -54,35 +54,47 @@ impl EngineTable {
     ) -> Result<bool, Error> {
         // The default must have all elements that are replaced.
         let last = || ops.iter().map(|op| op.0).max().unwrap_or(0);
+        let sorted;
+        let ascending = match ops.is_sorted_by_key(|op| op.0) {
+            true => ops,
+            false => {
+                sorted = in_order(ops);
+                &sorted
+            }
+        };
         // A call without operations only checks whether the key is there.
-        self.edit(local, who, key, (default, &last), &mut |patch| {
-            self.replace(patch, ops)
+        self.edit(local, who, key, (default, &last), &mut |value, out| {
+            let mut patch = Patch::new(value, self.keypos(), out);
+            let mut rest = ascending;
+            while let [(pos, term), behind @ ..] = rest {
+                rest = behind;
+                if !patch.has(*pos) {
+                    return Err(self.first_wrong(ops, |pos| patch.has(pos)));
+                }
+                // If there are several for one position, the last one counts.
+                if rest.first().is_none_or(|next| next.0 != *pos) {
+                    let old = patch.element(*pos);
+                    patch.put(old, *term);
+                }
+            }
+            Ok(patch.finish())
         })
     }
 
-    /// Puts the new elements.
-    #[inline]
-    fn replace(
-        &self,
-        patch: &mut Patch<'_, '_>,
-        ops: &[(usize, TermRef<'_>)],
-    ) -> Result<(), Error> {
-        let order = PositionOrder::of(ops, |op| op.0);
-        // Check all positions before an element is replaced, in the order in which they came. The
-        // first wrong one is reported.
-        if let Some((pos, _)) = ops.iter().find(|(pos, _)| !patch.has(*pos)) {
-            return Err(self.no_element(*pos));
-        }
-        let mut i = 0;
-        while let Some(&(pos, term)) = order.get(ops, i) {
-            i += 1;
-            // If there are several for one position, the last one counts.
-            if order.get(ops, i).is_some_and(|next| next.0 == pos) {
-                continue;
-            }
-            let old = patch.element(pos);
-            patch.put(old, term);
-        }
-        Ok(())
+    /// The error for the first position, in the order in which they came, that has no element to
+    /// replace.
+    #[cold]
+    fn first_wrong(&self, ops: &[(usize, TermRef<'_>)], has: impl Fn(usize) -> bool) -> Error {
+        let wrong = ops.iter().find(|op| !has(op.0));
+        self.no_element(wrong.map_or(0, |op| op.0))
     }
+}
+
+/// The operations in the order of their positions. Those for one position keep their order.
+#[cold]
+fn in_order<'t>(ops: &[(usize, TermRef<'t>)]) -> Vec<(usize, TermRef<'t>)> {
+    let order = PositionOrder::of(ops, |op| op.0);
+    (0..ops.len())
+        .filter_map(|i| order.get(ops, i).copied())
+        .collect()
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::table::EngineTable;
-use larder_term::object::patch::{Element, Patch};
+use larder_term::object::patch::{Element, Patch, Patched};
 use larder_term::{MapEdit, TermRef};
 use smallvec::SmallVec;
 
@@ -73,18 +73,18 @@ impl EngineTable {
         // The furthest position, which the object must have.
         let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
         // Without changes there is nothing to write, though the key must be there.
-        self.edit(local, who, key, (None, &last), &mut |patch| {
-            self.change_maps(patch, ops, host)
+        self.edit(local, who, key, (None, &last), &mut |value, out| {
+            self.change_maps(Patch::new(value, self.keypos(), out), ops, host)
         })
     }
 
     /// Puts the changed maps.
     fn change_maps(
         &self,
-        patch: &mut Patch<'_, '_>,
+        mut patch: Patch<'_, '_>,
         ops: &[MapOp<'_>],
         host: &mut dyn MapHost,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Patched>, Error> {
         // A patch takes elements in the order of their positions. The operations may come in any
         // order.
         let order = PositionOrder::of(ops, |op| op.pos);
@@ -101,43 +101,65 @@ impl EngineTable {
                 changes.push((op.key, op.value));
                 i += 1;
             }
-            put_changed(patch, old, &changes, host)?;
+            patch.put(old, changed(old, &changes, host)?.term());
         }
-        Ok(())
+        Ok(patch.finish())
     }
 }
 
-/// Puts a changed map in place of an element behind the last one that was put.
+/// A map that was changed.
+pub(super) enum ChangedMap<'h> {
+    /// By the host.
+    Hosted(TermRef<'h>),
+    /// Without it.
+    Sorted(MapEdit),
+}
+
+impl ChangedMap<'_> {
+    /// The map.
+    pub(super) fn term(&self) -> TermRef<'_> {
+        match self {
+            ChangedMap::Hosted(map) => *map,
+            ChangedMap::Sorted(map) => map.term(),
+        }
+    }
+}
+
+/// The map that is an element, with some changes.
 ///
 /// # Errors
 /// `NotMap`.
-pub(super) fn put_changed<'v>(
-    patch: &mut Patch<'v, '_>,
-    old: Element<'v>,
+pub(super) fn changed<'h>(
+    old: Element<'_>,
     changes: &[MapChange<'_>],
-    host: &mut dyn MapHost,
-) -> Result<(), Error> {
-    // `is_hosted` stays true until the host has declined a change.
+    host: &'h mut dyn MapHost,
+) -> Result<ChangedMap<'h>, Error> {
     let mut map = MapEdit::new(old.term).ok_or(Error::NotMap)?;
-    let mut is_hosted = true;
-    for &(key, value) in changes {
-        // The map would leave the tree form, or its tree would change. Only the host knows the new
-        // shape.
-        if is_hosted && map.leaves_tree(key, value) {
-            // The host then makes all changes.
-            if let Some(map) = host.changed(old.term, changes) {
-                patch.put(old, map);
-                return Ok(());
-            }
-            is_hosted = false;
+    // The map would leave the tree form, or its tree would change, with the first of these changes.
+    let mut rest = changes;
+    while let [(key, value), behind @ ..] = rest {
+        if map.leaves_tree(*key, *value) {
+            break;
         }
-        match value {
-            Some(value) => map.put(key, value),
-            None => {
-                map.remove(key);
-            }
+        apply(&mut map, *key, *value);
+        rest = behind;
+    }
+    // Only the host knows the new shape. It makes all changes, or declines.
+    if !rest.is_empty() {
+        if let Some(map) = host.changed(old.term, changes) {
+            return Ok(ChangedMap::Hosted(map));
         }
     }
-    patch.put(old, map.term());
-    Ok(())
+    rest.iter()
+        .for_each(|&(key, value)| apply(&mut map, key, value));
+    Ok(ChangedMap::Sorted(map))
+}
+
+fn apply(map: &mut MapEdit, key: TermRef<'_>, value: Option<TermRef<'_>>) {
+    match value {
+        Some(value) => map.put(key, value),
+        None => {
+            map.remove(key);
+        }
+    }
 }

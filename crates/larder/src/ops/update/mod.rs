@@ -43,7 +43,7 @@ use crate::local::Local;
 use crate::raw;
 use crate::table::EngineTable;
 use larder_index::Change;
-use larder_term::object::patch::{self, Patch};
+use larder_term::object::patch::{self, Patched};
 use larder_term::object::{self, ObjectBuf, ObjectEncoder, ObjectRef, COMPRESSED};
 use larder_term::TermRef;
 
@@ -64,8 +64,9 @@ impl EngineTable {
     /// Replaces the object under the index key by the result of `f` for it. If there is none,
     /// inserts the result of `f` for `default`. Returns `false` if there was neither.
     ///
-    /// `f` replaces elements of a value, under the leaf's lock, but none behind position `last()`.
-    /// It may be called several times, because a write may be repeated. Only its last call counts.
+    /// `f` replaces elements of a value by a [`patch::Patch`], under the leaf's lock, but none
+    /// behind position `last()`. It gets an empty buffer for the patch. It may be called several
+    /// times, because a write may be repeated. Only its last call counts.
     #[inline]
     fn edit(
         &self,
@@ -73,7 +74,7 @@ impl EngineTable {
         who: impl Who,
         key: &[u8],
         (default, last): (Option<&ObjectRef<'_>>, &impl Fn() -> usize),
-        f: &mut impl FnMut(&mut Patch<'_, '_>) -> Result<(), Error>,
+        f: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<Option<Patched>, Error>,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let hashed = self.key(key);
@@ -111,9 +112,7 @@ impl EngineTable {
                         false => patch::patchable(value, self.keypos(), last, plain),
                         true => patch::plain_value(value, plain),
                     };
-                    let mut patch = Patch::new(before, self.keypos(), out);
-                    f(&mut patch)?;
-                    let Some(patched) = patch.finish() else {
+                    let Some(patched) = f(before, out)? else {
                         // Unchanged, an object stays in its leaf, and a default is stored as it is.
                         match old {
                             Some(_) => return Ok(Change::Keep.into()),
