@@ -612,7 +612,8 @@ impl CursorPlace {
             CursorPlace::Resume(p) => (2, p),
             CursorPlace::End => (3, &[]),
         };
-        let mut bytes = vec![tag];
+        let mut bytes = Vec::with_capacity(1 + size_of::<u64>() + position.len());
+        bytes.push(tag);
         bytes.extend_from_slice(&(key as u64).to_le_bytes());
         bytes.extend_from_slice(position);
         bytes
