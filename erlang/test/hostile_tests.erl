@@ -302,7 +302,7 @@ a_file_of_compressed_atoms_test_() ->
         "ok" = in_a_node("+t 400000",
             "File = \"" ++ File ++ "\", ok = larder:tab2file(larder:new(t, []), File, [{format, ets}]), "
             "{ok, Old} = disk_log:open([{name, old}, {file, File}, {mode, read_only}]), "
-            "{_, [Header]} = disk_log:bchunk(Old, start, 1), ok = disk_log:close(Old), ok = file:delete(File), "
+            "{_, [Header], 0} = disk_log:bchunk(Old, start, 1), ok = disk_log:close(Old), ok = file:delete(File), "
             "Letter = fun(N, Unit) -> $a + N div Unit rem 25 end, "
             "Atom = fun(N) -> list_to_atom([Letter(N, Unit) || Unit <- [15625, 625, 25, 1]]) end, "
             "Row = term_to_binary({1, [Atom(N) || N <- lists:seq(0, 249999)]}, [{compressed, 9}]), "
