@@ -18,7 +18,7 @@
 %% collection of the caller's own list takes is the caller's (`ets' has it as well).
 -module(yield_tests).
 
--export([large_table_test_/0, views_test_/0, many_tables_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
+-export([large_table_test_/0, views_test_/0, many_tables_test_/0, specifications_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
@@ -102,6 +102,52 @@ many_tables(M) ->
     Figures = [measured(Name, Step) || {Name, Step} <- Steps],
     [true = M:delete(T) || T <- Fixed],
     [F || F <- Figures, is_loud(F, Control)].
+
+%% What depends on the size of a specification: to compile it, and to plan by it, which each page
+%% does. That takes tenths of a second, in which another process of the same scheduler runs.
+specifications_test_() ->
+    [larder_test:tc("large specifications", 600, fun specifications/0)].
+
+specifications() ->
+    Names = [i1, i2, i3, i4],
+    T = larder:new(yield, [ordered_set, public, {index, [{Name, 2, []} || Name <- Names]}]),
+    fill(larder, T, 1, 1000),
+    Count = 100000,
+    Either = list_to_tuple(['orelse' | [{'==', '$1', 10 * N} || N <- lists:seq(1, Count)]]),
+    Clauses = [{{N, '$1'}, [{'<', '$1', N}], ['$1']} || N <- lists:seq(1, Count)],
+    Spec = fun() -> [{{'_', '$1'}, [persistent_term:get(?MODULE)], [true]}] end,
+    persistent_term:put(?MODULE, Either),
+    persistent_term:put({?MODULE, clauses}, Clauses),
+    {[true, true], Page} = larder:select(T, Spec(), 2),
+    Steps = [{"match_spec_compile", fun() ->
+                  larder:match_spec_compile(persistent_term:get({?MODULE, clauses}))
+              end},
+             {"select", fun() -> 100 = length(larder:select(T, Spec())) end},
+             {"select_count", fun() -> 100 = larder:select_count(T, Spec()) end},
+             {"select of a page", fun() -> {[_, _], _} = larder:select(T, Spec(), 2) end},
+             {"select of the next page", fun() -> {[_, _], _} = larder:select(Page) end},
+             {"explain", fun() -> larder:explain(T, Spec()) end}],
+    Held = [Name || {Name, Step} <- Steps, is_held(Step, 3)],
+    true = larder:delete(T),
+    [persistent_term:erase(Key) || Key <- [?MODULE, {?MODULE, clauses}]],
+    [] = Held.
+
+is_held(_, 0) -> true;
+is_held(Step, Tries) ->
+    Parent = self(),
+    Options = [link, {scheduler, 1}],
+    Noise = yield_noise:start(),
+    Ticker = spawn_opt(fun() -> tick(Parent, now_us(), []) end, [{priority, high} | Options]),
+    Caller = spawn_opt(fun() ->
+        timer:sleep(5),
+        {Us, _} = larder_test:microseconds(Step),
+        Parent ! {self(), Us}
+    end, Options),
+    Us = receive {Caller, Took} -> Took end,
+    Ticks = ask(Ticker),
+    Taken = yield_noise:stop(Noise),
+    Longest = lists:max([own(Taken, From, To, To - From) || {From, To} <- Ticks]),
+    Longest > max(20000, Us / 3) andalso is_held(Step, Tries - 1).
 
 %% The thread that frees is there from the first drop on.
 wake_reaper(M) ->

@@ -236,6 +236,12 @@ impl Program {
     pub fn cost(&self) -> usize {
         self.code.cost
     }
+
+    /// The number of bytes of its template. Compiling and planning take time in proportion to it.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.code.template.size()
+    }
 }
 
 /// Compiles a pattern of `match`, `match_object` or `match_delete`.

@@ -87,6 +87,7 @@ pub fn index_select_again(call: &Call<'_>) -> Reply {
         return Err(BADARG);
     };
     let program = PROGRAMS.hold(call, program).ok_or(BADARG)?;
+    spec::plans_off_scheduler(call, &program)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (name, limit) = (name(call, index)?, select::limit(amount)?);
     let table = tables::get(call, id)?;

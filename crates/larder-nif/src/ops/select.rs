@@ -365,6 +365,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
     };
     // The parts of a continuation are checked: a user may have built it.
     let program = PROGRAMS.hold(call, program).ok_or(BADARG)?;
+    spec::plans_off_scheduler(call, &program)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(limit_word)?, direction(direction_word));
     let table = tables::get(call, id)?;

@@ -10,7 +10,7 @@
 //! 3. Encode the arguments, and make a program of code and arguments.
 //!
 //! A specification that can't be read so is encoded as a term and compiled as a whole
-//! (`CodeCache::compile_whole`).
+//! (`compile_whole`).
 
 use super::single::weight;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
@@ -18,6 +18,7 @@ use crate::entry;
 use crate::layout::{self, node, Kind};
 use crate::resource::Registered;
 use crate::sys::*;
+use crate::tables::off_scheduler;
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Unreadable, Writer};
@@ -70,8 +71,7 @@ impl CallerContext {
 }
 
 /// Encodes a term.
-fn encoded_term(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
-    let mut buffer = TermBuf::new(Mode::Shared);
+fn encoded_term(call: &Call<'_>, word: Word, mut buffer: TermBuf) -> Result<TermBuf, Raise> {
     buffer
         .encode(|out| encode::term(call.env, word, out))
         .map_err(|_| BADARG)?;
@@ -86,6 +86,9 @@ pub type ProgramSource = Option<PatternResult>;
 const KEPT: usize = 64;
 /// The longest template that is kept, in bytes.
 const LONGEST_KEPT: usize = 512;
+/// The longest specification that is compiled and planned on a normal scheduler, in bytes. Both
+/// can't be cut in slices, and take some milliseconds for this size.
+const LONG: usize = 16 << 10;
 
 /// What became of a template.
 enum Compiled {
@@ -180,10 +183,18 @@ impl Words {
 
 /// The program for a specification: a list of clauses, or {Prepared, Values}.
 pub fn program(call: &Call<'_>, word: Word, source: ProgramSource) -> Result<Program, Raise> {
-    match (source, layout::tuple(word)) {
-        (None, Some(&[prepared, values])) => bound(call, prepared, values),
-        _ => CODE_CACHE.with_borrow_mut(|cache| cache.program(call.env, word, source)),
-    }
+    let program = match (source, layout::tuple(word)) {
+        (None, Some(&[prepared, values])) => bound(call, prepared, values)?,
+        _ => CODE_CACHE.with_borrow_mut(|cache| cache.program(call, word, source))?,
+    };
+    plans_off_scheduler(call, &program)?;
+    Ok(program)
+}
+
+/// Moves a call that plans by a large program to a dirty scheduler.
+#[inline]
+pub fn plans_off_scheduler(call: &Call<'_>, program: &Program) -> Result<(), Raise> {
+    off_scheduler(call, program.size() > LONG)
 }
 
 /// Binds a list of values to the parameters of a prepared specification.
@@ -236,10 +247,11 @@ impl CodeCache {
     /// The program for a specification or a pattern; see the module's steps.
     fn program(
         &mut self,
-        env: *mut Env,
+        call: &Call<'_>,
         word: Word,
         source: ProgramSource,
     ) -> Result<Program, Raise> {
+        let env = call.env;
         // 1. Read the template, and collect the arguments.
         let (words, mut found) = (Words(env), ArgumentTerms::new());
         let is_read = match source {
@@ -250,11 +262,14 @@ impl CodeCache {
             }
         };
         if !is_read {
-            // As `tidy` does.
-            if self.template.size() > LONGEST_KEPT {
-                self.template = Template::default();
+            self.tidy_template();
+            return compile_whole(call, word, source);
+        }
+        if self.template.size() > LONG {
+            if let Err(dirty) = off_scheduler(call, true) {
+                self.tidy_template();
+                return Err(dirty);
             }
-            return self.compile_whole(env, word, source);
         }
         // 2. Find or compile the code.
         let code = self.code().map_err(|error| refusal(source, &error))?;
@@ -283,6 +298,14 @@ impl CodeCache {
     fn tidy(&mut self) {
         if self.buffer.capacity() > LONGEST_KEPT {
             self.buffer = TermBuf::default();
+        }
+    }
+
+    /// As `tidy`, for the buffer of templates.
+    #[cold]
+    fn tidy_template(&mut self) {
+        if self.template.size() > LONGEST_KEPT {
+            self.template = Template::default();
         }
     }
 
@@ -322,27 +345,26 @@ impl CodeCache {
         }
         code
     }
+}
 
-    /// Compiles a specification as a whole, with its constants.
-    #[cold]
-    fn compile_whole(
-        &mut self,
-        env: *mut Env,
-        word: Word,
-        source: ProgramSource,
-    ) -> Result<Program, Raise> {
-        // The term is only needed while it is compiled.
-        let mut buffer = TermBuf::default();
-        buffer
-            .encode(|out| encode::term(env, word, out))
-            .map_err(|_| BADARG)?;
-        let spec = buffer.term().ok_or(BADARG)?;
-        let program = match source {
-            None => Program::compile(spec),
-            Some(pattern) => compile_pattern(spec, pattern),
-        };
-        program.map_err(|error| refusal(source, &error))
-    }
+/// Compiles a specification as a whole, with its constants.
+#[cold]
+fn compile_whole(call: &Call<'_>, word: Word, source: ProgramSource) -> Result<Program, Raise> {
+    // The term is only needed while it is compiled.
+    let buffer = encoded_term(call, word, TermBuf::default())?;
+    let spec = long_off_scheduler(call, &buffer)?;
+    let program = match source {
+        None => Program::compile(spec),
+        Some(pattern) => compile_pattern(spec, pattern),
+    };
+    program.map_err(|error| refusal(source, &error))
+}
+
+/// The encoded specification. If it is long, moves the call that compiles it to a dirty scheduler.
+fn long_off_scheduler<'b>(call: &Call<'_>, buffer: &'b TermBuf) -> Result<TermRef<'b>, Raise> {
+    let spec = buffer.term().ok_or(BADARG)?;
+    off_scheduler(call, spec.bytes().len() > LONG)?;
+    Ok(spec)
 }
 
 /// The error for a specification that doesn't compile.
@@ -374,10 +396,8 @@ pub fn compile_ref(call: &Call<'_>) -> Reply {
 
 /// Compiles a match specification with parameters.
 fn prepared(call: &Call<'_>, word: Word) -> Result<Result<Prepared, CompileError>, Raise> {
-    let mut buffer = TermBuf::default();
-    let spec = buffer.encode(|out| encode::term(call.env, word, out));
-    spec.map_err(|_| BADARG)?;
-    Ok(Prepared::compile(buffer.term().ok_or(BADARG)?))
+    let buffer = encoded_term(call, word, TermBuf::default())?;
+    Ok(Prepared::compile(long_off_scheduler(call, &buffer)?))
 }
 
 /// prepare(Spec) -> reference().
@@ -420,6 +440,7 @@ pub fn run(call: &Call<'_>) -> Reply {
     let program = PROGRAMS.get(call, call.args[1]).ok_or(BADARG)?;
     // What doesn't depend on the term is computed once for all of them.
     let caller = CallerContext::new(call, program)?;
+    let each = 1 + (program.cost() / 16) as u32;
     let mut scratch = Scratch::default();
     let mut budget = Budget::slice();
     let (mut rest, mut done) = (call.args[0], call.args[2]);
@@ -442,7 +463,7 @@ pub fn run(call: &Call<'_>) -> Reply {
         rest = tail;
         let weight = weight(row.bytes().len(), row.outside_bytes());
         // The rest of the list, and the results so far, are the arguments of the next slice.
-        if !budget.spend(1 + (weight / 128) as u32) && layout::cell(rest).is_some() {
+        if !budget.spend(each + (weight / 128) as u32) && layout::cell(rest).is_some() {
             return Ok(call.later(entry::run, &[rest, call.args[1], done]));
         }
     }
@@ -458,7 +479,7 @@ pub fn run(call: &Call<'_>) -> Reply {
 pub fn test(call: &Call<'_>) -> Reply {
     let program = program(call, call.args[1], None)?;
     // The row is encoded as a stored term would be.
-    let row = encoded_term(call, call.args[0])?;
+    let row = encoded_term(call, call.args[0], TermBuf::new(Mode::Shared))?;
     let caller = CallerContext::new(call, &program)?;
     let mut scratch = Scratch::default();
     let outcome = program.run_term(row.term().ok_or(BADARG)?, &caller.context(), &mut scratch);
