@@ -45,6 +45,25 @@ messages(Ref, Last) ->
         error({no_message, Ref, Last})
     end.
 
+%% One call doesn't make many large terms.
+large_objects_test_() ->
+    ?LEAK_FREE(begin
+        Tab = larder:new(t, []),
+        Feed = larder_nif:subscribe(Tab, all, 1000, self()),
+        Large = lists:seq(1, 20000),
+        [true = larder:insert(Tab, {key, N, Large}) || N <- lists:seq(1, 100)],
+        true = larder:delete(Tab),
+        Fetches = fetches(Feed),
+        ?assertEqual(101, lists:sum(Fetches)),
+        ?assert(lists:max(Fetches) =< 3)
+    end).
+
+fetches(Feed) ->
+    case larder_nif:feed_next(Feed, 100, false) of
+        {some, Commits} -> [length(Commits) | fetches(Feed)];
+        {over, Commits} -> [length(Commits)]
+    end.
+
 %% The objects of one key that go together are one message.
 bag_test_() ->
     ?LEAK_FREE(begin

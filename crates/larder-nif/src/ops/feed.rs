@@ -11,6 +11,7 @@
 //! library, which sends the message.
 
 use super::options::local_pid;
+use super::single::BYTES_PER_TIMESLICE_UNIT;
 use super::spec::{self, CallerContext};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::layout;
@@ -216,6 +217,7 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
         seq: 0,
         events: Vec::new(),
         count: 0,
+        bytes: 0,
     };
     let told = match &mut *feed.subscription.lock() {
         None => FeedRead::Over,
@@ -226,7 +228,7 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
     };
     events.end();
     // Events take as long to make as rows. The scheduler is told.
-    call.spent(2 * events.count);
+    call.spent(2 * events.count + (events.bytes / BYTES_PER_TIMESLICE_UNIT) as u64);
     let told = match told {
         FeedRead::Some => atoms::SOME,
         FeedRead::Nothing => atoms::NOTHING,
@@ -245,6 +247,8 @@ struct Commits<'c> {
     seq: u64,
     events: Vec<Word>,
     count: u64,
+    /// The number of bytes of the objects.
+    bytes: usize,
 }
 
 impl Commits<'_> {
@@ -254,7 +258,11 @@ impl Commits<'_> {
             self.end();
             self.seq = seq;
         }
-        let object = |object: &ObjectView<'_>| decode::object(&self.call.heap, object);
+        let bytes = &mut self.bytes;
+        let mut object = |object: &ObjectView<'_>| {
+            *bytes += object.key().bytes().len() + object.others_bytes().len();
+            decode::object(&self.call.heap, object)
+        };
         let word = match *event {
             FeedEvent::Insert(new) => self.call.tuple(&[atoms::INSERT.word(), object(new)]),
             FeedEvent::Replace(old, new) => {

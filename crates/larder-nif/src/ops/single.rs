@@ -323,7 +323,7 @@ fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
 /// An object of up to this number of bytes costs no more than the call itself.
 const SMALL_OBJECT: usize = 128;
 /// The number of bytes that are encoded or decoded in half a microsecond.
-const BYTES_PER_TIMESLICE_UNIT: usize = 128;
+pub(super) const BYTES_PER_TIMESLICE_UNIT: usize = 128;
 /// The fewest units that can be reported.
 const LEAST: u32 = 20;
 

@@ -50,6 +50,11 @@ impl ChangedObject {
         self
     }
 
+    /// The number of bytes of the key and the objects.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Why the old object was replaced or removed.
     pub(super) fn cause(&self) -> Cause {
         self.cause

@@ -61,6 +61,10 @@ use std::sync::Arc;
 /// commit is delivered in parts.
 const MOST_TOGETHER: u64 = 500;
 
+/// A read ends at the end of the group with which its objects have this number of bytes, so that a
+/// call of the host that makes terms of them doesn't take long.
+const MOST_BYTES: usize = 128 << 10;
+
 /// If the read or the end of a follower drops more events than this, the reaper frees them.
 const FREED_INLINE: usize = 1_000;
 
@@ -427,8 +431,8 @@ impl TableFeed {
         self.count.store(queue.followers.len(), Ordering::SeqCst);
     }
 
-    /// Reads the next events of a follower: whole groups of about `most` events in total. If there
-    /// are none and `sleeps` is true, the follower is woken when there are some.
+    /// Reads the next events of a follower: whole groups of about `most` events in total, or of about
+    /// `MOST_BYTES`. If there are none and `sleeps` is true, the follower is woken when there are some.
     pub(super) fn next(&self, id: u64, most: usize, sleeps: bool) -> FollowerRead {
         let mut found = FollowerRead {
             events: Vec::new(),
@@ -593,21 +597,25 @@ impl EventQueue {
         if position > from {
             found.lost = Some((position - from, self.before(position).seq));
         }
-        // Deliver whole groups until there are `most` events. A group of more than `MOST_TOGETHER`
+        // Deliver whole groups until there are `most` events, or `MOST_BYTES`. A group of more than `MOST_TOGETHER`
         // is delivered in parts. So count from its first event, or from where the last call ended.
-        let (begin, mut group) = (position, position);
+        let (begin, mut group, mut bytes) = (position, position, 0);
         while position < end {
             let slot = &self.slots[(position - first) as usize];
             position += 1;
             // The follower's snapshot already includes writes with lesser numbers.
             if slot.number >= since {
                 found.events.push((slot.seq, slot.event.clone()));
+                if let QueuedEvent::Change(change) = &slot.event {
+                    bytes += change.len();
+                }
             }
             let is_part = position - group >= MOST_TOGETHER;
             if slot.ends {
                 group = position;
             }
-            if is_part || (slot.ends && (position - begin) as usize >= most) {
+            let is_enough = (position - begin) as usize >= most || bytes >= MOST_BYTES;
+            if is_part || (slot.ends && is_enough) {
                 break;
             }
         }

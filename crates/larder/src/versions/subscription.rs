@@ -106,9 +106,9 @@ impl Subscription {
 
     /// Calls `visit` with the Seq of each of the next events, and the event, in order. Seqs ascend.
     /// Events with the same Seq are those of one commit, and are all delivered in one call, except
-    /// those of a commit with more than 500 events. Reads about `most` events. With `sleeps`, the
-    /// waker is called once when there are events after there were none. Otherwise the caller asks
-    /// again by itself.
+    /// those of a commit with more than 500 events. Reads about `most` events, or about 128 KiB of
+    /// objects. With `sleeps`, the waker is called once when there are events after there were
+    /// none. Otherwise the caller asks again by itself.
     ///
     /// # Complexity
     /// Linear in the number of events that are read.
