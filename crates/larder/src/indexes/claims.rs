@@ -10,10 +10,14 @@
 //! write is refused only if no claim was under way when it met the other row's, and if none was
 //! given back since it began. Otherwise it starts again.
 //!
+//! The values are divided by their hash into `STRIPES` stripes with counts of their own. So a write
+//! hardly ever starts again because of claims of other values, however many writers there are.
+//!
 //! # Invariants
 //!
 //! 1. All indexes of a table share one `Claims`, including the sets of indexes that succeed each
-//!    other. So a claim that was made in an older set is counted for the newer ones.
+//!    other, and the seed of the hash. So a claim that was made in an older set is counted for the
+//!    newer ones.
 //! 2. A write revalidates once more after it has made its claims. A batch that removes a value from
 //!    an index and inserts it again holds the latch meanwhile. So a write that claims the value in
 //!    between gives it back.
@@ -33,12 +37,18 @@ use larder_term::Atom;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The number of stripes, as many as a word has bits.
+const STRIPES: usize = u64::BITS as usize;
+
 /// The counts of the claims of a table.
+pub(super) struct Claims([Stripe; STRIPES]);
+
+/// The counts of the claims of a stripe of values.
 #[derive(Default)]
-pub(super) struct Claims {
-    /// The number of claims under way, which may be given back.
+struct Stripe {
+    /// The number of writes with claims under way, which may be given back.
     under_way: AtomicUsize,
-    /// The number of claims that were given back.
+    /// The number of writes that have given claims back.
     undone: AtomicU64,
 }
 
@@ -55,12 +65,22 @@ pub(crate) enum Refused {
 pub(crate) struct Claimed {
     indexes: Arc<Indexes>,
     made: Vec<ClaimedEntry>,
+    counted: Counted,
     /// Where in `made` the values of a row begin that was not claimed as a whole. If it is claimed
     /// again, these are its own.
     begun: usize,
     /// Values that one of the rows gives up, and another one gets.
     heirs: Vec<ClaimedEntry>,
     are_kept: bool,
+}
+
+/// How the claims of a write are counted.
+#[derive(Default)]
+struct Counted {
+    /// The stripes in which it is counted as under way, each once: a bit for each.
+    stripes: u64,
+    /// Whether it has given back a claim.
+    has_undone: bool,
 }
 
 /// An entry that was claimed.
@@ -99,21 +119,16 @@ pub(crate) struct ReplacedRows<'a> {
     pub(crate) new: Values,
 }
 
-impl Claims {
-    fn begin(&self) {
+impl Default for Claims {
+    fn default() -> Self {
+        Claims([(); STRIPES].map(|()| Stripe::default()))
+    }
+}
+
+impl Stripe {
+    fn undone(&self) -> u64 {
         // Ordering: SeqCst, for all of this file. A write that meets a claim which is given back
         // later either sees it under way, or sees that one was given back.
-        self.under_way.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn end(&self, are_kept: bool) {
-        if !are_kept {
-            self.undone.fetch_add(1, Ordering::SeqCst);
-        }
-        self.under_way.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn undone(&self) -> u64 {
         self.undone.load(Ordering::SeqCst)
     }
 
@@ -122,6 +137,29 @@ impl Claims {
     fn is_decided(&self, undone: u64, our_claims: usize) -> bool {
         let others = self.under_way.load(Ordering::SeqCst) - our_claims;
         others == 0 && self.undone() == undone || planted(Fault::UnsettledClaim)
+    }
+}
+
+impl Counted {
+    /// Counts the write as under way in a stripe, before the first claim there.
+    fn begin(&mut self, claims: &Claims, stripe: usize) {
+        if self.stripes >> stripe & 1 == 0 {
+            self.stripes |= 1 << stripe;
+            claims.0[stripe].under_way.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Ends the count, after the claims were kept or given back.
+    fn end(&self, claims: &Claims) {
+        let mut left = self.stripes;
+        while left != 0 {
+            let stripe = &claims.0[left.trailing_zeros() as usize];
+            left &= left - 1;
+            if self.has_undone {
+                stripe.undone.fetch_add(1, Ordering::SeqCst);
+            }
+            stripe.under_way.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -151,7 +189,7 @@ impl Indexes {
         key: &[u8],
         old: Option<&[u8]>,
         new: &[u8],
-        made: &mut Vec<ClaimedEntry>,
+        (made, counted): (&mut Vec<ClaimedEntry>, &mut Counted),
         begun: usize,
     ) -> Result<(), Refused> {
         // An earlier attempt for the same row may have claimed some. Those that follow are of
@@ -175,7 +213,7 @@ impl Indexes {
                     let entry = IndexEntry { value, key };
                     let is_own = |claimed: &ClaimedEntry| claimed.is_for(index, entry);
                     if !made[earlier.clone()].iter().any(is_own) {
-                        self.claim_value(index, entries, guard, entry, made)?;
+                        self.claim_value(index, guard, entry, (made, counted))?;
                     }
                 }
             }
@@ -187,17 +225,21 @@ impl Indexes {
     fn claim_value(
         &self,
         index: usize,
-        entries: &Entries,
         guard: &Guard,
         entry: IndexEntry<'_>,
-        made: &mut Vec<ClaimedEntry>,
+        (made, counted): (&mut Vec<ClaimedEntry>, &mut Counted),
     ) -> Result<(), Refused> {
+        let entries = &self.each[index];
+        let stripe = self.stripe(entry.value);
+        // Counted before the claim, so that no write takes it for decided.
+        counted.begin(&self.claims, stripe);
+        let stripe = &self.claims.0[stripe];
         // Read this before the entry. If a claim is given back in between, the numbers differ.
-        let undone = self.claims.undone();
+        let undone = stripe.undone();
         match entries.claim(guard, entry, self.keys.one_row) {
             Claim::Made => made.push(ClaimedEntry::new(index, entry)),
             Claim::Own => {}
-            Claim::Taken if !self.claims.is_decided(undone, 1) => return Err(Refused::Undecided),
+            Claim::Taken if !stripe.is_decided(undone, 1) => return Err(Refused::Undecided),
             // An index that was given up refuses nothing.
             Claim::Taken if entries.is_broken() => drop(take_holder()),
             // One that is being built may be given up by the caller (`give_up`), once it knows that
@@ -219,10 +261,11 @@ impl Indexes {
         entry: IndexEntry<'_>,
         rows: u64,
     ) -> Result<(), Refused> {
-        let undone = self.claims.undone();
+        let stripe = &self.claims.0[self.stripe(entry.value)];
+        let undone = stripe.undone();
         // The rows exist, so this claim is never given back.
         let claim = entries.claim(guard, entry, true);
-        if claim == Claim::Taken && !self.claims.is_decided(undone, 0) {
+        if claim == Claim::Taken && !stripe.is_decided(undone, 0) {
             return Err(Refused::Undecided);
         }
         if rows > 1 {
@@ -232,6 +275,11 @@ impl Indexes {
             Claim::Taken => Err(Refused::Taken(entries.definition.name)),
             Claim::Made | Claim::Own => Ok(()),
         }
+    }
+
+    /// The stripe of a value.
+    fn stripe(&self, value: &[u8]) -> usize {
+        self.seed.hash(value) as usize % STRIPES
     }
 
     /// The values of all rows of a key, sorted.
@@ -276,11 +324,10 @@ impl Indexes {
 impl Claimed {
     /// Begins to claim values for rows that are written together.
     pub(crate) fn begin(indexes: &Arc<Indexes>) -> Self {
-        // Counted before the first claim, so that no write takes it for decided.
-        indexes.claims.begin();
         Claimed {
             indexes: Arc::clone(indexes),
             made: Vec::new(),
+            counted: Counted::default(),
             begun: 0,
             heirs: Vec::new(),
             are_kept: false,
@@ -298,10 +345,11 @@ impl Claimed {
         let Claimed {
             indexes,
             made,
+            counted,
             begun,
             ..
         } = self;
-        indexes.claim_each(guard, key, old, new, made, *begun)?;
+        indexes.claim_each(guard, key, old, new, (made, counted), *begun)?;
         self.begun = self.made.len();
         Ok(())
     }
@@ -352,14 +400,8 @@ impl Claimed {
                     Some(heir @ None) => *heir = Some(key),
                     Some(_) => return Err(Refused::Taken(entries.definition.name)),
                     None => {
-                        let made = &mut self.made;
-                        indexes.claim_value(
-                            index,
-                            entries,
-                            guard,
-                            IndexEntry { value, key },
-                            made,
-                        )?;
+                        let made = (&mut self.made, &mut self.counted);
+                        indexes.claim_value(index, guard, IndexEntry { value, key }, made)?;
                     }
                 }
             }
@@ -392,6 +434,7 @@ impl Claimed {
     /// Gives the last claim back. Returns `false` if there is none left.
     pub(crate) fn give_one_back(&mut self, guard: &Guard) -> bool {
         let last = self.made.pop();
+        self.counted.has_undone |= last.is_some();
         self.indexes.give_back(guard, last.as_slice());
         last.is_some()
     }
@@ -413,9 +456,52 @@ impl Claimed {
 
 impl Drop for Claimed {
     fn drop(&mut self) {
-        if !self.are_kept {
+        if !self.are_kept && !self.made.is_empty() {
+            self.counted.has_undone = true;
             self.indexes.give_back(&larder_index::pin(), &self.made);
         }
-        self.indexes.claims.end(self.are_kept);
+        self.counted.end(&self.indexes.claims);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::values::SearchValue;
+    use super::*;
+    use crate::api::{Index, Larder};
+    use crate::error::Error;
+    use larder_term::{term, Term};
+    use std::time::Duration;
+
+    /// Another write, which has claimed another value, doesn't hold up a refusal.
+    #[test]
+    fn a_refusal_waits_for_no_claim_of_another_value() {
+        let builder = Larder::new()
+            .table("t")
+            .index(Index::element("v", 2).unique());
+        let t = builder.create().unwrap();
+        t.insert(&term!({1, 1})).unwrap();
+        let guard = larder_index::pin();
+        let store = t.engine_table().store(&guard).unwrap();
+        let indexes = Arc::clone(store.layers().indexes.as_ref().unwrap());
+        let value = |n: i64| SearchValue::new(Term::int(n).as_ref(), &mut Vec::new()).value;
+        let others = (2..).map(value);
+        let differs = |other: &_| indexes.stripe(other) != indexes.stripe(&value(1));
+        let other = others
+            .into_iter()
+            .find(|other| differs(&other[..]))
+            .unwrap();
+        let mut open = Claimed::begin(&indexes);
+        let made = (&mut open.made, &mut open.counted);
+        let entry = IndexEntry {
+            value: &other,
+            key: b"x",
+        };
+        indexes.claim_value(0, &guard, entry, made).unwrap();
+        let (answer, answers) = std::sync::mpsc::channel();
+        let writer = t.clone();
+        std::thread::spawn(move || answer.send(writer.insert(&term!({2, 1}))));
+        let answer = answers.recv_timeout(Duration::from_secs(30));
+        assert!(matches!(answer, Ok(Err(Error::NotUnique(_)))), "{answer:?}");
     }
 }
