@@ -595,6 +595,44 @@ fn a_limit_that_is_lowered_holds_soon() {
 }
 
 /// A table that is made while another one evicts much is served beside it.
+/// What is recorded for the choice of victims is given back when there are fewer objects, and when
+/// another policy is used.
+#[test]
+fn memory_of_heat_follows_the_limits() {
+    for evict in POLICIES {
+        let builder = Larder::new().table("t").max_size(150_000).evict(evict);
+        let t = builder.create().unwrap();
+        let fill = |to| (0..to).for_each(|k| t.insert(&pair(k, k)).unwrap());
+        fill(100_000);
+        let set = |max_size, evict| {
+            let limits = Limits {
+                max_size: Some(max_size),
+                max_memory: None,
+                evict,
+            };
+            let limits = Some(limits);
+            t.set_bounds(&Bounds {
+                limits,
+                ..Bounds::default()
+            })
+        };
+        // A limit is lowered.
+        set(1_000, evict).unwrap();
+        soon(|| t.len() == 1_000 && t.memory() < 300_000);
+        // Rows are deleted.
+        set(150_000, evict).unwrap();
+        fill(100_000);
+        assert!(t.memory() > 2_000_000);
+        assert!((100..100_000).all(|k| t.delete(&key(k)) == Ok(1)));
+        soon(|| t.memory() < 300_000);
+        // The policy is changed.
+        fill(100_000);
+        let before = t.memory();
+        set(1 << 40, Evict::None).unwrap();
+        soon(|| t.memory() < before - 700_000);
+    }
+}
+
 #[test]
 fn a_new_table_expires_beside_evictions() {
     let bounds = |most| Bounds {

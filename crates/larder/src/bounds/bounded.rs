@@ -143,19 +143,25 @@ impl Bounded {
 
     /// Records the use of a key whose object is about to be written, or was found by
     /// `get_with_hint`, as `Quota::meet`.
-    pub(crate) fn record_use(&self, key: Key<'_>) {
+    pub(crate) fn record_use(&self, guard: &Guard, key: Key<'_>) {
         if let Some(quota) = self.quota() {
-            quota.record_use(key);
+            quota.record_use(guard, key);
         }
     }
 
     /// Called after a write, without the lock: adds the entry's timer, and updates the quota.
     #[inline]
-    pub(crate) fn after_write(&self, key: Key<'_>, arm: PendingTimer, growth: Growth) {
+    pub(crate) fn after_write(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        arm: PendingTimer,
+        growth: Growth,
+    ) {
         self.layer.arm(key.bytes, arm);
         if let Some(quota) = self.quota() {
             let objects = self.count.get() + usize::from(growth.is_new);
-            quota.grown(key, growth, objects);
+            quota.grown(guard, key, growth, objects);
         }
     }
 
@@ -173,7 +179,7 @@ impl Bounded {
     /// if that is due.
     #[inline]
     fn record_read(&self, guard: &Guard, key: Key<'_>, now: u64, value: &[u8]) {
-        self.record_use(key);
+        self.record_use(guard, key);
         self.keep_alive(guard, key, now, value);
     }
 
@@ -273,7 +279,7 @@ impl Bounded {
                     return false;
                 }
                 if let Some(quota) = self.quota() {
-                    quota.record_use(key);
+                    quota.record_use(guard, key);
                     growth = quota.growth(key.bytes, old, value, old.is_none());
                 }
                 true
@@ -287,7 +293,7 @@ impl Bounded {
         if is_stale {
             return larder_index::put_by_update(self, guard, key, value, predicate);
         }
-        self.after_write(key, PendingTimer::default(), growth);
+        self.after_write(guard, key, PendingTimer::default(), growth);
         was
     }
 
@@ -460,7 +466,7 @@ impl Unique for Bounded {
             }
             // The weights are without stamps. An expired object counts in the weight, too.
             if let Some(quota) = self.quota() {
-                quota.record_use(key);
+                quota.record_use(guard, key);
                 growth = quota.growth(key.bytes, old, scratch, live.is_none());
             }
             let stamp;
@@ -476,7 +482,7 @@ impl Unique for Bounded {
             Change::Put
         });
         // The lock is released. Arm the timer, and update the weight.
-        self.after_write(key, arm, growth);
+        self.after_write(guard, key, arm, growth);
         if replaced {
             self.count.add(-1);
             if !garbage.is_empty() {

@@ -70,7 +70,8 @@ struct Heat {
     figure: u32,
     /// The policy's epoch.
     epoch: u64,
-    /// The address of the policy's data, which stay where they are as long as the table lives.
+    /// The address of the policy's data. The thread that has chosen removes the victim under the
+    /// same guard, so it isn't used for other data meanwhile.
     policy: usize,
 }
 
@@ -329,6 +330,13 @@ impl Candidates {
     /// Drops this thread's candidates, except those that are certain.
     pub(super) fn forget(&self) {
         self.shard().lock().candidates.clear();
+    }
+
+    /// Empties the windows.
+    pub(super) fn clear_windows(&self) {
+        for shard in &self.shards {
+            shard.lock().window = VecDeque::new();
+        }
     }
 
     /// Chooses an object to evict; `None` if the table is empty.

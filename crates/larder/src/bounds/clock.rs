@@ -1,5 +1,6 @@
 //! Milliseconds since the clock was first read, plus 1, as 0 is `NO_TIME`. It never goes back.
 
+use super::stamp::NEVER;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -21,9 +22,13 @@ pub(crate) fn now() -> u64 {
     BEGUN.elapsed().as_millis() as u64 + ahead + 1
 }
 
-/// Moves the clock forward by this number of milliseconds, for all tables of the process. Tests of
-/// expiry use this. The clock can't be moved back.
+/// How far the clock can be moved at most, so that the time never is `NEVER`.
+const FARTHEST: u64 = NEVER / 2;
+
+/// Moves the clock forward by this number of milliseconds, for all tables of the process, up to 17
+/// years in total. Tests of expiry use this. The clock can't be moved back.
 pub fn advance(ms: u64) {
+    let moved = |ahead: u64| Some(ahead.saturating_add(ms).min(FARTHEST));
     // Ordering: Relaxed, as in `now`.
-    AHEAD.fetch_add(ms, Ordering::Relaxed);
+    let _ = AHEAD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, moved);
 }

@@ -16,13 +16,14 @@
 //! halved when it is next used, and not all words at once. The epoch of a word is stored in the
 //! word.
 
+use crate::raw::EpochCell;
 use crossbeam_utils::CachePadded;
-use larder_index::sync::random;
+use larder_index::sync::{random, Mutex};
+use larder_index::Guard;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
-use std::sync::OnceLock;
 
 /// A policy that measures heat.
-pub(super) trait Policy: Send + Sync {
+pub(super) trait Policy: Send + Sync + 'static {
     /// Makes the data for a table of about this number of objects, a power of two.
     fn new(objects: usize) -> Self
     where
@@ -75,12 +76,25 @@ pub(super) struct Sampling {
     pub(super) per_candidate: usize,
 }
 
-/// The data of a policy, in a separate size for each power of two, because limits may be changed.
-pub(super) struct PerSize<P>([OnceLock<Box<P>>; usize::BITS as usize]);
+/// The data of a policy for the number of objects that the table has now. Limits may be changed, so
+/// there may be data of another size after these.
+pub(super) struct PerSize<P: 'static> {
+    current: EpochCell<DataOfSize<P>>,
+    /// Held by the thread that replaces the data. They may be large, so only one makes them.
+    replaces: Mutex<()>,
+}
 
-impl<P> Default for PerSize<P> {
+struct DataOfSize<P> {
+    level: usize,
+    data: P,
+}
+
+impl<P: Policy> Default for PerSize<P> {
     fn default() -> Self {
-        PerSize([const { OnceLock::new() }; usize::BITS as usize])
+        PerSize {
+            current: EpochCell::empty(),
+            replaces: Mutex::new(()),
+        }
     }
 }
 
@@ -93,19 +107,38 @@ fn level(objects: usize) -> usize {
 impl<P: Policy> PerSize<P> {
     /// The data for this number of objects, if they exist.
     #[inline]
-    pub(super) fn get(&self, objects: usize) -> Option<&P> {
-        self.0[level(objects)].get().map(|data| &**data)
+    pub(super) fn get<'g>(&self, objects: usize, guard: &'g Guard) -> Option<&'g P> {
+        let made = self.current.load(guard).get()?;
+        (made.level == level(objects)).then_some(&made.data)
     }
 
     /// The data for this number of objects, which are created if they don't exist.
-    pub(super) fn make(&self, objects: usize) -> &P {
-        let level = level(objects);
-        self.0[level].get_or_init(|| Box::new(P::new(1 << level)))
+    pub(super) fn make<'g>(&self, objects: usize, guard: &'g Guard) -> &'g P {
+        loop {
+            if let Some(data) = self.get(objects, guard) {
+                return data;
+            }
+            let _replaces = self.replaces.lock();
+            // Another thread may have made them since.
+            if self.get(objects, guard).is_none() {
+                let level = level(objects);
+                let data = P::new(1 << level);
+                let made = DataOfSize { level, data };
+                // It succeeds, unless the data of another policy are dropped meanwhile.
+                drop(self.current.replace(self.current.load(guard), made, guard));
+            }
+        }
+    }
+
+    /// Drops the data.
+    pub(super) fn clear(&self, guard: &Guard) {
+        drop(self.current.take(guard));
     }
 
     pub(super) fn memory(&self) -> usize {
-        let made = self.0.iter().filter_map(OnceLock::get);
-        made.map(|data| data.memory()).sum()
+        let guard = larder_index::pin();
+        let made = self.current.load(&guard).get();
+        made.map_or(0, |made| made.data.memory())
     }
 }
 

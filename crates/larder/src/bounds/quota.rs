@@ -116,7 +116,7 @@ impl Quota {
     }
 
     /// Called after a write, without the lock. `objects` is the number of objects.
-    pub(crate) fn grown(&self, key: Key<'_>, growth: Growth, objects: usize) {
+    pub(crate) fn grown(&self, guard: &Guard, key: Key<'_>, growth: Growth, objects: usize) {
         // An object that is heavier than the whole table may be is a candidate before its weight
         // counts. So nobody evicts anything else for it.
         if let Some(giant) = growth.giant {
@@ -125,7 +125,7 @@ impl Quota {
         self.add_weight(growth.delta);
         // Only a new object enters the window of new objects.
         if growth.is_new {
-            self.record_insert(key, objects);
+            self.record_insert(guard, key, objects);
         }
     }
 
@@ -170,7 +170,7 @@ impl Quota {
         }
     }
 
-    /// Sets other limits.
+    /// Sets other limits. Data of other policies are dropped.
     pub(super) fn set(&self, limits: &Limits) {
         let LimitSettings {
             max_size,
@@ -181,7 +181,25 @@ impl Quota {
         // ones.
         max_size.store(limits.max_size.unwrap_or(usize::MAX), Ordering::Relaxed);
         max_memory.store(limits.max_memory.unwrap_or(usize::MAX), Ordering::Relaxed);
-        evict.store(limits.evict as u8, Ordering::Relaxed);
+        // Ordering: SeqCst, pairs with `policy_or_new`. A thread that makes data of the old policy
+        // sees the new one after it, or these are seen here.
+        evict.store(limits.evict as u8, Ordering::SeqCst);
+        self.keep_only(limits.evict, &larder_index::pin());
+    }
+
+    /// Drops the data of other policies than this one.
+    #[cold]
+    fn keep_only(&self, evict: Evict, guard: &Guard) {
+        if evict != Evict::Lru {
+            self.recency.clear(guard);
+        }
+        if evict != Evict::Sieve {
+            self.sieve.clear(guard);
+        }
+        if evict != Evict::TinyLfu {
+            self.sketch.clear(guard);
+            self.candidates.clear_windows();
+        }
     }
 
     pub(crate) fn max_size(&self) -> usize {
@@ -197,7 +215,12 @@ impl Quota {
     #[inline]
     pub(crate) fn evict(&self) -> Evict {
         // Ordering: Relaxed, as in `set`.
-        match self.settings.evict.load(Ordering::Relaxed) {
+        self.evict_by(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn evict_by(&self, ordering: Ordering) -> Evict {
+        match self.settings.evict.load(ordering) {
             policy if policy == Evict::Lru as u8 => Evict::Lru,
             policy if policy == Evict::TinyLfu as u8 => Evict::TinyLfu,
             policy if policy == Evict::Sieve as u8 => Evict::Sieve,
@@ -281,15 +304,15 @@ impl Quota {
 
     /// The data of the policy, if they are recorded.
     #[inline]
-    fn policy(&self, evict: Evict) -> Option<&dyn Policy> {
-        // Ordering: Relaxed; the data are published by their `OnceLock`.
+    fn policy<'g>(&self, evict: Evict, guard: &'g Guard) -> Option<&'g dyn Policy> {
+        // Ordering: Relaxed; the data are published by their cell.
         let capacity = self.capacity.load(Ordering::Relaxed);
         Some(match evict {
             _ if capacity == 0 => return None,
             Evict::None => return None,
-            Evict::Lru => self.recency.get(capacity)?,
-            Evict::TinyLfu => self.sketch.get(capacity)?,
-            Evict::Sieve => self.sieve.get(capacity)?,
+            Evict::Lru => self.recency.get(capacity, guard)?,
+            Evict::TinyLfu => self.sketch.get(capacity, guard)?,
+            Evict::Sieve => self.sieve.get(capacity, guard)?,
         })
     }
 
@@ -297,7 +320,7 @@ impl Quota {
     /// of the entry, when it is certain. So a thread that evicts sees the use if it has the lock
     /// later, and an operation that writes nothing is no use.
     #[inline]
-    pub(crate) fn record_use(&self, key: Key<'_>) {
+    pub(crate) fn record_use(&self, guard: &Guard, key: Key<'_>) {
         // Ordering: Relaxed, as in `policy`.
         let capacity = self.capacity.load(Ordering::Relaxed);
         if capacity == 0 {
@@ -306,9 +329,9 @@ impl Quota {
         // By the type of the policy: reads come here, so what they record is inlined.
         match self.evict() {
             Evict::None => {}
-            Evict::Lru => record_use_in(&self.recency, capacity, self.hash(key)),
-            Evict::TinyLfu => record_use_in(&self.sketch, capacity, self.hash(key)),
-            Evict::Sieve => record_use_in(&self.sieve, capacity, self.hash(key)),
+            Evict::Lru => record_use_in(&self.recency, capacity, guard, self.hash(key)),
+            Evict::TinyLfu => record_use_in(&self.sketch, capacity, guard, self.hash(key)),
+            Evict::Sieve => record_use_in(&self.sieve, capacity, guard, self.hash(key)),
         }
     }
 
@@ -319,15 +342,15 @@ impl Quota {
     }
 
     /// Records that a key was inserted. `objects` is the current number of objects.
-    fn record_insert(&self, key: Key<'_>, objects: usize) {
+    fn record_insert(&self, guard: &Guard, key: Key<'_>, objects: usize) {
         let evict = self.evict();
-        if evict == Evict::None || !self.ensure_capacity(objects) {
+        if evict == Evict::None || !self.ensure_capacity(guard, objects) {
             return;
         }
         // Ordering: Relaxed, a figure.
         let inserted = self.inserted.fetch_add(1, Ordering::Relaxed) + 1;
         let hash = self.hash(key);
-        self.policy_or_new(evict).inserted(hash, inserted);
+        self.policy_or_new(evict, guard).inserted(hash, inserted);
         if evict == Evict::TinyLfu {
             let key = Key { hash, ..key };
             self.candidates.enter_window(objects / WINDOW, key);
@@ -336,7 +359,7 @@ impl Quota {
 
     /// Whether heat is recorded, for which a capacity is chosen if need be. It is not while the
     /// table is less than half full.
-    fn ensure_capacity(&self, objects: usize) -> bool {
+    fn ensure_capacity(&self, guard: &Guard, objects: usize) -> bool {
         // Ordering: Relaxed, as in `policy`; here and below. If several threads set it at the same
         // time, any of them may be the last.
         let capacity = self.capacity.load(Ordering::Relaxed);
@@ -347,6 +370,10 @@ impl Quota {
         }
         let (most, heaviest, weight) = (self.max_size(), self.max_memory(), self.weight());
         if objects < most / 2 && weight < heaviest / 2 {
+            if capacity > 0 {
+                self.capacity.store(0, Ordering::Relaxed);
+                self.keep_only(Evict::None, guard);
+            }
             return false;
         }
         // The number of objects that the table will have, if all weigh as much as the present ones
@@ -360,15 +387,32 @@ impl Quota {
         true
     }
 
-    /// The data of the policy, which are created if they don't exist yet.
-    fn policy_or_new(&self, evict: Evict) -> &dyn Policy {
+    /// If the table has far fewer objects than heat is recorded for, replaces the data by smaller
+    /// ones. `objects` is their number.
+    pub(crate) fn shrink(&self, guard: &Guard, objects: usize) {
+        let evict = self.evict();
         // Ordering: Relaxed, as in `policy`.
         let capacity = self.capacity.load(Ordering::Relaxed);
-        match evict {
-            Evict::TinyLfu => self.sketch.make(capacity),
-            Evict::Sieve => self.sieve.make(capacity),
-            Evict::None | Evict::Lru => self.recency.make(capacity),
+        if evict != Evict::None && capacity / 3 > objects && self.ensure_capacity(guard, objects) {
+            self.policy_or_new(evict, guard);
         }
+    }
+
+    /// The data of the policy, which are created if they don't exist yet.
+    fn policy_or_new<'g>(&self, evict: Evict, guard: &'g Guard) -> &'g dyn Policy {
+        // Ordering: Relaxed, as in `policy`.
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        let data: &dyn Policy = match evict {
+            Evict::TinyLfu => self.sketch.make(capacity, guard),
+            Evict::Sieve => self.sieve.make(capacity, guard),
+            Evict::None | Evict::Lru => self.recency.make(capacity, guard),
+        };
+        // Ordering: SeqCst, see `set`.
+        let now = self.evict_by(Ordering::SeqCst);
+        if now != evict {
+            self.keep_only(now, guard);
+        }
+        data
     }
 
     /// Chooses an object to evict from an index with stamps. `None` if there is none.
@@ -385,7 +429,7 @@ impl Quota {
             return None;
         }
         let chooser = Chooser {
-            policy: self.policy_or_new(evict),
+            policy: self.policy_or_new(evict, guard),
             index,
             seed: &self.seed,
             now,
@@ -403,11 +447,11 @@ impl Quota {
 
     /// Whether the key of a victim was used, or its value written, since the choice. Called under
     /// the lock of the entry, under which a writer records the use of a key.
-    pub(crate) fn is_fresher(&self, victim: &Victim, value: &[u8]) -> bool {
+    pub(crate) fn is_fresher(&self, guard: &Guard, victim: &Victim, value: &[u8]) -> bool {
         if planted(Fault::FreshEvicted) {
             return false;
         }
-        let policy = self.policy(self.evict());
+        let policy = self.policy(self.evict(), guard);
         let is_other = |was| candidates::fingerprint(&self.seed, value) != was;
         policy.is_some_and(|policy| victim.is_used(policy))
             || victim.fingerprint.is_some_and(is_other)
@@ -416,17 +460,17 @@ impl Quota {
     /// The heat of a key.
     #[cfg(test)]
     pub(crate) fn heat_of(&self, key: Key<'_>) -> u32 {
-        let policy = self.policy(self.evict()).unwrap();
+        let guard = larder_index::pin();
+        let policy = self.policy(self.evict(), &guard).unwrap();
         policy.heat(self.hash(key))
     }
 
     /// Halves the counts of `tinylfu`.
     #[cfg(test)]
     pub(crate) fn halve_counts(&self) {
-        self.sketch
-            .get(self.capacity.load(Ordering::Relaxed))
-            .unwrap()
-            .end_epoch(1);
+        let guard = larder_index::pin();
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        self.sketch.get(capacity, &guard).unwrap().end_epoch(1);
     }
 
     /// Counts an eviction.
@@ -450,8 +494,8 @@ impl Quota {
 
 /// Records a use in the data of a policy for so many objects, if they exist.
 #[inline]
-fn record_use_in<P: Policy>(policy: &PerSize<P>, capacity: usize, hash: u64) {
-    if let Some(policy) = policy.get(capacity) {
+fn record_use_in<P: Policy>(policy: &PerSize<P>, capacity: usize, guard: &Guard, hash: u64) {
+    if let Some(policy) = policy.get(capacity, guard) {
         policy.record_use(hash);
     }
 }

@@ -59,6 +59,10 @@ impl EngineTable {
 
     /// As `evict_surplus`, for the expirer: only while no writer evicts.
     pub(crate) fn evict_left(&self, guard: &Guard, most: usize) -> usize {
+        let store = self.store(guard);
+        if let Some((store, (_, quota))) = store.and_then(|store| Some((store, limited(store)?))) {
+            quota.shrink(guard, store.size());
+        }
         self.evict_under(guard, most, Quota::evicting_alone)
     }
 
@@ -185,7 +189,7 @@ impl EngineTable {
             let (mut freed, mut evicted) = (0, false);
             let (written, was) = self.remove_one(&op, &**bounded.below(), key, |value| {
                 let expired = ObjectTimes::of(value).is_expired(bounded.write_time());
-                if !expired && quota.is_fresher(victim, value) {
+                if !expired && quota.is_fresher(guard, victim, value) {
                     return false;
                 }
                 evicted = !expired;

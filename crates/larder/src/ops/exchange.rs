@@ -134,7 +134,7 @@ impl EngineTable {
             self.writing_under(&guard, key, |op| match (decision, old) {
                 (Decision::Keep, Some(_)) => {
                     if let Some(bounded) = op.store.bounded() {
-                        bounded.record_use(hashed);
+                        bounded.record_use(op.guard, hashed);
                     }
                     Ok((Written::Done, true))
                 }

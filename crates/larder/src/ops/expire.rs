@@ -168,10 +168,10 @@ impl EngineTable {
                 }
                 Ok(Change::Put.into())
             },
-            || bounded.record_use(key),
+            || bounded.record_use(op.guard, key),
         )?;
         if let Written::Done = written {
-            bounded.after_write(key, arm, growth);
+            bounded.after_write(op.guard, key, arm, growth);
         } else {
             // Nothing was changed, so the recorded kind of change was not read.
             take_cause();
@@ -214,7 +214,7 @@ impl EngineTable {
                 })
             },
             // This is a write, so it counts as a use of the key.
-            || bounded.record_use(key),
+            || bounded.record_use(op.guard, key),
         )?;
         // The wheel's lock is never taken under that of an entry.
         bounded.layer().arm(key.bytes, arm);
