@@ -26,8 +26,20 @@ pub fn encode_reference(
     out: &mut Encoder<'_>,
 ) -> Result<bool, Unreadable> {
     // Read the numbers off the external format, which has them in all releases.
-    let (text, creation, words) = external_format(env, word, parse_reference).ok_or(Unreadable)?;
-    let node = node_of(env, &text, creation);
+    let read = || external_format(env, word, parse_reference).ok_or(Unreadable);
+    let mut seen = read()?;
+    let mut node = node_of(env, &seen.0, seen.1);
+    // It may be this node's, and be written with a name that the node has lost since. Then it is
+    // written with another one now.
+    while node != Node::Local {
+        let again = read()?;
+        if again == seen {
+            break;
+        }
+        seen = again;
+        node = node_of(env, &seen.0, seen.1);
+    }
+    let words = seen.2;
     // Whether a reference is magic can't be seen in its numbers. All that may be are anchored.
     let kept = node == Node::Local && may_be_magic(&words);
     if kept && out.mode() != Mode::Inline {
@@ -102,16 +114,21 @@ fn encode_through_etf(
 
 /// Appends the encoding of a term, in inline mode, through its external format.
 pub fn to_bytes(env: *mut Env, word: Word, out: &mut Vec<u8>) -> Result<(), Unreadable> {
-    external_format(env, word, |etf| decode_etf(env, etf, out))
-}
-
-fn decode_etf(env: *mut Env, etf: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
-    // The node's name may have changed since the last look. Asking for it costs less than this
-    // function in any case.
-    let name = look_here(env).name;
-    etf::decode(etf, &name, out, Mode::Inline)
-        .map(|_| ())
-        .map_err(|_| Unreadable)
+    let (begin, mut here) = (out.len(), look_here(env));
+    loop {
+        external_format(env, word, |etf| {
+            etf::decode(etf, &here.name, out, Mode::Inline)
+                .map(|_| ())
+                .map_err(|_| Unreadable)
+        })?;
+        // If the node's name has changed meanwhile, its identifiers were taken for another node's.
+        let now = look_here(env);
+        if now.name == here.name {
+            return Ok(());
+        }
+        out.truncate(begin);
+        here = now;
+    }
 }
 
 fn magic_words(reference: TermRef<'_>) -> Option<ReferenceNumbers> {

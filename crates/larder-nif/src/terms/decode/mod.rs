@@ -385,6 +385,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         BLOB => blob(heap, input),
         BIG_POS | BIG_NEG => large_integer(heap, input),
         BITS => bits(heap, input),
+        EXPORT => export(heap, input),
         _ => (None, input),
     };
     // Its layout wasn't verified, or it isn't one that can be made in place.
@@ -462,6 +463,13 @@ fn port(input: Reader<'_>) -> (Option<Word>, Reader<'_>) {
     let number = u32::try_from(number).ok();
     let word = number.and_then(|number| layout::ports()?.word(number, 0));
     (word, behind)
+}
+
+fn export<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
+    let (term, behind) = input.term();
+    // There are no free variables: a copy of the template is the fun.
+    let made = funs::open(heap, term.bytes());
+    (made.map(|(word, _)| word), behind)
 }
 
 fn blob<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
