@@ -104,6 +104,8 @@ pub use choice::{Choice, ChoiceRange, ChoiceValue};
 pub use config::LeafConfig;
 #[cfg(not(larder_model))]
 pub use crossbeam_epoch::pin;
+/// What [`pin`] returns. Only such a guard may be passed to an index: one of another collector of
+/// `crossbeam_epoch` keeps nothing that an index lends from being freed.
 pub use crossbeam_epoch::Guard;
 pub use hash::key_rule::{KeyRule, Rule};
 pub use hash::removed::{seen_after_removal_of, seen_after_removals};

@@ -42,6 +42,19 @@ fn int_key(bytes: &[u8]) -> Key<'_> {
     key(bytes, Hashes::Good)
 }
 
+/// Any number may be announced.
+#[test]
+fn an_absurd_number_is_announced() {
+    for now in [0, 1] {
+        let index = ints();
+        index.expect_keys(now, usize::MAX);
+        for i in 0..100 {
+            put(&*index, int_key(&int(i)), &int(i));
+        }
+        assert_eq!(index.len(), 100);
+    }
+}
+
 /// An index that was told how many keys come takes hardly more memory in the end than one that
 /// wasn't. If the number was wrong, it takes a limited amount.
 #[test]

@@ -11,10 +11,11 @@
 
 use super::BPlusTree;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
-use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf};
+use crate::btree::leaf::LockedTreeLeaf;
 use crate::btree::search_key::SearchKey;
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
+use crate::sync::Backoff;
 use crate::Batch;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -40,6 +41,7 @@ impl BPlusTree {
         mut f: Option<Visit<'_>>,
     ) -> usize {
         let (mut cursor, mut gone) = (within, 0);
+        let backoff = Backoff::new();
         loop {
             // (1) The leaf and its upper fence, by one descent. If the leaf is obsolete by the time
             // it is locked, descend again.
@@ -48,6 +50,7 @@ impl BPlusTree {
                 .find_fenced(Seek::At(cursor), RangeEnd::High, guard);
             let FencedLeaf { leaf, fence } = found;
             let Ok((mut locked, _)) = leaf.lock() else {
+                backoff.snooze();
                 continue;
             };
             // (2) `ends` says that the leaf has an entry behind those with this prefix.
@@ -129,7 +132,7 @@ impl BPlusTree {
     /// one has stopped.
     pub(crate) fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let mut cursor = self.freed.lock();
-        let mut freed = 0;
+        let (mut freed, backoff) = (0, Backoff::new());
         while freed < limit.max(1) {
             let found = self
                 .inner
@@ -137,6 +140,7 @@ impl BPlusTree {
             let FencedLeaf { leaf, fence } = found;
             // If the leaf is obsolete, its successor is at the same position.
             let Ok((mut locked, _)) = leaf.lock() else {
+                backoff.snooze();
                 continue;
             };
             let n = locked.len();
@@ -152,14 +156,9 @@ impl BPlusTree {
             self.mark_counts_stale(guard, &locked, SearchKey::new(&cursor));
             // Count the leaf itself, too, so that a call doesn't walk over many empty leaves.
             freed += n + 1;
-            // Replace a large leaf by one without content, which has the same range.
-            if leaf.capacity() > self.shared.config.first {
-                let new = NewTreeLeaf::empty(0, &leaf.prefix_of_fences());
-                self.inner
-                    .replace(&self.shared, locked, SearchKey::new(&cursor), new, guard);
-            } else {
-                drop(locked);
-            }
+            // Merge it with those that were emptied before, so that few leaves are left to be freed
+            // together with the index. It may be merged with the next one, which is emptied then.
+            self.give_room_back(guard, SearchKey::new(&cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }

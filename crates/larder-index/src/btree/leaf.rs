@@ -195,12 +195,6 @@ impl<'g> TreeLeaf<'g> {
         Prefix::of_leaf(self.prefix(), self.head().fenced as usize)
     }
 
-    /// The part of the prefix that the fences have in common.
-    pub(crate) fn prefix_of_fences(self) -> Prefix<'g> {
-        let fenced = self.head().fenced as usize;
-        Prefix::of_leaf(&self.prefix()[..fenced], fenced)
-    }
-
     /// Compares a position of the leaf's range with the prefix. `Equal` if the position begins with
     /// the prefix. Otherwise it is less or greater than the positions of all entries.
     #[inline]

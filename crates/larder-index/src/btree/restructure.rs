@@ -36,7 +36,8 @@
 //! Source: the splits and merges of Bayer and McCreight 1972, made bottom-up. Deviations: nodes are
 //! replaced instead of changed, so readers need no versions of nodes. Leaves merge when both fit in
 //! half a leaf, and nodes when one has a quarter of its children, so that neither is split again
-//! soon.
+//! soon. So an empty leaf stays as long as its neighbours under the same node are more than half
+//! full. It is small then.
 
 use super::FANOUT;
 use crate::btree::copies::with_copies;

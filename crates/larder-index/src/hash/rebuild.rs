@@ -292,7 +292,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
 
     /// The bytes that the entries of a range will soon take, of which `need` are there.
     fn soon(&self, need: usize, range: LeafRange) -> usize {
-        match self.shared.expected.mostly_new() {
+        let soon = match self.shared.expected.mostly_new() {
             // There are too few entries to tell from them how many the range will have. But hashes
             // are spread evenly, so its share of the entries is that of its range of all hashes.
             Some(all) => {
@@ -300,7 +300,9 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                 self.need.saturating_mul(share) / self.entries.max(1)
             }
             None => self.shared.expected.grown(need),
-        }
+        };
+        // The caller's number may be any. A leaf is far smaller than this.
+        soon.min(1 << 32)
     }
 
     /// Plans one leaf of this range.

@@ -156,12 +156,16 @@ impl Pages {
         }
     }
 
+    /// A region that isn't backed, preferably of this kind: of the other one if the system has no
+    /// more addresses.
     fn unbacked(&mut self, huge: bool) -> Option<Region> {
-        let all = self.all_unbacked(huge);
-        if all.is_empty() {
-            *all = map(huge)?;
+        if self.all_unbacked(huge).is_empty() {
+            match map(huge) {
+                Some(regions) => *self.all_unbacked(huge) = regions,
+                None => return self.all_unbacked(!huge).pop(),
+            }
         }
-        all.pop()
+        self.all_unbacked(huge).pop()
     }
 }
 

@@ -19,14 +19,27 @@ pub(crate) fn word(words: &[AtomicU64], i: usize) -> Result<u64, Torn> {
     words.get(i).map(|w| w.load(Relaxed)).ok_or(Torn)
 }
 
+/// The word as a number whose lowest byte is the first in memory.
+#[inline(always)]
+fn loaded(word: &AtomicU64) -> u64 {
+    // Ordering: Relaxed, see the module's head.
+    u64::from_le(word.load(Relaxed))
+}
+
+/// Eight bytes of two neighbouring words, which begin at bit `shift` of the first.
+#[inline(always)]
+fn joined(low: u64, high: u64, shift: u32) -> u64 {
+    // In two steps: a shift by 64 is none.
+    low >> shift | (high << (63 - shift)) << 1
+}
+
 /// Eight bytes from byte `at`, little endian; bytes past the end of the run read as zero.
 #[inline]
 pub(crate) fn load(words: &[AtomicU64], at: usize) -> Result<u64, Torn> {
-    let (i, shift) = (at / 8, (at % 8) * 8);
-    let low = u64::from_le(word(words, i)?);
-    let high = u64::from_le(word(words, i + 1).unwrap_or(0));
-    // In two steps: a shift by 64 is none.
-    Ok(low >> shift | (high << (63 - shift)) << 1)
+    let (i, shift) = (at / 8, (at % 8) as u32 * 8);
+    let low = loaded(words.get(i).ok_or(Torn)?);
+    let high = words.get(i + 1).map_or(0, loaded);
+    Ok(joined(low, high, shift))
 }
 
 /// Appends `len` bytes from byte `at` to `out`.
@@ -83,16 +96,13 @@ pub(crate) fn copy_out_behind(
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
     let (i, shift) = (at / 8, (at % 8) as u32 * 8);
-    // In two steps: a shift by 64 is none.
-    let joined = |low: u64, high: u64| (low >> shift | (high << (63 - shift)) << 1).to_le();
-    // Ordering: Relaxed, here and below, see the module's head.
-    let load = |word: &AtomicU64| u64::from_le(word.load(Relaxed));
+    let joined = |low, high| joined(low, high, shift).to_le();
     // Up to sixteen bytes lie in three words. They are copied however many there are, since no
     // branch should depend on that.
     if let (Some([a, b, c]), true) = (words.get(i..).and_then(<[_]>::first_chunk), len <= 16) {
         let (to, begun) = begin_copy(front, more, len, out);
-        let second = load(b);
-        let both = [joined(load(a), second), joined(second, load(c))];
+        let second = loaded(b);
+        let both = [joined(loaded(a), second), joined(second, loaded(c))];
         // SAFETY:
         // 1. `begin_copy` has made room for at least sixteen bytes;
         // 2. all bytes up to the new length were written.
@@ -106,7 +116,7 @@ pub(crate) fn copy_out_behind(
         return Err(Torn);
     }
     let (to, begun) = begin_copy(front, more, len, out);
-    let load = |i: usize| words.get(i).map_or(0, load);
+    let load = |i: usize| words.get(i).map_or(0, loaded);
     let mut low = load(i);
     for k in 0..len.div_ceil(8) {
         let high = load(i + k + 1);
@@ -191,20 +201,17 @@ pub(crate) fn copy_short<const N: usize>(
     }
     let (first, shift) = (at / 8, (at % 8) as u32 * 8);
     let words = words.get(first..).ok_or(Torn)?;
-    // Ordering: Relaxed, see the module's head.
-    let load = |word: &AtomicU64| u64::from_le(word.load(Relaxed));
-    // In two steps: a shift by 64 is none.
-    let joined = |low: u64, high: u64| (low >> shift | (high << (63 - shift)) << 1).to_le_bytes();
+    let joined = |low, high| joined(low, high, shift).to_le_bytes();
     // As in `copy_out_behind`: no branch depends on how many of sixteen bytes there are.
     if let (Some([a, b, c]), Some(to), true) =
         (words.first_chunk(), out.first_chunk_mut::<16>(), len <= 16)
     {
-        let second = load(b);
-        to[..8].copy_from_slice(&joined(load(a), second));
-        to[8..].copy_from_slice(&joined(second, load(c)));
+        let second = loaded(b);
+        to[..8].copy_from_slice(&joined(loaded(a), second));
+        to[8..].copy_from_slice(&joined(second, loaded(c)));
         return Ok(());
     }
-    let mut words = words.iter().map(load).chain(std::iter::repeat(0));
+    let mut words = words.iter().map(loaded).chain(std::iter::repeat(0));
     let mut low = words.next().unwrap_or(0);
     let places = out.chunks_exact_mut(8).take(len.div_ceil(8));
     for (to, high) in places.zip(words) {
@@ -228,16 +235,14 @@ pub(crate) fn compare(
     }
     // Compare the bytes that both have. The lengths decide if these are equal.
     let common = &other[..len.min(other.len())];
-    let (mut i, shift) = (at / 8, (at % 8) * 8);
-    // Ordering: Relaxed, see the module's head.
-    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+    let (mut i, shift) = (at / 8, (at % 8) as u32 * 8);
+    let load = |i: usize| words.get(i).map_or(0, loaded);
     let mut low = load(i);
     // Each call returns the next eight bytes, from two words that are shifted into one.
     let mut next = || {
         i += 1;
         let high = load(i);
-        // In two steps: a shift by 64 is none.
-        let ours = low >> shift | (high << (63 - shift)) << 1;
+        let ours = joined(low, high, shift);
         low = high;
         ours
     };
