@@ -97,6 +97,9 @@ fn leaf<W: Word>(tree: Tree<W>, contention: i64) -> Arc<LfCaTreeNode<W>> {
     Arc::new(LfCaTreeNode::Leaf(Leaf { tree, contention }))
 }
 
+/// The most leaves that one call of `pop` looks at.
+const EMPTY_AT_ONCE: usize = 4096;
+
 /// A contention-adapting tree with immutable leaves.
 pub struct LfCaTree<W: Word> {
     root: Slot<LfCaTreeNode<W>>,
@@ -110,6 +113,8 @@ pub struct LfCaTree<W: Word> {
     splits: AtomicU64,
     joined: AtomicU64,
     contended: AtomicU64,
+    /// The position at which `pop` continues.
+    popped: Mutex<Position>,
 }
 
 /// A leaf that was loaded from its slot.
@@ -142,6 +147,7 @@ impl<W: Word> LfCaTree<W> {
             splits: AtomicU64::new(0),
             joined: AtomicU64::new(0),
             contended: AtomicU64::new(0),
+            popped: Mutex::default(),
         }
     }
 
@@ -425,17 +431,12 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
     }
 
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
-        let mut left = limit;
-        for slot in self.leaves(guard).0 {
-            // A slot that isn't a leaf now would have been changed by a writer, and there is none.
-            let Some(LfCaTreeNode::Leaf(old)) = slot.load(guard) else {
-                continue;
-            };
-            if old.tree.is_none() {
-                continue;
-            }
+        let (mut left, mut from) = (limit, self.popped.lock());
+        // A bounded number of leaves, since many may be empty, and the caller works in slices.
+        for _ in 0..EMPTY_AT_ONCE {
+            let found = self.find(guard, &from, false);
             // No other thread writes. Remove entries from the tree, and store the rest once.
-            let mut tree = old.tree.clone();
+            let mut tree = found.leaf.tree.clone();
             while let Some((entry, rest)) = persistent_tree::first(&tree).filter(|_| left > 0) {
                 left -= 1;
                 self.counts
@@ -444,13 +445,24 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
                 tree = rest;
             }
             let some_left = tree.is_some();
-            // A new leaf begins with a new count of contention.
-            slot.store(Some(leaf(tree, 0)), guard);
+            if found.leaf.tree.is_some() {
+                // A new leaf begins with a new count of contention.
+                found.slot.store(Some(leaf(tree, 0)), guard);
+            }
             if some_left {
                 return false;
             }
+            // Behind the last leaf, a later call begins at the first one, and finds entries of
+            // later inserts.
+            match found.bound {
+                Some(next) => *from = next.clone(),
+                None => {
+                    from.clear();
+                    return true;
+                }
+            }
         }
-        true
+        false
     }
 
     fn memory(&self, _guard: &Guard) -> usize {

@@ -21,7 +21,9 @@ use larder_index::sync::{
 };
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 /// A value behind a readers-writer lock with reader groups.
 pub(crate) struct GroupLock<T> {
@@ -35,9 +37,13 @@ pub(crate) struct GroupLock<T> {
 unsafe impl<T: Send + Sync> Sync for GroupLock<T> {}
 
 /// Shared access to the value.
+///
+/// This has a pointer, as a reference that is an argument of a function would have to be valid to
+/// the function's end: also when the lock has been released, and a writer changes the value.
 pub(crate) struct Shared<'l, T> {
-    value: &'l T,
+    value: NonNull<T>,
     _group: RwLockReadGuard<'l, ()>,
+    _borrows: PhantomData<&'l T>,
 }
 
 impl<T> Deref for Shared<'_, T> {
@@ -45,14 +51,19 @@ impl<T> Deref for Shared<'_, T> {
 
     fn deref(&self) -> &T {
         point();
-        self.value
+        // SAFETY:
+        // 1. A writer holds every group's lock, and `_group` is one of them, held for reading. So no
+        //    `&mut T` exists while `self` is borrowed.
+        // 2. The lock is borrowed for 'l, so the value is alive.
+        unsafe { self.value.as_ref() }
     }
 }
 
-/// Exclusive access to the value.
+/// Exclusive access to the value. It has a pointer for the same reason as `Shared`.
 pub(crate) struct Exclusive<'l, T> {
-    value: &'l mut T,
+    value: NonNull<T>,
     _groups: SmallVec<[RwLockWriteGuard<'l, ()>; 4]>,
+    _borrows: PhantomData<&'l mut T>,
 }
 
 impl<T> Deref for Exclusive<'_, T> {
@@ -60,14 +71,19 @@ impl<T> Deref for Exclusive<'_, T> {
 
     fn deref(&self) -> &T {
         point();
-        self.value
+        // SAFETY:
+        // 1. `_groups` are all locks, held for writing. So nobody else has access to the value, and
+        //    that by way of `self` follows its borrow.
+        // 2. The lock is borrowed for 'l, so the value is alive.
+        unsafe { self.value.as_ref() }
     }
 }
 
 impl<T> DerefMut for Exclusive<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         point();
-        self.value
+        // SAFETY: as in `deref`.
+        unsafe { self.value.as_mut() }
     }
 }
 
@@ -84,13 +100,9 @@ impl<T> GroupLock<T> {
     pub(crate) fn read(&self) -> Shared<'_, T> {
         let group = self.groups[thread_number() % self.groups.len()].read();
         Shared {
-            // SAFETY:
-            // 1. A writer holds every group's lock, and we hold one for reading. So no `&mut T`
-            //    exists until `_group` is dropped. `_group` is declared after `value`, so it is
-            //    dropped after it, and it is never moved out.
-            // 2. The borrow of `self` keeps the value alive.
-            value: unsafe { &*self.value.get() },
+            value: self.value(),
             _group: group,
+            _borrows: PhantomData,
         }
     }
 
@@ -112,13 +124,16 @@ impl<T> GroupLock<T> {
         });
         let groups: SmallVec<_> = groups.collect();
         let exclusive = Exclusive {
-            // SAFETY: we hold every group's lock for writing. So there is neither a reader nor
-            // another writer until `_groups` is dropped. `_groups` is declared after `value`, so
-            // it is dropped after it, and it is never moved out.
-            value: unsafe { &mut *self.value.get() },
+            value: self.value(),
             _groups: groups,
+            _borrows: PhantomData,
         };
         (exclusive, waited)
+    }
+
+    fn value(&self) -> NonNull<T> {
+        // SAFETY: the pointer of a cell isn't null.
+        unsafe { NonNull::new_unchecked(self.value.get()) }
     }
 
     /// The memory of the locks.
