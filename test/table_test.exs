@@ -85,6 +85,24 @@ defmodule Larder.TableTest do
     refute_received {:"ETS-TRANSFER", _, _, _}
   end
 
+  test "a keeper that ends while it is asked" do
+    quietly()
+    start_supervised!({Larder.Table, name: :ending}, restart: :temporary)
+    keeper = Larder.info(:ending, :owner)
+    :sys.suspend(keeper)
+    task = Task.async(fn -> Larder.Table.claim(:ending) end)
+    asked(keeper)
+    Process.exit(keeper, :kill)
+    assert Task.await(task) == {:error, :not_kept}
+  end
+
+  defp asked(keeper) do
+    case Process.info(keeper, :message_queue_len) do
+      {_, 0} -> asked(keeper)
+      {_, 1} -> :ok
+    end
+  end
+
   test "of many that ask at once one gets it" do
     start_supervised!({Larder.Table, name: :contested})
     test = self()

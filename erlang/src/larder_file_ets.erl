@@ -230,6 +230,10 @@ checked(_) ->
     throw(badfile).
 
 new_table(#{name := Name, type := Type, protection := Protection, keypos := Keypos} = Header) ->
+    %% A file may have anything here, also options that ask for more than a table.
+    lists:member(Type, [set, ordered_set, bag, duplicate_bag])
+        andalso lists:member(Protection, [public, protected, private])
+        orelse throw(cannot_create_table),
     Options = [Type, Protection, {keypos, Keypos}] ++
               [Option || Option <- [named_table, compressed], is_set(Option, Header)] ++
               [{Option, maps:get(Option, Header)}

@@ -25,6 +25,8 @@
 %% of the log, which commands wait for, aren't delayed.
 -define(BUFFER, 262_144).
 -define(SYNC, 8_388_608).
+%% The most bytes that are read at once: the system reads no more than 2 GB.
+-define(PIECE, 8_388_608).
 
 -record(writer, {file :: file:fd(),
                  buffer = [] :: iodata(),
@@ -115,9 +117,11 @@ head(#reader{file = File}, Folder) ->
 %% @doc The next term; `end' is the last.
 -spec read(reader()) -> term().
 read(Reader) ->
-    case binary_to_term(bytes(Reader)) of
+    try binary_to_term(bytes(Reader)) of
         'end' -> ended(Reader), 'end';
         Term -> Term
+    catch
+        error:badarg -> throw({error, not_a_term})
     end.
 
 ended(#reader{file = File}) ->
@@ -128,6 +132,7 @@ ended(#reader{file = File}) ->
 
 bytes(Reader) ->
     <<Size:64, Checksum:32>> = exactly(?FRAME, Reader),
+    Size > 0 orelse throw({error, empty_term}),
     Bytes = exactly(Size, Reader),
     case erlang:crc32(Bytes) of
         Checksum -> Bytes;
@@ -137,15 +142,18 @@ bytes(Reader) ->
 %% A damaged size must not cause a huge allocation.
 exactly(Bytes, #reader{size = Size}) when Bytes > Size ->
     throw({error, cut_short});
-exactly(0, _) ->
-    <<>>;
-exactly(Size, #reader{file = File}) ->
+exactly(Size, #reader{file = File}) when Size =< ?PIECE ->
     case file:read(File, Size) of
         {ok, Bytes} when byte_size(Bytes) =:= Size -> Bytes;
         {ok, _} -> throw({error, cut_short});
         eof -> throw({error, cut_short});
         {error, _} = Error -> throw(Error)
-    end.
+    end;
+exactly(Size, Reader) ->
+    iolist_to_binary(pieces(Size, Reader)).
+
+pieces(Size, Reader) when Size =< ?PIECE -> [exactly(Size, Reader)];
+pieces(Size, Reader) -> [exactly(?PIECE, Reader) | pieces(Size - ?PIECE, Reader)].
 
 %% @doc Whether the file is whole, and all checksums are right. Gives Ra's meta data.
 -spec check(file:filename_all()) -> Meta :: term().

@@ -222,6 +222,8 @@ wrong_files_test_() ->
                     [{[], badfile},
                      {[some_term], badfile},
                      {[{{name, t}, {type, set}}], badfile},
+                     {[odd({ttl, 1}, public)], cannot_create_table},
+                     {[odd(set, {heir, self(), x})], cannot_create_table},
                      {[header([{major_version, 2}, {minor_version, 3}])],
                       {unsupported_file_version, {2, 3}}},
                      {[header([]), not_an_object], badfile},
@@ -231,9 +233,12 @@ wrong_files_test_() ->
                        ['$end_of_table', [{count, 2}]]], invalid_object_count},
                      {[header([{extended_info, [md5sum]}]), {1},
                        ['$end_of_table', [{md5, <<0:128>>}]]], checksum_error},
-                     {[{{name, t}, {type, tree}, {protection, public}, {named_table, false},
-                        {keypos, 1}, {size, 0}}], cannot_create_table}]]
+                     {[odd(tree, public)], cannot_create_table}]]
     end).
+
+odd(Type, Protection) ->
+    {{name, t}, {type, Type}, {protection, Protection}, {named_table, false}, {keypos, 1},
+     {size, 0}}.
 
 header(Items) ->
     list_to_tuple([{name, t}, {type, set}, {protection, public}, {named_table, false}, {keypos, 1},

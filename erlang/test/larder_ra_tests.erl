@@ -63,6 +63,18 @@ about(Table) ->
      lists:sort([maps:with([name, on, options, size, ready], Index)
                  || Index <- larder:info(Table, indexes)])].
 
+%% A large term is read in pieces.
+large_test_() ->
+    ?TC("", fun() ->
+        with_folders(fun(Folder, _) ->
+            Rest = [binary:copy(<<N>>, 7_000_000) || N <- [1, 2, 3]],
+            {ok, Meta} = snapshot(1, larder_ra:new(#{}, Rest), Folder),
+            ?assertEqual(ok, ?M:validate(Folder)),
+            {ok, Meta, Again} = ?M:recover(Folder),
+            ?assertEqual(Rest, larder_ra:rest(Again))
+        end)
+    end).
+
 %% The snapshot is that of its command, whatever comes between it and Ra's asking, the writing and
 %% its end.
 as_of_its_command_test_() ->
@@ -318,6 +330,12 @@ damaged_test_() ->
                 Place < 9 orelse Wrong({altered, Place}, <<Before/binary, (Byte bxor 16), After/binary>>)
             end, Places),
             Wrong(longer, <<Bytes/binary, 0>>),
+            <<Head:9/binary, Terms/binary>> = Bytes,
+            Wrong(empty_term, <<Head/binary, 0:64, (erlang:crc32(<<>>)):32, Terms/binary>>),
+            NoTerm = <<131, 255>>,
+            ok = file:write_file(file(Other), <<Head/binary, 2:64, (erlang:crc32(NoTerm)):32,
+                                                NoTerm/binary, Terms/binary>>),
+            ?assertEqual({error, not_a_term}, ?M:recover(Other)),
             ?assertEqual({error, enoent}, ?M:validate(filename:join(Folder, "nowhere"))),
             ok = file:write_file(file(Other), Bytes),
             ?assertEqual(ok, ?M:validate(Other)),

@@ -134,7 +134,8 @@ defmodule Larder.Table do
       {:error, _} = error -> error
     end
   catch
-    :exit, {:noproc, _} -> {:error, :not_kept}
+    # The keeper has ended, before the call or during it, and its table with it.
+    :exit, {reason, {GenServer, :call, _}} when reason != :timeout -> {:error, :not_kept}
   end
 
   # Receives the message about the transfer, so that the caller need not handle it. A keeper has
