@@ -52,8 +52,8 @@ impl<T> Deref for Shared<'_, T> {
     fn deref(&self) -> &T {
         point();
         // SAFETY:
-        // 1. A writer holds every group's lock, and `_group` is one of them, held for reading. So no
-        //    `&mut T` exists while `self` is borrowed.
+        // 1. A writer holds every group's lock, and `_group` is one of them, held for reading. So
+        //    no `&mut T` exists while `self` is borrowed.
         // 2. The lock is borrowed for 'l, so the value is alive.
         unsafe { self.value.as_ref() }
     }

@@ -431,8 +431,9 @@ impl TableFeed {
         self.count.store(queue.followers.len(), Ordering::SeqCst);
     }
 
-    /// Reads the next events of a follower: whole groups of about `most` events in total, or of about
-    /// `MOST_BYTES`. If there are none and `sleeps` is true, the follower is woken when there are some.
+    /// Reads the next events of a follower: whole groups of about `most` events in total, or of
+    /// about `MOST_BYTES`. If there are none and `sleeps` is true, the follower is woken when there
+    /// are some.
     pub(super) fn next(&self, id: u64, most: usize, sleeps: bool) -> FollowerRead {
         let mut found = FollowerRead {
             events: Vec::new(),
@@ -597,8 +598,9 @@ impl EventQueue {
         if position > from {
             found.lost = Some((position - from, self.before(position).seq));
         }
-        // Deliver whole groups until there are `most` events, or `MOST_BYTES`. A group of more than `MOST_TOGETHER`
-        // is delivered in parts. So count from its first event, or from where the last call ended.
+        // Deliver whole groups until there are `most` events, or `MOST_BYTES`. A group of more than
+        // `MOST_TOGETHER` is delivered in parts. So count from its first event, or from where the
+        // last call ended.
         let (begin, mut group, mut bytes) = (position, position, 0);
         while position < end {
             let slot = &self.slots[(position - first) as usize];
