@@ -115,6 +115,46 @@ fn a_push_to_many_values_is_a_descent() {
     assert_eq!(index.len(), n as usize / 2);
 }
 
+/// A search in a key to which objects were only added finds each of them, however many there are.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn objects_that_were_only_added_are_found() {
+    let k = key(b"key", Hashes::Good);
+    for n in [60u32, 70, 1_000, 4_096, 4_097, 6_000] {
+        let index = multi_with(Hashes::Good, LeafConfig::default());
+        let values = || index.get(&pin(), k, &mut |_| ());
+        for i in 0..n {
+            let value = (i / 2).to_be_bytes();
+            index.update(&pin(), k, &mut |objects| objects.push(&value));
+        }
+        let remove = |i: u32| {
+            let value = i.to_be_bytes();
+            let mut removed = 0;
+            index.update(&pin(), k, &mut |objects| {
+                let found = objects.find(&value, &mut |v| v == value);
+                removed = objects.remove_same(&value, &mut |v| v == value);
+                assert_eq!(found, removed > 0);
+            });
+            removed
+        };
+        assert_eq!(
+            (remove(n), remove(7), remove(7), remove(n / 2 - 1)),
+            (0, 2, 0, 2)
+        );
+        assert_eq!(values(), n as usize - 4);
+        // Objects that come after a search are found, too.
+        for i in 0..100u32 {
+            index.update(&pin(), k, &mut |objects| objects.push(&i.to_be_bytes()));
+        }
+        assert_eq!((remove(7), remove(8)), (1, 3));
+        assert_eq!(
+            (0..n / 2).map(remove).sum::<usize>() + values(),
+            n as usize + 92
+        );
+        assert!(values() <= 100);
+    }
+}
+
 /// Keys that begin alike, end early or have zeros where others end: each has its own values, and no
 /// more, wherever the borders of leaves are.
 #[test]

@@ -1,4 +1,4 @@
-//! The crate's only unsafe line: from bytes back to a term.
+//! The crate's only unsafe lines: from bytes back to a term.
 //!
 //! Invariant of the crate: every slice that it passes around as a term is one of
 //!
@@ -29,4 +29,13 @@ pub(crate) fn whole(term: &[u8]) -> TermRef<'_> {
     // SAFETY: 1. the slice is one whole term, and 2. its handles' counts are held while the slice
     // lives: the module's invariant.
     unsafe { TermRef::trusted(term) }
+}
+
+/// Whether a run begins with a term that is identical to this one. Terms whose bytes differ are
+/// compared up to the first difference.
+#[inline]
+pub(crate) fn begins(run: &[u8], term: &[u8]) -> bool {
+    // SAFETY: the run begins with a whole term, whose handles' counts are held while the slice
+    // lives: the module's invariant.
+    unsafe { whole(term).begins(run) }
 }

@@ -137,13 +137,8 @@ impl<'a> Machine<'a, '_> {
                 // forms.
                 let wanted = self.constants.get(constant);
                 run.strip_prefix(wanted).or_else(|| {
-                    if !self.constants.has_other_forms(constant) {
-                        return None;
-                    }
-                    let (term, left) = wire::split(run);
-                    raw::whole(term)
-                        .identical(raw::whole(wanted))
-                        .then_some(left)
+                    let same = self.constants.has_other_forms(constant) && raw::begins(run, wanted);
+                    same.then(|| wire::split(run).1)
                 })
             }
             Step::Tuple(arity) => match wire::open(run) {

@@ -178,7 +178,7 @@ fn is_test(step: &Step) -> bool {
 /// Whether a run begins with a term that is identical to a constant.
 fn is_constant(run: &[u8], constant: Constant, constants: &Constants<'_>) -> bool {
     constants.begins(run, constant)
-        || constants.has_other_forms(constant) && raw::view(run).identical(constants.term(constant))
+        || constants.has_other_forms(constant) && raw::begins(run, constants.get(constant))
 }
 
 impl Type {

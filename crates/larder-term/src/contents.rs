@@ -8,6 +8,12 @@ pub(crate) fn is_negative_zero(head: &[u8]) -> bool {
     head.len() == 9 && head[8] == 0x80 && head[1..8] == [0; 7]
 }
 
+/// Whether the head of a float is that of 0.0 or of −0.0.
+#[inline]
+pub(crate) fn is_zero(head: &[u8]) -> bool {
+    head.len() == 9 && head[8] & 0x7F == 0 && head[1..8] == [0; 7]
+}
+
 /// Whether a run contains a −0.0.
 pub(crate) fn has_negative_zero(bytes: &[u8]) -> bool {
     bytes.len() >= 9

@@ -11,7 +11,7 @@
 
 use crate::{
     compare::compare_leaves,
-    contents::{has_negative_zero, has_tree_map, is_negative_zero},
+    contents::{has_negative_zero, is_negative_zero, is_zero},
     encoder::{Encoder, Mode},
     host::legacy_zero,
     skip::{end_of, head, Heads},
@@ -23,11 +23,21 @@ impl TermRef<'_> {
     /// Whether both are the same term: Erlang's `=:=`.
     ///
     /// # Complexity
-    /// One comparison of bytes. If they differ, a walk over both terms follows only if one of them
-    /// contains a handle or a map in the order of a tree, or if a −0.0 is identical to 0.0.
+    /// One comparison of bytes. If they differ, a walk over both terms up to the first difference,
+    /// and over maps on the way to it.
     #[inline]
     pub fn identical(self, other: TermRef<'_>) -> bool {
-        self.bytes() == other.bytes() || identical_apart(self.bytes(), other.bytes())
+        self.bytes() == other.bytes() || identical_by_walk(self.bytes(), other.bytes())
+    }
+
+    /// Whether the first term of a run is identical to this one. Nothing of the run is looked at
+    /// behind the first difference.
+    ///
+    /// # Safety
+    /// The run begins with a whole term that an encoder has written, and the counts of its handles
+    /// are held during the call.
+    pub unsafe fn begins(self, run: &[u8]) -> bool {
+        run.starts_with(self.bytes()) || identical_by_walk(run, self.bytes())
     }
 }
 
@@ -36,18 +46,6 @@ fn inline(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     Encoder::new(&mut out, Mode::Inline).term(TermRef::within(bytes));
     out
-}
-
-/// Whether two terms are identical although their bytes differ.
-fn identical_apart(a: &[u8], b: &[u8]) -> bool {
-    // Look for the reasons one by one, and only for those that are possible here. Without any,
-    // different bytes are different terms.
-    let handles = |t: &[u8]| crate::blob::has_handles(t);
-    if legacy_zero() && (has_negative_zero(a) || has_negative_zero(b)) {
-        let plain = |bytes| without_negative_zero(TermRef::within(bytes));
-        return plain(a) == plain(b);
-    }
-    (handles(a) || handles(b) || has_tree_map(a) || has_tree_map(b)) && identical_by_walk(a, b)
 }
 
 /// The inline encoding of a term in which each −0.0 is replaced by 0.0.
@@ -79,30 +77,49 @@ pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
     out
 }
 
-/// Whether two terms of the same shape are identical: walks over both, and compares what handles
-/// refer to.
+/// Whether two runs begin with identical terms: walks over both, and compares what handles refer
+/// to.
 fn identical_by_walk(a: &[u8], b: &[u8]) -> bool {
     let (mut i, mut j, mut pending) = (0, 0, 1u64);
+    // A map of `a` that ends here, and that of `b`, have no −0.0.
+    let mut without_zeros = 0;
     while pending > 0 {
-        // Maps of different forms have their pairs in different orders, so the cursors can't go on
-        // side by side. Both are brought into the sorted form, and compared as a whole.
-        if let (MAP, TREE_MAP) | (TREE_MAP, MAP) = (a[i], b[j]) {
-            let (i_end, j_end) = (end_of(a, i), end_of(b, j));
-            if inline(&a[i..i_end]) != inline(&b[j..j_end]) {
-                return false;
-            }
-            (i, j, pending) = (i_end, j_end, pending - 1);
-            continue;
-        }
         // The children of both heads are compared in the following iterations. Heads with the same
         // bytes have the same number of children.
-        let ((i_end, children), (j_end, _)) = (head(a, i), head(b, j));
+        let ((i_end, children), (j_end, others)) = (head(a, i), head(b, j));
+        if children != others {
+            return false;
+        }
+        if let (MAP | TREE_MAP, MAP | TREE_MAP) = (a[i], b[j]) {
+            let is_checked = !legacy_zero() || i < without_zeros;
+            if a[i] != b[j] || !is_checked {
+                let (end, other_end) = (end_of(a, i), end_of(b, j));
+                let (x, y) = (&a[i..end], &b[j..other_end]);
+                let zeros = !is_checked && (has_negative_zero(x) || has_negative_zero(y));
+                // Maps of different forms have their pairs in different orders, and the sign of a
+                // zero may change the order. So the cursors can't go on side by side. Both maps are
+                // brought into the sorted form, without signs, and compared as a whole.
+                if zeros || a[i] != b[j] {
+                    let plain = |map| match zeros {
+                        true => without_negative_zero(TermRef::within(map)),
+                        false => inline(map),
+                    };
+                    if plain(x) != plain(y) {
+                        return false;
+                    }
+                    (i, j, pending) = (end, other_end, pending - 1);
+                    continue;
+                }
+                without_zeros = end;
+            }
+        }
         let (x, y) = (TermRef::within(&a[i..i_end]), TermRef::within(&b[j..j_end]));
         // Leaves with a handle are compared by what the handle refers to.
         let same = x.bytes() == y.bytes()
             || match (a[i], b[j]) {
                 (BIN | BLOB, BIN | BLOB) => x.as_binary() == y.as_binary(),
                 (REF | REF_KEPT, REF | REF_KEPT) => compare_leaves(x, y, true).is_eq(),
+                (FLOAT, FLOAT) => legacy_zero() && is_zero(x.bytes()) && is_zero(y.bytes()),
                 _ => false,
             };
         if !same {

@@ -153,10 +153,30 @@ fn end_of_other(bytes: &[u8], at: usize) -> usize {
         return at + n as usize;
     }
     let (mut at, mut pending) = other_head(bytes, at);
+    at = pass_small(bytes, at, &mut pending);
     while pending > 0 {
         let (next, children) = head(bytes, at);
         at = next;
         pending = pending - 1 + children;
+        if children > 8 {
+            at = pass_small(bytes, at, &mut pending);
+        }
+    }
+    at
+}
+
+/// Passes small integers, eight at a time, as long as there are as many. A string is a list of
+/// them.
+#[inline]
+fn pass_small(bytes: &[u8], mut at: usize, pending: &mut u64) -> usize {
+    const ALL_SMALL: u64 = u64::from_ne_bytes([SMALL; 8]);
+    while *pending >= 8 {
+        match bytes[at..].first_chunk() {
+            // The tag of a small integer is its only byte, and the only tag with the highest bit.
+            Some(&word) if u64::from_ne_bytes(word) & ALL_SMALL == ALL_SMALL => at += 8,
+            _ => break,
+        }
+        *pending -= 8;
     }
     at
 }

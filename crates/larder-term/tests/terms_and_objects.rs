@@ -492,6 +492,42 @@ fn zeros_of_old_hosts() {
     assert!(minus < zero);
 }
 
+/// In all places of a term, and beside differences that decide.
+#[test]
+fn zeros_of_old_hosts_in_every_place() {
+    let _alone = alone();
+    let numbers = [0.0f64, -0.0, 1.0];
+    let pairs = numbers.into_iter().flat_map(|x| numbers.map(|y| [x, y]));
+    let mut all = Vec::new();
+    for [x, y] in pairs {
+        let (p, q) = (|| Term::float(x).unwrap(), || Term::float(y).unwrap());
+        let long =
+            |rest: [Term; 3]| Term::list((0..40).map(Term::from).chain(rest).collect::<Vec<_>>());
+        let forms = [
+            term!({(p()), (q())}),
+            term!([(p()), (q())]),
+            term!({(p()), #{1 => (q()), 5.0 => a}, (p())}),
+            term!(#{(p()) => (q()), b => #{(q()) => #{(p()) => []}}}),
+            term!([#{0 => a, (p()) => b, -1.5 => c}, (q()), #{}]),
+            term!({#{#{(p()) => 1} => (q())}, (q())}),
+            long([p(), term!(#{(q()) => (p())}), term!(a)]),
+            long([term!(#{a => (q())}), p(), term!(b)]),
+            long([term!(#{a => (q())}), p(), term!(c)]),
+        ];
+        let sizes = [x.abs(), y.abs()];
+        all.extend(forms.into_iter().enumerate().map(|(i, t)| ((i, sizes), t)));
+    }
+    let same = |a: &Term, b: &Term| a.as_ref().identical(b.as_ref());
+    let pairs = || all.iter().flat_map(|a| all.iter().map(move |b| (a, b)));
+    set_legacy_zero(true);
+    let wrong = pairs().find(|((i, a), (j, b))| same(a, b) != (i == j));
+    set_legacy_zero(false);
+    assert!(wrong.is_none(), "{wrong:?}");
+    assert!(
+        pairs().all(|((_, a), (_, b))| same(a, b) == (a.as_ref().bytes() == b.as_ref().bytes()))
+    );
+}
+
 #[test]
 fn nodes_in_the_order() {
     let node = |name: &str, creation| {

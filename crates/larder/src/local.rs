@@ -10,13 +10,13 @@
 //! |---|---|
 //! | the participant in epoch reclamation | yes |
 //! | buffers for values, keys and unpacked objects | their memory, if it isn't large |
-//! | the read-ahead cursor | yes: the next step continues from it |
+//! | the two read-ahead cursors | yes: the next step continues from one of them |
 //! | work that isn't reported yet | yes |
 //!
 //! Nested calls: `with_local` takes the `Local` out of thread-local storage while it runs. If a
 //! callback of the host starts another operation meanwhile, that operation gets a fresh `Local`. So
 //! nothing that the outer call uses is changed. When the outer call ends, its own `Local` is stored
-//! back, and that of the nested call is dropped, with its read-ahead cursor and its unreported
+//! back, and that of the nested call is dropped, with its read-ahead cursors and its unreported
 //! work. If the outer call panics, its `Local` is dropped, and the next call may make a new one.
 
 use crate::keys::KeyList;
@@ -42,8 +42,10 @@ pub struct Local {
     pub(crate) plain: Vec<u8>,
     /// The object that a caller's function writes. Empty between calls.
     pub(crate) object: ObjectBuf,
-    /// The read-ahead cursor of steps from key to key.
-    pub(crate) read_ahead: ReadAhead,
+    /// The read-ahead cursor of the last step from key to key.
+    pub(crate) read_ahead: Box<ReadAhead>,
+    /// The cursor that was used before that one, for a second walk beside the first.
+    pub(crate) older_ahead: Box<ReadAhead>,
     /// A term as an index key, while an operation on one key encodes it.
     pub(crate) encoded_key: Vec<u8>,
     /// A list of keys for the host, which takes it, uses it and puts it back.
@@ -66,7 +68,8 @@ impl Local {
             short_values: ShortValues::default(),
             plain: Vec::new(),
             object: ObjectBuf::new(),
-            read_ahead: ReadAhead::default(),
+            read_ahead: Box::default(),
+            older_ahead: Box::default(),
             encoded_key: Vec::new(),
             keys: KeyList::new(),
             is_impatient: false,
@@ -98,15 +101,21 @@ impl Local {
         }
     }
 
-    /// Whether the last answer of [`step_to_key`] or [`step_on`] on this thread showed its key as
-    /// this number, which is not 0. In that case `step_on` can continue from there, if the table is
-    /// the same.
+    /// Makes the older cursor that of this step.
+    #[inline(always)]
+    pub(crate) fn swap_cursors(&mut self) {
+        std::mem::swap(&mut self.read_ahead, &mut self.older_ahead);
+    }
+
+    /// Whether the last answer of [`step_to_key`] or [`step_on`] to one of this thread's two latest
+    /// walks showed its key as this number, which is not 0. In that case `step_on` can continue
+    /// from there, if the table is the same.
     ///
     /// [`step_to_key`]: crate::host::EngineTable::step_to_key
     /// [`step_on`]: crate::host::EngineTable::step_on
     #[inline]
     pub fn has_shown(&self, number: u64) -> bool {
-        self.read_ahead.has_shown(number)
+        self.read_ahead.has_shown(number) || self.older_ahead.has_shown(number)
     }
 
     /// Drops buffers that have become large.

@@ -1,10 +1,11 @@
-//! The read-ahead cursor: entries that a thread has read beyond the result of its last step from
-//! key to key.
+//! Read-ahead cursors: entries that a thread has read beyond the result of its last step from key
+//! to key. A thread has two, for two walks side by side, in one table or in two.
 //!
 //! # Definitions
 //!
-//! - *Last answer*: the key that the thread's last step returned, an entry of the cursor's batch.
-//! - A step *continues* if it starts at the last answer, in the same table and the same direction.
+//! - *Last answer*: the key that the cursor's last step returned, an entry of the cursor's batch.
+//! - A step *continues* if it starts at the last answer of a cursor, in the same table and the same
+//!   direction. A step that continues neither cursor takes the one that was used less lately.
 //! - The *stamp* of a batch is the table's change stamp, taken before the batch was read (see
 //!   `change_stamp`). Its *version* is that of the leaf that it was read from.
 //!
@@ -28,6 +29,9 @@
 //! after a change of the table some batches are read without a stamp, and only (2) applies to them.
 //! After a change of the leaf, some steps don't read ahead. A step without read-ahead costs little
 //! (`Unique::step`).
+//!
+//! Walks of two or three steps leave most of what is read ahead. After such walks, the next ones of
+//! the cursor first take 1, 3, 7, then 15 steps that don't read ahead, until one is longer.
 //!
 //! Consider steps from the table's edge (`first`). If the second of them finds the same leaf,
 //! unchanged, the third asks whether it is still unchanged. So `first` of a table that is polled
@@ -62,6 +66,8 @@ const MAX_READ_AHEAD: usize = 512;
 /// The number of steps without read-ahead after a change of the leaf, and the number of batches
 /// without a stamp after a change of the table.
 const PAUSE: u32 = 64;
+/// The largest number of steps at the beginning of a walk that don't read ahead.
+const MAX_CAUTION: u32 = 15;
 /// A batch with a larger buffer than this is not kept.
 const MAX_KEPT_CAPACITY: usize = 1 << 20;
 
@@ -91,7 +97,7 @@ impl NextEntry<'_> {
     }
 }
 
-/// A thread's read-ahead cursor (see the module).
+/// A read-ahead cursor of a thread (see the module).
 #[derive(Default)]
 pub(crate) struct ReadAhead {
     /// The number of the table's change stamp; 0 for none.
@@ -111,8 +117,12 @@ pub(crate) struct ReadAhead {
     at: usize,
     /// The number that its key was shown as; 0 if it was not shown.
     shown: u64,
-    /// The number of entries of the last read-ahead; 0 if there was none.
+    /// The number of entries of the last read-ahead of this walk; 0 if there was none.
     more: usize,
+    /// The number of steps of this walk that could have read ahead, and were too early for it.
+    early: u32,
+    /// The number of such steps at the beginning of a walk. It grows with walks of few steps.
+    caution: u32,
     /// The number of remaining steps without read-ahead.
     pause: u32,
     /// The number of remaining batches without a stamp.
@@ -351,6 +361,10 @@ impl ReadAhead {
             self.pause -= 1;
             return (0, false);
         }
+        if self.early < self.caution {
+            self.early += 1;
+            return (0, false);
+        }
         let with_stamp = self.without_stamp == 0 || !versioned;
         self.without_stamp = self.without_stamp.saturating_sub(1);
         // Read four times as many as the last time, starting with eight.
@@ -358,10 +372,30 @@ impl ReadAhead {
         (self.more, with_stamp)
     }
 
-    /// Called when a step doesn't start at the last answer.
+    /// Called when a step doesn't start at the last answer: the walk is over, and another begins.
     #[inline(always)]
     pub(crate) fn begins_anew(&mut self) {
-        self.more = 0;
+        if self.more > 0 || self.early > 0 {
+            self.learn();
+        }
+    }
+
+    /// A walk is over that has read ahead, or could have.
+    #[inline(never)]
+    fn learn(&mut self) {
+        // Reading the first entries ahead pays if it saves two steps.
+        let pays = self.more > FIRST_READ_AHEAD || self.early as usize + self.at >= 2;
+        self.caution = match pays {
+            true => 0,
+            false => (2 * self.caution + 1).min(MAX_CAUTION),
+        };
+        (self.more, self.early) = (0, 0);
+    }
+
+    /// Whether the batch was read at the edge of this table.
+    #[inline(always)]
+    pub(crate) fn is_at_edge(&self, table: u64) -> bool {
+        self.table == table && self.first != FromEdge::No
     }
 
     /// Keeps the entries that a step has read into `spare`, unless the buffer is large. The first

@@ -219,6 +219,71 @@ fn two_tables_are_told_apart() {
     }
 }
 
+/// Three walks of one thread side by side through two tables, in both directions, while rows come
+/// and go. Two of them are in the same table.
+#[test]
+fn walks_side_by_side() {
+    for seed in 0..times(60) as u64 {
+        let larder = Larder::new();
+        let tables = ["a", "b"].map(|name| larder.table(name).ordered_set().create().unwrap());
+        let mut oracles = [BTreeSet::new(), BTreeSet::new()];
+        (0..2).for_each(|i| filled(&tables[i], &mut oracles[i]));
+        let mut places = [0, 300, 0];
+        for i in 0..2_000 {
+            let luck = mix(seed << 32 | i);
+            let (walk, n) = (luck as usize % 3, (luck >> 16) as i64 % 300);
+            let (t, oracle) = (&tables[walk / 2], &mut oracles[walk / 2]);
+            let at = Term::from(places[walk]);
+            let place = &mut places[walk];
+            // Some runs have few changes, and so have walks that are long.
+            match (luck >> 40) % (8 << (seed % 5)) {
+                0 => *place = n,
+                1 => {
+                    t.insert(&term!({(n), y})).unwrap();
+                    oracle.insert(n);
+                }
+                2 => {
+                    t.delete(&at).unwrap();
+                    oracle.remove(place);
+                }
+                _ if walk == 1 => {
+                    let found = key(t.prev(&at).unwrap());
+                    assert_eq!(found, oracle.range(..*place).next_back().copied());
+                    *place = found.unwrap_or(300);
+                }
+                _ => {
+                    let found = key(t.next(&at).unwrap());
+                    assert_eq!(found, oracle.range(*place + 1..).next().copied());
+                    *place = found.unwrap_or(-1);
+                }
+            }
+        }
+    }
+}
+
+/// Two walks of one thread side by side through tables of every kind meet each key once.
+#[test]
+fn walks_side_by_side_meet_all_keys() {
+    for kind in KINDS {
+        let t = kind(Larder::new().table("t")).create().unwrap();
+        for n in 0..500i64 {
+            t.insert(&term!({(n), x})).unwrap();
+        }
+        let mut walks = [0, 1].map(|_| (t.first().unwrap(), BTreeSet::new()));
+        let mut i = 0u64;
+        while walks.iter().any(|(place, _)| place.is_some()) {
+            i += 1;
+            // Now the one is ahead, now the other.
+            let (place, met) = &mut walks[(mix(i / 7) % 2) as usize];
+            if let Some(at) = place.take() {
+                assert!(met.insert(at.as_ref().as_int().unwrap()));
+                *place = t.next(&at).unwrap();
+            }
+        }
+        assert!(walks.iter().all(|(_, met)| met.len() == 500));
+    }
+}
+
 /// Walks through a set while another thread writes: rows that stay are met once each, with what was
 /// read ahead and without.
 #[test]

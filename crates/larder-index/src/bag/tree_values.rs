@@ -6,8 +6,9 @@
 //! 1. Lock the stripe, and read the key's tree header. The key stays a tree key meanwhile.
 //! 2. Before the first change, make the version odd.
 //! 3. Add objects to the tree, replace and remove them there. If a key has more than [`MARK_ABOVE`]
-//!    objects, each has a *mark* by its hash. So an object is found, added and removed in O(log n).
-//!    A key with fewer than [`UNMARK_BELOW`] objects loses its marks.
+//!    objects and one of them is searched for, or more than [`ALWAYS_MARK_ABOVE`], each has a
+//!    *mark* by its hash. So an object is found, added and removed in O(log n). A key with fewer
+//!    than [`UNMARK_BELOW`] objects loses its marks.
 //! 4. Write the key's entry: a new tree header, or a list if few objects are left. If none are
 //!    left, remove the entry.
 //! 5. Make the version even, and unlock the stripe.
@@ -22,9 +23,13 @@ use crate::sync::MutexGuard;
 use crate::traits::HASH;
 use crate::{Key, KeyRule, Objects, Unique};
 use crossbeam_epoch::Guard;
+use std::cell::Cell;
 
-/// A tree key with more objects than this has marks.
+/// A tree key with more objects than this gets marks when one of them is searched for. A key of a
+/// duplicate_bag that only gets objects needs none.
 const MARK_ABOVE: usize = 64;
+/// A tree key with more objects than this has marks, so that no search has to mark many at once.
+const ALWAYS_MARK_ABOVE: usize = 4096;
 /// A tree key with fewer objects than this loses its marks.
 const UNMARK_BELOW: usize = 24;
 
@@ -51,6 +56,8 @@ pub(super) struct TreeValues<'a, R: KeyRule> {
     wrote: bool,
     /// Whether objects were removed.
     fewer: bool,
+    /// Whether an object was searched for.
+    searched: Cell<bool>,
     _writer: MutexGuard<'static, ()>,
 }
 
@@ -73,6 +80,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
             stripe,
             wrote: false,
             fewer: false,
+            searched: Cell::new(false),
             _writer: writer,
         })
     }
@@ -313,6 +321,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         if self.entry.marked {
             return !self.with_hash(value, 1, same).is_empty();
         }
+        self.searched.set(true);
         let mut found = false;
         self.entries(&mut |_, other| {
             found = same(other);
@@ -331,8 +340,15 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         self.entry.count += 1;
         if self.entry.marked {
             self.mark(number, value);
-        } else if self.entry.count > MARK_ABOVE {
-            self.mark_all();
+        } else {
+            let most = if self.searched.get() {
+                MARK_ABOVE
+            } else {
+                ALWAYS_MARK_ABOVE
+            };
+            if self.entry.count > most {
+                self.mark_all();
+            }
         }
     }
 
@@ -366,9 +382,14 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        // Without marks there is no faster way than to look at all objects.
         if !self.entry.marked {
-            return self.remove_if(same);
+            // Without marks there is no faster way than to look at all objects.
+            if self.entry.count <= MARK_ABOVE {
+                return self.remove_if(same);
+            }
+            // The marks are written, and so is the header that says so.
+            self.begin_write();
+            self.mark_all();
         }
         let (gone, hash) = (self.with_hash(value, usize::MAX, same), self.hash(value));
         for &number in &gone {

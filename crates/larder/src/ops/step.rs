@@ -156,13 +156,10 @@ impl EngineTable {
             continues: false,
         };
         // (1) This pins no epoch, and reads no leaf.
-        // Only a step that goes on from the last answer can be read ahead.
-        if let Some(key) = from.filter(|_| self.may_answer(&local.read_ahead, wanted)) {
-            let from = StepFrom::Key(key);
-            request.continues = self.continues(&local.read_ahead, from, request.direction);
-            if !request.continues {
-                local.read_ahead.begins_anew();
-            } else if let Some(next) = self.read_ahead(&mut local.read_ahead) {
+        // Only a step that goes on from the last answer of a cursor can be read ahead.
+        request.continues = self.choose_cursor(local, &request);
+        if request.continues {
+            if let Some(next) = self.read_ahead(&mut local.read_ahead) {
                 let shown = self.show(next, &mut local.plain, &mut visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
@@ -183,18 +180,44 @@ impl EngineTable {
     ) -> Option<bool> {
         // Rights are checked by every step, read ahead or not.
         self.may_read(who).ok()?;
-        if !self.continues(
-            &local.read_ahead,
-            StepFrom::Shown(number),
-            self.scan_direction(direction),
-        ) {
-            return None;
+        let (from, direction) = (StepFrom::Shown(number), self.scan_direction(direction));
+        if !self.continues(&local.read_ahead, from, direction) {
+            // If neither cursor continues, their order stays: the step isn't taken here.
+            if !self.continues(&local.older_ahead, from, direction) {
+                return None;
+            }
+            local.swap_cursors();
         }
         // The next entry of the batch, if the table or the leaf hasn't changed.
         let next = self.read_ahead(&mut local.read_ahead)?;
         let mut visit = |object: Stored<'_>| visit(StoredKey::of(object));
         let shown = self.show(next, &mut local.plain, &mut visit);
         Some(note_shown(&mut local.read_ahead, shown))
+    }
+
+    /// Makes the cursor whose last answer a step continues the current one; of steps from the edge,
+    /// the one that was read there. If there is none, the older one, whose entries the step will
+    /// replace. Returns whether the step continues.
+    #[inline(always)]
+    fn choose_cursor(&self, local: &mut Local, request: &StepRequest<'_>) -> bool {
+        let Some(key) = request.from else {
+            if !local.read_ahead.is_at_edge(self.changes.number()) {
+                local.swap_cursors();
+            }
+            return false;
+        };
+        let (from, wanted) = (StepFrom::Key(key), request.wanted);
+        let ahead = &local.read_ahead;
+        if self.may_answer(ahead, wanted) && self.continues(ahead, from, request.direction) {
+            return true;
+        }
+        local.swap_cursors();
+        let ahead = &mut local.read_ahead;
+        if self.may_answer(ahead, wanted) && self.continues(ahead, from, request.direction) {
+            return true;
+        }
+        ahead.begins_anew();
+        false
     }
 
     /// Whether a step may be answered from the read-ahead batch: a step to a key always, a step to
@@ -285,7 +308,7 @@ impl EngineTable {
         local.read_ahead.spare.heads = heads;
         local.read_ahead.spare.may_pause = local.is_impatient;
         let is_present = op.go(start, direction, more, &mut local.read_ahead);
-        let ReadAhead { spare, .. } = &local.read_ahead;
+        let ReadAhead { spare, .. } = &*local.read_ahead;
         if local.is_impatient && spare.is_empty() && !spare.done && spare.skipped > 0 {
             return Err(Error::Long);
         }
@@ -296,7 +319,7 @@ impl EngineTable {
         if wanted == WantedPart::Objects && !self.kind().is_unique() {
             return Ok(self.give_all(&op, local, visit));
         }
-        let ReadAhead { spare, .. } = &local.read_ahead;
+        let ReadAhead { spare, .. } = &*local.read_ahead;
         let next = match spare.is_empty() {
             true => NextEntry::End,
             false => NextEntry::Entry(spare.key(0), spare.value(0)),
