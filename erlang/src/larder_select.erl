@@ -34,8 +34,10 @@ again(Other) ->
 %% A tuple that begins like a continuation fails with the error of its table,
 %% if that can't be read.
 no_continuation(Other) when is_tuple(Other), Other =/= {} ->
-    _ = larder_nif:member(element(1, Other), key),
-    none;
+    case larder_nif:member(element(1, Other), key) of
+        {larder, Cause} -> Cause;
+        _ -> none
+    end;
 no_continuation(_) ->
     none.
 

@@ -316,6 +316,7 @@ called(M, F, Args) ->
     {{Said, Result}, Printed} = larder_test_io:capture(fun() ->
         try done(F, apply(M, F, Args)) of
             {error, Why} -> {{error, returned}, Why};
+            {larder, Why} -> {{error, native}, Why};
             Result -> {works, Result}
         catch
             error:{larder, Why} -> {{error, native}, Why};

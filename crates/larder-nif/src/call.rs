@@ -4,7 +4,7 @@
 //!  Erlang ─▶ extern "C" entry (made by `natives!`) ─▶ enter() ─▶ the function: fn(&Call) -> Reply
 //!                                                       │
 //!   a word ◀──────────── Ok(word)                       │ no panic passes
-//!   error:{larder, Cause} ◀── Err(Raise::Cause(..))     │ or {Cause, Name}
+//!   error:{larder, Cause} ◀── Err(Raise::Cause(..))     │ or {Cause, Name}; see `Failure`
 //!   the same call again ◀──── Err(Raise::Again)         │ "busy: I helped, now let others run"
 //!   error:{larder, larder_internal} ◀── a panic ────────┘
 //! ```
@@ -40,6 +40,18 @@ pub struct Native {
     pub code: Nif,
     /// The schedulers that it runs on: `DIRTY_*`, or 0.
     pub flags: c_uint,
+    /// How it fails.
+    pub failure: Failure,
+}
+
+/// How a function fails. Erlang raises an exception of its own in any case, and two take twice as
+/// long as one.
+#[derive(Clone, Copy)]
+pub enum Failure {
+    /// It raises error:{larder, Cause}.
+    Exception,
+    /// It returns {larder, Cause}, which is never its result otherwise.
+    Answer,
 }
 
 /// The outcome of a call that has no result.
@@ -91,26 +103,29 @@ pub unsafe fn enter(
     // `Cells`), which filled them with `[]`. So the heap is whole.
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
-        Ok(Err(Raise::Cause(cause))) => call.raise(cause),
+        Ok(Err(Raise::Cause(cause))) => call.fail(entry.failure, cause),
         Ok(Err(Raise::Again)) => call.later(entry, args),
         Ok(Err(Raise::Dirty)) => {
             let flags = DIRTY_CPU;
             call.later(Native { flags, ..entry }, args)
         }
-        Err(_) => call.raise(atoms::INTERNAL),
+        Err(_) => call.fail(entry.failure, atoms::INTERNAL),
     }
 }
 
 impl Call<'_> {
     #[cold]
-    fn raise(&self, cause: Known) -> Word {
+    fn fail(&self, failure: Failure, cause: Known) -> Word {
         let cause = match self.name.take() {
             None => cause.word(),
             Some(name) => self.tuple(&[cause.word(), atoms::to_word(self.env, name)]),
         };
         let reason = self.tuple(&[atoms::LARDER.word(), cause]);
-        // SAFETY: the environment is the running call's, and the result is returned at once.
-        unsafe { enif_raise_exception(self.env, reason) }
+        match failure {
+            Failure::Answer => reason,
+            // SAFETY: the environment is the running call's, and the result is returned at once.
+            Failure::Exception => unsafe { enif_raise_exception(self.env, reason) },
+        }
     }
 
     /// Schedules `entry` with these arguments, to run after other processes.
@@ -245,7 +260,9 @@ pub fn cause(error: &Error) -> Known {
 /// makes the list of those that Erlang can call.
 #[macro_export]
 macro_rules! natives {
-    ($($name:ident $(($($argument:ident),*))? => $area:ident::$function:ident $(@ $flags:expr)?;)*) => {
+    (@fails) => { $crate::call::Failure::Exception };
+    (@fails $failure:ident) => { $crate::call::$failure::Answer };
+    ($($name:ident $(($($argument:ident),*))? => $area:ident::$function:ident $(or $failure:ident)? $(@ $flags:expr)?;)*) => {
         /// The entries, for functions that schedule themselves.
         #[allow(non_upper_case_globals, missing_docs)]
         pub mod entry {
@@ -257,6 +274,7 @@ macro_rules! natives {
                 },
                 code: super::native::$name,
                 flags: 0 $(| $flags)?,
+                failure: $crate::natives!(@fails $($failure)?),
             };)*
         }
         mod native {

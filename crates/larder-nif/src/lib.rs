@@ -58,6 +58,7 @@ static HEAP: larder::Allocator = larder::Allocator;
 // The native functions: the name and the arguments that Erlang sees, the function that does the
 // work, and the schedulers that it runs on, if they are dirty ones. An entry without a parameter
 // list can't be called from Erlang: it is a later slice of another function, which schedules it.
+// One with `or Failure` returns {larder, Cause} where others raise it: see `Failure`.
 // Everything else that names them is made from this table: here by `natives!`, and
 // `erlang/src/larder_nif_stubs.hrl` by `make stubs`.
 natives! {
@@ -78,15 +79,15 @@ natives! {
     info_list(Table, Items) => info::info_list;
     memory() => info::memory;
     huge_pages(Huge) => info::huge_pages;
-    insert(Table, Object) => single::insert;
-    insert_new(Table, Object) => single::insert_new;
+    insert(Table, Object) => single::insert or Failure;
+    insert_new(Table, Object) => single::insert_new or Failure;
     insert_with(Table, Object, Ttl) => bounds::insert_with;
     expire(Table, Key, Ttl) => bounds::expire;
     ttl(Table, Key) => bounds::ttl;
-    insert_list(Table, Objects) => insert::insert_list;
-    insert_new_list(Table, Objects) => insert::insert_new_list;
-    insert_more => insert::insert_more;
-    lookup(Table, Key) => single::lookup;
+    insert_list(Table, Objects) => insert::insert_list or Failure;
+    insert_new_list(Table, Objects) => insert::insert_new_list or Failure;
+    insert_more => insert::insert_more or Failure;
+    lookup(Table, Key) => single::lookup or Failure;
     lookup_many(Table, Keys, Done) => key_batch::lookup_many;
     take_many(Table, Keys, Done) => key_batch::take_many;
     take_more => key_batch::take_more;
@@ -94,14 +95,14 @@ natives! {
     lookup_element_default(Table, Key, Position, Default) => single::lookup_element_default;
     lookup_elements(Table, Key, Positions) => single::lookup_elements;
     lookup_elements_default(Table, Key, Positions, Default) => single::lookup_elements_default;
-    member(Table, Key) => single::member;
-    delete(Table, Key) => single::delete;
-    delete_object(Table, Object) => single::delete_object;
-    take(Table, Key) => single::take;
-    update_counter(Table, Key, Ops) => update::update_counter;
-    update_counter_default(Table, Key, Ops, Default) => update::update_counter;
-    update_element(Table, Key, Elements) => update::update_element;
-    update_element_default(Table, Key, Elements, Default) => update::update_element;
+    member(Table, Key) => single::member or Failure;
+    delete(Table, Key) => single::delete or Failure;
+    delete_object(Table, Object) => single::delete_object or Failure;
+    take(Table, Key) => single::take or Failure;
+    update_counter(Table, Key, Ops) => update::update_counter or Failure;
+    update_counter_default(Table, Key, Ops, Default) => update::update_counter or Failure;
+    update_element(Table, Key, Elements) => update::update_element or Failure;
+    update_element_default(Table, Key, Elements, Default) => update::update_element or Failure;
     update_map(Table, Key, Ops) => maps::update_map;
     first(Table) => traverse::first;
     last(Table) => traverse::last;

@@ -12,9 +12,9 @@
 %% in other tables. Readers wait at most for the change of one leaf.
 -spec insert(table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) when is_list(Objects) ->
-    ?TRY(larder_nif:insert_list(Table, Objects), [Table, Objects]);
+    ?ASK(larder_nif:insert_list(Table, Objects), [Table, Objects]);
 insert(Table, Object) ->
-    ?TRY(larder_nif:insert(Table, Object), [Table, Object]).
+    ?ASK(larder_nif:insert(Table, Object), [Table, Object]).
 
 %% @doc Like insert/2, but returns false and inserts nothing if one of the keys is already
 %% in the table. If several processes insert the same new key concurrently, exactly one
@@ -24,9 +24,9 @@ insert(Table, Object) ->
 %% inserted.
 -spec insert_new(table(), tuple() | [tuple()]) -> boolean().
 insert_new(Table, Objects) when is_list(Objects) ->
-    ?TRY(larder_nif:insert_new_list(Table, Objects), [Table, Objects]);
+    ?ASK(larder_nif:insert_new_list(Table, Objects), [Table, Objects]);
 insert_new(Table, Object) ->
-    ?TRY(larder_nif:insert_new(Table, Object), [Table, Object]).
+    ?ASK(larder_nif:insert_new(Table, Object), [Table, Object]).
 
 %% @doc Returns the objects with a key, in the order in which they were inserted, or `[]' if
 %% there are none. A set or ordered_set has at most one.
@@ -36,7 +36,7 @@ insert_new(Table, Object) ->
 %% All objects of the key are read at one instant. The cost is that of insert/2.
 -spec lookup(table(), term()) -> [tuple()].
 lookup(Table, Key) ->
-    ?TRY(larder_nif:lookup(Table, Key), [Table, Key]).
+    ?ASK(larder_nif:lookup(Table, Key), [Table, Key]).
 
 %% @doc Looks up several keys, and returns a list of objects for each, in the order of the
 %% keys. It is faster than one call for each key. It is not a snapshot: each key is looked up
@@ -90,25 +90,25 @@ lookup_elements(Table, Key, Positions, Default) ->
 %% than lookup/2. It sees the same objects as lookup/2.
 -spec member(table(), term()) -> boolean().
 member(Table, Key) ->
-    ?TRY(larder_nif:member(Table, Key), [Table, Key]).
+    ?ASK(larder_nif:member(Table, Key), [Table, Key]).
 
 %% @doc Deletes all objects with a key, atomically. Nothing happens if there are none. The cost is
 %% that of insert/2.
 -spec delete(table(), term()) -> true.
 delete(Table, Key) ->
-    ?TRY(larder_nif:delete(Table, Key), [Table, Key]).
+    ?ASK(larder_nif:delete(Table, Key), [Table, Key]).
 
 %% @doc Deletes an object if it is in the table. The whole object is compared, by `=:='. In a
 %% duplicate_bag all copies of it are deleted. Other objects of the key stay.
 -spec delete_object(table(), tuple()) -> true.
 delete_object(Table, Object) ->
-    ?TRY(larder_nif:delete_object(Table, Object), [Table, Object]).
+    ?ASK(larder_nif:delete_object(Table, Object), [Table, Object]).
 
 %% @doc Deletes the objects with a key, and returns them as lookup/2 does. If several
 %% processes take the same objects concurrently, exactly one of them gets them.
 -spec take(table(), term()) -> [tuple()].
 take(Table, Key) ->
-    ?TRY(larder_nif:take(Table, Key), [Table, Key]).
+    ?ASK(larder_nif:take(Table, Key), [Table, Key]).
 
 %% @doc Like take/2 for several keys, one after another. Returns a list of objects for each, in
 %% the order of the keys. Each key is taken atomically, but not the whole list: other processes may
@@ -143,14 +143,17 @@ take_many(Table, Keys) ->
 -spec update_counter(table(), term(), integer() | update_op() | [update_op()]) ->
     integer() | [integer()].
 update_counter(Table, Key, Ops) ->
-    ?TRY_KEY(larder_nif:update_counter(Table, Key, Ops), [Table, Key, Ops]).
+    case ?ASK(larder_nif:update_counter(Table, Key, Ops), [Table, Key, Ops]) of
+        badkey -> erlang:error(badarg, [Table, Key, Ops], larder_error:info(badkey));
+        Values -> Values
+    end.
 
 %% @doc Like update_counter/3, but inserts `Default' first if there is no object with the key;
 %% the key of `Default' is replaced by `Key'. If an operation fails, nothing is inserted.
 -spec update_counter(table(), term(), integer() | update_op() | [update_op()], tuple()) ->
           integer() | [integer()].
 update_counter(Table, Key, Ops, Default) ->
-    ?TRY(larder_nif:update_counter_default(Table, Key, Ops, Default), [Table, Key, Ops, Default]).
+    ?ASK(larder_nif:update_counter_default(Table, Key, Ops, Default), [Table, Key, Ops, Default]).
 
 %% @doc Replaces elements of the object with a key, given as `{Position, Value}' or a list
 %% of these. Returns false if there is no such object. The list takes effect atomically: no reader
@@ -161,14 +164,14 @@ update_counter(Table, Key, Ops, Default) ->
 -spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}]) ->
     boolean().
 update_element(Table, Key, Elements) ->
-    ?TRY_ELEMENT(larder_nif:update_element(Table, Key, Elements), [Table, Key, Elements]).
+    ?ASK_ELEMENT(larder_nif:update_element(Table, Key, Elements), [Table, Key, Elements]).
 
 %% @doc Like update_element/3, but inserts `Default' first if there is no object with the
 %% key. Always returns true.
 -spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}],
                      tuple()) -> true.
 update_element(Table, Key, Elements, Default) ->
-    ?TRY_ELEMENT(larder_nif:update_element_default(Table, Key, Elements, Default),
+    ?ASK_ELEMENT(larder_nif:update_element_default(Table, Key, Elements, Default),
                  [Table, Key, Elements, Default]).
 
 %% @doc Puts a value under a key of a map. The map is the element at a position of the object
