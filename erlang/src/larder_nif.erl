@@ -2,8 +2,8 @@
 %% @doc The native functions, for the other modules of Larder.
 %%
 %% They raise `error:{larder, Cause}', where `Cause' is an error cause of `ets', `none' or
-%% `system_limit'. Those on single objects return `{larder, Cause}' instead. A function that runs for more than about half a millisecond yields, and
-%% continues later.
+%% `system_limit'. Those on single objects return `{larder, Cause}' instead. A function that runs
+%% for more than about half a millisecond yields, and continues later.
 %%
 %% The library is `larder_nif' in the application's `priv' folder. The folder beside this module's
 %% file is tried first.
