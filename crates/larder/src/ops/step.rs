@@ -486,7 +486,7 @@ fn note_shown(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
 impl<'g> Operation<'g> {
     /// Reads the entry next to a key, or the first one in the direction if there is no key, into
     /// the cursor's spare batch. If `more` is not 0, also reads about this number of entries after
-    /// it. Returns whether the key is there.
+    /// it. Returns whether the key is there; in an index in key order, `true` if it reads ahead.
     #[inline]
     fn go(
         &self,
@@ -515,8 +515,8 @@ impl<'g> Operation<'g> {
     ) -> bool {
         let (index, guard) = (&self.store.index, self.guard);
         // This is not of the same instant as the next read. If the key is removed in between, it
-        // was there when the step began.
-        let here = key.is_some_and(|key| index.contains(guard, key));
+        // was there when the step began. In order of keys it makes no difference.
+        let here = index.is_ordered() || key.is_some_and(|key| index.contains(guard, key));
         let ReadAhead {
             spare, position, ..
         } = ahead;
