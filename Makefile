@@ -144,11 +144,13 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 CLIBS   := -lpthread -ldl -lm
 
 # Without the library for Rust programs, beside which cargo optimises neither of these as a whole.
+# The structures of the studies are compiled for size: few programs in C choose one.
 # STRIP=true leaves the debugging information in.
 STRIP ?= strip
 
 c: setup-rust
-	@$(CARGO) rustc $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
+	@$(CARGO) rustc $(QUIET) $(LOCKED) --profile $(PROFILE) --config 'profile.$(PROFILE).package.larder-studies.opt-level="s"' \
+	  -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
 	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig $(CDIR)/lib/cmake/larder $(CDIR)/share/man/man3
 	@cp crates/larder-capi/include/* $(CDIR)/include/
 	@cp '$(BUILT)/liblarder_c.a' $(CDIR)/lib/liblarder.a
