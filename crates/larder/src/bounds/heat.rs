@@ -16,14 +16,12 @@
 //! halved when it is next used, and not all words at once. The epoch of a word is stored in the
 //! word.
 
-use crate::raw::EpochCell;
 use crossbeam_utils::CachePadded;
-use larder_index::sync::{random, Mutex};
-use larder_index::Guard;
+use larder_index::sync::random;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 /// A policy that measures heat.
-pub(super) trait Policy: Send + Sync + 'static {
+pub(super) trait Policy: Send + Sync {
     /// Makes the data for a table of about this number of objects, a power of two.
     fn new(objects: usize) -> Self
     where
@@ -74,72 +72,6 @@ pub(super) trait Policy: Send + Sync + 'static {
 pub(super) struct Sampling {
     pub(super) per_victim: usize,
     pub(super) per_candidate: usize,
-}
-
-/// The data of a policy for the number of objects that the table has now. Limits may be changed, so
-/// there may be data of another size after these.
-pub(super) struct PerSize<P: 'static> {
-    current: EpochCell<DataOfSize<P>>,
-    /// Held by the thread that replaces the data. They may be large, so only one makes them.
-    replaces: Mutex<()>,
-}
-
-struct DataOfSize<P> {
-    level: usize,
-    data: P,
-}
-
-impl<P: Policy> Default for PerSize<P> {
-    fn default() -> Self {
-        PerSize {
-            current: EpochCell::empty(),
-            replaces: Mutex::new(()),
-        }
-    }
-}
-
-/// The exponent of the power of two for this number of objects.
-fn level(objects: usize) -> usize {
-    let up = objects.clamp(1 << 6, 1 << 40).next_power_of_two();
-    up.trailing_zeros() as usize
-}
-
-impl<P: Policy> PerSize<P> {
-    /// The data for this number of objects, if they exist.
-    #[inline]
-    pub(super) fn get<'g>(&self, objects: usize, guard: &'g Guard) -> Option<&'g P> {
-        let made = self.current.load(guard).get()?;
-        (made.level == level(objects)).then_some(&made.data)
-    }
-
-    /// The data for this number of objects, which are created if they don't exist.
-    pub(super) fn make<'g>(&self, objects: usize, guard: &'g Guard) -> &'g P {
-        loop {
-            if let Some(data) = self.get(objects, guard) {
-                return data;
-            }
-            let _replaces = self.replaces.lock();
-            // Another thread may have made them since.
-            if self.get(objects, guard).is_none() {
-                let level = level(objects);
-                let data = P::new(1 << level);
-                let made = DataOfSize { level, data };
-                // It succeeds, unless the data of another policy are dropped meanwhile.
-                drop(self.current.replace(self.current.load(guard), made, guard));
-            }
-        }
-    }
-
-    /// Drops the data.
-    pub(super) fn clear(&self, guard: &Guard) {
-        drop(self.current.take(guard));
-    }
-
-    pub(super) fn memory(&self) -> usize {
-        let guard = larder_index::pin();
-        let made = self.current.load(&guard).get();
-        made.map_or(0, |made| made.data.memory())
-    }
 }
 
 /// Mixes a hash, so that its bits are independent of those that the index uses.

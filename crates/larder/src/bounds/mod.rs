@@ -16,6 +16,7 @@
 //! | `quota` | the limits of a table, and what it has |
 //! | `heat` | how often, or when, keys were used |
 //! | `sieve` | in which order SIEVE evicts keys |
+//! | `policies` | the data of the table's policy, of the size that it needs |
 //! | `candidates` | the choice of objects to evict |
 //!
 //! # Definitions
@@ -61,6 +62,7 @@ mod change_cause;
 mod clock;
 mod heat;
 mod layer;
+mod policies;
 mod quota;
 mod sieve;
 mod stamp;

@@ -9,8 +9,8 @@
 //! A read takes no lock, and writes nothing if the written value would be the same (see `heat`).
 
 use super::candidates::{self, Candidates, Chooser, Victim};
-use super::heat::{PerSize, Policy, Recency, Sketch};
-use super::sieve::Sieve;
+use super::heat::Policy;
+use super::policies::CurrentPolicy;
 use super::stamp::{self, object_of};
 use crate::keys;
 use crate::options::{Evict, Limits};
@@ -63,9 +63,7 @@ pub(crate) struct Quota {
     /// The number of objects for which heat is recorded; 0 if it isn't recorded, because the table
     /// has much room.
     capacity: AtomicUsize,
-    sketch: PerSize<Sketch>,
-    recency: PerSize<Recency>,
-    sieve: PerSize<Sieve>,
+    data: CurrentPolicy,
     candidates: Candidates,
     evicted: AtomicU64,
     /// Held from the comparison with the limits until the victim is removed: shared by writers,
@@ -146,9 +144,7 @@ impl Quota {
             weight: CachePadded::default(),
             inserted: CachePadded::default(),
             capacity: AtomicUsize::new(0),
-            sketch: PerSize::default(),
-            recency: PerSize::default(),
-            sieve: PerSize::default(),
+            data: CurrentPolicy::default(),
             candidates: Candidates::default(),
             evicted: AtomicU64::new(0),
             evictors: RwLock::new(()),
@@ -190,14 +186,8 @@ impl Quota {
     /// Drops the data of other policies than this one.
     #[cold]
     fn keep_only(&self, evict: Evict, guard: &Guard) {
-        if evict != Evict::Lru {
-            self.recency.clear(guard);
-        }
-        if evict != Evict::Sieve {
-            self.sieve.clear(guard);
-        }
+        self.data.keep_only(evict, guard);
         if evict != Evict::TinyLfu {
-            self.sketch.clear(guard);
             self.candidates.clear_windows();
         }
     }
@@ -303,17 +293,13 @@ impl Quota {
     }
 
     /// The data of the policy, if they are recorded.
-    #[inline]
-    fn policy<'g>(&self, evict: Evict, guard: &'g Guard) -> Option<&'g dyn Policy> {
+    fn policy<'g>(&self, guard: &'g Guard) -> Option<&'g dyn Policy> {
         // Ordering: Relaxed; the data are published by their cell.
         let capacity = self.capacity.load(Ordering::Relaxed);
-        Some(match evict {
-            _ if capacity == 0 => return None,
-            Evict::None => return None,
-            Evict::Lru => self.recency.get(capacity, guard)?,
-            Evict::TinyLfu => self.sketch.get(capacity, guard)?,
-            Evict::Sieve => self.sieve.get(capacity, guard)?,
-        })
+        if capacity == 0 {
+            return None;
+        }
+        Some(self.data.get(self.evict(), capacity, guard)?.policy())
     }
 
     /// Records that an object was read, or is about to be written. A write does so under the lock
@@ -326,12 +312,8 @@ impl Quota {
         if capacity == 0 {
             return;
         }
-        // By the type of the policy: reads come here, so what they record is inlined.
-        match self.evict() {
-            Evict::None => {}
-            Evict::Lru => record_use_in(&self.recency, capacity, guard, self.hash(key)),
-            Evict::TinyLfu => record_use_in(&self.sketch, capacity, guard, self.hash(key)),
-            Evict::Sieve => record_use_in(&self.sieve, capacity, guard, self.hash(key)),
+        if let Some(data) = self.data.get(self.evict(), capacity, guard) {
+            data.record_use(self.hash(key));
         }
     }
 
@@ -402,11 +384,7 @@ impl Quota {
     fn policy_or_new<'g>(&self, evict: Evict, guard: &'g Guard) -> &'g dyn Policy {
         // Ordering: Relaxed, as in `policy`.
         let capacity = self.capacity.load(Ordering::Relaxed);
-        let data: &dyn Policy = match evict {
-            Evict::TinyLfu => self.sketch.make(capacity, guard),
-            Evict::Sieve => self.sieve.make(capacity, guard),
-            Evict::None | Evict::Lru => self.recency.make(capacity, guard),
-        };
+        let data = self.data.make(evict, capacity, guard).policy();
         // Ordering: SeqCst, see `set`.
         let now = self.evict_by(Ordering::SeqCst);
         if now != evict {
@@ -451,7 +429,7 @@ impl Quota {
         if planted(Fault::FreshEvicted) {
             return false;
         }
-        let policy = self.policy(self.evict(), guard);
+        let policy = self.policy(guard);
         let is_other = |was| candidates::fingerprint(&self.seed, value) != was;
         policy.is_some_and(|policy| victim.is_used(policy))
             || victim.fingerprint.is_some_and(is_other)
@@ -461,7 +439,7 @@ impl Quota {
     #[cfg(test)]
     pub(crate) fn heat_of(&self, key: Key<'_>) -> u32 {
         let guard = larder_index::pin();
-        let policy = self.policy(self.evict(), &guard).unwrap();
+        let policy = self.policy(&guard).unwrap();
         policy.heat(self.hash(key))
     }
 
@@ -470,7 +448,8 @@ impl Quota {
     pub(crate) fn halve_counts(&self) {
         let guard = larder_index::pin();
         let capacity = self.capacity.load(Ordering::Relaxed);
-        self.sketch.get(capacity, &guard).unwrap().end_epoch(1);
+        let data = self.data.get(Evict::TinyLfu, capacity, &guard).unwrap();
+        data.end_epoch();
     }
 
     /// Counts an eviction.
@@ -487,16 +466,10 @@ impl Quota {
 
     /// The memory of the quota in bytes.
     pub(super) fn memory(&self) -> usize {
-        let policies = self.sketch.memory() + self.recency.memory() + self.sieve.memory();
-        size_of::<Self>() + size_of::<LimitSettings>() + policies + self.candidates.memory()
-    }
-}
-
-/// Records a use in the data of a policy for so many objects, if they exist.
-#[inline]
-fn record_use_in<P: Policy>(policy: &PerSize<P>, capacity: usize, guard: &Guard, hash: u64) {
-    if let Some(policy) = policy.get(capacity, guard) {
-        policy.record_use(hash);
+        size_of::<Self>()
+            + size_of::<LimitSettings>()
+            + self.data.memory()
+            + self.candidates.memory()
     }
 }
 
