@@ -1,5 +1,5 @@
-//! The data of a table's policy, which is one of three, for the number of objects that the table has
-//! now. Limits may be changed, so data of another policy or size may replace them.
+//! The data of a table's policy, which is one of three, for the number of objects that the table
+//! has now. Limits may be changed, so data of another policy or size may replace them.
 
 use super::heat::{Policy, Recency, Sketch};
 use super::sieve::Sieve;
