@@ -172,7 +172,8 @@ fn a_write_beside_an_expiry() {
 #[test]
 fn what_is_about_to_be_removed_makes_room() {
     let _alone = alone();
-    let search = [Search::Random(3_000), Search::Pct(2_000)];
+    // By chance alone: the write waits for the expirer, which PCT may hold up for ever.
+    let search = [Search::Random(5_000)];
     check(
         "a write beside an expiry",
         &search,
