@@ -359,12 +359,12 @@ impl Quota {
             return false;
         }
         // The number of objects that the table will have, if all weigh as much as the present ones
-        // do.
+        // do. There may be more now, which will be evicted.
         let by_weight = match heaviest {
             usize::MAX => most,
             _ => (objects as u128 * heaviest as u128 / weight.max(1) as u128) as usize,
         };
-        let capacity = most.min(by_weight).max(objects).max(1);
+        let capacity = most.min(by_weight).max(1);
         self.capacity.store(capacity, Ordering::Relaxed);
         true
     }
