@@ -149,7 +149,8 @@ CLIBS   := -lpthread -ldl -lm
 STRIP ?= strip
 
 c: setup-rust
-	@$(CARGO) rustc $(QUIET) $(LOCKED) --profile $(PROFILE) --config 'profile.$(PROFILE).package.larder-studies.opt-level="s"' \
+	@$(CARGO) rustc $(QUIET) $(LOCKED) --profile $(PROFILE) \
+	  --config 'profile.$(PROFILE).package.larder-studies.opt-level="s"' \
 	  -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
 	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig $(CDIR)/lib/cmake/larder $(CDIR)/share/man/man3
 	@cp crates/larder-capi/include/* $(CDIR)/include/
