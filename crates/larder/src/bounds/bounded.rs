@@ -77,6 +77,17 @@ impl Bounded {
         }
     }
 
+    /// The same index, for which it is another time.
+    #[cfg(test)]
+    pub(crate) fn at(&self, time: u64) -> Self {
+        let (below, plain) = (Arc::clone(&self.below), Arc::clone(&self.plain));
+        let (layer, count) = (Arc::clone(&self.layer), Arc::clone(&self.count));
+        Bounded {
+            fixed_time: Some(time),
+            ..Bounded::new(below, plain, layer, count, self.is_watched)
+        }
+    }
+
     /// The index below.
     pub(crate) fn below(&self) -> &Arc<dyn Unique> {
         &self.below

@@ -1,5 +1,8 @@
 //! Why an object of a bounded table changes. The thread that changes it passes the cause through
 //! the layers to the feed. All of this happens on one thread, under the lock of one entry.
+//!
+//! Invariant: a cause is set only when it is certain that the change is made. So the change takes
+//! it, and the thread's next change, which may be of another table, doesn't find it.
 
 use larder_index::sync::each_thread;
 use std::cell::Cell;

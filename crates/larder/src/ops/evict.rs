@@ -26,9 +26,7 @@
 
 use super::begin::{Intent, Operation};
 use super::change::Written;
-use crate::bounds::{
-    object_of, weight_of_stamped, Bounded, ChangeCause, ObjectTimes, Quota, SpaceNeeded, Victim,
-};
+use crate::bounds::{object_of, Bounded, ChangeCause, ObjectTimes, Quota, SpaceNeeded, Victim};
 use crate::error::Error;
 use crate::store::Store;
 use crate::table::EngineTable;
@@ -186,32 +184,24 @@ impl EngineTable {
             };
             // Called under the lock of the entry. The index below `Bounded` also shows expired
             // objects. These are removed, too, but they aren't evictions.
-            let (mut freed, mut evicted) = (0, false);
-            let (written, was) = self.remove_one(&op, &**bounded.below(), key, |value| {
+            let mut evicted = false;
+            let (written, was) = self.remove_below(&op, bounded, key, |value| {
                 let expired = ObjectTimes::of(value).is_expired(bounded.write_time());
                 if !expired && quota.is_fresher(guard, victim, value) {
-                    return false;
+                    return None;
                 }
                 evicted = !expired;
-                bounded.set_cause(if expired {
-                    ChangeCause::Expired
-                } else {
-                    ChangeCause::Evicted
-                });
-                freed = weight_of_stamped(key.bytes, value);
-                true
+                Some(match expired {
+                    true => ChangeCause::Expired,
+                    false => ChangeCause::Evicted,
+                })
             });
             // The state word has changed since `begin_on`, and nothing was removed. Start again.
             if let Written::Stale = written {
                 continue;
             }
-            // The removal bypasses `Bounded`, which otherwise counts weights (see
-            // `bounds::quota`).
-            if was == Previous::Present {
-                quota.add_weight(-freed);
-                if evicted {
-                    quota.note_eviction();
-                }
+            if evicted && was == Previous::Present {
+                quota.note_eviction();
             }
             return Ok(was);
         }

@@ -8,7 +8,8 @@
 //! | `delete`, `take` | delete, delete_object, delete_all_objects; take |
 //! | `update` | update_counter, update_element, update_map |
 //! | `exchange` | exchange, compute |
-//! | `expire` | the times of a bounded table's objects |
+//! | `lifetime` | the lifetimes of a bounded table's objects |
+//! | `expire` | the removal of what is expired |
 //! | `evict` | what a table with limits has too much |
 //! | `expirer` | the thread that removes objects that have expired, or are too many |
 //! | `rank` | rank, nth, count_range, slice |
@@ -25,6 +26,7 @@ mod expire;
 pub(crate) mod expirer;
 mod identity;
 mod insert;
+mod lifetime;
 mod lookup;
 mod rank;
 mod slot;
@@ -35,7 +37,7 @@ mod update;
 pub(crate) use begin::{Admission, Intent, Operation};
 pub(crate) use change::{EditBuffer, NewValue, ValueList, Written};
 pub use exchange::Decision;
-pub use expire::TimeLeft;
+pub use lifetime::TimeLeft;
 pub(crate) use lookup::copy_of;
 pub use slot::Slot;
 pub use update::{CounterOp, CounterOps, MapChange, MapHost, MapOp, NewRow, Sorted, Sums};
