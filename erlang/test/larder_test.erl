@@ -12,7 +12,7 @@
 
 -export([sut/0, suts/0, other_suts/0, ensure_loaded/1, env/2, scaled/1,
          tc/3, tc/4, file/1, with_leak_check/2, check_property/3, try_property/3, census/1,
-         wait_until/2, wait_until/1, is_said/1, dead_pid/0, microseconds/1, median/1]).
+         wait_until/2, wait_until/1, in_a_node/4, is_said/1, dead_pid/0, microseconds/1, median/1]).
 
 %% @doc The module under test.
 -spec sut() -> module().
@@ -176,6 +176,19 @@ wait_until(Condition, Left) ->
         true -> true;
         false when Left =< 0 -> false;
         false -> timer:sleep(5), wait_until(Condition, Left - 5)
+    end.
+
+%% @doc The result of a call in a new node, in which resident memory can be measured: the emulator
+%% keeps no free segments. By default it keeps up to ten for each scheduler, and gives back one of
+%% them a second. Those may be the heaps of processes that made the objects.
+-spec in_a_node(module(), atom(), [term()], timeout()) -> term().
+in_a_node(Module, Function, Args, Timeout) ->
+    Paths = ["-pa" | [filename:absname(Path) || Path <- code:get_path(), Path =/= "."]],
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["+MMmcs", "0" | Paths]}),
+    try
+        peer:call(Peer, Module, Function, Args, Timeout)
+    after
+        peer:stop(Peer)
     end.
 
 %% @doc A pid of this node that no process has any more.

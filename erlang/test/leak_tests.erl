@@ -53,10 +53,7 @@ all_at_once(M, Count) ->
 memory_comes_back_test_() ->
     [larder_test:tc(lists:concat(["memory comes back, ", How, ", rows of ", Bytes]), 60, Sut,
                     fun() ->
-        Paths = ["-pa" | [filename:absname(Path) || Path <- code:get_path(), Path =/= "."]],
-        {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => Paths}),
-        true = peer:call(Peer, ?MODULE, comes_back, [Sut, Kind, Bytes, How], 50000),
-        peer:stop(Peer)
+        true = larder_test:in_a_node(?MODULE, comes_back, [Sut, Kind, Bytes, How], 50000)
      end) || Sut <- larder_test:other_suts(), Sut =/= ets, {Kind, Bytes, How} <-
         [{list, 300, drop}, {list, 300, each}, {binary, 1000, drop}, {binary, 5000, each},
          {binary, 100, all},

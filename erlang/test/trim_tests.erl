@@ -40,18 +40,12 @@ churn_test_() ->
                [Sut, Kind, Bytes, Rounds * 5000 div max(5000, Bytes)])
      || Sut <- suts(), {Kind, Bytes} <- [{binary, 5000}, {list, 5000}, {list, 100000}]].
 
-%% The emulator gives its own memory back more slowly than is asked of Larder.
+%% The emulator gives the memory of its tables back more slowly than is asked of Larder.
 suts() -> larder_test:other_suts() -- [ets].
 
 in_a_node(Title, Sut, Function, Args) ->
     larder_test:tc(Title, 120, Sut, fun() ->
-        Paths = ["-pa" | [filename:absname(Path) || Path <- code:get_path(), Path =/= "."]],
-        {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => Paths}),
-        try
-            ok = peer:call(Peer, ?MODULE, Function, Args, 110000)
-        after
-            peer:stop(Peer)
-        end
+        ok = larder_test:in_a_node(?MODULE, Function, Args, 110000)
     end).
 
 %% In the node ------------------------------------------------------------------------------
@@ -67,8 +61,6 @@ comes_back(M, Kind, Bytes, How, Megabytes) ->
     end),
     T = receive {table, Table} -> Table end,
     Stored = in_a_process(fun() -> fill(M, T, Kind, Bytes, Count), rss() end) - Before,
-    %% The heap on which long lists were made is the emulator's, which keeps it for some seconds.
-    case Bytes >= 100000 of true -> settled(rss(), 15); false -> ok end,
     in_a_process(fun() -> go(How, M, T, Count) end),
     Alive = case How of half -> Stored / 2; _ -> 0 end,
     soon(Before + ?TIMES * Alive + ?LEFT, {Count, rows, Stored, stored}),
@@ -129,15 +121,6 @@ value(binary, Bytes, N) -> binary:copy(<<N>>, Bytes).
 in_a_process(Fun) ->
     {Pid, Mon} = spawn_monitor(fun() -> exit({done, Fun()}) end),
     receive {'DOWN', Mon, process, Pid, {done, Result}} -> Result end.
-
-%% Waits until the node gives no more memory back, for so many seconds at the most.
-settled(_, 0) -> ok;
-settled(Last, Seconds) ->
-    timer:sleep(1000),
-    case rss() of
-        Now when Now > Last - 1 -> ok;
-        Now -> settled(Now, Seconds - 1)
-    end.
 
 soon(Limit, What) ->
     case larder_test:wait_until(fun() -> rss() =< Limit end, 10000) of
