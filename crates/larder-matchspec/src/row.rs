@@ -1,7 +1,7 @@
 //! What a program runs on: a stored object, whose key is stored apart, or a contiguous term.
 
 use crate::wire::{self, Head};
-use larder_term::object::{ObjectKey, ObjectView};
+use larder_term::object::{prefix_len, push_terms, ObjectKey, ObjectView};
 use larder_term::{tags, TermRef};
 
 /// The elements of a row, found by position. A search for an element starts from the one that was
@@ -16,7 +16,7 @@ pub(crate) struct Row<'a> {
     /// The position of the key, counted from 1; [`NOWHERE`] if no element is stored apart.
     keypos: usize,
     key: Option<ObjectKey<'a>>,
-    /// The other elements, in the order of the tuple.
+    /// The other elements, in the order of the tuple, as they are stored.
     rest: &'a [u8],
     /// The whole term, if it is contiguous.
     whole: Option<&'a [u8]>,
@@ -24,6 +24,8 @@ pub(crate) struct Row<'a> {
     last: usize,
     /// Where that one begins in `rest`.
     at: usize,
+    /// The length of its prefix.
+    prefix: usize,
 }
 
 /// A position that no element has.
@@ -42,6 +44,7 @@ impl<'a> Row<'a> {
             whole: None,
             last: 0,
             at: 0,
+            prefix: prefix_len(object.others_bytes()),
         }
     }
 
@@ -58,6 +61,7 @@ impl<'a> Row<'a> {
                 whole: Some(bytes),
                 last: 0,
                 at: 0,
+                prefix: 0,
             },
             _ => Row {
                 arity: 0,
@@ -67,6 +71,7 @@ impl<'a> Row<'a> {
                 whole: Some(bytes),
                 last: 0,
                 at: 0,
+                prefix: 0,
             },
         }
     }
@@ -82,6 +87,7 @@ impl<'a> Row<'a> {
             whole: Some(&[tags::NIL]),
             last: 0,
             at: 0,
+            prefix: 0,
         }
     }
 
@@ -120,7 +126,7 @@ impl<'a> Row<'a> {
         if wanted != self.last {
             self.walk_to(wanted);
         }
-        &self.rest[self.at..]
+        &self.rest[self.at + self.prefix..]
     }
 
     /// Goes to element `wanted` of `rest`, counted from 0.
@@ -135,6 +141,7 @@ impl<'a> Row<'a> {
             self.at += larder_term::skip(&self.rest[self.at..]);
             self.last += 1;
         }
+        self.prefix = prefix_len(&self.rest[self.at..]);
     }
 
     /// Appends the whole row as one tuple.
@@ -144,11 +151,11 @@ impl<'a> Row<'a> {
         }
         wire::push_head(out, tags::TUPLE, self.arity as usize);
         // Insert the key behind the elements that come before it.
-        let before = self.keypos - 1;
+        let (before, others) = (self.keypos - 1, self.arity as usize - 1);
         let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
-        out.extend_from_slice(&self.rest[..apart]);
+        push_terms(&self.rest[..apart], before, out);
         out.extend_from_slice(key_bytes(self.key));
-        out.extend_from_slice(&self.rest[apart..]);
+        push_terms(&self.rest[apart..], others - before, out);
     }
 }
 

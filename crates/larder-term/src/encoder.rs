@@ -17,6 +17,7 @@ use crate::{
     contents::{has_tree_map, is_negative_zero},
     map_order::{DuplicateKey, Moves},
     node::{Node, NodeName},
+    object::close,
     simple,
     skip::{head, Heads},
     tags::*,
@@ -64,6 +65,9 @@ pub struct Encoder<'b> {
     terms: usize,
     /// `None` until the first map is begun, so that other terms don't pay for it.
     maps: Option<Box<Maps>>,
+    /// Where the last outermost term begins, if these are the elements of an object. Its length is
+    /// put in front of it when the next one begins.
+    element: Option<usize>,
 }
 
 /// No shorter term holds a handle, a float or a long binary.
@@ -98,6 +102,18 @@ impl<'b> Encoder<'b> {
             boundary: 0,
             terms: 0,
             maps: None,
+            element: None,
+        }
+    }
+
+    /// An encoder that appends elements of an object. `last` is where the element begins that `out`
+    /// ends with, if there is one.
+    #[inline]
+    pub(crate) fn of_elements(out: &'b mut Vec<u8>, mode: Mode, last: Option<usize>) -> Self {
+        let element = Some(last.unwrap_or(out.len()));
+        Encoder {
+            element,
+            ..Encoder::new(out, mode)
         }
     }
 
@@ -116,22 +132,24 @@ impl<'b> Encoder<'b> {
         self.pending == 0 && !self.broken && self.open_maps() == 0
     }
 
-    /// Whether exactly `n` outermost terms were written, each with all its children, and whether a
-    /// handle was. Ends the encoding: without an open map there is nothing to drop.
+    /// Whether exactly `n` outermost terms were written, each with all its children; whether a
+    /// handle was; and where the last element of an object begins. Ends the encoding: without an
+    /// open map there is nothing to drop.
     #[inline]
-    pub fn end(self, n: usize) -> (bool, bool) {
+    pub(crate) fn end(self, n: usize) -> (bool, bool, Option<usize>) {
         let Encoder {
             pending,
             broken,
             terms,
             handles,
             maps,
+            element,
             ..
         } = self;
         let is_whole = pending == 0 && !broken && terms == n;
         match maps {
-            None => (is_whole, handles),
-            Some(maps) => (is_whole && maps.frames.is_empty(), handles),
+            None => (is_whole, handles, element),
+            Some(maps) => (is_whole && maps.frames.is_empty(), handles, element),
         }
     }
 
@@ -159,9 +177,12 @@ impl<'b> Encoder<'b> {
     }
 
     fn at_boundary(&mut self) {
-        let here = self.out.len();
         let open = self.maps.as_mut().filter(|maps| !maps.frames.is_empty());
         let Some(maps) = open else {
+            if let Some(last) = &mut self.element {
+                close(self.out, *last);
+                *last = self.out.len();
+            }
             self.terms += 1;
             self.pending = 1;
             return;
@@ -181,7 +202,7 @@ impl<'b> Encoder<'b> {
         }
         // Record where this key or value begins. The next one begins when this one is complete, and
         // `pending` is then one less.
-        maps.marks.push(here);
+        maps.marks.push(self.out.len());
         self.boundary = self.boundary.wrapping_sub(1);
     }
 

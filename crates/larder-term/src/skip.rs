@@ -55,6 +55,8 @@ fn rare_head(bytes: &[u8], at: usize) -> (usize, u64) {
             let (layout, at) = varint::read(bytes, at);
             (at + layout as usize, 2 * n)
         }
+        // The container is the only child.
+        SIZED => (varint::read(bytes, at + 1).1, 1),
         // The length of a blob is that of the bytes outside. Here is only the handle.
         BLOB => leaf(varint::read(bytes, at + 1).1 + HANDLE),
         BITS => {
@@ -147,8 +149,9 @@ pub fn end_of(bytes: &[u8], at: usize) -> usize {
 
 /// `end_of`, if the tag alone doesn't determine the length.
 fn end_of_other(bytes: &[u8], at: usize) -> usize {
-    // A binary is the most common term of variable length, and has no children.
-    if bytes[at] == BIN {
+    // A binary is the most common term of variable length, and has no children. The length of a
+    // long element is known.
+    if matches!(bytes[at], BIN | SIZED) {
         let (n, at) = varint::read(bytes, at + 1);
         return at + n as usize;
     }

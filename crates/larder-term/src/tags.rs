@@ -55,6 +55,9 @@ pub const EXPORT: u8 = 0x20;
 /// pairs, the length of the tree's layout, the layout (how the tree branches), and the pairs. Index
 /// keys never contain one.
 pub const TREE_MAP: u8 = 0x21;
+/// The length in bytes of the container that follows. It stands in front of the long elements of
+/// objects ([`crate::object`]), and nowhere else.
+pub const SIZED: u8 = 0x22;
 
 /// The size of a handle in bytes.
 pub const HANDLE: usize = 8;

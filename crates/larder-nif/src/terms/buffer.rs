@@ -4,7 +4,7 @@
 //! an allocation. Each write first reserves the capacity that it needs, so the stores themselves
 //! check nothing.
 
-use larder_term::order_key::Sink;
+use larder_term::{object::Prefix, order_key::Sink, varint};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -167,22 +167,35 @@ impl<'p> Buffer<'p> {
     #[cold]
     #[inline(never)]
     fn set_long_count(&mut self, at: usize, count: usize) {
-        let behind = at + 1..self.len;
-        // Write the count to the end first, to find its length.
-        self.long_varint(count as u64);
-        let length = self.len - behind.end;
-        self.reserve(length);
-        assert!(at < behind.end);
-        // SAFETY: what is behind the byte, and then the count, lie within what was written, and
-        // as many bytes as the count has were reserved behind it.
-        unsafe {
-            let (place, end) = (self.start.add(at), self.start.add(behind.end));
-            let mut count = [0; 10];
-            count[..length].copy_from_slice(std::slice::from_raw_parts(end, length));
-            place.add(length).copy_from(place.add(1), behind.len());
-            place.copy_from_nonoverlapping(count.as_ptr(), length);
+        let mut bytes = [0; varint::MOST];
+        let length = varint::write(&mut bytes, count as u64);
+        self.change(at, |_| bytes[0]);
+        self.insert(at + 1, &bytes[1..length]);
+    }
+
+    /// Inserts what stands in front of a stored element that begins at `start` and ends here.
+    #[inline]
+    pub fn insert_prefix(&mut self, start: usize) {
+        let prefix = Prefix::of(&self[start..]);
+        if !prefix.bytes().is_empty() {
+            self.insert(start, prefix.bytes());
         }
-        self.len = behind.end + length - 1;
+    }
+
+    /// Inserts bytes at `at`.
+    #[cold]
+    #[inline(never)]
+    fn insert(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at <= self.len);
+        self.reserve(bytes.len());
+        // SAFETY: what is behind `at` lies within what was written, and the place of as many bytes
+        // as are inserted was reserved behind that. Nobody else has the buffer's memory.
+        unsafe {
+            let place = self.start.add(at);
+            place.add(bytes.len()).copy_from(place, self.len - at);
+            place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        self.len += bytes.len();
     }
 
     /// Changes a byte.

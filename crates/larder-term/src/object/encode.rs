@@ -34,6 +34,8 @@ pub struct ObjectEncoder<'b> {
     compress: bool,
     header: usize,
     missing: usize,
+    /// Where the last element begins, if there is one.
+    last: Option<usize>,
     flags: u8,
     complete: bool,
     keyed: bool,
@@ -60,6 +62,7 @@ impl<'b> ObjectEncoder<'b> {
             compress,
             header,
             missing: arity,
+            last: None,
             flags: 0,
             complete: (1..=arity).contains(&keypos),
             keyed: false,
@@ -238,9 +241,10 @@ impl<'b> ObjectEncoder<'b> {
     #[inline]
     pub fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         let mode = self.mode();
-        let mut enc = Encoder::new(&mut self.object.value, mode);
+        let mut enc = Encoder::of_elements(&mut self.object.value, mode, self.last);
         let result = push(&mut enc);
-        let (is_whole, has_handles) = enc.end(n);
+        let (is_whole, has_handles, last) = enc.end(n);
+        self.last = last;
         // The value's flag tells later readers whether they have to look for handles.
         self.flags |= if has_handles { HAS_HANDLES } else { 0 };
         self.complete &= self.keyed && is_whole;

@@ -1,6 +1,6 @@
 //! A hash of objects that doesn't depend on their encoding.
 
-use super::{packed, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{close, packed, Elements, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
     contents::has_tree_map,
     encoder::{Encoder, Mode},
@@ -10,7 +10,6 @@ use crate::{
     skip::end_of,
     tags::FLOAT,
     varint,
-    view::Terms,
 };
 use std::sync::OnceLock;
 
@@ -48,7 +47,10 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     }
     let arity = (header >> FLAG_BITS) as usize;
     let mut canonical = Vec::with_capacity(others.len());
-    for term in Terms::new(others, arity - 1) {
+    let mut start = 0;
+    for term in Elements::new(others, arity - 1) {
+        close(&mut canonical, start);
+        start = canonical.len();
         // A host for which both zeros are one number sends either of them for the same object.
         if legacy_zero() {
             canonical.extend_from_slice(&without_negative_zero(term));

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  key    hash order: the key's inline bytes          key order: its order key
-//!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]  the other elements, in order
+//!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]  the other elements, in order,
+//!         each long container with its length in front (`object/sized.rs`)
 //!         with COMPRESSED: the same header, then the first of this as it is, the rest packed
 //!         (`object/packed.rs`)
 //! ```
@@ -19,11 +20,14 @@ mod hash;
 mod lz;
 mod packed;
 pub mod patch;
+mod sized;
 mod view;
 
 pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
 pub use packed::compressed;
+pub(crate) use sized::close;
+pub use sized::{prefix_len, push_terms, Elements, Prefix};
 pub use view::{
     beside_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
     ObjectElements, ObjectKey, ObjectView,

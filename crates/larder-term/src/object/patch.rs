@@ -24,9 +24,9 @@
 //! in place. [`close`] then writes the new length of the run. For elements behind the run, the
 //! value must be unpacked first ([`patchable`]).
 
-use super::{packed, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{packed, prefix_len, Prefix, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::blob;
-use crate::skip::{end_of, skip};
+use crate::skip::end_of;
 use crate::varint;
 use crate::view::TermRef;
 
@@ -34,6 +34,7 @@ use crate::view::TermRef;
 #[derive(Clone, Copy)]
 pub struct Element<'v> {
     at: usize,
+    end: usize,
     /// The element's term.
     pub term: TermRef<'v>,
 }
@@ -66,7 +67,7 @@ impl Cursor<'_> {
     fn step(&mut self) {
         // The key has a position but no bytes.
         if self.position != self.keypos {
-            self.at += skip(&self.value[self.at..]);
+            self.at = end_of(self.value, self.at);
         }
         self.position += 1;
     }
@@ -139,10 +140,11 @@ impl<'v, 'o> Patch<'v, 'o> {
         }
         // The element begins at `at`. Skip it once more to find its end.
         let Cursor { value, at, .. } = self.cursor;
-        let rest = &value[at..];
+        let end = end_of(value, at);
         Element {
             at,
-            term: TermRef::within(&rest[..skip(rest)]),
+            end,
+            term: TermRef::within(&value[at + prefix_len(&value[at..end])..end]),
         }
     }
 
@@ -159,7 +161,7 @@ impl<'v, 'o> Patch<'v, 'o> {
     }
 
     /// Replaces an element behind the last one that was replaced. `write` appends the new term,
-    /// which must not have a handle.
+    /// which must have no handle, and be no container.
     #[inline(always)]
     pub fn put_with(&mut self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.done <= old.at);
@@ -173,14 +175,20 @@ impl<'v, 'o> Patch<'v, 'o> {
         let old_bytes = old.term.bytes();
         self.changed |= super::value_has_handles(self.cursor.value) && blob::has_handles(old_bytes);
         // Skip the old element.
-        self.done = old.at + old_bytes.len();
+        self.done = old.end;
     }
 
     /// Replaces an element behind the last one that was replaced.
     #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();
-        self.put_with(old, |out| out.extend_from_slice(new.bytes()));
+        let is_last = old.end == self.cursor.value.len();
+        self.put_with(old, |out| {
+            if !is_last {
+                out.extend_from_slice(Prefix::of(new.bytes()).bytes());
+            }
+            out.extend_from_slice(new.bytes());
+        });
     }
 
     /// Returns which bytes of the value the buffer replaces; `None` if no element was replaced.

@@ -1,13 +1,16 @@
 //! Reading objects in place.
 
-use super::{packed, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES};
+use super::{
+    packed, prefix_len, push_terms, Elements, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS,
+    FROM_ORDER, HAS_HANDLES,
+};
 use crate::{
     encoder::Encoder,
     order_key,
     skip::{end_of, skip},
     tags::TUPLE,
     varint,
-    view::{TermRef, Terms},
+    view::TermRef,
 };
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -57,8 +60,10 @@ pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize
         bytes = &bytes[end_of(bytes, 0)..];
         others = &others[end_of(others, 0)..];
     }
-    // No stored term is the beginning of another one, so the end is sought in one of them.
-    Some(others.starts_with(&bytes[..end_of(bytes, 0)]))
+    // No stored term is the beginning of another one, so the end is sought in one of them. If only
+    // one of them is the last element of its object, only the other one has a prefix.
+    let end = end_of(bytes, 0);
+    Some(others[prefix_len(others)..].starts_with(&bytes[prefix_len(bytes)..end]))
 }
 
 /// Whether the value begins with the exact key. Otherwise the key of the object follows from its
@@ -288,11 +293,11 @@ impl<'a> ObjectView<'a> {
         }
         // The key isn't stored among the other elements.
         let skipped = position - 1 - usize::from(position > self.keypos);
-        Terms::new(self.others, self.arity - 1).nth(skipped)
+        self.others().nth(skipped)
     }
 
     /// Whether the element at `position`, from 1, is stored as these bytes, which are those of a
-    /// stored term. Like `element`, but doesn't look for the end of the element.
+    /// term. Like `element`, but doesn't look for the end of the element.
     #[inline(always)]
     pub fn element_is(&self, position: usize, stored: &[u8]) -> bool {
         if position == self.keypos {
@@ -310,7 +315,7 @@ impl<'a> ObjectView<'a> {
         match (others, stored) {
             (&[one, ..], &[other]) => one == other,
             (&[one, two, ..], &[other, another]) => [one, two] == [other, another],
-            _ => others.starts_with(stored),
+            _ => others[prefix_len(others)..].starts_with(stored),
         }
     }
 
@@ -320,17 +325,17 @@ impl<'a> ObjectView<'a> {
         ObjectElements {
             before_key: self.keypos - 1,
             key: Some(self.key()),
-            others: Terms::new(self.others, self.arity - 1),
+            others: self.others(),
         }
     }
 
     /// The elements without the key, in tuple order.
     #[inline]
-    pub fn others(&self) -> Terms<'a> {
-        Terms::new(self.others, self.arity - 1)
+    pub fn others(&self) -> Elements<'a> {
+        Elements::new(self.others, self.arity - 1)
     }
 
-    /// The adjacent bytes of the elements without the key.
+    /// The adjacent bytes of the elements without the key. Long ones have a prefix ([`prefix_len`]).
     #[inline]
     pub fn others_bytes(&self) -> &'a [u8] {
         self.others
@@ -344,7 +349,7 @@ impl<'a> ObjectView<'a> {
         // The usual case: the key is the first element, and the others follow as they are stored.
         if self.keypos == 1 {
             out.extend_from_slice(self.key().bytes());
-            out.extend_from_slice(self.others);
+            push_terms(self.others, self.arity - 1, out);
         } else {
             self.iter().for_each(|e| out.extend_from_slice(e.bytes()));
         }
@@ -386,8 +391,8 @@ impl<'a> ObjectView<'a> {
             }
             (at, left) = (end, left - 1);
         }
-        let terms = |bytes| Terms::new(bytes, left);
-        let (ours, theirs) = (terms(&self.others[at..]), terms(&other.others[at..]));
+        let elements = |run| Elements::new(run, left);
+        let (ours, theirs) = (elements(&self.others[at..]), elements(&other.others[at..]));
         ours.zip(theirs).all(|(a, b)| a.identical(b))
     }
 }
@@ -403,7 +408,7 @@ impl fmt::Debug for ObjectView<'_> {
 pub struct ObjectElements<'a> {
     before_key: usize,
     key: Option<TermRef<'a>>,
-    others: Terms<'a>,
+    others: Elements<'a>,
 }
 
 impl<'a> Iterator for ObjectElements<'a> {

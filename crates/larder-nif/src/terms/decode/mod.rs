@@ -374,7 +374,7 @@ fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
     (container, input.after(behind))
 }
 
-/// Decodes a term of a rarer kind without children into a slot.
+/// Decodes a term of a rarer kind without children, or a long element, into a slot.
 fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     // Empty containers have no children, and are made at once.
     let (word, behind) = match input.byte(0) {
@@ -386,6 +386,8 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         BIG_POS | BIG_NEG => large_integer(heap, input),
         BITS => bits(heap, input),
         EXPORT => export(heap, input),
+        // The container is behind its length. It is an element of an object, so no level was used.
+        SIZED => return fill_one(heap, input.varint(1).1, place, DEPTH),
         _ => (None, input),
     };
     // Its layout wasn't verified, or it isn't one that can be made in place.

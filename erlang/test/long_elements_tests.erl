@@ -1,0 +1,156 @@
+%% Elements of every length, and those behind them, are what they are in ets, whatever finds, changes
+%% or compares them: the stored form of a long container differs from that of a short one, and that
+%% of the last element from that of the others.
+-module(long_elements_tests).
+
+-export([beside_ets_test_/0, indexes_test_/0, far_elements_test_/0]).
+
+beside_ets_test_() ->
+    [seeded(lists:flatten(io_lib:format("long elements ~0p", [Options])),
+            fun() -> beside_ets(Options) end)
+     || Options <- [[set], [ordered_set], [bag], [duplicate_bag], [set, compressed],
+                    [ordered_set, compressed, {keypos, 3}], [bag, compressed, {keypos, 2}],
+                    [set, {keypos, 4}], [duplicate_bag, {keypos, 4}]]].
+
+seeded(Title, Fun) ->
+    [larder_test:tc(Title, 120, larder, fun() ->
+        _ = rand:seed(exsss, {2026, 11, erlang:phash2(Title)}),
+        Fun()
+    end)].
+
+any(List) -> lists:nth(rand:uniform(length(List)), List).
+
+%% Around 64 bytes, from where on they are stored in another way, and around sizes of which the
+%% length takes one more byte.
+value() ->
+    Size = any([0, 1, 5, 20, 60, 61, 62, 63, 64, 120, 125, 130, 300, 9000]),
+    case rand:uniform(12) of
+        1 -> lists:seq(1, Size);
+        2 -> list_to_tuple(lists:duplicate(Size, a));
+        3 -> maps:from_list([{N, N} || N <- lists:seq(1, Size div 2)]);
+        4 -> lists:duplicate(Size, $x) ++ tail;
+        5 -> [{binary:copy(<<"a">>, Size), <<"b">>} || _ <- lists:seq(1, 3)];
+        6 -> X = lists:duplicate(Size, 0.0), fun() -> X end;
+        7 -> binary:copy(<<"c">>, Size);
+        8 -> [[lists:duplicate(Size, 1 bsl 70)], #{k => lists:seq(1, Size)}];
+        9 -> [self(), make_ref(), Size];
+        10 -> [-0.0 | lists:duplicate(Size, 0.0)];
+        _ -> any([1, -1, a, 0.5, [], {}, #{}, <<>>, 1 bsl 80])
+    end.
+
+row(KeyPos, Key) ->
+    Arity = any([4, 4, 4, 5, 6]),
+    setelement(KeyPos, list_to_tuple([value() || _ <- lists:seq(1, Arity)]), Key).
+
+beside_ets(Options) ->
+    T = larder:new(t, [public | Options]),
+    E = ets:new(e, [public | Options -- [compressed]]),
+    KeyPos = larder:info(T, keypos),
+    Keys = [1, 2.5, a, <<"key">>, [long, lists:seq(1, 100)], {make_ref(), binary:copy(<<"k">>, 200)}],
+    Both = fun(Function, Args) -> both(T, E, Function, Args) end,
+    [step(Both, hd(Options), KeyPos, any(Keys)) || _ <- lists:seq(1, 1200)],
+    true = larder:delete(T),
+    true = ets:delete(E).
+
+step(Both, Type, KeyPos, Key) ->
+    IsUnique = Type =:= set orelse Type =:= ordered_set,
+    Objects = Both(lookup, [Key]),
+    Position = any([1, 2, 3, 4, 5]),
+    case rand:uniform(16) of
+        1 -> Both(insert, [row(KeyPos, Key)]);
+        2 -> Both(insert_new, [[row(KeyPos, Key), row(KeyPos, {other, Key})]]);
+        3 when Objects =/= [] -> Both(insert, [changed(any(Objects))]);
+        4 when Objects =/= [] -> Both(delete_object, [any([any(Objects), changed(any(Objects))])]);
+        5 -> Both(lookup_element, [Key, Position]);
+        6 when IsUnique -> Both(update_element, [Key, {Position, value()}]);
+        7 when IsUnique -> Both(update_element, [Key, [{4, value()}, {any([1, 2, 3]), value()}]]);
+        8 when IsUnique -> Both(update_counter, [Key, {Position, 3}]);
+        9 when IsUnique ->
+            Both(update_counter, [Key, [{4, 3}, {2, 1}], row(KeyPos, Key)]);
+        10 -> Both(select, [[{'$1', [{'==', {element, Position, '$1'}, constant(value())}],
+                              [{{{element, 4, '$1'}, {size, '$1'}}}]}]]);
+        11 -> Both(select, [[{{'$1', '$2', '$3', '$4'}, [{'>', any(['$1', '$2', '$3']), '$4'}],
+                              [{{any(['$1', '$2', '$3', '$4']), '$4', ['$2']}}, '$_', '$$']}]]);
+        12 when Objects =/= [] ->
+            Pattern = setelement(any([1, 2, 3, 4] -- [KeyPos]), any(Objects), '_'),
+            Both(match_object, [Pattern]),
+            Both(select_count, [[{Pattern, [], [true]}]]);
+        13 when IsUnique ->
+            Both(select_replace, [[{setelement(KeyPos, {'$1', '$2', '$3', '$4'}, Key), [],
+                                    [{setelement(KeyPos, {'$4', '$3', '$2', '$1'}, {const, Key})}]}]]);
+        14 -> Both(tab2list, []);
+        15 when Objects =/= [] -> Both(take, [Key]),
+            %% One by one: OTP before 25.3 puts a list into a bag in reverse.
+            [Both(insert, [Object]) || Object <- Objects];
+        16 -> Both(select_delete, [[{setelement(KeyPos, {'_', '_', '_', '_', '_'}, Key), [], [true]}]]);
+        _ -> Both(member, [Key])
+    end.
+
+constant(Value) -> {const, Value}.
+
+%% One element is another one: sometimes the last, or one more.
+changed(Object) ->
+    case rand:uniform(4) of
+        1 when tuple_size(Object) < 8 -> erlang:append_element(Object, value());
+        2 -> setelement(tuple_size(Object), Object, value());
+        _ -> Object
+    end.
+
+%% The result of a call of both, which is the same but for the order of sets.
+both(T, E, Function, Args) ->
+    [Larder, Ets] = [try {ok, sorted(Function, apply(M, Function, [Table | Args]))}
+                     catch error:badarg -> badarg
+                     end || {M, Table} <- [{larder, T}, {ets, E}]],
+    case Larder =:= Ets andalso erlang:phash2(Larder) =:= erlang:phash2(Ets) of
+        true -> ok;
+        false -> error({differs, Function, Args, Larder, Ets})
+    end,
+    case Larder of
+        {ok, Result} -> Result;
+        badarg -> badarg
+    end.
+
+sorted(Function, Result) when is_list(Result), Function =/= lookup, Function =/= take,
+                              Function =/= lookup_element -> lists:sort(Result);
+sorted(_, Result) -> Result.
+
+%% Indexes ----------------------------------------------------------------------------------------
+
+%% An index of an element finds it where it is long, last, or behind a long one.
+indexes_test_() ->
+    seeded("long elements, by an index", fun() ->
+        [begin
+             T = larder:new(t, [Type, {index, [{second, 2, []}, {third, 3, []}]}]),
+             Values = [lists:seq(1, N) || N <- [1, 62, 63, 200]] ++ [a, #{k => lists:seq(1, 99)}],
+             [true = larder:insert(T, row_of(N, any(Values), any(Values))) || N <- lists:seq(1, 500)],
+             [begin
+                  Wanted = [Row || Row <- larder:tab2list(T), tuple_size(Row) >= Position,
+                                   element(Position, Row) =:= Value],
+                  Found = larder:index_lookup(T, Index, Value),
+                  true = lists:sort(Wanted) =:= lists:sort(Found)
+              end || Value <- Values, {Index, Position} <- [{second, 2}, {third, 3}]],
+             true = larder:delete(T)
+         end || Type <- [set, ordered_set, bag]]
+    end).
+
+row_of(N, A, B) ->
+    case N rem 3 of
+        0 -> {N div 2, A};
+        1 -> {N div 2, A, B};
+        2 -> {N div 2, A, B, x}
+    end.
+
+%% Times ------------------------------------------------------------------------------------------
+
+%% An element behind a list of a million is found without a walk over it.
+far_elements_test_() ->
+    seeded("elements behind long ones", fun() ->
+        T = larder:new(t, []),
+        true = larder:insert(T, {k, lists:seq(1, 1000000), #{n => lists:seq(1, 100000)}, 7}),
+        Calls = [fun() -> 7 = larder:lookup_element(T, k, 4) end,
+                 fun() -> [7] = larder:select(T, [{{k, '_', '_', '$1'}, [], ['$1']}]) end,
+                 fun() -> [7] = larder:select(T, [{{'_', '_', '_', '$1'}, [{'>', '$1', 0}], ['$1']}]) end],
+        %% The walk would take over two milliseconds.
+        [true = lists:min([element(1, timer:tc(Call)) || _ <- lists:seq(1, 20)]) < 500 || Call <- Calls],
+        true = larder:delete(T)
+    end).
