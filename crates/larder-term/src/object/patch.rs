@@ -34,7 +34,6 @@ use crate::view::TermRef;
 #[derive(Clone, Copy)]
 pub struct Element<'v> {
     at: usize,
-    end: usize,
     /// The element's term.
     pub term: TermRef<'v>,
 }
@@ -143,7 +142,6 @@ impl<'v, 'o> Patch<'v, 'o> {
         let end = end_of(value, at);
         Element {
             at,
-            end,
             term: TermRef::within(&value[at + prefix_len(&value[at..end])..end]),
         }
     }
@@ -158,6 +156,13 @@ impl<'v, 'o> Patch<'v, 'o> {
             passed.step_back(&mut self.cursor, position);
         }
         self.element(position)
+    }
+
+    /// The place behind an element.
+    #[inline(always)]
+    fn end(&self, element: Element<'v>) -> usize {
+        let prefix = prefix_len(&self.cursor.value[element.at..]);
+        element.at + prefix + element.term.bytes().len()
     }
 
     /// Replaces an element behind the last one that was replaced. `write` appends the new term,
@@ -175,14 +180,14 @@ impl<'v, 'o> Patch<'v, 'o> {
         let old_bytes = old.term.bytes();
         self.changed |= super::value_has_handles(self.cursor.value) && blob::has_handles(old_bytes);
         // Skip the old element.
-        self.done = old.end;
+        self.done = self.end(old);
     }
 
     /// Replaces an element behind the last one that was replaced.
     #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();
-        let is_last = old.end == self.cursor.value.len();
+        let is_last = self.end(old) == self.cursor.value.len();
         self.put_with(old, |out| {
             if !is_last {
                 out.extend_from_slice(Prefix::of(new.bytes()).bytes());
