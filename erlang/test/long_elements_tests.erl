@@ -1,6 +1,6 @@
-%% Elements of every length, and those behind them, are what they are in ets, whatever finds, changes
-%% or compares them: the stored form of a long container differs from that of a short one, and that
-%% of the last element from that of the others.
+%% Elements of every length, and those behind them, are what they are in ets, whatever finds,
+%% changes or compares them: the stored form of a long container differs from that of a short one,
+%% and that of the last element from that of the others.
 -module(long_elements_tests).
 
 -export([beside_ets_test_/0, indexes_test_/0, far_elements_test_/0]).

@@ -335,7 +335,8 @@ impl<'a> ObjectView<'a> {
         Elements::new(self.others, self.arity - 1)
     }
 
-    /// The adjacent bytes of the elements without the key. Long ones have a prefix ([`prefix_len`]).
+    /// The adjacent bytes of the elements without the key. Long ones have a prefix
+    /// ([`prefix_len`]).
     #[inline]
     pub fn others_bytes(&self) -> &'a [u8] {
         self.others

@@ -86,8 +86,8 @@ impl<'p> Row<'p> {
     #[inline(always)]
     pub fn write_others(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
         let (keypos, value) = (table.keypos(), &mut self.value);
-        // 4. The other elements. What stands in front of each is known when it ends, and is left out
-        // of the last one.
+        // 4. The other elements. What stands in front of each is known when it ends. The last one
+        // has nothing there.
         let mut last = value.out.len();
         for (i, &element) in elements.iter().enumerate() {
             if i + 1 != keypos {
