@@ -29,12 +29,12 @@ load([Place | Places]) ->
     end.
 
 %% Terms from which the library learns the layout of terms: [Alias, Fun, its two free variables,
-%% twice fun M:F/A]; and exact_map_keys().
+%% twice fun M:F/A]; exact_map_keys(); and the number of schedulers.
 samples() ->
     %% Words that occur nowhere else in the fun, whose creator is this process.
     {A, B} = {group_leader(), erlang:whereis(init)},
     [an_alias(), fun(C) -> {A, B, C} end, A, B, fun erlang:abs/1, fun erlang:node/0,
-     exact_map_keys()].
+     exact_map_keys(), erlang:system_info(schedulers)].
 
 %% Whether `ets' treats a pattern whose key contains a map, but no variables, as that exact key.
 %% Releases until 2024 do; later ones match it as a pattern.

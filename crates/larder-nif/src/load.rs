@@ -40,9 +40,10 @@ fn prepare(env: *mut Env, info: Word) -> bool {
     if layout::is_wanted("magic") {
         resource::prove(env, &samples(env));
     }
-    let (given, exact_map_keys) = given(info);
-    larder_matchspec::set_exact_map_keys(exact_map_keys);
-    layout::prove_kinds(env, &given);
+    let given = given(info);
+    larder_matchspec::set_exact_map_keys(given.exact_map_keys);
+    owners::load(given.schedulers);
+    layout::prove_kinds(env, &given.samples);
     binaries::share_counts();
     // SAFETY: the environment is the one that the emulator has passed to `load`.
     terms::prove_maps(&unsafe { heap::Heap::new(env) });
@@ -106,9 +107,17 @@ pub unsafe extern "C" fn upgrade(
 /// Called when the code of a module is unloaded. The library stays.
 pub unsafe extern "C" fn unload(_env: *mut Env, _data: *mut c_void) {}
 
-/// The samples in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys]`, and whether `ets`
-/// takes a key with a map as an exact key, not as a pattern.
-fn given(list: Word) -> (Samples, bool) {
+/// What Erlang passes to the library.
+struct Given {
+    samples: Samples,
+    /// Whether `ets` takes a key with a map as an exact key, not as a pattern.
+    exact_map_keys: bool,
+    /// The number of schedulers.
+    schedulers: u64,
+}
+
+/// What is in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys, Schedulers]`.
+fn given(list: Word) -> Given {
     // The list has a fixed order. What is missing at its end is absent.
     let mut rest = list;
     let mut next = || {
@@ -125,5 +134,11 @@ fn given(list: Word) -> (Samples, bool) {
         free,
         exports,
     };
-    (samples, next() == Some(atoms::TRUE.word()))
+    Given {
+        samples,
+        exact_map_keys: next() == Some(atoms::TRUE.word()),
+        schedulers: next()
+            .and_then(layout::small)
+            .map_or(u64::MAX, |n| n as u64),
+    }
 }

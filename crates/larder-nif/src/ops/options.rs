@@ -10,7 +10,7 @@ use larder::host::{
     Access, Concurrency, Evict, IndexDefinition, IndexOn, Limits, Options, OwnerId, StructureValue,
     TableKind,
 };
-use larder_term::{Mode, Term, TermBuf};
+use larder_term::{Encoder, Mode, Term, TermBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether 0.0 and -0.0 are identical in the host.
@@ -34,10 +34,13 @@ pub fn legacy_zero() -> bool {
 
 /// Encodes a term of the host for the engine.
 pub fn owned(call: &Call<'_>, word: Word) -> Result<Term, Raise> {
+    encoded(|out| encode::term(call.env, word, out))
+}
+
+/// The term that `push` encodes.
+fn encoded<E>(push: impl FnOnce(&mut Encoder<'_>) -> Result<(), E>) -> Result<Term, Raise> {
     let mut buffer = TermBuf::new(Mode::Shared);
-    buffer
-        .encode(|out| encode::term(call.env, word, out))
-        .map_err(|_| BADARG)?;
+    buffer.encode(push).map_err(|_| BADARG)?;
     buffer.into_term().ok_or(BADARG)
 }
 
@@ -54,7 +57,11 @@ pub fn heir(call: &Call<'_>, parts: &[Word]) -> Result<Heir, Raise> {
         [pid] => Ok(Some((heir_id(call, *pid)?, Term::atom("none")))),
         [pid, data] => {
             let id = heir_id(call, *pid)?;
-            Ok(Some((id, Term::tuple([owned(call, *data)?]))))
+            let message = encoded(|out| {
+                out.begin_tuple(1);
+                encode::term(call.env, *data, out)
+            })?;
+            Ok(Some((id, message)))
         }
         _ => Err(BADARG),
     }

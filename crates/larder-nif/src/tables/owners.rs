@@ -28,7 +28,9 @@
 //! If the system stops a scheduler between the yield and the destructor, another scheduler may
 //! continue the process. There the destructor of the next guard runs. So the message is late only
 //! if as many schedulers are stopped at that point as there are guards, and yet another one
-//! continues the process. Even then, `end_dead_owner` makes the effects visible in order.
+//! continues the process. Even then, `end_dead_owner` makes the effects visible in order. A scheduler
+//! that goes on runs the destructor before any process. So with no more schedulers than guards the
+//! message is never late, and a node with one or two schedulers needs no more guards than these.
 //!
 //! Timers belong to the process that they would wake, whoever starts them. So a process that gives
 //! away a table with an heir first makes guards for the new owner. An heir that has inherited a
@@ -61,8 +63,18 @@ pub struct Guard {
     pid: Pid,
 }
 
-/// The number of guards of a process; see the module.
-const GUARDS_PER_OWNER: u8 = 3;
+/// The number of guards of a process on a node with as many schedulers or more; see the module.
+const MAX_GUARDS: u8 = 3;
+
+/// The number of guards of a process.
+static WANTED_GUARDS: AtomicU8 = AtomicU8::new(MAX_GUARDS);
+
+/// Called when the library is loaded, with the number of schedulers of the node.
+pub fn load(schedulers: u64) {
+    let wanted = schedulers.clamp(1, MAX_GUARDS.into()) as u8;
+    // Ordering: Relaxed; written before any process has a guard.
+    WANTED_GUARDS.store(wanted, Ordering::Relaxed);
+}
 
 /// The number of guards that a process has.
 #[derive(Default)]
@@ -71,7 +83,9 @@ struct Guards(AtomicU8);
 impl Guards {
     /// Counts one more guard. Returns `false` if there are already enough.
     fn take_place(&self) -> bool {
-        let one_more = |n| (n < GUARDS_PER_OWNER).then_some(n + 1);
+        // Ordering: Relaxed, as in `load`.
+        let wanted = WANTED_GUARDS.load(Ordering::Relaxed);
+        let one_more = |n| (n < wanted).then_some(n + 1);
         // Ordering: Relaxed; a count, which orders nothing: of several that ask for the last place,
         // one gets it.
         self.0
