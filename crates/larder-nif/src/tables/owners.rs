@@ -28,9 +28,10 @@
 //! If the system stops a scheduler between the yield and the destructor, another scheduler may
 //! continue the process. There the destructor of the next guard runs. So the message is late only
 //! if as many schedulers are stopped at that point as there are guards, and yet another one
-//! continues the process. Even then, `end_dead_owner` makes the effects visible in order. A scheduler
-//! that goes on runs the destructor before any process. So with no more schedulers than guards the
-//! message is never late, and a node with one or two schedulers needs no more guards than these.
+//! continues the process. Even then, `end_dead_owner` makes the effects visible in order. A
+//! scheduler that goes on runs the destructor before any process. So with no more schedulers than
+//! guards the message is never late, and a node with one or two schedulers needs no more guards
+//! than these.
 //!
 //! Timers belong to the process that they would wake, whoever starts them. So a process that gives
 //! away a table with an heir first makes guards for the new owner. An heir that has inherited a
