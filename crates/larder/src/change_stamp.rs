@@ -16,6 +16,10 @@
 //! While it isn't armed, a writer only loads the word. After it was armed, only one writer stores
 //! to it.
 //!
+//! A walk may change the object that it stands on. If its stamp w is valid and its own change
+//! concerns nothing that it has read ahead, the note counts one up and leaves the word armed. That
+//! word is the walk's stamp from then on.
+//!
 //! # Invariants
 //!
 //! 1. *No change is missed.* A writer loads the word after it has the lock of a leaf. The reader
@@ -25,10 +29,14 @@
 //!    that arms it again keeps the new count.
 //! 3. Scans of a bag don't wait for the lock of a stripe. So writers of a bag note a second time
 //!    after the change. Entries that were read in between are invalidated by that.
-//! 4. A stamp that was taken after a table's store was replaced is not kept by a reader of the old
+//! 4. *A stamp that is kept misses no change of another thread.* The word is exchanged only if it is
+//!    still w, so nobody has noted a change since w was taken. It is armed before and after.
+//! 5. A stamp that was taken after a table's store was replaced is not kept by a reader of the old
 //!    store (`EngineTable::look` in `ops/step.rs`).
 
 use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
+use std::cell::Cell;
+use std::num::NonZeroU64;
 
 const ARMED: u64 = 1;
 
@@ -54,7 +62,24 @@ impl Default for ChangeStamp {
 
 /// The word of a table at the time when objects were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp(pub u64);
+pub struct Stamp(NonZeroU64);
+
+impl Stamp {
+    /// The stamp with this word. `None` if it is 0: the word of a stamp is armed.
+    #[inline]
+    pub fn of(word: u64) -> Option<Self> {
+        NonZeroU64::new(word).map(Stamp)
+    }
+
+    /// The word, from which `of` makes the stamp again.
+    #[inline]
+    pub fn word(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// The stamp of a walk while its thread changes the table; `None` if it isn't valid.
+pub(crate) type WalkStamp = Cell<Option<Stamp>>;
 
 impl ChangeStamp {
     /// The number of the table in this process.
@@ -66,7 +91,7 @@ impl ChangeStamp {
     /// Arms the stamp. What is read afterwards is current as long as `holds` returns `true` for the
     /// result.
     pub(crate) fn arm(&self) -> Stamp {
-        // Ordering: SeqCst, against the load in `note` (see the module). If it is armed already
+        // Ordering: SeqCst, against the load in `note_beside` (see the module). If it is armed already
         // nothing is stored: anything that is noted from here on changes the word that was loaded.
         let before = match self.word.load(Ordering::SeqCst) {
             word if word & ARMED != 0 => word,
@@ -75,7 +100,7 @@ impl ChangeStamp {
         };
         // Ordering: SeqCst; for every thread, the caller reads leaves after the arming.
         fence(Ordering::SeqCst);
-        Stamp(before | ARMED)
+        Stamp(NonZeroU64::MIN | before)
     }
 
     /// Whether nothing has changed since.
@@ -83,28 +108,62 @@ impl ChangeStamp {
     pub(crate) fn holds(&self, stamp: Stamp) -> bool {
         // Ordering: SeqCst; a thread that knows that a change is over sees its note, which was made
         // before the change could be seen.
-        self.word.load(Ordering::SeqCst) == stamp.0
+        self.word.load(Ordering::SeqCst) == stamp.word()
+    }
+
+    /// Whether a reader has armed the stamp, and no change was noted since.
+    #[inline]
+    pub(crate) fn is_armed(&self) -> bool {
+        // Ordering: Relaxed; a hint.
+        self.word.load(Ordering::Relaxed) & ARMED != 0
     }
 
     /// Notes a change that is about to be seen. Called under the leaf's lock, after
     /// `fence_after_lock`.
     #[inline]
     pub(crate) fn note(&self) {
+        self.note_beside(None);
+    }
+
+    /// Like `note`, for a change that concerns nothing that was read ahead with the stamp of
+    /// `walk`. The stamp becomes one that is as valid; `None` if it isn't valid any more.
+    #[inline]
+    pub(crate) fn note_beside(&self, walk: Option<&WalkStamp>) {
         // Ordering: SeqCst, against the change in `arm`. On the machines in use it costs what a
         // plain load costs.
         let word = self.word.load(Ordering::SeqCst);
         if word & ARMED != 0 {
-            self.disarm(word);
+            self.count(word, walk);
         }
     }
 
     #[cold]
+    fn count(&self, word: u64, walk: Option<&WalkStamp>) {
+        let walk = walk.and_then(|walk| Some((walk, walk.take()?)));
+        let Some((walk, kept)) = walk else {
+            return self.disarm(word);
+        };
+        // The count changes, so the stamps of other readers are invalid. It stays armed.
+        let next = NonZeroU64::MIN | kept.word().wrapping_add(2);
+        // Ordering: SeqCst, as in `note_beside`.
+        match self.word.compare_exchange(
+            kept.word(),
+            next.get(),
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        ) {
+            Ok(_) => walk.set(Some(Stamp(next))),
+            // Another thread has noted a change since.
+            Err(now) => self.disarm(now),
+        }
+    }
+
     fn disarm(&self, mut word: u64) {
         while word & ARMED != 0 {
             // The count changes, so no earlier stamp is valid again, even after the word is armed
             // again.
             let next = (word & !ARMED).wrapping_add(2);
-            // Ordering: SeqCst, as in `note`.
+            // Ordering: SeqCst, as in `note_beside`.
             match self
                 .word
                 .compare_exchange(word, next, Ordering::SeqCst, Ordering::SeqCst)
@@ -133,6 +192,24 @@ mod tests {
         changes.note();
         changes.note();
         assert!(!changes.holds(again));
+    }
+
+    #[test]
+    fn a_walk_keeps_its_stamp_beside_its_own_changes() {
+        let changes = ChangeStamp::default();
+        let (own, other) = (WalkStamp::new(Some(changes.arm())), changes.arm());
+        for _ in 0..2 {
+            changes.note_beside(Some(&own));
+            assert!(own.get().is_some_and(|stamp| changes.holds(stamp)));
+            assert!(!changes.holds(other));
+        }
+        let before = own.get();
+        changes.note();
+        changes.arm();
+        // The word is armed as before, but the count isn't that of the walk's stamp.
+        changes.note_beside(Some(&own));
+        assert_eq!(own.get(), None);
+        assert!(before.is_some_and(|stamp| !changes.holds(stamp)) && !changes.is_armed());
     }
 
     #[test]

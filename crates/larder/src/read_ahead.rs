@@ -25,6 +25,10 @@
 //! 3. Otherwise read the index: one entry, and if the step continues, some entries behind it, four
 //!    times as many as the last time.
 //!
+//! A thread may change the objects of a walk's last two answers, one of which it stands on. The
+//! batch has neither behind its last answer, so its stamp stays valid beside such a change
+//! (`passed`, `ChangeStamp::note_beside`). A removed or inserted key ends it.
+//!
 //! In a table that other threads change all the time, each step would arm the stamp in vain. So
 //! after a change of the table some batches are read without a stamp, and only (2) applies to them.
 //! After a change of the leaf, some steps don't read ahead. A step without read-ahead costs little
@@ -115,6 +119,9 @@ pub(crate) struct ReadAhead {
     pub(crate) position: Vec<u8>,
     /// The number of the entry of the last answer, the first of its key.
     at: usize,
+    /// If the batch was read by a step that continues: the number of the answer before it, which is
+    /// an entry of `spare`. `usize::MAX` if there is none.
+    before: usize,
     /// The number that its key was shown as; 0 if it was not shown.
     shown: u64,
     /// The number of entries of the last read-ahead of this walk; 0 if there was none.
@@ -137,6 +144,9 @@ pub(crate) struct ReadAhead {
     /// The number of the change stamp of a table whose keys need whole values; 0 for none.
     exact: u64,
 }
+
+/// The two cursors of a thread.
+pub(crate) type Cursors<'l> = [&'l mut Box<ReadAhead>; 2];
 
 /// Where the batch was read.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -186,6 +196,34 @@ impl ReadAhead {
                 StepFrom::Key(key) => same(self.batch.key(self.at), key),
                 StepFrom::Shown(number) => self.shown == number,
             }
+    }
+
+    /// The batch's stamp, if the batch is of this table and this key is one of the last two answers
+    /// of the walk: a change of its object concerns nothing that was read ahead.
+    #[inline]
+    pub(crate) fn passed(&self, table: u64, key: &[u8]) -> Option<Stamp> {
+        let stamp = self.stamp.filter(|_| self.table == table)?;
+        let is = |batch: &Batch<'_>, at| at < batch.len() && same(batch.key(at), key);
+        let is_answer = is(&self.batch, self.at)
+            || match self.at.checked_sub(1) {
+                Some(before) => is(&self.batch, before),
+                None => is(&self.spare, self.before),
+            };
+        is_answer.then_some(stamp)
+    }
+
+    /// Replaces the batch's stamp.
+    pub(crate) fn set_stamp(&mut self, stamp: Option<Stamp>) {
+        self.stamp = stamp;
+    }
+
+    /// Prepares the buffer of a step that reads the index. `heads` and `may_pause` are those of
+    /// `Batch`.
+    #[inline]
+    pub(crate) fn begin_read(&mut self, heads: bool, may_pause: bool) {
+        (self.spare.heads, self.spare.may_pause) = (heads, may_pause);
+        // The buffer may have had the answer before the batch.
+        self.before = usize::MAX;
     }
 
     /// Whether the key of the last answer was shown as this number, which is not 0.
@@ -426,6 +464,8 @@ impl ReadAhead {
         self.stamp = stamp;
         self.backward = direction == Direction::Backward;
         self.unique = unique;
+        // A batch with a stamp was read by a step that continues, or at the edge.
+        self.before = if is_first { usize::MAX } else { self.at };
         (self.at, self.edge) = (0, 0);
         self.edge_hash.set(None);
     }

@@ -261,6 +261,71 @@ fn walks_side_by_side() {
     }
 }
 
+/// The next key and its objects.
+fn next_row(t: &Table, from: i64) -> Option<(i64, Vec<Term>)> {
+    let (engine, mut from_key, mut rows) = (t.engine_table(), Vec::new(), Vec::new());
+    engine.encode_key(Term::from(from).as_ref(), &mut from_key);
+    let found = with_local(|local| {
+        let (from, direction) = (Some(from_key.as_slice()), Direction::Forward);
+        engine.step_to_objects(local, engine.owner(), from, direction, |row| {
+            rows.push(Term::tuple(row.view().iter().map(Term::from)));
+        })
+    });
+    let first = |row: &Term| row.as_ref().as_tuple()?.iter().next()?.as_int();
+    found.unwrap().then(|| (first(&rows[0]).unwrap(), rows))
+}
+
+/// Walks that change the objects that they have passed, while other objects come, change and go,
+/// also by other threads: each step is that of a thread that has no cursor.
+#[test]
+fn walks_that_change_what_they_pass() {
+    for (kind, seed) in KINDS.iter().cycle().zip(0..times(120) as u64) {
+        let t = kind(Larder::new().table("t")).create().unwrap();
+        // A thread of its own, whose cursors have met no changes yet.
+        thread::scope(|scope| scope.spawn(|| walk_and_change(&t, seed)).join().unwrap());
+    }
+}
+
+fn walk_and_change(t: &Table, seed: u64) {
+    let row = |n: i64, luck: u64| {
+        let text = "v".repeat([0, 3, 40, 3_000][luck as usize % 4]);
+        Term::tuple([
+            Term::from(n),
+            Term::from(luck as i64),
+            Term::from(text.as_str()),
+        ])
+    };
+    // Bags have no updates.
+    let update = |n: i64, luck: u64| drop(t.update(&Term::from(n), 2, &Term::from(luck as i64)));
+    (0..500).for_each(|n| t.insert(&row(n, 1)).unwrap());
+    let (mut before, mut at) = (0, key(t.first().unwrap()).unwrap());
+    for i in 0..1_000 {
+        let luck = mix(seed << 32 | i);
+        // Most runs have few changes of other rows, and so have walks that are long.
+        let other = (luck >> 16) as i64 % 700;
+        match (luck >> 8) % (5 << (seed % 8)) {
+            0 => t.insert(&row(other, luck)).unwrap(),
+            1 if other != at => drop(t.delete(&Term::from(other)).unwrap()),
+            2 => thread::scope(|scope| drop(scope.spawn(|| update(other, luck)))),
+            3 => update(other, luck),
+            // The key before may be inserted anew.
+            4 if before != at => drop(t.delete(&Term::from(before)).unwrap()),
+            _ => {}
+        }
+        let changed = [at, before][(luck >> 4) as usize % 2];
+        match luck % 4 {
+            0 => t.insert(&row(changed, luck)).unwrap(),
+            1 => update(changed, luck),
+            _ => {}
+        }
+        let next = next_row(t, at);
+        let without_cursor = with_local(|_| next_row(t, at));
+        assert_eq!(next, without_cursor, "seed {seed}, step {i}");
+        let Some((next, _)) = next else { break };
+        (before, at) = (at, next);
+    }
+}
+
 /// Two walks of one thread side by side through tables of every kind meet each key once.
 #[test]
 fn walks_side_by_side_meet_all_keys() {

@@ -232,7 +232,7 @@ pub fn fold_holds(call: &Call<'_>) -> Reply {
 
 fn stamp(word: Word) -> Result<Stamp, Raise> {
     let word = layout::small(word).ok_or(BADARG)?;
-    Ok(Stamp(word as u64))
+    Stamp::of(word as u64).ok_or(BADARG)
 }
 
 /// Reads a chunk of a fold: {Objects, Stamp, Count, KeyPos}. `Objects` is a list of objects; in a
@@ -277,7 +277,7 @@ fn fold(
     };
     Ok(call.tuple(&[
         objects,
-        call.int(stamp.0 as i64),
+        call.int(stamp.word() as i64),
         call.int(next as i64),
         call.int(table.keypos() as i64),
     ]))

@@ -104,6 +104,7 @@ impl EngineTable {
             state,
             store,
             admission,
+            walk: None,
         })
     }
 

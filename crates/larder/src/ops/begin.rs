@@ -12,6 +12,7 @@
 //!    was replaced, the latch acquired or the table deleted since (1), the write restarts from (1).
 
 use crate::budget::Budget;
+use crate::change_stamp::WalkStamp;
 use crate::error::Error;
 use crate::raw::Loaded;
 use crate::store::Store;
@@ -28,6 +29,9 @@ pub(crate) struct Operation<'g> {
     pub(crate) state: Loaded<'g, Store>,
     pub(crate) store: &'g Store,
     pub(crate) admission: Admission,
+    /// The stamp of a walk of this thread that the operation's change doesn't concern, if the
+    /// operation is of such a kind (`EngineTable::writing_beside_walks`).
+    pub(crate) walk: Option<&'g WalkStamp>,
 }
 
 /// How an operation may begin. One word, so that it is compared in a register.
@@ -52,6 +56,14 @@ impl Admission {
 }
 
 impl Operation<'_> {
+    /// Records that the key was absent, so that its insertion concerns every walk.
+    #[inline]
+    pub(super) fn inserts(&self) {
+        if let Some(walk) = self.walk {
+            walk.set(None);
+        }
+    }
+
     /// Whether there is no room to replace `old` by `new`. In a table with a quota, lists and
     /// commits have reserved their room beforehand. A structure's own limit is checked for them,
     /// too.
@@ -138,6 +150,7 @@ impl EngineTable {
             state,
             store,
             admission: Admission::UNLATCHED,
+            walk: None,
         })
     }
 
@@ -162,6 +175,7 @@ impl EngineTable {
                 state,
                 store,
                 admission: Admission::BATCH,
+                walk: None,
             }),
             _ => Err(Error::NoTable),
         }
@@ -176,7 +190,7 @@ impl EngineTable {
         // the table or arms the stamp after these loads, it waits for our lock before it reads this
         // leaf, and sees the change.
         fence_after_lock();
-        self.changes.note();
+        self.changes.note_beside(op.walk);
         if op.admission != Admission::UNLATCHED {
             return self.revalidate_beside_batch(op);
         }

@@ -34,9 +34,11 @@
 
 use super::begin::{fence_after_lock, Admission, Intent, Operation};
 use crate::bounds::{self, object_of, Bounded, ObjectTimes};
+use crate::change_stamp::WalkStamp;
 use crate::error::Error;
 use crate::indexes::{note_taken, taken, Claimed, Refused};
 use crate::raw;
+use crate::read_ahead::Cursors;
 use crate::reclaim::reaper;
 use crate::table::EngineTable;
 use larder_index::sync::give_way;
@@ -509,13 +511,46 @@ impl EngineTable {
         &self,
         guard: &Guard,
         key: &[u8],
+        f: impl FnMut(&Operation<'_>) -> Result<(Written, R), Error>,
+    ) -> Result<R, Error> {
+        self.writing(guard, key, None, f)
+    }
+
+    /// Like `writing_under`, for a write that removes nothing. If a walk of this thread has just
+    /// passed the key, what it has read ahead stays valid. `f` calls `Operation::inserts` if the
+    /// key is absent.
+    #[inline]
+    pub(crate) fn writing_beside_walks<R>(
+        &self,
+        cursors: Cursors<'_>,
+        guard: &Guard,
+        key: &[u8],
+        f: impl FnMut(&Operation<'_>) -> Result<(Written, R), Error>,
+    ) -> Result<R, Error> {
+        let before = self.stamp_of_walk(&cursors, key);
+        let walk = WalkStamp::new(before);
+        let result = self.writing(guard, key, Some(&walk), f);
+        if before.is_some() {
+            self.keep_walking(cursors, key, before, walk.get());
+        }
+        result
+    }
+
+    /// See `writing_under`, and `Operation::walk`.
+    #[inline]
+    fn writing<R>(
+        &self,
+        guard: &Guard,
+        key: &[u8],
+        walk: Option<&WalkStamp>,
         mut f: impl FnMut(&Operation<'_>) -> Result<(Written, R), Error>,
     ) -> Result<R, Error> {
         let mut last = None;
         loop {
             // Load the current state word. If the last attempt failed to revalidate, it has changed
             // nothing. This either begins with the new store, or returns the reason for an error.
-            let op = self.begin_on(guard, key, Intent::Write)?;
+            let mut op = self.begin_on(guard, key, Intent::Write)?;
+            op.walk = walk;
             let (written, result) = f(&op)?;
             if let Written::Done = written {
                 if op.store.has_limit() {

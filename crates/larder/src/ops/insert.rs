@@ -39,15 +39,23 @@ impl EngineTable {
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let key = self.key(object.key());
-        self.writing_under(&local.pin(), key.bytes, |op| match &op.store.index {
-            // Replace the object under the key, if there is one. If counts were given, the table
-            // takes them over.
-            TableIndex::Unique(ix) => {
-                let value = NewValue::of(&object);
-                Ok((self.put_one(op, &**ix, key, value, |_| true).0, true))
+        let guard = local.pin();
+        let cursors = [&mut local.read_ahead, &mut local.older_ahead];
+        self.writing_beside_walks(cursors, &guard, key.bytes, |op| {
+            match &op.store.index {
+                // Replace the object under the key, if there is one. If counts were given, the
+                // table takes them over.
+                TableIndex::Unique(ix) => {
+                    let value = NewValue::of(&object);
+                    let (written, was) = self.put_one(op, &**ix, key, value, |_| true);
+                    if was == Previous::Absent {
+                        op.inserts();
+                    }
+                    Ok((written, true))
+                }
+                // The value is copied into the key's list, with counts of its own.
+                TableIndex::Multi(_) => Ok((self.put(op, key, object.value())?, false)),
             }
-            // The value is copied into the key's list, with counts of its own.
-            TableIndex::Multi(_) => Ok((self.put(op, key, object.value())?, false)),
         })
     }
 

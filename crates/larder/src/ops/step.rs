@@ -16,7 +16,7 @@ use crate::change_stamp::Stamp;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
-use crate::read_ahead::{NextEntry, ReadAhead, StepFrom};
+use crate::read_ahead::{Cursors, NextEntry, ReadAhead, StepFrom};
 use crate::stored::{Stored, StoredKey};
 use crate::table::EngineTable;
 use larder_index::{seen_after_removal_of, seen_after_removals, Batch, Direction, Key, Start};
@@ -305,8 +305,7 @@ impl EngineTable {
         let heads = wanted == WantedPart::Key
             && op.store.is_bare()
             && !local.read_ahead.needs_values(self.changes.number());
-        local.read_ahead.spare.heads = heads;
-        local.read_ahead.spare.may_pause = local.is_impatient;
+        local.read_ahead.begin_read(heads, local.is_impatient);
         let is_present = op.go(start, direction, more, &mut local.read_ahead);
         let ReadAhead { spare, .. } = &*local.read_ahead;
         if local.is_impatient && spare.is_empty() && !spare.done && spare.skipped > 0 {
@@ -406,6 +405,43 @@ impl EngineTable {
         let stamp = with_stamp.then(|| self.changes.arm());
         let stamp = stamp.filter(|_| self.state.holds(op.state, op.guard));
         (more, stamp)
+    }
+
+    /// The stamp of a walk that has just passed this key, if there is one. If the object under the
+    /// key is there and stays, the walk has read nothing ahead that a change of it concerns.
+    #[inline(always)]
+    pub(crate) fn stamp_of_walk(&self, cursors: &Cursors<'_>, key: &[u8]) -> Option<Stamp> {
+        // Most tables aren't walked while they are changed.
+        match self.changes.is_armed() && self.kind().is_unique() {
+            true => self.stamp_of_passed(cursors, key),
+            false => None,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn stamp_of_passed(&self, cursors: &Cursors<'_>, key: &[u8]) -> Option<Stamp> {
+        let table = self.changes.number();
+        cursors.iter().find_map(|ahead| ahead.passed(table, key))
+    }
+
+    /// After a change under a key, gives the walks that have passed it and had the stamp `before`
+    /// the stamp that it has become.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn keep_walking(
+        &self,
+        cursors: Cursors<'_>,
+        key: &[u8],
+        before: Option<Stamp>,
+        now: Option<Stamp>,
+    ) {
+        let table = self.changes.number();
+        for ahead in cursors {
+            if ahead.passed(table, key) == before {
+                ahead.set_stamp(now);
+            }
+        }
     }
 
     /// Checks that a key which is not in an unordered table was deleted since it was fixed.

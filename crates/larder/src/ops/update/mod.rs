@@ -82,8 +82,9 @@ impl EngineTable {
         // The buffers are the thread's own, so an update allocates nothing in the common case. The
         // new value is written to `spare`; a compressed value is unpacked to `plain`.
         let (spare, plain) = (&mut local.value, &mut local.plain);
+        let cursors = [&mut local.read_ahead, &mut local.older_ahead];
         // (1) Repeat the closure as long as the state word has changed under the lock.
-        self.writing_under(&guard, key, |op| {
+        self.writing_beside_walks(cursors, &guard, key, |op| {
             // A key of a bag may have several objects.
             let TableIndex::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
@@ -101,6 +102,9 @@ impl EngineTable {
                     return Ok(Change::Keep.into());
                 };
                 found = true;
+                if old.is_none() {
+                    op.inserts();
+                }
                 // (2), (3) A value without compression is patched as it lies, and the loop ends
                 // after one turn. So is a compressed one whose run has all elements that change. If
                 // `close` finds that the changed run is no valid run any more (an element is of

@@ -258,6 +258,7 @@ impl EngineTransaction {
                 state: table.state.load(guard),
                 store: stores[written_key.part],
                 admission: Admission::COMMIT,
+                walk: None,
             };
             let key = table.key(&written_key.key);
             match (&op.store.index, written_key.value()) {
