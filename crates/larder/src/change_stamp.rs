@@ -25,12 +25,12 @@
 //! 1. *No change is missed.* A writer loads the word after it has the lock of a leaf. The reader
 //!    reads leaves after it has armed the stamp. Either the lock came before the read of that leaf,
 //!    which then waited for the change and saw it, or the writer sees the word armed.
-//! 2. *Readers share the word.* A change disarms it and changes the count for all of them. A reader
-//!    that arms it again keeps the new count.
+//! 2. *Readers share the word.* A change changes the count for all of them but the walk that keeps
+//!    its stamp, if any. A reader that arms the word again keeps the new count.
 //! 3. Scans of a bag don't wait for the lock of a stripe. So writers of a bag note a second time
 //!    after the change. Entries that were read in between are invalidated by that.
-//! 4. *A stamp that is kept misses no change of another thread.* The word is exchanged only if it is
-//!    still w, so nobody has noted a change since w was taken. It is armed before and after.
+//! 4. *A stamp that is kept misses no change of another thread.* The word is exchanged only if it
+//!    is still w, so nobody has noted a change since w was taken. It is armed before and after.
 //! 5. A stamp that was taken after a table's store was replaced is not kept by a reader of the old
 //!    store (`EngineTable::look` in `ops/step.rs`).
 
@@ -91,8 +91,9 @@ impl ChangeStamp {
     /// Arms the stamp. What is read afterwards is current as long as `holds` returns `true` for the
     /// result.
     pub(crate) fn arm(&self) -> Stamp {
-        // Ordering: SeqCst, against the load in `note_beside` (see the module). If it is armed already
-        // nothing is stored: anything that is noted from here on changes the word that was loaded.
+        // Ordering: SeqCst, against the load in `note_beside` (see the module). If it is armed
+        // already, nothing is stored: anything that is noted from here on changes the word that was
+        // loaded.
         let before = match self.word.load(Ordering::SeqCst) {
             word if word & ARMED != 0 => word,
             // Ordering: as above.
