@@ -661,7 +661,16 @@ defmodule Larder do
   @spec i(table(), pos_integer(), pos_integer()) :: :ok
   defdelegate i(tab, height, width), to: :larder
 
-  # Elixir's paths are binaries, those of Erlang's interface charlists or atoms.
-  defp charlist(path) when is_binary(path), do: String.to_charlist(path)
+  # Elixir's paths are chardata, those of Erlang's interface charlists or atoms. A name that is no
+  # text stays as it is.
+  defp charlist(path) when is_binary(path) or is_list(path) do
+    binary = IO.chardata_to_string(path)
+
+    case :unicode.characters_to_list(binary) do
+      chars when is_list(chars) -> chars
+      _ -> binary
+    end
+  end
+
   defp charlist(path), do: path
 end

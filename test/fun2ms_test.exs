@@ -253,10 +253,39 @@ defmodule LarderFun2msTest do
     assert refused("fn {k, _} -> %URI{path: k} end") =~ "%URI{path: k} is not allowed"
     assert refused("fn {k, _} -> %{k | a: 1} end") =~ "is not allowed"
     assert refused("fn {k, _} -> (y = k; y) end") =~ "is not allowed"
+    assert refused("fn {k, v} when v > URI.limit -> k end") =~ "URI.limit() is not allowed"
+    assert refused("fn {k, v} when v > __MODULE__.limit -> k end") =~ "is not allowed"
     assert refused("fn [a, b] -> {a, b} end") =~ "[a, b] is not the pattern of an object"
     assert refused("fn a, b -> {a, b} end") =~ "has not one argument"
     assert refused("&(&1)") =~ "is no function written with fn"
     fun = fn {k} -> k end
     assert catch_exit(Larder.fun2ms(fun))
+  end
+
+  test "a function of the module's own is none of the emulator's" do
+    in_module = fn body ->
+      source = """
+      defmodule Larder.Fun2msTest.Own do
+        import Kernel, except: [round: 1]
+        require Larder
+        def size(x), do: x * 100
+        def round(x), do: x
+        def spec, do: Larder.fun2ms(fn {k, v} -> #{body} end)
+      end
+      """
+
+      ExUnit.CaptureIO.capture_io(:stderr, fn ->
+        Code.compile_string(source)
+        :code.purge(Larder.Fun2msTest.Own)
+        :code.delete(Larder.Fun2msTest.Own)
+      end)
+    end
+
+    for own <- ["size(v)", "round(v)"] do
+      error = assert_raise CompileError, fn -> in_module.(own) end
+      assert error.description =~ "#{own} is a function of the module's own"
+    end
+
+    for known <- ["map_size(v)", "v in [1, 2]", "abs(v) + k", "v.name"], do: in_module.(known)
   end
 end

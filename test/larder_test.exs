@@ -289,6 +289,16 @@ defmodule LarderTest do
     assert Enum.sort(Larder.tab2list(copy)) == Enum.sort(Larder.tab2list(tab))
     assert Larder.delete(copy)
 
+    # Paths are chardata, as everywhere in Elixir, or bytes that are no text.
+    for other <- [[path, ".a"], String.to_charlist(path) ++ ~c".b", <<path::binary, 255>>] do
+      assert Larder.tab2file(tab, other) == :ok
+      assert {:ok, info} = Larder.tabfile_info(other)
+      assert info[:size] == 3
+      assert {:ok, copy} = Larder.file2tab(other)
+      assert Larder.delete(copy)
+      File.rm!(other)
+    end
+
     File.write!(path, binary_part(File.read!(path), 0, 100))
     assert {:error, _} = Larder.file2tab(path, verify: true)
   end

@@ -9,10 +9,15 @@
 %%
 %% A relay that finds no changes sleeps until a writer wakes it. If it was woken shortly before, it
 %% first polls once a millisecond for a while. So a stream of writes wakes it once.
+%%
+%% A relay waits in `gen_server', not here: it isn't killed when this module is loaded again and the
+%% old code is purged.
 -module(larder_feed).
+-behaviour(gen_server).
 
 -export([subscribe/3, snapshot_and_subscribe/3, unsubscribe/1]).
--export([are_options/1, loop/1]).
+-export([are_options/1]).
+-export([start/2, init/1, handle_info/2, handle_call/3, handle_cast/2]).
 
 %% Defaults of the options `limit' and `mailbox'.
 -define(LIMIT, 10000).
@@ -31,7 +36,8 @@
 %% A relay that sleeps longer than this, in milliseconds, hibernates.
 -define(HIBERNATE_AFTER, 1000).
 
--record(relay, {feed, subscriber, monitor, mailbox, woken, polls_left = 0}).
+%% `time' is how long it waits for a message.
+-record(relay, {feed, subscriber, monitor, mailbox, woken, polls_left = 0, time = infinity}).
 
 -spec subscribe(larder:table(), larder:match_spec() | all, map()) -> reference().
 subscribe(Table, Spec, Options) ->
@@ -61,7 +67,7 @@ unsubscribe(Feed) ->
 with_relay(Options, Subscribe) ->
     {Limit, Mailbox} = options(Options),
     Subscriber = self(),
-    Relay = spawn(fun() -> start(Subscriber, Mailbox) end),
+    Relay = proc_lib:spawn(?MODULE, start, [Subscriber, Mailbox]),
     try Subscribe(Limit, Relay) of
         {Feed, Result} ->
             Relay ! {feed, Feed},
@@ -86,26 +92,60 @@ are_options(_) ->
 
 %% ---- the relay ----
 
+-spec start(pid(), pos_integer()) -> no_return().
 start(Subscriber, Mailbox) ->
     Monitor = erlang:monitor(process, Subscriber),
-    receive
-        {feed, Feed} ->
-            loop(#relay{feed = Feed, subscriber = Subscriber, monitor = Monitor,
-                        mailbox = Mailbox, woken = now_ms() - ?BUSY_MS});
-        {'DOWN', Monitor, process, Subscriber, _} ->
-            ok;
-        stop ->
-            ok
-    end.
+    gen_server:enter_loop(?MODULE, [], #relay{subscriber = Subscriber, monitor = Monitor,
+                                              mailbox = Mailbox}).
+
+%% Not called: the process enters its loop by itself.
+-spec init(term()) -> ignore.
+init(_) -> ignore.
+
+-spec handle_info(term(), #relay{}) -> {noreply, #relay{}, timeout() | hibernate}
+                                     | {stop, normal, #relay{}}.
+handle_info({feed, Feed}, #relay{feed = undefined} = Relay) ->
+    next(Relay#relay{feed = Feed, woken = now_ms() - ?BUSY_MS});
+handle_info({'DOWN', Monitor, process, _, _}, #relay{monitor = Monitor} = Relay) ->
+    {stop, normal, Relay};
+handle_info(stop, Relay) ->
+    {stop, normal, Relay};
+%% Until it has a subscription, it only waits for that.
+handle_info(_, #relay{feed = undefined} = Relay) ->
+    wait(infinity, Relay);
+handle_info(larder_wake, #relay{woken = Woken} = Relay) ->
+    Now = now_ms(),
+    PollsLeft = case Now - Woken < ?BUSY_MS of
+                    true -> ?POLLS;
+                    false -> 0
+                end,
+    next(Relay#relay{woken = Now, polls_left = PollsLeft});
+handle_info(timeout, #relay{time = infinity} = Relay) ->
+    {noreply, Relay, hibernate};
+handle_info(timeout, Relay) ->
+    next(Relay);
+handle_info(_, #relay{time = Time} = Relay) ->
+    wait(Time, Relay).
+
+-spec handle_call(term(), gen_server:from(), #relay{}) ->
+          {reply, {error, unknown_call}, #relay{}, timeout()}.
+handle_call(_, _, #relay{time = Time} = Relay) ->
+    {noreply, Relay, Timeout} = wait(Time, Relay),
+    {reply, {error, unknown_call}, Relay, Timeout}.
+
+-spec handle_cast(term(), #relay{}) -> {noreply, #relay{}, timeout()}.
+handle_cast(_, #relay{time = Time} = Relay) ->
+    wait(Time, Relay).
 
 now_ms() ->
     erlang:monotonic_time(millisecond).
 
 %% Fetches while the subscriber's mailbox has room.
-loop(#relay{feed = Feed, subscriber = Subscriber, mailbox = Mailbox, polls_left = PollsLeft} = Relay) ->
+next(#relay{feed = Feed, subscriber = Subscriber, mailbox = Mailbox,
+           polls_left = PollsLeft} = Relay) ->
     case erlang:process_info(Subscriber, message_queue_len) of
         undefined ->
-            ok;
+            {stop, normal, Relay};
         {_, Full} when Full >= Mailbox ->
             wait(?FULL_MS, Relay);
         _ ->
@@ -120,7 +160,8 @@ loop(#relay{feed = Feed, subscriber = Subscriber, mailbox = Mailbox, polls_left 
                 {waits, []} ->
                     wait(?POLL_MS, Relay);
                 {over, Commits} ->
-                    send(Commits, Relay)
+                    send(Commits, Relay),
+                    {stop, normal, Relay}
             end
     end.
 
@@ -128,27 +169,6 @@ send(Commits, #relay{feed = Feed, subscriber = Subscriber}) ->
     lists:foreach(fun({Seq, Events}) -> Subscriber ! {larder, Feed, Seq, Events} end,
                   lists:reverse(Commits)).
 
-%% Waits for a message, for a limited time. Messages are distinguished by their senders.
-wait(infinity, Relay) ->
-    wait(?HIBERNATE_AFTER, fun() -> erlang:hibernate(?MODULE, loop, [Relay]) end, Relay);
-wait(Time, Relay) ->
-    wait(Time, fun() -> loop(Relay) end, Relay).
-
-wait(Time, Otherwise, #relay{monitor = Monitor, woken = Woken} = Relay) ->
-    receive
-        {'DOWN', Monitor, process, _, _} ->
-            ok;
-        stop ->
-            ok;
-        larder_wake ->
-            Now = now_ms(),
-            PollsLeft = case Now - Woken < ?BUSY_MS of
-                       true -> ?POLLS;
-                       false -> 0
-                   end,
-            loop(Relay#relay{woken = Now, polls_left = PollsLeft});
-        _ ->
-            wait(Time, Otherwise, Relay)
-    after Time ->
-        Otherwise()
-    end.
+%% Waits for a message, for a limited time. One that has slept for a while hibernates.
+wait(infinity, Relay) -> {noreply, Relay#relay{time = infinity}, ?HIBERNATE_AFTER};
+wait(Time, Relay) -> {noreply, Relay#relay{time = Time}, Time}.

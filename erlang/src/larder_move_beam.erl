@@ -132,23 +132,39 @@ place(Line) -> io_lib:format("~w:", [Line]).
 %% The named tables that a module creates, and those that it passes to functions of ets as atoms.
 %% Names that are computed at run time aren't found.
 tables(Forms) ->
-    {Makes, Names} = calls(Forms, {[], []}),
+    Imported = [{Function, Module} || {attribute, _, import, {Module, Functions}} <- Forms,
+                                      Module =:= ets orelse Module =:= dets,
+                                      Function <- Functions],
+    {Makes, Names} = calls(Forms, maps:from_list(Imported), {[], []}),
     {lists:usort(Makes), lists:usort(Names)}.
 
-calls({call, _, {remote, _, {atom, _, ets}, {atom, _, new}}, [{atom, _, Name}, Options]},
+calls({call, _, {remote, _, {atom, _, ets}, {atom, _, new}}, [{atom, _, Name}, Options]}, _,
       {Makes, Names} = Found) ->
     case is_named(Options) of
         true -> {[Name | Makes], Names};
         false -> Found
     end;
-calls({call, _, {remote, _, {atom, _, ets}, _}, [{atom, _, Name} | Args]}, {Makes, Names}) ->
-    calls(Args, {Makes, [Name | Names]});
-calls(Node, Found) when is_tuple(Node) ->
-    calls(tuple_to_list(Node), Found);
-calls([Node | Nodes], Found) ->
-    calls(Nodes, calls(Node, Found));
-calls(_, Found) ->
+calls({call, _, {remote, _, {atom, _, Module}, Function}, Args}, Imported, {Makes, Names})
+  when Module =:= ets; Module =:= dets ->
+    Named = [Name || {atom, _, Name} <- table_argument(Module, Function, Args)],
+    calls(Args, Imported, {Makes, Named ++ Names});
+calls({call, A, {atom, _, Name} = Function, Args}, Imported, Found)
+  when is_map_key({Name, length(Args)}, Imported) ->
+    Module = {atom, A, map_get({Name, length(Args)}, Imported)},
+    calls({call, A, {remote, A, Module, Function}, Args}, Imported, Found);
+calls(Node, Imported, Found) when is_tuple(Node) ->
+    calls(tuple_to_list(Node), Imported, Found);
+calls([Node | Nodes], Imported, Found) ->
+    calls(Nodes, Imported, calls(Node, Imported, Found));
+calls(_, _, Found) ->
     Found.
+
+%% The argument that is a table of ets. If the function isn't known, it is taken to be the first.
+table_argument(ets, {atom, _, Fold}, [_, _, Table]) when Fold =:= foldl; Fold =:= foldr -> [Table];
+table_argument(ets, _, [Table | _]) -> [Table];
+table_argument(dets, {atom, _, Copy}, [_, Table]) when Copy =:= to_ets; Copy =:= from_ets ->
+    [Table];
+table_argument(_, _, _) -> [].
 
 %% An unknown list of options may contain named_table.
 is_named({nil, _}) -> false;

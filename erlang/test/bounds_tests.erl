@@ -256,6 +256,15 @@ refused_test_() ->
     [{lists:flatten(io_lib:format("~p ~0p", Call)), fun() -> refused(F, Args) end}
      || {F, Args} = {_, _} <- Refused, Call <- [[F, Args]]].
 
+%% What is refused sets nothing of the list.
+half_refused_test() ->
+    [begin
+         T = larder:new(t, [public | Options]),
+         ?assertError(badarg, larder:setopts(T, [{heir, self(), d}, {protection, private}, Refused])),
+         ?assertEqual({none, public}, {larder:info(T, heir), larder:info(T, protection)}),
+         larder:delete(T)
+     end || {Options, Refused} <- [{[], {ttl, 5}}, {[{ttl, infinity}], {max_size, 5}}]].
+
 refused(F, Args) ->
     try apply(larder, F, Args) of
         Result -> error({not_refused, Result})

@@ -161,8 +161,16 @@ loaded_again() ->
     true = larder:insert(T, {blob, Blob}),
     [{blob, Kept}] = larder:lookup(T, blob),
     Workers = [spawn_monitor(fun() -> work(T, Named, 0) end) || _ <- lists:seq(1, 4)],
-    [load_again(Module, Round)
-     || Round <- lists:seq(1, larder_test:scaled(4)), Module <- modules()],
+    Told = larder:new(t, []),
+    Feed = larder:subscribe(Told, all, #{}),
+    [begin
+         load_again(Module, Round),
+         %% Purged, too: a process that waited in the old code would be killed.
+         Module =:= larder_feed andalso code:purge(larder_feed),
+         true = larder:insert(Told, {{Module, Round}}),
+         receive {larder, Feed, _, {insert, {{Module, Round}}}} -> ok end
+     end || Round <- lists:seq(1, larder_test:scaled(4)), Module <- modules()],
+    true = larder:delete(Told),
     {Again, _} = larder:select(Continuation),
     true = Again =:= lists:seq(101, 200),
     [7] = larder:match_spec_run([{7, 8}], Compiled),
@@ -183,7 +191,7 @@ loaded_again() ->
     undefined = larder:whereis(fault_reload_owner),
     [true = larder:delete(Tab) || Tab <- [Named, T]].
 
-modules() -> [larder_nif, larder, larder_fold, larder_file, larder_info].
+modules() -> [larder_nif, larder, larder_fold, larder_file, larder_info, larder_feed].
 
 load_again(Module, Round) ->
     true = larder_test:wait_until(fun() -> code:soft_purge(Module) end),

@@ -45,6 +45,18 @@ reader() ->
     ["-module(larder_m_reader).", "-export([read/0])." ,
      "read() -> ets:lookup(larder_m_counts, n)."].
 
+folds() ->
+    ["-module(larder_m_reader).", "-export([read/0])." ,
+     "read() -> ets:foldl(fun(Row, Rows) -> [Row | Rows] end, [], larder_m_counts)."].
+
+imports() ->
+    ["-module(larder_m_reader).", "-export([read/0]).", "-import(ets, [lookup/2]).",
+     "read() -> lookup(larder_m_counts, n)."].
+
+copies() ->
+    ["-module(larder_m_reader).", "-export([read/0])." ,
+     "read() -> dets:to_ets(larder_m_disk, larder_m_counts)."].
+
 other() ->
     ["-module(larder_m_other).", "-export([f/0]).", "f() -> lists:seq(1, 3)."].
 
@@ -137,6 +149,12 @@ half_a_program(Folder) ->
     ok = file:del_dir_r(filename:dirname(Reader)),
     ?assertMatch({ok, #{shared := []}}, larder_move:plan(Counter)),
     ?assertMatch({error, {shared, #{shared := Shared}}}, larder_move:move(Counter, [{beside, Far}])),
+    %% A table that is the third argument, or is passed to an imported function.
+    [begin
+         Beside = application(Folder ++ "/" ++ Name, "reader-1", [Reading]),
+         ?assertMatch({error, {shared, #{shared := Shared}}},
+                      larder_move:move(Counter, [{beside, Beside}]))
+     end || {Name, Reading} <- [{"folds", folds()}, {"imports", imports()}, {"copies", copies()}]],
     %% The same file under another name is no other module.
     ok = file:make_symlink("counter-1", Folder ++ "/counter"),
     ?assertMatch({ok, #{shared := []}}, larder_move:move(Counter)).

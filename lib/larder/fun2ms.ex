@@ -233,9 +233,13 @@ defmodule Larder.Fun2ms do
 
   # `map.key`
   defp expression({{:., _, [map, key]}, meta, []} = field, state) when is_atom(key) do
-    case is_tuple(map) and Keyword.get(meta, :no_parens, false) do
-      true -> tuple([:map_get, key, expression(map, state)])
-      false -> call(field, state)
+    # `Module.function` is written like it.
+    is_field = is_tuple(map) and Keyword.get(meta, :no_parens, false)
+
+    if is_field and not is_atom(Macro.expand(map, state.env)) do
+      tuple([:map_get, key, expression(map, state)])
+    else
+      call(field, state)
     end
   end
 
@@ -247,7 +251,10 @@ defmodule Larder.Fun2ms do
   end
 
   defp call(ast, state) do
-    case Macro.expand(ast, %{state.env | context: :guard}) do
+    expanded = Macro.expand(ast, %{state.env | context: :guard})
+    if own?(expanded, state.env), do: refuse(ast, state.env, "is a function of the module's own")
+
+    case expanded do
       {:elem, _, [at, index]} when is_integer(index) ->
         tuple([:element, index + 1, expression(at, state)])
 
@@ -273,6 +280,19 @@ defmodule Larder.Fun2ms do
         expression(expanded, state)
     end
   end
+
+  # Whether it is a call without a module, and not of a function that Elixir has from `:erlang`. A
+  # macro's code says itself what it has imported.
+  defp own?({name, meta, arguments}, env) when is_atom(name) and is_list(arguments) do
+    arity = length(arguments)
+    quoted = for {^arity, module} <- Keyword.get(meta, :imports, []), do: module
+    imported = for {_, module} <- Macro.Env.lookup_import(env, {name, arity}), do: module
+    modules = if quoted == [], do: imported, else: quoted
+    is_known = name in [:elem | @calls] or is_map_key(@renamed, name)
+    is_known and (modules == [] or modules -- [Kernel, Bitwise] != [])
+  end
+
+  defp own?(_, _), do: false
 
   defp applied(name, arguments, state) do
     tuple([name | Enum.map(arguments, &expression(&1, state))])

@@ -166,15 +166,8 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     } else {
         Err(Error::NotOwner)
     };
-    let mut has_heir = false;
-    if let Some(heir) = heir {
-        has_heir = heir.is_some();
-        set = set.and_then(|()| table.set_heir(caller_id(call), heir));
-    }
-    if let Some(access) = access {
-        set = set.and_then(|()| table.set_access(caller_id(call), access));
-    }
-    // Options that aren't given stay as they are.
+    // First what the table may refuse, so that nothing is set then. Options that aren't given stay
+    // as they are.
     if ttl.is_some() || idle.is_some() || limits.is_some() {
         let mut bounds = table.bounds().unwrap_or_default();
         bounds.ttl = ttl.unwrap_or(bounds.ttl);
@@ -186,6 +179,14 @@ pub fn setopts(call: &Call<'_>) -> Reply {
             limits.evict = wanted.evict.unwrap_or(limits.evict);
         }
         set = set.and_then(|()| table.set_bounds(caller_id(call), &bounds));
+    }
+    let mut has_heir = false;
+    if let Some(heir) = heir {
+        has_heir = heir.is_some();
+        set = set.and_then(|()| table.set_heir(caller_id(call), heir));
+    }
+    if let Some(access) = access {
+        set = set.and_then(|()| table.set_access(caller_id(call), access));
     }
     // `ets` raises a plain `badarg` for a process that isn't the owner.
     match reply_or_raise(call, &table, set) {

@@ -74,7 +74,8 @@ impl<W: Word> RelaxedAvlNode<W> {
     /// consistent.
     pub(super) fn copy(&self, born: u64, guard: &Guard) -> Self {
         RelaxedAvlNode {
-            position: self.position.clone(),
+            // Not a clone, which would make room for a power of two: `bytes` counts the room.
+            position: Position::from_slice(&self.position),
             word: Slot::new(self.word.share(guard)),
             kids: [0, 1].map(|side| Slot::new(self.kids[side].share(guard))),
             born,

@@ -85,7 +85,7 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// Steps 6 and 7. Locks the parent and the node. Pushes nodes that may need a repair then.
-    fn mend<'g>(
+    pub(super) fn mend<'g>(
         &'g self,
         writer: &Writer<'g>,
         parent: &'g RelaxedAvlNode<W>,
@@ -122,39 +122,44 @@ impl<W: Word> RelaxedAvl<W> {
                 waiting.push(parent);
             }
             Damage::Leans(side) => {
-                // (7) Push from the top down: the parent, the node that moved up, and this node,
-                // which is below it now.
-                let top = self.rotate_at(writer, &parent.kids[at], node, side);
+                // (7) The parent, the nodes that have moved, and this node, which comes first: if
+                // it still leans, its rotation repairs a node that leans below it.
+                let moved = self.rotate_at(writer, &parent.kids[at], node, side);
                 waiting.push(parent);
-                waiting.extend(top);
+                waiting.extend(moved.into_iter().flatten());
                 waiting.push(node);
             }
         }
     }
 
-    /// Step 7: rotates a locked node whose subtree on `side` is too high. Returns the child that is
-    /// now to be checked.
+    /// Step 7: rotates a locked node whose subtree on `side` is too high. Returns the other nodes
+    /// that are now to be checked, from the top down.
     fn rotate_at<'g>(
         &'g self,
         writer: &Writer<'g>,
         slot: &'g Slot<RelaxedAvlNode<W>>,
         node: &'g RelaxedAvlNode<W>,
         side: usize,
-    ) -> Option<&'g RelaxedAvlNode<W>> {
+    ) -> [Option<&'g RelaxedAvlNode<W>>; 2] {
         let (guard, other) = (writer.guard, 1 - side);
         // The rotation changes the child, so it must not belong to a clone (invariant 3).
-        let kid = self.own(writer, node, side)?;
+        let Some(kid) = self.own(writer, node, side) else {
+            return [None; 2];
+        };
         let _kid = kid.lock.lock();
         if height(kid.kid(other, guard)) <= height(kid.kid(side, guard)) {
             self.rotate(guard, slot, node, side);
-            return Some(kid);
+            return [Some(kid), None];
         }
-        // The inner grandchild is higher than the outer one. Rotate it up by one level. The node
-        // stays unbalanced, and is rotated when it is checked again.
-        let middle = self.own(writer, kid, other)?;
+        // The inner grandchild is higher than the outer one. Rotate it up by one level, where it
+        // may lean. The node stays unbalanced, and is rotated when it is checked again, which
+        // repairs both. But another thread may have made its other side higher by then.
+        let Some(middle) = self.own(writer, kid, other) else {
+            return [None; 2];
+        };
         let _middle = middle.lock.lock();
         self.rotate(guard, &node.kids[side], kid, other);
-        Some(kid)
+        [Some(middle), Some(kid)]
     }
 
     /// Rotates the child on `side` up, and the node down. Both, and the owner of the slot, are
@@ -195,7 +200,7 @@ impl<W: Word> RelaxedAvl<W> {
 /// Step 5: corrects the height of a node, if that is all it needs. Returns the repair that it
 /// needed. The lock is always taken: another thread may be about to store a height that it has
 /// computed before this thread's change.
-fn fix_height<W: Word>(node: &RelaxedAvlNode<W>, guard: &Guard) -> Damage {
+pub(super) fn fix_height<W: Word>(node: &RelaxedAvlNode<W>, guard: &Guard) -> Damage {
     let _here = node.lock.lock();
     let damage = node.damage(guard);
     if let Damage::Height(height) = damage {

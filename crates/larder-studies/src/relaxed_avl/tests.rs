@@ -311,3 +311,64 @@ fn a_way_that_is_out_is_left() {
     is_done.recv_timeout(wait).expect("the writer ends");
     assert_eq!(check(&tree), [7]);
 }
+
+/// The node that rises in the first half of a double rotation may lean. If the second half isn't
+/// needed any more, since another thread has made the other side higher meanwhile, that node is
+/// repaired by itself.
+#[test]
+fn half_of_a_double_rotation_leaves_nothing_leaning() {
+    let tree = RelaxedAvl::new();
+    for n in [100, 50, 150, 25, 75, 130, 170, 10, 30, 60, 80] {
+        put(&tree, n, 0);
+    }
+    let guard = pin();
+    let generation = tree.generation.read();
+    let writer = Writer {
+        guard: &guard,
+        generation: *generation,
+    };
+    let node = |n: u32| {
+        let found = tree.locate(&guard, &n.to_be_bytes(), None, &mut VersionedPath::new());
+        found.expect("it was put")
+    };
+    // One thread inserts 55, and repairs up to the node of 100, which leans to the left then.
+    let (mut path, place) = (VersionedPath::new(), 55u32.to_be_bytes());
+    assert!(tree
+        .locate(&guard, &place, Some(&writer), &mut path)
+        .is_none());
+    let last = path.last().expect("the node of 60");
+    let hung = tree.change_below(&writer, last, &place, &mut |_| Act::Put(Object::new(b"55")));
+    assert_eq!(hung, Some(true));
+    for n in [60, 75, 50] {
+        repair::fix_height(node(n), &guard);
+    }
+    let (top, mut waiting) = (node(100), SmallVec::new());
+    tree.mend(&writer, &tree.holder, top, &mut waiting);
+    // Another one makes the right side as high.
+    put(&tree, 180, 0);
+    while let Some(node) = waiting.pop() {
+        tree.repair(&writer, &mut path, node);
+    }
+    drop(generation);
+    assert_eq!(check(&tree).len(), 13);
+}
+
+/// A node with a long key takes as much after it was copied as before.
+#[test]
+fn copies_count_as_much_as_what_they_replace() {
+    let tree = RelaxedAvl::new();
+    let each = |act: fn() -> Act<Object>| {
+        for n in 0..20u8 {
+            tree.change(&pin(), &[n; 40], &mut |_| act());
+        }
+        tree.memory(&pin())
+    };
+    let put = || Act::Put(Object::new(b"x"));
+    let full = each(put);
+    for _ in 0..3 {
+        drop(tree.snapshot(&pin()));
+        assert_eq!(each(put), full);
+        each(|| Act::Remove);
+        assert_eq!(each(put), full);
+    }
+}
