@@ -236,6 +236,13 @@ defmodule LarderFun2msTest do
 
     assert Larder.select(tab, Larder.fun2ms(fn {k, %{at: {n, [n | _]}}} -> k end)) == []
 
+    # A list with a tail has an element, whether it is used or not.
+    Larder.insert(tab, [{4, %{at: []}}, {5, %{at: :none}}, {6, %{at: [1]}}, {7, %{at: [1 | 2]}}])
+    first = Larder.fun2ms(fn {k, %{at: [n | _]}} -> {k, n} end)
+    assert Enum.sort(Larder.select(tab, first)) == [{6, 1}, {7, 1}]
+    assert Larder.select_delete(tab, Larder.fun2ms(fn {_, %{at: [_ | _]}} -> true end)) == 2
+    assert Larder.select_delete(tab, Larder.fun2ms(fn {k, _} when k > 3 -> true end)) == 2
+
     assert Larder.select(tab, Larder.fun2ms(fn {_, %User{name: "bob"} = u} -> %{age: u.age} end)) ==
              [%{age: 12}]
 

@@ -4,28 +4,27 @@
 %% `owners' explains how.
 -module(larder_heir).
 
--export([guard/1, keep/1, guard_next/2]).
+-export([guard/1, guard_next/2]).
 
 %% The time of the timers of a guard, in milliseconds: 34 years, so they never fire.
 -define(NEVER, 1 bsl 40).
 %% Enough timers for an exiting process to use up its reductions.
 -define(GUARD_TIMERS, 50).
 
-%% @doc Guards the calling process, if the options name an heir.
--spec guard([larder:option()]) -> true.
+%% @doc Guards the calling process, if the options name an heir. To be called before the heir is
+%% set: a process that is killed while it gets its guards has no heir yet. The options may be
+%% anything.
+-spec guard(term()) -> true.
+guard(Option) when is_tuple(Option) ->
+    guard([Option]);
 guard([{heir, none} | Options]) ->
     guard(Options);
 guard([Option | _]) when element(1, Option) =:= heir ->
     guard(fun larder_nif:guard_wanted/0, self());
 guard([_ | Options]) ->
     guard(Options);
-guard([]) ->
+guard(_) ->
     true.
-
-%% @doc Guards the calling process, for which the library has made a guard.
--spec keep(reference()) -> true.
-keep(Guard) ->
-    keep(Guard, fun larder_nif:guard_wanted/0, self()).
 
 %% @doc Guards the process that a table is about to be given to, if the table
 %% has an heir.

@@ -19,9 +19,9 @@
 %% in its code path. `{node, Node}' are the applications that run there and the folders of all
 %% loaded modules, but for the applications of OTP, Elixir and Larder. `undo' accepts them too.
 %%
-%% The original of `m.beam' is kept beside it as `m.beam.of_ets'. Either all
-%% modules move or none. A module without debug information that calls `ets' isn't
-%% moved, and the plan names it.
+%% The original of `m.beam' is kept beside it as `m.beam.of_ets'. A module that is compiled again
+%% after that is one that has not moved. Either all modules move or none. A module without debug
+%% information that calls `ets' isn't moved, and the plan names it.
 %%
 %% <h3>Half a program</h3>
 %%
@@ -108,7 +108,7 @@ planned(Target, Options) ->
     Directories = options(Options) ++ lists:append([Others || #{others := Others} <- Nodes]),
     Files = files(Target),
     Files =/= [] orelse fail({no_modules, Target}),
-    [fail({moved_already, File}) || File <- Files, filelib:is_regular(File ++ ?ORIGINAL)],
+    [fail({moved_already, File}) || File <- Files, is_moved(File)],
     Beams = read(Files),
     Using = [Beam || #{uses := yes} = Beam <- Beams],
     Beside = beside(Files, Directories),
@@ -128,6 +128,10 @@ planned(Target, Options) ->
              warnings => warnings([element(tuple_size(Result), Result)
                                    || {_, Result} <- Made, element(1, Result) =/= left], Moved)},
     {Plan, [{File, Binary} || {#{file := File}, {moved, Binary, _}} <- Made]}.
+
+%% Beside a module that was compiled again since, the original is that of an earlier version.
+is_moved(File) ->
+    filelib:is_regular(File ++ ?ORIGINAL) andalso larder_move_beam:is_moved(File).
 
 %% Modules that call Mnesia, if it doesn't move itself. They may name its tables to ets at run time.
 uses_mnesia(Moved) ->
@@ -320,6 +324,7 @@ replace([{File, Binary} | Files], Done) ->
     New = File ++ ".new",
     Written = in_turn([fun() -> file:write_file(New, Binary) end,
                        fun() -> same_mode(File, New) end,
+                       fun() -> forget(File ++ ?ORIGINAL) end,
                        fun() -> file:make_link(File, File ++ ?ORIGINAL) end,
                        fun() -> file:rename(New, File) end]),
     case Written of
@@ -345,14 +350,21 @@ same_mode(File, New) ->
         Error -> Error
     end.
 
+forget(Original) ->
+    case file:delete(Original) of
+        {error, enoent} -> ok;
+        Other -> Other
+    end.
+
 restore(File) ->
     file:rename(File ++ ?ORIGINAL, File).
 
-%% @doc Restores the originals, and returns which.
+%% @doc Restores the originals, and returns which. A module that was compiled again since it was
+%% moved stays as it is.
 -spec undo(target()) -> {ok, [file:filename()]} | {error, reason()}.
 undo(Target) ->
     try
-        Files = [File || File <- files(Target), filelib:is_regular(File ++ ?ORIGINAL)],
+        Files = [File || File <- files(Target), is_moved(File)],
         [case restore(File) of
              ok -> ok;
              {error, Posix} -> fail({File, Posix})

@@ -7,7 +7,7 @@
 %% source) are preserved.
 -module(larder_move_beam).
 
--export([read/1, moved/2, words/1]).
+-export([read/1, moved/2, is_moved/1, words/1]).
 
 -export_type([beam/0, moved/0]).
 
@@ -28,6 +28,9 @@
 %% Chunks that the compiler writes.
 -define(COMPILED, ["AtU8", "Atom", "Code", "StrT", "ImpT", "ExpT", "LocT", "FunT", "LitT", "Line",
                    "Type", "Meta", "Attr", "Dbgi", "Abst"]).
+
+%% A chunk by which a module that was moved is known.
+-define(MARK, "LrdM").
 
 %% @doc Reads how a module uses `ets'.
 -spec read(file:filename()) -> {ok, beam()} | {error, {file:filename(), term()}}.
@@ -114,8 +117,16 @@ carry_over(Old, New) ->
     {ok, _, NewChunks} = beam_lib:all_chunks(New),
     Carried = [Chunk || {Id, _} = Chunk <- OldChunks, not lists:member(Id, ?COMPILED)],
     Made = [Chunk || {Id, _} = Chunk <- NewChunks, not lists:keymember(Id, 1, Carried)],
-    {ok, Binary} = beam_lib:build_module(Made ++ Carried),
+    {ok, Binary} = beam_lib:build_module(Made ++ Carried ++ [{?MARK, <<"moved">>}]),
     Binary.
+
+%% @doc Whether a file has a module as moved/2 has made it, and not one that was compiled since.
+-spec is_moved(file:filename()) -> boolean().
+is_moved(File) ->
+    case larder_transform_handed:chunks(File, [?MARK]) of
+        {ok, {_, [{_, Mark}]}} -> is_binary(Mark);
+        {error, _} -> false
+    end.
 
 %% @doc Errors or warnings of the compiler, a line each.
 -spec words([larder_move:warning()]) -> [iolist()].

@@ -1,9 +1,9 @@
 %% @doc Owners, heirs and callers that die at every step.
 -module(conc_owner_tests).
 
--export([owner_dies_at_every_step_test_/0, heir_before_down_test_/0, heirs_die_test_/0,
-         name_is_free_test_/0, many_tables_test_/0, give_away_race_test_/0, killed_callers_test_/0,
-         fixers_die_test_/0, supervised_test_/0]).
+-export([owner_dies_at_every_step_test_/0, heir_before_down_test_/0, heir_of_the_killed_test_/0,
+         heirs_die_test_/0, name_is_free_test_/0, many_tables_test_/0, give_away_race_test_/0,
+         killed_callers_test_/0, fixers_die_test_/0, supervised_test_/0]).
 
 suite(Title, Fun) ->
     [larder_test:tc(Title, 120, Sut, fun() -> Fun(Sut) end) || Sut <- larder_test:suts()].
@@ -98,6 +98,58 @@ heir_before_down_test_() ->
         end),
         true = lists:all(fun(R) -> R =:= ok end, Result)
     end).
+
+%% The owner is killed where the scheduler stops it while it makes a table with an heir, or names one.
+heir_of_the_killed_test_() ->
+    [larder_test:tc("the heir of an owner that is killed hears first", 120, larder, fun() ->
+        [begin
+             Make = case How of
+                 made -> fun(Heir) -> larder:new(heirloom, [{heir, Heir, data}]) end;
+                 set -> fun(Heir) ->
+                            T = larder:new(heirloom, []),
+                            larder:setopts(T, [{heir, Heir, data}])
+                        end
+             end,
+             Late = [N || N <- lists:seq(3950, 4000), _ <- [1, 2], hears_late(Make, N)],
+             {How, []} = {How, Late}
+         end || How <- [made, set]]
+    end)].
+
+hears_late(Make, Reductions) ->
+    Heir = self(),
+    {Pid, Mon} = spawn_monitor(fun() ->
+        receive go -> ok end,
+        burn(Reductions),
+        Made = Make(Heir),
+        receive stop -> Made end
+    end),
+    erlang:trace(Pid, true, [running]),
+    Pid ! go,
+    stopped_in_larder(Pid),
+    exit(Pid, kill),
+    IsLate = receive
+                 {'ETS-TRANSFER', _, Pid, data} ->
+                     receive {'DOWN', Mon, process, Pid, _} -> false end;
+                 {'DOWN', Mon, process, Pid, _} ->
+                     receive {'ETS-TRANSFER', _, Pid, data} -> true after 20 -> false end
+             end,
+    forget_traces(Pid),
+    IsLate.
+
+burn(0) -> ok;
+burn(N) -> burn(N - 1).
+
+%% Returns when it is stopped within a call of the library, or waits.
+stopped_in_larder(Pid) ->
+    receive
+        {trace, Pid, out, {Module, _, _}}
+          when Module =:= larder; Module =:= larder_nif; Module =:= larder_heir -> ok;
+        {trace, Pid, _, _} -> stopped_in_larder(Pid)
+    after 20 -> ok
+    end.
+
+forget_traces(Pid) ->
+    receive {trace, Pid, _, _} -> forget_traces(Pid) after 0 -> ok end.
 
 %% The owner has made the table itself, has set its heir later, or was given it.
 heir_hears_first(M, Heir, N, How) ->

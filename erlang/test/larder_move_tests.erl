@@ -159,6 +159,28 @@ half_a_program(Folder) ->
     ok = file:make_symlink("counter-1", Folder ++ "/counter"),
     ?assertMatch({ok, #{shared := []}}, larder_move:move(Counter)).
 
+%% What is compiled again hasn't moved: it may move, and undo leaves it alone.
+compiled_again_test_() -> ?IN_FOLDER(compiled_again).
+
+compiled_again(Folder) ->
+    Again = fun() -> application(Folder, "counter-1", [counter()]) end,
+    Ebin = Again(),
+    ?assertMatch({ok, #{}}, larder_move:move(Ebin)),
+    ?assertMatch({error, {moved_already, _}}, larder_move:move(Ebin)),
+    Ebin = Again(),
+    Compiled = bytes(beams(Ebin)),
+    ?assertEqual({ok, []}, larder_move:undo(Ebin)),
+    ?assertEqual(Compiled, bytes(beams(Ebin))),
+    ?assertMatch({ok, #{}}, larder_move:move(Ebin)),
+    ?assertMatch({ok, [_]}, larder_move:undo(Ebin)),
+    ?assertEqual(Compiled, bytes(beams(Ebin))),
+    %% A move that was killed before it replaced the file.
+    [Beam] = beams(Ebin),
+    ok = file:make_link(Beam, Beam ++ ".of_ets"),
+    ?assertMatch({ok, #{}}, larder_move:move(Ebin)),
+    ?assertMatch({ok, [_]}, larder_move:undo(Ebin)),
+    ?assertEqual(Compiled, bytes(beams(Ebin))).
+
 no_debug_info_test_() -> ?IN_FOLDER(no_debug_info).
 
 no_debug_info(Folder) -> no_debug_info(Folder, []).

@@ -18,7 +18,7 @@
 %% collection of the caller's own list takes is the caller's (`ets' has it as well).
 -module(yield_tests).
 
--export([large_table_test_/0, views_test_/0, many_tables_test_/0, specifications_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
+-export([large_table_test_/0, large_cache_test_/0, views_test_/0, many_tables_test_/0, specifications_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
@@ -40,6 +40,21 @@ rounds(Round) ->
         [] -> ok;
         Loud -> judge(Loud ++ Round())
     end.
+
+%% The data of a policy are as large as what they are for, and are made when it is half full.
+large_cache_test_() ->
+    [larder_test:tc("a large cache", 600, fun() -> rounds(fun large_cache/0) end)].
+
+large_cache() ->
+    Control = measured("(no table, for comparison)", fun() -> busy(now_us() + 1000000) end),
+    Half = 2 * rows(),
+    T = larder:new(yield, [public, {max_size, 2 * Half}, {evict, tinylfu}]),
+    fill(larder, T, 1, Half - 1000),
+    Half = larder:info(T, size) + 1000,
+    Figure = measured("inserts into a cache that is half full",
+                      fun() -> [larder:insert(T, {K, K}) || K <- lists:seq(Half - 1000, Half + 1000)] end),
+    true = larder:delete(T),
+    [Figure || is_loud(Figure, Control)].
 
 %% What a snapshot or a view leaves out is work, too: rows that are newer, or were deleted.
 views_test_() ->

@@ -131,6 +131,8 @@ defmodule Larder.Fun2ms do
   defp path([], at, state), do: guard([:"=:=", at, []], state)
 
   defp path([{:|, _, [first, rest]}], at, state) do
+    state = guard([:is_list, at], state)
+    state = guard([:"=/=", at, []], state)
     state = path(first, tuple([:hd, at]), state)
     path(rest, tuple([:tl, at]), state)
   end

@@ -44,10 +44,47 @@ pub struct Fixed {
     pub by: Vec<(OwnerId, usize)>,
 }
 
+/// Keys, in sets each of which has room for four times as many as the one before. A set that is
+/// full stays as it is: if it grew, one call would move all its keys.
+#[derive(Default)]
+struct Keys(Vec<HashSet<Box<[u8]>>>);
+
+impl Keys {
+    /// The room of the first set.
+    const FIRST: usize = 224;
+
+    fn len(&self) -> usize {
+        self.0.iter().map(HashSet::len).sum()
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        // The last set has most of the keys.
+        self.0.iter().rev().any(|set| set.contains(key))
+    }
+
+    fn insert(&mut self, key: &[u8]) {
+        // Search first, so that a key that is inserted and deleted repeatedly is copied once.
+        if self.contains(key) {
+            return;
+        }
+        match self.0.last_mut() {
+            Some(set) if set.len() < set.capacity() => {
+                set.insert(key.into());
+            }
+            full => {
+                let room = full.map_or(Self::FIRST, |set| 4 * set.capacity());
+                let mut set = HashSet::with_capacity(room);
+                set.insert(key.into());
+                self.0.push(set);
+            }
+        }
+    }
+}
+
 /// The state of a fixed table.
 struct State {
     fixed: Fixed,
-    deleted: HashSet<Box<[u8]>>,
+    deleted: Keys,
     aside: Vec<Retired<Store>>,
 }
 
@@ -75,7 +112,7 @@ impl Fixation {
                     since: now,
                     by: Vec::new(),
                 },
-                deleted: HashSet::new(),
+                deleted: Keys::default(),
                 aside: Vec::new(),
             })
         });
@@ -155,7 +192,7 @@ impl Fixation {
         // a time.
         if deleted.len() > 1000 {
             let bytes = deleted.len() * 64;
-            let mut keys = deleted.into_iter();
+            let mut keys = deleted.0.into_iter().flatten();
             reaper::bits(bytes, move || keys.by_ref().take(64).count() < 64);
         }
     }
@@ -163,10 +200,7 @@ impl Fixation {
     /// Records a deleted key, if the table is fixed.
     pub(crate) fn remember(&self, key: &[u8]) {
         if let Some(state) = self.state.lock().as_mut() {
-            // Search first, so that a key that is inserted and deleted repeatedly is copied once.
-            if !state.deleted.contains(key) {
-                state.deleted.insert(key.into());
-            }
+            state.deleted.insert(key);
         }
     }
 
@@ -213,5 +247,26 @@ impl Fixation {
     /// The owners that have fixed the table.
     pub(crate) fn report(&self) -> Option<Fixed> {
         self.state.lock().as_ref().map(|s| s.fixed.clone())
+    }
+}
+
+#[cfg(all(test, not(larder_model)))]
+mod tests {
+    use super::*;
+
+    /// A set that is full isn't made larger, so no call moves the keys that are there.
+    #[test]
+    fn recorded_keys_stay_where_they_are() {
+        let (mut keys, mut rooms) = (Keys::default(), Vec::<usize>::new());
+        for n in 0..100_000u32 {
+            keys.insert(&n.to_be_bytes());
+            keys.insert(&(n / 2).to_be_bytes());
+            let now: Vec<_> = keys.0.iter().map(HashSet::capacity).collect();
+            assert!(now.starts_with(&rooms) && now.len() <= rooms.len() + 1);
+            rooms = now;
+        }
+        assert_eq!(keys.len(), 100_000);
+        assert!((0..100_000u32).all(|n| keys.contains(&n.to_be_bytes())));
+        assert!(!keys.contains(&100_000u32.to_be_bytes()) && rooms.len() < 7);
     }
 }

@@ -553,3 +553,27 @@ fn rows_come_in_pieces() {
     table.delete(&term!(10)).unwrap();
     assert_eq!(pages.rest().unwrap(), rows[11..]);
 }
+
+/// A page may have any number of results.
+#[test]
+fn a_page_has_as_many_results_as_there_are() {
+    for (t, kind) in tables() {
+        let rows: Vec<Term> = match kind {
+            "bag" | "duplicate_bag" => (0..20_000).map(|i| term!({1, (i)})).collect(),
+            _ => (0..20_000).map(|i| term!({(i), 1})).collect(),
+        };
+        t.insert_all(&rows).unwrap();
+        let spec = "[{{'$1','$2'},[],['$2']}]";
+        let mut rows = t.rows(spec, Direction::Forward).unwrap();
+        assert_eq!(rows.page(usize::MAX).unwrap().len(), 20_000, "{kind}");
+        let mut rows = t
+            .rows("[{{1,'$2'},[],['$2']}]", Direction::Forward)
+            .unwrap();
+        let of_one = rows.page(usize::MAX).unwrap().len();
+        assert_eq!(
+            of_one,
+            if kind.ends_with("bag") { 20_000 } else { 1 },
+            "{kind}"
+        );
+    }
+}

@@ -61,9 +61,8 @@ structures() ->
 %% for each process that is writing, or by the objects of a list.
 -spec new(name(), [option()]) -> table().
 new(Name, Options) ->
-    Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),
     larder_heir:guard(Options),
-    Table.
+    ?TRY(larder_nif:new(Name, Options), [Name, Options]).
 
 %% @doc Deletes a table. The right to write to it is needed. No call that begins afterwards
 %% finds the table. Calls of other processes in progress complete normally, or fail with `badarg'.
@@ -145,10 +144,8 @@ give_away(Table, Pid, Data) ->
 %% created with one of these. Objects beyond a new limit are evicted soon afterwards.
 -spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
-    case ?TRY(larder_nif:setopts(Table, Options), [Table, Options]) of
-        true -> true;
-        Guard -> larder_heir:keep(Guard)
-    end.
+    larder_heir:guard(Options),
+    ?TRY(larder_nif:setopts(Table, Options), [Table, Options]).
 
 %% @doc Fixes a table for the calling process, or releases it. It must be released as often as it
 %% was fixed; the end of the process releases it, too. Traversals don't need it. `next/2' with a

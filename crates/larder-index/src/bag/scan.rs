@@ -155,6 +155,8 @@ pub(super) fn scan<'g, R: KeyRule>(
         bag.entries.scan(guard, from.start(), direction, batch);
         end_resume(direction, batch);
         match unpack(bag, guard, &from, direction, batch) {
+            // The scan of the entries has paused (`Batch::may_pause`).
+            Unpacked::All if batch.is_empty() && batch.skipped > 0 => return,
             Unpacked::All if batch.is_empty() && !batch.done => {
                 // All objects that were read are of the first key and lie before the scan's start.
                 // An empty batch would mean the end of the scan, so read on.

@@ -145,9 +145,8 @@ pub fn give_away(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// setopts(Table, Opts) -> true | reference(). Sets the heir; the protection, which is
-/// undocumented, as in `ets`; and the bounds of a bounded table. Returns a guard if the table now
-/// has an heir and its owner has too few of them; see `guard_wanted`.
+/// setopts(Table, Opts) -> true. Sets the heir; the protection, which is undocumented, as in `ets`;
+/// and the bounds of a bounded table.
 pub fn setopts(call: &Call<'_>) -> Reply {
     // Errors in the table take precedence over those in the options, so the options' error is kept
     // until then.
@@ -180,9 +179,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
         }
         set = set.and_then(|()| table.set_bounds(caller_id(call), &bounds));
     }
-    let mut has_heir = false;
     if let Some(heir) = heir {
-        has_heir = heir.is_some();
         set = set.and_then(|()| table.set_heir(caller_id(call), heir));
     }
     if let Some(access) = access {
@@ -192,10 +189,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     match reply_or_raise(call, &table, set) {
         Err(Raise::Cause(atoms::NOT_OWNER)) => Err(BADARG),
         Err(other) => Err(other),
-        Ok(()) => Ok(has_heir
-            .then(|| owners::guard(call.env, call.self_pid()))
-            .flatten()
-            .unwrap_or(atoms::TRUE.word())),
+        Ok(()) => Ok(atoms::TRUE.word()),
     }
 }
 

@@ -272,7 +272,14 @@ impl CodeCache {
             }
         }
         // 2. Find or compile the code.
-        let code = self.code().map_err(|error| refusal(source, &error))?;
+        let code = match self.code() {
+            Ok(code) => code,
+            Err(error) => {
+                // No code has taken the buffer over.
+                self.tidy_template();
+                return Err(refusal(source, &error));
+            }
+        };
         // 3. Encode the arguments.
         Program::new(code, |arguments| {
             for word in found {

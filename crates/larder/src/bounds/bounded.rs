@@ -99,6 +99,20 @@ impl Bounded {
         self.plain.get(guard, key, out)
     }
 
+    /// The times of the object under a key, also if it is expired. It waits for no lock of a key,
+    /// and copies no long object.
+    pub(crate) fn times(&self, guard: &Guard, key: Key<'_>) -> Option<ObjectTimes> {
+        let (mut short, mut lent) = ([0; SHORT_VALUE], None);
+        with_value(|long| {
+            let plain = &self.plain;
+            match plain.get_or_lend(guard, key, &mut short, long, &mut lent) {
+                Lookup::Absent => None,
+                Lookup::Short(len) => Some(ObjectTimes::of(&short[..len])),
+                Lookup::Long => Some(ObjectTimes::of(lent.unwrap_or(long))),
+            }
+        })
+    }
+
     /// The shared state of all indexes of these objects.
     pub(crate) fn layer(&self) -> &Arc<BoundState> {
         &self.layer
@@ -153,7 +167,7 @@ impl Bounded {
     }
 
     /// Records the use of a key whose object is about to be written, or was found by
-    /// `get_with_hint`, as `Quota::meet`.
+    /// `get_with_hint`.
     pub(crate) fn record_use(&self, guard: &Guard, key: Key<'_>) {
         if let Some(quota) = self.quota() {
             quota.record_use(guard, key);

@@ -50,7 +50,7 @@ const DRAWS: usize = 8;
 pub(crate) type OwnKey = SmallVec<[u8; 24]>;
 
 /// An object that is chosen for eviction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Victim {
     pub(crate) key: OwnKey,
     /// The hash of the key, also if the index is ordered.
@@ -315,16 +315,27 @@ impl Candidates {
         self.has_certain.store(true, Ordering::Relaxed);
     }
 
-    /// Takes a victim that is certain.
+    /// A victim that is certain. It stays the next one until `settle`: nobody takes others for it
+    /// while a thread is about to remove it, and if it can't be removed now, it is later.
     fn next_certain(&self) -> Option<Victim> {
         if !self.has_certain.load(Ordering::Relaxed) {
             return None;
         }
+        self.certain.lock().last().cloned()
+    }
+
+    /// Called when a victim is gone, or its object is another one by now.
+    pub(super) fn settle(&self, victim: &Victim) {
+        // All others have been taken out of the candidates.
+        if victim.heat.is_some() {
+            return;
+        }
         let mut certain = self.certain.lock();
-        let victim = certain.pop();
+        let same =
+            |other: &Victim| (&other.key, other.fingerprint) == (&victim.key, victim.fingerprint);
+        certain.retain(|other| !same(other));
         self.has_certain
             .store(!certain.is_empty(), Ordering::Relaxed);
-        victim
     }
 
     /// Drops this thread's candidates, except those that are certain.

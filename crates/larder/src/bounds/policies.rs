@@ -5,6 +5,7 @@ use super::heat::{Policy, Recency, Sketch};
 use super::sieve::Sieve;
 use crate::options::Evict;
 use crate::raw::EpochCell;
+use crate::reclaim::{reaper, Reaped};
 use larder_index::sync::Mutex;
 use larder_index::Guard;
 
@@ -67,6 +68,17 @@ struct DataOfSize {
     data: PolicyData,
 }
 
+/// They may be large, so no caller waits for their end.
+impl Reaped for DataOfSize {
+    fn memory(&self) -> usize {
+        self.data.policy().memory()
+    }
+
+    fn free_some(&mut self, _: usize) -> bool {
+        true
+    }
+}
+
 /// The current data, if there are any.
 pub(super) struct CurrentPolicy {
     current: EpochCell<DataOfSize>,
@@ -123,7 +135,10 @@ impl CurrentPolicy {
                 let data = PolicyData::new(evict, 1 << level);
                 let made = DataOfSize { level, data };
                 // It succeeds, unless the data are dropped meanwhile.
-                drop(self.current.replace(self.current.load(guard), made, guard));
+                let replaced = self.current.replace(self.current.load(guard), made, guard);
+                if let Ok(Some(before)) = replaced {
+                    reaper::free(before, guard);
+                }
             }
         }
     }
@@ -132,7 +147,9 @@ impl CurrentPolicy {
     pub(super) fn keep_only(&self, evict: Evict, guard: &Guard) {
         let made = self.current.load(guard).get();
         if made.is_some_and(|made| made.data.evict() != evict) {
-            drop(self.current.take(guard));
+            if let Some(before) = self.current.take(guard) {
+                reaper::free(before, guard);
+            }
         }
     }
 

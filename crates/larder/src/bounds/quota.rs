@@ -25,6 +25,10 @@ use std::sync::Arc;
 /// One of this number of objects is in the window.
 const WINDOW: usize = 100;
 
+/// Data of a policy for more objects than this are made by the expirer, unless a victim must be
+/// chosen before: that takes a millisecond and more.
+const MADE_AT_ONCE: usize = 1 << 16;
+
 /// The bytes of an object besides its key and value: its stamp, its slot in a leaf, and a share of
 /// the free space in leaves.
 const OVERHEAD: usize = stamp::LEN + 15;
@@ -222,15 +226,16 @@ impl Quota {
     #[inline]
     pub(crate) fn add_weight(&self, delta: i64) {
         if delta != 0 {
-            // Ordering: Relaxed; a figure that orders nothing.
-            self.weight.fetch_add(delta, Ordering::Relaxed);
+            // Ordering: Release, pairs with `weight`: a thread that finds the weight of an object
+            // also finds the object among those that go first (`grown`).
+            self.weight.fetch_add(delta, Ordering::Release);
         }
     }
 
     /// The weight of all objects.
     pub(crate) fn weight(&self) -> usize {
-        // Ordering: Relaxed, as in `add_weight`. A removal may be counted before the insert.
-        usize::try_from(self.weight.load(Ordering::Relaxed)).unwrap_or(0)
+        // Ordering: Acquire, see `add_weight`. A removal may be counted before the insert.
+        usize::try_from(self.weight.load(Ordering::Acquire)).unwrap_or(0)
     }
 
     /// Whether a table with this number of objects exceeds its limits, and evicts.
@@ -332,7 +337,13 @@ impl Quota {
         // Ordering: Relaxed, a figure.
         let inserted = self.inserted.fetch_add(1, Ordering::Relaxed) + 1;
         let hash = self.hash(key);
-        self.policy_or_new(evict, guard).inserted(hash, inserted);
+        // Ordering: Relaxed, as in `policy`.
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        match self.data.get(evict, capacity, guard) {
+            Some(data) => data.policy().inserted(hash, inserted),
+            None if capacity > MADE_AT_ONCE => {}
+            None => self.policy_or_new(evict, guard).inserted(hash, inserted),
+        }
         if evict == Evict::TinyLfu {
             let key = Key { hash, ..key };
             self.candidates.enter_window(objects / WINDOW, key);
@@ -369,13 +380,16 @@ impl Quota {
         true
     }
 
-    /// If the table has far fewer objects than heat is recorded for, replaces the data by smaller
-    /// ones. `objects` is their number.
-    pub(crate) fn shrink(&self, guard: &Guard, objects: usize) {
+    /// For the expirer: makes the data of the policy if heat is to be recorded. If the table has far
+    /// fewer objects than they are for, replaces them by smaller ones. `objects` is their number.
+    pub(crate) fn fit(&self, guard: &Guard, objects: usize) {
         let evict = self.evict();
         // Ordering: Relaxed, as in `policy`.
         let capacity = self.capacity.load(Ordering::Relaxed);
-        if evict != Evict::None && capacity / 3 > objects && self.ensure_capacity(guard, objects) {
+        if evict == Evict::None || capacity == 0 {
+            return;
+        }
+        if capacity / 3 <= objects || self.ensure_capacity(guard, objects) {
             self.policy_or_new(evict, guard);
         }
     }
@@ -416,6 +430,11 @@ impl Quota {
             window: (evict == Evict::TinyLfu).then_some(objects / WINDOW),
         };
         self.candidates.choose(&chooser, guard)
+    }
+
+    /// Called when a victim is gone, or its object is another one by now.
+    pub(crate) fn settle_victim(&self, victim: &Victim) {
+        self.candidates.settle(victim);
     }
 
     /// Makes the next choice use a new sample.

@@ -30,6 +30,7 @@ use crate::bounds::{object_of, Bounded, ChangeCause, ObjectTimes, Quota, SpaceNe
 use crate::error::Error;
 use crate::store::Store;
 use crate::table::EngineTable;
+use larder_index::sync::give_way;
 use larder_index::{Guard, Previous};
 
 /// The maximum number of objects that a write evicts in addition to the number that it has written.
@@ -59,7 +60,7 @@ impl EngineTable {
     pub(crate) fn evict_left(&self, guard: &Guard, most: usize) -> usize {
         let store = self.store(guard);
         if let Some((store, (_, quota))) = store.and_then(|store| Some((store, limited(store)?))) {
-            quota.shrink(guard, store.size());
+            quota.fit(guard, store.size());
         }
         self.evict_under(guard, most, Quota::evicting_alone)
     }
@@ -111,7 +112,7 @@ impl EngineTable {
     /// `Full` if no object is expired; `Busy` if more timers are due than one call processes, or if
     /// another thread is processing some.
     #[cold]
-    pub(super) fn evict_for(
+    pub(crate) fn evict_for(
         &self,
         op: &Operation<'_>,
         last: Option<&mut Option<u64>>,
@@ -154,7 +155,11 @@ impl EngineTable {
             let Some(victim) = bounded.choose(guard, quota, store.size()) else {
                 return false;
             };
-            match self.evict(guard, &victim, quota) {
+            let was = self.evict(guard, &victim, quota);
+            if was.is_ok() {
+                quota.settle_victim(&victim);
+            }
+            match was {
                 Ok(Previous::Present) => return true,
                 // It is gone already. There are as many choices as this as there were removals.
                 Ok(Previous::Absent) => {}
@@ -245,13 +250,23 @@ impl EngineTable {
     }
 
     /// Removes some of the expired objects, if the table has no room for `more` objects and evicts
-    /// nothing. Returns how many timers it has processed, maybe none, or `None` if none is due.
+    /// nothing. Returns how many timers it has processed, maybe none, or `None` if none is due, and
+    /// no other thread is processing any.
     /// While a list is being inserted, it removes nothing.
     pub(crate) fn removes_for(&self, guard: &Guard, more: usize) -> Option<usize> {
         let store = self.store(guard)?;
         let (bounded, _) = limited(store)?;
-        if store.has_room_for(more) || !bounded.has_due() {
+        if store.has_room_for(more) {
             return None;
+        }
+        if !bounded.has_due() {
+            // Another thread may be about to remove objects, whose timers it has taken out of the
+            // wheel.
+            let waits = bounded.layer().chunks_processed().is_none();
+            return waits.then(|| {
+                give_way();
+                0
+            });
         }
         // The wheel may have to be turned again before there are any.
         let (gone, _) = self.remove_expired().ok()?;

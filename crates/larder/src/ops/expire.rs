@@ -65,13 +65,12 @@ impl EngineTable {
             // The end of a round. The next one begins at once, if there are still too many.
             return true;
         };
-        let (mut value, mut passed) = (Vec::new(), BTreeSet::new());
+        let mut passed = BTreeSet::new();
         // A timer that isn't its object's own now never becomes so again: whoever arms an object
         // with a time adds a timer for it after that.
         for (time, key) in timers(&chunk) {
-            value.clear();
-            let is_there = bounded.stored(guard, self.key(key), &mut value);
-            let is_own = is_there && ObjectTimes::of(&value).armed == time;
+            let times = bounded.times(guard, self.key(key));
+            let is_own = times.is_some_and(|times| times.armed == time);
             // A key that was written again and again within a millisecond has equal timers.
             if is_own && passed.insert((time, key)) {
                 layer.push(time, key);

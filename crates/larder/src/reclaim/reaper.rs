@@ -344,7 +344,8 @@ impl Worker {
                 while !f() {
                     self.rest();
                 }
-                drop(share);
+                // What the closure owns may be much, and its drop may panic.
+                drop((f, share));
             });
             some = true;
         }

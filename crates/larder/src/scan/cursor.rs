@@ -729,7 +729,7 @@ fn under_key<'g>(
             match batch.want {
                 0 if *place == CursorPlace::Begin => batch.want = MIN_BATCH,
                 0 => {}
-                wanted => batch.want = wanted + 1,
+                wanted => batch.want = wanted.saturating_add(1),
             }
             let mut first = Vec::new();
             ix.first_position(indexed, &mut first);

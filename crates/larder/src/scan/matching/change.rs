@@ -76,6 +76,7 @@ impl EngineTable {
         Ok(ReplaceJob {
             work: WriteScan::new(self, program),
             prepared: ObjectBuf::new(),
+            last: None,
         })
     }
 }
@@ -221,6 +222,8 @@ struct Replacing<'p> {
     is_unique: bool,
     /// A buffer for new objects.
     prepared: &'p mut ObjectBuf,
+    /// That of `EngineTable::evict_for`.
+    last: &'p mut Option<u64>,
 }
 
 impl ScanWork for Replacing<'_> {
@@ -243,11 +246,9 @@ impl ScanWork for Replacing<'_> {
         // After `Busy` the scan returns to this object.
         match written {
             Written::Stale => Err(Error::Busy),
-            Written::Taken => {
-                table.free_taken_value(op)?;
-                Err(Error::Busy)
-            }
-            Written::Full => Err(table.full(op)),
+            Written::Taken => table.free_taken_value(op).and(Err(Error::Busy)),
+            // Expired objects make room.
+            Written::Full => table.evict_for(op, Some(self.last)).and(Err(Error::Busy)),
             Written::Done => Ok(count),
         }
     }
@@ -766,6 +767,8 @@ pub struct ReplaceJob {
     work: WriteScan,
     /// A buffer for new objects.
     prepared: ObjectBuf,
+    /// That of `EngineTable::evict_for`.
+    last: Option<u64>,
 }
 
 impl ReplaceJob {
@@ -779,6 +782,7 @@ impl ReplaceJob {
         let mut work = Replacing {
             is_unique: self.work.scan.table.kind().is_unique(),
             prepared: &mut self.prepared,
+            last: &mut self.last,
         };
         let step = self.work.step(budget, context, &mut work);
         // Counts of the handles in the buffer are released with it.

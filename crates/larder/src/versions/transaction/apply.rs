@@ -106,6 +106,24 @@ impl EngineTransaction {
         Ok(None)
     }
 
+    /// Removes expired objects of a table that was found without room.
+    ///
+    /// # Errors
+    /// `NoTable`, `Busy`; `Full` if the table has no room without its expired objects, either.
+    pub(super) fn make_room(
+        &self,
+        table: &Arc<EngineTable>,
+        written: &[WrittenKey],
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        let removed = table.remove_for_room(guard);
+        // Another thread may have removed them in between.
+        match self.without_room(written, guard)? {
+            Some(full) if Arc::ptr_eq(full, table) => removed,
+            _ => Ok(()),
+        }
+    }
+
     /// (4) Whether nobody has changed what the transaction has read or written, since its snapshot
     /// and before its number. A later change may be found, too; the transaction is then lost
     /// without need.

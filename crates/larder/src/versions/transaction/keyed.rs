@@ -84,7 +84,7 @@ impl Engine {
         if let Some(table) = transaction.without_room(&written, &guard)? {
             // Expired objects make room. Their removal takes the locks of their keys.
             drop(locks);
-            table.remove_for_room(&guard)?;
+            transaction.make_room(table, &written, &guard)?;
             return Ok(CommitOutcome::Conflict);
         }
         // (4), (5) Claim, draw the number, apply, and unlock.

@@ -236,7 +236,7 @@ impl EngineTransaction {
         }
         // Expired objects make room.
         while let Some(table) = self.without_room(&written, &guard)? {
-            table.remove_for_room(&guard)?;
+            self.make_room(table, &written, &guard)?;
         }
         // (3) Lock the written keys. This waits for writes of single keys and for other commits.
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
