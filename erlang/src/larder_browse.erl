@@ -85,7 +85,8 @@ more_row(Tab) ->
 
 snapshot_row(Snapshot) ->
     case [larder:info(Snapshot, Item) || Item <- [snapshot, owner, name]] of
-        [#{age := Age}, Owner, Name] ->
+        %% Unless it was released in between.
+        [#{age := Age}, Owner, Name] when is_pid(Owner) ->
             [[io_lib:format("~.1f s", [Age / 1000]), owner_name(Owner), Name, Snapshot]];
         _ ->
             []

@@ -22,9 +22,10 @@
 %% Attempts after which others wait.
 -define(PATIENCE, 12).
 
-%% @doc Runs a fun on views of the tables; see larder:transaction/3.
+%% @doc Runs a fun on views of the tables; see larder:transaction/3. Within another transaction it
+%% only returns the views: the caller runs the fun, whose exceptions are its own.
 -spec run([larder:table()], fun(([larder:table()]) -> Result), larder:transaction_options()) ->
-          {atomic, Result} | {aborted, term()}.
+          {atomic, Result} | {aborted, term()} | {nested, [larder:table()]}.
 run(Tables, Fun, Options) ->
     are_options(Options) orelse error({larder, none}),
     case get(?VIEWS) of
@@ -32,7 +33,7 @@ run(Tables, Fun, Options) ->
             Retries = maps:get(retries, Options, infinity),
             attempt(Tables, Fun, 0, Retries, until(maps:get(timeout, Options, infinity)));
         Outer ->
-            {atomic, Fun([view(Table, Outer) || Table <- Tables])}
+            {nested, [view(Table, Outer) || Table <- Tables]}
     end.
 
 %% @doc Whether a map has options of a transaction alone.
@@ -64,12 +65,12 @@ until(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 attempt(Tables, Fun, Lost, Retries, Until) ->
     case larder_nif:begin_transaction(Tables, Lost > ?PATIENCE) of
         wait ->
-            again(Tables, Fun, Lost, Retries, Until);
+            again(Tables, Fun, Lost, max(Lost, ?AT_ONCE), Retries, Until);
         {Transaction, Views} ->
             put(?VIEWS, lists:zip(Tables, Views)),
             case ended(Transaction, Views, Fun) of
                 lost when Lost >= Retries -> {aborted, nomore};
-                lost -> again(Tables, Fun, Lost + 1, Retries, Until);
+                lost -> again(Tables, Fun, Lost + 1, Lost + 1, Retries, Until);
                 Ended -> Ended
             end
     end.
@@ -97,15 +98,16 @@ committed(Transaction, Result) ->
         error:{larder, {not_unique, _} = Reason} -> {aborted, Reason}
     end.
 
-again(Tables, Fun, Lost, Retries, Until) ->
+again(Tables, Fun, Lost, Pauses, Retries, Until) ->
     case Until =/= infinity andalso erlang:monotonic_time(millisecond) >= Until of
         true ->
             {aborted, timeout};
         false ->
-            pause(Lost),
+            pause(Pauses),
             attempt(Tables, Fun, Lost, Retries, Until)
     end.
 
+%% Who waits for an urgent transaction always rests: it may take long.
 pause(Lost) when Lost < ?AT_ONCE ->
     erlang:yield();
 pause(Lost) ->
@@ -124,7 +126,7 @@ commit(Operations) ->
 commit(Operations, Lost) ->
     case larder_nif:commit(Operations, Lost > ?PATIENCE) of
         wait ->
-            pause(Lost),
+            pause(max(Lost, ?AT_ONCE)),
             commit(Operations, Lost);
         lost ->
             pause(Lost),

@@ -128,10 +128,12 @@ hears_late(Make, Reductions) ->
     stopped_in_larder(Pid),
     exit(Pid, kill),
     IsLate = receive
-                 {'ETS-TRANSFER', _, Pid, data} ->
-                     receive {'DOWN', Mon, process, Pid, _} -> false end;
+                 {'ETS-TRANSFER', T, Pid, data} ->
+                     receive {'DOWN', Mon, process, Pid, _} -> larder:delete(T), false end;
                  {'DOWN', Mon, process, Pid, _} ->
-                     receive {'ETS-TRANSFER', _, Pid, data} -> true after 20 -> false end
+                     receive {'ETS-TRANSFER', T, Pid, data} -> larder:delete(T)
+                     after 20 -> false
+                     end
              end,
     forget_traces(Pid),
     IsLate.

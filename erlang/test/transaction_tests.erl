@@ -159,7 +159,29 @@ nested_test() ->
                  end)),
     ?assertEqual(2, larder:info(A, size)),
     ?assertMatch({aborted, {badarg, _}},
-                 larder:transaction([A], fun(_) -> larder:transaction([B], fun(_) -> ok end) end)).
+                 larder:transaction([A], fun(_) -> larder:transaction([B], fun(_) -> ok end) end)),
+    %% An exception of the inner fun is the program's own, whatever it is.
+    [?assertMatch({aborted, {{larder, mine}, _}}, larder:transaction([A], Fun))
+     || Mine <- [fun(_) -> error({larder, mine}) end],
+        Fun <- [Mine, fun(Views) -> larder:transaction(Views, Mine) end]].
+
+%% Who finds the turn of an urgent transaction taken rests, and leaves the scheduler to others.
+waits_at_rest_test() ->
+    A = table(set),
+    Self = self(),
+    spawn_link(fun() ->
+        {Transaction, _} = larder_nif:begin_transaction([A], true),
+        Self ! begun,
+        timer:sleep(90),
+        larder_nif:end_transaction(Transaction),
+        Self ! ended
+    end),
+    receive begun -> ok end,
+    {reductions, Before} = process_info(self(), reductions),
+    ?assertEqual({atomic, ok}, larder:transaction([A], fun(_) -> ok end)),
+    {reductions, After} = process_info(self(), reductions),
+    receive ended -> ok end,
+    ?assert(After - Before < 20000).
 
 %% The inner one may name a table by its name and the outer one by its id, or the other way round.
 nested_by_name_test() ->

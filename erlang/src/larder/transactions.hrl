@@ -35,7 +35,10 @@ transaction(Tables, Fun) ->
 -spec transaction([table()], fun(([table()]) -> Result), transaction_options()) ->
           {atomic, Result} | {aborted, term()}.
 transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_map(Options) ->
-    ?TRY(larder_transaction:run(Tables, Fun, Options), [Tables, Fun, Options]);
+    case ?TRY(larder_transaction:run(Tables, Fun, Options), [Tables, Fun, Options]) of
+        {nested, Views} -> {atomic, Fun(Views)};
+        Ended -> Ended
+    end;
 transaction(Tables, Fun, Options) ->
     erlang:error(badarg, [Tables, Fun, Options], larder_error:info(none)).
 
