@@ -99,7 +99,8 @@ heir_before_down_test_() ->
         true = lists:all(fun(R) -> R =:= ok end, Result)
     end).
 
-%% The owner is killed where the scheduler stops it while it makes a table with an heir, or names one.
+%% The owner is killed where the scheduler stops it while it makes a table with an heir, or names
+%% one.
 heir_of_the_killed_test_() ->
     [larder_test:tc("the heir of an owner that is killed hears first", 120, larder, fun() ->
         [begin

@@ -50,6 +50,7 @@
 //! When not to use it: for a single thread, since the structure alone is faster; for scans that
 //! must be fast while many threads write.
 
+use crate::counts::Counts;
 use crate::raw::slot::Slot;
 use crate::scheme::{Changer, Old, Reader, Scheme};
 use crate::sequential::{Divisible, Visitor};
@@ -80,6 +81,9 @@ pub struct Adaptation {
     /// Whether one of 512 writes, at random, adds [`RANDOM`], too.
     pub random_join: bool,
 }
+
+/// The most bases that one call of `pop` looks at.
+const EMPTY_AT_ONCE: usize = 4096;
 
 /// Added by one of 512 writes.
 const RANDOM: i64 = -500;
@@ -134,6 +138,10 @@ pub struct CaTree<W, S> {
     contended: AtomicU64,
     /// The number of bases that were made.
     made: AtomicU64,
+    /// The memory of the bases' structures.
+    counts: Counts,
+    /// The position at which `pop` continues.
+    popped: Mutex<Position>,
     watcher: Option<Watcher>,
     words: PhantomData<fn() -> W>,
 }
@@ -196,6 +204,8 @@ impl<S> BaseContent<S> {
 impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     /// A tree with one base, which has this structure.
     pub fn new(structure: S, adaptation: Adaptation) -> Self {
+        let counts = Counts::default();
+        counts.add(0, structure.memory() as isize);
         CaTree {
             root: Slot::new(Some(base(structure, 0))),
             shape: Mutex::new(()),
@@ -205,6 +215,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
             joins: AtomicU64::new(0),
             contended: AtomicU64::new(0),
             made: AtomicU64::new(1),
+            counts,
+            popped: Mutex::default(),
             watcher: None,
             words: PhantomData,
         }
@@ -268,6 +280,11 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         way
     }
 
+    /// Counts the memory of structures that was `before` and is `now`, each modulo 2⁶⁴.
+    fn count_memory(&self, before: usize, now: usize) {
+        self.counts.add(0, now.wrapping_sub(before) as isize);
+    }
+
     /// Step 4: adds to the count of a base. Returns the new count.
     fn count(&self, base: &Base<S>, by: i64) -> i64 {
         // Ordering, both: Relaxed, the count is a hint. The lock of the base serialises writers.
@@ -319,9 +336,12 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         if way.routes.len() >= self.adaptation.depth {
             return;
         }
+        let before = part.structure.memory();
         let Some((at, upper)) = part.structure.divide() else {
             return;
         };
+        let now = part.structure.memory().wrapping_add(upper.memory());
+        self.count_memory(before, now);
         // The upper entries have been moved out of the structure, so the split must be completed.
         let numbers = [self.number(), self.number()];
         self.tell_split(&way, old, measured, &at, numbers);
@@ -362,7 +382,9 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         if side == 1 {
             std::mem::swap(&mut low, &mut high);
         }
+        let before = low.memory().wrapping_add(high.memory());
         low.join(high);
+        self.count_memory(before, low.memory());
         let number = self.number();
         let joined = base(low, number);
         // Replace the parent route by its other child, which has the joined base.
@@ -449,12 +471,15 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
                 continue;
             }
             if waited {
+                self.counts.contended();
                 // Ordering: Relaxed, a statistic.
                 self.contended.fetch_add(1, Relaxed);
             }
             // (3) The lock excludes readers, so the word can be changed in place.
+            let before = part.structure.memory();
             part.structure
                 .change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
+            self.count_memory(before, part.structure.memory());
             // (4), (5) Keep the lock, so that the base can be split or joined.
             self.adapt(guard, position, base, &mut part, waited);
             return waited;
@@ -494,10 +519,13 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
     }
 
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
-        let mut left = limit;
-        for base in self.bases(guard).0 {
+        let (mut left, mut from) = (limit, self.popped.lock());
+        // A bounded number of bases, since many may be empty, and the caller works in slices.
+        for _ in 0..EMPTY_AT_ONCE {
             // No other thread writes, so no base is split or joined meanwhile.
-            let mut part = base.part.write();
+            let found = self.descend(guard, true, |at| *at <= from[..]);
+            let mut part = found.base.part.write();
+            let before = part.structure.memory();
             while left > 0 {
                 let Some(word) = part.structure.pop() else {
                     break;
@@ -505,21 +533,28 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
                 left -= 1;
                 f(word);
             }
+            self.count_memory(before, part.structure.memory());
             if !part.structure.is_empty() {
                 return false;
             }
+            // Behind the last base, a later call begins at the first one, and finds entries of
+            // later inserts.
+            match found.bound {
+                Some(next) => *from = next.clone(),
+                None => {
+                    from.clear();
+                    return true;
+                }
+            }
         }
-        true
+        false
     }
 
-    fn memory(&self, guard: &Guard) -> usize {
-        let (bases, _) = self.bases(guard);
-        let structures = bases.iter().map(|base| base.part.read().structure.memory());
-        // Only the sum is right, modulo 2⁶⁴ (see `Divisible`).
-        let structures = structures.fold(0, usize::wrapping_add);
-        // A node is an `Arc`, with two counts. A tree of n bases has n − 1 routes.
-        let nodes = (bases.len() * 2 - 1) * (size_of::<CaTreeNode<S>>() + 16);
-        nodes.wrapping_add(structures)
+    fn memory(&self, _guard: &Guard) -> usize {
+        // A node is an `Arc`, with two counts. A tree of n routes has n + 1 bases. Ordering:
+        // Relaxed, a statistic.
+        let nodes = self.routes.load(Relaxed) * 2 + 1;
+        nodes * (size_of::<CaTreeNode<S>>() + 16) + self.counts.bytes()
     }
 
     fn stats(&self, guard: &Guard) -> Stats {

@@ -14,7 +14,8 @@
 //!    are at least half as many. This doesn't hold while the table is fixed, or until some changes
 //!    later.
 //! 3. A *kept* node is not an entry: it was deleted while the table was fixed. The buckets of kept
-//!    nodes are in `waiting`.
+//!    nodes are in `waiting`, and so are those of *listed* nodes, which stay as long as the table
+//!    is fixed.
 //!
 //! Steps of a change:
 //! 1. Find the bucket, and the place in its chain.
@@ -57,11 +58,17 @@ const AT_ONCE: usize = 4096;
 /// The number of buckets whose kept nodes are removed by each later change.
 const LATER: usize = 16;
 
+/// The mark of a node (invariant 3).
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    kept: bool,
+    listed: bool,
+}
+
 /// A linear hash table. It maps positions, which begin with a hash, to words.
 #[derive(Debug)]
 pub struct LinearHash<W> {
-    /// The mark of a node says that it is kept (invariant 3).
-    chains: Chains<W, bool>,
+    chains: Chains<W, Mark>,
     segments: Vec<Box<[u32]>>,
     address: Address,
     chain: usize,
@@ -70,7 +77,8 @@ pub struct LinearHash<W> {
     frozen: bool,
     /// The number of kept nodes, and the bytes that their words own.
     kept: (usize, usize),
-    /// The buckets with kept nodes. Some may have none any more, and some may occur twice.
+    /// The buckets with kept nodes. Some may have none any more. None occurs twice, unless the
+    /// table was fixed again before it was tidied.
     waiting: Vec<usize>,
 }
 
@@ -114,7 +122,7 @@ impl<W: Word> LinearHash<W> {
         if self.segments.is_empty() {
             self.add_segment();
         }
-        let head = self.chains.insert(place, position, word, false);
+        let head = self.chains.insert(place, position, word, Mark::default());
         self.set_head(bucket, head);
         self.settle(true);
     }
@@ -150,7 +158,7 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Unlinks a node, and removes it.
-    fn unlink(&mut self, bucket: usize, place: ChainPlace) -> ChainNode<W, bool> {
+    fn unlink(&mut self, bucket: usize, place: ChainPlace) -> ChainNode<W, Mark> {
         let (node, head) = self.chains.unlink(place);
         self.set_head(bucket, head);
         node
@@ -173,7 +181,7 @@ impl<W: Word> LinearHash<W> {
         }
         // The hashes of the bucket agree in all bits before this one, and the chain is sorted. So
         // the nodes that stay are at its beginning, and the others at its end.
-        let stays = |node: &ChainNode<W, bool>| self.hash(&node.position) & bit == 0;
+        let stays = |node: &ChainNode<W, Mark>| self.hash(&node.position) & bit == 0;
         // Cut the chain in two. No node is moved.
         let place = self.chains.past(self.head(bucket), stays);
         self.set_head(new, Some(place.at));
@@ -215,7 +223,7 @@ impl<W: Word> LinearHash<W> {
             at = node.next;
             Some(node)
         })
-        .filter(|node| !node.mark)
+        .filter(|node| !node.mark.kept)
         .map(|node| (node.position, node.word))
     }
 }
@@ -242,10 +250,11 @@ impl<W: Word> LinearHash<W> {
             while at != NIL {
                 // Read this before the node may be removed.
                 let next = self.chains[at].next;
-                if self.chains[at].mark {
+                if self.chains[at].mark.kept {
                     // The predecessor stays the same, since the node between is gone.
                     self.unkeep(bucket, ChainPlace { before, at });
                 } else {
+                    self.chains[at].mark.listed = false;
                     before = at;
                 }
                 at = next;
@@ -276,16 +285,13 @@ impl<W: Word> LinearHash<W> {
     fn keep_at(&mut self, bucket: usize, place: ChainPlace) {
         let node = &mut self.chains[place.at];
         // The node stays in the chain, with its word. Lookups and scans don't see it.
-        node.mark = true;
+        node.mark.kept = true;
         self.kept.0 += 1;
         self.kept.1 += node.word.heap_bytes();
-        // If the same key is inserted and deleted repeatedly, the bucket is added once.
-        if self.waiting.last() != Some(&bucket) {
-            if self.waiting.len() >= 64.max(2 * self.address.buckets()) {
-                // Remove duplicates, so that the list is bounded by the number of buckets.
-                self.waiting.sort_unstable();
-                self.waiting.dedup();
-            }
+        // If keys of the bucket are inserted and deleted repeatedly, it is added once.
+        let unlisted = |node: &ChainNode<W, Mark>| !node.mark.listed;
+        if self.chains.past(self.head(bucket), unlisted).at == NIL {
+            self.chains[place.at].mark.listed = true;
             self.waiting.push(bucket);
         }
     }
@@ -293,10 +299,41 @@ impl<W: Word> LinearHash<W> {
     /// Step 3 of an insert at a position that has a kept node: makes it an entry with this word.
     fn put_kept(&mut self, place: ChainPlace, word: W) {
         let node = &mut self.chains[place.at];
-        node.mark = false;
+        node.mark.kept = false;
         let old = std::mem::replace(&mut node.word, word);
         self.kept.0 -= 1;
         self.kept.1 -= old.heap_bytes();
+    }
+}
+
+/// What a step of `pop` has removed: an entry, or a kept node or an empty bucket.
+enum Popped<W> {
+    Entry(W),
+    Other,
+    End,
+}
+
+impl<W: Word> LinearHash<W> {
+    /// Removes from the end, taking away buckets that are empty: none is looked at twice.
+    fn pop_step(&mut self) -> Popped<W> {
+        let bucket = self.address.buckets() - 1;
+        let (before, at) = (NIL, self.head(bucket));
+        if at != NIL {
+            // The first of its chain: nothing is before it.
+            let place = ChainPlace { before, at };
+            if self.chains[at].mark.kept {
+                // A kept node is not an entry. Remove it without reporting it.
+                self.unkeep(bucket, place);
+                return Popped::Other;
+            }
+            return Popped::Entry(self.unlink(bucket, place).word);
+        }
+        if bucket == 0 {
+            return Popped::End;
+        }
+        // The bucket is empty. `shrink` joins it with another one, so it isn't looked at again.
+        self.shrink();
+        Popped::Other
     }
 }
 
@@ -304,7 +341,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
     fn get(&self, position: &[u8]) -> Option<&W> {
         let head = self.head(self.address.bucket(self.hash(position)));
         let node = self.chains.get(head, position)?;
-        (!node.mark).then_some(&node.word)
+        (!node.mark.kept).then_some(&node.word)
     }
 
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
@@ -319,7 +356,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
             return;
         }
         // (2) A kept node is not an entry (invariant 3), so `f` gets none.
-        if self.chains[place.at].mark {
+        if self.chains[place.at].mark.kept {
             if let Act::Put(word) = f(None) {
                 self.put_kept(place, word);
             }
@@ -338,31 +375,31 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
         let from = cut.bytes().map(|bytes| self.hash(bytes));
         self.address.walk(cut.is_forward(), from, |bucket| {
             let head = self.head(bucket);
-            self.chains.walk(head, cut, |node| !node.mark, f)
+            self.chains.walk(head, cut, |node| !node.mark.kept, f)
         })
     }
 
     fn pop(&mut self) -> Option<W> {
-        // From the end, taking away buckets that are empty: none is looked at twice.
         loop {
-            let bucket = self.address.buckets() - 1;
-            let (before, at) = (NIL, self.head(bucket));
-            if at != NIL {
-                // The first of its chain: nothing is before it.
-                let place = ChainPlace { before, at };
-                if self.chains[at].mark {
-                    // A kept node is not an entry. Remove it without reporting it.
-                    self.unkeep(bucket, place);
-                    continue;
-                }
-                return Some(self.unlink(bucket, place).word);
+            match self.pop_step() {
+                Popped::Entry(word) => return Some(word),
+                Popped::Other => {}
+                Popped::End => return None,
             }
-            if bucket == 0 {
-                return None;
-            }
-            // The bucket is empty. `shrink` joins it with another one, so it isn't looked at again.
-            self.shrink();
         }
+    }
+
+    fn pop_some(&mut self, limit: &mut usize, f: &mut dyn FnMut(W)) -> bool {
+        // There may be a million kept nodes, or empty buckets, before the next entry.
+        while *limit > 0 {
+            match self.pop_step() {
+                Popped::Entry(word) => f(word),
+                Popped::Other => {}
+                Popped::End => return true,
+            }
+            *limit -= 1;
+        }
+        self.chains.len() == 0
     }
 
     fn len(&self) -> usize {
@@ -431,7 +468,7 @@ mod tests {
                 table.insert(&position(n), n);
             }
         }
-        assert!(table.waiting.len() <= 64.max(2 * table.address.buckets()));
+        assert_eq!(table.waiting.len(), 2);
         table.freeze(false);
         for n in 1000..3000 {
             table.insert(&position(n), n);
@@ -523,6 +560,21 @@ mod tests {
         left.sort_unstable();
         assert!(left.into_iter().eq(400..500));
         assert_eq!((table.kept, table.len()), ((0, 0), 0));
+    }
+
+    /// Slices are short, however many nodes are kept and however few entries are left.
+    #[test]
+    fn what_is_kept_is_freed_in_slices() {
+        let mut table = LinearHash::new(1, 0);
+        (0..500).for_each(|n| assert!(table.insert(&position(n), n).is_none()));
+        table.freeze(true);
+        (0..499).for_each(|n| assert!(table.remove(&position(n))));
+        let (mut left, mut slices) = (Vec::new(), 1);
+        while !table.pop_some(&mut 10, &mut |n| left.push(n)) {
+            slices += 1;
+        }
+        assert_eq!((left, table.chains.len()), (vec![499], 0));
+        assert!((50..150).contains(&slices), "{slices}");
     }
 
     /// Emptying the table is linear: no bucket is looked at again and again.

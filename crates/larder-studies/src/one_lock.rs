@@ -58,14 +58,8 @@ impl<W, S: Sequential<W>> Scheme<W> for OneLock<S> {
     }
 
     fn pop(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
-        let (mut structure, _) = self.lock.write();
-        for _ in 0..limit {
-            match structure.pop() {
-                Some(word) => f(word),
-                None => return true,
-            }
-        }
-        structure.is_empty()
+        let mut left = limit;
+        self.lock.write().0.pop_some(&mut left, f)
     }
 
     fn memory(&self, _guard: &Guard) -> usize {

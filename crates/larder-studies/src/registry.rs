@@ -137,12 +137,12 @@ const LFCATREE: &[Choice] = &[
     Choice {
         name: "high",
         range: Range::Int(-1_000_000, 1_000_000, 1_000),
-        about: "a leaf is split above this contention count",
+        about: "a leaf is split above this contention count, which is 20000 at most",
     },
     Choice {
         name: "low",
         range: Range::Int(-1_000_000, 1_000_000, -1_000),
-        about: "a leaf is joined with its neighbour below this count",
+        about: "a leaf is joined with its neighbour below this count, which is -20000 at least",
     },
 ];
 

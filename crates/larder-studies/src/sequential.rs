@@ -42,6 +42,18 @@ pub trait Sequential<W>: Send + Sync {
     /// Removes the entry that is the least work to remove.
     fn pop(&mut self) -> Option<W>;
 
+    /// Removes entries as `pop` does, and calls `f` with the word of each, until none is left or
+    /// `limit` is 0. Takes one off the limit for each of them, and for each other step that takes
+    /// about as long. Returns whether none is left.
+    fn pop_some(&mut self, limit: &mut usize, f: &mut dyn FnMut(W)) -> bool {
+        while *limit > 0 {
+            let Some(word) = self.pop() else { return true };
+            *limit -= 1;
+            f(word);
+        }
+        self.is_empty()
+    }
+
     /// The number of entries. O(1).
     fn len(&self) -> usize;
 

@@ -227,15 +227,9 @@ impl<W: Word> Scheme<W> for Stripes<W> {
         let mut left = limit;
         for part in &layout.parts {
             // One part at a time, so that readers of the others don't wait.
-            let mut table = part.table.write();
-            while left > 0 {
-                let Some(word) = table.pop() else { break };
-                left -= 1;
-                f(word);
-            }
-            // The limit is reached. Parts before this one are empty, and a later call passes them
-            // quickly.
-            if !table.is_empty() {
+            // If the limit is reached, parts before this one are empty, and a later call passes
+            // them quickly.
+            if !part.table.write().pop_some(&mut left, f) {
                 return false;
             }
         }

@@ -24,3 +24,25 @@ fn many_empty_buckets_are_passed_once() {
         );
     }
 }
+
+#[test]
+fn a_tree_of_many_bases_is_passed_once() {
+    const ENTRIES: u64 = 30_000;
+    // Each write divides its base, up to the depth, and none joins two.
+    let most = ["high", "low"].map(|name| (name.to_owned(), Value::Int(-1_000_000)));
+    let index = build_unique("catree", &most, Order::Key).expect("a structure that is listed");
+    for n in 0..ENTRIES {
+        let scattered = n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+        put(&*index, key(&scattered, Hashes::Good), &[0; 8]);
+    }
+    assert!(index.stats().leaves > 10_000);
+    let (start, mut freed, mut memory) = (Instant::now(), 0, index.memory());
+    while !index.free_some(&pin(), 64, &mut |_| freed += 1) {
+        let now = index.memory();
+        assert!(now < memory);
+        memory = now;
+    }
+    assert_eq!(freed, ENTRIES);
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}

@@ -8,7 +8,7 @@ mod histories;
 
 use histories::Expiring;
 use larder::api::{Event, Larder, Table};
-use larder::Evict;
+use larder::{Error, Evict};
 use larder_index::sync::{point, random, Fault};
 use larder_index::Quarantine;
 use larder_term::{term, Term};
@@ -149,7 +149,7 @@ fn an_expiry_of_a_fresh_row_is_found() {
 }
 
 /// A write is not refused for a row that has expired, whoever is about to remove that.
-fn a_write_beside_an_expiry() {
+fn a_write_beside_an_expiry(write: fn(&Table, &Term) -> Result<(), Error>) {
     let larder = Larder::new();
     let builder = larder.table("t").max_size(1).evict(Evict::None);
     let builder = builder.ttl(Duration::from_secs(1_000_000));
@@ -164,7 +164,7 @@ fn a_write_beside_an_expiry() {
             },
         )
     };
-    t.insert(&term!({2, 0})).expect("room");
+    write(&t, &term!({2, 0})).expect("room");
     expirer.join().expect("no panic");
     assert_eq!(t.to_vec().expect("a table"), [term!({2, 0})]);
 }
@@ -172,13 +172,25 @@ fn a_write_beside_an_expiry() {
 #[test]
 fn what_is_about_to_be_removed_makes_room() {
     let _alone = alone();
+    type Write = fn(&Table, &Term) -> Result<(), Error>;
+    let one: Write = |t, row| t.insert(row);
+    let list: Write = |t, row| t.insert_all(std::slice::from_ref(row));
+    let transaction: Write = |t, row| t.larder().transaction(&[t], |views| views[0].insert(row));
+    let operations: Write = |t, row| {
+        let done = t.larder().operations().insert(t, row).commit()?;
+        assert_eq!(done, None);
+        Ok(())
+    };
     // By chance alone: the write waits for the expirer, which PCT may hold up for ever.
     let search = [Search::Random(5_000)];
-    check(
-        "a write beside an expiry",
-        &search,
-        a_write_beside_an_expiry,
-    );
+    for (name, write) in [
+        ("a write beside an expiry", one),
+        ("a list beside an expiry", list),
+        ("a transaction beside an expiry", transaction),
+        ("operations beside an expiry", operations),
+    ] {
+        check(name, &search, move || a_write_beside_an_expiry(write));
+    }
 }
 
 /// A row that is written while another thread evicts, with this value, is not evicted for what was

@@ -110,8 +110,8 @@ fn what_is_expired_makes_room_for_replacements() {
     }
 }
 
-/// An object that outgrows its table goes first, also if it can't be removed at once: a list that is
-/// being inserted refuses all others for a while.
+/// An object that outgrows its table goes first, also if it can't be removed at once: a list that
+/// is being inserted refuses all others for a while.
 #[test]
 fn what_is_too_large_goes_first_beside_a_list() {
     let builder = Larder::new().table("t").max_memory(200_000);
@@ -139,4 +139,30 @@ fn what_is_too_large_goes_first_beside_a_list() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(t.len(), 3_999);
+}
+
+/// An object that outgrew its table is one like others if the limit was raised since.
+#[test]
+fn what_fits_again_stays() {
+    let bounds = |most| Bounds {
+        limits: Some(Limits {
+            max_size: None,
+            max_memory: Some(most),
+            evict: Evict::Lru,
+        }),
+        ..Bounds::default()
+    };
+    let builder = Larder::new().table("t").bounds(bounds(200_000));
+    let t = builder.create().unwrap();
+    (0..100).for_each(|k| t.insert(&pair(k, k)).unwrap());
+    let text = "a".repeat(300_000);
+    let spec = format!("[{{{{5,'_'}},[],[{{{{5,{{const,\"{text}\"}}}}}}]}}]");
+    assert_eq!(t.select_replace(spec.as_str()).unwrap(), 1);
+    t.set_bounds(&bounds(2_000_000)).unwrap();
+    for k in 100..60_000 {
+        t.insert(&pair(k, k)).unwrap();
+        if k % 100 == 0 {
+            assert_eq!(t.lookup(&term!(5)).unwrap().len(), 1, "{k}");
+        }
+    }
 }

@@ -28,10 +28,11 @@ fn all<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>, direction: Direction)
     }
 }
 
-/// Invariant 1: each base has what its routes say.
+/// Invariant 1: each base has what its routes say. The memory that is counted is that of all.
 fn check<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>) {
     let guard = pin();
     let mut waiting = vec![(&tree.root, None::<&Position>, None::<&Position>)];
+    let mut memory = 0usize;
     while let Some((slot, from, to)) = waiting.pop() {
         match slot.load(&guard).unwrap() {
             CaTreeNode::Route(route) => {
@@ -43,6 +44,7 @@ fn check<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>) {
             CaTreeNode::Base(base) => {
                 let part = base.part.read();
                 assert!(part.valid);
+                memory = memory.wrapping_add(part.structure.memory());
                 let edge = Cut::new(Start::Edge, Direction::Forward);
                 part.structure.walk(edge, &mut |p, _| {
                     assert!(from.is_none_or(|from| &from[..] <= p));
@@ -52,6 +54,11 @@ fn check<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>) {
             }
         }
     }
+    // Counters that are striped have memory of their own.
+    let stripes = Counts::default();
+    stripes.contended();
+    let counted = tree.counts.bytes();
+    assert!((memory..=memory + stripes.bytes()).contains(&counted));
 }
 
 /// Makes one thread wait for another at the key's base.

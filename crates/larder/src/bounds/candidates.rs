@@ -91,6 +91,11 @@ impl Victim {
         }
     }
 
+    /// Whether it precedes all others. These have been taken out of the candidates.
+    pub(super) fn is_certain(&self) -> bool {
+        self.heat.is_none()
+    }
+
     /// Whether it has left the window.
     #[cfg(test)]
     pub(crate) fn is_from_window(&self) -> bool {
@@ -326,8 +331,7 @@ impl Candidates {
 
     /// Called when a victim is gone, or its object is another one by now.
     pub(super) fn settle(&self, victim: &Victim) {
-        // All others have been taken out of the candidates.
-        if victim.heat.is_some() {
+        if !victim.is_certain() {
             return;
         }
         let mut certain = self.certain.lock();

@@ -380,8 +380,9 @@ impl Quota {
         true
     }
 
-    /// For the expirer: makes the data of the policy if heat is to be recorded. If the table has far
-    /// fewer objects than they are for, replaces them by smaller ones. `objects` is their number.
+    /// For the expirer: makes the data of the policy if heat is to be recorded. If the table has
+    /// far fewer objects than they are for, replaces them by smaller ones. `objects` is their
+    /// number.
     pub(crate) fn fit(&self, guard: &Guard, objects: usize) {
         let evict = self.evict();
         // Ordering: Relaxed, as in `policy`.
@@ -450,8 +451,11 @@ impl Quota {
         }
         let policy = self.policy(guard);
         let is_other = |was| candidates::fingerprint(&self.seed, value) != was;
+        // The limit may have been raised since.
+        let fits = || weight_of_stamped(&victim.key, value) as usize <= self.max_memory();
         policy.is_some_and(|policy| victim.is_used(policy))
             || victim.fingerprint.is_some_and(is_other)
+            || victim.is_certain() && fits()
     }
 
     /// The heat of a key.
