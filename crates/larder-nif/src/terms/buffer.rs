@@ -4,7 +4,11 @@
 //! an allocation. Each write first reserves the capacity that it needs, so the stores themselves
 //! check nothing.
 
-use larder_term::{object::Prefix, order_key::Sink, varint};
+use larder_term::{
+    object::{Prefix, LONG},
+    order_key::Sink,
+    varint,
+};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -176,6 +180,13 @@ impl<'p> Buffer<'p> {
     /// Inserts what stands in front of a stored element that begins at `start` and ends here.
     #[inline]
     pub fn insert_prefix(&mut self, start: usize) {
+        if self.len - start > LONG {
+            self.insert_long_prefix(start);
+        }
+    }
+
+    #[inline(never)]
+    fn insert_long_prefix(&mut self, start: usize) {
         let prefix = Prefix::of(&self[start..]);
         if !prefix.bytes().is_empty() {
             self.insert(start, prefix.bytes());

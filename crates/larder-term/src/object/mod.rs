@@ -27,7 +27,7 @@ pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
 pub use packed::compressed;
 pub(crate) use sized::close;
-pub use sized::{prefix_len, push_terms, Elements, Prefix};
+pub use sized::{prefix_len, push_terms, Elements, Prefix, LONG};
 pub use view::{
     beside_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
     ObjectElements, ObjectKey, ObjectView,

@@ -24,7 +24,7 @@
 //! in place. [`close`] then writes the new length of the run. For elements behind the run, the
 //! value must be unpacked first ([`patchable`]).
 
-use super::{packed, prefix_len, Prefix, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{packed, prefix_len, sized, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::blob;
 use crate::skip::end_of;
 use crate::varint;
@@ -70,6 +70,13 @@ impl Cursor<'_> {
         }
         self.position += 1;
     }
+}
+
+/// The place behind an element of a value.
+#[inline(always)]
+fn end(value: &[u8], element: Element<'_>) -> usize {
+    let prefix = prefix_len(&value[element.at..]);
+    element.at + prefix + element.term.bytes().len()
 }
 
 /// A walk over the elements of a value, which writes what replaces some of them. In a packed value
@@ -158,13 +165,6 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.element(position)
     }
 
-    /// The place behind an element.
-    #[inline(always)]
-    fn end(&self, element: Element<'v>) -> usize {
-        let prefix = prefix_len(&self.cursor.value[element.at..]);
-        element.at + prefix + element.term.bytes().len()
-    }
-
     /// Replaces an element behind the last one that was replaced. `write` appends the new term,
     /// which must have no handle, and be no container.
     #[inline(always)]
@@ -180,20 +180,16 @@ impl<'v, 'o> Patch<'v, 'o> {
         let old_bytes = old.term.bytes();
         self.changed |= super::value_has_handles(self.cursor.value) && blob::has_handles(old_bytes);
         // Skip the old element.
-        self.done = self.end(old);
+        self.done = end(self.cursor.value, old);
     }
 
     /// Replaces an element behind the last one that was replaced.
     #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();
-        let is_last = self.end(old) == self.cursor.value.len();
-        self.put_with(old, |out| {
-            if !is_last {
-                out.extend_from_slice(Prefix::of(new.bytes()).bytes());
-            }
-            out.extend_from_slice(new.bytes());
-        });
+        let value = self.cursor.value;
+        let is_last = || end(value, old) == value.len();
+        self.put_with(old, |out| sized::push(new.bytes(), is_last, out));
     }
 
     /// Returns which bytes of the value the buffer replaces; `None` if no element was replaced.

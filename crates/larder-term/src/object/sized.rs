@@ -12,8 +12,8 @@
 
 use crate::{skip::end_of, tags::*, varint, view::TermRef};
 
-/// No element of at most this many bytes has its length in front of it.
-const LONG: usize = 64;
+/// No element of at most this many bytes has a prefix.
+pub const LONG: usize = 64;
 
 /// The most bytes of the tag and the length.
 const MOST: usize = 1 + varint::MOST;
@@ -27,19 +27,11 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of an element, given its bytes.
-    #[inline]
+    /// The prefix of an element that others follow, given its bytes.
     pub fn of(element: &[u8]) -> Prefix {
-        match element.len() {
-            0..=LONG => Prefix::default(),
-            _ => Prefix::of_long(element),
-        }
-    }
-
-    #[inline(never)]
-    fn of_long(element: &[u8]) -> Prefix {
         let mut prefix = Prefix::default();
-        if matches!(element[0], LIST | ILIST | TUPLE | MAP | TREE_MAP | FUN) {
+        if element.len() > LONG && matches!(element[0], LIST | ILIST | TUPLE | MAP | TREE_MAP | FUN)
+        {
             prefix.bytes[0] = SIZED;
             prefix.used = 1 + varint::write(&mut prefix.bytes[1..], element.len() as u64);
         }
@@ -63,7 +55,7 @@ pub(crate) fn close(out: &mut Vec<u8>, start: usize) {
 
 #[inline(never)]
 fn close_long(out: &mut Vec<u8>, start: usize) {
-    let prefix = Prefix::of_long(&out[start..]);
+    let prefix = Prefix::of(&out[start..]);
     out.splice(start..start, prefix.bytes().iter().copied());
 }
 
@@ -71,9 +63,23 @@ fn close_long(out: &mut Vec<u8>, start: usize) {
 #[inline]
 pub fn prefix_len(run: &[u8]) -> usize {
     match run.first() {
-        Some(&SIZED) => varint::read(run, 1).1,
+        Some(&SIZED) => length_of_prefix(run),
         _ => 0,
     }
+}
+
+#[inline(never)]
+fn length_of_prefix(run: &[u8]) -> usize {
+    varint::read(run, 1).1
+}
+
+/// Appends an element. `is_last` says whether no other one follows.
+#[inline]
+pub(super) fn push(element: &[u8], is_last: impl FnOnce() -> bool, out: &mut Vec<u8>) {
+    if element.len() > LONG && !is_last() {
+        out.extend_from_slice(Prefix::of(element).bytes());
+    }
+    out.extend_from_slice(element);
 }
 
 /// Appends the terms of a run of `count` stored elements, as they stand in a tuple.
