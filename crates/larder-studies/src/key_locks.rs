@@ -57,8 +57,8 @@ impl KeyLocks {
     /// nothing.
     pub(crate) fn settle(&self, position: &[u8]) {
         // Ordering: SeqCst fence. The caller has stored a flag, and now loads the lock. A writer
-        // takes the lock, and then loads the flag. The fence, and the lock's read-modify-write,
-        // ensure that at least one of the two sees the other.
+        // takes the lock, makes a full barrier (see `Scheme::has`), and then loads the flag. So at
+        // least one of the two sees the other.
         fence(Ordering::SeqCst);
         let lock = self.of(position);
         if lock.is_locked() {

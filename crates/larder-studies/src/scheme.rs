@@ -44,7 +44,7 @@ pub trait Scheme<W>: Send + Sync {
     /// Whether there is a word under the position. First waits until the changes of the position
     /// that have begun before are finished. So a caller that has published a flag before the call
     /// knows that every change either is seen here, or begins after the flag was published, and
-    /// sees it.
+    /// sees it: the function that a change calls makes a full barrier before it loads the flag.
     fn has(&self, guard: &Guard, position: &[u8]) -> bool {
         let mut found = false;
         self.read(guard, position, &mut |word| found = word.is_some());

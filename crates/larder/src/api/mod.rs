@@ -105,6 +105,8 @@ fn wait(tables: &[&Arc<EngineTable>], error: Error) -> Result<(), Error> {
         return Err(error);
     }
     tables.iter().for_each(|table| table.wait_for_batch());
+    // Without a batch, another thread is removing what makes room.
+    larder_index::sync::give_way();
     Ok(())
 }
 
