@@ -102,15 +102,7 @@ impl Bounded {
     /// The times of the object under a key, also if it is expired. It waits for no lock of a key,
     /// and copies no long object.
     pub(crate) fn times(&self, guard: &Guard, key: Key<'_>) -> Option<ObjectTimes> {
-        let (mut short, mut lent) = ([0; SHORT_VALUE], None);
-        with_value(|long| {
-            let plain = &self.plain;
-            match plain.get_or_lend(guard, key, &mut short, long, &mut lent) {
-                Lookup::Absent => None,
-                Lookup::Short(len) => Some(ObjectTimes::of(&short[..len])),
-                Lookup::Long => Some(ObjectTimes::of(lent.unwrap_or(long))),
-            }
-        })
+        times_in(&*self.plain, guard, key)
     }
 
     /// The shared state of all indexes of these objects.
@@ -256,22 +248,27 @@ impl Bounded {
         now: u64,
         found: Lookup,
         short: &[u8; SHORT_VALUE],
-        long: &mut Vec<u8>,
+        (long, lent): (&mut Vec<u8>, &mut Option<&[u8]>),
         record: impl FnOnce(&[u8]),
     ) -> Lookup {
         let value = match found {
             Lookup::Absent => return Lookup::Absent,
             Lookup::Short(len) => &short[..len],
-            Lookup::Long => &long[..],
+            Lookup::Long => lent.unwrap_or(long),
         };
         if self.is_expired(now, value) {
             return Lookup::Absent;
         }
         record(value);
-        match found {
-            Lookup::Short(len) => Lookup::Short(len - stamp::LEN),
+        let len = value.len() - stamp::LEN;
+        match (found, lent) {
+            (Lookup::Short(_), _) => Lookup::Short(len),
+            (_, Some(lent)) => {
+                *lent = &lent[..len];
+                Lookup::Long
+            }
             _ => {
-                long.truncate(long.len() - stamp::LEN);
+                long.truncate(len);
                 Lookup::Long
             }
         }
@@ -389,6 +386,18 @@ pub(crate) fn bound(below: &TableIndex, layer: &Arc<BoundState>, at: u64) -> Opt
     }))
 }
 
+/// The times of the object that an index has under a key. No long object is copied.
+fn times_in(index: &dyn Unique, guard: &Guard, key: Key<'_>) -> Option<ObjectTimes> {
+    let (mut short, mut lent) = ([0; SHORT_VALUE], None);
+    with_value(
+        |long| match index.get_or_lend(guard, key, &mut short, long, &mut lent) {
+            Lookup::Absent => None,
+            Lookup::Short(len) => Some(ObjectTimes::of(&short[..len])),
+            Lookup::Long => Some(ObjectTimes::of(lent.unwrap_or(long))),
+        },
+    )
+}
+
 impl Unique for Bounded {
     fn is_ordered(&self) -> bool {
         self.below.is_ordered()
@@ -414,16 +423,7 @@ impl Unique for Bounded {
     /// This doesn't count as a read: it moves no deadline.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         let now = self.read_time();
-        let mut short = [0; SHORT_VALUE];
-        // Short values are read to the stack, and long ones to a buffer.
-        with_value(|long| {
-            let value = match self.below.get_into(guard, key, &mut short, Some(long)) {
-                Lookup::Absent => return false,
-                Lookup::Short(len) => &short[..len],
-                Lookup::Long => long,
-            };
-            !ObjectTimes::of(value).is_expired(now)
-        })
+        times_in(&*self.below, guard, key).is_some_and(|times| !times.is_expired(now))
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
@@ -444,7 +444,22 @@ impl Unique for Bounded {
         let now = self.read_time();
         let found = self.below.get_into(guard, key, out, Some(long));
         // Record the use, and extend the deadline if the table has an idle time.
-        self.unstamped(now, found, out, long, |value| {
+        self.unstamped(now, found, out, (long, &mut None), |value| {
+            self.record_read(guard, key, now, value);
+        })
+    }
+
+    fn get_or_lend<'g>(
+        &'g self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: &mut Vec<u8>,
+        lent: &mut Option<&'g [u8]>,
+    ) -> Lookup {
+        let now = self.read_time();
+        let found = self.below.get_or_lend(guard, key, out, long, lent);
+        self.unstamped(now, found, out, (long, lent), |value| {
             self.record_read(guard, key, now, value);
         })
     }
@@ -464,7 +479,7 @@ impl Unique for Bounded {
         };
         let now = self.read_time();
         let found = self.below.get_with_hint(guard, key, out, Some(long), hint);
-        self.unstamped(now, found, out, long, |value| {
+        self.unstamped(now, found, out, (long, &mut None), |value| {
             self.keep_alive(guard, key, now, value);
         })
     }
