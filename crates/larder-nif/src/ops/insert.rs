@@ -30,17 +30,28 @@ pub struct Insertion {
     table: Arc<EngineTable>,
     /// Whether it is an `insert_new`.
     new: bool,
-    stage: Mutex<Stage>,
+    stage: Mutex<Stage<'static>>,
 }
 
 /// The stage of an insertion.
-enum Stage {
+enum Stage<'t> {
     /// Objects are being encoded.
     Gather(ObjectList),
     /// The engine is inserting them.
-    Apply(ListJob),
+    Apply(ListJob<'t>),
     /// The insertion has ended, or a slice is running.
     Over,
+}
+
+impl Stage<'_> {
+    /// The same stage, to be kept between two slices.
+    fn kept(self) -> Stage<'static> {
+        match self {
+            Stage::Gather(list) => Stage::Gather(list),
+            Stage::Apply(job) => Stage::Apply(job.into_owned()),
+            Stage::Over => Stage::Over,
+        }
+    }
 }
 
 /// The resource type of insertions.
@@ -78,8 +89,8 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
             }
             Overview::Keys(..) | Overview::Long => {}
         }
-        let stage = Stage::Gather(ObjectList::new());
-        slice(call, table, new, stage, call.args[1], None)
+        let mut stage = Stage::Gather(ObjectList::new());
+        slice(call, table, new, &mut stage, call.args[1], None)
     })
 }
 
@@ -135,65 +146,55 @@ fn is_there(call: &Call<'_>, table: &Arc<EngineTable>, key: Word) -> bool {
 pub fn insert_more(call: &Call<'_>) -> Reply {
     let insertion = INSERTIONS.get(call, call.args[0]).ok_or(BADARG)?;
     // The stage is taken out, so that a slice which fails leaves no half of it.
-    let stage = std::mem::replace(&mut *insertion.stage.lock(), Stage::Over);
+    let mut stage = std::mem::replace(&mut *insertion.stage.lock(), Stage::Over);
     slice(
         call,
         &insertion.table,
         insertion.new,
-        stage,
+        &mut stage,
         call.args[1],
         Some(insertion),
     )
 }
 
 /// Runs one slice of an insertion. `begun` is its resource, after the first slice.
-fn slice(
+fn slice<'t>(
     call: &Call<'_>,
-    table: &Arc<EngineTable>,
+    table: &'t Arc<EngineTable>,
     new: bool,
-    stage: Stage,
-    rest: Word,
+    stage: &mut Stage<'t>,
+    mut rest: Word,
     begun: Option<&Insertion>,
 ) -> Reply {
     let mut budget = Budget::slice();
+    // The stage changes where it lies: a copy of words that were just stored waits for them.
     // 1. Encode objects until the list ends or the budget is used up. Nobody can see them yet.
-    let (stage, rest) = match stage {
-        Stage::Gather(mut list) => match gather(call, table, &mut list, rest, &mut budget)? {
+    if let Stage::Gather(list) = stage {
+        rest = gather(call, table, list, rest, &mut budget)?;
+        if rest == layout::NIL {
             // All are encoded. From here on the list will be inserted, even if this process dies.
-            layout::NIL => (
-                Stage::Apply(reply_or_raise(
-                    call,
-                    table,
-                    // The caller's right to write was checked before the first slice, so act in the
-                    // owner's name.
-                    table.begin_insert(table.owner(), list, new),
-                )?),
-                layout::NIL,
-            ),
-            rest => (Stage::Gather(list), rest),
-        },
-        other => (other, rest),
-    };
+            // The caller's right to write was checked before the first slice, so act in the owner's
+            // name.
+            let job = table.begin_insert(table.owner(), std::mem::take(list), new);
+            *stage = Stage::Apply(reply_or_raise(call, table, job)?);
+        }
+    }
     // 2. Let the engine insert objects, with the rest of the budget.
-    let stage = match stage {
-        Stage::Apply(mut job) if !budget.is_exhausted() => {
-            match reply_or_raise(call, table, job.step(&mut budget))? {
-                Step::Done => {
-                    call.spent(budget.spent());
-                    return Ok(if new {
-                        boolean(job.inserted())
-                    } else {
-                        atoms::TRUE.word()
-                    });
-                }
-                Step::More => Stage::Apply(job),
+    match stage {
+        Stage::Gather(_) => {}
+        Stage::Apply(job) => {
+            let is_done = !budget.is_exhausted()
+                && reply_or_raise(call, table, job.step(&mut budget))? == Step::Done;
+            if is_done {
+                call.spent(budget.spent());
+                return Ok(boolean(!new || job.inserted()));
             }
         }
         Stage::Over => return Err(BADARG),
-        other => other,
-    };
+    }
     // 3. If the insertion isn't done, keep it in a resource, and schedule another slice.
     let entry: Native = entry::insert_more;
+    let stage = std::mem::replace(stage, Stage::Over).kept();
     match begun {
         Some(insertion) => {
             *insertion.stage.lock() = stage;

@@ -48,23 +48,48 @@ fn is_ready(op: &Operation<'_>, index: Atom) -> bool {
 impl ListBatch {
     /// (2), (3) Runs one slice, if no other thread is running one. Returns `Done` when the batch is
     /// over.
-    pub(super) fn work(&self, table: &EngineTable, budget: &mut Budget) -> Result<Step, Error> {
-        // Pin before the lock is taken, since a pin may run deferred calls.
-        let guard = larder_index::pin();
-        let Some(progress) = self.progress.try_lock() else {
+    // The guard was pinned before the lock is taken, since a pin may run deferred calls.
+    pub(super) fn work(
+        &self,
+        table: &EngineTable,
+        guard: &Guard,
+        budget: &mut Budget,
+    ) -> Result<Step, Error> {
+        let Some(mut progress) = self.progress.try_lock() else {
             // Another thread runs a slice, or settles a key.
-            drop(guard);
             give_way();
             return Ok(Step::More);
         };
         // While the latch is held nobody replaces the store. `guard` keeps the store alive even if
         // the table is dropped between two turns.
-        let op = table.begin_of_batch(&guard)?;
+        let op = table.begin_of_batch(guard)?;
+        self.enter_first_phase(&op, &mut progress);
         let done = self.work_in_turns(table, &op, progress, budget);
         if self.is_announced() {
             op.store.index.expect_keys(0, 0);
         }
         done
+    }
+
+    /// Enters the first phase, if no slice has run.
+    fn enter_first_phase(&self, op: &Operation<'_>, progress: &mut BatchProgress) {
+        if progress.phase == Phase::Begun {
+            progress.enter(match self.is_new {
+                true => Phase::Checking,
+                // An `insert` has no keys to check: its linearisation point is the acquisition of
+                // the latch.
+                false => self.begin_measuring(op),
+            });
+        }
+    }
+
+    /// The phase that follows when no key has to be checked any more. Nearly always there is room
+    /// for the whole list, and nothing has to be measured.
+    fn begin_measuring(&self, op: &Operation<'_>) -> Phase {
+        match op.store.has_room_for(self.list.len()) {
+            true => once_measured(op, true),
+            false => Phase::Measuring,
+        }
     }
 
     /// Runs turns of a slice, until the budget is exhausted or the batch is over.
@@ -148,7 +173,8 @@ impl ListBatch {
     }
 
     /// The key and the value of object `i`.
-    #[inline]
+    // Inlined, since a load of two words that were just stored waits for both.
+    #[inline(always)]
     fn object(&self, table: &EngineTable, i: usize) -> (Key<'_>, &[u8]) {
         let (key, value) = self.list.get(i);
         (table.key(key), value)
@@ -189,31 +215,34 @@ impl ListBatch {
                 self.give_one_back(op, progress, taken);
                 return Ok(false);
             }
-            // Nearly always there is room for the whole list, and nothing has to be measured.
-            Phase::Measuring(so_far)
-                if so_far == SpaceNeeded::default() && op.store.has_room_for(len) =>
+            Phase::Begun => {
+                self.enter_first_phase(op, progress);
+                return Ok(false);
+            }
+            // There may be room now that was missing when the first objects were measured.
+            Phase::Measuring
+                if progress.need == SpaceNeeded::default() && op.store.has_room_for(len) =>
             {
-                // `next` may be greater than 0: there may be room now that was missing when the
-                // first objects were measured. So the next phase starts with the first object.
                 progress.enter(once_measured(op, true));
                 return Ok(false);
             }
             // All objects were processed. Enter the next phase. For an `insert_new` that found no
             // key, this is the linearisation point, when `Checking` ends.
-            phase if progress.next == len && progress.again.is_empty() => {
+            phase if progress.next == len && progress.again().is_none() => {
                 let next = match phase {
-                    Phase::Checking => Phase::Measuring(SpaceNeeded::default()),
-                    Phase::Measuring(need) => once_measured(op, !op.store.refuses(need)),
+                    Phase::Checking => self.begin_measuring(op),
+                    Phase::Measuring => once_measured(op, !op.store.refuses(progress.need)),
                     Phase::Claiming { has_room: true } => Phase::Applying,
                     Phase::Claiming { has_room: false } => Phase::GivingBack(None),
                     _ => {
-                        let claimed = progress.claimed.take();
+                        let extra = progress.extra.as_mut();
+                        let claimed = extra.and_then(|extra| extra.claimed.take());
                         claimed.into_iter().for_each(Claimed::keep);
                         Phase::Over(true)
                     }
                 };
                 progress.enter(next);
-                return Ok(false);
+                return Ok(matches!(next, Phase::Over(_)));
             }
             Phase::Claiming { .. } => {
                 if !self.claim_next(table, op, progress) {
@@ -229,8 +258,8 @@ impl ListBatch {
                     return Ok(false);
                 }
             }
-            Phase::Measuring(so_far) => {
-                progress.phase = Phase::Measuring(self.measured(table, op, progress.next, so_far));
+            Phase::Measuring => {
+                progress.need = self.measured(table, op, progress.next, progress.need);
             }
             // The object is in the table already (invariant 1). Each is inserted once.
             Phase::Applying if progress.is_settled(progress.next) => {}
@@ -252,10 +281,13 @@ impl ListBatch {
         progress: &mut BatchProgress,
     ) -> bool {
         let has_room = progress.phase == Phase::Claiming { has_room: true };
-        let again = progress.again.last().copied();
+        let again = progress.again();
         let (key, value) = self.object(table, again.unwrap_or(progress.next));
         match self.claim(table, op, key, value, progress) {
-            Ok(()) => return progress.again.pop().is_none(),
+            Ok(()) => {
+                let extra = progress.extra.as_mut();
+                return extra.and_then(|extra| extra.again.pop()).is_none();
+            }
             // A list without room breaks no index that is being built.
             Err(Refused::Taken(index)) if !has_room && !is_ready(op, index) => {
                 progress.enter(Phase::GivingBack(None));
@@ -284,12 +316,13 @@ impl ListBatch {
                 // The values of earlier objects with the same key may have been those of the row
                 // that was removed. They must be claimed now.
                 let same = self.list.under(&holder.key, usize::MAX).into_iter();
-                progress.again.extend(same.filter(|&i| i < progress.next));
+                let next = progress.next;
+                progress.extra().again.extend(same.filter(|&i| i < next));
                 true
             }
             // Its timer has removed it meanwhile, unless it is an object of this list.
             Some(Previous::Absent) => {
-                let claimed = progress.claimed.as_ref();
+                let claimed = progress.claimed().as_ref();
                 !claimed.is_some_and(|claimed| claimed.is_holder(&holder))
             }
             None | Some(Previous::Refused) => false,
@@ -298,9 +331,9 @@ impl ListBatch {
 
     /// `GivingBack`: gives one claim back. After the last one the batch is over.
     fn give_one_back(&self, op: &Operation<'_>, progress: &mut BatchProgress, taken: Option<Atom>) {
-        let claimed = progress.claimed.as_mut();
+        let claimed = progress.claimed().as_mut();
         if claimed.is_none_or(|claimed| !claimed.give_one_back(op.guard)) {
-            progress.claimed = None;
+            *progress.claimed() = None;
             progress.phase = match taken {
                 None => Phase::Refused,
                 // For an `insert_new`, this is the same as a key that is in the table.
@@ -364,9 +397,8 @@ impl ListBatch {
             }
         }
         // All claims of the batch are kept, or given back, when all of its objects were considered.
-        let claimed = progress
-            .claimed
-            .get_or_insert_with(|| Claimed::begin(indexes));
+        let claimed = progress.claimed();
+        let claimed = claimed.get_or_insert_with(|| Claimed::begin(indexes));
         claimed.claim(op.guard, key.bytes, old, value)
     }
 
@@ -410,13 +442,7 @@ impl ListBatch {
         }
         // This waits for `TURN` objects at most, after which `work` hands the lock over.
         let mut progress = self.progress.lock();
-        // A store without a limit has room for any list. This is the step that `advance` would
-        // take.
-        if progress.phase == Phase::Measuring(SpaceNeeded::default())
-            && !op.store.holds_lists_back()
-        {
-            progress.enter(Phase::Applying);
-        }
+        self.enter_first_phase(&op, &mut progress);
         match progress.phase {
             Phase::Over(_) => return Ok(true),
             // The batch has made no change yet, so a read comes before it. A write could add a key

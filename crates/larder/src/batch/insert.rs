@@ -6,6 +6,8 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::table::EngineTable;
 use larder_index::sync::give_way;
+use larder_index::Guard;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl EngineTable {
@@ -23,12 +25,12 @@ impl EngineTable {
         who: OwnerId,
         list: ObjectList,
         new: bool,
-    ) -> Result<ListJob, Error> {
+    ) -> Result<ListJob<'_>, Error> {
         self.check_write(who)?;
         // The latch isn't acquired yet: the first step does that, so that a job that is never
         // stepped blocks nobody.
         Ok(ListJob {
-            table: Arc::clone(self),
+            table: Cow::Borrowed(self),
             batch: Arc::new(ListBatch::new(list, new)),
             begun: false,
             over: false,
@@ -38,8 +40,8 @@ impl EngineTable {
 
 /// A list insert that is under way. If the job is dropped before its first step, nothing has
 /// happened. If it is dropped later, the next threads that access the table finish it.
-pub struct ListJob {
-    table: Arc<EngineTable>,
+pub struct ListJob<'t> {
+    table: Cow<'t, Arc<EngineTable>>,
     batch: Arc<ListBatch>,
     /// Whether the batch has acquired the latch.
     begun: bool,
@@ -54,7 +56,17 @@ const EVICTED: usize = 32;
 /// to the expirer.
 const IN_VAIN: u32 = 100;
 
-impl ListJob {
+impl ListJob<'_> {
+    /// The same job with a count of the table, so that it can be kept.
+    pub fn into_owned(self) -> ListJob<'static> {
+        ListJob {
+            table: Cow::Owned(self.table.into_owned()),
+            batch: self.batch,
+            begun: self.begun,
+            over: self.over,
+        }
+    }
+
     /// Runs one slice. If another list is being inserted, helps with that one first.
     ///
     /// # Errors
@@ -64,12 +76,12 @@ impl ListJob {
         if self.batch.list.is_empty() {
             return Ok(Step::Done);
         }
+        // Pin for the whole slice.
+        let guard = larder_index::pin();
         // The list is inserted. What remains is to evict what it has displaced.
         if self.over {
-            return Ok(self.evict(budget));
+            return Ok(self.evict(&guard, budget));
         }
-        // Pin for the whole slice, so that each pin within only increments a counter.
-        let guard = larder_index::pin();
         while !self.begun {
             // Expired objects make room. While a batch has the latch, nothing is removed.
             while let Some(gone) = self.table.removes_for(&guard, self.batch.list.len()) {
@@ -78,7 +90,7 @@ impl ListJob {
                 }
             }
             // Once the batch has the latch, any thread may finish it, even if this job is dropped.
-            match self.table.acquire_latch(&self.batch) {
+            match self.table.acquire_latch(&self.batch, &guard) {
                 Ok(()) => self.begun = true,
                 // Another batch holds the latch. Helping is the only way to get it sooner.
                 Err(Error::Busy) => {
@@ -89,24 +101,24 @@ impl ListJob {
                 Err(error) => return Err(error),
             }
         }
-        match self.batch.work(&self.table, budget) {
+        match self.batch.work(&self.table, &guard, budget) {
             Ok(Step::More) => Ok(Step::More),
             done => {
                 // The batch is over, or the table was dropped. Nobody needs the latch any more.
-                self.table.release_latch(&self.batch);
+                self.table.release_latch(&self.batch, &guard);
                 self.over = true;
-                done.map(|_| self.evict(budget))
+                done.map(|_| self.evict(&guard, budget))
             }
         }
     }
 
     /// Evicts the objects that exceed the table's limits, as long as the budget lasts.
-    fn evict(&self, budget: &mut Budget) -> Step {
+    fn evict(&self, guard: &Guard, budget: &mut Budget) -> Step {
         let mut in_vain = 0;
-        loop {
-            let guard = larder_index::pin();
-            let gone = self.table.evict_surplus(&guard, EVICTED);
-            if !self.table.has_surplus(&guard) {
+        // Most tables have no limit.
+        while self.table.has_surplus(guard) {
+            let gone = self.table.evict_surplus(guard, EVICTED);
+            if !self.table.has_surplus(guard) {
                 return Step::Done;
             }
             // The expirer evicts concurrently. Each of the two may find its chosen objects already
@@ -122,6 +134,7 @@ impl ListJob {
                 return Step::More;
             }
         }
+        Step::Done
     }
 
     /// After `Done`: whether the objects are in the table. `false` only for an `insert_new` that

@@ -4,24 +4,22 @@
 use super::ListBatch;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::ops::{Admission, Intent, Operation};
+use crate::ops::{fence_after_lock, Admission, Intent, Operation};
 use crate::store::Store;
 use crate::table::{EngineTable, DEAD, LATCHED};
-use larder_index::sync::atomic::Ordering;
 use larder_index::Guard;
 use std::sync::Arc;
 
 impl EngineTable {
     /// (1) Acquires the latch for the batch. `Busy` if another batch holds it.
-    pub(super) fn acquire_latch(&self, batch: &Arc<ListBatch>) -> Result<(), Error> {
-        // Pin before the slot is locked, since a pin may run deferred calls.
-        let guard = larder_index::pin();
+    // The guard was pinned before the slot is locked, since a pin may run deferred calls.
+    pub(super) fn acquire_latch(&self, batch: &Arc<ListBatch>, guard: &Guard) -> Result<(), Error> {
         let mut slot = self.latch.slot.lock();
         if slot.is_some() {
             return Err(Error::Busy);
         }
         loop {
-            let state = self.state.load(&guard);
+            let state = self.state.load(guard);
             if state.tag() & DEAD != 0 {
                 return Err(Error::NoTable);
             }
@@ -29,13 +27,13 @@ impl EngineTable {
             // earlier batch then finds another count when it revalidates. If the exchange below
             // fails, the count is incremented again, which does no harm.
             self.latch.count_transition();
-            if self.state.set_tag_if(state, LATCHED, &guard) {
+            if self.state.set_tag_if(state, LATCHED, guard) {
                 *slot = Some(Arc::clone(batch));
                 // From here on every write that revalidates sees the bit. A write that has
-                // revalidated before holds the lock of its leaf, and we wait for it there.
-                // Ordering: after the state word's change and before any look at a leaf (see the
-                // module).
-                std::sync::atomic::fence(Ordering::SeqCst);
+                // revalidated before holds the lock of its leaf, and we wait for it there. The
+                // fence comes after the state word's change, and before any look at a leaf (see
+                // the module).
+                fence_after_lock();
                 return Ok(());
             }
             // `delete_all_objects` has replaced the store meanwhile, or the table was deleted.
@@ -43,8 +41,8 @@ impl EngineTable {
     }
 
     /// (4) Releases the latch if the batch still holds it.
-    pub(super) fn release_latch(&self, batch: &Arc<ListBatch>) {
-        let guard = larder_index::pin();
+    // As for `acquire_latch`, the guard comes first.
+    pub(super) fn release_latch(&self, batch: &Arc<ListBatch>, guard: &Guard) {
         let mut slot = self.latch.slot.lock();
         // Several threads may find that the batch is over. The first of them releases the latch.
         if slot.as_ref().is_some_and(|held| Arc::ptr_eq(held, batch)) {
@@ -54,15 +52,15 @@ impl EngineTable {
             // Slot and bit both change under the slot's lock, so under this lock they agree.
             *slot = None;
             self.latch.count_transition();
-            self.state.clear_tag(LATCHED, &guard);
+            self.state.clear_tag(LATCHED, guard);
             drop(slot);
             if let Some((feed, deferred)) = ended {
                 feed.wake_followers(deferred);
             }
             // The last snapshot or follower may have gone while the latch was held. The table could
             // not go back to its plain store then (`WatchedTable::unwatch`).
-            if let Some(history) = self.store(&guard).and_then(Store::history) {
-                history.unwatch_if_idle(&guard);
+            if let Some(history) = self.store(guard).and_then(Store::history) {
+                history.unwatch_if_idle(guard);
             }
         }
     }
@@ -116,11 +114,12 @@ impl EngineTable {
         };
         // The slot isn't locked while objects are inserted, so other operations can find the batch
         // and settle their keys with it.
-        match batch.work(self, budget) {
+        let guard = larder_index::pin();
+        match batch.work(self, &guard, budget) {
             Ok(Step::More) => Step::More,
             // The batch is over, or the table was deleted.
             Ok(Step::Done) | Err(_) => {
-                self.release_latch(&batch);
+                self.release_latch(&batch, &guard);
                 Step::Done
             }
         }

@@ -109,8 +109,10 @@ pub use object_list::ObjectList;
 /// The state of a batch, which determines what is done with the next object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Computing the room that the list needs: what the objects so far need.
-    Measuring(SpaceNeeded),
+    /// No slice has run.
+    Begun,
+    /// Computing the room that the list needs.
+    Measuring,
     /// There is no room.
     Refused,
     /// Looking for keys in the table. `next` is the first object whose key hasn't been looked for.
@@ -133,21 +135,46 @@ struct BatchProgress {
     phase: Phase,
     /// The first object that the phase hasn't processed.
     next: usize,
+    /// The room that the objects need that were measured.
+    need: SpaceNeeded,
+    /// The number of objects in the table when the first slice began.
+    before: Option<usize>,
+    /// `None` if all of it is empty, as in most batches.
+    extra: Option<Box<Extra>>,
+}
+
+/// What few batches have.
+#[derive(Default)]
+struct Extra {
     /// Earlier objects whose values must be claimed again.
     again: Vec<usize>,
     /// A bit for each object that was inserted out of turn. Empty if there is none.
     settled: Vec<u64>,
     /// The claimed values of unique indexes.
     claimed: Option<Claimed>,
-    /// The number of objects in the table when the first slice began.
-    before: Option<usize>,
 }
 
 impl BatchProgress {
     /// Enters a phase, and starts with the first object.
     fn enter(&mut self, phase: Phase) {
         (self.phase, self.next) = (phase, 0);
-        self.again.clear();
+        if let Some(extra) = &mut self.extra {
+            extra.again.clear();
+        }
+    }
+
+    fn extra(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+
+    /// The last of the earlier objects whose values must be claimed again.
+    #[inline]
+    fn again(&self) -> Option<usize> {
+        self.extra.as_ref()?.again.last().copied()
+    }
+
+    fn claimed(&mut self) -> &mut Option<Claimed> {
+        &mut self.extra().claimed
     }
 
     /// Whether an object is in the table.
@@ -157,17 +184,19 @@ impl BatchProgress {
 
     #[inline]
     fn is_settled(&self, i: usize) -> bool {
-        self.settled
+        let settled = self.extra.as_ref().map_or(&[][..], |extra| &extra.settled);
+        settled
             .get(i / 64)
             .is_some_and(|bits| bits >> (i % 64) & 1 == 1)
     }
 
     fn note_settled(&mut self, i: usize, len: usize) {
         // Most batches end before any key is settled. They don't allocate the bits.
-        if self.settled.is_empty() {
-            self.settled = vec![0; len.div_ceil(64)];
+        let settled = &mut self.extra().settled;
+        if settled.is_empty() {
+            *settled = vec![0; len.div_ceil(64)];
         }
-        self.settled[i / 64] |= 1 << (i % 64);
+        settled[i / 64] |= 1 << (i % 64);
     }
 }
 
@@ -186,23 +215,15 @@ impl ListBatch {
     fn new(mut list: ObjectList, new: bool) -> Self {
         // From here on the list never changes. So any thread may read it without a lock.
         list.seal();
-        // An `insert` has no keys to check: its linearisation point is the acquisition of the
-        // latch.
-        let phase = if new {
-            Phase::Checking
-        } else {
-            Phase::Measuring(SpaceNeeded::default())
-        };
         ListBatch {
             list,
             is_new: new,
             progress: Mutex::new(BatchProgress {
-                phase,
+                phase: Phase::Begun,
                 next: 0,
-                settled: Vec::new(),
-                again: Vec::new(),
-                claimed: None,
+                need: SpaceNeeded::default(),
                 before: None,
+                extra: None,
             }),
             number: CommitNumber::default(),
         }
@@ -225,10 +246,13 @@ impl BatchLatch {
         self.transitions.load(Ordering::SeqCst)
     }
 
-    /// Counts an acquisition or release that is about to happen.
+    /// Counts an acquisition or release that is about to happen. The slot is locked, so no other
+    /// thread counts.
     fn count_transition(&self) {
-        // Ordering: SeqCst, before the state word changes (see `transitions`).
-        self.transitions.fetch_add(1, Ordering::SeqCst);
+        // Ordering: Release, of a thread's own count. The `SeqCst` change of the state word comes
+        // next: a thread that sees it, or anything that follows it, sees this count.
+        let before = self.transitions.load(Ordering::Relaxed);
+        self.transitions.store(before + 1, Ordering::Release);
     }
 
     /// Drops the batch of a dropped table, which nobody will finish. No other batch can follow:

@@ -10,18 +10,27 @@
 //!    and each group gets a filter of its keys. From here on the list is read without a lock.
 //! 3. `under` finds the objects of a key: filters exclude most groups and chunks. In the others,
 //!    each key is compared.
-//! 4. The reaper frees a long list, chunk by chunk.
+//! 4. The reaper frees a long list, chunk by chunk. The memory of a short one is kept for the
+//!    thread's next list.
 
 use crate::raw;
 use crate::reclaim::reaper;
 use larder_term::hash::Seed;
 use larder_term::object::{ObjectBuf, ObjectRef};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::LazyLock;
 
 /// Objects for `begin_insert`. The list owns counts of their handles.
 #[derive(Default)]
 pub struct ObjectList {
+    /// `None` while there are no objects. One word, since a list is moved several times.
+    content: Option<Box<ListContent>>,
+}
+
+/// The objects of a list.
+#[derive(Default)]
+struct ListContent {
     chunks: SmallVec<[ListChunk; 1]>,
     /// A filter of the keys of each group of chunks, if the list has several chunks.
     groups: Vec<KeyFilter>,
@@ -30,6 +39,14 @@ pub struct ObjectList {
     /// About how many different keys the chunks with filters have.
     keys: usize,
 }
+
+thread_local! {
+    /// An empty content, with the memory of an earlier one.
+    static SPARE: Cell<Option<Box<ListContent>>> = const { Cell::new(None) };
+}
+
+/// A thread keeps memory for at most this number of bytes of objects.
+const MAX_KEPT_CAPACITY: usize = 1 << 14;
 
 /// The number of objects in a chunk.
 const CHUNK: usize = if cfg!(larder_model) { 2 } else { 512 };
@@ -148,11 +165,79 @@ impl ListChunk {
     }
 }
 
+impl ListChunk {
+    /// Removes all objects, and keeps the memory.
+    fn clear(&mut self) {
+        if self.handles {
+            (0..self.ends.len()).for_each(|i| raw::release_value(self.get(i).1));
+            self.handles = false;
+        }
+        self.bytes.clear();
+        self.ends.clear();
+        self.filter = None;
+    }
+}
+
 impl Drop for ListChunk {
     fn drop(&mut self) {
-        for i in 0..if self.handles { self.ends.len() } else { 0 } {
-            raw::release_value(self.get(i).1);
+        self.clear();
+    }
+}
+
+impl ListContent {
+    /// Adds a copy of an object.
+    #[inline]
+    fn push(&mut self, object: ObjectRef<'_>) {
+        // A chunk is never enlarged, so a push moves no object of another chunk.
+        if self.len.is_multiple_of(CHUNK) {
+            self.add_chunk();
         }
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.push(object);
+        }
+        self.len += 1;
+        self.bytes += object.key().len() + object.value().len();
+    }
+
+    fn add_chunk(&mut self) {
+        let chunk = match self.chunks.last() {
+            // The first chunk of an earlier list.
+            Some(_) if self.len == 0 => return,
+            // Reserve the size of the previous chunk, which is a good guess, but limit it so that
+            // the allocation doesn't take a slice.
+            Some(full) => ListChunk::with_room(CHUNK, full.bytes.len().min(64 << 10)),
+            // Most lists are short.
+            None => ListChunk::with_room(16, 512),
+        };
+        self.index_last();
+        self.chunks.push(chunk);
+    }
+
+    /// Adds the keys of the last chunk, which is complete, to the filters.
+    fn index_last(&mut self) {
+        // The group that the last chunk belongs to.
+        let group = self.chunks.len().saturating_sub(1) / GROUP;
+        if let Some(last) = self.chunks.last_mut() {
+            if group == self.groups.len() {
+                self.groups.push(KeyFilter::new(GROUP * CHUNK));
+            }
+            self.keys += last.index(&mut self.groups[..=group]);
+        }
+    }
+
+    /// Removes all objects of a list of one chunk.
+    fn clear(&mut self) {
+        self.chunks.iter_mut().for_each(ListChunk::clear);
+        self.groups.clear();
+        (self.len, self.bytes, self.keys) = (0, 0, 0);
+    }
+
+    /// Whether a thread keeps the memory.
+    fn is_kept(&self) -> bool {
+        let [chunk] = &self.chunks[..] else {
+            return false;
+        };
+        chunk.bytes.capacity() <= MAX_KEPT_CAPACITY && self.groups.capacity() == 0
     }
 }
 
@@ -170,67 +255,56 @@ impl ObjectList {
     /// Like `push`.
     #[inline]
     pub fn push_ref(&mut self, object: ObjectRef<'_>) {
-        // A chunk is never enlarged, so a push moves no object of another chunk.
-        if self.len.is_multiple_of(CHUNK) {
-            self.add_chunk();
-        }
-        if let Some(chunk) = self.chunks.last_mut() {
-            chunk.push(object);
-        }
-        self.len += 1;
-        self.bytes += object.key().len() + object.value().len();
-    }
-
-    fn add_chunk(&mut self) {
-        self.index_last();
-        let chunk = match self.chunks.last() {
-            // Reserve the size of the previous chunk, which is a good guess, but limit it so that
-            // the allocation doesn't take a slice.
-            Some(full) => ListChunk::with_room(CHUNK, full.bytes.len().min(64 << 10)),
-            // Most lists are short.
-            None => ListChunk::with_room(16, 512),
+        let spare = || {
+            SPARE
+                .try_with(Cell::take)
+                .ok()
+                .flatten()
+                .unwrap_or_default()
         };
-        self.chunks.push(chunk);
+        self.content.get_or_insert_with(spare).push(object);
     }
 
-    /// Adds the keys of the last chunk, which is complete, to the filters.
-    fn index_last(&mut self) {
-        // The group that the last chunk belongs to.
-        let group = self.chunks.len().saturating_sub(1) / GROUP;
-        if let Some(last) = self.chunks.last_mut() {
-            if group == self.groups.len() {
-                self.groups.push(KeyFilter::new(GROUP * CHUNK));
-            }
-            self.keys += last.index(&mut self.groups[..=group]);
-        }
+    #[inline]
+    fn chunks(&self) -> &[ListChunk] {
+        self.content.as_ref().map_or(&[], |content| &content.chunks)
+    }
+
+    /// The filters of groups of chunks.
+    fn groups(&self) -> &[KeyFilter] {
+        self.content.as_ref().map_or(&[], |content| &content.groups)
     }
 
     /// The number of objects.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.content.as_ref().map_or(0, |content| content.len)
     }
 
     /// About how many different keys the list has, if that is known: of a short list it isn't. A
     /// key that is in several groups of chunks, but not in the first one, is counted several times.
     pub(crate) fn keys(&self) -> Option<usize> {
-        self.is_indexed().then_some(self.keys)
+        let indexed = self.content.as_ref().filter(|_| self.is_indexed());
+        indexed.map(|content| content.keys)
     }
 
     /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.content.is_none()
     }
 
     /// Completes the list: no further object is pushed.
     pub(crate) fn seal(&mut self) {
         if self.is_indexed() {
-            self.index_last();
+            self.content
+                .iter_mut()
+                .for_each(|content| content.index_last());
         }
     }
 
     /// Whether `under` uses filters. A list of one chunk needs none.
     pub(crate) fn is_indexed(&self) -> bool {
-        self.chunks.len() > 1
+        self.chunks().len() > 1
     }
 
     /// Returns the numbers of the first `most` objects under a key. The list must be sealed.
@@ -254,8 +328,8 @@ impl ObjectList {
         let may_have = move |filter: Option<&KeyFilter>| filter.is_none_or(|f| f.may_have(mark));
         // The filter of a group excludes 64 chunks, that of a chunk 512 objects.
         let (chunk, group) = (from / CHUNK, from / CHUNK / GROUP);
-        let groups = self.chunks.chunks(GROUP).enumerate().skip(group);
-        let likely = groups.filter(move |(g, _)| may_have(self.groups.get(*g)));
+        let groups = self.chunks().chunks(GROUP).enumerate().skip(group);
+        let likely = groups.filter(move |(g, _)| may_have(self.groups().get(*g)));
         let chunks = likely.flat_map(|(g, chunks)| (g * GROUP..).zip(chunks));
         let likely = chunks.filter(move |(c, part)| *c >= chunk && may_have(part.filter.as_ref()));
         likely.flat_map(move |(c, part)| {
@@ -268,16 +342,23 @@ impl ObjectList {
     /// Key and value of object `i`.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
-        self.chunks[i / CHUNK].get(i % CHUNK)
+        self.chunks()[i / CHUNK].get(i % CHUNK)
     }
 }
 
 impl Drop for ObjectList {
     fn drop(&mut self) {
-        if self.chunks.len() > 1 {
-            let mut chunks = std::mem::take(&mut self.chunks);
+        let Some(mut content) = self.content.take() else {
+            return;
+        };
+        if content.is_kept() {
+            content.clear();
+            // If the thread is ending, the variable is gone. Then the memory is freed.
+            let _ = SPARE.try_with(|place| place.set(Some(content)));
+        } else if content.chunks.len() > 1 {
+            let mut chunks = std::mem::take(&mut content.chunks);
             // Each call frees one chunk, starting with the last one.
-            let bytes = self.bytes + self.len * size_of::<(usize, usize)>();
+            let bytes = content.bytes + content.len * size_of::<(usize, usize)>();
             reaper::bits(bytes, move || chunks.pop().is_none());
         }
     }
@@ -305,7 +386,7 @@ mod tests {
             list.push(&object);
         }
         list.seal();
-        assert!(list.is_indexed() && list.groups.len() == 2);
+        assert!(list.is_indexed() && list.groups().len() == 2);
         // The filters take some keys for others.
         let counted = list.keys().unwrap();
         assert!(

@@ -94,14 +94,14 @@ pub(crate) enum Intent {
     Write,
 }
 
-/// Orders the following loads after the acquisition of the leaf's lock.
+/// Orders the following loads after the acquisition of the leaf's lock, or of the batch latch.
 ///
 /// A thread that acquires the batch latch or fixes a table does the reverse: it changes the state
 /// word (or a flag), and then reads leaves. So either this thread sees that change, or the other
 /// thread sees this thread's lock and waits for it.
 #[inline]
 pub(crate) fn fence_after_lock() {
-    // Ordering: the lock is taken by a locked read-modify-write, which on x86-64 is a full barrier
+    // Ordering: either is acquired by a locked read-modify-write, which on x86-64 is a full barrier
     // already; elsewhere a fence makes it one. Pairs with the `SeqCst` change of the state word (or
     // the fixation's flag) that comes before the other side's reading of leaves.
     #[cfg(target_arch = "x86_64")]

@@ -34,7 +34,7 @@ mod step;
 mod take;
 mod update;
 
-pub(crate) use begin::{Admission, Intent, Operation};
+pub(crate) use begin::{fence_after_lock, Admission, Intent, Operation};
 pub(crate) use change::{EditBuffer, NewValue, ValueList, Written};
 pub use exchange::Decision;
 pub use lifetime::TimeLeft;
