@@ -453,8 +453,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             Some(key) => LowerBound {
                 hash: truncated(key.hash),
                 key: Some(key.bytes),
+                inclusive: false,
             },
-            None => LowerBound { hash: 0, key: None },
+            None => LowerBound::all_from(0),
         };
         // The first leaf tells whether the key is present. If it has no entry behind the key, the
         // following leaves are searched from their first hashes on, until one has an entry.
@@ -479,7 +480,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
                         batch.skipped = passed as usize;
                         return is_present;
                     }
-                    bound = LowerBound { hash, key: None };
+                    bound = LowerBound::all_from(hash);
                 }
                 None => {
                     batch.done = true;

@@ -29,14 +29,15 @@
 //! their slot entries. Nothing is sorted, displaced entries stay where they are, and no hash is
 //! computed. Such a batch is a whole leaf. The scan must be at the first position of the leaf.
 //!
-//! When not to use it: for one entry. `HashView::next` (in `successor`) finds the entry behind a
-//! position without copying a bucket.
+//! For one entry, `HashView::next_but` (in `successor`) finds the one behind the bound without
+//! copying a bucket.
 
 use super::key_rule::{KeyProperties, KeyRule};
 use super::plain::{self, SlotBody};
 use super::shape::{HashPlace, Shape, DISPLACED, HASH_BITS, OUTSIDE};
 use crate::hash::group::{sort, DisplacedEntries, Group, PackedEntry};
 use crate::hash::leaf::HashView;
+use crate::hash::successor::LowerBound;
 use crate::hash::HashOrder;
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
@@ -245,6 +246,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             version: self.view.version(),
             from_edge: self.from_edge,
         });
+        if self.forward && batch.limit() == 1 && !batch.by_hash {
+            return self.read_one(batch);
+        }
         if batch.any_order && self.is_whole() {
             self.read_unordered(batch)?;
             return Ok(LeafEnd::Leaf);
@@ -252,6 +256,21 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // A leaf of one or two buckets is copied at once.
         self.few &= self.shape.buckets > 2;
         self.read_ordered(batch)
+    }
+
+    /// Reads the first entry behind the bound, without copying a bucket.
+    fn read_one(&self, batch: &mut Batch<'g>) -> Result<LeafEnd, Torn> {
+        let ScanBound { hash, key } = self.bound;
+        let bound = LowerBound {
+            hash,
+            key: key.map(|bound| bound.key),
+            inclusive: key.is_none_or(|bound| bound.inclusive),
+        };
+        // The bound's key may be any bytes, so its entry isn't looked for.
+        match self.view.next_but(0, bound, self.keys, batch)? {
+            true => Ok(LeafEnd::Batch),
+            false => Ok(LeafEnd::Leaf),
+        }
     }
 
     /// Whether the bound is the leaf's first position, so that all of its entries belong to the

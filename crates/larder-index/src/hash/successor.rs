@@ -45,12 +45,24 @@ pub(crate) struct LowerBound<'a> {
     pub(crate) hash: u64,
     /// The key of the position. `None`: all entries with this hash are behind the bound.
     pub(crate) key: Option<&'a [u8]>,
+    /// Whether the entry at the position itself counts as behind the bound.
+    pub(crate) inclusive: bool,
 }
 
 impl LowerBound<'_> {
+    /// All entries with this hash and with greater ones are behind it.
+    pub(crate) fn all_from(hash: u64) -> Self {
+        LowerBound {
+            hash,
+            key: None,
+            inclusive: true,
+        }
+    }
+
     /// Whether an entry with this hash and key is behind the bound.
     fn is_before(&self, hash: u64, key: &[u8]) -> bool {
         match self.key {
+            Some(bound_key) if self.inclusive => (hash, key) >= (self.hash, bound_key),
             Some(bound_key) => (hash, key) > (self.hash, bound_key),
             None => hash >= self.hash,
         }
@@ -162,7 +174,8 @@ impl CopiedPosition {
 
 impl<'g> HashView<'g> {
     /// Copies the first entry of this leaf that is behind the bound to the empty batch. The result
-    /// is validated: it was true at one instant.
+    /// is validated: it was true at one instant. The key of the bound, if it has one, is a whole
+    /// one, whose own entry isn't behind the bound.
     #[inline]
     pub(crate) fn next<R: KeyRule>(
         self,
@@ -170,10 +183,6 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Successor, Torn> {
-        // The bound's hash is in the leaf's range, so entries behind the bound have the same home
-        // or a later one.
-        let shape = self.leaf.shape();
-        let HashPlace { home: first, tag } = shape.place(bound.hash);
         let home = self.leaf.home(bound.hash);
         let hit = match bound.key {
             Some(key) => self.find(bound.hash, &home, key, keys.form(key))?,
@@ -182,11 +191,30 @@ impl<'g> HashView<'g> {
         // Note whether the bound's own entry is present, and whether it is in its home bucket.
         let is_present = hit.is_some();
         let at_home = hit.filter(|hit| hit.bucket.address() == home.bucket.address());
+        let own = at_home.map_or(0, |hit| hit.slot);
+        let found = self.next_but(own, bound, keys, batch)?;
+        Ok(Successor { is_present, found })
+    }
+
+    /// Like `next`, for any position. `own` is the slot entry of the position's own entry, if that
+    /// is known and is to be left out; otherwise 0. Returns whether there is an entry.
+    #[inline]
+    pub(crate) fn next_but<R: KeyRule>(
+        self,
+        own: usize,
+        bound: LowerBound<'_>,
+        keys: &KeyProperties<R>,
+        batch: &mut Batch<'g>,
+    ) -> Result<bool, Torn> {
+        // The bound's hash is in the leaf's range, so entries behind the bound have the same home
+        // or a later one.
+        let shape = self.leaf.shape();
+        let HashPlace { home: first, tag } = shape.place(bound.hash);
         let mut search = HomeSearch {
             home: first,
             from: tag,
             bound: Some(bound),
-            own: at_home.map_or(0, |hit| hit.slot),
+            own,
         };
         let found = loop {
             // (1) to (3) Search a home. Skip one without entries and without overflow bits.
@@ -209,8 +237,7 @@ impl<'g> HashView<'g> {
             Some(found) => self.give(found, keys, batch)?,
             None => self.confirm()?,
         }
-        let found = found.is_some();
-        Ok(Successor { is_present, found })
+        Ok(found.is_some())
     }
 
     /// Steps 1 to 3: the wanted entry with the least position of a home, which is this bucket.
