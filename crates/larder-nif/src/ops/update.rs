@@ -98,13 +98,13 @@ impl CounterOps for CounterTerms<'_, '_> {
             // The argument is no list: it is a single operation, or just an increment.
             None => std::mem::replace(&mut self.rest, layout::NIL),
         };
-        let op = match layout::tuple(word) {
-            Some(parts) => counter_op(self.call, parts),
+        let read = match layout::tuple(word) {
+            Some(parts) => counter_op(self.call, parts, place),
             None if self.is_list => Err(BADARG),
             // An increment of the element behind the key.
-            None => integer(self.call, word).map(|incr| CounterOp::new(self.keypos + 1, incr)),
+            None => plain_addition(self.call, self.keypos + 1, word, place),
         };
-        *place = op.map_err(|_| NO_OPERATION)?;
+        read.map_err(|_| NO_OPERATION)?;
         Ok(Some(place))
     }
 }
@@ -147,40 +147,64 @@ impl Sums for NewValues<'_, '_> {
 
 /// Decodes an operation, given the elements of its tuple.
 #[inline(always)]
-fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
+fn counter_op(call: &Call<'_>, parts: &[Word], op: &mut CounterOp) -> Result<(), Raise> {
     // The counter's place: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
     // The number of parts tells the forms apart.
     let place = *parts.first().ok_or(BADARG)?;
     match layout::tuple(place) {
-        None => addition(call, position(place)?, parts),
-        Some(place) => counter_in_map(call, place, parts),
+        None => addition(call, position(place)?, parts, op),
+        Some(place) => counter_in_map(call, place, parts, op),
     }
+}
+
+/// The operation that adds to the element at a position.
+#[inline(always)]
+fn plain_addition(
+    call: &Call<'_>,
+    pos: usize,
+    incr: Word,
+    op: &mut CounterOp,
+) -> Result<(), Raise> {
+    // Each way stores the operation where it is to be. A copy of words that were just stored waits
+    // for them.
+    match layout::small(incr) {
+        Some(incr) => *op = CounterOp::new(pos, Number::Int(incr)),
+        None => *op = CounterOp::new(pos, large_integer(call, incr)?),
+    }
+    Ok(())
 }
 
 /// Decodes what an operation adds to the element at a position, given the elements of its tuple.
 #[inline(always)]
-fn addition(call: &Call<'_>, pos: usize, parts: &[Word]) -> Result<CounterOp, Raise> {
-    Ok(match *parts {
-        [_, incr] => CounterOp::new(pos, integer(call, incr)?),
+fn addition(call: &Call<'_>, pos: usize, parts: &[Word], op: &mut CounterOp) -> Result<(), Raise> {
+    match *parts {
+        [_, incr] => plain_addition(call, pos, incr, op),
         [_, incr, threshold, value] => {
             let limit = (integer(call, threshold)?, integer(call, value)?);
-            CounterOp::limited(pos, integer(call, incr)?, limit.0, limit.1)
+            *op = CounterOp::limited(pos, integer(call, incr)?, limit.0, limit.1);
+            Ok(())
         }
-        _ => return Err(BADARG),
-    })
+        _ => Err(BADARG),
+    }
 }
 
 #[cold]
 #[inline(never)]
-fn counter_in_map(call: &Call<'_>, place: &[Word], parts: &[Word]) -> Result<CounterOp, Raise> {
-    let op = addition(call, position(*place.first().ok_or(BADARG)?)?, parts)?;
+fn counter_in_map(
+    call: &Call<'_>,
+    place: &[Word],
+    parts: &[Word],
+    op: &mut CounterOp,
+) -> Result<(), Raise> {
+    addition(call, position(*place.first().ok_or(BADARG)?)?, parts, op)?;
     let (key, initial) = match *place {
         [_, key] => (key, None),
         [_, key, initial] => (key, Some(integer(call, initial)?)),
         _ => return Err(BADARG),
     };
     let key = Term::from(CopiedTerm::new(call, key)?.term()?);
-    Ok(op.in_map(key, initial))
+    *op = op.clone().in_map(key, initial);
+    Ok(())
 }
 
 /// Reads a position. A negative one becomes 0: no object has an element there, so the engine

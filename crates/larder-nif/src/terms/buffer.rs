@@ -28,10 +28,13 @@ pub fn stack_bytes() -> StackBytes {
 ///
 /// Invariant: `start` points to `capacity` bytes, on the stack or of `heap`, which nobody else
 /// uses. The first `len` of them are initialized.
+// `start` and `len` are apart: were they copied by one load, as a slice, it would wait for the
+// store of the last length.
+#[repr(C)]
 pub struct Buffer<'p> {
     start: *mut u8,
-    len: usize,
     capacity: usize,
+    len: usize,
     heap: Vec<u8>,
     stack: PhantomData<&'p mut StackBytes>,
 }
