@@ -122,10 +122,11 @@ impl Registers for Box<dyn Unique> {
 
     fn scan(&self, k: u64) -> Option<u64> {
         let (bytes, guard) = (k.to_be_bytes(), pin());
-        // A scan that begins at the key's position, and may see more entries behind it.
+        // A scan that begins at the key's position, and may see more entries behind it. One entry
+        // is read in another way than two.
         let (mut position, mut batch) = (Vec::new(), Batch::default());
         self.position(key(&bytes, Hashes::Good), &mut position);
-        batch.want = 1 + (k % 3) as usize;
+        batch.want = 1 + ((k + 1) % 3) as usize;
         let start = Start::At(&position);
         Unique::scan(&**self, &guard, start, Direction::Forward, &mut batch);
         // If the key is absent, the scan begins with a later one.

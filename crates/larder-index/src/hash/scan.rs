@@ -259,6 +259,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     /// Reads the first entry behind the bound, without copying a bucket.
+    #[inline(never)]
     fn read_one(&self, batch: &mut Batch<'g>) -> Result<LeafEnd, Torn> {
         let ScanBound { hash, key } = self.bound;
         let bound = LowerBound {

@@ -198,7 +198,7 @@ impl<'g> HashView<'g> {
 
     /// Like `next`, for any position. `own` is the slot entry of the position's own entry, if that
     /// is known and is to be left out; otherwise 0. Returns whether there is an entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_but<R: KeyRule>(
         self,
         own: usize,
@@ -438,7 +438,7 @@ impl<'g> HashView<'g> {
     }
 
     /// Copies an entry to the empty batch.
-    #[inline]
+    #[inline(always)]
     fn give<R: KeyRule>(
         &self,
         one: Candidate,
