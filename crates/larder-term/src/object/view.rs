@@ -291,9 +291,20 @@ impl<'a> ObjectView<'a> {
         if position == 0 || position > self.arity {
             return None;
         }
+        let run = self.run(position);
+        Some(TermRef::within(&run[prefix_len(run)..end_of(run, 0)]))
+    }
+
+    /// The bytes of the elements from a position on, which the object has, and which isn't that of
+    /// the key.
+    #[inline(always)]
+    fn run(&self, position: usize) -> &'a [u8] {
+        let mut run = self.others;
         // The key isn't stored among the other elements.
-        let skipped = position - 1 - usize::from(position > self.keypos);
-        self.others().nth(skipped)
+        for _ in 0..position - 1 - usize::from(position > self.keypos) {
+            run = &run[end_of(run, 0)..];
+        }
+        run
     }
 
     /// Whether the element at `position`, from 1, is stored as these bytes, which are those of a
@@ -306,10 +317,7 @@ impl<'a> ObjectView<'a> {
         if position == 0 || position > self.arity {
             return false;
         }
-        let mut others = self.others;
-        for _ in 0..position - 1 - usize::from(position > self.keypos) {
-            others = &others[end_of(others, 0)..];
-        }
+        let others = self.run(position);
         // No stored term is the beginning of another one. Short ones, as most are, are compared
         // without a call.
         match (others, stored) {
