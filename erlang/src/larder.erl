@@ -6,10 +6,17 @@
 %% == Guarantees ==
 %% <ul>
 %% <li>An operation on one object is atomic and isolated. So are insert/2
-%%     and insert_new/2 of a list, however long, and delete_all_objects/1.</li>
-%% <li>Readers take no lock. A reader waits at most while a leaf is changed, or while a
+%%     and insert_new/2 of a list, however long, and delete_all_objects/1. But a scan (select/2,
+%%     foldl/3, next/2) that begins before a list is inserted or a transaction commits may
+%%     see a part of it. One of a snapshot never does.</li>
+%% <li>Readers take no lock. A lookup waits at most while a leaf is changed, or while a
 %%     transaction commits a write of its key. A traversal visits every object that is in
 %%     the table throughout exactly once, whether or not the table is fixed.</li>
+%% <li>While a list is being inserted, a call on one key doesn't wait for it. The exceptions are
+%%     lists of at most 512 objects or with more than 256 under that key, and writes of a key
+%%     while an insert_new/2 still checks its keys. These, and all other calls (such as
+%%     next/2, select/2, snapshot/1 and transaction/2), first help to finish the list. That takes
+%%     time proportional to what is left of it.</li>
 %% <li>No call occupies a scheduler for much longer than half a millisecond,
 %%     whatever the size of the table. Deleting a table takes the caller constant time.</li>
 %% <li>Guards on the key of an ordered_set limit a select in the same way as a bound
@@ -26,11 +33,14 @@
 %%     first_lookup/1, next_lookup/2, last_lookup/1, prev_lookup/2,
 %%     lookup_element/4, update_element/4, `{heir, Pid}'.</li>
 %% <li>New functions:
-%%     lookup_many/2, take_many/2, lookup_elements/3 and select_take/2;
+%%     lookup_many/2, take_many/2, lookup_elements/3, lookup_elements/4 and select_take/2;
+%%     update_map/3, update_map/5 and remove_map_key/4 for maps in objects;
+%%     prepare/1 for match specifications that are used again and again;
 %%     rank/2, nth/2, slice/3 and count_range/3 for ranks in an ordered_set;
 %%     snapshot/1, release/1 and diff/2 for tables as of one instant;
-%%     transaction/2, abort/1 and commit/1 for several changes at one instant;
-%%     subscribe/3 for events of changes; memory/0 and top/2 for the use of memory.</li>
+%%     transaction/2, transaction/3, abort/1 and commit/1 for several changes at one instant;
+%%     subscribe/3, unsubscribe/1 and snapshot_and_subscribe/3 for events of changes;
+%%     memory/0, memory/1 and top/2 for the use of memory.</li>
 %% <li>A list that is inserted into a bag keeps its order, as in `ets' since
 %%     OTP 25.3.</li>
 %% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' returns
@@ -46,7 +56,9 @@
 %%
 %% == What holds for all functions ==
 %% Errors are `badarg' with `error_info', as in `ets': see
-%% format_error/2. Every function that takes a table fails so if there is no such
+%% format_error/2. A write that would exceed a limit of its table, if nothing is evicted, fails with
+%% `system_limit'. Other exceptions are named at their functions.
+%% Every function that takes a table fails with `badarg' if there is no such
 %% table, or if the calling process may not read it (a `private' table of
 %% another process) or not write to it (a `protected' one). Rights are checked
 %% when a call begins.

@@ -1,7 +1,8 @@
 %% Objects that expire. Part of module larder: see larder.erl.
 
 %% @doc Inserts an object with a lifetime of its own, in milliseconds, which overrides the `ttl'
-%% of the table: see new/2. In a transaction it begins at the commit. Otherwise like insert/2.
+%% of the table: see new/2. In a transaction it begins at the commit. Otherwise like insert/2, but a
+%% list isn't accepted: commit/1 takes `{insert, Table, Objects, #{ttl => Ms}}'.
 %%
 %% Fails with `badarg' if the table has no bounds, or if the options are anything but a map with the
 %% key `ttl'.

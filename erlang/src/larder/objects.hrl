@@ -6,10 +6,12 @@
 %%
 %% A list is inserted atomically. If an element of it isn't a tuple, or is too short to have
 %% a key, nothing is inserted and the call fails with `badarg'. There is one exception to
-%% atomicity: a traversal in progress may see a part of the list.
+%% atomicity: a scan that begins before the insert (select/2, foldl/3, next/2) may see a part of the
+%% list.
 %%
 %% Inserting an object takes O(log n) in an ordered_set with n objects, and expected O(1)
-%% in other tables. Readers wait at most for the change of one leaf.
+%% in other tables. Readers wait at most for the change of one leaf. For lists see the module's
+%% guarantees.
 -spec insert(table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) when is_list(Objects) ->
     ?ASK(larder_nif:insert_list(Table, Objects), [Table, Objects]);

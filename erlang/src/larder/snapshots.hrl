@@ -3,7 +3,8 @@
 %% @doc Takes a snapshot of a table: a read-only view of its objects at this instant, which
 %% stays the same as long as the snapshot exists. For a list of tables, returns a list of
 %% snapshots in that order, all of the same instant. Nothing is copied, and it takes
-%% constant time whatever the sizes of the tables.
+%% constant time whatever the sizes of the tables. If a list is being inserted into one of them,
+%% the call first helps to finish that.
 %%
 %% A snapshot is a table identifier. All functions that read accept it, with
 %% the rights of the table: lookup/2, select/2 and their variants, first/1 and next/2,
@@ -13,7 +14,11 @@
 %%
 %% Writers don't wait. While a table has snapshots, the first change of each key
 %% after a snapshot retains the previous objects. That costs their memory, and about the time of one
-%% more insert. The first `info(Snapshot, size)' counts the objects.
+%% more insert. What is retained is freed with the last snapshot of the table. So a program that
+%% always has some snapshot may retain the objects of each key that has ever changed:
+%% `info(Table, snapshot_memory)' is the number of bytes.
+%%
+%% The first `info(Snapshot, size)' counts the objects.
 %%
 %% Fails with `badarg' for a snapshot, and for a table with a `structure' other than the default.
 -spec snapshot(table()) -> snapshot();
@@ -25,8 +30,8 @@ snapshot(Table) ->
     Snapshot.
 
 %% @doc Ends a snapshot. Only its owner can do this. It takes effect immediately: calls on the
-%% snapshot in progress fail with `badarg'. Objects that were retained for it alone are freed in the
-%% background, so the call takes constant time.
+%% snapshot, also those in progress, fail with `badarg'. Objects that were retained for it alone are
+%% freed in the background, so the call takes constant time.
 -spec release(snapshot()) -> true.
 release(Snapshot) ->
     ?TRY(larder_nif:release(Snapshot), [Snapshot]).

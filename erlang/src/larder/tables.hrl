@@ -42,7 +42,8 @@ structures() ->
 %%
 %% With both, an object expires at the earlier of the two times. With `infinity' objects don't
 %% expire, but insert/3, expire/3 and setopts/2 can set lifetimes later. No function returns an
-%% expired object. The library removes it soon afterwards; until then `info(Table, size)' counts it.
+%% expired object. The library removes it soon afterwards; until then `info(Table, size)' and
+%% `info(Table, memory)' count it.
 %%
 %% A set or ordered_set may also have limits:
 %%
@@ -89,8 +90,9 @@ whereis(Name) ->
     ?TRY(larder_nif:whereis(Name), [Name]).
 
 %% @doc Returns information about a table as a list of items: `id', `name', `type', `size',
-%% `memory' (in words), `owner', `heir', `node', `keypos', `protection', `named_table',
-%% `compressed', `read_concurrency', `write_concurrency' and `decentralized_counters'.
+%% `memory', `owner', `heir', `node', `keypos', `protection', `named_table', `compressed',
+%% `read_concurrency', `write_concurrency' and `decentralized_counters'. `memory' is in words. It
+%% includes secondary indexes and what is retained for snapshots.
 %% Returns `undefined' if the table is gone. Fails with `badarg' if the argument can't be a table.
 %%
 %% Any process may call it, even for private tables. The items aren't read at one instant:

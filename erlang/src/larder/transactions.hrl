@@ -17,13 +17,19 @@ transaction(Tables, Fun) ->
 %% for ranks (rank/2, nth/2, slice/3, count_range/3), which rely on that, are exact.
 %%
 %% If other processes have changed what the fun has read, its writes are discarded and it is
-%% called again. So it should have no other side effects. A key that was looked up and not
+%% called again. So it should have no other side effects. A write to a table itself, and not to its
+%% view, takes effect at once, and may be such a change. A key that was looked up and not
 %% found counts as read, and so does the whole of a range that was searched. Therefore transactions
 %% are serialisable, among themselves and with all operations on one key.
 %%
-%% abort/1, and any exception, end the transaction without effect. The result
+%% abort/1, and any exception of the fun, end the transaction without effect. The result
 %% is then `{aborted, Reason}'. `Reason' is the argument of abort/1, `{Error, Stack}' for an error,
-%% the reason of an exit, or `{throw, Thrown}'.
+%% the reason of an exit, or `{throw, Thrown}'. If a value is taken in a unique index, the result is
+%% `{aborted, {not_unique, Name}}'. If the commit would exceed a limit of a table that evicts
+%% nothing, transaction/3 fails with `system_limit'.
+%%
+%% No lookup, snapshot or transaction sees a part of the writes. A scan of a table itself (select/2,
+%% foldl/3, tab2list/1) may. To read several objects as of one instant, scan a snapshot or a view.
 %%
 %% A nested transaction becomes part of the outer one: its tables must be among
 %% those of the outer one, and aborting it aborts both.

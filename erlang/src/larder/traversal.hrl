@@ -60,8 +60,8 @@ prev_lookup(Table, Key) ->
 %% object is in exactly one slot.
 %%
 %% In an ordered_set slot `I' has the object of rank `I + 1' (see rank/2): O(log n), and the first
-%% call counts the table. From then on writes maintain the counts, which makes them some percent
-%% slower. Other tables have up to four objects in a slot on average, which takes O(1).
+%% call counts the table. From then on, the first write to each leaf after it was counted marks that
+%% count as stale. Other tables have 8 to 16 objects in a slot on average, which takes O(1).
 -spec slot(table(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(Table, Slot) ->
     ?TRY(larder_nif:slot(Table, Slot), [Table, Slot]).
