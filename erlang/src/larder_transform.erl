@@ -39,11 +39,12 @@
 %%     match a stack frame;</li>
 %% <li>`module': the atom `ets' as an argument before a function's name, or in a
 %%     variable that the function uses as a module;</li>
-%% <li>`handed': a table is passed to a function that gives it to `ets', of OTP or of any other
-%%     module whose beam file can be found, in a call, in the arguments of `apply' and its like, in
-%%     `{M, F, [T]}', or to a `gen_server' and its like as it is started. A variable that was bound
-%%     to a new table also counts if the other function keeps it, in a module that calls `ets'.
-%%     Modules that the same options compile into the same folder move as well;</li>
+%% <li>`handed': a table is passed to a function that gives it to `ets'. The function may be of OTP
+%%     or of any other module whose beam file can be found. The table may be an argument of a call,
+%%     of `apply' and its like, of a tuple `{M, F, [T]}', or of the start of a `gen_server' and its
+%%     like. If a variable was bound to a new table, it is enough that the other function keeps it,
+%%     in a module that calls `ets'. Modules that the same options compile into the same folder
+%%     aren't warned of, because they move as well;</li>
 %% <li>`traced': tracing, mocking or profiling of `ets', which no longer sees
 %%     these calls;</li>
 %% <li>`otp_table': a call of `ets' on a table that OTP or Elixir has created, such as `ac_tab', if
@@ -59,8 +60,8 @@
 %% '''
 %%
 %% A module name that is only known at run time (`Mod:insert(...)') isn't rewritten, and causes no
-%% warning. Nor does a table that reaches other modules in a message, by `give_away' or as an
-%% inheritance, in a row, or from a function's result.
+%% warning. Nor does a table that reaches other modules in a message, by `give_away' or through an
+%% heir, in a row, or from a function's result.
 %%
 %% <h3>Only fun2ms</h3>
 %%
@@ -506,20 +507,20 @@ other_call(A, Callee, Args, State) ->
     Tuples = larder_transform_known:mfa_tuple_position(Module, Name, length(Args)),
     {Args2, State2} = in_tuple(Tuples, Args1, State1),
     State3 = lists:foldl(fun(Look, Acc) -> Look(Acc) end, State2,
-                        [fun(W) -> parameters(A, Callee, Args2, W) end,
-                         fun(W) -> started(A, Module, Name, Args2, W) end,
-                         fun(W) -> applied_table(A, Positions, Args2, W) end,
-                         fun(W) -> traced(A, Module, Name, Args2, W) end]),
+                        [fun(S) -> parameters(A, Callee, Args2, S) end,
+                         fun(S) -> started(A, Module, Name, Args2, S) end,
+                         fun(S) -> applied_table(A, Positions, Args2, S) end,
+                         fun(S) -> traced(A, Module, Name, Args2, S) end]),
     %% If none of these has warned, look for ets before a function's name.
     State4 = case State3#state{parameters = State#state.parameters} of
-                State -> pairs(Args2, State3);
+                State -> ets_before_function(Args2, State3);
                 _ -> State3
             end,
     {{call, A, Callee, Args2}, State4}.
 
 %% The module and the function of a call, as far as they are known. For a function of this module
 %% the module is unknown.
-called({remote, _, Module, Name}, _Arity, _Walk) ->
+called({remote, _, Module, Name}, _Arity, _State) ->
     {atom_of(Module), atom_of(Name)};
 called({atom, _, Name}, Arity, #state{own = Own}) ->
     case maps:is_key({Name, Arity}, Own) orelse not erl_internal:bif(Name, Arity) of
@@ -613,14 +614,14 @@ parameters(_A, _Callee, _Args, State) ->
     State.
 
 %% ets comes before the name of one of its functions, in a call that isn't known.
-pairs([{atom, A, ets}, {atom, _, Name} | Rest], State) ->
+ets_before_function([{atom, A, ets}, {atom, _, Name} | Rest], State) ->
     case larder_transform_known:is_ets_function(Name) of
-        true -> pairs(Rest, warn(A, {module, {argument, Name}}, State));
-        false -> pairs(Rest, State)
+        true -> ets_before_function(Rest, warn(A, {module, {argument, Name}}, State));
+        false -> ets_before_function(Rest, State)
     end;
-pairs([_ | Rest], State) ->
-    pairs(Rest, State);
-pairs([], State) ->
+ets_before_function([_ | Rest], State) ->
+    ets_before_function(Rest, State);
+ets_before_function([], State) ->
     State.
 
 traced(A, Module, Name, [First | _], State) ->
@@ -636,7 +637,7 @@ traced(A, Module, Name, [First | _], State) ->
 traced(_A, _Module, _Name, [], State) ->
     State.
 
-%% A table is passed to a function of another module that gives it to ets.
+%% A table is passed to a function of another module that gives it to ets, as an argument of a call.
 handed(A, Module, Name, Args, State) ->
     Function = {Name, length(Args)},
     Tables = [{Position, Certainty}
@@ -644,6 +645,7 @@ handed(A, Module, Name, Args, State) ->
                  Certainty <- [table_certainty(Arg, State)], Certainty =/= no],
     tables_handed(A, Module, Function, Tables, State).
 
+%% The same for tables whose positions and certainty (`table_certainty/2') are known.
 tables_handed(_A, Module, {Name, _}, Tables, #state{module = This} = State)
   when Tables =:= []; Module =:= This; Module =:= erlang; not is_atom(Module); Name =:= unknown ->
     State;
@@ -687,6 +689,7 @@ applied_table(A, Positions, Args, State) ->
             State
     end.
 
+%% The same for the list of arguments of apply and its like.
 handed_in_list(A, Module, Name, List, State) ->
     case list_length(List, 0) of
         unknown -> State;
@@ -726,7 +729,7 @@ table_certainty({var, _, Variable}, #state{tables = Tables, used = Used}) ->
 table_certainty({atom, _, Name}, #state{names = Names}) -> likely({atom, Name}, Names);
 table_certainty({record_field, _, _, Record, {atom, _, Field}}, #state{names = Names}) ->
     likely({field, Record, Field}, Names);
-table_certainty(Arg, _Walk) ->
+table_certainty(Arg, _State) ->
     case makes_a_table(Arg) of
         true -> table;
         false -> no

@@ -5,7 +5,7 @@
 //!    lock it only if there is an entry.
 //! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
 //! 3. Change the leaf in place if there is room. Otherwise:
-//!    a. compact its records, if that makes enough room;
+//!    a. compact its records, if an eighth of the leaf is free afterwards;
 //!    b. else replace it by a larger leaf of the same range, up to the size at which leaves split;
 //!    c. else split it. The new entry is put directly into one of the two successors.
 //!
@@ -13,8 +13,8 @@
 //!
 //!    If the new position doesn't begin with the leaf's prefix, the leaf is replaced by one with a
 //!    shorter prefix (`shorten_prefix`).
-//! 4. If a removal leaves the leaf nearly empty, replace it by a smaller one, unless it is small
-//!    already, or merge it with a neighbour.
+//! 4. If a removal leaves fewer live bytes than a quarter of the largest leaf size, shrink the leaf
+//!    (if it is less than a quarter full, and not small already), and merge it with a neighbour.
 //! 5. Unlock. The store of the new version is the linearisation point. If the leaf is replaced, the
 //!    linearisation point is the store that marks it obsolete.
 //! 6. Retire the objects that were removed. This may free arbitrary garbage, so no lock is held.
@@ -34,8 +34,8 @@
 //!    lock: it unlocks the leaf or marks it obsolete.
 //! 2. The range of a locked leaf has the position. So a [`Place`] stays correct until the lock is
 //!    released or the leaf is written to.
-//! 3. The caller's function is called once, under the lock, before anything is changed. It isn't
-//!    called if the write concerns only a position that is there, and the position is absent.
+//! 3. The caller's function is called once, under the lock, before anything is changed. A write
+//!    that requires an existing entry doesn't call it if the position is absent.
 
 use super::BPlusTree;
 use crate::btree::copies::with_copies;
@@ -82,7 +82,7 @@ impl BPlusTree {
     #[inline(always)]
     fn find_locked<'g, 'p>(&self, guard: &'g Guard, key: SearchKey<'p>) -> LockedPlace<'g, 'p> {
         // (1) Try the tail. A position above an entry of the last leaf is in the last leaf's range,
-        // so no descent is needed (see `tail`).
+        // so no descent is needed (see `tail`). (`append` tries it only for short entries.)
         if let Some(leaf) = self.inner.tail.find(key, guard) {
             if let Some(leaf) = self.lock_tail(leaf, key) {
                 // (2) `lock_tail` has compared the position with the last entry: its place is
@@ -269,8 +269,8 @@ impl BPlusTree {
             }
             puts
         });
-        if let Some(was) = appended {
-            return was;
+        if let Some(previous) = appended {
+            return previous;
         }
         let found = self.find_locked(guard, key);
         self.put_found::<true>(guard, found, value, predicate, |old, mark| {
@@ -302,7 +302,7 @@ impl BPlusTree {
         // Try the append path. If it returns `None`, it hasn't called the predicate and has changed
         // nothing (invariant 3).
         match self.append(guard, key, value, predicate) {
-            Some(was) => was,
+            Some(previous) => previous,
             None => self.put_anywhere(guard, key, value, predicate),
         }
     }
@@ -403,10 +403,10 @@ impl BPlusTree {
         if MARKED {
             mark.now = prepare(old, mark.now);
         }
-        let was = Previous::of(place.record.is_some());
+        let previous = Previous::of(place.record.is_some());
         mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
         self.put_at(guard, &place, leaf, value, contention);
-        was
+        previous
     }
 
     /// See [`Unique::remove`](crate::Unique::remove).
@@ -421,18 +421,18 @@ impl BPlusTree {
         })
     }
 
-    /// Removes the entry at a position, if `agrees` returns `true` for it, under the lock.
+    /// Removes the entry at a position, if `predicate` returns `true` for it, under the lock.
     #[inline(always)]
     fn remove_if(
         &self,
         guard: &Guard,
         position: &[u8],
-        mut agrees: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
+        mut predicate: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
         match self.find_present(guard, SearchKey::new(position)) {
-            Ok(Some(found)) => self.remove_found(guard, found, agrees),
+            Ok(Some(found)) => self.remove_found(guard, found, predicate),
             Ok(None) => Previous::Absent,
-            Err(Torn) => self.remove_locked(guard, position, &mut agrees),
+            Err(Torn) => self.remove_locked(guard, position, &mut predicate),
         }
     }
 
@@ -442,25 +442,25 @@ impl BPlusTree {
         &self,
         guard: &Guard,
         position: &[u8],
-        agrees: &mut dyn FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
+        predicate: &mut dyn FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
         let found = self.find_locked_from_root(guard, SearchKey::new(position));
-        self.remove_found(guard, found, agrees)
+        self.remove_found(guard, found, predicate)
     }
 
-    /// Removes an entry that was found, if there is one and `agrees` returns `true` for it.
+    /// Removes an entry that was found, if there is one and `predicate` returns `true` for it.
     #[inline(always)]
     fn remove_found(
         &self,
         guard: &Guard,
         found: LockedPlace<'_, '_>,
-        mut agrees: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
+        mut predicate: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
         let (leaf, place) = (found.leaf, &found.place);
         let Some(record) = &place.record else {
             return Previous::Absent;
         };
-        if !agrees(&leaf, place.i, record) {
+        if !predicate(&leaf, place.i, record) {
             return Previous::Refused;
         }
         self.remove_at(guard, place, leaf, record, found.contention);
@@ -513,7 +513,7 @@ impl BPlusTree {
         }
     }
 
-    /// Step 4: replaces a mostly empty leaf by a smaller one, or merges it with a neighbour.
+    /// Step 4: replaces the leaf by a smaller one, or merges it with a neighbour, or both.
     pub(super) fn reclaim_space<'g>(
         &self,
         guard: &'g Guard,
