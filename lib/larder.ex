@@ -361,7 +361,7 @@ defmodule Larder do
 
   Every function that reads takes a snapshot in place of a table; those that write raise
   `ArgumentError`. It belongs to the calling process, and ends with `release/1` or with that
-  process. Nothing is copied.
+  process. Nothing is copied. If a list is being inserted, the call first helps to finish that.
 
       iex> tab = Larder.new(:pantry, [:public])
       iex> Larder.insert(tab, {:flour, 3})
@@ -412,8 +412,9 @@ defmodule Larder do
 
   For each commit that changes objects it gets a message `{:larder, ref, seq, event}`, or
   `{:larder, ref, seq, [event]}` if the commit changed several. An event is `{:insert, new}`,
-  `{:replace, old, new}`, `{:delete, old}`, `:clear`, `{:overflow, lost}` or `:gone`. With a match
-  specification in place of `:all`, events come only of objects that it matches, old or new.
+  `{:replace, old, new}`, `{:delete, old}`, `{:expire, old}`, `{:evict, old}`, `:clear`,
+  `{:overflow, lost}` or `:gone`. With a match specification in place of `:all`, events come only of
+  objects that it matches, old or new.
 
   Options: `:limit`, events that the process may fall behind (10,000), after which the oldest are
   lost and it gets `:overflow`; `:mailbox`, messages in its mailbox at which no more are sent until
@@ -582,8 +583,9 @@ defmodule Larder do
   Calls a function with views of some tables; what it writes to them takes effect at one instant.
 
   The views are tables that the function reads and writes. If others have changed what it has read,
-  it had no effect and is called again. `abort/1` and any exception end it without effect: the
-  result is `{:aborted, reason}`.
+  it had no effect and is called again, so it should have no other side effects. `abort/1` and any
+  exception end it without effect: the result is `{:aborted, reason}`. A scan of a table itself may
+  see a part of what a transaction writes; lookups, snapshots and views don't.
 
       iex> [a, b] = for name <- [:a, :b], do: Larder.new(name, [:public])
       iex> Larder.insert(a, {:salt, 3})

@@ -109,7 +109,8 @@ impl Drop for Snapshot {
 }
 
 impl Table {
-    /// A snapshot of the table. O(1).
+    /// A snapshot of the table. O(1), but if a list is being inserted, the call first helps to
+    /// finish that.
     ///
     /// # Errors
     /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
@@ -154,7 +155,7 @@ impl Table {
 }
 
 impl Larder {
-    /// Snapshots of some tables, all of one instant. O(1) for each.
+    /// Snapshots of some tables, all of one instant. O(1) for each, as for [`Table::snapshot`].
     ///
     /// # Errors
     /// As [`Table::snapshot`].

@@ -112,8 +112,8 @@ impl Table {
         self.patiently(|| self.table.insert_new(self.me(), &object))
     }
 
-    /// Inserts all tuples at one instant: nobody sees some of them without the others. If one of
-    /// them is invalid, none is inserted.
+    /// Inserts all tuples at one instant: nobody sees some of them without the others, but for a
+    /// scan that began before. If one of them is invalid, none is inserted.
     ///
     /// # Errors
     /// Those of `insert`.

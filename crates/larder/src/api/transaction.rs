@@ -18,6 +18,8 @@ impl Larder {
     /// one instant. If other threads have changed what `f` has read, its writes have no effect, and
     /// `f` is called again. If `f` fails, its writes have no effect.
     ///
+    /// No lookup, snapshot or transaction sees a part of the writes. A scan of a table itself may.
+    ///
     /// ```
     /// use larder::api::Larder;
     /// use larder::term;

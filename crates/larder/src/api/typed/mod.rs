@@ -519,8 +519,9 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         self.at(key, |key| table.time_left(me, key))
     }
 
-    /// Inserts all rows at one instant: nobody sees some of them without the others. If one of them
-    /// is invalid, none is inserted. Of several rows with the same key, the last one counts.
+    /// Inserts all rows at one instant: nobody sees some of them without the others, but for a scan
+    /// that began before. If one of them is invalid, none is inserted. Of several rows with one
+    /// key, the last one counts.
     ///
     /// ```
     /// use larder::prelude::*;
