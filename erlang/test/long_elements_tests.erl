@@ -3,7 +3,7 @@
 %% and that of the last element from that of the others.
 -module(long_elements_tests).
 
--export([beside_ets_test_/0, indexes_test_/0, far_elements_test_/0]).
+-export([beside_ets_test_/0, specifications_test_/0, indexes_test_/0, far_elements_test_/0]).
 
 beside_ets_test_() ->
     [seeded(lists:flatten(io_lib:format("long elements ~0p", [Options])),
@@ -113,6 +113,54 @@ both(T, E, Function, Args) ->
 sorted(Function, Result) when is_list(Result), Function =/= lookup, Function =/= take,
                               Function =/= lookup_element -> lists:sort(Result);
 sorted(_, Result) -> Result.
+
+%% Specifications ---------------------------------------------------------------------------------
+
+%% Lists of any length in heads, guards and bodies, several in one specification: constants, and
+%% such as have variables in them.
+specifications_test_() ->
+    seeded("long lists in specifications", fun() ->
+        Objects = [{k, list(constant), lists:seq(1, 200)} || _ <- lists:seq(1, 30)]
+                  ++ [{N, [N | lists:seq(1, 200)], lists:duplicate(256, 7)} || N <- lists:seq(1, 9)],
+        Tables = [{M, M:new(t, [duplicate_bag])} || M <- [larder, ets]],
+        [[true = M:insert(T, Object) || Object <- Objects] || {M, T} <- Tables],
+        [same_results(Tables, specification()) || _ <- lists:seq(1, 2000)],
+        [true = M:delete(T) || {M, T} <- Tables]
+    end).
+
+specification() ->
+    Head = any(['_', {'$1', '$2', '$3'}, {'$1', list(head), '$3'}, {'$1', list(head), list(head)},
+                {'_', '_', list(head)}, {any([k, 3]), list(head), list(constant)}]),
+    Guards = [{any(['=:=', '=/=', '<', '==']), any(['$2', '$3', '$_', {hd, list(body)}]), list(body)}
+              || _ <- lists:seq(1, rand:uniform(3) - 1)],
+    Body = any(['$1', '$_', {{list(body), list(body)}}, [list(body), list(body), '$1'],
+                {{{hd, list(body)}, list(body)}}]),
+    [{Head, Guards, [Body]}].
+
+list(What) ->
+    Size = any([1, 2, 126, 127, 128, 129, 200, 255, 256, 257, 300]),
+    List = any([lists:seq(1, Size), lists:duplicate(Size, 7),
+                [-1, 16#1122334455, <<21, 2, 129>> | lists:seq(1, Size)]]),
+    Loose = any(case What of
+                    constant -> [3];
+                    head -> ['$1', '$2', '_', 1];
+                    body -> ['$1', '$_', '$2', {const, '$1'}, 1]
+                end),
+    case rand:uniform(4) of
+        1 -> List;
+        2 -> [Loose | List];
+        3 -> List ++ [Loose];
+        4 when What =:= head -> List ++ Loose;
+        4 -> List ++ tail
+    end.
+
+same_results(Tables, Spec) ->
+    Results = [try lists:sort(M:select(T, Spec)) catch error:badarg -> badarg end
+               || {M, T} <- Tables],
+    case Results of
+        [Same, Same] -> ok;
+        _ -> error({differs, Spec, Results})
+    end.
 
 %% Indexes ----------------------------------------------------------------------------------------
 

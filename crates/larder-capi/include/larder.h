@@ -5,7 +5,7 @@
  * example; link with -llarder.
  *
  * Every function that can fail returns a larder_status: LARDER_OK, or an error, which
- * larder_message() explains. Nothing of the library ends the process. A pointer that must not be
+ * larder_message() explains. Only a lack of memory ends the process. A pointer that must not be
  * null is checked. The caller has to meet the other requirements for pointers, which stand under
  * "Safety". Until a call returns, nobody else may free an object that it uses, or change a text, an
  * array or terms that it reads.
@@ -271,7 +271,8 @@ typedef struct larder_change {
   // What happened.
   enum larder_event event;
   // Whether the next change belongs to the same commit: both took effect at the same instant. A
-  // commit of more than 500 changes is split into parts with the same number.
+  // commit of more than 500 changes is split into parts. Those of a transaction have the same
+  // number, those of a list that is inserted have not.
   bool more;
   // The number of the commit. Numbers never decrease. A commit that changed several tables has
   // the same number in each of them.
@@ -305,7 +306,10 @@ void larder_free(struct larder *world);
 // milliseconds, as may happen while others delete. The threads start again when they are needed.
 //
 // Call this after `larder_free` at the end of a program, so that a leak checker finds nothing of
-// the library. Also call it before a `fork`, if the child process is to use the library.
+// the library. Also call it before a `fork`, if the child process is to use the library. While
+// there are tables whose rows may expire or be evicted, the thread that removes these rows stays:
+// drop such tables before. Otherwise nothing is removed in the child, and what the thread had
+// locked stays locked there.
 enum larder_status larder_quiesce(uint64_t timeout_ms);
 
 // Returns the version of the library that runs, such as "0.1.0". The version of the header is

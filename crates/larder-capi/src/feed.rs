@@ -42,7 +42,8 @@ pub struct larder_change {
     /// What happened.
     pub event: larder_event,
     /// Whether the next change belongs to the same commit: both took effect at the same instant. A
-    /// commit of more than 500 changes is split into parts with the same number.
+    /// commit of more than 500 changes is split into parts. Those of a transaction have the same
+    /// number, those of a list that is inserted have not.
     pub more: bool,
     /// The number of the commit. Numbers never decrease. A commit that changed several tables has
     /// the same number in each of them.

@@ -341,8 +341,9 @@ unsafe fn get(
             Some(read) => match read? {
                 true => Ok(Status::Ok),
                 false => {
-                    let text = format!("the value under {} is not {what}", key.as_term());
-                    Err(Failure::new(Status::ValueType, text))
+                    let failure =
+                        Failure::new(Status::ValueType, format!("the value is not {what}"));
+                    Err(failure.with_context(&table, "key", key.as_term()))
                 }
             },
         }

@@ -2,7 +2,8 @@
 
 use larder::api::Table;
 use larder::Error;
-use larder_term::{text, TermRef};
+use larder_term::blob::has_handles;
+use larder_term::{text, TermRef, View};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{c_char, CString};
@@ -139,7 +140,7 @@ impl Failure {
         /// The number of characters after which a long term is truncated.
         const MAX_TERM_CHARS: usize = 100;
         // The term is for a person to read, so it needn't be whole.
-        let mut term = text::print(it);
+        let mut term = shown(it);
         if term.chars().count() > MAX_TERM_CHARS {
             term = term
                 .chars()
@@ -158,6 +159,34 @@ impl Failure {
     /// The failure that an argument is null.
     pub(crate) fn null(what: &str) -> Self {
         Failure::new(Status::BadArgument, format!("{what} is a null pointer"))
+    }
+}
+
+/// The text of a row or a key, without elements that are long: a failure takes no time in
+/// proportion to them.
+fn shown(term: TermRef<'_>) -> String {
+    /// The number of elements that are shown.
+    const MAX_ELEMENTS: usize = 16;
+    let View::Tuple(tuple) = term.view() else {
+        return shown_element(term);
+    };
+    let elements: Vec<_> = tuple.iter().take(MAX_ELEMENTS).map(shown_element).collect();
+    let more = match tuple.arity() > MAX_ELEMENTS {
+        true => ",...",
+        false => "",
+    };
+    format!("{{{}{more}}}", elements.join(","))
+}
+
+fn shown_element(term: TermRef<'_>) -> String {
+    /// The number of bytes of an element that is long.
+    const LONG: usize = 1024;
+    match term.view() {
+        View::Bin(bytes) if bytes.len() > LONG => format!("<<{} bytes>>", bytes.len()),
+        View::Bin(_) => text::print(term),
+        // Binaries of any length may be within it, beside its own bytes.
+        _ if term.bytes().len() > LONG || has_handles(term.bytes()) => "...".to_owned(),
+        _ => text::print(term),
     }
 }
 

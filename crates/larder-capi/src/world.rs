@@ -35,7 +35,10 @@ pub unsafe extern "C" fn larder_free(world: *mut larder) {
 /// milliseconds, as may happen while others delete. The threads start again when they are needed.
 ///
 /// Call this after `larder_free` at the end of a program, so that a leak checker finds nothing of
-/// the library. Also call it before a `fork`, if the child process is to use the library.
+/// the library. Also call it before a `fork`, if the child process is to use the library. While
+/// there are tables whose rows may expire or be evicted, the thread that removes these rows stays:
+/// drop such tables before. Otherwise nothing is removed in the child, and what the thread had
+/// locked stays locked there.
 #[no_mangle]
 pub extern "C" fn larder_quiesce(timeout_ms: u64) -> Status {
     guarded(|| {

@@ -11,7 +11,7 @@ const INTRODUCTION: &str = "\
  * example; link with -llarder.
  *
  * Every function that can fail returns a larder_status: LARDER_OK, or an error, which
- * larder_message() explains. Nothing of the library ends the process. A pointer that must not be
+ * larder_message() explains. Only a lack of memory ends the process. A pointer that must not be
  * null is checked. The caller has to meet the other requirements for pointers, which stand under
  * \"Safety\". Until a call returns, nobody else may free an object that it uses, or change a text, an
  * array or terms that it reads.

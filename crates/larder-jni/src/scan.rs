@@ -132,9 +132,18 @@ impl Handle {
 pub(crate) fn row_of(result: TermRef<'_>) -> Result<(Item<'_>, Item<'_>), Failure> {
     let pair = result.as_tuple().filter(|tuple| tuple.arity() == 2);
     match pair.and_then(|pair| Some((pair.get(0)?, pair.get(1)?))) {
-        Some((key, value)) => Ok((Item::of(key)?, Item::of(value)?)),
+        Some((key, value)) => Ok((result_of(key)?, result_of(value)?)),
         None => Err(Failure::Argument(format!(
             "the match specification must return rows, as by ['$_'], and returned {result}"
         ))),
     }
+}
+
+/// A key or a value of such a row.
+fn result_of(term: TermRef<'_>) -> Result<Item<'_>, Failure> {
+    Item::of(term).map_err(|_| {
+        Failure::Argument(format!(
+            "the match specification must return 64-bit integers and binaries, and returned {term}"
+        ))
+    })
 }

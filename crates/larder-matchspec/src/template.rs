@@ -248,7 +248,8 @@ struct TemplateReader<'r, T: Terms> {
     terms: &'r T,
     template: &'r mut Template,
     found: &'r mut ArgumentTerms<T::Term>,
-    /// Where the last list lies whose count doesn't fit in the byte that was reserved for it.
+    /// Where the first list lies whose count doesn't fit in the byte that was reserved for it. If
+    /// it is replaced by a hole, so is all that was read after it.
     long: Option<usize>,
 }
 
@@ -320,7 +321,7 @@ impl<T: Terms> TemplateReader<'_, T> {
         };
         // A count of one byte is all that was reserved.
         if count > 0x7F {
-            self.long = Some(at);
+            self.long = Some(self.long.map_or(at, |first| first.min(at)));
         }
         self.template.bytes[at + 1] = count as u8;
         if tail.is_some() {

@@ -12,6 +12,10 @@ use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
 use larder::{Direction, TimeLeft};
 
+/// A page of this many bytes gets no further row, so that it fits in an array and in Java's heap if
+/// one row does.
+const PAGE_BYTES: usize = 256 << 10;
+
 /// Reads the request and uses the table.
 pub(super) fn ask<R>(
     env: &mut Env<'_>,
@@ -187,7 +191,7 @@ pub(super) fn text_of<'r>(item: Item<'r>, what: &str) -> Result<&'r str, Failure
 
 reply! {
     /// A direction (0: ascending), the most rows, two bounds. The reply: how many rows, the highest
-    /// bit set if these are all, and the rows.
+    /// bit set if these are all, and the rows. They are fewer than the most if they are long.
     Java_larder_Native_page: |handle, request, reply| {
         let direction = match request.byte()? {
             0 => Direction::Forward,
@@ -197,13 +201,17 @@ reply! {
         let bounds = bounds_of(request)?;
         // The number of rows is known only after they are written. A zero keeps its place.
         reply.int(0);
-        let mut count = 0;
+        let (mut count, mut is_full) = (0, false);
         let is_all = handle.page(bounds, direction, most, |key, value| {
-            count += 1;
-            reply.item(key);
-            reply.item(value);
+            // Rows behind a full page are read by the next one, which begins at the last key.
+            is_full = is_full || reply.bytes().len() >= PAGE_BYTES;
+            if !is_full {
+                count += 1;
+                reply.item(key);
+                reply.item(value);
+            }
         })?;
-        reply.set_first_int(count | u32::from(is_all) << 31);
+        reply.set_first_int(count | u32::from(is_all && !is_full) << 31);
         Ok(true)
     };
 

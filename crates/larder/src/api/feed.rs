@@ -52,7 +52,8 @@ pub struct Commit {
     /// same number in the feed of each.
     pub seq: u64,
     /// The events: one, or several that took effect together. A commit with more than 500 events is
-    /// delivered in parts, which have the same number.
+    /// delivered in parts. Those of a transaction have the same number, those of a list that is
+    /// inserted have not.
     pub events: Vec<Event>,
 }
 

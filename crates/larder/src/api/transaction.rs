@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::table::EngineTable;
 use crate::versions::{CommitOutcome, EngineTransaction, Turn};
 use larder_index::sync::give_way;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -187,11 +188,20 @@ impl Transaction {
     }
 }
 
-/// Takes the turn, if enough attempts were lost. Without it, waits while another transaction has
-/// it.
+thread_local! {
+    /// The end of the turn that this thread has taken last.
+    static MINE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Takes the turn, if enough attempts were lost. Without it, waits while a transaction of another
+/// thread has it. What begins within this thread's own transaction would wait for itself.
 pub(super) fn turn(attempts: u32) -> Option<Turn> {
     let turn = (attempts > PATIENCE).then(Turn::take).flatten();
-    while turn.is_none() && Turn::is_taken() {
+    if let Some(turn) = &turn {
+        let _ = MINE.try_with(|mine| mine.set(turn.end()));
+    }
+    let is_mine = |end| MINE.try_with(Cell::get) == Ok(end);
+    while turn.is_none() && Turn::taken().is_some_and(|end| !is_mine(end)) {
         std::thread::sleep(Duration::from_micros(100));
     }
     turn

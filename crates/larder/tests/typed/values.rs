@@ -243,6 +243,25 @@ fn what_is_too_deep_is_an_error() -> Result<(), Error> {
     Ok(())
 }
 
+/// Each link is asked first whether it is `Some` of a plain value, which the next one decides.
+#[test]
+fn a_chain_of_options_that_is_too_long_is_an_error() -> Result<(), Error> {
+    #[derive(Serialize, Deserialize, Default)]
+    struct Link(Option<Box<Link>>);
+    let table = Larder::new().table("links").typed::<u8, Link>()?;
+    let mut chain = Link::default();
+    for _ in 0..200_000 {
+        chain = Link(Some(Box::new(chain)));
+    }
+    assert!(matches!(table.put(&1, &chain), Err(Error::WrongType(_))));
+    // Taken apart link by link: its drop would call itself as often.
+    let mut next = Some(Box::new(chain));
+    while let Some(link) = next {
+        next = link.0;
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_no_term_is_an_error_and_changes_nothing() -> Result<(), Error> {
     #[derive(Serialize, Deserialize)]

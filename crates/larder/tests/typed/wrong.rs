@@ -228,3 +228,13 @@ fn compute_in_is_for_sets_of_both_kinds() -> Result<(), Error> {
     assert_eq!(refused, Err(Error::TableType));
     Ok(())
 }
+
+#[test]
+fn a_table_that_is_refused_is_not_made() -> Result<(), Error> {
+    let larder = Larder::new();
+    let refused = larder.table("x").keypos(2).named().typed::<u64, u64>();
+    assert!(matches!(refused, Err(Error::TableType)));
+    assert!(larder.find("x").is_none());
+    larder.table("x").named().typed::<u64, u64>()?;
+    Ok(())
+}

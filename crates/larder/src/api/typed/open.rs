@@ -112,6 +112,10 @@ impl Builder {
         if !self.options.kind.is_unique() {
             return Err(Error::TableType);
         }
+        // Checked before the table is made: a named one would stay.
+        if self.options.keypos != 1 {
+            return Err(Error::TableType);
+        }
         self.options.kind = O::KIND;
         Typed::view(&self.create()?)
     }

@@ -1,6 +1,7 @@
 //! Determines whether `Some` of a value is encoded as the value itself (see `ser`). serde can only
 //! tell what a value is by serializing it. So this is a serializer that stops at the first call.
 
+use super::ser::DEPTH;
 use serde::ser::{Error, Impossible, Serialize, Serializer};
 use std::fmt::{self, Display};
 
@@ -8,10 +9,25 @@ use std::fmt::{self, Display};
 #[inline]
 pub(super) fn is_plain<T: Serialize + ?Sized>(value: &T) -> bool {
     // If elements would follow, the answer is returned as an error, which ends the serialization.
-    value.serialize(Ask).unwrap_or_else(|Answer(plain)| plain)
+    value
+        .serialize(Ask { depth: 0 })
+        .unwrap_or_else(|Answer(plain)| plain)
 }
 
-struct Ask;
+struct Ask {
+    depth: u16,
+}
+
+impl Ask {
+    /// Asks what a value wraps. A value that is nested too deep is no value anyway (see `ser`), so
+    /// any answer will do.
+    fn within<T: Serialize + ?Sized>(self, value: &T) -> Result<bool, Answer> {
+        match self.depth {
+            DEPTH.. => Ok(false),
+            depth => value.serialize(Ask { depth: depth + 1 }),
+        }
+    }
+}
 
 /// An answer that is returned as an error. A value that fails to serialize is not plain. It fails
 /// again when it is written.
@@ -74,7 +90,7 @@ impl Serializer for Ask {
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<bool, Answer> {
         // This is written as the value itself, if that is plain, and otherwise as `{some, x}`.
-        value.serialize(self)
+        self.within(value)
     }
 
     fn serialize_unit(self) -> Result<bool, Answer> {
@@ -99,7 +115,7 @@ impl Serializer for Ask {
         _: &'static str,
         value: &T,
     ) -> Result<bool, Answer> {
-        value.serialize(self)
+        self.within(value)
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(

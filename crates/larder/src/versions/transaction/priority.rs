@@ -42,8 +42,19 @@ impl Turn {
     /// Whether a transaction has the turn. If so, another one should not begin.
     #[inline]
     pub fn is_taken() -> bool {
+        Self::taken().is_some()
+    }
+
+    /// The end of the turn that a transaction has.
+    #[inline]
+    pub fn taken() -> Option<u64> {
         let until = UNTIL.load(Ordering::Relaxed);
-        until != 0 && until > now()
+        (until != 0 && until > now()).then_some(until)
+    }
+
+    /// The end of this turn, by which it is told from others.
+    pub fn end(&self) -> u64 {
+        self.0
     }
 }
 

@@ -63,6 +63,8 @@ final class BytesStore<K> extends Store<K, byte[]> {
         if (into.isReadOnly()) {
             throw new java.nio.ReadOnlyBufferException();
         }
+        checkAlive(key);
+        checkAlive(into);
         int length = lengthOf(key);
         int room = into.remaining();
         int found;
@@ -87,6 +89,8 @@ final class BytesStore<K> extends Store<K, byte[]> {
     }
 
     void set(long number, ByteBuffer key, ByteBuffer value) {
+        checkAlive(key);
+        checkAlive(value);
         int length = lengthOf(key);
         int count = value.remaining();
         if (isDirect(key) && value.isDirect()) {
@@ -95,6 +99,16 @@ final class BytesStore<K> extends Store<K, byte[]> {
             Reference.reachabilityFence(this);
         } else {
             set(number, bytes(key), place(key), length, bytes(value), place(value), count);
+        }
+    }
+
+    /**
+     * Throws an IllegalStateException if the buffer is of a memory segment that is closed: the
+     * native library would use memory that was freed.
+     */
+    private static void checkAlive(ByteBuffer buffer) {
+        if (buffer != null && buffer.hasRemaining()) {
+            buffer.get(buffer.position());
         }
     }
 

@@ -104,6 +104,11 @@ public final class Input {
         return at;
     }
 
+    /** A copy of what was read. */
+    byte[] soFar() {
+        return Arrays.copyOf(bytes, at);
+    }
+
     <T> T item(Codec<T> codec) {
         skip(false);
         T value = codec.read(this);

@@ -127,6 +127,13 @@ public final class Output {
         }
     }
 
+    /** Items as they are in a reply. */
+    void items(byte[] source) {
+        plain(source.length);
+        System.arraycopy(source, 0, bytes, length, source.length);
+        length += source.length;
+    }
+
     /** Takes back what was written behind this length. */
     void cut(int length) {
         this.length = length;

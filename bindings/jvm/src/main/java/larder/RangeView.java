@@ -14,6 +14,8 @@ import java.util.Set;
 import java.util.Spliterator;
 import java.util.Spliterators;
 import java.util.concurrent.ConcurrentNavigableMap;
+import java.util.function.BiFunction;
+import java.util.function.Function;
 
 /**
  * The rows of a range of keys, in either direction, as a {@link ConcurrentNavigableMap}. A table is
@@ -178,9 +180,12 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         within(key);
         checked(value);
         while (true) {
-            V now = store.get(key);
-            if (now == null || store.swap(key, now, value)) {
-                return now;
+            Store.Stored<V> now = store.stored(key);
+            if (now == null) {
+                return null;
+            }
+            if (store.swap(key, now, value)) {
+                return now.value();
             }
         }
     }
@@ -188,12 +193,54 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     /** Values that are the same may be stored in several ways: what is stored is exchanged. */
     private boolean swap(K key, V old, V value) {
         while (true) {
-            V now = store.get(key);
-            if (now == null || !store.values.same(now, old)) {
+            Store.Stored<V> now = store.stored(key);
+            if (now == null || !store.values.same(now.value(), old)) {
                 return false;
             }
             if (store.swap(key, now, value)) {
                 return true;
+            }
+        }
+    }
+
+    // Those of ConcurrentMap compare values, of which a type may have no notion.
+
+    @Override
+    public V compute(K key, BiFunction<? super K, ? super V, ? extends V> function) {
+        Objects.requireNonNull(function, "function");
+        return change(checked(key), old -> function.apply(key, old));
+    }
+
+    @Override
+    public V computeIfPresent(K key, BiFunction<? super K, ? super V, ? extends V> function) {
+        Objects.requireNonNull(function, "function");
+        return change(checked(key), old -> old == null ? null : function.apply(key, old));
+    }
+
+    @Override
+    public V merge(K key, V value, BiFunction<? super V, ? super V, ? extends V> function) {
+        Objects.requireNonNull(function, "function");
+        checked(value);
+        return change(checked(key), old -> old == null ? value : function.apply(old, value));
+    }
+
+    @Override
+    public void replaceAll(BiFunction<? super K, ? super V, ? extends V> function) {
+        Objects.requireNonNull(function, "function");
+        Iterator<K> all = keyIterator();
+        while (all.hasNext()) {
+            K key = all.next();
+            change(key, old -> old == null ? null : checked(function.apply(key, old)));
+        }
+    }
+
+    /** Puts what a function makes of the value under a key, where null stands for no row. */
+    private V change(K key, Function<V, V> function) {
+        while (true) {
+            Store.Stored<V> now = isWithin(key) ? store.stored(key) : null;
+            V next = function.apply(now == null ? null : now.value());
+            if (now == null && next == null || store.swap(within(key), now, next)) {
+                return next;
             }
         }
     }

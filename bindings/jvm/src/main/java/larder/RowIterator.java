@@ -44,10 +44,15 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
         // The rows of a page were read before. After a close there are none of them.
         store.checkOpen();
         if (next == page.count && !page.isLast) {
-            K last = key(next - 1);
-            bounds = down
-                    ? new Store.Bounds<>(bounds.low(), bounds.lowIn(), last, false)
-                    : new Store.Bounds<>(last, false, bounds.high(), bounds.highIn());
+            // If a codec throws, the page is overwritten in part. The next call reads it again.
+            if (next > 0) {
+                K last = key(next - 1);
+                bounds = down
+                        ? new Store.Bounds<>(bounds.low(), bounds.lowIn(), last, false)
+                        : new Store.Bounds<>(last, false, bounds.high(), bounds.highIn());
+                page.count = 0;
+                next = 0;
+            }
             read();
         }
         return next < page.count;

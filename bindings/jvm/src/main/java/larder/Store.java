@@ -187,11 +187,30 @@ sealed class Store<K, V> permits LongStore, BytesStore {
         });
     }
 
-    /** Puts a value in place of another, where null stands for no row; whether it did. */
-    boolean swap(K key, V expected, V value) {
+    /**
+     * A value, and the item that is stored. A codec need not write a value that it has read as it
+     * is stored, so what is exchanged is the item.
+     */
+    record Stored<V>(V value, byte[] item) {}
+
+    /** The value under a key as it is stored, or null. */
+    Stored<V> stored(K key) {
+        try (Scratch scratch = Scratch.take()) {
+            scratch.request.item(keys, key);
+            Input reply = ask(Native::get, scratch);
+            return reply == null ? null : new Stored<>(reply.item(values), reply.soFar());
+        }
+    }
+
+    /** Puts a value in place of a stored one, where null stands for no row; whether it did. */
+    boolean swap(K key, Stored<V> expected, V value) {
         return whether(Native::swap, request -> {
             request.item(keys, key);
-            request.maybe(values, expected);
+            if (expected == null) {
+                request.flag(Output.NOTHING);
+            } else {
+                request.items(expected.item);
+            }
             request.maybe(values, value);
         });
     }

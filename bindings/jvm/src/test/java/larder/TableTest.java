@@ -8,14 +8,150 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** Snapshots, times, limits, match specifications, codecs of one's own. */
 class TableTest {
+    /** A type that has no equals. */
+    private static final class Opaque {
+        final long x;
+
+        Opaque(long x) {
+            this.x = x;
+        }
+    }
+
+    private static final Codec<Opaque> OPAQUE = new Codec<>() {
+        @Override
+        public void write(Opaque value, Output out) {
+            out.putLong(value.x);
+        }
+
+        @Override
+        public Opaque read(Input in) {
+            return new Opaque(in.getLong());
+        }
+    };
+
+    /** Each time it writes a value, it writes it otherwise. */
+    private static final Codec<Long> OTHERWISE = new Codec<>() {
+        private final AtomicLong written = new AtomicLong();
+
+        @Override
+        public void write(Long value, Output out) {
+            out.putLong(value);
+            out.putLong(written.incrementAndGet());
+        }
+
+        @Override
+        public Long read(Input in) {
+            return in.getLong();
+        }
+    };
+
+    @Test
+    @Timeout(20)
+    void values_without_equals_are_computed() {
+        try (LarderTable<Long, Opaque> table = LarderTable.builder(Codec.LONG, OPAQUE).open()) {
+            table.put(1L, new Opaque(1));
+            assertEquals(3, table.merge(1L, new Opaque(2), (a, b) -> new Opaque(a.x + b.x)).x);
+            assertEquals(4, table.compute(1L, (k, p) -> new Opaque(p.x + k)).x);
+            assertEquals(5, table.computeIfPresent(1L, (k, p) -> new Opaque(p.x + k)).x);
+            table.replaceAll((k, p) -> new Opaque(2 * p.x));
+            assertEquals(10, table.get(1L).x);
+            assertNull(table.tailMap(2L).computeIfPresent(1L, (k, p) -> p));
+            assertThrows(
+                    IllegalArgumentException.class,
+                    () -> table.tailMap(2L).compute(1L, (k, p) -> new Opaque(0)));
+            assertThrows(NullPointerException.class, () -> table.replaceAll((k, p) -> null));
+            assertNull(table.compute(1L, (k, p) -> null));
+            assertTrue(table.isEmpty());
+        }
+    }
+
+    @Test
+    @Timeout(20)
+    void values_that_are_written_in_several_ways_are_exchanged() {
+        try (LarderTable<Long, Long> table = LarderTable.builder(Codec.LONG, OTHERWISE).open()) {
+            table.put(1L, 1L);
+            assertEquals(1L, table.replace(1L, 2L));
+            assertTrue(table.replace(1L, 2L, 3L));
+            assertFalse(table.replace(1L, 2L, 4L));
+            assertEquals(5L, table.merge(1L, 2L, Long::sum));
+            assertTrue(table.remove(1L, 5L));
+            assertTrue(table.isEmpty());
+        }
+    }
+
+    /** Pages are short if their rows are long: the heap has no room for 256 of them. */
+    @Test
+    void long_rows_behind_short_ones_are_iterated() {
+        try (LarderLongBytesTable table = LarderLongBytesTable.builder().open()) {
+            for (long key = 0; key < 900; key++) {
+                table.set(key, new byte[key < 600 ? 8 : 2 << 20]);
+            }
+            long[] seen = {0, 0};
+            table.forEach((key, value) -> {
+                seen[0]++;
+                seen[1] += value.length;
+            });
+            assertEquals(900, seen[0]);
+            assertEquals(600 * 8 + 300 * (2L << 20), seen[1]);
+            table.tailMap(1L).clear();
+            assertEquals(1, table.size());
+        }
+    }
+
+    /** A codec's exception leaves an iterator where it was. */
+    @Test
+    void iterators_go_on_after_an_exception() {
+        long[] fails = {-1};
+        Codec<Long> failing = new Codec<>() {
+            @Override
+            public void write(Long value, Output out) {
+                out.integer(value);
+            }
+
+            @Override
+            public Long read(Input in) {
+                long value = in.integer();
+                if (value == fails[0]) {
+                    fails[0] = -1;
+                    throw new IllegalStateException("once");
+                }
+                return value;
+            }
+        };
+        try (LarderTable<Long, Long> table = LarderTable.builder(Codec.LONG, failing).open()) {
+            List<Long> keys = LongStream.range(0, 100).boxed().collect(Collectors.toList());
+            keys.forEach(key -> table.set(key, key));
+            for (long at : new long[] {8, 9, 15, 23, 24, 60}) {
+                List<Long> seen = new ArrayList<>();
+                Iterator<Long> iterator = table.keySet().iterator();
+                fails[0] = at;
+                while (seen.size() < 300) {
+                    try {
+                        seen.add(iterator.next());
+                    } catch (IllegalStateException e) {
+                        assertEquals("once", e.getMessage());
+                    } catch (NoSuchElementException e) {
+                        break;
+                    }
+                }
+                assertEquals(keys, seen);
+            }
+        }
+    }
+
     @Test
     void a_snapshot_is_of_one_instant() {
         try (LarderTable<String, Long> table =
@@ -143,6 +279,9 @@ class TableTest {
                     IllegalArgumentException.class,
                     () -> table.select("[{{'$1','$2'},[],['$1']}]"));
             assertThrows(IllegalArgumentException.class, () -> table.select("[{"));
+            assertThrows(
+                    IllegalArgumentException.class,
+                    () -> table.select("[{{'$1','_'},[],[{{'$1',no_value}}]}]"));
         }
     }
 
