@@ -5,7 +5,8 @@
 //! fields' names, an integer for a float.
 
 use super::key::{signed, unsigned};
-use super::ser::{ValueError, DEPTH, INFINITY, MINUS_INFINITY, NAN, NONE, SOME};
+use super::plain::DEPTH;
+use super::ser::{ValueError, INFINITY, MINUS_INFINITY, NAN, NONE, SOME};
 use larder_term::{utf8, Kind, Pairs, TermRef, Terms, View};
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Unexpected, Visitor};

@@ -1,9 +1,11 @@
 //! Determines whether `Some` of a value is encoded as the value itself (see `ser`). serde can only
 //! tell what a value is by serializing it. So this is a serializer that stops at the first call.
 
-use super::ser::DEPTH;
 use serde::ser::{Error, Impossible, Serialize, Serializer};
 use std::fmt::{self, Display};
+
+/// Containers that a value may have within one another.
+pub(super) const DEPTH: u16 = 256;
 
 /// Whether a value is a number, a `bool`, a text, bytes, a sequence or a map, or wraps one.
 #[inline]

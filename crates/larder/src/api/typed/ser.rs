@@ -17,14 +17,11 @@
 //!
 //! `{some, x}` keeps `Some(None)` and `Some(())` apart from `None` and `()`.
 
-use super::plain::is_plain;
+use super::plain::{is_plain, DEPTH};
 use crate::error::Error;
 use larder_term::{Atom, Encoder, Term};
 use serde::ser::{self, Serialize};
 use std::fmt::{self, Display};
-
-/// Containers that a value may have within one another.
-pub(super) const DEPTH: u16 = 256;
 
 /// The atom that marks a value as present, where the value alone wouldn't show it.
 pub(super) const SOME: &str = "some";
