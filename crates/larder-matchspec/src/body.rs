@@ -75,7 +75,9 @@ impl DirectBody {
             DirectBody::True => Outcome::Term(raw::whole(TRUE)),
             DirectBody::Object => Outcome::Object,
             DirectBody::Constant(constant) => Outcome::Term(constants.term(*constant)),
-            DirectBody::Element(position) => Outcome::Term(raw::view(row.run(*position))),
+            DirectBody::Element(position) => {
+                Outcome::Term(raw::whole(row.whole_element(*position)))
+            }
             DirectBody::Built(pieces) => {
                 // One pass over the pieces, in the order of the encoding. Nothing is computed, so
                 // nothing can fail.
@@ -85,7 +87,7 @@ impl DirectBody {
                     arena.extend_from_slice(match piece {
                         TermPiece::Raw(span) => constants.pool(span),
                         TermPiece::Constant(constant) => constants.get(constant),
-                        TermPiece::Element(position) => wire::split(row.run(position)).0,
+                        TermPiece::Element(position) => row.whole_element(position),
                     });
                 }
                 Outcome::Term(raw::whole(arena))

@@ -251,7 +251,7 @@ impl<'a> Machine<'a, '_> {
         match operand {
             Operand::Int(n) => Val::Int(n),
             // The fields hold the run of terms that begins with the element.
-            Operand::Field(position) => Val::Term(wire::split(self.row.run(position)).0),
+            Operand::Field(position) => Val::Term(self.row.whole_element(position)),
             Operand::Const(constant) => Val::Term(self.constants.get(constant)),
             Operand::Var(slot) => self.vars.at(slot as usize),
             // Counted from the top of the stack.

@@ -111,7 +111,19 @@ impl<'a> Row<'a> {
         if position == 0 || position > self.arity as usize {
             return None;
         }
-        Some(wire::split(self.run(position)).0)
+        Some(self.whole_element(position))
+    }
+
+    /// The element at a position, from 1, which the row has.
+    #[inline(always)]
+    pub(crate) fn whole_element(&mut self, position: usize) -> &'a [u8] {
+        let run = self.run(position);
+        // What has a prefix need not be walked over.
+        let len = match position == self.keypos || self.prefix == 0 {
+            true => larder_term::skip(run),
+            false => larder_term::skip(&self.rest[self.at..]) - self.prefix,
+        };
+        &run[..len]
     }
 
     /// The bytes from the element at a position on. Positions are counted from 1, and the row has

@@ -194,3 +194,39 @@ fn a_replacement_keeps_the_key_that_it_names() {
     let spec = "[{{{a,1},'$1'},[],[{{{{a,1}},{'+','$1',1}}}]}]";
     assert!(common::program(spec).replace_keeps_key(1));
 }
+
+/// A list whose count takes two bytes can't be split off, also if a constant list behind it can.
+#[test]
+fn long_lists_with_variables_stay_whole() {
+    for n in [
+        1, 100, 126, 127, 128, 129, 200, 254, 255, 256, 257, 300, 1000,
+    ] {
+        let numbers = vec!["7"; n].join(",");
+        let constant = vec!["5"; 200].join(",");
+        // In a body, in a call, in a guard, and in a head; before and behind the constant list.
+        let open = format!("['$1',{numbers}]");
+        let called = format!("{{hd,[-1,{numbers},'$1']}}");
+        let row = term(&format!("{{k,[k,{numbers}],x}}"));
+        for (spec, result) in [
+            (
+                format!("[{{{{'$1','_','_'}},[],[{{{{{open},[{constant}]}}}}]}}]"),
+                format!("{{[k,{numbers}],[{constant}]}}"),
+            ),
+            (
+                format!("[{{{{'$1','_','_'}},[],[{{{{{called},[{constant}]}}}}]}}]"),
+                format!("{{-1,[{constant}]}}"),
+            ),
+            (
+                format!("[{{{{'$1','$2','_'}},[{{'=:=','$2',{open}}},{{'=/=','$2',[{constant}]}}],['$1']}}]"),
+                "k".into(),
+            ),
+            (
+                format!("[{{{{'_',['$1',{numbers}],'_'}},[],[{{{{'$1',[{constant}]}}}}]}}]"),
+                format!("{{k,[{constant}]}}"),
+            ),
+        ] {
+            let found = run(&common::program(&spec), &row);
+            assert_eq!(found, Some(term(&result)), "{n}");
+        }
+    }
+}
