@@ -52,7 +52,7 @@
 
 use crate::counts::Counts;
 use crate::raw::slot::Slot;
-use crate::scheme::{Changer, Old, Reader, Scheme};
+use crate::scheme::{pop_past, Changer, Old, Reader, Scheme, EMPTY_AT_ONCE};
 use crate::sequential::{Divisible, Visitor};
 use crate::{Cut, Position};
 use larder_index::sync::{planted, random, Fault, Mutex, RwLock, RwLockWriteGuard};
@@ -81,9 +81,6 @@ pub struct Adaptation {
     /// Whether one of 512 writes, at random, adds [`RANDOM`], too.
     pub random_join: bool,
 }
-
-/// The most bases that one call of `pop` looks at.
-const EMPTY_AT_ONCE: usize = 4096;
 
 /// Added by one of 512 writes.
 const RANDOM: i64 = -500;
@@ -537,14 +534,8 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
             if !part.structure.is_empty() {
                 return false;
             }
-            // Behind the last base, a later call begins at the first one, and finds entries of
-            // later inserts.
-            match found.bound {
-                Some(next) => *from = next.clone(),
-                None => {
-                    from.clear();
-                    return true;
-                }
+            if pop_past(&mut from, found.bound) {
+                return true;
             }
         }
         false

@@ -64,7 +64,7 @@ use crate::key_locks::KeyLocks;
 use crate::persistent_tree::{self, Tree};
 use crate::position::Entry;
 use crate::raw::slot::Slot;
-use crate::scheme::{Changer, Old, Reader, Scheme};
+use crate::scheme::{pop_past, Changer, Old, Reader, Scheme, EMPTY_AT_ONCE};
 use crate::sequential::{Act, Visitor};
 use crate::word::Word;
 use crate::{Cut, Position};
@@ -96,9 +96,6 @@ struct Leaf<W: Word> {
 fn leaf<W: Word>(tree: Tree<W>, contention: i64) -> Arc<LfCaTreeNode<W>> {
     Arc::new(LfCaTreeNode::Leaf(Leaf { tree, contention }))
 }
-
-/// The most leaves that one call of `pop` looks at.
-const EMPTY_AT_ONCE: usize = 4096;
 
 /// A contention-adapting tree with immutable leaves.
 pub struct LfCaTree<W: Word> {
@@ -452,14 +449,8 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             if some_left {
                 return false;
             }
-            // Behind the last leaf, a later call begins at the first one, and finds entries of
-            // later inserts.
-            match found.bound {
-                Some(next) => *from = next.clone(),
-                None => {
-                    from.clear();
-                    return true;
-                }
+            if pop_past(&mut from, found.bound) {
+                return true;
             }
         }
         false

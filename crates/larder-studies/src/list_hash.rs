@@ -16,16 +16,13 @@ use crate::key_locks::KeyLocks;
 use crate::list::{self, ListNode};
 use crate::position::hash_of;
 use crate::raw::slot::Slot;
-use crate::scheme::{Changer, Old, Reader, Scheme};
+use crate::scheme::{Changer, Old, Reader, Scheme, EMPTY_AT_ONCE};
 use crate::sequential::{Act, Visitor};
 use crate::word::Word;
 use crate::Cut;
 use larder_index::{Guard, Stats};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
-
-/// The maximum number of empty buckets that a call of [`Scheme::pop`] visits.
-const EMPTY_AT_ONCE: usize = 4096;
 
 /// The buckets of a table: links into lists.
 pub trait Buckets<W: Word>: Send + Sync {

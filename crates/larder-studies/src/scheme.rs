@@ -4,7 +4,7 @@
 //! sequential structures, or a concurrent structure of its own.
 
 use crate::sequential::{Act, Visitor};
-use crate::Cut;
+use crate::{Cut, Position};
 use larder_index::{Guard, Stats};
 
 /// The word under a position, as a change gets it.
@@ -27,6 +27,21 @@ impl<W> Old<'_, W> {
             Old::Shared(word) => Some(word),
         }
     }
+}
+
+/// The most parts of a structure, such as buckets, that one call of [`Scheme::pop`] looks at: many
+/// may be empty, and the caller works in slices.
+pub(crate) const EMPTY_AT_ONCE: usize = 4096;
+
+/// Moves the place at which `pop` continues, once it has emptied a part, to that part's bound.
+/// Returns whether the part was the last one. A later call then begins at the first one, and finds
+/// entries of later inserts.
+pub(crate) fn pop_past(from: &mut Position, bound: Option<&Position>) -> bool {
+    match bound {
+        Some(next) => *from = next.clone(),
+        None => from.clear(),
+    }
+    bound.is_none()
 }
 
 /// A function that is called with the word under a position.
