@@ -260,7 +260,8 @@ refused_test_() ->
 half_refused_test() ->
     [begin
          T = larder:new(t, [public | Options]),
-         ?assertError(badarg, larder:setopts(T, [{heir, self(), d}, {protection, private}, Refused])),
+         Settings = [{heir, self(), d}, {protection, private}, Refused],
+         ?assertError(badarg, larder:setopts(T, Settings)),
          ?assertEqual({none, public}, {larder:info(T, heir), larder:info(T, protection)}),
          larder:delete(T)
      end || {Options, Refused} <- [{[], {ttl, 5}}, {[{ttl, infinity}], {max_size, 5}}]].

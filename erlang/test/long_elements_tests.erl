@@ -46,7 +46,8 @@ beside_ets(Options) ->
     T = larder:new(t, [public | Options]),
     E = ets:new(e, [public | Options -- [compressed]]),
     KeyPos = larder:info(T, keypos),
-    Keys = [1, 2.5, a, <<"key">>, [long, lists:seq(1, 100)], {make_ref(), binary:copy(<<"k">>, 200)}],
+    Keys = [1, 2.5, a, <<"key">>, [long, lists:seq(1, 100)],
+            {make_ref(), binary:copy(<<"k">>, 200)}],
     Both = fun(Function, Args) -> both(T, E, Function, Args) end,
     [step(Both, hd(Options), KeyPos, any(Keys)) || _ <- lists:seq(1, 1200)],
     true = larder:delete(T),
@@ -77,12 +78,15 @@ step(Both, Type, KeyPos, Key) ->
             Both(select_count, [[{Pattern, [], [true]}]]);
         13 when IsUnique ->
             Both(select_replace, [[{setelement(KeyPos, {'$1', '$2', '$3', '$4'}, Key), [],
-                                    [{setelement(KeyPos, {'$4', '$3', '$2', '$1'}, {const, Key})}]}]]);
+                                    [{setelement(KeyPos, {'$4', '$3', '$2', '$1'},
+                                                 {const, Key})}]}]]);
         14 -> Both(tab2list, []);
         15 when Objects =/= [] -> Both(take, [Key]),
             %% One by one: OTP before 25.3 puts a list into a bag in reverse.
             [Both(insert, [Object]) || Object <- Objects];
-        16 -> Both(select_delete, [[{setelement(KeyPos, {'_', '_', '_', '_', '_'}, Key), [], [true]}]]);
+        16 ->
+            Head = setelement(KeyPos, {'_', '_', '_', '_', '_'}, Key),
+            Both(select_delete, [[{Head, [], [true]}]]);
         _ -> Both(member, [Key])
     end.
 
@@ -121,7 +125,8 @@ sorted(_, Result) -> Result.
 specifications_test_() ->
     seeded("long lists in specifications", fun() ->
         Objects = [{k, list(constant), lists:seq(1, 200)} || _ <- lists:seq(1, 30)]
-                  ++ [{N, [N | lists:seq(1, 200)], lists:duplicate(256, 7)} || N <- lists:seq(1, 9)],
+                  ++ [{N, [N | lists:seq(1, 200)], lists:duplicate(256, 7)}
+                      || N <- lists:seq(1, 9)],
         Tables = [{M, M:new(t, [duplicate_bag])} || M <- [larder, ets]],
         [[true = M:insert(T, Object) || Object <- Objects] || {M, T} <- Tables],
         [same_results(Tables, specification()) || _ <- lists:seq(1, 2000)],
@@ -131,7 +136,8 @@ specifications_test_() ->
 specification() ->
     Head = any(['_', {'$1', '$2', '$3'}, {'$1', list(head), '$3'}, {'$1', list(head), list(head)},
                 {'_', '_', list(head)}, {any([k, 3]), list(head), list(constant)}]),
-    Guards = [{any(['=:=', '=/=', '<', '==']), any(['$2', '$3', '$_', {hd, list(body)}]), list(body)}
+    Guards = [{any(['=:=', '=/=', '<', '==']), any(['$2', '$3', '$_', {hd, list(body)}]),
+               list(body)}
               || _ <- lists:seq(1, rand:uniform(3) - 1)],
     Body = any(['$1', '$_', {{list(body), list(body)}}, [list(body), list(body), '$1'],
                 {{{hd, list(body)}, list(body)}}]),
@@ -170,7 +176,8 @@ indexes_test_() ->
         [begin
              T = larder:new(t, [Type, {index, [{second, 2, []}, {third, 3, []}]}]),
              Values = [lists:seq(1, N) || N <- [1, 62, 63, 200]] ++ [a, #{k => lists:seq(1, 99)}],
-             [true = larder:insert(T, row_of(N, any(Values), any(Values))) || N <- lists:seq(1, 500)],
+             [true = larder:insert(T, row_of(N, any(Values), any(Values)))
+              || N <- lists:seq(1, 500)],
              [begin
                   Wanted = [Row || Row <- larder:tab2list(T), tuple_size(Row) >= Position,
                                    element(Position, Row) =:= Value],
@@ -197,8 +204,11 @@ far_elements_test_() ->
         true = larder:insert(T, {k, lists:seq(1, 1000000), #{n => lists:seq(1, 100000)}, 7}),
         Calls = [fun() -> 7 = larder:lookup_element(T, k, 4) end,
                  fun() -> [7] = larder:select(T, [{{k, '_', '_', '$1'}, [], ['$1']}]) end,
-                 fun() -> [7] = larder:select(T, [{{'_', '_', '_', '$1'}, [{'>', '$1', 0}], ['$1']}]) end],
+                 fun() ->
+                     [7] = larder:select(T, [{{'_', '_', '_', '$1'}, [{'>', '$1', 0}], ['$1']}])
+                 end],
         %% The walk would take over two milliseconds.
-        [true = lists:min([element(1, timer:tc(Call)) || _ <- lists:seq(1, 20)]) < 500 || Call <- Calls],
+        [true = lists:min([element(1, timer:tc(Call)) || _ <- lists:seq(1, 20)]) < 500
+         || Call <- Calls],
         true = larder:delete(T)
     end).

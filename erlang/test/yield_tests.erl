@@ -18,7 +18,9 @@
 %% collection of the caller's own list takes is the caller's (`ets' has it as well).
 -module(yield_tests).
 
--export([large_table_test_/0, large_cache_test_/0, views_test_/0, many_tables_test_/0, specifications_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
+-export([large_table_test_/0, large_cache_test_/0, views_test_/0, many_tables_test_/0,
+         specifications_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0,
+         beside_a_list_test_/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
@@ -52,7 +54,9 @@ large_cache() ->
     fill(larder, T, 1, Half - 1000),
     Half = larder:info(T, size) + 1000,
     Figure = measured("inserts into a cache that is half full",
-                      fun() -> [larder:insert(T, {K, K}) || K <- lists:seq(Half - 1000, Half + 1000)] end),
+                      fun() ->
+                          [larder:insert(T, {K, K}) || K <- lists:seq(Half - 1000, Half + 1000)]
+                      end),
     true = larder:delete(T),
     [Figure || is_loud(Figure, Control)].
 
