@@ -65,8 +65,18 @@ page_program() {
     [ "$(java -cp "$1:$folder" Page | tail -n 1)" = '{Ann=35, Bob=27, Eve=51}' ]
 }
 
-# The counts of all classes, from the reports, and those of the example and the page. A line of its
-# own: Maven ends without one.
+# The JVM only warns of most calls of JNI that are wrong (-Xcheck:jni), and Maven puts the warnings,
+# which are none of its own words, beside the reports. Prints those of the library's functions, and
+# fails if there are any.
+no_warnings() {
+  cat /dev/null $OUT/target/surefire-reports/*.dumpstream 2>/dev/null |
+    awk '/WARNING in native method/ {said = $0; next}
+         said != "" && /at / {if (/larder\./) {print said; print; n++}; said = ""}
+         END {exit n > 0}'
+}
+
+# The counts of all classes, from the reports, and those of the example, the page and the warnings.
+# A line of its own: Maven ends without one.
 count() {
   sed -n 's/^Tests run: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\), Skipped: \([0-9]*\).*/\1 \2 \3 \4/p' \
     "$OUT"/target/surefire-reports/*.txt |
@@ -142,8 +152,10 @@ main() {
       local failed=0
       example $OUT/target/classes 2000 2 3 || failed=1
       page_program $OUT/target/classes || failed=$((failed + 1))
+      # cat fails where there is nothing to warn of: the last command counts.
+      (set +o pipefail; no_warnings) || failed=$((failed + 1))
       [ $failed = 0 ] || status=1
-      count $((2 - failed)) $failed
+      count $((3 - failed)) $failed
       return $status ;;
     *) die "jvm.sh: unknown part '$1' (package or test)" ;;
   esac

@@ -53,17 +53,22 @@ beams() {
   inside "$root" scripts/erlc.sh _build/tests "${flags[@]}" -I erlang/test $(echo erlang/test/*.erl)
 }
 
-run() {
-  local release=$1 root=$PWD/_build/otp/$1 status=0
+# A subshell with `set -e` of its own: what doesn't compile must not leave out the suites behind it.
+run() (
+  set -e
+  release=$1 root=$PWD/_build/otp/$1
   prepare "$release" "$root"
   mount -t proc proc "$root/proc"; mount --bind /dev "$root/dev"
-  trap 'umount "$root/proc" "$root/dev"' RETURN
+  trap "umount '$root/proc' '$root/dev'" EXIT
   beams "$root"
   inside "$root" erl -noinput -eval 'io:format("OTP ~s on ~s~n", [erlang:system_info(otp_release), "'"$release"'"]), halt().'
-  inside "$root" erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main || status=$?
-  return "$status"
-}
+  inside "$root" erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main
+)
 
+# Not `run ... ||`: in a condition `set -e` doesn't hold.
 failed=0
-for release in "$@"; do run "$release" || failed=1; done
+for release in "$@"; do
+  set +e; run "$release"; status=$?; set -e
+  [ "$status" = 0 ] || failed=1
+done
 exit "$failed"

@@ -117,9 +117,11 @@ by_exunit() {
 
 # All crates with all features, and the examples of their documentation; then the operations of the
 # engine without features (`make proof` runs its unit tests so, too). The programs of the crates'
-# examples/ are compiled by clippy.
+# examples/ are compiled by clippy. The study of Erlang's tables waits for the stage `bench`: beside
+# this one its modules and the library are being built.
 rust() {
   local failed=0
+  export LARDER_BUILT=no
   cargo test --quiet --no-fail-fast --locked --workspace --tests --target-dir "$TARGET" || failed=1
   cargo test --quiet --no-fail-fast --locked --workspace --doc --target-dir "$TARGET" || failed=1
   cargo test --quiet --locked -p larder --lib --test operations --target-dir "$TARGET" &&
@@ -165,7 +167,8 @@ jvm() { "$MAKE" --no-print-directory -s QUIET=--quiet test-jvm; }
 demo() {
   LARDER_DEMO_PACKAGES=4000 "$MAKE" --no-print-directory run
 }
-# Every measurement of the benches, small: they check their answers.
+# Every measurement of the benches, small: they check their answers. Then the study of Erlang's
+# tables, for which all is built by now.
 bench() {
   export LARDER_BENCH_OUT=$LOGS/bench LARDER_BENCH_RUNS=1
   # The stage `rust` has built what draws the reports.
@@ -176,7 +179,8 @@ bench() {
     LARDER_BENCH_SIZES=10,100 LARDER_BENCH_SHARE=0.005 "$MAKE" --no-print-directory bench-wide &&
     LARDER_BENCH_SIZES=5,2000 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-ranks &&
     LARDER_BENCH_CAPACITY=100 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-caches-erlang &&
-    LARDER_BENCH_MNESIA=100 "$MAKE" --no-print-directory bench-mnesia
+    LARDER_BENCH_MNESIA=100 "$MAKE" --no-print-directory bench-mnesia &&
+    LARDER_BUILT=yes cargo test --quiet --locked --workspace --test studies --target-dir "$TARGET" -- --exact erlang
 }
 export -f build rust suites files_folder erlang_suites erlang_times jvm demo bench
 export MAKE LOGS TARGET TIMES ONLY

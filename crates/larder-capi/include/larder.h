@@ -349,12 +349,12 @@ enum larder_status larder_table_find(const struct larder *world,
                                      const char *name,
                                      struct larder_table **table);
 
-// Loads a table from a file, with the options with which it was saved, and writes a handle of it
-// to `*table`. The whole file is checked before the first row is loaded. `LARDER_FILE` if the file
-// isn't that of a table, is truncated or damaged, or if the system reports an error.
-// `LARDER_ALREADY_EXISTS` if the table was saved as a named one, and another named table has the
-// name. After an error no table is left. Atoms in the file are never freed, so don't load
-// untrusted files.
+// Loads a table from a file, and writes a handle of it to `*table`. It has the type, key position,
+// name and compression of the table that was saved, but none of its limits, lifetimes and indexes.
+// The whole file is checked before the first row is loaded. `LARDER_FILE` if the file isn't that of
+// a table, is truncated or damaged, or if the system reports an error. `LARDER_ALREADY_EXISTS` if
+// the table was saved as a named one, and another named table has the name. After an error no table
+// is left. Atoms in the file are never freed, so don't load untrusted files.
 //
 // Safety:
 // `world` is null or a world that was not freed; `path` is null or ends with a NUL; `table` is
@@ -936,7 +936,7 @@ enum larder_status larder_remove(const struct larder_table *table, struct larder
 /* --- Maps in rows --- */
 
 // Sets the value under a key of a map. The map is the element at `position`, counted from 1, of
-// the row under `key`. Atomic. No other part of the row is read or copied. `LARDER_NONE` if there
+// the row under `key`. Atomic. The row's bytes are copied, but not decoded. `LARDER_NONE` if there
 // is no such row; `LARDER_NOT_MAP` if the element isn't a map; `LARDER_BAD_ROW` if there is no
 // such position, or if it is the key's; `LARDER_TABLE_TYPE` for bags.
 //

@@ -25,7 +25,7 @@ too, and are read by a
 Every function that can fail gives a
 .BR larder_status ;
 .BR larder_message ()
-says more. Nothing of the library ends the process. Many threads may use a
+says more. Only a lack of memory ends the process. Many threads may use a
 .BR larder ,
 a
 .B larder_table

@@ -13,12 +13,13 @@ use larder_index::{
 };
 use larder_testing::history::of_threads;
 use larder_testing::model_checker::{
-    alone, check, each_goes_wrong, each_is_found, history, plant_told, planted_search, rounds,
-    Faults, Search,
+    alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_told, planted_search,
+    rounds, Faults, Search,
 };
 use larder_testing::registers::Registers;
 use larder_testing::{appends, make, mix, ranks, registers, unchanged, value_lists, Hashes, Kind};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[global_allocator]
 static HEAP: Quarantine = Quarantine;
@@ -434,4 +435,29 @@ fn planted_history() {
 #[test]
 fn a_read_that_is_not_checked_shows_in_histories() {
     each_goes_wrong("planted_history", BLIND);
+}
+
+/// Not a test: histories that take long, in which nothing is wrong. Run by
+/// `what_takes_long_is_not_wrong`.
+#[test]
+#[ignore = "run by another test"]
+fn long_histories() {
+    rounds().for_each(|_| std::thread::sleep(Duration::from_millis(10)));
+}
+
+/// Not a test: the same of executions.
+#[test]
+#[ignore = "run by another test"]
+fn long_executions() {
+    check("no fault", &planted_search(), || {
+        std::thread::sleep(Duration::from_millis(10));
+    });
+}
+
+/// A search that comes to no end in its time has found nothing.
+#[test]
+fn what_takes_long_is_not_wrong() {
+    for name in ["long_histories", "long_executions"] {
+        assert!(!goes_wrong(name, Some("nothing")), "{name}");
+    }
 }

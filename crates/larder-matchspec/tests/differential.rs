@@ -5,9 +5,9 @@
 //! byte for byte; that a stored object gives what a plain tuple gives; that the plan for every
 //! position of the key covers each object that fits.
 //!
-//! `LARDER_SEED` sets the seed, `LARDER_CASES` how many cases there are. Pids and references differ
-//! from run to run, and with them the order of large maps: so a failure keeps the file of its
-//! cases, and `LARDER_RECORDS` runs such a file again.
+//! `LARDER_SEED` sets the seed, `LARDER_CASES` how many cases there are, in percent of 10,000. Pids
+//! and references differ from run to run, and with them the order of large maps: so a failure keeps
+//! the file of its cases, and `LARDER_RECORDS` runs such a file again.
 
 mod common;
 
@@ -33,12 +33,12 @@ enum Answer<'a> {
     SystemLimit,
 }
 
+/// A number of the environment's. The seeds of the suites in Erlang, of three numbers, are none.
 fn setting(name: &str, default: u64) -> u64 {
-    env::var(name).map_or(default, |value| {
-        value
-            .parse()
-            .unwrap_or_else(|_| panic!("{name}={value} is no number"))
-    })
+    let value = env::var(name).ok();
+    value
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(default)
 }
 
 /// The file of the oracle's records: the one that `LARDER_RECORDS` names, or a new one.
@@ -103,13 +103,13 @@ fn plain(term: TermRef<'_>) -> Vec<u8> {
 
 #[test]
 fn random_specifications_do_what_they_do_in_erlang() {
-    let (seed, count) = (
+    let (seed, percent) = (
         setting("LARDER_SEED", 20_260_101),
-        setting("LARDER_CASES", 10_000),
+        setting("LARDER_CASES", 100),
     );
-    println!("LARDER_SEED={seed} LARDER_CASES={count}");
+    println!("LARDER_SEED={seed} LARDER_CASES={percent}");
     larder_term::set_legacy_zero(host_ties_zeros());
-    let file = oracle(seed, count);
+    let file = oracle(seed, (100 * percent).max(1));
     let records = records(&file);
     let count = records.len() - 1;
     let me = Term::from(records[0].as_ref().as_tuple().unwrap().get(0).unwrap());

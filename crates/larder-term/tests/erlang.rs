@@ -112,10 +112,10 @@ fn beyond_latin1(view: View<'_>) -> bool {
 
 #[test]
 fn erlang_agrees_on_random_terms() {
-    let seed = match std::env::var("LARDER_SEED") {
-        Ok(seed) => seed.parse().expect("LARDER_SEED is a number"),
-        Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64,
-    };
+    // The seeds of the suites in Erlang, of three numbers, are none of this one.
+    let seed = std::env::var("LARDER_SEED").ok();
+    let seed = seed.and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(20_261_121);
     println!("LARDER_SEED={seed}");
     // The installed release may take -0.0 for 0.0; Larder does as it says.
     set_legacy_zero(zeros_are_identical());

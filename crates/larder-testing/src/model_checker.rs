@@ -24,7 +24,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wait_timeout::ChildExt;
 
 /// Held by a test that plants faults, or must not meet one: they are planted for the whole process.
@@ -64,6 +64,7 @@ const STACK: usize = 1 << 18;
 fn run(scheduler: impl Scheduler + 'static, f: Arc<dyn Fn() + Send + Sync>) -> usize {
     let mut config = Config::new();
     config.stack_size = STACK;
+    config.max_time = planted().map(|_| PATIENCE);
     Runner::new(scheduler, config).run(move || f())
 }
 
@@ -188,17 +189,23 @@ const PLANTED: &str = "LARDER_PLANTED";
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// ... and one with a fault, which is found in well under a second where it doesn't make threads
-/// wait for good.
-const FAULTY_LIMIT: Duration = Duration::from_secs(30);
+/// wait for good. Far longer than [`PATIENCE`]: what doesn't end by then hangs.
+const FAULTY_LIMIT: Duration = Duration::from_secs(90);
+
+/// How long a process with a fault looks for it. Then it ends well, and has found nothing.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What [`goes_wrong`] or [`each_is_found`] told this process: `None` for a run without a fault.
 pub fn planted() -> Option<String> {
     std::env::var(PLANTED).ok()
 }
 
-/// Histories that such a process tries: few without a fault, as other tests look for more.
-pub fn rounds() -> std::ops::Range<u64> {
-    0..if planted().is_some() { 20_000 } else { 200 }
+/// Histories that such a process tries: few without a fault, as other tests look for more; with one
+/// as many as there is time for.
+pub fn rounds() -> impl Iterator<Item = u64> {
+    let (begun, planted) = (Instant::now(), planted().is_some());
+    let rounds = 0..if planted { 20_000 } else { 200 };
+    rounds.take_while(move |_| !planted || begun.elapsed() < PATIENCE)
 }
 
 /// Executions that such a process tries.

@@ -177,8 +177,7 @@ update_element(Table, Key, Elements, Default) ->
                  [Table, Key, Elements, Default]).
 
 %% @doc Puts a value under a key of a map. The map is the element at a position of the object
-%% with `Key'. No other part of the object is copied or sent. Returns false if there is no such
-%% object.
+%% with `Key'. No other part of the object is sent. Returns false if there is no such object.
 %%
 %% ```
 %% true = larder:insert(Users, {7, #{name => <<"ann">>, age => 34}}),
