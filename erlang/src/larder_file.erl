@@ -111,6 +111,7 @@ load(File, Options) ->
                 loaded(Result, File)
         end
     catch
+        throw:{io, _} = Why -> {error, unreadable(Why, File)};
         throw:Why -> {error, Why}
     end.
 
@@ -146,6 +147,7 @@ info(File) ->
                 described(Header, File)
         end
     catch
+        throw:{io, _} = Why -> {error, unreadable(Why, File)};
         throw:Why -> {error, Why}
     end.
 

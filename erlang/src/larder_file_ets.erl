@@ -42,15 +42,11 @@ save(Table, Path, Sync, Extended) ->
     {Name, Temporary} = beside(Path),
     Janitor = janitor(Temporary),
     try
-        Log = opened(disk_log:open([{name, make_ref()}, {file, Name}])),
-        try
-            written(Table, Log, Extended),
-            Sync andalso done(disk_log:sync(Log))
-        after
-            disk_log:close(Log)
-        end,
+        filled(opened(disk_log:open([{name, make_ref()}, {file, Name}])), Table, Extended),
+        %% The mark that the log was closed has to be on disk, too.
+        Sync andalso synced(Temporary, [read, write, raw]),
         done(file:rename(Temporary, Path)),
-        Sync andalso sync_folder(filename:dirname(Path)),
+        Sync andalso synced(filename:dirname(Path), [read, raw, directory]),
         ok
     catch
         Class:Why:Stack ->
@@ -59,6 +55,18 @@ save(Table, Path, Sync, Extended) ->
     after
         Janitor ! done
     end.
+
+%% A log keeps the last 64 KB for a while. It may find only when it is closed that they can't be
+%% written.
+filled(Log, Table, Extended) ->
+    try
+        written(Table, Log, Extended)
+    catch
+        Class:Why:Stack ->
+            _ = disk_log:close(Log),
+            erlang:raise(Class, Why, Stack)
+    end,
+    done(disk_log:close(Log)).
 
 %% A process that deletes a file if its caller is killed. The log may be about to create it then, so
 %% it is deleted again later.
@@ -75,9 +83,12 @@ janitor(Temporary) ->
     end).
 
 %% A name in the same folder, which is short as the file's own may be as long as names get: as
-%% disk_log takes names, and as the file system has them.
+%% disk_log takes names, and as the file system has them. It has the time, as a log that exists is
+%% continued: a node that was killed leaves its file behind, process ids are used again, and nodes
+%% in containers that share a folder may have the same ones.
 beside(Path) ->
-    Unique = [".larder-", os:getpid(), $-, integer_to_list(erlang:unique_integer([positive]))],
+    Unique = [".larder-", os:getpid(), $-, integer_to_list(erlang:unique_integer([positive])), $-,
+              integer_to_list(erlang:system_time())],
     Temporary = filename:join(filename:dirname(Path), iolist_to_binary(Unique)),
     {characters(Temporary), Temporary}.
 
@@ -140,15 +151,15 @@ add_sum(Sum, Terms, Extended) ->
 end_item(object_count, Count, _Sum) -> {count, Count};
 end_item(md5sum, _Count, Sum) -> {md5, erlang:md5_final(Sum)}.
 
-sync_folder(Folder) ->
-    {ok, Device} = file:open(Folder, [read, raw, directory]),
+synced(Name, Modes) ->
+    Device = opened(file:open(Name, Modes)),
     try
         done(file:sync(Device))
     after
         file:close(Device)
     end.
 
-opened({ok, Log}) -> Log;
+opened({ok, Opened}) -> Opened;
 opened({error, Why}) -> fail(Why).
 
 done(ok) -> ok;

@@ -121,8 +121,12 @@ real_suffixes() -> [].
 tmp_suffixes() -> [].
 
 %% @private
-%% Checks the properties of a table before any node creates it.
--spec check_definition(alias(), atom(), [node()], [{atom(), term()}]) -> ok | {error, term()}.
+%% Checks the properties of a table before any node creates it. The schema gets them with positions
+%% in place of the attributes that indexes name, as it has Mnesia's own indexes: an index stays at
+%% its position when `mnesia:transform_table' changes the attributes, also on nodes that start
+%% later.
+-spec check_definition(alias(), atom(), [node()], [{atom(), term()}]) ->
+          {ok, [{atom(), term()}]} | {error, term()}.
 check_definition(Alias, Table, Nodes, Properties) ->
     case {proplists:get_value(snmp, Properties, []),
           changed_in_memory(Alias, Table, Nodes, Properties)} of
@@ -173,10 +177,20 @@ is_allowed(_, _) -> false.
 %% Creates a table with these options, and deletes it: Larder itself checks the options.
 try_options(Properties) ->
     try larder:new(?MODULE, options(set, Properties)) of
-        Table -> true = larder:delete(Table), ok
+        Table -> true = larder:delete(Table), {ok, with_positions(Properties)}
     catch
         error:badarg -> {error, {bad_option, {larder, larder_options(Properties)}}}
     end.
+
+with_positions(Properties) ->
+    Attributes = proplists:get_value(attributes, Properties, []),
+    Placed = [option(Option, Attributes) || Option <- larder_options(Properties)],
+    [case Property of
+         {storage_properties, Of} ->
+             {storage_properties, lists:keyreplace(larder, 1, Of, {larder, Placed})};
+         _ ->
+             Property
+     end || Property <- Properties].
 
 larder_options(Properties) ->
     proplists:get_value(larder, proplists:get_value(storage_properties, Properties, []), []).
@@ -258,7 +272,8 @@ load_table(_, _, _, _) ->
     ok.
 
 %% When Mnesia starts, a table may have files: those of a backup, by `mnesia:install_fallback/1'.
-%% Mnesia reads them into a table of `ets'. They are read once.
+%% Mnesia reads them into a table of `ets'. They are read once: a table that another node has sent
+%% is later than they are (receive_done/4).
 load_fallback(Table, Properties) ->
     case mnesia_monitor:use_dir() andalso mnesia_lib:exists(mnesia_lib:tab2dcd(Table)) of
         true ->
@@ -497,14 +512,31 @@ first_chunk(Table) ->
     Snapshot = larder:snapshot(Table),
     chunk(Snapshot, larder:select(Snapshot, ?ALL, rows_in_message(Table))).
 
-next_chunk({Snapshot, Continuation}) -> chunk(Snapshot, larder:select(Continuation)).
+next_chunk({Snapshot, [], Continuation}) -> chunk(Snapshot, larder:select(Continuation));
+next_chunk({Snapshot, Rows, Continuation}) -> message(Snapshot, Rows, Continuation).
 
 %% If a sender fails, its snapshot ends with the process.
 chunk(Snapshot, '$end_of_table') ->
     true = larder:release(Snapshot),
     '$end_of_table';
 chunk(Snapshot, {Rows, Continuation}) ->
-    {Rows, {Snapshot, Continuation}}.
+    message(Snapshot, Rows, Continuation).
+
+%% Rows may take more in a message than in the table, whose memory has no large binaries, and may be
+%% compressed. Mnesia sends up to 20 messages before it waits for the receiver.
+message(Snapshot, Rows, Continuation) ->
+    {Sent, Left} = case erlang:external_size(Rows) > 2 * ?MESSAGE of
+                       true -> fitting(Rows, ?MESSAGE, []);
+                       false -> {Rows, []}
+                   end,
+    {Sent, {Snapshot, Left, Continuation}}.
+
+%% One row at least.
+fitting([Row | Rows], Room, Sent) ->
+    case Room - erlang:external_size(Row) of
+        More when More > 0, Rows =/= [] -> fitting(Rows, More, [Row | Sent]);
+        _ -> {lists:reverse(Sent, [Row]), Rows}
+    end.
 
 rows_in_message(Table) ->
     Bytes = larder:info(Table, memory) * erlang:system_info(wordsize),
@@ -529,4 +561,4 @@ receive_data(Rows, _, Tab, _, State) ->
 
 %% @private
 -spec receive_done(alias(), tab(), Sender :: pid(), State :: term()) -> ok.
-receive_done(_, _, _, _) -> ok.
+receive_done(_, Table, _, _) -> delete_files(Table).

@@ -110,6 +110,8 @@ head(#reader{size = Size}, _) when Size < ?HEAD ->
 head(#reader{file = File}, Folder) ->
     case ok(file:read(File, ?HEAD)) of
         <<?MAGIC, ?VERSION>> -> ok;
+        %% After a loss of power a file may have its size, and zeros in place of what was written.
+        <<0:?HEAD/unit:8>> -> throw({error, cut_short});
         <<?MAGIC, Version>> -> error({snapshot_of_later_version, Version, path(Folder)});
         _ -> error({snapshot_of_another_module, path(Folder)})
     end.
@@ -158,15 +160,21 @@ pieces(Size, Reader) -> [exactly(?PIECE, Reader) | pieces(Size - ?PIECE, Reader)
 %% @doc Whether the file is whole, and all checksums are right. Gives Ra's meta data.
 -spec check(file:filename_all()) -> Meta :: term().
 check(Folder) ->
-    End = term_to_binary('end'),
     {Meta, Reader} = open(Folder),
-    try check(Reader, End, bytes(Reader)) after close_reader(Reader) end,
+    try check(Reader, bytes(Reader)) after close_reader(Reader) end,
     Meta.
 
-check(Reader, End, End) ->
-    ended(Reader);
-check(Reader, End, _) ->
-    check(Reader, End, bytes(Reader)).
+check(Reader, Bytes) ->
+    case is_end(Bytes) of
+        true -> ended(Reader);
+        false -> check(Reader, bytes(Reader))
+    end.
+
+%% The atom `end' as releases of OTP encode it: as Latin-1 before OTP 26, as UTF-8 from there on.
+%% A file outlives the release of its node, and is sent to nodes of other releases.
+is_end(<<131, 100, 3:16, "end">>) -> true;
+is_end(<<131, 119, 3, "end">>) -> true;
+is_end(_) -> false.
 
 %% @doc Ra's meta data alone.
 -spec meta(file:filename_all()) -> Meta :: term().

@@ -236,6 +236,25 @@ wrong_files_test_() ->
                      {[odd(tree, public)], cannot_create_table}]]
     end).
 
+%% disk_log takes names that are characters. Others are refused by an error of `ets', where the system
+%% has them.
+raw_names_test_() ->
+    in_folder(fun(File) ->
+        T = ets:new(t, []),
+        ok = ets:tab2file(T, File),
+        true = ets:delete(T),
+        Raw = <<(list_to_binary(File))/binary, 255>>,
+        case file:native_name_encoding() =:= utf8 andalso file:rename(File, Raw) of
+            ok ->
+                Refused = {error, {read_error, {file_error, Raw, einval}}},
+                ?assertEqual(Refused, larder:file2tab(Raw)),
+                ?assertEqual(Refused, larder:tabfile_info(Raw)),
+                ok = file:delete(Raw);
+            _ ->
+                ok
+        end
+    end).
+
 odd(Type, Protection) ->
     {{name, t}, {type, Type}, {protection, Protection}, {named_table, false}, {keypos, 1},
      {size, 0}}.

@@ -6,9 +6,10 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% Called in the nodes.
--export([changes_in_memory/0, begin_ram/0, begin_disc/1, same_answers/2, words/3, own_indexes/0, bad_options/0, names/0,
-         made_twice/0, events/0, fragments/0, loads_from_a_snapshot/0, indexes/0, registered/0,
-         storage_types/0, backups/0, fallback/0, checkpoint/0, transformed/0, restarted/0,
+-export([changes_in_memory/0, begin_ram/0, begin_disc/1, same_answers/2, words/3, own_indexes/0,
+         bad_options/0, names/0, made_twice/0, events/0, fragments/0, loads_from_a_snapshot/0,
+         large_rows/0, indexes/0, registered/0, storage_types/0, backups/0, fallback/0,
+         fallback_elsewhere/0, checkpoint/0, transformed/0, moved_attributes/0, restarted/0,
          reversed/0]).
 
 -define(SECONDS, 60).
@@ -39,7 +40,8 @@ disc_test_() ->
     {setup, fun() -> ok end, fun(_) -> file:del_dir_r(Folder) end,
      in_a_node(fun(Peer) -> ok = peer:call(Peer, ?MODULE, begin_disc, [Folder], ?SECONDS * 1000) end,
                [{Test, []} || Test <- [storage_types, fragments, backups, checkpoint, transformed,
-                                       fallback, restarted]])}.
+                                       moved_attributes, fallback, fallback_elsewhere,
+                                       restarted]])}.
 
 in_a_node(Begin, Tests) ->
     {setup,
@@ -320,6 +322,21 @@ loads_from_a_snapshot() ->
     ?assertEqual(Then, lists:sort(larder:tab2list(received))),
     gone([sent, received]).
 
+%% Messages are small, whatever the table's memory says: it has no large binaries.
+large_rows() ->
+    table(sent, larder_copies, []),
+    [ok = mnesia:dirty_write(sent, {thing, K, binary:copy(<<K>>, 40_000), x})
+     || K <- lists:seq(1, 200)],
+    {standard, First, Next} = larder_mnesia:sender_init(larder_copies, sent, larder_copies, self()),
+    Messages = messages(Next, First()),
+    ?assertEqual([], [Size || Rows <- Messages, Size <- [erlang:external_size(Rows)],
+                              Size > 130_000]),
+    ?assertEqual(lists:seq(1, 200), lists:sort([K || Rows <- Messages, {thing, K, _, x} <- Rows])),
+    gone([sent]).
+
+messages(_, '$end_of_table') -> [];
+messages(Next, {Rows, State}) -> [Rows | messages(Next, Next(State))].
+
 rest(_, '$end_of_table') -> [];
 rest(Next, {Rows, State}) -> Rows ++ rest(Next, Next(State)).
 
@@ -455,6 +472,22 @@ transformed() ->
     ?assertEqual([{thing, 7, x, 7, new}], mnesia:dirty_read(turned, 7)),
     gone([turned]).
 
+%% An index stays at the position of the attribute that it was made for, also in a later start.
+moved_attributes() ->
+    table(turned, larder_copies,
+          [{storage_properties, [{larder, [{index, [{by_value, value, []}]}]}]}]),
+    Turn = fun({thing, K, V, W}) -> {thing, K, V, W, V} end,
+    {atomic, ok} = mnesia:transform_table(turned, Turn, [key, size, word, value]),
+    On = fun() -> [Place || #{on := Place} <- larder:info(turned, indexes)] end,
+    ?assertEqual([3], On()),
+    started_again(turned),
+    ?assertEqual([3], On()),
+    %% The attribute may go.
+    {atomic, ok} = mnesia:transform_table(turned, ignore, [key, size, word, sum]),
+    started_again(turned),
+    ?assertEqual([3], On()),
+    gone([turned]).
+
 %% A fallback's rows are there once; later starts have nothing of them.
 fallback() ->
     table(fallen, larder_copies, [{index, [value]}]),
@@ -467,6 +500,23 @@ fallback() ->
     ?assertEqual({100, 10}, {rows(fallen), length(mnesia:dirty_index_read(fallen, 3, value))}),
     started_again(fallen),
     ?assertEqual(0, rows(fallen)),
+    gone([fallen]).
+
+%% Of the nodes of a fallback one loads its rows, and sends them to the others. Those have nothing of
+%% the fallback either when they start later without it.
+fallback_elsewhere() ->
+    table(fallen, larder_copies, []),
+    File = mnesia_lib:tab2dcd(fallen),
+    fallen_log = mnesia_log:open_log(fallen_log, mnesia_log:dcd_log_header(), File, false),
+    ok = mnesia_log:append(fallen_log, {thing, of_the_backup, 1, x}),
+    _ = mnesia_log:close_log(fallen_log),
+    ok = larder_mnesia:load_table(larder_copies, fallen, {net_load, node()}, []),
+    {more, Last} = larder_mnesia:receive_data([{thing, sent, 1, x}], larder_copies, fallen, self(),
+                                              0),
+    ok = larder_mnesia:receive_done(larder_copies, fallen, self(), Last),
+    ?assertEqual([{thing, sent, 1, x}], larder:tab2list(fallen)),
+    started_again(fallen),
+    ?assertEqual([], larder:tab2list(fallen)),
     gone([fallen]).
 
 %% The definition is on disc, the rows are not.

@@ -330,6 +330,7 @@ damaged_test_() ->
                 Place < 9 orelse Wrong({altered, Place}, <<Before/binary, (Byte bxor 16), After/binary>>)
             end, Places),
             Wrong(longer, <<Bytes/binary, 0>>),
+            Wrong(zeros, <<0:Size/unit:8>>),
             <<Head:9/binary, Terms/binary>> = Bytes,
             Wrong(empty_term, <<Head/binary, 0:64, (erlang:crc32(<<>>)):32, Terms/binary>>),
             NoTerm = <<131, 255>>,
@@ -341,6 +342,28 @@ damaged_test_() ->
             ?assertEqual(ok, ?M:validate(Other)),
             {ok, Accept} = ?M:begin_accept(Other, #{index => 2}),
             ?assertMatch({error, {other_meta_data, _, _}}, ?M:complete_accept(Bytes, Accept))
+        end)
+    end).
+
+%% Nodes of all releases of OTP take the file: the atom that ends it is encoded as Latin-1 before
+%% OTP 26, and as UTF-8 from there on.
+other_releases_test_() ->
+    ?TC("", fun() ->
+        with_folders(fun(Folder, Other) ->
+            State = larder_ra:new(#{t => []}, rest),
+            true = larder:insert(larder_ra:table(t, State), [{I} || I <- lists:seq(1, 500)]),
+            {ok, Meta} = snapshot(1, State, Folder),
+            {ok, Bytes} = file:read_file(file(Folder)),
+            Rows = binary:part(Bytes, 0, byte_size(Bytes) - 12 - byte_size(term_to_binary('end'))),
+            Expected = contents(State),
+            lists:foreach(fun(End) ->
+                {ok, Accept} = ?M:begin_accept(Other, Meta),
+                Ended = [Rows, <<(byte_size(End)):64, (erlang:crc32(End)):32>>, End],
+                ?assertEqual(ok, ?M:complete_accept(Ended, Accept)),
+                ?assertEqual(ok, ?M:validate(Other)),
+                {ok, Meta, Again} = ?M:recover(Other),
+                ?assertEqual(Expected, contents(Again))
+            end, [<<131, 100, 3:16, "end">>, <<131, 119, 3, "end">>])
         end)
     end).
 
