@@ -9,8 +9,9 @@
 %% Processes request the keys of a trace, one after the other, and put what is not there. The hits
 %% are those of one process, of the second half of the trace, when the cache is full. The rate is
 %% that of all processes together, each of which begins at another place of the trace. Sides take
-%% turns, and the median of the turns counts. `most' is the greatest number of entries that was seen,
-%% by a look at one in 16 requests, in percent of the limit. A hit with another key's value is an error.
+%% turns, and the median of the turns counts. `most' is the greatest number of entries that was
+%% seen, by a look at one in 16 requests, in percent of the limit. A hit with another key's value is
+%% an error.
 %%
 %% Environment: `LARDER_BENCH_CAPACITY' (entries), `LARDER_BENCH_OPERATIONS' (requests of a trace),
 %% `LARDER_BENCH_RUNS' (turns), `LARDER_BENCH_OUT'.

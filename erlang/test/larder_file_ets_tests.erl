@@ -236,8 +236,8 @@ wrong_files_test_() ->
                      {[odd(tree, public)], cannot_create_table}]]
     end).
 
-%% disk_log takes names that are characters. Others are refused by an error of `ets', where the system
-%% has them.
+%% disk_log takes names that are characters. Others are refused by an error of `ets', where the
+%% system has them.
 raw_names_test_() ->
     in_folder(fun(File) ->
         T = ets:new(t, []),

@@ -502,8 +502,8 @@ fallback() ->
     ?assertEqual(0, rows(fallen)),
     gone([fallen]).
 
-%% Of the nodes of a fallback one loads its rows, and sends them to the others. Those have nothing of
-%% the fallback either when they start later without it.
+%% Of the nodes of a fallback one loads its rows, and sends them to the others. Those have nothing
+%% of the fallback either when they start later without it.
 fallback_elsewhere() ->
     table(fallen, larder_copies, []),
     File = mnesia_lib:tab2dcd(fallen),
