@@ -215,8 +215,9 @@ fn an_end_that_was_asked_for_is_kept() {
 /// Options for a planted fault among few structures.
 const PLANTED: [&str; 3] = ["--plant", "--only", "default"];
 
-/// Where the Erlang modules are built, the whole; elsewhere, that it is said. `LARDER_BUILT` is `yes`
-/// where they must be, and `no` where they may be half done (scripts/test.sh); otherwise this looks.
+/// Where the Erlang modules are built, the whole; elsewhere, that it is said. `LARDER_BUILT` is
+/// `yes` where they must be, and `no` where they may be half done (scripts/test.sh); otherwise this
+/// looks.
 #[test]
 fn erlang() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

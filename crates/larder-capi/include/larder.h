@@ -351,10 +351,10 @@ enum larder_status larder_table_find(const struct larder *world,
 
 // Loads a table from a file, and writes a handle of it to `*table`. It has the type, key position,
 // name and compression of the table that was saved, but none of its limits, lifetimes and indexes.
-// The whole file is checked before the first row is loaded. `LARDER_FILE` if the file isn't that of
-// a table, is truncated or damaged, or if the system reports an error. `LARDER_ALREADY_EXISTS` if
-// the table was saved as a named one, and another named table has the name. After an error no table
-// is left. Atoms in the file are never freed, so don't load untrusted files.
+// The whole file is checked before the first row is loaded. `LARDER_FILE` if the file isn't that
+// of a table, is truncated or damaged, or if the system reports an error. `LARDER_ALREADY_EXISTS`
+// if the table was saved as a named one, and another named table has the name. After an error no
+// table is left. Atoms in the file are never freed, so don't load untrusted files.
 //
 // Safety:
 // `world` is null or a world that was not freed; `path` is null or ends with a NUL; `table` is
