@@ -101,7 +101,7 @@ impl Program {
     /// # Complexity
     /// Linear in the instructions, in the part of the object that they look at, and in the result.
     /// Allocates only if `scratch` must grow.
-    #[inline]
+    #[inline(always)]
     pub fn run<'s>(
         &'s self,
         object: &ObjectView<'s>,

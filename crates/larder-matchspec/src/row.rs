@@ -118,12 +118,17 @@ impl<'a> Row<'a> {
     #[inline(always)]
     pub(crate) fn whole_element(&mut self, position: usize) -> &'a [u8] {
         let run = self.run(position);
-        // What has a prefix need not be walked over.
-        let len = match position == self.keypos || self.prefix == 0 {
-            true => larder_term::skip(run),
-            false => larder_term::skip(&self.rest[self.at..]) - self.prefix,
-        };
-        &run[..len]
+        if position != self.keypos && self.prefix != 0 {
+            return self.sized_element();
+        }
+        &run[..larder_term::skip(run)]
+    }
+
+    /// The element that was asked for last. It has a prefix, which says how long it is.
+    #[cold]
+    fn sized_element(&self) -> &'a [u8] {
+        let sized = &self.rest[self.at..];
+        &sized[self.prefix..larder_term::skip(sized)]
     }
 
     /// The bytes from the element at a position on. Positions are counted from 1, and the row has
