@@ -6,7 +6,7 @@
 %%                                          modules, and modules that have their chunk, are left
 %%   documentation.escript pages DIR        writes it as pages
 %%
-%% Without the OTP application edoc no chunks are made; a line says so.
+%% Without the OTP applications edoc and xmerl no chunks are made; a line says so.
 %%
 %% EDoc reads no comments of files that are included. So it gets a copy of module larder with the
 %% files of erlang/src/larder in their places, and the lines that it names are put right afterwards.
@@ -16,7 +16,7 @@ main(["chunks" | Folders]) ->
     case [Beam || Folder <- Folders, Beam <- filelib:wildcard(Folder ++ "/larder*.beam"),
                   not has_chunk(Beam)] of
         [] -> ok;
-        Beams -> chunks(Beams, code:lib_dir(edoc))
+        Beams -> chunks(Beams, [App || App <- ["edoc", "xmerl"], is_lacking(App)])
     end;
 main(["pages", Folder]) ->
     with_copy(fun(Copy, _Lines) -> edoc(Copy, [{dir, Folder}]) end);
@@ -26,10 +26,10 @@ main(_) ->
 
 %% ---- chunks ----
 
-chunks(_Beams, {error, bad_name}) ->
-    say("larder: the OTP application edoc is not here (Debian: erlang-edoc),"
-        " so h(larder) in the shell will say little.");
-chunks(Beams, _Edoc) ->
+chunks(_Beams, [Lacking | _]) ->
+    say(["larder: the OTP application ", Lacking, " is not here (Debian: erlang-", Lacking, "),"
+         " so h(larder) in the shell will say little."]);
+chunks(Beams, []) ->
     with_copy(fun(Copy, Lines) ->
         %% A program that depends on Larder builds without documentation, too.
         try edoc(Copy, [{dir, Copy}, {doclet, edoc_doclet_chunks}, {layout, edoc_layout_chunks}]) of
@@ -38,6 +38,9 @@ chunks(Beams, _Edoc) ->
             _:Reason -> say(io_lib:format("larder: no documentation: ~tp", [Reason]))
         end
     end).
+
+%% Its headers may be here without it.
+is_lacking(App) -> code:where_is_file(App ++ ".app") =:= non_existing.
 
 has_chunk(Beam) ->
     case beam_lib:chunks(Beam, ["Docs"]) of

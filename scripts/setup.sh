@@ -109,12 +109,13 @@ lacking() {
   printf '%s' "$out"
 }
 
+# Headers alone (erlang-dev) make a folder, too, so an application is here if its .app file is.
 lacking_apps() {
   erl -noinput -boot start_clean -eval '
     Otp = list_to_integer(erlang:system_info(otp_release)),
     Otp >= '$MIN_OTP' orelse io:format(" OTP-'$MIN_OTP'-or-newer(here:~w)", [Otp]),
     [io:format(" erlang-~s", [A]) || A <- string:tokens("'"$1"'", " "),
-      code:lib_dir(list_to_atom(A)) =:= {error, bad_name}],
+      code:where_is_file(A ++ ".app") =:= non_existing],
     [io:format(" erlang-dev") || filelib:wildcard(code:root_dir() ++ "/usr/include/erl_nif.h") =:= []],
     [io:format(" erlang-proper-dev") || lists:member("proper", string:tokens("'"$1"'", " ")),
       is_list(code:lib_dir(proper)), not filelib:is_regular(filename:join(code:lib_dir(proper), "include/proper.hrl"))],
