@@ -240,32 +240,31 @@ impl<'g> Bucket<'g> {
             return;
         }
         let (first, last) = ((from + gap) / 8, (end + gap - 1) / 8);
-        let (down, shift) = (gap / 8, gap % 8 * 8);
-        // The bytes of the first and of the last word that must be preserved.
+        // Moving by `gap` bytes is moving by `up` words and shifting by `shift` bits. So the new
+        // bytes of a word come from two neighbouring words.
+        let (up, shift) = (gap / 8, gap % 8 * 8);
+        let joined = |low, high| ((u128::from(high) << 64 | u128::from(low)) << shift >> 64) as u64;
+        // The bytes of the first and of the last word that are preserved.
         let below = !(u64::MAX << ((from + gap) % 8 * 8));
-        let above = !low_bytes((end + gap - 1) % 8 + 1);
-        // Moving by `gap` bytes is moving by `down` words and shifting by `shift` bits.
-        // Write the words from the top down: the new bytes of a word come from that word or from
-        // those below it, which haven't been overwritten yet.
-        let mut high = self.word(last.wrapping_sub(down));
-        let mut keep = above;
-        let mut i = last;
-        loop {
-            let low = self.word(i.wrapping_sub(down + 1));
-            let both = (u128::from(high) << 64 | u128::from(low)) << shift;
-            let moved = (both >> 64) as u64;
-            if i == first {
-                keep |= below;
+        let mut above = !low_bytes((end + gap - 1) % 8 + 1);
+        let mut high = self.word(last.wrapping_sub(up));
+        // Write the words from the top down, since those below haven't been read yet.
+        if first < last {
+            let low = self.word(last - up - 1);
+            self.merge_word(last, joined(low, high), above);
+            (high, above) = (low, 0);
+            // The words between the last one and the first are overwritten.
+            let words = self.words();
+            let (to, lows) = (&words[first + 1..last], &words[first - up..last - up - 1]);
+            for (to, low) in to.iter().zip(lows).rev() {
+                let low = loaded(low);
+                // Ordering: Relaxed, see above.
+                to.store(joined(low, high).to_le(), Relaxed);
+                high = low;
             }
-            // The last word and the first one have bytes that stay. All words between are
-            // overwritten.
-            let kept = if keep == 0 { 0 } else { self.word(i) & keep };
-            self.set_word(i, moved & !keep | kept);
-            if i == first {
-                return;
-            }
-            (high, keep, i) = (low, 0, i - 1);
         }
+        let low = self.word(first.wrapping_sub(up + 1));
+        self.merge_word(first, joined(low, high), below | above);
     }
 
     /// Moves the bytes from `from` to `end` down by `gap`, overwriting what is there.
@@ -275,28 +274,46 @@ impl<'g> Bucket<'g> {
             return;
         }
         let (first, last) = ((from - gap) / 8, (end - gap - 1) / 8);
-        let (up, shift) = (gap / 8, gap % 8 * 8);
-        // The bytes of the first and of the last word that must be preserved.
-        let below = !(u64::MAX << ((from - gap) % 8 * 8));
+        let (down, shift) = (gap / 8, gap % 8 * 8);
+        let joined = |low, high| ((u128::from(high) << 64 | u128::from(low)) >> shift) as u64;
+        // The bytes of the first and of the last word that are preserved.
+        let mut below = !(u64::MAX << ((from - gap) % 8 * 8));
         let above = !low_bytes((end - gap - 1) % 8 + 1);
-        // Write the words from the bottom up: the new bytes of a word come from that word or from
-        // those above it, which haven't been overwritten yet.
-        let (mut low, mut keep, mut i) = (self.word(first + up), below, first);
-        loop {
-            let high = self.word(i + up + 1);
-            let both = u128::from(high) << 64 | u128::from(low);
-            let moved = (both >> shift) as u64;
-            if i == last {
-                keep |= above;
+        let mut low = self.word(first + down);
+        // Write the words from the bottom up, since those above haven't been read yet.
+        if first < last {
+            let high = self.word(first + down + 1);
+            self.merge_word(first, joined(low, high), below);
+            (low, below) = (high, 0);
+            // The words between the first one and the last are overwritten.
+            let words = self.words();
+            let (to, highs) = (
+                &words[first + 1..last],
+                &words[first + down + 2..last + down + 1],
+            );
+            for (to, high) in to.iter().zip(highs) {
+                let high = loaded(high);
+                // Ordering: Relaxed, see above.
+                to.store(joined(low, high).to_le(), Relaxed);
+                low = high;
             }
-            let kept = if keep == 0 { 0 } else { self.word(i) & keep };
-            self.set_word(i, moved & !keep | kept);
-            if i == last {
-                return;
-            }
-            (low, keep, i) = (high, 0, i + 1);
         }
+        let high = self.word(last + down + 1);
+        self.merge_word(last, joined(low, high), below | above);
     }
+
+    /// Writes word `i`, except the bits of `kept`.
+    #[inline(always)]
+    fn merge_word(self, i: usize, word: u64, kept: u64) {
+        self.set_word(i, word & !kept | self.word(i) & kept);
+    }
+}
+
+/// The word as a number whose lowest byte is the first in memory.
+#[inline(always)]
+fn loaded(word: &AtomicU64) -> u64 {
+    // Ordering: Relaxed, see above.
+    u64::from_le(word.load(Relaxed))
 }
 
 /// Appends all bytes of some buckets to `out`.

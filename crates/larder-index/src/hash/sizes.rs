@@ -20,9 +20,12 @@ use crate::hash::leaf::{LiveBounds, NewHashLeaf};
 const FILL: usize = 680;
 /// The least fill factor of a new leaf with larger buckets.
 const FILL_LARGE: usize = 750;
-/// The fill factor of a new leaf that is the only one. A small table grows twofold, so that its
-/// entries are moved less often.
-const FILL_FIRST: usize = 520;
+/// The fill factor of a new leaf of a small table.
+const FILL_SMALL: usize = 520;
+/// A leaf of at most this depth is in a small table: one of about eight leaves at most. Its leaves
+/// grow twofold, and shrink to half, so that few entries are moved: about one for each that is
+/// inserted or removed.
+const SMALL_DEPTH: u8 = 3;
 /// How much the fill factor varies between leaves.
 const FILL_VARIES: usize = 60;
 /// The fill factor at which a leaf grows, in 1024ths.
@@ -31,7 +34,7 @@ const FULL: usize = 950;
 const NEARLY_FULL: usize = 880;
 /// The fill factor of a new leaf that replaces a sparse one.
 const SHRUNK: usize = 840;
-/// A leaf shrinks if the size two size classes below would have this fill factor.
+/// A leaf shrinks if the smaller size would have this fill factor.
 const SPARSE: usize = 820;
 /// A leaf shrinks by a power of two divided by this: by two of the allocator's size classes.
 const STEPS_DOWN: usize = 4;
@@ -200,8 +203,7 @@ impl Sizes {
         // Choose the number of buckets by the fill factor.
         let fill = match reason {
             Reason::Shrinks | Reason::Expects => SHRUNK,
-            // The first leaf is a small table.
-            _ if depth == 0 => FILL_FIRST,
+            _ if depth <= SMALL_DEPTH => FILL_SMALL,
             _ => filled(class) + (hash >> 16) as usize % FILL_VARIES,
         };
         let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
@@ -267,7 +269,7 @@ pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
 /// The number of live bytes below which a leaf is sparse.
 ///
 /// A leaf shrinks by two size classes at once. So between two steps a quarter of its rows are
-/// removed, and each removal pays for moving few other rows.
+/// removed, and each removal pays for moving few other rows. In a small table half of them are.
 fn sparse_below(shape: Shape) -> usize {
     // A leaf of one bucket can't lose buckets. It may get a smaller class.
     if shape.buckets == 1 {
@@ -277,9 +279,12 @@ fn sparse_below(shape: Shape) -> usize {
             0
         };
     }
-    // The size two classes below. A leaf that would fill it by `SPARSE` shrinks to it.
+    // The size two classes below, or half. A leaf that would fill it by `SPARSE` shrinks to it.
     let bytes = memory(shape.buckets as usize, shape.class);
-    let smaller = bytes - bytes.next_power_of_two() / STEPS_DOWN;
+    let smaller = match shape.depth {
+        ..=SMALL_DEPTH => bytes / 2,
+        _ => bytes - bytes.next_power_of_two() / STEPS_DOWN,
+    };
     let smaller = buckets_of(smaller, shape.class).clamp(1, shape.buckets as usize - 1);
     (smaller * usable(shape.class) * SPARSE).div_ceil(1024)
 }
