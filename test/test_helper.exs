@@ -1,1 +1,1 @@
-ExUnit.start()
+ExUnit.start(assert_receive_timeout: 5000)

@@ -229,6 +229,7 @@ kill_test_() ->
         Tab = larder:new(t, [public, {ttl, 5}]),
         Workers = [spawn(fun() -> work(Tab, N) end) || N <- lists:seq(1, 4)],
         timer:sleep(300),
+        true = lists:all(fun is_process_alive/1, Workers),
         [exit(Pid, kill) || Pid <- Workers],
         wait_for(Tab, 0),
         true = larder:delete(Tab)

@@ -3,7 +3,7 @@
 
 -export([owner_dies_at_every_step_test_/0, heir_before_down_test_/0, heir_of_the_killed_test_/0,
          heirs_die_test_/0, name_is_free_test_/0, many_tables_test_/0, give_away_race_test_/0,
-         killed_callers_test_/0, fixers_die_test_/0, supervised_test_/0]).
+         gift_comes_first_test_/0, killed_callers_test_/0, fixers_die_test_/0, supervised_test_/0]).
 
 suite(Title, Fun) ->
     [larder_test:tc(Title, 120, Sut, fun() -> Fun(Sut) end) || Sut <- larder_test:suts()].
@@ -312,6 +312,43 @@ give_away_race_test_() ->
              end
          end || N <- lists:seq(1, 500)]
     end).
+
+%% The message about a gift comes before what the giver sends afterwards, also to a process whose
+%% signals are in one of many queues, by their senders, until it fetches them.
+gift_comes_first_test_() ->
+    suite("a gift comes before what follows", fun(M) ->
+        erts_debug:set_internal_state(available_internal_state, true),
+        try
+            [gift_comes_first(M) || _ <- lists:seq(1, 32)]
+        after
+            erts_debug:set_internal_state(available_internal_state, false)
+        end
+    end).
+
+gift_comes_first(M) ->
+    Step = atomics:new(1, []),
+    {Taker, Mon} = spawn_monitor(fun() ->
+        process_flag(message_queue_data, off_heap),
+        %% Releases that have no such queues don't know the name.
+        _ = (catch erts_debug:set_internal_state(proc_sig_buffers, true)),
+        atomics:put(Step, 1, 1),
+        until(Step, 2),
+        exit(receive First -> element(1, First) end)
+    end),
+    spawn(fun() ->
+        T = M:new(gift, [public]),
+        until(Step, 1),
+        true = M:give_away(T, Taker, gift),
+        Taker ! {later},
+        atomics:put(Step, 1, 2)
+    end),
+    receive {'DOWN', Mon, process, Taker, Why} -> 'ETS-TRANSFER' = Why end.
+
+until(Step, N) ->
+    case atomics:get(Step, 1) of
+        N -> ok;
+        _ -> erlang:yield(), until(Step, N)
+    end.
 
 %% Callers ----------------------------------------------------------------------------------------
 

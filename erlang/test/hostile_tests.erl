@@ -499,7 +499,10 @@ records(Type, Record) ->
      || Term <- [Record, [Record], {x, Record}, #{a => Record}, #{Record => a}],
         {F, Args} <- [{insert, [{1, Term}]}, {insert, [{Term, 1}]}, {insert, [[{2, a}, {Term, 1}]]},
                       {lookup, [Term]}, {delete, [Term]},
-                      {delete_object, [{1, Term}]}, {insert_new, [{Term}]}]],
+                      {delete_object, [{1, Term}]}, {insert_new, [{Term}]},
+                      {match_object, [{1, Term}]}, {match, [{Term, '_'}]}, {match_delete, [{1, Term}]},
+                      {select, [[{{1, Term}, [], ['$_']}]]}, {select_count, [[{{Term, '_'}, [], [true]}]]},
+                      {select, [[{{'_', '$1'}, [{'=:=', '$1', {const, Term}}], ['$_']}]]}]],
     [{1, kept}] = larder:tab2list(T),
     true = larder:delete(T).
 

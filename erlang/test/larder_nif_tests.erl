@@ -372,30 +372,55 @@ fixations_end_with_their_process_test() ->
 
 %% ---- long work ----
 
+%% A process of the same scheduler asks to run each millisecond: it runs in the pauses of a call, or
+%% after it. The machine may take the time of a call from both, so one try of three is enough.
 long_work_lets_others_run_test_() ->
     {timeout, 120, fun() ->
-        Tab = larder:new(t, [ordered_set, public]),
-        Ticker = spawn_link(fun() -> tick([]) end),
-        List = [{I, I} || I <- lists:seq(1, 200000)],
-        true = larder:insert(Tab, List),
-        ?assertEqual(List, larder:tab2list(Tab)),
-        ?assertEqual(lists:reverse(List), larder:select_reverse(Tab, [{'_', [], ['$_']}])),
-        {Some, Rest} = larder:select(Tab, [{'_', [], ['$_']}], 150000),
-        ?assertEqual(lists:sublist(List, 150000), Some),
-        ?assertEqual({lists:nthtail(150000, List), '$end_of_table'}, larder:select(Rest)),
-        ?assertEqual(200000, larder:select_count(Tab, [{'_', [], [true]}])),
-        ?assertEqual(100000,
-                     larder:select_delete(Tab, [{{'$1', '_'}, [{'>', '$1', 100000}], [true]}])),
-        ?assertEqual(100000, larder:select_replace(Tab, [{{'$1', '$2'}, [], [{{'$1', [a]}}]}])),
-        true = larder:delete(Tab),
-        Ticker ! {stop, self()},
-        receive {ticks, Ticks} -> ?assert(Ticks > 20) end
+        ?assert(lists:any(fun(_) -> long_work() =:= [] end, [1, 2, 3]))
     end}.
 
+%% The calls that held the scheduler.
+long_work() ->
+    {Self, Ticks, Options} = {self(), counters:new(1, []), [link, {scheduler, 1}]},
+    Ticker = spawn_opt(fun() -> tick(Ticks) end, Options),
+    Worker = spawn_opt(fun() -> Self ! {self(), long_calls(Ticks)} end, Options),
+    Held = receive {Worker, Names} -> Names end,
+    true = unlink(Ticker),
+    true = exit(Ticker, kill),
+    Held.
+
+long_calls(Ticks) ->
+    Tab = larder:new(t, [ordered_set, public]),
+    List = [{I, I} || I <- lists:seq(1, 200000)],
+    {Reversed, All} = {lists:reverse(List), [{'_', [], ['$_']}]},
+    Steps = [{insert, fun() -> true = larder:insert(Tab, List) end},
+             {tab2list, fun() -> List = larder:tab2list(Tab) end},
+             {select_reverse, fun() -> Reversed = larder:select_reverse(Tab, All) end},
+             {select, fun() ->
+                  {Some, Rest} = larder:select(Tab, All, 150000),
+                  150000 = length(Some),
+                  {Others, '$end_of_table'} = larder:select(Rest),
+                  List = Some ++ Others
+              end},
+             {select_count, fun() -> 200000 = larder:select_count(Tab, [{'_', [], [true]}]) end},
+             {select_delete, fun() ->
+                  Upper = [{{'$1', '_'}, [{'>', '$1', 100000}], [true]}],
+                  100000 = larder:select_delete(Tab, Upper)
+              end},
+             {select_replace, fun() ->
+                  100000 = larder:select_replace(Tab, [{{'$1', '$2'}, [], [{{'$1', [a]}}]}])
+              end},
+             {delete, fun() -> true = larder:delete(Tab) end}],
+    [Name || {Name, Step} <- Steps, is_held(Ticks, Step)].
+
+is_held(Ticks, Step) ->
+    Before = counters:get(Ticks, 1),
+    {Us, _} = timer:tc(Step),
+    Us > 10000 andalso 10000 * (counters:get(Ticks, 1) - Before) < Us.
+
 tick(Ticks) ->
-    receive {stop, From} -> From ! {ticks, length(Ticks)}
-    after 1 -> tick([tick | Ticks])
-    end.
+    receive after 1 -> counters:add(Ticks, 1, 1) end,
+    tick(Ticks).
 
 killed_in_mid_call_test() ->
     Tab = larder:new(t, [public]),

@@ -4,7 +4,8 @@
 -module(maps_tests).
 
 -export([beside_ets_test_/0, forms_test_/0, counters_test_/0, counters_beside_an_oracle_test_/0,
-         kept_keys_test_/0, concurrent_test_/0, views_test_/0, watchers_test_/0, refused_test_/0, words_test_/0]).
+         kept_keys_test_/0, concurrent_test_/0, views_test_/0, watchers_test_/0, refused_test_/0, words_test_/0,
+         unmet_atoms_test_/0, loaded/1]).
 
 one(Title, Fun) ->
     [larder_test:tc(Title, 240, larder, Fun)].
@@ -285,6 +286,41 @@ watchers_test_() ->
         [] = larder:index_lookup(T, zip, 3),
         true = larder:delete(T)
     end).
+
+%% Atoms that weren't met --------------------------------------------------------------------------
+
+%% From OTP 26 on the keys of a small map that are atoms are in the order of the atoms' numbers. So
+%% are those that the library meets in a file, or in a large map that is a key.
+unmet_atoms_test_() ->
+    one("keys of maps that are new atoms", fun() ->
+        File = larder_test:file("unmet"),
+        T = larder:new(t, []),
+        Small = unmet(5),
+        true = larder:insert(T, [{k, Small}, {Small, v}]),
+        ok = larder:tab2file(T, File),
+        ok = larder_test:in_a_node(?MODULE, loaded, [File], 60000),
+        ok = file:delete(File),
+        Large = unmet(50),
+        true = larder:insert(T, {Large, v}),
+        true = larder:insert(T, [{K, v} || K <- maps:keys(Large)]),
+        [{Large, v}] = larder:lookup(T, Large),
+        true = larder:delete(T)
+    end).
+
+%% In a node that hasn't met these atoms.
+loaded(File) ->
+    Small = unmet(5),
+    {ok, T} = larder:file2tab(File),
+    [{k, Small}] = larder:lookup(T, k),
+    [{Small, v}] = larder:lookup(T, Small),
+    true = larder:delete(T),
+    ok.
+
+%% A map whose keys are atoms: the later the text, the lesser the number.
+unmet(Count) ->
+    Keys = [list_to_atom(lists:concat(["unmet_", Count, [Letter]]))
+            || Letter <- lists:seq($0 + Count, $0 + 1, -1)],
+    maps:from_list([{Key, 1} || Key <- Keys]).
 
 %% Refused ----------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ use larder_term::{order_key, skip, Encoder, Mode, NodeName, Term, TermRef};
 const STRANGERS: EtfOptions = EtfOptions {
     safe: true,
     max_plain: 1 << 20,
+    max_atoms: usize::MAX,
 };
 
 /// Any bytes as the external format.

@@ -14,6 +14,9 @@
 //!
 //! Elements that match anything have no steps. A variable that no expression reads is treated like
 //! `'_'`.
+//!
+//! As in `ets`, a constant tells 0.0 and −0.0 apart, also where the host takes them for identical.
+//! A variable that occurs twice doesn't.
 
 use crate::{
     constant::{Class, Constant},

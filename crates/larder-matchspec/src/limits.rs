@@ -65,6 +65,10 @@ pub(crate) enum Limit {
 /// The initial capacity of the buffer for an order key's prefix.
 const PREFIX_CAPACITY: usize = 128;
 
+/// Known keys and facts are compared up to about this number of times, and each key with at least
+/// one fact.
+const COMPARISONS: usize = 1 << 16;
+
 /// The thing whose values are limited.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'p> {
@@ -304,10 +308,13 @@ impl<'p> Analysis<'p> {
                 known.or_else(|| self.chosen(access))?
             }
         };
-        // The remaining facts can only remove keys.
+        // The remaining facts can only remove keys. Of many keys not all facts are looked at, which
+        // would take the product of the two numbers.
+        let looked_at = (COMPARISONS / keys.len().max(1)).max(1);
         keys.retain(|key| {
             whole
                 .iter()
+                .take(looked_at)
                 .all(|fact| allows(fact.cmp, key.as_ref(), self.term(fact.constant), access))
         });
         Some(keys)

@@ -137,9 +137,12 @@ impl Prepared {
         // The index of the specification says where each term ends. `marks` are its parameters.
         let index = TermIndex::of(&whole.bytes);
         let source = Source::new(&whole, &index);
+        let marks = marks(&source);
+        let tails = marks.iter().filter(|mark| mark.is_tail);
         let mut reader = ParameterReader {
             source,
-            marks: marks(&source),
+            tails: tails.map(|mark| mark.at).collect(),
+            marks,
             template: Template::new(),
             fills: SmallVec::new(),
             count: 0,
@@ -282,6 +285,8 @@ fn marks(source: &Source<'_>) -> Vec<ParameterMark> {
 struct ParameterReader<'a> {
     source: Source<'a>,
     marks: Vec<ParameterMark>,
+    /// The places of those that are tails of lists.
+    tails: Vec<usize>,
     template: Template,
     fills: SmallVec<[Fill; 4]>,
     count: usize,
@@ -479,8 +484,9 @@ impl ParameterReader<'_> {
     /// Whether the term's encoding is the concatenation of its parts for all values. It is not if a
     /// parameter inside is the tail of a list, because a list as the value would be merged into it.
     fn is_plain(&self, at: usize) -> bool {
-        let is_inner_tail = |mark: &ParameterMark| mark.is_tail && mark.at != at;
-        !self.marks_in(at).iter().any(is_inner_tail)
+        let inner = self.tails.partition_point(|&tail| tail <= at);
+        let end = self.source.end(at);
+        self.tails.get(inner).is_none_or(|&tail| tail >= end)
     }
 
     /// The tuples `{bind, N}` in a term.

@@ -100,7 +100,8 @@ impl Program {
     ///
     /// # Complexity
     /// Linear in the instructions, in the part of the object that they look at, and in the result.
-    /// Allocates only if `scratch` must grow.
+    /// Allocates only if `scratch` must grow, or if elements of a wide object are looked at in
+    /// another order than theirs.
     #[inline(always)]
     pub fn run<'s>(
         &'s self,

@@ -31,8 +31,8 @@ pub(crate) fn whole(term: &[u8]) -> TermRef<'_> {
     unsafe { TermRef::trusted(term) }
 }
 
-/// Whether a run begins with a term that is identical to this one. Terms whose bytes differ are
-/// compared up to the first difference.
+/// Whether a run begins with a term that is identical to this one, also in the signs of zeros.
+/// Terms whose bytes differ are compared up to the first difference.
 #[inline]
 pub(crate) fn begins(run: &[u8], term: &[u8]) -> bool {
     // SAFETY: the run begins with a whole term, whose handles' counts are held while the slice

@@ -6,7 +6,8 @@ use larder_term::{tags, TermRef};
 
 /// The elements of a row, found by position. A search for an element starts from the one that was
 /// found last, or from the first one if the wanted element is before that. So a caller that asks in
-/// ascending order walks over the row once.
+/// ascending order walks over the row once. A wide row that is asked in another order gets marks,
+/// from which later searches start.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     /// The number of elements of the tuple. `u32`, while the object's arity is a `usize`. With
@@ -26,10 +27,23 @@ pub(crate) struct Row<'a> {
     at: usize,
     /// The length of its prefix.
     prefix: usize,
+    /// Where every `STRIDE`th element of `rest` begins, as far as that is known.
+    marks: Option<Box<Marks>>,
 }
+
+/// Places in the rest of a row.
+#[derive(Debug, Default)]
+struct Marks(Vec<usize>);
 
 /// A position that no element has.
 const NOWHERE: usize = usize::MAX;
+
+/// The number of elements between two marks.
+const STRIDE: usize = 32;
+
+/// An element gets marks before it if it has this number or a greater one, and another one is asked
+/// for that lies before it.
+const WIDE: usize = 128;
 
 impl<'a> Row<'a> {
     /// A stored object.
@@ -45,6 +59,7 @@ impl<'a> Row<'a> {
             last: 0,
             at: 0,
             prefix: prefix_len(object.others_bytes()),
+            marks: None,
         }
     }
 
@@ -62,6 +77,7 @@ impl<'a> Row<'a> {
                 last: 0,
                 at: 0,
                 prefix: 0,
+                marks: None,
             },
             _ => Row {
                 arity: 0,
@@ -72,6 +88,7 @@ impl<'a> Row<'a> {
                 last: 0,
                 at: 0,
                 prefix: 0,
+                marks: None,
             },
         }
     }
@@ -88,6 +105,7 @@ impl<'a> Row<'a> {
             last: 0,
             at: 0,
             prefix: 0,
+            marks: None,
         }
     }
 
@@ -151,7 +169,17 @@ impl<'a> Row<'a> {
     fn walk_to(&mut self, wanted: usize) {
         // It lies before the last one: start over.
         if wanted < self.last {
+            if self.last >= WIDE {
+                self.mark();
+            }
             (self.last, self.at) = (0, 0);
+        }
+        if let Some(marks) = &self.marks {
+            // A mark may lie nearer.
+            let mark = (wanted / STRIDE).min(marks.0.len() - 1);
+            if mark * STRIDE > self.last {
+                (self.last, self.at) = (mark * STRIDE, marks.0[mark]);
+            }
         }
         // Skip the elements in between.
         while self.last < wanted {
@@ -159,6 +187,20 @@ impl<'a> Row<'a> {
             self.last += 1;
         }
         self.prefix = prefix_len(&self.rest[self.at..]);
+    }
+
+    /// Sets the marks up to the element that was found last. Each is set once.
+    #[cold]
+    fn mark(&mut self) {
+        let Marks(marks) = &mut **self.marks.get_or_insert_default();
+        let mut at = marks.pop().unwrap_or(0);
+        marks.push(at);
+        while marks.len() * STRIDE <= self.last {
+            for _ in 0..STRIDE {
+                at += larder_term::skip(&self.rest[at..]);
+            }
+            marks.push(at);
+        }
     }
 
     /// Appends the whole row as one tuple.

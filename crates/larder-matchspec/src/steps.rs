@@ -183,8 +183,9 @@ impl<'a> Machine<'a, '_> {
             }
             Step::RestEq(constant) => {
                 let (value, left) = self.rest(run)?;
-                let wanted = Val::Term(self.constants.get(constant));
-                self.identical(wanted, value).then_some(left)
+                let (wanted, value) = (self.constants.get(constant), self.flat(value));
+                let same = self.with(value, |value| raw::begins(value.bytes(), wanted));
+                same.then_some(left)
             }
             Step::RestSame(slot) => {
                 let (value, left) = self.rest(run)?;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::run;
-use larder_matchspec::{Fault, KeyAccess, Program};
+use larder_matchspec::{Fault, KeyAccess, Plan, Program};
 use larder_term::{Term, TermBuf};
 use std::time::{Duration, Instant};
 
@@ -74,6 +74,27 @@ fn heads_may_be_nested_to_any_depth() {
             in_time("proving", || program.replace_keeps_key(1));
         }
     }
+}
+
+/// Parameters at all levels, the innermost of which is the tail of a list.
+#[test]
+fn parameters_may_be_nested_to_any_depth() {
+    let bind = larder_term::Atom::new("bind");
+    let nested = nest(100_000, "[a|{bind,2}]", |enc| {
+        enc.begin_list(2);
+        enc.begin_tuple(2);
+        enc.atom(bind);
+        enc.int(1);
+    });
+    let spec = spec(Term::tuple([nested]), vec![], atom("$_"));
+    let start = Instant::now();
+    let prepared = larder_matchspec::Prepared::compile(spec.as_ref()).unwrap();
+    assert_eq!(prepared.parameters(), 2);
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[test]
@@ -174,6 +195,35 @@ fn many_clauses_and_many_variables() {
     assert_eq!(found.as_ref().as_list().unwrap().len(), 2_000);
 }
 
+/// The elements of a wide row from the last one on, and those at both ends in turn.
+#[test]
+fn a_wide_row_is_not_walked_over_again_and_again() {
+    const N: usize = 50_000;
+    let variable = |n: usize| atom(&format!("${n}"));
+    let variables = || (0..N).map(variable);
+    let backwards = Term::tuple([Term::tuple(variables().rev().collect::<Vec<_>>())]);
+    let ends = |_| Term::tuple([atom("<"), variable(0), variable(N - 1)]);
+    let numbers = || (0..N).map(|n| Term::int(n as i64));
+    let row = Term::tuple(numbers().collect::<Vec<_>>());
+    let turned = Term::tuple(numbers().rev().collect::<Vec<_>>());
+    for (guards, body, found) in [
+        (vec![], backwards, turned),
+        ((0..N).map(ends).collect(), atom("ok"), atom("ok")),
+    ] {
+        let head = Term::tuple(variables().collect::<Vec<_>>());
+        let program = in_time("compiling", || {
+            Program::compile(spec(head, guards, body).as_ref()).unwrap()
+        });
+        let start = Instant::now();
+        assert!(run(&program, &row) == Some(found));
+        assert!(
+            start.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            start.elapsed()
+        );
+    }
+}
+
 /// A long prefix with many facts of what comes after it, and as many variables that others are
 /// equal to.
 #[test]
@@ -204,4 +254,45 @@ fn a_long_key_and_many_facts() {
     };
     assert!(plan.covers(row(N).as_ref(), KeyAccess::Ordered));
     assert!(!plan.covers(row(N - 1).as_ref(), KeyAccess::Ordered));
+}
+
+/// Many keys, and as many facts about them.
+#[test]
+fn many_keys_and_many_facts() {
+    const N: i64 = 20_000;
+    let fact = |cmp, n| Term::tuple([atom(cmp), atom("$1"), Term::int(n)]);
+    let equal = (0..N).map(|n| fact("=:=", n));
+    let either = Term::tuple(
+        std::iter::once(atom("orelse"))
+            .chain(equal)
+            .collect::<Vec<_>>(),
+    );
+    // They exclude none of the keys.
+    let others = (N..2 * N).map(|n| fact("/=", n));
+    let guards: Vec<Term> = std::iter::once(either).chain(others).collect();
+    let program = in_time("compiling", || {
+        let head = Term::tuple([atom("$1")]);
+        Program::compile(spec(head, guards, atom("$$")).as_ref()).unwrap()
+    });
+    for access in [KeyAccess::Hash, KeyAccess::Ordered] {
+        let start = Instant::now();
+        let plan = program.plan(1, access);
+        assert!(
+            start.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            start.elapsed()
+        );
+        assert!(matches!(plan, Plan::Keys(keys) if keys.len() == N as usize));
+    }
+    // Of few keys all facts are looked at.
+    let few = spec(
+        Term::tuple([atom("$1")]),
+        (0..N)
+            .map(|n| fact("=/=", n))
+            .chain([fact("=:=", N - 1)])
+            .collect(),
+        atom("$$"),
+    );
+    let few = Program::compile(few.as_ref()).unwrap();
+    assert_eq!(few.plan(1, KeyAccess::Hash), Plan::Nothing);
 }

@@ -27,17 +27,18 @@ impl TermRef<'_> {
     /// and over maps on the way to it.
     #[inline]
     pub fn identical(self, other: TermRef<'_>) -> bool {
-        self.bytes() == other.bytes() || identical_by_walk(self.bytes(), other.bytes())
+        self.bytes() == other.bytes()
+            || identical_by_walk(self.bytes(), other.bytes(), legacy_zero())
     }
 
-    /// Whether the first term of a run is identical to this one. Nothing of the run is looked at
-    /// behind the first difference.
+    /// Whether the first term of a run is identical to this one, also in the signs of zeros that
+    /// the host takes for identical. Nothing of the run is looked at behind the first difference.
     ///
     /// # Safety
     /// The run begins with a whole term that an encoder has written, and the counts of its handles
     /// are held during the call.
     pub unsafe fn begins(self, run: &[u8]) -> bool {
-        run.starts_with(self.bytes()) || identical_by_walk(run, self.bytes())
+        run.starts_with(self.bytes()) || identical_by_walk(run, self.bytes(), false)
     }
 }
 
@@ -78,8 +79,8 @@ pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
 }
 
 /// Whether two runs begin with identical terms: walks over both, and compares what handles refer
-/// to.
-fn identical_by_walk(a: &[u8], b: &[u8]) -> bool {
+/// to. With `ties_zeros`, 0.0 and −0.0 are identical.
+fn identical_by_walk(a: &[u8], b: &[u8], ties_zeros: bool) -> bool {
     let (mut i, mut j, mut pending) = (0, 0, 1u64);
     // A map of `a` that ends here, and that of `b`, have no −0.0.
     let mut without_zeros = 0;
@@ -91,7 +92,7 @@ fn identical_by_walk(a: &[u8], b: &[u8]) -> bool {
             return false;
         }
         if let (MAP | TREE_MAP, MAP | TREE_MAP) = (a[i], b[j]) {
-            let is_checked = !legacy_zero() || i < without_zeros;
+            let is_checked = !ties_zeros || i < without_zeros;
             if a[i] != b[j] || !is_checked {
                 let (end, other_end) = (end_of(a, i), end_of(b, j));
                 let (x, y) = (&a[i..end], &b[j..other_end]);
@@ -119,7 +120,7 @@ fn identical_by_walk(a: &[u8], b: &[u8]) -> bool {
             || match (a[i], b[j]) {
                 (BIN | BLOB, BIN | BLOB) => x.as_binary() == y.as_binary(),
                 (REF | REF_KEPT, REF | REF_KEPT) => compare_leaves(x, y, true).is_eq(),
-                (FLOAT, FLOAT) => legacy_zero() && is_zero(x.bytes()) && is_zero(y.bytes()),
+                (FLOAT, FLOAT) => ties_zeros && is_zero(x.bytes()) && is_zero(y.bytes()),
                 _ => false,
             };
         if !same {

@@ -387,6 +387,13 @@ fn older_forms_are_read() {
     };
     let unknown = etf::decode_term(b"\x83\x77\x0cnever before", &NodeName::NONE, &options);
     assert_eq!(unknown.unwrap_err(), etf::EtfError::UnknownAtom);
+    let options = etf::EtfOptions {
+        max_atoms: 0,
+        ..Default::default()
+    };
+    let one_more = etf::decode_term(b"\x83\x77\x0cnever before", &NodeName::NONE, &options);
+    assert_eq!(one_more.unwrap_err(), etf::EtfError::TooManyAtoms);
+    assert!(etf::decode_term(b"\x83\x77\x04true", &NodeName::NONE, &options).is_ok());
 }
 
 /// A fun says which node made it, and strangers' are refused where that is asked for.

@@ -4,8 +4,8 @@
 mod indexed;
 
 use indexed::{table, TYPES};
-use larder::api::{Index, Larder, Table};
-use larder::host::{Budget, Error, IndexDefinition, IndexOn, PlanKind, Step};
+use larder::api::{Index, Larder, MatchSpec, Table};
+use larder::host::{Budget, Context, Error, IndexDefinition, IndexOn, PlanKind, ScanStep, Step};
 use larder_term::{term, Atom, Term};
 use larder_testing::environment::{seed, times};
 use larder_testing::mix;
@@ -544,6 +544,29 @@ fn lists_of_many_values_are_changed_in_time() {
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
+/// A search for a value that no row has is work, too: slices end among many of them.
+#[test]
+fn slices_end_among_values_without_rows() -> Result<(), Error> {
+    let t = table("set", &[Index::element("v", 2)]);
+    t.insert_all(&[term!({1, 1}), term!({2, 1_999})])?;
+    let values: Vec<String> = (0..2_000).map(|v| format!("{{'==','$1',{v}}}")).collect();
+    let values = values.join(",");
+    let spec = format!("[{{{{'_','$1'}},[{{'orelse',{values}}}],['$1']}}]");
+    let engine = t.engine_table();
+    let (name, program) = (Atom::new("v"), spec.program()?);
+    let mut job = engine.index_select(engine.owner(), name, program, None)?;
+    let (mut slices, mut found) = (0, 0);
+    loop {
+        let budget = &mut Budget::new(100, Duration::from_secs(60));
+        match job.step(budget, &Context::none(), &mut |_| found += 1)? {
+            ScanStep::More => slices += 1,
+            _ => break,
+        }
+    }
+    assert!(found == 2 && slices > 10, "{slices} slices");
+    Ok(())
+}
+
 /// The index of a table that is emptied meanwhile goes, too, when it is given up.
 #[test]
 fn an_index_that_is_given_up_after_a_clear_is_gone() {
@@ -559,4 +582,20 @@ fn an_index_that_is_given_up_after_a_clear_is_gone() {
     t.clear().unwrap();
     drop(job);
     assert!(t.indexes().is_empty());
+}
+
+/// Of a key of a bag all rows are read, however many of them have the value.
+#[test]
+fn explain_says_how_many_rows_are_read() -> Result<(), Error> {
+    for kind in TYPES {
+        let t = table(kind, &[Index::element("v", 2)]);
+        for v in 0..100i64 {
+            t.insert(&term!({1, (v)}))?;
+        }
+        let plan = t.explain("[{{'_',99},[],['$_']}]")?;
+        assert_eq!(plan.plan, PlanKind::Index(Atom::new("v")), "{kind}");
+        let is_bag = kind.ends_with("bag");
+        assert_eq!(plan.rows, (!is_bag).then_some(1), "{kind}");
+    }
+    Ok(())
 }

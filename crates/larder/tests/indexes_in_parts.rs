@@ -5,9 +5,9 @@ mod indexed;
 
 use indexed::{table, TYPES};
 use larder::api::{Index, MatchSpec, Table};
-use larder::host::{Budget, Context, Direction, Error, Output, PlanKind, ScanStep};
+use larder::host::{Budget, Context, Direction, Error, Output, PlanKind, ScanStep, SelectJob};
 use larder_term::{term, Term, TermRef};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Of all rows, one in `VALUES` has each value.
 const ROWS: i64 = 5_000;
@@ -160,6 +160,38 @@ fn writes_by_a_value_are_those_without_an_index() -> Result<(), Error> {
     Ok(())
 }
 
+/// Before the step that puts many keys in order, the job says so.
+#[test]
+fn a_long_step_is_announced() -> Result<(), Error> {
+    const FOUND: i64 = 10_000;
+    for kind in TYPES {
+        let t = table(kind, &[Index::element("v", 2)]);
+        let rows: Vec<Term> = (0..5 * FOUND).map(|k| row(k, -k)).collect();
+        t.insert_all(&rows)?;
+        for (found, expected) in [(FOUND, 1), (FOUND / 2, 0)] {
+            let spec = format!("[{{{{'$1','$2','_'}},[{{'>','$2',-{found}}}],['$1']}}]");
+            assert!(is_by_index(&t, &spec)?);
+            let engine = t.engine_table();
+            let way = Direction::Forward;
+            let mut job = engine.select(engine.owner(), spec.program()?, way, None)?;
+            let (mut keys, mut long) = (Vec::new(), 0);
+            loop {
+                long += i64::from(job.is_long());
+                let budget = &mut Budget::new(1_000, Duration::from_secs(60));
+                let sink = &mut |output: Output<'_>| keys.push(key(&output));
+                if job.step(budget, &Context::none(), sink)? == ScanStep::Done {
+                    break;
+                }
+            }
+            assert!(kind != "ordered_set" || keys.is_sorted(), "{kind}");
+            keys.sort_unstable();
+            assert_eq!(keys, (0..found).collect::<Vec<_>>(), "{kind}");
+            assert_eq!(long, expected, "{kind}");
+        }
+    }
+    Ok(())
+}
+
 /// An emptied table has no rows, even if a select has begun to read them.
 #[test]
 fn a_table_that_is_emptied_has_no_rows() -> Result<(), Error> {
@@ -176,5 +208,50 @@ fn a_table_that_is_emptied_has_no_rows() -> Result<(), Error> {
         })?;
         assert!(emptied && found.len() < (ROWS / VALUES) as usize, "{kind}");
     }
+    Ok(())
+}
+
+/// Runs a slice of this number of units. Returns how many results it has.
+fn step(job: &mut SelectJob, units: u32) -> Result<i64, Error> {
+    let (budget, mut found) = (&mut Budget::new(units, Duration::from_secs(60)), 0);
+    job.step(budget, &Context::none(), &mut |_| found += 1)?;
+    Ok(found)
+}
+
+/// The least time that ten slices of one row take.
+fn least(job: &mut SelectJob) -> Result<Duration, Error> {
+    let mut least = Duration::MAX;
+    for _ in 0..20 {
+        let start = Instant::now();
+        for _ in 0..10 {
+            assert_eq!(step(job, 1)?, 1);
+        }
+        least = least.min(start.elapsed());
+    }
+    Ok(least)
+}
+
+/// A slice that ends behind many of the keys that were gathered takes no longer than one that ends
+/// behind few.
+#[test]
+fn a_slice_ends_as_soon_behind_many_keys_as_behind_few() -> Result<(), Error> {
+    const FOUND: i64 = 40_000;
+    let t = table("set", &[Index::element("v", 2)]);
+    let rows: Vec<Term> = (0..5 * FOUND).map(|k| row(k, k)).collect();
+    t.insert_all(&rows)?;
+    let spec = format!("[{{{{'$1','$2','_'}},[{{'<','$2',{FOUND}}}],['$1']}}]");
+    assert!(is_by_index(&t, &spec)?);
+    let engine = t.engine_table();
+    let mut job = engine.select(engine.owner(), spec.program()?, Direction::Forward, None)?;
+    let mut found = 0;
+    while found == 0 {
+        found += step(&mut job, 100)?;
+    }
+    let few = least(&mut job)?;
+    while found < FOUND - 3_000 {
+        found += step(&mut job, 1_000)?;
+    }
+    let many = least(&mut job)?;
+    assert!(many < 5 * few, "{many:?}, not {few:?}");
     Ok(())
 }

@@ -577,3 +577,41 @@ fn a_page_has_as_many_results_as_there_are() {
         );
     }
 }
+
+/// A search for a key that isn't there is work, too: slices end among many of them.
+#[test]
+fn slices_end_among_keys_without_objects() {
+    let nobody = Term::from(atoms::UNDEFINED);
+    let ctx = Context {
+        self_pid: nobody.as_ref(),
+        node: atoms::NONODE,
+    };
+    let keys: Vec<String> = (0..2_000).map(|k| format!("{{'=:=','$1',{k}}}")).collect();
+    let keys = keys.join(",");
+    let spec = format!("[{{{{'$1','_'}},[{{'orelse',{keys}}}],[true]}}]");
+    let spec = text::parse(&spec).unwrap();
+    for (t, kind) in tables() {
+        t.insert_all(&[term!({1, a}), term!({1_999, b})]).unwrap();
+        let table = t.engine_table();
+        let program = || Program::compile(spec.as_ref()).unwrap();
+        // A row takes some units, since the program is long.
+        let budget = || Budget::new(500, Duration::from_secs(60));
+        let (mut slices, mut found) = (0, 0);
+        let mut job = table
+            .select(table.owner(), program(), Direction::Forward, None)
+            .unwrap();
+        while job.step(&mut budget(), &ctx, &mut |_| found += 1).unwrap() == ScanStep::More {
+            slices += 1;
+        }
+        assert!(found == 2 && slices > 2, "{kind}: {slices} slices");
+        let mut job = table.select_delete(table.owner(), program()).unwrap();
+        slices = 0;
+        while job.step(&mut budget(), &ctx).unwrap() == Step::More {
+            slices += 1;
+        }
+        assert!(
+            job.count() == 2 && slices > 2,
+            "{kind}: {slices} slices of a delete"
+        );
+    }
+}

@@ -138,9 +138,13 @@ pub fn give_away(call: &Call<'_>) -> Reply {
         &table,
         table.give_away(caller_id(call), owners::id(to)),
     )?;
-    owners::send_transfer(&table, call.self_pid(), to, |env| {
-        // SAFETY: the data belongs to the running call, `env` is the message's.
-        unsafe { enif_make_copy(env, call.args[2]) }
+    // The caller sends the message: signals of one process to another keep their order, and what
+    // it sends afterwards must not overtake this.
+    with_env(call.env, || {
+        owners::send_transfer(&table, call.self_pid(), to, |env| {
+            // SAFETY: the data belongs to the running call, `env` is the message's.
+            unsafe { enif_make_copy(env, call.args[2]) }
+        });
     });
     Ok(atoms::TRUE.word())
 }

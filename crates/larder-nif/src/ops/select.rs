@@ -74,6 +74,20 @@ pub enum Job {
     Over,
 }
 
+impl Job {
+    /// Whether the next slice takes long.
+    fn is_long(&self) -> bool {
+        match self {
+            Job::All(job) | Job::Ranks(job) | Job::Limited(job, _) => job.is_long(),
+            Job::Count(job) => job.is_long(),
+            Job::Delete(job) => job.is_long(),
+            Job::Take(job) => job.is_long(),
+            Job::Replace(job) => job.is_long(),
+            Job::Build(_) | Job::Index(_) | Job::IndexLimited(..) | Job::Over => false,
+        }
+    }
+}
+
 /// The elements of a continuation of an index, {Table, Name, Limit, Place, Program}, except its
 /// place.
 pub struct IndexContinuation {
@@ -547,6 +561,7 @@ fn slice(
     job: &mut Job,
     found: Word,
 ) -> Result<SliceOutcome, Raise> {
+    tables::off_scheduler(call, job.is_long())?;
     let mut budget = Budget::scan();
     let ended = run(call, scan, job, found, &mut budget);
     let ended = match ended {

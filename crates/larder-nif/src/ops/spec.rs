@@ -173,11 +173,13 @@ impl Terms for Words {
 }
 
 impl Words {
-    /// Whether a term of unknown layout is a map.
+    /// Whether a term of unknown layout is a map. The emulator would end the node if it were asked
+    /// for the type of a strange kind.
     #[cold]
     fn is_map(&self, word: Word) -> bool {
-        // SAFETY: the environment and the term are the running call's.
-        unsafe { enif_term_type(self.0, word) == term_type::MAP }
+        // SAFETY: the environment and the term are the running call's, and of a kind that the
+        // emulator has a type for.
+        !layout::is_strange(word) && unsafe { enif_term_type(self.0, word) == term_type::MAP }
     }
 }
 

@@ -11,7 +11,8 @@ thread_local! {
     static ENV: Cell<*mut Env> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// The environment of the callback that runs on this thread; null on a thread of this library.
+/// The environment of the callback that runs on this thread, or of the call that said so by
+/// `with_env`; null on a thread of this library.
 pub fn current_env() -> *mut Env {
     ENV.with(Cell::get)
 }

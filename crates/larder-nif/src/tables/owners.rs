@@ -293,8 +293,8 @@ pub fn send_transfer(
     data: impl FnOnce(*mut Env) -> Word,
 ) {
     // SAFETY: a fresh environment is made, filled, sent (which empties it) and freed here; the
-    // caller's is that of the running callback, or null on a thread of our own, as `enif_send`
-    // wants it.
+    // caller's is that of the running call or callback, or null if no process is to be the
+    // sender.
     unsafe {
         // A message is made in an environment of its own, which sending empties.
         let env = enif_alloc_env();
@@ -308,7 +308,13 @@ pub fn send_transfer(
                 data,
             ],
         );
-        enif_send(current_env(), &to, env, message);
+        // A process that was killed while it runs on a dirty scheduler sends nothing any more, but
+        // the heir has the table. There the message comes from nobody.
+        let caller = match enif_thread_type() {
+            NORMAL_SCHEDULER => current_env(),
+            _ => std::ptr::null_mut(),
+        };
+        enif_send(caller, &to, env, message);
         enif_free_env(env);
     }
 }

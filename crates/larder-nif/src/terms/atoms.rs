@@ -143,13 +143,24 @@ pub fn to_word(env: *mut Env, atom: Atom) -> Word {
     }
 }
 
-/// The emulator's number of an atom of the engine. Atoms that the emulator doesn't have follow all
-/// others, in the order of their texts.
-pub fn index(atom: Atom) -> (u32, Option<&'static str>) {
-    match TO_HOST.get(atom.id()) {
-        Some(index) => (index, None),
-        None => (u32::MAX, Some(atom.text())),
-    }
+/// The emulator's number of an atom of the engine, by which newer releases order the keys of maps.
+/// An atom that wasn't met, as in a file or in the external format, is made now: the pairs of a map
+/// are sorted once, so the numbers of their keys must not change afterwards.
+pub fn index(atom: Atom) -> u32 {
+    TO_HOST.get(atom.id()).unwrap_or_else(|| meet(atom))
+}
+
+#[cold]
+fn meet(atom: Atom) -> u32 {
+    // SAFETY: a fresh environment, which is ours alone and is freed once. The word of an atom
+    // belongs to no environment.
+    let word = unsafe {
+        let env = enif_alloc_env();
+        let word = make(env, atom);
+        enif_free_env(env);
+        word
+    };
+    layout::atom_index(word)
 }
 
 /// The word of the atom with this number of the engine's. There must be such an atom.

@@ -137,6 +137,7 @@ fn decode_plain(
         maps: Vec::new(),
         local: *local,
         safe: options.safe,
+        max_atoms: options.max_atoms,
     };
     // 2. Walk again, and write.
     walk(bytes, &mut writer)
@@ -197,6 +198,7 @@ struct TermWriter<'e, 'b> {
     maps: Vec<MapToken>,
     local: NodeName,
     safe: bool,
+    max_atoms: usize,
 }
 
 impl<'a> HeadSink<'a> for TermWriter<'_, '_> {
@@ -320,9 +322,11 @@ impl TermWriter<'_, '_> {
     }
 
     fn named(&self, text: &str) -> Result<Atom, EtfError> {
-        match self.safe {
-            true => Atom::existing(text).ok_or(EtfError::UnknownAtom),
-            false => Atom::try_new(text).map_err(|_| EtfError::BadAtom),
+        match Atom::existing(text) {
+            Some(atom) => Ok(atom),
+            None if self.safe => Err(EtfError::UnknownAtom),
+            None if Atom::count() >= self.max_atoms => Err(EtfError::TooManyAtoms),
+            None => Atom::try_new(text).map_err(|_| EtfError::BadAtom),
         }
     }
 }

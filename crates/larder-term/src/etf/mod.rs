@@ -20,6 +20,8 @@ pub struct EtfOptions {
     pub safe: bool,
     /// The greatest size of a compressed term after decompression, in bytes.
     pub max_plain: usize,
+    /// Create no new atom while this process has so many.
+    pub max_atoms: usize,
 }
 
 impl Default for EtfOptions {
@@ -27,6 +29,7 @@ impl Default for EtfOptions {
         EtfOptions {
             safe: false,
             max_plain: 1 << 31,
+            max_atoms: usize::MAX,
         }
     }
 }
@@ -47,6 +50,8 @@ pub enum EtfError {
     BadAtom,
     /// The atom doesn't exist, and none may be created.
     UnknownAtom,
+    /// The atom doesn't exist, and there are as many as allowed.
+    TooManyAtoms,
     /// A fun of another node, and none may be created.
     ForeignFun,
     /// A float is malformed, or not finite.
@@ -71,6 +76,7 @@ impl fmt::Display for EtfError {
             EtfError::NoAtom => "an atom is missing",
             EtfError::BadAtom => "an atom's text is malformed",
             EtfError::UnknownAtom => "an unknown atom",
+            EtfError::TooManyAtoms => "too many new atoms",
             EtfError::ForeignFun => "a fun of another node's making",
             EtfError::BadFloat => "a malformed float",
             EtfError::Malformed => "a malformed bitstring, reference or fun",

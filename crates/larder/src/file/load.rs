@@ -288,8 +288,7 @@ impl LoadJob {
         let mut term = TermBuf::new(Mode::Shared);
         while self.left > 0 {
             self.next += self.decode(&mut term)?;
-            // Atoms are created when an object is decoded, so the limit may be exceeded by those of
-            // one object.
+            // Other threads may have created some, too.
             self.check_atoms()?;
             // The chunk's checksum is right. So an invalid object was written like this, and the
             // load fails.
@@ -357,9 +356,18 @@ impl LoadJob {
     fn decode(&self, term: &mut TermBuf) -> Result<usize, Error> {
         term.clear();
         let bytes = &self.chunk[self.next..];
-        let options = etf::EtfOptions::default();
+        // A host may make atoms of its own while the pairs of a map are sorted. So there must not
+        // be too many in one object, either.
+        let most = self.options.new_atoms;
+        let options = etf::EtfOptions {
+            max_atoms: self.atoms.saturating_add(most),
+            ..etf::EtfOptions::default()
+        };
         term.encode(|enc| etf::decode_to(bytes, &self.options.node, &options, enc))
-            .map_err(|e| damaged(&format!("an object: {e}")).into())
+            .map_err(|error| match error {
+                etf::EtfError::TooManyAtoms => FileError::Atoms { most }.into(),
+                error => damaged(&format!("an object: {error}")).into(),
+            })
     }
 }
 

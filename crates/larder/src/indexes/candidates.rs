@@ -38,7 +38,7 @@
 
 use super::changes::EntriesRead;
 use super::differing::Differing;
-use super::ranges::{EntryRange, EntryRanges};
+use super::ranges::{is_within, EntryRange, EntryRanges};
 use super::Entries;
 use crate::budget::Budget;
 use crate::buffers::ThreadBuffers;
@@ -54,6 +54,10 @@ const COUNTED_SINGLY: usize = if cfg!(larder_model) { 4 } else { 64 };
 
 /// How often candidates are gathered before the table is scanned instead.
 const TRIES: u32 = 3;
+
+/// More keys than this are put in order in a slice of its own. It can't be cut, and takes some 100
+/// nanoseconds for each key.
+const MANY_KEYS: usize = if cfg!(larder_model) { 4 } else { 1 << 13 };
 
 /// The entries in some ranges.
 #[derive(Default)]
@@ -206,7 +210,7 @@ impl CandidateKeys {
         in_parts: bool,
     ) -> Gathered {
         if self.is_complete {
-            return self.gathered();
+            return self.gathered(op);
         }
         // The index may have been dropped, or the table emptied, since the last slice.
         let entries = &self.entries;
@@ -231,7 +235,7 @@ impl CandidateKeys {
                     return self.gather_differing(table, op, budget);
                 }
                 if leaves <= 1 || is_one_value(&self.ranges) || entries.moves() == before {
-                    return self.gathered();
+                    return self.gathered(op);
                 }
                 self.tries += 1;
                 if self.tries == TRIES {
@@ -308,14 +312,12 @@ impl CandidateKeys {
                 .differing
                 .next(table, op, entries, &mut buffers, |value, key| {
                     entries.position(value, key, position);
-                    if ranges.iter().any(|range| range.has(position)) {
+                    if is_within(ranges, position) {
                         keys.push(key);
                     }
                 });
             let Some(read) = read else {
-                // The row of an entry may be among them.
-                self.keys.sort();
-                return Gathered::Keys(std::mem::take(&mut self.keys));
+                return self.gathered(op);
             };
             // Each key is read in the view, which costs more than an entry.
             if !budget.spend(1 + 4 * read as u32) {
@@ -324,12 +326,22 @@ impl CandidateKeys {
         }
     }
 
-    /// The keys, each once.
-    fn gathered(&mut self) -> Gathered {
-        // Entries of one value have different keys.
-        if !is_one_value(&self.ranges) {
+    /// The keys, each once, or `More` if they are many and have just been completed.
+    fn gathered(&mut self, op: &Operation<'_>) -> Gathered {
+        let was_complete = std::mem::replace(&mut self.is_complete, true);
+        if self.is_long() && !was_complete {
+            return Gathered::More;
+        }
+        // Entries of one value have different keys. In a view the row of an entry may also be among
+        // those that may differ.
+        if !is_one_value(&self.ranges) || !op.store.views().is_empty() {
             self.keys.sort();
         }
         Gathered::Keys(std::mem::take(&mut self.keys))
+    }
+
+    /// Whether the next slice puts many keys in order.
+    pub(crate) fn is_long(&self) -> bool {
+        self.is_complete && self.keys.len() > MANY_KEYS
     }
 }

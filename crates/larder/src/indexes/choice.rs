@@ -200,7 +200,9 @@ impl EngineTable {
         let (plan, rows) = match best {
             Some(best) => {
                 let name = best.entries.definition.name;
-                (PlanKind::Index(name), Some(best.counted.count))
+                // Of a bag, all rows under the key of an entry are read.
+                let rows = self.kind().is_unique().then_some(best.counted.count);
+                (PlanKind::Index(name), rows)
             }
             None => scan,
         };

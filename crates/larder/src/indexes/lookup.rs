@@ -239,7 +239,8 @@ impl IndexJob {
                     ..EntryPlace::default()
                 },
             };
-            if budget.is_exhausted() {
+            // A range without entries takes a search, too.
+            if !budget.spend(1) {
                 return Ok(ScanStep::More);
             }
         }

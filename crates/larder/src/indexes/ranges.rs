@@ -70,7 +70,8 @@ impl EntryRange {
         }
     }
 
-    pub(super) fn has(&self, position: &[u8]) -> bool {
+    /// Whether a position is in the range.
+    fn has(&self, position: &[u8]) -> bool {
         match self {
             EntryRange::Value(wanted) => position.starts_with(&wanted.value),
             EntryRange::Between { low, high } => {
@@ -112,11 +113,24 @@ pub(super) fn ranges(program: &Program, entries: &Entries, buffer: &mut Vec<u8>)
         Plan::AllKeys => smallvec![EntryRange::ALL],
         Plan::Keys(terms) => {
             let each = terms.iter();
-            each.map(|term| EntryRange::of_value(term.as_ref(), buffer))
-                .collect()
+            let mut ranges: EntryRanges = each
+                .map(|term| EntryRange::of_value(term.as_ref(), buffer))
+                .collect();
+            // Identifiers of this node have another place among order keys than among terms.
+            ranges.sort_unstable_by(|one, other| one.low().cmp(&other.low()));
+            ranges
         }
         Plan::Range { low, high } => smallvec![EntryRange::of_values(low, high)],
     }
+}
+
+/// Whether a position is in one of some ranges, which are in order and have no position in common.
+pub(super) fn is_within(ranges: &[EntryRange], position: &[u8]) -> bool {
+    let begins = |range: &EntryRange| range.low().is_none_or(|low| low <= position);
+    let behind = ranges.partition_point(begins);
+    ranges[..behind]
+        .last()
+        .is_some_and(|range| range.has(position))
 }
 
 impl Entries {
@@ -168,5 +182,30 @@ impl Entries {
             *buffer = end;
         }
         (!is_over).then(|| std::mem::take(&mut batch.resume))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_term::{term, Term};
+
+    #[test]
+    fn a_position_is_searched_in_the_range_before_it() {
+        let value = |n: i64| EntryRange::of_value(Term::from(n).as_ref(), &mut Vec::new());
+        let ranges = [2, 5, 7].map(value);
+        for n in 0..10i64 {
+            let mut position = Vec::new();
+            order_key::encode(Term::from(n).as_ref(), &mut position);
+            position.extend_from_slice(b"key");
+            let expected = ranges.iter().any(|range| range.has(&position));
+            assert_eq!(is_within(&ranges, &position), expected, "{n}");
+            assert_eq!(expected, [2, 5, 7].contains(&n), "{n}");
+            assert!(is_within(&[EntryRange::ALL], &position));
+            assert!(!is_within(&[], &position));
+        }
+        let mut atom = Vec::new();
+        order_key::encode(term!(a).as_ref(), &mut atom);
+        assert!(!is_within(&ranges, &atom));
     }
 }

@@ -193,6 +193,11 @@ impl Cursor {
         }
     }
 
+    /// Whether the next call of `gather` puts many keys in order.
+    pub(crate) fn is_long(&self) -> bool {
+        matches!(&self.path, Path::Gathering(candidates) if candidates.is_long())
+    }
+
     /// A slice of gathering. When it is over, the path has the keys.
     #[inline(never)]
     fn gather_slice(
@@ -378,6 +383,8 @@ impl Cursor {
         };
         let (usable, behind) = under_key(table, op, key, &self.place, batch);
         self.place = behind;
+        // A key without objects takes a search, which counts as an object that was left out.
+        batch.skipped += usize::from(usable == 0);
         // When the place is `Begin` again, the key is done.
         if self.place == CursorPlace::Begin {
             self.key += 1;
@@ -407,7 +414,9 @@ impl Cursor {
                 // A read counts as a use of the row in a table with limits, and in the read set of
                 // a transaction. So read no more rows than are wanted.
                 batch.want = wanted;
-                self.key = gathered.fill(table, op, index, self.key, batch);
+                let from = self.key;
+                self.key = gathered.fill(table, op, index, from, batch);
+                batch.skipped += self.key - from - batch.len();
                 batch.len()
             }
             _ => self.fill_under_key(table, op, batch),
@@ -507,9 +516,11 @@ impl Cursor {
             return;
         };
         // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
+        // The keys of the batch begin with the one at which it was begun.
+        let first = self.batch_start.key;
         let number = match &self.path {
-            Path::Keys(keys) => keys.iter().position(|key| key == batch.key(last)),
-            Path::Gathered(gathered) => gathered.number(batch.key(last)),
+            Path::Keys(_) => Some(first),
+            Path::Gathered(gathered) => gathered.number(first, batch.key(last)),
             _ => None,
         };
         self.key = number.unwrap_or(self.key);

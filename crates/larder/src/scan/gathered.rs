@@ -45,9 +45,9 @@ impl GatheredKeys {
         }
     }
 
-    /// The number of a key.
-    pub(super) fn number(&self, key: &[u8]) -> Option<usize> {
-        (0..self.keys.len()).find(|&i| self.keys.get(i) == key)
+    /// The number of a key, which is `first` or greater. Linear in the keys between the two.
+    pub(super) fn number(&self, first: usize, key: &[u8]) -> Option<usize> {
+        (first..self.keys.len()).find(|&i| self.keys.get(i) == key)
     }
 
     /// The key with this number.

@@ -287,6 +287,12 @@ impl SelectJob {
         self.scan.cursor.begin_at(position);
     }
 
+    /// Whether the next step takes long, whatever its budget: it puts many keys in order that an
+    /// index has found.
+    pub fn is_long(&self) -> bool {
+        self.scan.cursor.is_long()
+    }
+
     /// Sets how many more results are wanted; `None` for all.
     pub fn set_limit(&mut self, limit: Option<usize>) {
         self.limit = limit;

@@ -129,8 +129,8 @@ impl EngineTable {
 }
 
 /// The scan of a writing job.
-struct WriteScan {
-    scan: Box<Scan>,
+pub(super) struct WriteScan {
+    pub(super) scan: Box<Scan>,
     count: u64,
     /// The scratch space of programs that are run under a lock.
     scratch: Scratch,
@@ -722,7 +722,7 @@ impl Matched<'_> {
 /// A delete by match specification, under way. If it is dropped before its end, it has deleted some
 /// of the objects.
 pub struct DeleteJob {
-    work: WriteScan,
+    pub(super) work: WriteScan,
 }
 
 impl DeleteJob {
@@ -742,7 +742,7 @@ impl DeleteJob {
 
 /// A delete that yields the program's results for the deleted objects, under way. If it is dropped
 /// before its end, it has deleted the objects whose results it has yielded.
-pub struct TakeJob(DeleteJob);
+pub struct TakeJob(pub(super) DeleteJob);
 
 impl TakeJob {
     /// Runs one slice: passes a result to `sink` for each object that it has deleted. They are in
@@ -764,7 +764,7 @@ impl TakeJob {
 /// A replace by match specification, under way. If it is dropped before its end, it has replaced
 /// some of the objects.
 pub struct ReplaceJob {
-    work: WriteScan,
+    pub(super) work: WriteScan,
     /// A buffer for new objects.
     prepared: ObjectBuf,
     /// That of `EngineTable::evict_for`.

@@ -1,6 +1,7 @@
 //! Scans by match specification, with the feature `matchspec`.
 
 mod change;
+mod long;
 mod point;
 mod select;
 

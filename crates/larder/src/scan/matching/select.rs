@@ -70,7 +70,7 @@ impl EngineTable {
 
 /// A count under way.
 pub struct CountJob {
-    scan: Box<Scan>,
+    pub(super) scan: Box<Scan>,
     count: u64,
 }
 
