@@ -91,10 +91,11 @@ impl<'a> Stored<'a> {
         &self.bytes[..self.len]
     }
 
-    /// The length of the value in bytes.
+    /// The length of the value in bytes, of a compressed one when it is unpacked: what it costs to
+    /// read it.
     #[inline]
     pub fn size(&self) -> usize {
-        self.len
+        object::plain_len(&self.bytes[..self.len])
     }
 
     /// The arity, and the encoded elements without the key, which other bytes may follow. `None` if

@@ -236,3 +236,22 @@ fn a_dropped_table_is_told() {
     let again = chunk(&table, false, None, Direction::Forward, 5, &mut |_, _| {});
     assert!(matches!(again.err(), Some(Error::NoTable)));
 }
+
+/// The bytes of objects count as they are when they are read: in a compressed table, too.
+#[test]
+fn large_objects_end_a_chunk() {
+    let larder = Larder::new();
+    let plain = larder.table("plain").create().unwrap();
+    let packed = larder.table("packed").compressed().create().unwrap();
+    for t in [plain, packed] {
+        let zeros = Term::list(vec![Term::from(0); 10_000]);
+        for key in 0..10 {
+            t.insert(&Term::tuple([Term::from(key), zeros.clone()]))
+                .unwrap();
+        }
+        let (table, mut shown) = (t.engine_table(), 0);
+        let show = &mut |_: &ObjectView<'_>, _| shown += 1;
+        chunk(table, false, None, Direction::Forward, 10, show).unwrap();
+        assert_eq!(shown, 2, "{t:?}");
+    }
+}

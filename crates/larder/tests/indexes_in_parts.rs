@@ -6,7 +6,7 @@ mod indexed;
 use indexed::{table, TYPES};
 use larder::api::{Index, MatchSpec, Table};
 use larder::host::{Budget, Context, Direction, Error, Output, PlanKind, ScanStep, SelectJob};
-use larder_term::{term, Term, TermRef};
+use larder_term::{term, Atom, Term, TermRef};
 use std::time::{Duration, Instant};
 
 /// Of all rows, one in `VALUES` has each value.
@@ -253,5 +253,24 @@ fn a_slice_ends_as_soon_behind_many_keys_as_behind_few() -> Result<(), Error> {
     }
     let many = least(&mut job)?;
     assert!(many < 5 * few, "{many:?}, not {few:?}");
+    Ok(())
+}
+
+/// A row costs as much of a slice as there is to read of it.
+#[test]
+fn large_rows_end_a_slice() -> Result<(), Error> {
+    for kind in TYPES {
+        let t = table(kind, &[Index::element("v", 2)]);
+        let zeros = Term::list(vec![Term::from(0); 25_600]);
+        for k in 0..50 {
+            t.insert(&Term::tuple([Term::from(k), Term::from(7), zeros.clone()]))?;
+        }
+        let (engine, mut found) = (t.engine_table(), 0);
+        let mut job = engine.index_lookup(engine.owner(), Atom::new("v"), term!(7).as_ref())?;
+        let budget = &mut Budget::new(1000, Duration::from_secs(60));
+        let step = job.step(budget, &Context::none(), &mut |_| found += 1)?;
+        assert_eq!(step, ScanStep::More, "{kind}");
+        assert!(found <= 10, "{kind}: {found}");
+    }
     Ok(())
 }

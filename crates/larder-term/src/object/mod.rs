@@ -25,7 +25,7 @@ mod view;
 
 pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
-pub use packed::compressed;
+pub use packed::{compressed, plain_len};
 pub(crate) use sized::close;
 pub use sized::{prefix_len, push_terms, Elements, Prefix, LONG};
 pub use view::{

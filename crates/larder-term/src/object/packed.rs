@@ -80,6 +80,23 @@ fn run_bounds(value: &[u8]) -> (usize, usize) {
     (at + 1, at + 1 + usize::from(value[at]))
 }
 
+/// The length of a value, and of a packed one the length that it has when it is unpacked, which may
+/// be thousands of times as much.
+#[inline]
+pub fn plain_len(value: &[u8]) -> usize {
+    match value.first() {
+        Some(flags) if flags & COMPRESSED != 0 => unpacked_len(value),
+        _ => value.len(),
+    }
+}
+
+#[inline(never)]
+fn unpacked_len(value: &[u8]) -> usize {
+    // The header and the run stay as they are, but for the length of the run, which takes a byte.
+    let end = run_bounds(value).1;
+    end - 1 + varint::read(value, end).0 as usize
+}
+
 /// Appends the unpacked bytes that followed the header of a value.
 pub(super) fn unpack(value: &[u8], out: &mut Vec<u8>) {
     let (start, end) = run_bounds(value);

@@ -24,7 +24,7 @@ use crate::ops::{copy_of, Operation};
 use crate::pairs::Pairs;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
-use crate::scan::{Output, ScanStep};
+use crate::scan::{cost, Output, ScanStep};
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Hint, Key, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 use larder_term::object::ObjectView;
@@ -556,6 +556,8 @@ impl Giving<'_> {
     /// Gives a row under a key, if it has the value.
     #[inline(always)]
     fn row(&mut self, value: &[u8], key: &[u8], row: &[u8]) -> Given {
+        // A small row costs two units: it is looked up by its key.
+        let cost = cost(2, row);
         let row = raw::view(key, row, self.keypos, self.plain);
         if !self.check.has(&row, value) {
             return Given::Nothing;
@@ -573,7 +575,7 @@ impl Giving<'_> {
                 give_result(program, &row, self.context, scratch, self.sink)
             }
         };
-        let has_time = self.budget.spend(2);
+        let has_time = self.budget.spend(cost);
         if let (Some(limit), true) = (&mut *self.limit, is_result) {
             *limit -= 1;
             if *limit == 0 {

@@ -20,7 +20,7 @@ use crate::raw;
 use crate::scan::select::AHEAD;
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Key, Start, Values};
-use larder_term::object::ObjectView;
+use larder_term::object::{self, ObjectView};
 
 /// A chunk ends when its objects take this number of bytes.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -194,7 +194,7 @@ impl EngineTable {
                 // Each entry begins a key, so the caller may stop before any.
                 show(&raw::view(key, value, self.keypos(), s.plain), true);
                 // The limits are checked after each object, so at least one is shown.
-                wanted.take(value.len());
+                wanted.take(object::plain_len(value));
                 if wanted.is_over() {
                     return;
                 }
@@ -233,7 +233,7 @@ impl EngineTable {
                     return;
                 }
                 show(&raw::view(key, value, self.keypos(), s.plain), first);
-                wanted.take(value.len());
+                wanted.take(object::plain_len(value));
             }
             // An empty batch before the end is a pause.
             if s.batch.done || s.batch.is_empty() || wanted.is_over() {

@@ -29,4 +29,5 @@ pub use matching::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
 pub use output::{Output, ScanStep};
 #[cfg(feature = "serde")]
 pub(crate) use range::KeyBounds;
+pub(crate) use select::cost;
 pub use select::SelectJob;

@@ -18,7 +18,7 @@ use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::stored::Stored;
 use crate::table::EngineTable;
 use larder_index::Direction;
-use larder_term::object::ObjectView;
+use larder_term::object::{self, ObjectView};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -141,8 +141,9 @@ pub(super) const AHEAD: usize = 2;
 const BYTES_PER_BUDGET_UNIT: usize = 256;
 
 /// The cost of an object in units of the budget, if a small object costs `weight`.
-pub(super) fn cost(weight: u32, value: &[u8]) -> u32 {
-    weight.saturating_add((value.len() / BYTES_PER_BUDGET_UNIT) as u32)
+#[inline]
+pub(crate) fn cost(weight: u32, value: &[u8]) -> u32 {
+    weight.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
 impl EngineTable {

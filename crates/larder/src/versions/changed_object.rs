@@ -1,7 +1,7 @@
 //! What a write has changed, as the followers of a table get it.
 
 use crate::raw;
-use larder_term::object::ObjectView;
+use larder_term::object::{self, ObjectView};
 
 /// The old and the new object of a write, as bytes.
 pub(crate) struct ChangedObject {
@@ -50,9 +50,10 @@ impl ChangedObject {
         self
     }
 
-    /// The number of bytes of the key and the objects.
+    /// The number of bytes of the key and the objects, unpacked.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+        let values = [self.old(), self.new_value()].into_iter().flatten();
+        self.key + values.map(object::plain_len).sum::<usize>()
     }
 
     /// Why the old object was replaced or removed.

@@ -33,7 +33,7 @@ use crate::raw;
 use crate::scan::Cursor;
 use crate::table::{EngineTable, SnapshotOf};
 use larder_index::{Batch, Direction, Guard, Start, Values};
-use larder_term::object::ObjectView;
+use larder_term::object::{self, ObjectView};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -386,8 +386,8 @@ impl SnapshotPair<'_> {
         self.read(&self.old, key, record, old);
         self.read(&self.new, key, record, new);
         // Comparing costs as much as there is to read.
-        let cost =
-            (old.bytes.len() + new.bytes.len()) / BYTES_PER_BUDGET_UNIT + old.len() + new.len();
+        let bytes: usize = old.iter().chain(new.iter()).map(object::plain_len).sum();
+        let cost = bytes / BYTES_PER_BUDGET_UNIT + old.len() + new.len();
         if self.old.table.kind().is_unique() {
             self.compare_one(key, old.iter().next(), new.iter().next(), sink);
         } else {
