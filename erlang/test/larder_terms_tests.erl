@@ -88,6 +88,7 @@ terms() ->
      lists:seq(1, 127), lists:seq(1, 128), lists:seq(1, 129), lists:seq(1, 5000),
      lists:seq(1, 200) ++ tail,
      {}, {1}, {1, 2, 3}, list_to_tuple(lists:seq(1, 300)), self(), R, Alias, hd(erlang:ports()),
+     a_port(7), a_port(1 bsl 28 - 1), a_port(1 bsl 28 + 7), a_port(1 bsl 40 + 7),
      list_to_pid("<0.7777.3>"),
      <<>>, <<"x">>, binary:copy(<<7>>, 64), binary:copy(<<7>>, 65), binary:copy(<<7>>, 127),
      binary:copy(<<7>>, 128),
@@ -191,3 +192,15 @@ from_file(Type, Rows) ->
     {ok, Back} = larder:file2tab(File),
     ok = file:delete(File),
     Back.
+
+%% The port of this node with a number. Releases that have no such ports have an atom.
+a_port(Number) ->
+    <<131, 89, Tag, Length, Node:Length/binary, _:32, Creation/binary>> =
+        term_to_binary(hd(erlang:ports())),
+    External = case Number < 1 bsl 28 of
+                   true -> <<131, 89, Tag, Length, Node/binary, Number:32, Creation/binary>>;
+                   false -> <<131, 120, Tag, Length, Node/binary, Number:64, Creation/binary>>
+               end,
+    try binary_to_term(External)
+    catch error:badarg -> no_port
+    end.

@@ -3,7 +3,8 @@
 %% and that of the last element from that of the others.
 -module(long_elements_tests).
 
--export([beside_ets_test_/0, specifications_test_/0, indexes_test_/0, far_elements_test_/0]).
+-export([beside_ets_test_/0, specifications_test_/0, indexes_test_/0, far_elements_test_/0,
+         reading_is_charged_test_/0]).
 
 beside_ets_test_() ->
     [seeded(lists:flatten(io_lib:format("long elements ~0p", [Options])),
@@ -212,3 +213,26 @@ far_elements_test_() ->
          || Call <- Calls],
         true = larder:delete(T)
     end).
+
+%% Who reads a large object is charged for it, whatever finds it.
+reading_is_charged_test_() ->
+    seeded("reading large objects is charged", fun() ->
+        T = larder:new(t, [ordered_set]),
+        true = larder:insert(T, {1, lists:seq(1, 20000)}),
+        Calls = [{lookup, [1]}, {lookup_element, [1, 2]}, {lookup_element, [1, 2, none]},
+                 {lookup_elements, [1, [2]]}, {first_lookup, []}, {last_lookup, []},
+                 {next_lookup, [0]}, {prev_lookup, [2]}, {nth, [1]}],
+        %% All results fit on the heap, so that no collection is charged.
+        {Pid, Mon} = spawn_opt(fun() ->
+            exit({charged, [{F, reductions(F, [T | Args])} || {F, Args} <- Calls]})
+        end, [monitor, {min_heap_size, 1 bsl 21}]),
+        Charged = receive {'DOWN', Mon, process, Pid, {charged, Each}} -> Each end,
+        [] = [{F, Reductions} || {F, Reductions} <- Charged, Reductions < 400],
+        true = larder:delete(T)
+    end).
+
+reductions(Function, Args) ->
+    {reductions, Before} = process_info(self(), reductions),
+    _ = apply(larder, Function, Args),
+    {reductions, After} = process_info(self(), reductions),
+    After - Before.

@@ -92,15 +92,19 @@ fn push_local_pid(etf: &mut Vec<u8>, here: &LocalNode, id: u32, serial: u32) {
 }
 
 /// Makes the port of this node with this number, through the external format.
-pub fn make_local_port(env: *mut Env, number: u32) -> Option<Word> {
+pub fn make_local_port(env: *mut Env, number: u64) -> Option<Word> {
     // With the remembered name first. If the emulator takes that for another node, the name has
     // changed, and is asked for again.
     [here(env), look_here(env)].into_iter().find_map(|here| {
-        let mut etf = vec![131, 89];
+        // Numbers of more than 28 bits, which newer releases have, have a form of their own.
+        let is_short = number < 1 << 28;
+        let mut etf = vec![131, if is_short { 89 } else { 120 }];
         etf.extend_from_slice(&here.etf);
-        for number in [number, here.name.creation] {
-            etf.extend_from_slice(&number.to_be_bytes());
+        match is_short {
+            true => etf.extend_from_slice(&(number as u32).to_be_bytes()),
+            false => etf.extend_from_slice(&number.to_be_bytes()),
         }
+        etf.extend_from_slice(&here.name.creation.to_be_bytes());
         from_external_format(env, &etf).filter(|&word| is_local_port(word))
     })
 }

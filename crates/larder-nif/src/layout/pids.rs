@@ -122,10 +122,29 @@ pub fn pids() -> Option<&'static Pids> {
 
 static PORTS: OnceLock<Option<Pids>> = OnceLock::new();
 
-/// The formula for local ports, if one was found: a port's number is an id without a serial.
+/// The formula for local ports, if one was found. The lowest `PORT_LOW` bits of a port's number are
+/// the id, and the others, of which older releases have none, the serial.
 #[inline]
-pub fn ports() -> Option<&'static Pids> {
+fn ports() -> Option<&'static Pids> {
     PORTS.get().and_then(Option::as_ref)
+}
+
+/// The number of bits of a port's number that are its id.
+const PORT_LOW: u32 = 28;
+
+/// The number of a local port. `None` if the formula isn't known.
+#[inline]
+pub fn port_number(word: Word) -> Option<u64> {
+    let (low, high) = ports()?.parts(word);
+    Some(u64::from(low) | u64::from(high) << PORT_LOW)
+}
+
+/// The word of the local port with this number. `None` if the formula isn't known, or the emulator
+/// has no such port.
+#[inline]
+pub fn port_word(number: u64) -> Option<Word> {
+    let high = u32::try_from(number >> PORT_LOW).ok()?;
+    ports()?.word(number as u32 & ((1 << PORT_LOW) - 1), high)
 }
 
 /// The word of a local pid.
@@ -143,8 +162,11 @@ pub fn prove_pids(env: *mut Env) {
         Pids::find(&[(15, 13), (28, 32), (28, 13)], &make)
     });
     PORTS.get_or_init(|| {
-        let make = |id, _serial| make_local_port(env, id);
+        let make = |id: u32, serial: u32| {
+            make_local_port(env, u64::from(id) | u64::from(serial) << PORT_LOW)
+        };
         let is_wanted = is_wanted("port");
-        is_wanted.then(|| Pids::find(&[(28, 0)], &make)).flatten()
+        let sizes = [(PORT_LOW, 32), (PORT_LOW, 0)];
+        is_wanted.then(|| Pids::find(&sizes, &make)).flatten()
     });
 }

@@ -36,6 +36,10 @@ use std::sync::Arc;
 /// the commit of a transaction.
 const MAX_INLINE_COMMIT_KEYS: usize = 250;
 
+/// The greatest number of terms in the operations of such a commit: few large objects take as long
+/// as many small ones.
+const MAX_INLINE_COMMIT_TERMS: usize = 50_000;
+
 /// The kind of an operation.
 #[derive(Clone, Copy)]
 enum OpKind {
@@ -70,6 +74,8 @@ struct Plan<'c> {
     bytes: SmallVec<[u8; 128]>,
     /// The maximum number of keys, and of operations.
     most: usize,
+    /// The number of terms that the operations may still have; `None` for any number.
+    room: Option<usize>,
 }
 
 /// commit(Operations, Urgent) -> true | {false, N} | lost | wait. Urgent is that of
@@ -123,10 +129,15 @@ impl<'c> Plan<'c> {
     fn read(call: &Call<'c>, list: Word, most: usize) -> Result<Option<Self>, Raise> {
         let plan = Plan {
             most,
+            room: (most != usize::MAX).then_some(MAX_INLINE_COMMIT_TERMS),
             ..Plan::default()
         };
         let (mut plan, mut rest) = (plan, list);
         while let Some((operation, tail)) = layout::cell(rest) {
+            plan.weigh(call, operation);
+            if plan.is_long() {
+                return Ok(None);
+            }
             plan.push(call, operation)?;
             if plan.is_long() {
                 return Ok(None);
@@ -138,7 +149,45 @@ impl<'c> Plan<'c> {
 
     /// Whether this is too much already.
     fn is_long(&self) -> bool {
-        self.keys.len().max(self.operations.len()) > self.most
+        self.keys.len().max(self.operations.len()) > self.most || self.room == Some(0)
+    }
+
+    /// Takes the terms of an operation from the room, until there is none. Of a large map the pairs
+    /// are counted, not what is in them.
+    fn weigh(&mut self, call: &Call<'_>, operation: Word) {
+        let Some(room) = &mut self.room else { return };
+        let mut todo: SmallVec<[Word; 32]> = SmallVec::new();
+        todo.push(operation);
+        while let Some(mut rest) = todo.pop() {
+            let mut has_room = |word: Word| {
+                *room = room.saturating_sub(1);
+                if !layout::is_immediate(word) {
+                    todo.push(word);
+                }
+                *room > 0
+            };
+            while let Some((head, tail)) = layout::cell(rest) {
+                if !has_room(head) {
+                    return;
+                }
+                rest = tail;
+            }
+            let parts = match (layout::tuple(rest), layout::flatmap(rest)) {
+                (Some(elements), _) => [elements, &[]],
+                (_, Some((keys, values))) => [keys, values],
+                _ => [&[][..]; 2],
+            };
+            if !parts.into_iter().flatten().all(|&word| has_room(word)) {
+                return;
+            }
+            let mut pairs = 0;
+            // SAFETY: the environment and the term are the running call's. If that is no map, the
+            // number stays as it is.
+            unsafe { enif_get_map_size(call.env, rest, &raw mut pairs) };
+            if pairs > layout::MOST_IN_ORDER {
+                *room = room.saturating_sub(2 * pairs);
+            }
+        }
     }
 
     fn push(&mut self, call: &Call<'c>, operation: Word) -> Result<(), Raise> {

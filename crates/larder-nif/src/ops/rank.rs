@@ -4,7 +4,7 @@
 //! A function that must first count many leaves is `Busy` after a slice of them, and is called
 //! again after other processes have run.
 
-use super::single::{report, with_key};
+use super::single::{report, spend_bytes, with_key};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::sys::*;
 use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
@@ -28,15 +28,18 @@ pub fn nth(call: &Call<'_>) -> Reply {
         reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         let n = place(call, call.args[1])?;
         tables::off_scheduler(call, table.counts_slowly())?;
-        let mut object = atoms::NONE.word();
-        let visit =
-            |stored: larder::host::Stored<'_>| object = decode::object(&call.heap, &stored.view());
+        let (mut object, mut bytes) = (atoms::NONE.word(), 0);
+        let visit = |stored: larder::host::Stored<'_>| {
+            bytes = stored.size();
+            object = decode::object(&call.heap, &stored.view());
+        };
         reply_or_raise(
             call,
             table,
             table.nth_in(local, lazy_caller_id(call), n, visit),
         )?;
         report(call, local);
+        spend_bytes(call, local, bytes);
         Ok(object)
     })
 }

@@ -314,7 +314,7 @@ pub fn spend(call: &Call<'_>, objects: usize) {
 /// the emulator decides when the next process is scheduled, and when another scheduler has to be
 /// woken up. A cost that is too small to report is added to that of the thread's next call.
 #[inline]
-fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
+pub(super) fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     if bytes > SMALL_OBJECT {
         spend_many_bytes(call, local, bytes);
     }
@@ -437,6 +437,8 @@ struct FoundElements<'c, const LISTS: bool> {
     objects: ListBuilder<'c>,
     /// The cells of the list for the object that is being visited.
     cells: Option<Cells>,
+    /// The bytes of the elements.
+    bytes: usize,
 }
 
 impl<'c, const LISTS: bool> FoundElements<'c, LISTS> {
@@ -449,12 +451,14 @@ impl<'c, const LISTS: bool> FoundElements<'c, LISTS> {
             only: layout::NIL,
             objects: ListBuilder::new(heap),
             cells: None,
+            bytes: 0,
         }
     }
 
     /// Adds an element of an object. It is number `i` of those that are looked up.
     #[inline(always)]
     fn add(&mut self, i: usize, element: TermRef<'_>) {
+        self.bytes += element.bytes().len();
         if LISTS {
             // This is the first element of another object.
             if i == 0 {
@@ -523,6 +527,7 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
         })?;
         let (result, cost) = found.result(count);
         spend(call, cost);
+        spend_bytes(call, local, found.bytes);
         Ok(result)
     })
 }

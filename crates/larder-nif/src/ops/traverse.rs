@@ -1,7 +1,7 @@
 //! Traversals by key, folds, and slots.
 
 use super::select;
-use super::single::{report, spend, with_key, ResultTerms};
+use super::single::{report, spend, spend_bytes, with_key, ResultTerms};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
@@ -116,9 +116,12 @@ fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut found = KeyAndObjects::new(call);
     tables::with_local(call, call.args[0], |table, local| {
         step(call, table, local, from_key, |local, key| {
-            let visit = |stored: Stored<'_>| found.add(call, &stored.view());
+            let visit = |stored: Stored<'_>| found.add(call, stored);
             table.step_to_objects(local, lazy_caller_id(call), key, way, visit)
-        })
+        })?;
+        spend(call, found.objects.words().len());
+        spend_bytes(call, local, found.bytes);
+        Ok(())
     })?;
     Ok(found.pair(call))
 }
@@ -167,6 +170,7 @@ pub fn prev_lookup(call: &Call<'_>) -> Reply {
 struct KeyAndObjects<'c> {
     key: Word,
     objects: ResultTerms<'c>,
+    bytes: usize,
 }
 
 impl<'c> KeyAndObjects<'c> {
@@ -174,10 +178,13 @@ impl<'c> KeyAndObjects<'c> {
         KeyAndObjects {
             key: atoms::END_OF_TABLE.word(),
             objects: ResultTerms::new(call),
+            bytes: 0,
         }
     }
 
-    fn add(&mut self, call: &Call<'_>, object: &ObjectView<'_>) {
+    fn add(&mut self, call: &Call<'_>, stored: Stored<'_>) {
+        self.bytes += stored.size();
+        let object = &stored.view();
         // The first object has the key. It is the same in all others.
         if self.objects.words().is_empty() {
             self.key = decode::term(&call.heap, object.key());
@@ -251,10 +258,12 @@ fn fold(
     // In a bag, `firsts` has where the objects of each key begin.
     let mut firsts: SmallVec<[usize; 32]> = SmallVec::new();
     let unique = table.kind().is_unique();
+    let mut bytes = 0;
     let mut show = |object: &ObjectView<'_>, first: bool| {
         if first && !unique {
             firsts.push(shown.words().len());
         }
+        bytes += object.others_bytes().len();
         shown.object(object);
     };
     let step = patiently(call, local, |local| {
@@ -263,6 +272,7 @@ fn fold(
     let FoldChunk { stamp, next } = reply_or_raise(call, table, step)?;
     let words = shown.words();
     spend(call, words.len());
+    spend_bytes(call, local, bytes);
     // A set has one object for each key, so the list is flat.
     let objects = if unique {
         call.list(words)

@@ -187,9 +187,8 @@ impl<'p> Writer<'p> {
             Ok(())
         } else if layout::is_local_pid(word) {
             self.pid(word)
-        } else if let (true, Some(ports)) = (layout::is_local_port(word), layout::ports()) {
-            self.out.head(PORT, ports.parts(word).0 as usize);
-            Ok(())
+        } else if layout::is_local_port(word) {
+            self.port(word)
         } else {
             self.official(word)
         }
@@ -345,6 +344,15 @@ impl<'p> Writer<'p> {
         let (id, serial) = pids.parts(word);
         self.out.head(PID, id as usize);
         self.out.varint(u64::from(serial));
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn port(&mut self, word: Word) -> Written {
+        let Some(number) = layout::port_number(word) else {
+            return self.official(word);
+        };
+        self.out.head(PORT, number as usize);
         Ok(())
     }
 

@@ -462,9 +462,7 @@ fn pid<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
 
 fn port(input: Reader<'_>) -> (Option<Word>, Reader<'_>) {
     let (number, behind) = input.varint(1);
-    let number = u32::try_from(number).ok();
-    let word = number.and_then(|number| layout::ports()?.word(number, 0));
-    (word, behind)
+    (layout::port_word(number), behind)
 }
 
 fn export<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
