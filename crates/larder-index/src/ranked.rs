@@ -43,4 +43,10 @@ pub trait Ranked: Send + Sync {
         work: &mut usize,
         batch: &mut Batch<'g>,
     ) -> Option<bool>;
+
+    /// Estimates which part of the entries is below a position, from 0 to 1, without counting any.
+    /// `None` if the index can't tell. O(log n).
+    fn part_below(&self, _guard: &Guard, _position: &[u8]) -> Option<f64> {
+        None
+    }
 }

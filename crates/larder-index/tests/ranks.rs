@@ -80,6 +80,24 @@ fn work_is_bounded() {
     assert!(cfg!(miri) || calls > 2, "{calls}");
 }
 
+/// The part of the entries below a position is about that of the positions.
+#[test]
+fn parts_are_estimated() {
+    let (index, many) = (ordered(LeafConfig::default()), times(20_000) as u32);
+    let part = |i: u32| ranks::ranked(&*index).part_below(&pin(), &i.to_be_bytes());
+    assert_eq!(part(7), Some(0.0));
+    for i in 0..many {
+        put(&*index, key(&i.to_be_bytes(), Hashes::Good), &[1]);
+    }
+    for i in 0..=many {
+        let (part, exact) = (part(i).expect("a tree"), f64::from(i) / f64::from(many));
+        assert!(
+            cfg!(miri) || (part - exact).abs() < 0.2,
+            "{part} for {exact}"
+        );
+    }
+}
+
 #[test]
 fn ranges_of_one_writer_are_exact() {
     for config in configs() {

@@ -2,6 +2,7 @@
 //! indexes, all four types.
 
 mod indexed;
+mod lists;
 
 use indexed::{table, TYPES};
 use larder::api::{Index, Larder, MatchSpec, Table};
@@ -9,6 +10,7 @@ use larder::host::{Budget, Context, Error, IndexDefinition, IndexOn, PlanKind, S
 use larder_term::{term, Atom, Term};
 use larder_testing::environment::{seed, times};
 use larder_testing::mix;
+use lists::list;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -487,6 +489,27 @@ fn an_index_that_is_not_unique_is_not_added() -> Result<(), Error> {
     Ok(())
 }
 
+/// An index is added in time in proportion to the number of a key's objects. If all of them are
+/// indexed for each batch that the scan reads, it takes minutes.
+#[test]
+fn an_index_of_a_key_with_many_objects_is_added_in_time() -> Result<(), Error> {
+    const OBJECTS: i64 = 400_000;
+    let t = table("duplicate_bag", &[]);
+    let rows: Vec<Term> = (0..OBJECTS).map(|n| term!({1, (n % 200_000)})).collect();
+    t.insert_all(&rows)?;
+    let begun = Instant::now();
+    t.add_index(&Index::element("v", 2))?;
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert_eq!(t.indexes()[0].entries, 200_000);
+    // Each entry is that of two objects.
+    let row = term!({1, 7});
+    assert_eq!(t.index_lookup("v", &term!(7))?, [row.clone(), row.clone()]);
+    t.delete_object(&row)?;
+    assert_eq!(t.index_lookup("v", &term!(7))?, []);
+    assert_eq!(t.indexes()[0].entries, 199_999);
+    Ok(())
+}
+
 #[test]
 fn what_is_wrong_is_said() {
     let create = |index: Index| Larder::new().table("t").index(index).create().err();
@@ -513,6 +536,28 @@ fn what_is_wrong_is_said() {
         Err(Error::NoIndex(_))
     ));
     assert!(matches!(t.drop_index("x"), Err(Error::NoIndex(_))));
+}
+
+/// A list is claimed in time in proportion to its length, however many objects its key has. If
+/// these are copied for each object of the list, it takes minutes.
+#[test]
+fn a_list_is_added_to_many_objects_of_a_key_in_time() {
+    let row = |n: i64| term!({1, (n)});
+    for kind in ["bag", "duplicate_bag"] {
+        let t = table(kind, &[Index::element("v", 2).unique()]);
+        (0..200_000).for_each(|n| t.insert(&row(n)).unwrap());
+        let begun = Instant::now();
+        let mut rows: Vec<Term> = (200_000..208_000).map(row).collect();
+        t.insert_all(&rows).unwrap();
+        rows = vec![row(500_000), row(50_000)];
+        match kind {
+            // It is in the bag.
+            "bag" => t.insert_all(&rows).unwrap(),
+            _ => assert!(matches!(t.insert_all(&rows), Err(Error::NotUnique(_)))),
+        }
+        assert_eq!(t.len(), if kind == "bag" { 208_001 } else { 208_000 });
+        assert!(begun.elapsed() < Duration::from_secs(10), "{kind}");
+    }
 }
 
 /// A change of a list of many values takes time in proportion to it. What is compared in pairs
@@ -567,6 +612,30 @@ fn slices_end_among_values_without_rows() -> Result<(), Error> {
     Ok(())
 }
 
+/// The objects of a key are replaced in time in proportion to their number. If each of them is
+/// looked for from the first one on, it takes minutes.
+#[test]
+fn many_objects_of_a_key_are_replaced_in_time() {
+    const OBJECTS: i64 = 80_000;
+    let t = table("duplicate_bag", &[Index::element("v", 2)]);
+    let rows: Vec<Term> = (0..OBJECTS).map(|n| term!({1, (n), 0})).collect();
+    t.insert_all(&rows).unwrap();
+    let begun = Instant::now();
+    for step in 1..3 {
+        // The second time, somebody follows the table.
+        let feed = (step == 2).then(|| t.subscribe().unwrap());
+        let spec = "[{{'$1','$2','$3'},[],[{{'$1',{'+','$2',1},'$3'}}]}]";
+        assert_eq!(t.select_replace(spec).unwrap(), OBJECTS as u64);
+        drop(feed);
+        assert_eq!(t.index_lookup("v", &Term::from(step - 1)).unwrap(), []);
+        let last = OBJECTS - 1 + step;
+        let found = t.index_lookup("v", &Term::from(last)).unwrap();
+        assert_eq!(found, [term!({1, (last), 0})]);
+        assert_eq!(t.indexes()[0].entries, OBJECTS as usize);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
 /// The index of a table that is emptied meanwhile goes, too, when it is given up.
 #[test]
 fn an_index_that_is_given_up_after_a_clear_is_gone() {
@@ -598,4 +667,28 @@ fn explain_says_how_many_rows_are_read() -> Result<(), Error> {
         assert_eq!(plan.rows, (!is_bag).then_some(1), "{kind}");
     }
     Ok(())
+}
+
+/// Whoever gives up an index doesn't wait for a list that is being inserted.
+#[test]
+fn an_index_that_is_given_up_beside_a_list_is_gone_later() {
+    let t = Larder::new().table("t").create().unwrap();
+    (0..1_000).for_each(|k| t.insert(&term!({(k), (k)})).unwrap());
+    let engine = t.engine_table();
+    let definition = IndexDefinition::new(Atom::new("v"), IndexOn::Element(2));
+    let mut build = engine.add_index(engine.owner(), definition).unwrap();
+    let budget = || Budget::new(10, Duration::from_secs(60));
+    assert_eq!(build.step(&mut budget()).unwrap(), Step::More);
+    let rows = list(&t, (1_000..500_000).map(|k| term!({(k), 1})));
+    let mut insert = engine.begin_insert(engine.owner(), rows, false).unwrap();
+    assert_eq!(insert.step(&mut budget()).unwrap(), Step::More);
+    drop(build);
+    assert_eq!(insert.step(&mut budget()).unwrap(), Step::More);
+    while insert.step(&mut Budget::unlimited()).unwrap() == Step::More {}
+    let begun = Instant::now();
+    while !t.indexes().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(t.len(), 500_000);
 }

@@ -410,3 +410,30 @@ fn a_part_ends_earlier_if_many_values_differ() -> Result<(), Error> {
     assert!((0..).zip(&found).all(is_in_turn));
     Ok(())
 }
+
+/// A place behind its range, which a process has made up, is the end of the range.
+#[test]
+fn a_place_behind_its_range_is_the_end() -> Result<(), Error> {
+    let t = filled("set")?;
+    let snapshot = t.snapshot()?;
+    // A position, in the first range.
+    let mut place = vec![1];
+    place.extend([0; 16]);
+    place.push(0xFF);
+    let tables: [&Table; 2] = [&t, &snapshot];
+    for table in tables {
+        let (spec, limit) = (SOME, Some(5));
+        let mut job = Pages { table, spec, limit }.begin(Some(&place))?;
+        let (mut slices, mut found) = (0, 0);
+        let mut step = || {
+            let sink = &mut |_: Output<'_>| found += 1;
+            job.step(&mut Budget::slice(), &Context::none(), sink)
+        };
+        while step()? != ScanStep::Done {
+            slices += 1;
+            assert!(slices < 100);
+        }
+        assert_eq!(found, 0);
+    }
+    Ok(())
+}

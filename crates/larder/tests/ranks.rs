@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::thread;
+use std::time::{Duration, Instant};
 
 fn ordered() -> Table {
     let table = Larder::new().table("ranks").ordered_set().create();
@@ -114,6 +115,28 @@ fn snapshots_are_exact_while_others_write() -> Result<(), Error> {
     Ok(())
 }
 
+/// What was kept for an older snapshot is passed once, not for each rank.
+#[test]
+fn ranks_beside_an_older_snapshot_are_found_in_time() -> Result<(), Error> {
+    const KEYS: i64 = 300_000;
+    let table = ordered();
+    let rows = |v: i64| (0..KEYS).map(|k| row(k, v)).collect::<Vec<_>>();
+    table.insert_all(&rows(0))?;
+    let _older = table.snapshot()?;
+    table.insert_all(&rows(1))?;
+    let newer = table.snapshot()?;
+    table.delete(&Term::from(7))?;
+    assert_eq!(newer.rank(&Term::from(KEYS - 1))?, Some(KEYS as u64));
+    let begun = Instant::now();
+    for i in 1..=1_000 {
+        let k = KEYS - i;
+        assert_eq!(newer.rank(&Term::from(k))?, Some(k as u64 + 1));
+        assert_eq!(newer.nth(k + 1)?, Some(row(k, 1)));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    Ok(())
+}
+
 /// A transaction sees its own writes among the ranks, and what it counted counts as read.
 #[test]
 fn views_have_the_ranks_of_what_they_see() -> Result<(), Error> {
@@ -186,6 +209,55 @@ fn what_was_counted_counts_as_read() -> Result<(), Error> {
         })?;
         assert_eq!(table.len() as i64, round);
     }
+    Ok(())
+}
+
+/// A snapshot of few rows, among which many were inserted later.
+#[test]
+fn few_old_rows_are_found_among_many_new_ones() -> Result<(), Error> {
+    const OLD: i64 = 1_000;
+    const NEW: i64 = 300;
+    let table = ordered();
+    for k in 1..=OLD {
+        table.insert(&row(k * NEW, 0))?;
+    }
+    let snapshot = table.snapshot()?;
+    let rows: Vec<Term> = (0..OLD * NEW).map(|k| row(k, 1)).collect();
+    table.insert_all(&rows)?;
+    for n in [OLD / 2, 1, OLD, 7 * OLD / 8, OLD / 2] {
+        assert_eq!(snapshot.nth(n)?, Some(row(n * NEW, 0)));
+        assert_eq!(snapshot.nth(n - OLD - 1)?, Some(row(n * NEW, 0)));
+    }
+    for beyond in [OLD + 1, 2 * OLD, -OLD - 1, -2 * OLD] {
+        assert_eq!(snapshot.nth(beyond)?, None);
+    }
+    Ok(())
+}
+
+/// What was deleted or inserted since a snapshot is passed once, not for each row.
+#[test]
+fn rows_are_found_where_all_was_deleted_or_inserted() -> Result<(), Error> {
+    const ROWS: i64 = 100_000;
+    let table = ordered();
+    let rows = |v: i64| (0..ROWS).map(|k| row(k, v)).collect::<Vec<_>>();
+    table.insert_all(&rows(0))?;
+    let full = table.snapshot()?;
+    for k in 1..ROWS - 1 {
+        table.delete(&Term::from(k))?;
+    }
+    let begun = Instant::now();
+    for k in (7..ROWS).step_by(101) {
+        assert_eq!(full.nth(k + 1)?, Some(row(k, 0)));
+        assert_eq!(full.nth(k - ROWS)?, Some(row(k, 0)));
+    }
+    let ends = table.snapshot()?;
+    table.insert_all(&rows(1))?;
+    for _ in 0..1_000 {
+        assert_eq!(ends.nth(2)?, Some(row(ROWS - 1, 0)));
+        assert_eq!(ends.nth(-2)?, Some(row(0, 0)));
+        assert_eq!(ends.nth(3)?, None);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20));
     Ok(())
 }
 

@@ -252,6 +252,38 @@ fn a_table_without_snapshots_keeps_nothing() {
     }
 }
 
+/// What was kept for snapshots that have ended isn't kept on for an older one that lives.
+#[test]
+fn an_old_snapshot_keeps_one_version_of_a_key() {
+    for kind in KINDS {
+        let t = table(&Larder::new(), kind);
+        let put = |n: i64| {
+            t.delete(&term!(a)).unwrap();
+            let value = Term::binary(&[n as u8; 100]);
+            t.insert(&term!({a, (n), (value)})).unwrap();
+        };
+        put(0);
+        let (old, had) = (t.snapshot().unwrap(), all(&t));
+        for n in 1..1_000 {
+            let _short = t.snapshot().unwrap();
+            put(n);
+        }
+        // Their numbers are given up a little later.
+        let begun = std::time::Instant::now();
+        while t.engine_table().snapshots().0 > 1 {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{kind}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let between = all(&t);
+        let newest = t.snapshot().unwrap();
+        put(1_000);
+        let kept = t.engine_table().snapshots().1;
+        assert!(kept < 20_000, "{kind}: {kept} bytes");
+        assert_eq!(all(&old), had, "{kind}");
+        assert_eq!(all(&newest), between, "{kind}");
+    }
+}
+
 /// A thread remembers which key it has removed last, for an insert that follows. That is no reason
 /// to keep nothing for another snapshot, under another key, or in another table.
 #[test]

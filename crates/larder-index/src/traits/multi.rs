@@ -68,6 +68,13 @@ pub trait Objects {
     /// Replaces the value of the object with this ordinal (that of `each`). Several replacements in
     /// ascending order take one pass.
     fn replace(&mut self, ordinal: usize, value: &[u8]);
+    /// Replaces the values of several objects. Each change has the ordinal of an object, in
+    /// ascending order, its old value and its new one.
+    fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
+        for &(ordinal, _, value) in changes {
+            self.replace(ordinal, value);
+        }
+    }
 }
 
 /// The closure of [`Multi::update_marked`]. It is called with the objects under the key, and with

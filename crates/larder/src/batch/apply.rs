@@ -6,6 +6,7 @@ use super::{BatchProgress, ListBatch, Phase};
 use crate::bounds::SpaceNeeded;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
+use crate::index::TableIndex;
 use crate::indexes::{take_holder, Claimed, Refused};
 use crate::keys::{KeyBatch, MANY_TO_READ, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
@@ -383,19 +384,25 @@ impl ListBatch {
         // A write of this key would have to settle it first, which needs the lock of the progress.
         // So what is there now is what the insert will replace.
         let mut there = Values::default();
-        op.store.index.copy_for_write(op.guard, key, &mut there);
-        let mut old = None;
-        if table.kind().is_unique() {
-            old = there.iter().next();
-        } else if table.kind() == TableKind::Bag {
+        match &op.store.index {
+            TableIndex::Unique(_) => op.store.index.copy_for_write(op.guard, key, &mut there),
             // An object that is in the bag, or that came earlier in the list, isn't inserted again.
-            let same = |other: &[u8]| table.same(key.bytes, value, other);
-            let before = self.list.under(key.bytes, usize::MAX);
-            let mut before = before.into_iter().filter(|&i| i < progress.next);
-            if there.iter().any(same) || before.any(|i| same(self.list.get(i).1)) {
-                return Ok(());
+            TableIndex::Multi(ix) if table.kind() == TableKind::Bag => {
+                let same = |other: &[u8]| table.same(key.bytes, value, other);
+                let mut is_there = false;
+                ix.update_present(op.guard, key, &mut |objects| {
+                    is_there = objects.find(value, &mut |other| same(other));
+                });
+                let before = self.list.under(key.bytes, usize::MAX);
+                let mut before = before.into_iter().filter(|&i| i < progress.next);
+                if is_there || before.any(|i| same(self.list.get(i).1)) {
+                    return Ok(());
+                }
             }
+            // Whatever is there stays.
+            TableIndex::Multi(_) => {}
         }
+        let old = there.iter().next();
         // All claims of the batch are kept, or given back, when all of its objects were considered.
         let claimed = progress.claimed();
         let claimed = claimed.get_or_insert_with(|| Claimed::begin(indexes));

@@ -29,6 +29,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::TableIndex;
 use crate::ops::Operation;
+use crate::reclaim::reaper;
 use crate::scan::Cursor;
 use crate::store::Layers;
 use crate::structures::DEFAULT;
@@ -50,6 +51,9 @@ pub struct IndexBuild {
     /// keys are used, so a batch stays good when the table changes.
     batch: Batch<'static>,
     next: usize,
+    /// The key of a bag that was indexed last. The scan may have read its objects in several
+    /// batches.
+    last_key: Vec<u8>,
     is_over: bool,
 }
 
@@ -95,6 +99,7 @@ impl EngineTable {
             cursor: Cursor::everywhere(self, Direction::Forward),
             batch: Batch::default(),
             next: 0,
+            last_key: Vec::new(),
             is_over: false,
         })
     }
@@ -189,7 +194,10 @@ impl IndexBuild {
             let at_end = self.batch.is_empty();
             // Broken by a write, or two rows that the scan has found.
             if self.entries.is_broken() || at_end && !self.entries.finish() {
-                self.take_out();
+                if let Err(Error::Busy) = self.table.take_out(&self.entries) {
+                    return Err(Error::Busy);
+                }
+                self.is_over = true;
                 return Err(Error::NotUnique(name.into()));
             }
             // (4)
@@ -204,17 +212,23 @@ impl IndexBuild {
     /// Makes the entries of the batch's keys. Returns `false` if the budget or the operation has
     /// ended before; the next call continues there.
     fn index_batch(&mut self, op: &Operation<'_>, budget: &mut Budget) -> bool {
+        let is_bag = !self.table.kind().is_unique();
         while self.next < self.batch.len() {
             let key = self.batch.key(self.next);
+            // All objects of a bag's key were indexed together with those of an earlier batch.
+            let is_done = is_bag && self.last_key == key;
             // A write has claimed the row's value in a unique index, and may give it back, or an
             // expired row still has it. Try again until that is settled.
-            while !self.table.make_entries(op, &self.entries, key) {
+            while !is_done && !self.table.make_entries(op, &self.entries, key) {
                 // The table was emptied or dropped, or a list is being inserted. The next step
                 // finds out.
                 if !self.table.state.holds(op.state, op.guard) {
                     return false;
                 }
                 give_way();
+            }
+            if is_bag {
+                key.clone_into(&mut self.last_key);
             }
             // The objects of a bag's key lie next to each other, and were all indexed.
             let is_other = |next: &usize| self.batch.key(*next) != key;
@@ -226,34 +240,34 @@ impl IndexBuild {
         }
         true
     }
-
-    /// Removes the index from the table.
-    fn take_out(&mut self) {
-        self.is_over = true;
-        let guard = larder_index::pin();
-        loop {
-            let built = &self.entries;
-            let taken = self.table.change_indexes(&guard, |each| {
-                each.retain(|other| !Arc::ptr_eq(&other.origin, &built.origin));
-                Ok(())
-            });
-            match taken {
-                Err(Error::Busy) => self.table.wait_for_batch(),
-                _ => return,
-            }
-        }
-    }
 }
 
 impl Drop for IndexBuild {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.take_out();
+        if self.is_over || self.table.take_out(&self.entries) != Err(Error::Busy) {
+            return;
         }
+        // A list is being inserted. A host may drop the job on a thread that must not wait for it.
+        let (table, entries) = (Arc::clone(&self.table), Arc::clone(&self.entries));
+        reaper::urgent_bits(move || {
+            table.help_batch(&mut Budget::slice());
+            table.take_out(&entries) != Err(Error::Busy)
+        });
     }
 }
 
 impl EngineTable {
+    /// Removes an index that was being built.
+    ///
+    /// # Errors
+    /// `NoTable`; `Busy` while a list is being inserted.
+    fn take_out(&self, built: &Entries) -> Result<(), Error> {
+        self.change_indexes(&larder_index::pin(), |each| {
+            each.retain(|other| !Arc::ptr_eq(&other.origin, &built.origin));
+            Ok(())
+        })
+    }
+
     /// Makes the entries of a key's rows, under its lock. Returns `false` if it must be repeated,
     /// because a claim that was met may be given back, or was that of an expired row.
     fn make_entries(&self, op: &Operation<'_>, entries: &Entries, key: &[u8]) -> bool {

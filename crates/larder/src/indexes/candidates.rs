@@ -46,11 +46,15 @@ use crate::keys::KeyList;
 use crate::ops::Operation;
 use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
-use larder_index::{Batch, Direction, Guard};
+use larder_index::{Batch, Direction, Guard, Ranked};
 use std::sync::Arc;
 
 /// The number of entries that are counted one by one.
 const COUNTED_SINGLY: usize = if cfg!(larder_model) { 4 } else { 64 };
+
+/// The number of changed leaves of entries that a plan counts: some hundred microseconds. If there
+/// are more, the number of entries is estimated.
+const COUNTED_LEAVES: usize = 4096;
 
 /// How often candidates are gathered before the table is scanned instead.
 const TRIES: u32 = 3;
@@ -62,7 +66,8 @@ const MANY_KEYS: usize = if cfg!(larder_model) { 4 } else { 1 << 13 };
 /// The entries in some ranges.
 #[derive(Default)]
 pub(super) struct CountedEntries {
-    /// Their number. It is exact if there are few, and no thread writes.
+    /// Their number. It is exact if there are few, or few leaves have changed since they were last
+    /// counted, and no thread writes.
     pub(super) count: u64,
     /// Their keys, if all of them were read.
     pub(super) keys: Option<KeyList>,
@@ -167,18 +172,38 @@ fn add_keys(entries: &Entries, range: &EntryRange, batch: &Batch<'_>, keys: &mut
     }
 }
 
-/// Counts the entries in some ranges by the ranks of the tree.
+/// Counts the entries in some ranges by the ranks of the tree. The plan is made in one piece, so
+/// few leaves are counted. The next plan finds these counted.
 fn count_by_ranks(entries: &Entries, ranges: &[EntryRange], guard: &Guard) -> u64 {
     let Some(ranked) = entries.tree.ranked() else {
         return u64::MAX;
     };
+    let mut leaves = COUNTED_LEAVES;
     let each = ranges.iter().map(|range| {
-        let high = range.high(Vec::new());
-        let limit = &mut usize::MAX.clone();
-        let counted = ranked.count_between(guard, range.low(), high.as_deref(), limit);
-        counted.map_or(u64::MAX, |counted| counted.entries)
+        let (low, high) = (range.low(), range.high(Vec::new()));
+        let counted = ranked.count_between(guard, low, high.as_deref(), &mut leaves);
+        match counted {
+            Some(counted) => counted.entries,
+            None => about(entries.len(), ranked, guard, low, high.as_deref()),
+        }
     });
     each.fold(0, u64::saturating_add)
+}
+
+/// About how many of `all` entries are between two positions.
+fn about(
+    all: usize,
+    ranked: &dyn Ranked,
+    guard: &Guard,
+    low: Option<&[u8]>,
+    high: Option<&[u8]>,
+) -> u64 {
+    let below = |position: &[u8]| ranked.part_below(guard, position);
+    let parts = (low.map_or(Some(0.0), below), high.map_or(Some(1.0), below));
+    match parts {
+        (Some(low), Some(high)) => (all as f64 * (high - low).max(0.0)) as u64,
+        _ => u64::MAX,
+    }
 }
 
 impl CandidateKeys {

@@ -49,7 +49,8 @@ pub enum PlanKind {
 pub struct Explanation {
     /// The plan.
     pub plan: PlanKind,
-    /// The maximum number of rows that are visited; `None` if it isn't known.
+    /// The maximum number of rows that are visited; `None` if it isn't known. It is estimated if
+    /// very many entries of the index have changed since they were last counted.
     pub rows: Option<u64>,
     /// The indexes that could be used, each with the number of its entries that would be visited.
     pub indexes: Vec<(Atom, u64)>,
@@ -157,7 +158,7 @@ impl EngineTable {
     ///
     /// # Complexity
     /// O(n log n) in the size of the specification; O(log n) for each index of the table, and O(1)
-    /// for each of its leaves that has changed since it was last counted.
+    /// for each of its leaves that has changed since it was last counted, of some thousand at most.
     pub fn explain(&self, program: &Program, limit: Option<usize>) -> Explanation {
         let guard = larder_index::pin();
         let order = match self.key_form() {

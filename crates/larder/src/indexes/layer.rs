@@ -537,6 +537,15 @@ impl Objects for IndexedObjects<'_> {
             objects.replace(ordinal, value);
         });
     }
+
+    fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
+        self.changing(|objects, note| {
+            for &(_, old, new) in changes {
+                note(Some(old), Some(new));
+            }
+            objects.replace_each(changes);
+        });
+    }
 }
 
 impl Multi for Indexed<dyn Multi> {

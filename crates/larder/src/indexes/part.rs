@@ -138,6 +138,11 @@ impl ViewEntries {
             }
         }
         if !is_within(self) {
+            // A place behind the range, which no part has, was made up.
+            if range.high(Vec::new()).is_some_and(|high| from >= &high[..]) {
+                buffers.pairs.clear();
+                return ControlFlow::Break(None);
+            }
             for view in op.store.views() {
                 view.note_entries(EntriesRead::begin(&entries.changes, range.value()));
             }

@@ -773,15 +773,10 @@ impl ValueList<'_> {
                 return;
             }
         }
-        for &(ordinal, old, new) in changes {
-            self.replace(ordinal, old, new);
+        for &(_, old, new) in changes {
+            raw::retain_value(new);
+            self.old_handles.note(old);
         }
-    }
-
-    /// Replaces the object with this ordinal, whose value is `old`.
-    fn replace(&mut self, ordinal: usize, old: &[u8], new: &[u8]) {
-        raw::retain_value(new);
-        self.old_handles.note(old);
-        self.objects.replace(ordinal, new);
+        self.objects.replace_each(changes);
     }
 }

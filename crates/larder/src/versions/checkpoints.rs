@@ -23,9 +23,12 @@ impl Checkpoints {
         })
     }
 
-    /// The last checkpoint with at most this number of entries below it.
-    pub(super) fn with_rank(&self, rank: u64) -> Checkpoint {
-        self.last(|checkpoint| checkpoint.rank <= rank)
+    /// The last checkpoint with at most this number of entries below it, and the next one.
+    pub(super) fn with_rank(&self, rank: u64) -> (Checkpoint, Option<Checkpoint>) {
+        let checkpoints = self.0.lock();
+        let behind = checkpoints.partition_point(|checkpoint| checkpoint.rank <= rank);
+        let last = behind.checked_sub(1).map(|i| checkpoints[i].clone());
+        (last.unwrap_or_default(), checkpoints.get(behind).cloned())
     }
 
     fn last(&self, is_before: impl Fn(&Checkpoint) -> bool) -> Checkpoint {

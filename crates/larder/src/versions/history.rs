@@ -13,8 +13,8 @@
 //!    is a live or pending snapshot with r < s ≤ c, the write adds a version with number c before
 //!    the write can be seen. So a snapshot s finds its value in the version with the least number
 //!    that is not less than s, or, if there is none, in the store.
-//! 2. A version is dropped only if no live or pending snapshot can have a number as small as the
-//!    version's.
+//! 2. A version is dropped only if it is not the one in which a live or pending snapshot finds its
+//!    value (`live`).
 //! 3. Each version owns one count of each handle in its value.
 //! 4. Under the lock of `live`, `newest` and `oldest` agree with it. A pending snapshot is the
 //!    newest.
@@ -56,6 +56,7 @@ use super::clock;
 use super::differences::Differences;
 use super::feed::{DeferredWork, TableFeed};
 use super::key_locks::KeyLock;
+use super::live::{Live, Registered, SnapshotNumbers, PENDING};
 use super::undo::{self, BagObjects, OldValue, Override, Versions};
 use super::undo_index::{with_record, UndoIndex};
 use crate::keys;
@@ -72,9 +73,6 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-
-/// The number of a pending snapshot.
-const PENDING: u64 = u64::MAX;
 
 /// An undo index is large if it has more bytes than a quarter of the table's. That figure is raised
 /// to the first of these, or lowered to the second. A table that stays watched without a snapshot
@@ -147,24 +145,6 @@ struct Snapshots {
     /// A lower bound of the numbers of all live and pending snapshots.
     oldest: AtomicU64,
     live: Mutex<Live>,
-}
-
-/// A registered snapshot.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Registered {
-    /// Its number; `PENDING` while it is being taken.
-    number: u64,
-    /// A lower bound of its number.
-    lower_bound: u64,
-}
-
-/// The state under the lock of a history.
-#[derive(Default)]
-struct Live {
-    /// The live and pending snapshots.
-    snapshots: Vec<Registered>,
-    /// The table no longer leads to this history, so no further snapshot is taken of it.
-    is_retired: bool,
 }
 
 impl History {
@@ -614,11 +594,11 @@ impl History {
             }
             old.with(|old| undo::push(number, old, scratch));
             // Drop the versions that no snapshot can need any more (invariant 2).
-            // Ordering: SeqCst, as in `publish_bounds`. If the write has read a clock that is past
-            // a snapshot's number, it sees here that the snapshot is registered.
-            let oldest = self.snapshots.oldest.load(Ordering::SeqCst);
-            for (version_number, value) in Versions::of(record) {
-                if version_number >= oldest {
+            let snapshots = self.snapshots_with(record);
+            let mut versions = Versions::of(record).peekable();
+            while let Some((version_number, value)) = versions.next() {
+                let before = versions.peek().map_or(0, |&(number, _)| number);
+                if snapshots.need(before, version_number) {
                     undo::push(version_number, value, scratch);
                 } else {
                     self.values(value, &mut |value| {
@@ -632,6 +612,19 @@ impl History {
             return Self::renumber_if_clock_advanced(undo, guard, key, numbers);
         }
         WriteNumbers { version, ..numbers }
+    }
+
+    /// The snapshots that may need versions of this record, to which a write adds one. Called under
+    /// the lock of the entry, after the clock was read.
+    fn snapshots_with(&self, record: &[u8]) -> SnapshotNumbers {
+        // Ordering: SeqCst, as in `publish_bounds`. If the write has read a clock that is past a
+        // snapshot's number, it sees here that the snapshot is registered.
+        let oldest = self.snapshots.oldest.load(Ordering::SeqCst);
+        // Of several versions, some may be those of snapshots that have ended.
+        match Versions::of(record).nth(1) {
+            Some((number, _)) if number >= oldest => self.snapshots.live.lock().numbers(),
+            _ => SnapshotNumbers::at_least(oldest),
+        }
     }
 
     /// (4) Reads the clock again after a version with this number was put (invariant 6). If the

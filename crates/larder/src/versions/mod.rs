@@ -8,6 +8,7 @@
 //! | `undo_index` | where the records are |
 //! | `filter` | which keys surely have no undo record |
 //! | `history` | the undo index of a store, and its live snapshots |
+//! | `live` | the numbers of live snapshots, and the versions that these need |
 //! | `removed_key` | the key that a thread has removed last |
 //! | `watched` | the index of a table that has snapshots |
 //! | `merged`, `scan`, `in_place` | the index of a snapshot, and how it is scanned |
@@ -77,6 +78,7 @@ mod history;
 mod in_place;
 mod key_locks;
 mod lifetimes;
+mod live;
 mod merged;
 mod own_writes;
 mod ranks;

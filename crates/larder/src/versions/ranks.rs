@@ -12,8 +12,8 @@
 //! To count the entries of the snapshot below a position:
 //!
 //! 1. Start at the last checkpoint that isn't above it.
-//! 2. Find the next overridden keys, at most [`SEGMENT`]. They form a segment, which ends behind
-//!    the last of them.
+//! 2. Find the next overridden keys, at most [`SEGMENT`], among at most [`RECORDS`] records. They
+//!    form a segment, which ends before the next record.
 //! 3. Count the entries of the base between them, and those of them that the snapshot has.
 //! 4. Find the overridden keys again. If there are others by now, repeat (3) with them. If there
 //!    are too many, return to (2): the segment becomes shorter.
@@ -26,28 +26,36 @@
 //! 2. A snapshot doesn't change, and neither does the rank of a checkpoint. A view is changed only
 //!    by its own transaction, one call at a time, and each write drops the checkpoints above it.
 //!
-//! Cost: O(log n) for each overridden key behind the checkpoint. There are at most [`SEGMENT`] of
-//! them once checkpoints were put. The first query puts those that it passes, in slices.
+//! Cost: O(log n) for each overridden key behind the checkpoint, and O(1) for each record of a key
+//! that isn't: it has versions for other snapshots alone. There are at most [`SEGMENT`] and
+//! [`RECORDS`] of them once checkpoints were put. The first query puts those that it passes, in
+//! slices.
 
 use super::checkpoints::Checkpoint;
 use super::merged::Merged;
+use super::scan::MOST;
 use super::undo::Override;
 use larder_index::{Batch, Counted, Direction, Guard, Ranked, Start, Unique};
 use std::ops::Bound;
 
 /// The maximum number of overridden keys in a segment.
 const SEGMENT: usize = 32;
+/// The maximum number of records of a segment, when its end is found.
+const RECORDS: usize = 1024;
 /// The cost of an overridden key, in leaves that are counted.
 const KEY: usize = 4;
-/// The number of entries that are passed one by one.
+/// The number of records that cost as much as a leaf that is counted.
+const RECORDS_A_LEAF: usize = 4;
+/// The number of entries that are passed one by one, rather than to guess again.
 const FEW: u64 = 2 * SEGMENT as u64;
-/// The number of guesses of a place. After that, entries are passed one by one, however many.
-const GUESSES: usize = 8;
 
-/// Overridden keys, each with whether the snapshot has it, and whether these are all.
+/// Overridden keys, each with whether the snapshot has it.
 struct OverriddenKeys {
     keys: Vec<(Vec<u8>, bool)>,
-    all: bool,
+    /// The next record, if these are not all.
+    next: Option<Vec<u8>>,
+    /// The number of records that were passed.
+    passed: usize,
 }
 
 /// The first position behind a key. Keys are prefix-free.
@@ -60,17 +68,19 @@ impl Merged<dyn Unique> {
         self.base.ranked()
     }
 
-    /// The first overridden keys at or above one position and below another.
+    /// The first overridden keys at or above one position and below another, at most `most` of
+    /// them, among this number of records.
     fn overridden(
         &self,
         guard: &Guard,
         from: &[u8],
         to: Option<&[u8]>,
-        most: usize,
+        (most, records): (usize, usize),
     ) -> OverriddenKeys {
         let mut found = OverriddenKeys {
             keys: Vec::new(),
-            all: true,
+            next: None,
+            passed: 0,
         };
         let Some(index) = self.overrides.index() else {
             return found;
@@ -88,16 +98,16 @@ impl Merged<dyn Unique> {
                 if to.is_some_and(|to| key >= to) {
                     return found;
                 }
-                // Skip records that have no version for this snapshot.
-                let Some(value) = self.overrides.read(record) else {
-                    continue;
-                };
                 // There is a further one.
-                if found.keys.len() == most {
-                    found.all = false;
+                if found.keys.len() == most || found.passed == records {
+                    found.next = Some(key.to_vec());
                     return found;
                 }
-                found.keys.push((key.to_vec(), value != Override::Absent));
+                found.passed += 1;
+                // Skip records that have no version for this snapshot.
+                if let Some(value) = self.overrides.read(record) {
+                    found.keys.push((key.to_vec(), value != Override::Absent));
+                }
             }
             if batch.done {
                 return found;
@@ -116,12 +126,10 @@ impl Merged<dyn Unique> {
         } = self.overrides.checkpoints.at(to);
         loop {
             // (2)
-            let found = self.overridden(guard, &from, to, SEGMENT);
-            let end = match found.keys.last() {
-                Some((key, _)) if !found.all => Some(behind(key)),
-                _ => to.map(<[u8]>::to_vec),
-            };
-            let all = found.all;
+            let found = self.overridden(guard, &from, to, (SEGMENT, RECORDS));
+            *work = work.saturating_sub(found.passed / RECORDS_A_LEAF);
+            let all = found.next.is_none();
+            let end = found.next.or_else(|| to.map(<[u8]>::to_vec));
             // (3), (4)
             let count = self.count_segment(guard, &from, end.as_deref(), found.keys, work)?;
             // Too many keys are overridden by now. Divide the segment again.
@@ -167,42 +175,58 @@ impl Merged<dyn Unique> {
             *work = work.saturating_sub(KEY * keys.len());
             // The base was read before this. If no further key is overridden now, no key in the
             // segment changed while the base was counted. Otherwise count again with the new keys.
-            let now = self.overridden(guard, from, end, 2 * SEGMENT);
+            let now = self.overridden(guard, from, end, (2 * SEGMENT, usize::MAX));
             if now.keys == keys {
                 return Some(Some(sum));
             }
-            if !now.all {
+            if now.next.is_some() {
                 return Some(None);
             }
             keys = now.keys;
         }
     }
 
-    /// Passes `n` entries, from a position in a direction, and copies the next one.
+    /// Passes entries from a position with this rank to the n-th one, and copies that. `None` if
+    /// the budget is exhausted; the next call then begins where this one has ended.
     fn pass<'g>(
         &'g self,
         guard: &'g Guard,
-        start: Start<'_>,
-        mut n: u64,
-        direction: Direction,
+        (start, rank): (Start<'_>, u64),
+        n: u64,
+        work: &mut usize,
         batch: &mut Batch<'g>,
-    ) -> bool {
-        // Scan the merged view, since overridden keys must be passed correctly.
-        let mut read = Batch::default().with_want(n as usize + 1);
+    ) -> Option<bool> {
+        let (direction, mut left) = match n >= rank {
+            true => (Direction::Forward, n - rank),
+            false => (Direction::Backward, rank - n - 1),
+        };
+        // Scan the merged view, since overridden keys must be passed correctly. It may have few
+        // entries among many of the base.
+        let mut read = Batch::default().with_want((left as usize).saturating_add(1).min(MOST));
+        read.may_pause = true;
         Unique::scan(self, guard, start, direction, &mut read);
         let mut at = Vec::new();
         loop {
             // The entry is in this batch.
-            if let Some(i) = usize::try_from(n).ok().filter(|&n| n < read.len()) {
+            if let Some(i) = usize::try_from(left).ok().filter(|&i| i < read.len()) {
                 let (key, value) = read.entry(i);
                 batch.push(key, value);
-                return true;
+                return Some(true);
             }
             if read.done {
-                return false;
+                return Some(false);
             }
-            n -= read.len() as u64;
+            left -= read.len() as u64;
             std::mem::swap(&mut at, &mut read.resume);
+            *work = work.saturating_sub(read.len() + read.skipped);
+            if *work == 0 {
+                let rank = match direction {
+                    Direction::Forward => n - left,
+                    Direction::Backward => n + left + 1,
+                };
+                self.overrides.checkpoints.put(&at, rank);
+                return None;
+            }
             let start = Start::behind(&at, direction);
             Unique::scan(self, guard, start, direction, &mut read);
         }
@@ -253,39 +277,45 @@ impl Ranked for Merged<dyn Unique> {
                 n
             }
         };
-        let mut guesses = 0;
         loop {
             // Guess that the base and the snapshot have the same entries between the last
             // checkpoint and the entry. So find the base's entry there.
-            let Checkpoint {
-                position: from,
-                rank,
-            } = self.overrides.checkpoints.with_rank(n);
-            let before = base.count_between(guard, None, Some(&from), work)?;
-            let guess = before.entries + (n - rank);
+            let (from, next) = self.overrides.checkpoints.with_rank(n);
+            let before = base.count_between(guard, None, Some(&from.position), work)?;
+            let guess = before.entries + (n - from.rank);
             let is_there = base.nth(guard, guess, Direction::Forward, work, batch)?;
-            let near = is_there.then(|| batch.key(0).to_vec());
+            let mut near = is_there.then(|| batch.key(0).to_vec());
+            // The entry is before the next checkpoint, wherever the base's is: many may have been
+            // deleted there. At most a segment's were before it.
+            let next = next.map(|next| next.position);
+            if next.is_some() && (near.is_none() || near > next) {
+                near.clone_from(&next);
+            }
+            let near = near.as_deref();
             // Count its rank in the snapshot. This also stores checkpoints, so that the next guess
             // is better.
-            let rank = self.count_to(guard, near.as_deref(), work)?;
-            guesses += 1;
-            let off = n.abs_diff(rank);
-            if off > FEW && guesses < GUESSES {
+            let rank = self.count_to(guard, near, work)?;
+            // There is nothing behind the end.
+            if near.is_none() && n >= rank {
+                batch.clear();
+                return Some(false);
+            }
+            // If it is far away, more keys are overridden than a segment has, so checkpoints were
+            // put. If most entries of the base are new, it takes many guesses.
+            if n.abs_diff(rank) > FEW && near != next.as_deref() {
+                if *work == 0 {
+                    return None;
+                }
                 continue;
             }
             // The entry is near. Walk the rest of the way.
             batch.clear();
-            let near = near.as_deref();
-            return Some(match n >= rank {
-                // There is nothing behind the end.
-                true => near.is_some_and(|near| {
-                    self.pass(guard, Start::At(near), off, Direction::Forward, batch)
-                }),
-                false => {
-                    let start = near.map_or(Start::Edge, Start::Past);
-                    self.pass(guard, start, off - 1, Direction::Backward, batch)
-                }
-            });
+            let start = match near {
+                Some(near) if n >= rank => Start::At(near),
+                Some(near) => Start::Past(near),
+                None => Start::Edge,
+            };
+            return self.pass(guard, (start, rank), n, work, batch);
         }
     }
 }

@@ -590,6 +590,14 @@ impl Objects for WatchedObjects<'_> {
         }
         self.objects.replace(ordinal, value);
     }
+
+    fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
+        self.preserve();
+        for &(_, old, new) in changes {
+            note(&mut self.changes, self.key, Some(old), Some(new));
+        }
+        self.objects.replace_each(changes);
+    }
 }
 
 impl Multi for WatchedIndex<dyn Multi> {
