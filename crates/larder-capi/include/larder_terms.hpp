@@ -234,6 +234,7 @@ public:
     //   std::vector                        lists
     //   std::map                           maps
     //   larderpp::view                     a copy of the term
+    // If this throws, nothing is appended.
     template <class T> terms &push(const T &value) {
         if constexpr (std::is_same_v<T, bool>) {
             return did(larder_push_atom(get(), value ? "true" : "false"));
@@ -255,22 +256,14 @@ public:
         }
     }
     template <class... Ts> terms &push(const std::tuple<Ts...> &elements) {
-        begin_tuple(sizeof...(Ts));
-        std::apply([this](const Ts &...each) { (push(each), ...); }, elements);
-        return *this;
+        return push_whole(elements);
     }
     template <class A, class B> terms &push(const std::pair<A, B> &both) {
-        return begin_tuple(2).push(both.first).push(both.second);
+        return push_whole(both);
     }
-    template <class T> terms &push(const std::vector<T> &elements) {
-        begin_list(elements.size());
-        for (const auto &each : elements) push(static_cast<const T &>(each));
-        return *this;
-    }
+    template <class T> terms &push(const std::vector<T> &elements) { return push_whole(elements); }
     template <class K, class V> terms &push(const std::map<K, V> &pairs) {
-        begin_map(pairs.size());
-        for (const auto &[key, value] : pairs) push(key).push(value);
-        return *this;
+        return push_whole(pairs);
     }
     // Begin a tuple, a list or a map of this size. The terms that are pushed next are its elements;
     // of a map, each key is followed by its value.
@@ -279,6 +272,36 @@ public:
     terms &begin_map(std::size_t pairs) { return did(larder_push_map(get(), pairs)); }
 
 private:
+    template <class T> friend terms term(const T &value);
+    template <class... Ts> friend terms row(const Ts &...elements);
+
+    // Pushes a container that is made elsewhere: one of whose elements is no term would stay open
+    // here, and take what is pushed next for its elements.
+    template <class T> terms &push_whole(const T &container) {
+        terms own;
+        own.append(container);
+        return push(own.front());
+    }
+    // As push, but what throws may leave a container open.
+    template <class T> terms &append(const T &value) { return push(value); }
+    template <class... Ts> terms &append(const std::tuple<Ts...> &elements) {
+        begin_tuple(sizeof...(Ts));
+        std::apply([this](const Ts &...each) { (append(each), ...); }, elements);
+        return *this;
+    }
+    template <class A, class B> terms &append(const std::pair<A, B> &both) {
+        return begin_tuple(2).append(both.first).append(both.second);
+    }
+    template <class T> terms &append(const std::vector<T> &elements) {
+        begin_list(elements.size());
+        for (const auto &each : elements) append(static_cast<const T &>(each));
+        return *this;
+    }
+    template <class K, class V> terms &append(const std::map<K, V> &pairs) {
+        begin_map(pairs.size());
+        for (const auto &[key, value] : pairs) append(key).append(value);
+        return *this;
+    }
     terms &did(larder_status status) {
         detail::check(status);
         return *this;
@@ -290,7 +313,7 @@ private:
 // A sequence with one term, made of a value (see terms::push).
 template <class T> terms term(const T &value) {
     terms own;
-    own.push(value);
+    own.append(value);
     return own;
 }
 
@@ -298,7 +321,7 @@ template <class T> terms term(const T &value) {
 template <class... Ts> terms row(const Ts &...elements) {
     terms own;
     own.begin_tuple(sizeof...(Ts));
-    (own.push(elements), ...);
+    (own.append(elements), ...);
     return own;
 }
 

@@ -216,11 +216,12 @@ impl Handle {
     }
 
     /// Adds to the integer under a key, or to 0 if there is none. Returns the sum, which wraps as
-    /// in Java. Atomic.
-    pub(crate) fn add(&self, key: Item<'_>, increment: i64) -> Result<i64, Failure> {
+    /// in Java: as an `int` or as a `long`. Atomic.
+    pub(crate) fn add(&self, key: Item<'_>, increment: i64, is_int: bool) -> Result<i64, Failure> {
         let mut sum = 0;
         self.change(key, |now| {
-            sum = now.map_or(Ok(0), long_of)?.wrapping_add(increment);
+            let long = now.map_or(Ok(0), long_of)?.wrapping_add(increment);
+            sum = if is_int { i64::from(long as i32) } else { long };
             Ok(Change::Put(Item::Int(sum)))
         })?;
         Ok(sum)

@@ -92,9 +92,10 @@ enum Step<'a> {
     Put(Term),
     PutNew(Term),
     Remove(Term),
-    Add(Item<'a>, i64),
+    /// The increment, and whether the sum is an `int` of Java.
+    Add(Item<'a>, i64, bool),
     /// There has to be a row.
-    AddIfPresent(Item<'a>, i64),
+    AddIfPresent(Item<'a>, i64, bool),
 }
 
 const CHECK: u8 = 0;
@@ -117,8 +118,11 @@ impl<'a> Step<'a> {
             PUT => Ok(Step::Put(row(key, request.item()?))),
             PUT_NEW => Ok(Step::PutNew(row(key, request.item()?))),
             REMOVE => Ok(Step::Remove(key.term())),
-            ADD => Ok(Step::Add(key, request.long()?)),
-            ADD_IF_PRESENT => Ok(Step::AddIfPresent(key, request.long()?)),
+            ADD => Ok(Step::Add(key, request.long()?, request.byte()? != 0)),
+            ADD_IF_PRESENT => {
+                let increment = request.long()?;
+                Ok(Step::AddIfPresent(key, increment, request.byte()? != 0))
+            }
             _ => Err(Failure::Argument(format!("there is no operation {kind}"))),
         }
     }
@@ -137,9 +141,10 @@ pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usiz
     // A step of the engine's list may fail with the engine's errors alone. If a sum fails for
     // another reason, the step fails with `NotInteger`, and the reason is kept here.
     let failed = Cell::new(None);
-    let add = |view: &Table, key, increment| {
+    let add = |view: &Table, key, increment, is_int| {
         let view = Handle::of_view(view.clone());
-        view.add(key, increment).map_err(|failure| match failure {
+        let sum = view.add(key, increment, is_int);
+        sum.map_err(|failure| match failure {
             Failure::Engine(error) => error,
             other => {
                 failed.set(Some(other));
@@ -159,16 +164,18 @@ pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usiz
             Step::Remove(key) => operations.delete(table, &key),
             // The engine has no addition that wraps. The step reads and writes by the view it is
             // given, within the same commit.
-            Step::Add(key, increment) => operations.run(table, &key.term(), move |view| {
-                add(view, key, increment).map(|_sum| true)
+            Step::Add(key, increment, is_int) => operations.run(table, &key.term(), move |view| {
+                add(view, key, increment, is_int).map(|_sum| true)
             }),
-            Step::AddIfPresent(key, increment) => operations.run(table, &key.term(), move |view| {
-                let is_present = view.contains(&key.term())?;
-                if is_present {
-                    add(view, key, increment)?;
-                }
-                Ok(is_present)
-            }),
+            Step::AddIfPresent(key, increment, is_int) => {
+                operations.run(table, &key.term(), move |view| {
+                    let is_present = view.contains(&key.term())?;
+                    if is_present {
+                        add(view, key, increment, is_int)?;
+                    }
+                    Ok(is_present)
+                })
+            }
         };
     }
     let committed = operations.commit();

@@ -173,7 +173,8 @@ impl<'b> Encoder<'b> {
         if self.pending == self.boundary {
             self.at_boundary();
         }
-        self.pending = self.pending.wrapping_sub(1).wrapping_add(children);
+        // More children than can be counted never come, so the encoding stays incomplete.
+        self.pending = self.pending.wrapping_sub(1).saturating_add(children);
     }
 
     fn at_boundary(&mut self) {
@@ -189,7 +190,7 @@ impl<'b> Encoder<'b> {
         };
         // A child of the innermost open map begins here, unless the map already has all its pairs.
         let full = match maps.frames.last() {
-            Some(frame) => maps.marks.len() - frame.first_mark == 2 * frame.pairs,
+            Some(frame) => maps.marks.len() - frame.first_mark == frame.pairs.saturating_mul(2),
             None => true,
         };
         if full {
@@ -273,7 +274,7 @@ impl<'b> Encoder<'b> {
     /// not be a list: the caller pushes the elements of that list as elements of this one.
     #[inline]
     pub fn begin_improper(&mut self, n: usize) {
-        self.begin(n as u64 + 1);
+        self.begin((n as u64).saturating_add(1));
         self.out.push(ILIST);
         varint::push(self.out, n as u64);
     }
@@ -289,7 +290,7 @@ impl<'b> Encoder<'b> {
     /// Begins a map. Its `n` keys follow, each with its value behind it, in any order of keys. Then
     /// the caller calls [`Encoder::end_map`].
     pub fn begin_map(&mut self, n: usize) -> MapToken {
-        self.begin(2 * n as u64);
+        self.begin((n as u64).saturating_mul(2));
         self.out.push(MAP);
         varint::push(self.out, n as u64);
         // From here on, `pending` equals the boundary whenever a key or a value of this map begins.
@@ -308,7 +309,7 @@ impl<'b> Encoder<'b> {
     /// Begins a map whose `n` pairs follow in the order of the encoding, as in another encoded map.
     /// `end_map` must not be called for it.
     pub fn begin_sorted_map(&mut self, n: usize) {
-        self.begin(2 * n as u64);
+        self.begin((n as u64).saturating_mul(2));
         self.out.push(MAP);
         varint::push(self.out, n as u64);
     }
@@ -337,7 +338,8 @@ impl<'b> Encoder<'b> {
         };
         // Take the places of this map's keys and values. A map around it keeps its own.
         let marks = maps.marks.split_off(frame.first_mark);
-        let complete = marks.len() == 2 * frame.pairs && self.pending == self.boundary;
+        let has_all = marks.len() == frame.pairs.saturating_mul(2);
+        let complete = has_all && self.pending == self.boundary;
         self.boundary = frame.outer_boundary;
         if !innermost || !complete {
             self.broken = true;

@@ -3,7 +3,8 @@
 use larder_term::{
     blob,
     object::{self, KeyForm, ObjectBuf, ObjectError, ObjectView},
-    order_key, set_legacy_zero, skip, term, Atom, Encoder, Mode, Node, NodeName, Term, View,
+    order_key, set_legacy_zero, skip, term, Atom, Encoder, Incomplete, Mode, Node, NodeName, Term,
+    View,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -553,4 +554,36 @@ fn nodes_in_the_order() {
     ];
     assert!(sorted.windows(2).all(|w| w[0] < w[1]));
     assert_eq!(sorted[4], Term::reference(node("b@h", 0), &[1, 0, 0, 0, 0]));
+}
+
+/// A term that lacks more children than can be counted is incomplete.
+#[test]
+fn countless_children_are_missing() {
+    const HALF: usize = usize::MAX / 2 + 1;
+    let builds: [fn(&mut Encoder<'_>); 6] = [
+        |enc| {
+            enc.begin_tuple(2);
+            enc.begin_tuple(usize::MAX);
+        },
+        |enc| {
+            enc.begin_list(3);
+            enc.int(1);
+            enc.begin_list(usize::MAX);
+        },
+        |enc| enc.begin_improper(usize::MAX),
+        |enc| enc.begin_sorted_map(HALF),
+        |enc| {
+            let map = enc.begin_map(HALF);
+            enc.end_map(map).unwrap();
+        },
+        |enc| {
+            let map = enc.begin_map(1);
+            enc.int(1);
+            enc.begin_tuple(usize::MAX);
+            enc.end_map(map).unwrap();
+        },
+    ];
+    for (i, build) in builds.into_iter().enumerate() {
+        assert_eq!(Term::build(build), Err(Incomplete), "{i}");
+    }
 }

@@ -480,6 +480,42 @@ fn a_feed_waits() {
     });
 }
 
+/// Others may write what a filter excludes faster than the feed reads it: a call ends all the same.
+#[test]
+fn a_reader_of_what_is_excluded_comes_back() {
+    let table = Larder::new().table("t").create().unwrap();
+    // None of many clauses matches, which takes longer than a write.
+    let clauses: Vec<_> = (1_000..1_500)
+        .map(|key| format!("{{{{{key},'_'}},[],['$_']}}"))
+        .collect();
+    let options = FeedOptions {
+        filter: Some(format!("[{}]", clauses.join(","))),
+        ..all()
+    };
+    let mut feed = table.subscribe_with(&options).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            // An end for a reader that doesn't come back by itself.
+            for _ in 0..3_000 {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                for key in 0..200 {
+                    table.insert(&pair(key, 0)).unwrap();
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        for _ in 0..4 {
+            assert_eq!(feed.recv_timeout(Duration::from_millis(50)), None);
+            assert_eq!(feed.try_recv(), None);
+        }
+        assert!(!writer.is_finished());
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
 #[test]
 fn bad_filters_and_snapshots_are_refused() {
     let larder = Larder::new();

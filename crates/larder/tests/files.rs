@@ -449,6 +449,11 @@ fn short_forms_save_and_load() {
         larder.load(&path).unwrap_err(),
         larder::Error::AlreadyExists
     );
+    let unnamed = [(); 2].map(|()| larder.load_unnamed(&path).unwrap());
+    for table in &unnamed {
+        assert_eq!(table.to_vec().unwrap(), rows);
+        assert!(!table.engine_table().is_named());
+    }
     table.rename("old").unwrap();
     let back = larder.load(&path).unwrap();
     assert_eq!(back.to_vec().unwrap(), rows);

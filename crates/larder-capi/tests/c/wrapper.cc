@@ -1,4 +1,5 @@
 // larder.hpp: owners, ranges, optional, exceptions.
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -49,6 +50,14 @@ static void values() {
     CHECK(fails([] { terms().front(); }) == LARDER_BAD_ARGUMENT);
     t.clear();
     CHECK(t.empty() && t.begin() == t.end());
+    // What can't be pushed as a whole leaves nothing behind.
+    const std::tuple good(1, atom("a"));
+    const std::tuple bad(2, atom(std::string(256, 'a')));
+    CHECK(fails([&] { t.push(std::pair(1, std::nan(""))); }) == LARDER_BAD_TERM);
+    CHECK(fails([&] { t.push(std::vector{good, bad}); }) == LARDER_BAD_TERM);
+    CHECK(fails([&] { t.push(std::map<int, double>{{1, 0.5}, {2, HUGE_VAL}}); }) == LARDER_BAD_TERM);
+    t.push(std::pair(3, good));
+    CHECK(t.size() == 1 && t[0].text() == "{3,{1,a}}");
 }
 
 static void tables(const world &w) {

@@ -60,7 +60,8 @@ natives! { guarded_in:
     };
 
     Java_larder_Native_load(path: JByteArray<'_>) -> jlong, 0, |env| {
-        let table = with_path(env, &path, |path| Ok(world().load(path)?))?;
+        // Java finds no table by its name. So several may be loaded that others have named alike.
+        let table = with_path(env, &path, |path| Ok(world().load_unnamed(path)?))?;
         let handle = Handle::of_table(table);
         if let Err(failure) = check(&handle) {
             // The only error is that it is gone already.

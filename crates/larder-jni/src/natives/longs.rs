@@ -41,7 +41,7 @@ natives! { guarded:
 
     /// The sum.
     Java_larder_Native_addLong(id: jlong, key: jlong, increment: jlong) -> jlong, 0,
-        || with(id, |handle| handle.add(Item::Int(key), increment));
+        || with(id, |handle| handle.add(Item::Int(key), increment, false));
 
     /// The long that was there.
     Java_larder_Native_removeLong(id: jlong, key: jlong, absent: jlong) -> jlong, absent,

@@ -121,9 +121,9 @@ give_a_number! {
     /// The key, what is expected, what takes its place; either may be nothing.
     Java_larder_Native_swap -> jboolean, false, |handle, request|
         handle.compare_and_set(request.item()?, request.optional_item()?, request.optional_item()?);
-    /// The key and an increment; the sum.
+    /// The key, an increment, and whether the sum is an int; the sum.
     Java_larder_Native_add -> jlong, 0, |handle, request|
-        handle.add(request.item()?, request.long()?);
+        handle.add(request.item()?, request.long()?, request.byte()? != 0);
     /// The number of rows, and the rows.
     Java_larder_Native_putAll -> jboolean, false, |handle, request| {
         let count = request.int()?;

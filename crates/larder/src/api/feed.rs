@@ -23,6 +23,10 @@ const BATCH: usize = 256;
 /// How long a feed waits for a list insert that isn't complete before it helps with it.
 const PATIENCE: Duration = Duration::from_millis(1);
 
+/// How long a reader that doesn't wait, or whose time is over, reads events that the filter
+/// excludes. Others may write them as fast as they are read.
+const FILTERING: Duration = Duration::from_millis(10);
+
 /// A change of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -117,9 +121,16 @@ impl Feed {
     /// Returns the next commit, or `None` if there is none yet.
     ///
     /// # Complexity
-    /// Linear in the number of events that are read until one passes the filter.
+    /// Linear in the number of events that are read until one passes the filter. After 10 ms
+    /// without one, the next call continues.
     pub fn try_recv(&mut self) -> Option<Commit> {
-        while self.ready.is_empty() && self.fill() == FeedRead::Some {}
+        let mut end = None;
+        while self.ready.is_empty() && self.fill() == FeedRead::Some && self.ready.is_empty() {
+            let now = Instant::now();
+            if now >= *end.get_or_insert(now + FILTERING) {
+                break;
+            }
+        }
         self.ready.pop_front()
     }
 
@@ -129,7 +140,8 @@ impl Feed {
         self.recv_until(None)
     }
 
-    /// Like `recv`, but returns `None` after this time.
+    /// Like `recv`, but returns `None` after this time. It may take 10 ms more, if others write
+    /// what the filter excludes.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Option<Commit> {
         self.recv_until(Instant::now().checked_add(timeout))
     }
@@ -149,6 +161,7 @@ impl Feed {
             // the latest.
             let told = self.fill();
             let patience = match told {
+                FeedRead::Some if self.ready.is_empty() && is_over(end) => return None,
                 FeedRead::Some => continue,
                 FeedRead::Over => return None,
                 FeedRead::Waits => Some(Instant::now() + PATIENCE),
@@ -212,6 +225,11 @@ impl Feed {
                 })
         })
     }
+}
+
+/// Whether the time of a reader is over, and that in which it may read events that are excluded.
+fn is_over(end: Option<Instant>) -> bool {
+    end.is_some_and(|end| Instant::now().saturating_duration_since(end) >= FILTERING)
 }
 
 impl Iterator for Feed {

@@ -49,6 +49,19 @@ impl Larder {
     /// `AlreadyExists` if the table is a named one, and another table has the name. If there is an
     /// error, no part of the table is left.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Table, Error> {
+        self.load_as(path.as_ref(), true)
+    }
+
+    /// Like `load`, but the table isn't found by its name, for hosts whose tables have none.
+    ///
+    /// # Errors
+    /// Those of `load`, except for `AlreadyExists`.
+    #[doc(hidden)]
+    pub fn load_unnamed(&self, path: impl AsRef<Path>) -> Result<Table, Error> {
+        self.load_as(path.as_ref(), false)
+    }
+
+    fn load_as(&self, path: &Path, keeps_name: bool) -> Result<Table, Error> {
         // A file that a program loads is its own, so there is no limit of new atoms.
         let options = LoadOptions {
             verify: true,
@@ -56,7 +69,8 @@ impl Larder {
             legacy_zero: false,
             new_atoms: usize::MAX,
         };
-        let mut job = LoadJob::begin(self.engine(), self.owner(), path.as_ref(), options)?;
+        let (engine, owner) = (self.engine(), self.owner());
+        let mut job = LoadJob::begin_named(engine, owner, path, options, keeps_name)?;
         // There is nobody else whose turn it would be, so each slice is as long as it can be.
         while job.step(&mut Budget::unlimited())? == Step::More {}
         Ok(Table::new(Arc::clone(job.table()), &self.0))

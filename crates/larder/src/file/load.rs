@@ -186,10 +186,26 @@ impl LoadJob {
         path: &Path,
         options: LoadOptions,
     ) -> Result<LoadJob, Error> {
+        Self::begin_named(engine, owner, path, options, true)
+    }
+
+    /// Like `begin`. Unless `keeps_name`, a table that was saved as a named one isn't found by its
+    /// name, and another table may have that.
+    ///
+    /// # Errors
+    /// Those of `begin`.
+    pub fn begin_named(
+        engine: &Engine,
+        owner: OwnerId,
+        path: &Path,
+        options: LoadOptions,
+        keeps_name: bool,
+    ) -> Result<LoadJob, Error> {
         let (input, header) = Input::open(path, options.verify)?;
         // The header's checksum was checked as it was read.
         let mut made = header.options.clone();
         made.legacy_zero = options.legacy_zero;
+        made.named &= keeps_name;
         // Create the table before the objects are read, so that a name that is in use is refused
         // now.
         let table = engine.create(made, owner)?;

@@ -170,6 +170,35 @@ fn use_within<O: Order>(table: &Typed<u8, u64, O>) -> Result<(), Error> {
     Ok(())
 }
 
+/// `retain` tests each row once, as that of a vector does, unless its value has changed since.
+#[test]
+fn each_row_is_tested_once() -> Result<(), Error> {
+    retain_in(&Larder::new().typed("table")?)?;
+    retain_in(&Larder::new().typed_hash("table")?)
+}
+
+fn retain_in<O: Order>(table: &Typed<u8, u64, O>) -> Result<(), Error> {
+    table.extend((0..200).map(|n| (n, 0)))?;
+    // The first ten go.
+    let mut calls = 0;
+    let gone = table.retain(|_, _| {
+        calls += 1;
+        calls > 10
+    })?;
+    assert_eq!((gone, calls, table.len()), (10, 200, 190));
+    // Each is changed after it was tested. The new value is tested, and stays.
+    let mut calls = 0;
+    let gone = table.retain(|&key, &n| {
+        calls += 1;
+        if n == 0 {
+            table.put(&key, &1).expect("put");
+        }
+        n == 1
+    })?;
+    assert_eq!((gone, calls, table.len()), (0, 380, 190));
+    Ok(())
+}
+
 #[test]
 fn tables_go_from_thread_to_thread() -> Result<(), Error> {
     fn is_shared<T: Send + Sync + Clone>(_: &T) {}

@@ -2,13 +2,20 @@
 
 use super::key::{EncodeKey, OrderedKey};
 use super::order::Order;
+use super::row::View;
 use super::{bytes, row, Typed};
+use crate::budget::Step;
 use crate::error::Error;
 use crate::local::with_local;
 use crate::ops::Decision;
+use crate::scan::KeyBounds;
+use larder_index::Direction;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 use std::borrow::Borrow;
+
+/// About how many rows `retain` reads at once in a table with an order.
+const PAGE: usize = 64;
 
 /// The change of a value.
 pub(super) enum Next<'n, V> {
@@ -31,6 +38,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
             &mut dyn FnMut(Next<'_, V>) -> Result<(), Error>,
         ) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        const { super::key::inserted_by::<K, Q>() };
         let (table, me) = (self.table.engine_table(), self.table.me());
         self.at(key, |index_key| {
             with_local(|local| {
@@ -146,8 +154,9 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         Ok(answer)
     }
 
-    /// Removes the rows for which `f` returns `false`. Returns their number. Each row is checked
-    /// and removed atomically: if another thread changes it in between, `f` is called again.
+    /// Removes the rows for which `f` returns `false`. Returns their number. `f` is called once for
+    /// each row. Each row is checked and removed atomically: if another thread changes its value in
+    /// between, `f` is called again.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -166,21 +175,59 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// # Consistency
     /// That of `iter`: `f` may be called for rows that other threads insert meanwhile, or not.
     pub fn retain(&self, mut f: impl FnMut(&K, &V) -> bool) -> Result<usize, Error> {
-        let mut gone = 0;
-        for row in self.iter() {
-            let (key, value) = row?;
-            if f(&key, &value) {
-                continue;
-            }
-            let mut goes = false;
-            self.change(&key, |old, then| {
-                // Usually the row hasn't changed, so `f` needn't be called again.
-                goes = old.is_some_and(|value| !f(&key, &value));
-                then(if goes { Next::Remove } else { Next::Keep })
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        // Without an order, a leaf is read at once.
+        let wanted = if O::KIND.is_ordered() { PAGE } else { 0 };
+        let (mut gone, mut unread) = (0, KeyBounds::ALL);
+        loop {
+            // Nothing is pinned or locked while `f` is called with the rows of a page.
+            let mut rows = Vec::new();
+            let step = self.table.patiently(|| {
+                table.page(me, &mut unread, Direction::Forward, wanted, |stored| {
+                    rows.push(row::with_term::<K, V, O>(stored));
+                })
             })?;
-            gone += usize::from(goes);
+            for row in rows {
+                let (key, value, term) = row?;
+                if f(&key, &value) {
+                    continue;
+                }
+                // The value was tested, unless there is another one now.
+                let is_gone = self.remove_if(&key, |now| {
+                    Ok(now.term().identical(term.as_ref()) || !f(&key, &now.read()?))
+                })?;
+                gone += usize::from(is_gone);
+            }
+            if step != Step::More {
+                return Ok(gone);
+            }
         }
-        Ok(gone)
+    }
+
+    /// Removes the row under a key, if there is one and `goes` returns `true` for its value.
+    /// Returns whether it did.
+    fn remove_if(
+        &self,
+        key: &K,
+        mut goes: impl FnMut(View<'_>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let mut is_gone = false;
+        self.at(key, |index_key| {
+            with_local(|local| {
+                table.compute_in(local, me, index_key, |stored, _| {
+                    is_gone = match stored {
+                        Some(stored) => goes(row::view(stored)?)?,
+                        None => false,
+                    };
+                    Ok(match is_gone {
+                        true => Decision::Remove,
+                        false => Decision::Keep,
+                    })
+                })
+            })
+        })?;
+        Ok(is_gone)
     }
 }
 

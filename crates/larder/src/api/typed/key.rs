@@ -27,6 +27,10 @@ use std::sync::Arc;
 /// Both traits are derived by `#[derive(OrderedKey)]`, for structs and enums whose fields are keys.
 /// Other implementations must satisfy the requirements of [`OrderedKey`].
 pub trait EncodeKey {
+    /// How the values of the type are written, as far as they are lists of others.
+    #[doc(hidden)]
+    const SHAPE: Shape = Shape::Other;
+
     /// Writes the key as one term.
     ///
     /// # Errors
@@ -81,6 +85,39 @@ pub trait EncodeKey {
 ///   both have the same term.
 ///
 /// If a type violates this, no data is lost, but its keys may not be found, or may be out of order.
+///
+/// # Arrays
+///
+/// An array can be borrowed as a slice, which has another term unless its elements are bytes, and
+/// may have another length. So a row under an array isn't looked up by a slice, and none is
+/// inserted by one. A call that does it doesn't compile:
+///
+/// ```compile_fail,E0080
+/// # use larder::prelude::*;
+/// # fn main() -> Result<(), larder::Error> {
+/// let cells = Larder::new().typed::<[u32; 2], String>("cells")?;
+/// cells.get(&[1, 2][..])?;
+/// # Ok(()) }
+/// ```
+///
+/// An array of bytes is found by a slice, too:
+///
+/// ```
+/// # use larder::prelude::*;
+/// # fn main() -> Result<(), larder::Error> {
+/// let cells = Larder::new().typed::<[u8; 2], String>("cells")?;
+/// cells.put(&[1, 2], &"cell".into())?;
+/// assert_eq!(cells.get(&[1, 2][..])?, Some("cell".into()));
+/// # Ok(()) }
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use larder::prelude::*;
+/// # fn main() -> Result<(), larder::Error> {
+/// let cells = Larder::new().typed::<[u8; 2], String>("cells")?;
+/// cells.put(&[1, 2, 3][..], &"no cell".into())?;
+/// # Ok(()) }
+/// ```
 pub trait OrderedKey: EncodeKey + Sized {
     /// Decodes a key; `None` if the term is none of this type's.
     fn decode_key(term: TermRef<'_>) -> Option<Self>;
@@ -98,6 +135,35 @@ pub trait OrderedKey: EncodeKey + Sized {
     fn from_bytes(_bytes: &[u8]) -> Option<Vec<Self>> {
         None
     }
+}
+
+/// How the values of a type of keys are written.
+#[derive(Clone, Copy)]
+pub enum Shape {
+    /// A byte, which is an element of a binary.
+    Byte,
+    /// An array: a binary, or a tuple, of a certain length.
+    Array,
+    /// A slice of bytes: a binary of any length.
+    Bytes,
+    /// Any other slice: a list of any length.
+    List,
+    /// Anything.
+    Other,
+}
+
+/// Doesn't compile if rows under keys `K` aren't found by values of `Q`, as which the keys can be
+/// borrowed.
+pub(super) const fn found_by<K: EncodeKey, Q: EncodeKey + ?Sized>() {
+    let is_found = !matches!((K::SHAPE, Q::SHAPE), (Shape::Array, Shape::List));
+    assert!(is_found, "rows under arrays are looked up by arrays");
+}
+
+/// Doesn't compile if a value of `Q` may be none of the keys `K`, which can be borrowed as such.
+pub(super) const fn inserted_by<K: EncodeKey, Q: EncodeKey + ?Sized>() {
+    let is_slice = matches!(Q::SHAPE, Shape::List | Shape::Bytes);
+    let is_key = !(is_slice && matches!(K::SHAPE, Shape::Array));
+    assert!(is_key, "rows under arrays are inserted by arrays");
 }
 
 /// A simple key.
@@ -237,6 +303,8 @@ impl OrderedKey for i128 {
 }
 
 impl EncodeKey for u8 {
+    const SHAPE: Shape = Shape::Byte;
+
     #[inline]
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
         out.int(i64::from(*self));
@@ -383,6 +451,11 @@ impl OrderedKey for String {
 }
 
 impl<T: EncodeKey> EncodeKey for [T] {
+    const SHAPE: Shape = match T::SHAPE {
+        Shape::Byte => Shape::Bytes,
+        _ => Shape::List,
+    };
+
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
         // A slice of bytes is a binary. Any other is a list.
         if let Some(bytes) = T::bytes_of(self) {
@@ -426,6 +499,8 @@ impl<T: OrderedKey> OrderedKey for Vec<T> {
 }
 
 impl<T: EncodeKey, const N: usize> EncodeKey for [T; N] {
+    const SHAPE: Shape = Shape::Array;
+
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
         // An array of bytes is a binary. Any other has a fixed number of elements, like a tuple.
         if let Some(bytes) = T::bytes_of(self) {

@@ -81,9 +81,11 @@
 //! A struct can also be read from a map with the names of its fields as atoms, and a float from an
 //! integer. After a field is added at the end, with `#[serde(default)]`, older rows can still be
 //! read. A field that is left out (`skip_serializing_if`) is an error, because the others would
-//! move. Attributes for which a term must describe itself (`untagged`, `tag`, `flatten`) work as
-//! far as it does: they see a variant with fields as a tuple. A `Vec<u8>` is a list for serde; as
-//! `serde_bytes` it is a binary.
+//! move. One that is left out only when it is written (`skip_serializing`) isn't noticed, and those
+//! behind it are read from wrong places: leave it out of both, by `skip`. Attributes for which a
+//! term must describe itself (`untagged`, `tag`, `flatten`) work as far as it does: they see a
+//! variant with fields as a tuple. A `Vec<u8>` is a list for serde; as `serde_bytes` it is a
+//! binary.
 //!
 //! # Errors
 //!
@@ -144,7 +146,7 @@ use std::time::Duration;
 pub use entry::Entry;
 pub use iter::Iter;
 #[doc(hidden)]
-pub use key::Leaf;
+pub use key::{Leaf, Shape};
 pub use key::{bad_key, EncodeKey, OrderedKey};
 pub use layout::{Hashed, Ordered};
 pub use order::Order;
@@ -232,6 +234,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         key: &Q,
         mut f: impl FnMut(&[u8]) -> Result<R, Error>,
     ) -> Result<R, Error> {
+        const { key::found_by::<K, Q>() };
         let form = self.table.engine_table().key_form();
         bytes::with_key::<O, _, _>(form, key, |key| self.table.patiently(|| f(key)))?
     }
@@ -330,6 +333,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         K: Borrow<Q>,
         Q: EncodeKey,
     {
+        const { key::found_by::<K, Q>() };
         // All keys are encoded first, so that the engine can prefetch for all of them.
         let (table, me) = (self.table.engine_table(), self.table.me());
         let mut list = KeyList::new();
@@ -454,6 +458,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         K: Borrow<Q>,
         Q: EncodeKey + ?Sized,
     {
+        const { key::inserted_by::<K, Q>() };
         let (table, me) = (self.table.engine_table(), self.table.me());
         bytes::with_object::<O, _, _, _>(table, key, value, |object| {
             self.table.patiently(|| table.insert(me, object))
@@ -482,6 +487,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         K: Borrow<Q>,
         Q: EncodeKey + ?Sized,
     {
+        const { key::inserted_by::<K, Q>() };
         let (table, me) = (self.table.engine_table(), self.table.me());
         bytes::with_object::<O, _, _, _>(table, key, value, |object| {
             self.table
@@ -752,6 +758,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Q: EncodeKey + ?Sized,
     {
         let (table, me) = (self.table.engine_table(), self.table.me());
+        const { key::found_by::<K, Q>() };
         // The bounds as index keys, which are compared as bytes.
         let (low, high) = (bytes::index_key(low)?, bytes::index_key(high)?);
         self.table.patiently(|| table.count_range(me, &low, &high))

@@ -16,7 +16,7 @@
 use super::key::{EncodeKey, OrderedKey};
 use super::layout::{Layout, Ordered};
 use super::row::Row;
-use super::{bytes, row};
+use super::{bytes, key, row};
 use crate::api::Table;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -57,6 +57,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
         table: &Table,
         range: &impl RangeBounds<Q>,
     ) -> Result<Self, Error> {
+        const { key::found_by::<K, Q>() };
         // Bounds are converted once, so an invalid one is an error before anything is read.
         let low = index_bound(range.start_bound())?;
         let high = index_bound(range.end_bound())?;

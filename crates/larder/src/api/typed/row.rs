@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::raw;
 use crate::stored::Stored;
 use larder_term::object::{self, ObjectView};
-use larder_term::{TermRef, View as Opened};
+use larder_term::{Term, TermRef, View as Opened};
 use serde::Deserialize;
 use std::any::type_name;
 use std::fmt;
@@ -132,6 +132,23 @@ pub(super) fn push<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
     let is_row = error.is_none();
     rows.extend(error.map(Err));
     is_row
+}
+
+/// The key and the value of a row, and the value's term.
+///
+/// # Errors
+/// `WrongType`.
+pub(super) fn with_term<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
+    stored: Stored<'_>,
+) -> Result<(K, V, Term), Error> {
+    if let Some((key, value)) = parts::<K, O>(&stored) {
+        return Ok((key, value.read()?, Term::from(value.term())));
+    }
+    let object = stored.view();
+    let (key, value) = opened(&object)?;
+    // A pair has one element beside its key.
+    let term = object.others().next().map(Term::from);
+    Ok((key, value, term.unwrap_or_else(Term::nil)))
 }
 
 /// The key and the view of the value, if the key can be read from the index key, as most can. The

@@ -3,7 +3,10 @@ package larder;
 import java.util.Arrays;
 import java.util.Comparator;
 
-/** The codecs of {@link Codec}. */
+/**
+ * The codecs of {@link Codec}. They read only what they would write: other bytes of a key would be
+ * looked for in another place than that in which they are found, and iterators would not end.
+ */
 final class Codecs {
     private Codecs() {}
 
@@ -47,7 +50,13 @@ final class Codecs {
         @Override
         public Double read(Input in) {
             long bits = in.getLong();
-            return Double.longBitsToDouble(bits ^ (~bits >> 63 | Long.MIN_VALUE));
+            long turned = bits ^ (~bits >> 63 | Long.MIN_VALUE);
+            double value = Double.longBitsToDouble(turned);
+            // There is one NaN.
+            if (in.remaining() > 0 || Double.doubleToLongBits(value) != turned) {
+                throw new LarderException("what is stored is no double");
+            }
+            return value;
         }
     }
 
@@ -111,17 +120,25 @@ final class Codecs {
                     text.append((char) first);
                     i++;
                 } else if (first >> 5 == 6) {
-                    text.append((char) ((first & 0x1F) << 6 | next(bytes, i + 1)));
+                    text.append(above(0x7F, (first & 0x1F) << 6 | next(bytes, i + 1)));
                     i += 2;
                 } else if (first >> 4 == 14) {
-                    text.append((char)
-                            ((first & 0x0F) << 12 | next(bytes, i + 1) << 6 | next(bytes, i + 2)));
+                    int low = next(bytes, i + 1) << 6 | next(bytes, i + 2);
+                    text.append(above(0x7FF, (first & 0x0F) << 12 | low));
                     i += 3;
                 } else {
                     throw new LarderException("what is stored is no text");
                 }
             }
             return text.toString();
+        }
+
+        /** A character that has no shorter form, as those up to another one have. */
+        private static char above(int shorter, int c) {
+            if (c <= shorter) {
+                throw new LarderException("what is stored is no text");
+            }
+            return (char) c;
         }
 
         private static int next(byte[] bytes, int i) {

@@ -5,8 +5,11 @@ import java.util.Comparator;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.NavigableSet;
+import java.util.Objects;
 import java.util.SortedSet;
 import java.util.Spliterator;
+import java.util.Spliterators;
+import java.util.function.Consumer;
 
 /** The keys of a view. */
 final class KeyView<K, V> extends AbstractSet<K> implements NavigableSet<K> {
@@ -21,9 +24,28 @@ final class KeyView<K, V> extends AbstractSet<K> implements NavigableSet<K> {
         return rows.keyIterator();
     }
 
+    /** In the order of {@link #comparator}, as that of each {@link SortedSet}. */
     @Override
     public Spliterator<K> spliterator() {
-        return RangeView.split(rows.keyIterator(), Spliterator.DISTINCT);
+        int is = Spliterator.CONCURRENT | Spliterator.NONNULL | Spliterator.ORDERED
+                | Spliterator.DISTINCT | Spliterator.SORTED;
+        Iterator<K> all = iterator();
+        return new Spliterators.AbstractSpliterator<>(Long.MAX_VALUE, is) {
+            @Override
+            public boolean tryAdvance(Consumer<? super K> action) {
+                Objects.requireNonNull(action, "action");
+                if (!all.hasNext()) {
+                    return false;
+                }
+                action.accept(all.next());
+                return true;
+            }
+
+            @Override
+            public Comparator<? super K> getComparator() {
+                return comparator();
+            }
+        };
     }
 
     @Override

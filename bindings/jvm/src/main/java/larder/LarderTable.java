@@ -2,8 +2,6 @@ package larder;
 
 import java.io.IOException;
 import java.nio.file.Path;
-import java.time.Duration;
-import java.time.temporal.ChronoUnit;
 import java.util.Objects;
 
 /**
@@ -55,32 +53,6 @@ public class LarderTable<K, V> extends WritableRows<K, V> implements AutoCloseab
      */
     public long memory() {
         return store.memory();
-    }
-
-    // Times. They throw an UnsupportedOperationException for a table made without any.
-
-    /** Puts a row that lives for so long, whatever the table's own time. */
-    public void putFor(K key, V value, Duration time) {
-        store.putFor(checked(key), checked(value), TableBuilder.ms(time, "time"));
-    }
-
-    /** Gives a row so long to live, from now on; whether there is one. */
-    public boolean expire(K key, Duration time) {
-        return store.expire(checked(key), TableBuilder.ms(time, "time"));
-    }
-
-    /** Has a row live until it is removed; whether there is one. */
-    public boolean persist(K key) {
-        return store.expire(checked(key), -1);
-    }
-
-    /** How long a row has left: FOREVER's duration for ever, null if there is none. */
-    public Duration timeLeft(K key) {
-        long ms = store.timeLeft(checked(key));
-        if (ms == -2) {
-            return null;
-        }
-        return ms == -1 ? ChronoUnit.FOREVER.getDuration() : Duration.ofMillis(ms);
     }
 
     LarderView<K, V> view(long number) {

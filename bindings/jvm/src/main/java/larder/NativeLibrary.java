@@ -2,9 +2,9 @@ package larder;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.Locale;
 
 /** Finds the native library: the file that the property larder.library names, or the jar's own. */
@@ -37,7 +37,10 @@ final class NativeLibrary {
     private static void load(InputStream library) throws IOException {
         Path copy = Files.createTempFile("larder", ".so");
         try {
-            Files.copy(library, copy, StandardCopyOption.REPLACE_EXISTING);
+            // Written to the file that is there, which nobody else may write to.
+            try (OutputStream out = Files.newOutputStream(copy)) {
+                library.transferTo(out);
+            }
             System.load(copy.toAbsolutePath().toString());
         } finally {
             Files.deleteIfExists(copy);

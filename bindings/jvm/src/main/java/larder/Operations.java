@@ -68,12 +68,17 @@ public final class Operations {
      * sum wraps. If the value is no integer, {@link #commit} throws a {@link LarderException}.
      */
     public <K> Operations add(LarderTable<K, ?> table, K key, long increment) {
-        return step(ADD, table, key, steps -> steps.number(increment));
+        return step(ADD, table, key, steps -> sum(table, increment, steps));
     }
 
     /** As {@link #add}, on condition that there is a row under the key. */
     public <K> Operations addIfPresent(LarderTable<K, ?> table, K key, long increment) {
-        return step(ADD_IF_PRESENT, table, key, steps -> steps.number(increment));
+        return step(ADD_IF_PRESENT, table, key, steps -> sum(table, increment, steps));
+    }
+
+    private static void sum(LarderTable<?, ?> table, long increment, Output steps) {
+        steps.number(increment);
+        steps.flag(table.store.sums());
     }
 
     /** If a codec throws, the caller gets the exception, and the list is unchanged. */

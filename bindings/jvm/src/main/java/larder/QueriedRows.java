@@ -1,5 +1,7 @@
 package larder;
 
+import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -9,6 +11,19 @@ import java.util.OptionalLong;
 abstract class QueriedRows<K, V> extends RangeView<K, V> {
     QueriedRows(Store<K, V> store) {
         super(store, Store.Bounds.all(), false);
+    }
+
+    /**
+     * How long a row has left: FOREVER's duration for ever, null if there is none. In a snapshot or
+     * a transaction, as of its instant; of a row that the transaction has put, all of its time. An
+     * UnsupportedOperationException for a table made without times.
+     */
+    public Duration timeLeft(K key) {
+        long ms = store.timeLeft(checked(key));
+        if (ms == -2) {
+            return null;
+        }
+        return ms == -1 ? ChronoUnit.FOREVER.getDuration() : Duration.ofMillis(ms);
     }
 
     // Ranks, in O(log n). A table with times or limits has none: an UnsupportedOperationException.

@@ -16,6 +16,7 @@ import java.util.Spliterators;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.Predicate;
 
 /**
  * The rows of a range of keys, in either direction, as a {@link ConcurrentNavigableMap}. A table is
@@ -274,6 +275,42 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         }
     }
 
+    /**
+     * Removes the rows that a filter picks; whether there was one. If somebody has changed a value
+     * since it was tested, the filter is called again: a row goes only as it was tested.
+     */
+    private boolean removeRows(Predicate<? super Entry<K, V>> filter) {
+        boolean isChanged = false;
+        Iterator<Entry<K, V>> all = entryIterator();
+        while (all.hasNext()) {
+            Entry<K, V> row = all.next();
+            isChanged |= filter.test(row) && removeTested(row, filter);
+        }
+        return isChanged;
+    }
+
+    /** Removes a row that a filter has picked, unless there is another one that it doesn't pick. */
+    private boolean removeTested(Entry<K, V> row, Predicate<? super Entry<K, V>> filter) {
+        K key = row.getKey();
+        V tested = row.getValue();
+        while (true) {
+            Store.Stored<V> now = store.stored(key);
+            if (now == null) {
+                return false;
+            }
+            // A type may have no notion of values that are the same. Then they are tested again.
+            if (!store.values.same(now.value(), tested)) {
+                tested = now.value();
+                if (!filter.test(new Store.Entry<>(key, tested))) {
+                    return false;
+                }
+            }
+            if (store.swap(key, now, null)) {
+                return true;
+            }
+        }
+    }
+
     // Neighbours.
 
     @Override
@@ -513,8 +550,48 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         }
 
         @Override
+        public boolean isEmpty() {
+            return RangeView.this.isEmpty();
+        }
+
+        @Override
         public boolean contains(Object value) {
             return value != null && containsValue(value);
+        }
+
+        @Override
+        public boolean remove(Object value) {
+            if (value == null) {
+                return false;
+            }
+            V wanted = asValue(value);
+            Predicate<Entry<K, V>> isWanted = row -> store.values.same(row.getValue(), wanted);
+            Iterator<Entry<K, V>> all = entryIterator();
+            while (all.hasNext()) {
+                Entry<K, V> row = all.next();
+                if (isWanted.test(row) && removeTested(row, isWanted)) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        @Override
+        public boolean removeIf(Predicate<? super V> filter) {
+            Objects.requireNonNull(filter, "filter");
+            return removeRows(row -> filter.test(row.getValue()));
+        }
+
+        @Override
+        public boolean removeAll(Collection<?> values) {
+            Objects.requireNonNull(values, "values");
+            return removeIf(values::contains);
+        }
+
+        @Override
+        public boolean retainAll(Collection<?> values) {
+            Objects.requireNonNull(values, "values");
+            return removeIf(value -> !values.contains(value));
         }
 
         @Override
@@ -540,6 +617,11 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         }
 
         @Override
+        public boolean isEmpty() {
+            return RangeView.this.isEmpty();
+        }
+
+        @Override
         public boolean contains(Object o) {
             if (!(o instanceof Map.Entry<?, ?> row)
                     || row.getKey() == null
@@ -555,6 +637,23 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
             return o instanceof Map.Entry<?, ?> row
                     && row.getKey() != null
                     && RangeView.this.remove(row.getKey(), row.getValue());
+        }
+
+        @Override
+        public boolean removeIf(Predicate<? super Map.Entry<K, V>> filter) {
+            return removeRows(Objects.requireNonNull(filter, "filter"));
+        }
+
+        @Override
+        public boolean removeAll(Collection<?> rows) {
+            Objects.requireNonNull(rows, "rows");
+            return removeIf(rows::contains);
+        }
+
+        @Override
+        public boolean retainAll(Collection<?> rows) {
+            Objects.requireNonNull(rows, "rows");
+            return removeIf(row -> !rows.contains(row));
         }
 
         @Override

@@ -219,7 +219,13 @@ sealed class Store<K, V> permits LongStore, BytesStore {
         return number(Native::add, request -> {
             request.item(keys, key);
             request.number(increment);
+            request.flag(sums());
         });
+    }
+
+    /** How the native library adds: 1 if sums wrap as an int does, so that the codec reads them. */
+    int sums() {
+        return values == Codec.INTEGER ? 1 : 0;
     }
 
     void putAll(Map<? extends K, ? extends V> rows) {

@@ -40,7 +40,10 @@ public final class TableBuilder<T extends LarderTable<?, ?>> {
         return n;
     }
 
-    /** A name, at most 255 characters, for those who look at the process. Need not be unique. */
+    /**
+     * A name, at most 255 characters, for those who look at the process. Need not be unique. Each
+     * name is kept until the process ends, also after its tables are closed.
+     */
     public TableBuilder<T> name(String name) {
         this.name = Objects.requireNonNull(name, "name");
         return this;

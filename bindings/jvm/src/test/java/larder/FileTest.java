@@ -22,6 +22,7 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tables saved and loaded. */
@@ -178,6 +179,34 @@ class FileTest {
             assertTrue(text.contains("files.zip!/table"), text);
             assertThrows(ProviderMismatchException.class, () -> LarderLongTable.load(file));
             assertFalse(Files.exists(file));
+        }
+    }
+
+    /** Bytes that a codec would have written otherwise are no keys, and iterators end. */
+    @Test
+    @Timeout(20)
+    void other_forms_of_keys_are_refused() throws IOException {
+        Path file = folder.resolve("file");
+        try (LarderBytesTable table = LarderBytesTable.builder().open()) {
+            for (int i = 0; i < 20; i++) {
+                // '@' and the letters behind it in two bytes, and in nine what a double has first.
+                table.set(new byte[] {(byte) 0xC1, (byte) (0x80 + i)}, new byte[0]);
+                table.set(new byte[] {-2, 1, 1, 1, 1, 1, 1, 1, (byte) i}, new byte[0]);
+            }
+            table.set(new byte[] {-1, -8, 0, 0, 0, 0, 0, 1}, new byte[0]);
+            table.save(file);
+        }
+        try (LarderTable<String, byte[]> texts =
+                LarderTable.load(file, Codec.STRING, Codec.BYTES)) {
+            assertThrows(LarderException.class, () -> texts.forEach((key, value) -> {}));
+            assertThrows(LarderException.class, texts::pollFirstEntry);
+            assertEquals(41, texts.size());
+        }
+        try (LarderTable<Double, byte[]> numbers =
+                LarderTable.load(file, Codec.DOUBLE, Codec.BYTES)) {
+            assertThrows(LarderException.class, () -> numbers.tailMap(1e200).forEach((k, v) -> {}));
+            assertThrows(LarderException.class, numbers::pollLastEntry);
+            assertEquals(41, numbers.size());
         }
     }
 

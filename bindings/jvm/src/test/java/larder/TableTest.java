@@ -13,6 +13,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.Spliterator;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
@@ -111,6 +112,43 @@ class TableTest {
         }
     }
 
+    /** Whoever changes a row that a filter has picked keeps it, if the filter doesn't pick that. */
+    @Test
+    void rows_that_have_changed_since_they_were_tested_stay() {
+        try (LarderLongTable table = LarderLongTable.builder().open()) {
+            for (long key = 0; key < 100; key++) {
+                table.set(key, key % 2);
+            }
+            // Somebody adds to the row 4 once it was tested.
+            assertTrue(table.values().removeIf(value -> {
+                table.compareAndSet(4, 0, 7);
+                return value == 0;
+            }));
+            assertEquals(51, table.size());
+            assertEquals(7, table.get(4));
+            table.set(4, 0);
+            assertFalse(table.entrySet().removeIf(row -> {
+                boolean goes = row.getValue() == 0;
+                table.set(4, 7);
+                return goes;
+            }));
+            assertEquals(7, table.get(4));
+            assertTrue(table.values().removeAll(List.of(1L)));
+            assertEquals(Map.of(4L, 7L), table);
+            assertFalse(table.entrySet().retainAll(Map.of(4L, 7L).entrySet()));
+            assertTrue(table.entrySet().retainAll(Map.of(4L, 1L).entrySet()));
+            assertTrue(table.isEmpty());
+        }
+        try (LarderBytesTable table = LarderBytesTable.builder().open()) {
+            byte[] key = {1};
+            table.put(key, new byte[] {2});
+            assertTrue(table.values().contains(new byte[] {2}));
+            assertFalse(table.values().remove(new byte[] {3}));
+            assertTrue(table.values().remove(new byte[] {2}));
+            assertTrue(table.isEmpty());
+        }
+    }
+
     /** A codec's exception leaves an iterator where it was. */
     @Test
     void iterators_go_on_after_an_exception() {
@@ -149,6 +187,39 @@ class TableTest {
                 }
                 assertEquals(keys, seen);
             }
+        }
+    }
+
+    /** Streams of keys know their order, and don't sort them again. */
+    @Test
+    void spliterators_of_keys_are_sorted() {
+        try (LarderTable<Long, Long> table = LarderTable.builder(Codec.LONG, Codec.LONG).open()) {
+            List<Long> keys = LongStream.range(0, 1000).boxed().collect(Collectors.toList());
+            keys.forEach(key -> table.set(key, -key));
+            Spliterator<Long> up = table.keySet().spliterator();
+            assertTrue(up.hasCharacteristics(Spliterator.SORTED | Spliterator.DISTINCT));
+            assertNull(up.getComparator());
+            Spliterator<Long> down = table.descendingKeySet().spliterator();
+            assertTrue(down.hasCharacteristics(Spliterator.SORTED));
+            assertTrue(down.getComparator().compare(1L, 2L) > 0);
+            assertEquals(keys, table.keySet().stream().sorted().collect(Collectors.toList()));
+            assertEquals(
+                    keys, table.descendingKeySet().stream().sorted().collect(Collectors.toList()));
+            assertEquals(
+                    keys, table.keySet().parallelStream().sorted().collect(Collectors.toList()));
+        }
+    }
+
+    @Test
+    void sums_of_ints_are_ints() {
+        try (LarderTable<String, Integer> table =
+                LarderTable.builder(Codec.STRING, Codec.INTEGER).open()) {
+            table.put("a", Integer.MAX_VALUE);
+            assertEquals(Integer.MIN_VALUE, table.addAndGet("a", 1));
+            assertEquals(Map.of("a", Integer.MIN_VALUE), table);
+            Operations back = new Operations().add(table, "a", -1);
+            assertTrue(back.addIfPresent(table, "a", 1L << 32).commit().isEmpty());
+            assertEquals(Map.of("a", Integer.MAX_VALUE), table);
         }
     }
 

@@ -276,6 +276,24 @@ class TransactionTest {
         assertEquals(1, attempts.get());
     }
 
+    /** Whether there are rows is told by the first ones, whatever is asked: others may change. */
+    @Test
+    void few_rows_are_read_to_know_that_there_are_some() {
+        for (long key = 0; key < 1_000; key++) {
+            numbers.set(key, 1);
+        }
+        AtomicInteger attempts = new AtomicInteger();
+        LarderTransaction.on(numbers).retries(5).run(views -> {
+            LarderLongView view = views.of(numbers);
+            assertFalse(view.isEmpty() || view.keySet().isEmpty());
+            assertFalse(view.values().isEmpty() || view.entrySet().isEmpty());
+            attempts.incrementAndGet();
+            elsewhere(() -> numbers.addAndGet(900, 1));
+            view.set(1_000, 1);
+        });
+        assertEquals(1, attempts.get());
+    }
+
     @Test
     void retries_and_times_are_limited() {
         AtomicInteger attempts = new AtomicInteger();
@@ -574,6 +592,31 @@ class TransactionTest {
             assertThrows(NullPointerException.class, () -> list.remove(table, null));
             assertEquals(OptionalInt.empty(), list.put(table, 3L, "three").commit());
             assertEquals(Map.of(1L, "one", 3L, "three"), table);
+        }
+    }
+
+    @Test
+    void lifetimes_begin_at_the_commit() {
+        Duration hour = Duration.ofHours(1);
+        try (LarderTable<Long, String> table =
+                LarderTable.builder(Codec.LONG, Codec.STRING).expiring().open()) {
+            table.put(1L, "one");
+            table.putFor(2L, "two", hour);
+            LarderTransaction.on(table).run(views -> {
+                LarderView<Long, String> view = views.of(table);
+                assertTrue(view.expire(1L, hour));
+                assertTrue(view.persist(2L));
+                assertFalse(view.persist(4L));
+                view.putFor(3L, "three", hour);
+                assertEquals(hour, view.timeLeft(3L));
+            });
+            try (LarderSnapshot<Long, String> after = table.snapshot()) {
+                table.clear();
+                assertTrue(after.timeLeft(1L).compareTo(hour) <= 0);
+                assertTrue(after.timeLeft(2L).compareTo(hour) > 0);
+                assertTrue(after.timeLeft(3L).compareTo(hour) <= 0);
+                assertNull(after.timeLeft(4L));
+            }
         }
     }
 }
