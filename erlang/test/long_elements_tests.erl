@@ -227,7 +227,7 @@ reading_is_charged_test_() ->
             exit({charged, [{F, reductions(F, [T | Args])} || {F, Args} <- Calls]})
         end, [monitor, {min_heap_size, 1 bsl 21}]),
         Charged = receive {'DOWN', Mon, process, Pid, {charged, Each}} -> Each end,
-        [] = [{F, Reductions} || {F, Reductions} <- Charged, Reductions < 400],
+        [] = [{F, Reductions} || {F, Reductions} <- Charged, Reductions < 150],
         true = larder:delete(T)
     end).
 
