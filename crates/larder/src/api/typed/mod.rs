@@ -145,9 +145,9 @@ use std::time::Duration;
 
 pub use entry::Entry;
 pub use iter::Iter;
+pub use key::{bad_key, EncodeKey, OrderedKey};
 #[doc(hidden)]
 pub use key::{Leaf, Shape};
-pub use key::{bad_key, EncodeKey, OrderedKey};
 pub use layout::{Hashed, Ordered};
 pub use order::Order;
 pub use range::Range;
