@@ -66,8 +66,8 @@ fn announced_keys_find_their_room() {
         index.expect_keys(0, 0);
         index.memory() as f64
     };
-    // How full leaves are depends on how long ago they grew. So each figure is a sum over numbers of
-    // keys up to twice as many.
+    // How full leaves are depends on how long ago they grew. So each figure is a sum over numbers
+    // of keys up to twice as many.
     let sum = |announced: fn(u64) -> u64, n: u64| -> f64 {
         let numbers = (0..8).map(|i| n + n * i / 8);
         numbers.map(|n| fill(announced(n) as usize, n)).sum()
