@@ -32,3 +32,16 @@ pub(crate) struct Shared {
     /// Whether any thread has ever postponed a flush.
     pub(crate) has_postponed: AtomicBool,
 }
+
+/// The maximum number of leaves of a small index.
+const SMALL_INDEX: usize = 8;
+
+impl Shared {
+    /// About how many bytes the entries of a leaf will soon need that need this number now. A small
+    /// index is expected to double, so that its entries are moved seldom.
+    pub(crate) fn soon(&self, need: usize) -> usize {
+        let is_small = self.counters.leaves() <= SMALL_INDEX;
+        let doubled = if is_small { 2 * need } else { need };
+        self.expected.grown(need).max(doubled)
+    }
+}

@@ -149,7 +149,7 @@ impl<'s, 'g> Split<'s, 'g> {
         // expected to get more inserts, and gets just what it needs.
         let capacity = match self.run {
             None => {
-                let soon = shared.expected.grown(need);
+                let soon = shared.soon(need);
                 shared.config.capacity_for(need, soon, prefix.len())
             }
             Some(run) if run == side => shared.config.most_beside(prefix.len()).max(need),

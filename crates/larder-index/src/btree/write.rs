@@ -688,12 +688,12 @@ impl BPlusTree {
 
     /// The capacity of a new leaf for `need` bytes of slots and records. If a run of inserts is
     /// expected to continue in it (`run_continues`), it gets half as much again. If it is known how
-    /// many keys come, it gets room for its share of them.
+    /// many keys come, it gets room for its share of them. In a small index it doubles.
     fn capacity(&self, need: usize, run_continues: bool, prefix: usize) -> usize {
         let config = &self.shared.config;
         let more = if run_continues { need / 2 } else { 0 };
         let most = config.most_beside(prefix).max(need);
-        let soon = self.shared.expected.grown(need);
+        let soon = self.shared.soon(need);
         config.capacity_for((need + more).min(most), soon, prefix)
     }
 
