@@ -28,8 +28,12 @@
 //! The descent is a recursion as deep as the tree: at most 32 levels for 2³² entries, if M is 3.
 //!
 //! Source: R. Bayer, E. McCreight, "Organization and maintenance of large ordered indexes", 1972.
-//! Deviations: a node that is too short shares entries evenly with its neighbour. In the paper it
-//! gets one. To split a tree, the nodes of one part are counted, in O(n / M).
+//! Deviation: a node that is too short shares entries evenly with its neighbour. In the paper it
+//! gets one.
+//!
+//! *Split and join*, for the contention-adapting tree. A split divides the root. A join links the
+//! lower tree to an edge of the higher one. Both take O(log n). Afterwards `len` counts the
+//! entries, in O(n).
 //!
 //! When not to use it: for many writers, since there is one lock. With M between 16 and 64 it is
 //! faster than the AVL tree. The default structure, which compares heads of keys and packs its
@@ -47,7 +51,8 @@ struct BtreeNode<W> {
     children: Vec<BtreeNode<W>>,
 }
 
-/// The counts of a tree: entries, nodes, and the bytes of positions on the heap.
+/// The counts of a tree: entries, nodes, and the bytes of positions on the heap. If trees were
+/// divided or joined, only the sums over all of them are meaningful, modulo 2⁶⁴.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     entries: usize,
@@ -58,10 +63,31 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, other: &Tally) {
-        self.entries += other.entries;
-        self.leaves += other.leaves;
-        self.inner += other.inner;
-        self.spilled += other.spilled;
+        self.entries = self.entries.wrapping_add(other.entries);
+        self.leaves = self.leaves.wrapping_add(other.leaves);
+        self.inner = self.inner.wrapping_add(other.inner);
+        self.spilled = self.spilled.wrapping_add(other.spilled);
+    }
+
+    /// Counts an entry that has come.
+    fn came(&mut self, position: &Position) {
+        self.entries = self.entries.wrapping_add(1);
+        self.spilled = self.spilled.wrapping_add(spilled(position));
+    }
+
+    /// Counts an entry that has gone.
+    fn went(&mut self, position: &Position) {
+        self.entries = self.entries.wrapping_sub(1);
+        self.spilled = self.spilled.wrapping_sub(spilled(position));
+    }
+
+    /// The number of nodes of a kind.
+    fn nodes(&mut self, leaf: bool) -> &mut usize {
+        if leaf {
+            &mut self.leaves
+        } else {
+            &mut self.inner
+        }
     }
 }
 
@@ -93,8 +119,8 @@ impl Work<'_> {
     }
 
     fn forget_kind(&mut self, leaf: bool) {
-        self.tally.leaves -= usize::from(leaf);
-        self.tally.inner -= usize::from(!leaf);
+        let nodes = self.tally.nodes(leaf);
+        *nodes = nodes.wrapping_sub(1);
     }
 }
 
@@ -102,8 +128,8 @@ impl<W> BtreeNode<W> {
     /// An empty node, with room for one entry more than it may keep.
     fn new(most: usize, leaf: bool, tally: &mut Tally) -> Self {
         let children = if leaf { 0 } else { most + 2 };
-        tally.leaves += usize::from(leaf);
-        tally.inner += usize::from(!leaf);
+        let nodes = tally.nodes(leaf);
+        *nodes = nodes.wrapping_add(1);
         BtreeNode {
             entries: Vec::with_capacity(most + 1),
             children: Vec::with_capacity(children),
@@ -149,8 +175,7 @@ impl<W> BtreeNode<W> {
             Err(i) if self.is_leaf() => match f(None) {
                 Act::Put(word) => {
                     let position = Position::from_slice(position);
-                    work.tally.entries += 1;
-                    work.tally.spilled += spilled(&position);
+                    work.tally.came(&position);
                     self.entries.insert(i, Entry { position, word });
                     self.divide_if_long(work)
                 }
@@ -216,8 +241,7 @@ impl<W> BtreeNode<W> {
             self.mend(i + 1, work);
             gone
         };
-        work.tally.entries -= 1;
-        work.tally.spilled -= spilled(&gone.position);
+        work.tally.went(&gone.position);
     }
 
     /// Removes the first or the last entry of the subtree, without updating the count of entries.
@@ -298,8 +322,7 @@ impl<W> BtreeNode<W> {
                 .iter()
                 .map(|e| spilled(&e.position))
                 .sum::<usize>();
-            tally.leaves += usize::from(node.is_leaf());
-            tally.inner += usize::from(!node.is_leaf());
+            *tally.nodes(node.is_leaf()) += 1;
             waiting.extend(&node.children);
         }
         tally
@@ -312,6 +335,8 @@ pub struct Btree<W> {
     /// `None` if there is no entry.
     root: Option<BtreeNode<W>>,
     most: usize,
+    /// Whether the counts are exact: the tree was never divided, or joined with one that was.
+    is_exact: bool,
     tally: Tally,
 }
 
@@ -321,6 +346,7 @@ impl<W> Btree<W> {
         Btree {
             root: None,
             most: m.max(3) - 1,
+            is_exact: true,
             tally: Tally::default(),
         }
     }
@@ -360,20 +386,18 @@ impl<W> Btree<W> {
             tally: &mut self.tally,
         };
         let entry = self.root.as_mut()?.remove_edge(last, &mut work);
-        work.tally.entries -= 1;
-        work.tally.spilled -= spilled(&entry.position);
+        work.tally.went(&entry.position);
         self.lower();
         Some(entry)
     }
 
-    /// The tree as a root of its own, without a root that has no entry.
-    fn settle(mut self) -> Self {
-        self.tally = self
-            .root
-            .as_ref()
-            .map_or(Tally::default(), BtreeNode::tally);
-        self.lower();
-        self
+    /// The counts of this tree alone. O(n) if it was divided or joined.
+    fn counted(&self) -> Tally {
+        if self.is_exact {
+            return self.tally;
+        }
+        let root = self.root.as_ref();
+        root.map_or(Tally::default(), BtreeNode::tally)
     }
 }
 
@@ -459,12 +483,17 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
     }
 
     fn len(&self) -> usize {
-        self.tally.entries
+        self.counted().entries
+    }
+
+    fn is_empty(&self) -> bool {
+        self.root.is_none()
     }
 
     fn stats(&self, stats: &mut Stats) {
-        stats.leaves = self.tally.leaves;
-        stats.inner_nodes = self.tally.inner;
+        let tally = self.counted();
+        stats.leaves = tally.leaves;
+        stats.inner_nodes = tally.inner;
         stats.depth = self.root.as_ref().map_or(0, |root| root.height() - 1);
     }
 
@@ -472,7 +501,9 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
         let leaf = (self.most + 1) * size_of::<Entry<W>>();
         let inner = leaf + (self.most + 2) * size_of::<BtreeNode<W>>();
         // Nodes themselves lie in their parents; the root in the tree.
-        self.tally.leaves * leaf + self.tally.inner * inner + self.tally.spilled
+        let leaves = self.tally.leaves.wrapping_mul(leaf);
+        let nodes = leaves.wrapping_add(self.tally.inner.wrapping_mul(inner));
+        nodes.wrapping_add(self.tally.spilled)
     }
 }
 
@@ -488,18 +519,22 @@ impl<W: Send + Sync> Divisible<W> for Btree<W> {
     }
 
     fn divide(&mut self) -> Option<(Position, Self)> {
-        if self.len() < 2 {
-            return None;
-        }
-        let mut root = self.root.take()?;
+        // A leaf with one entry can't be divided. An inner node has children with entries.
+        let many = |root: &mut BtreeNode<W>| root.entries.len() > 1 || !root.is_leaf();
+        let mut root = self.root.take_if(many)?;
         // The root alone is divided: no entry moves but its own, and the parts may be uneven.
         let (middle, right) = root.divide(root.entries.len() / 2, &mut self.work());
-        let whole = |root| Btree {
-            root: Some(root),
+        self.tally.went(&middle.position);
+        // Nodes are not counted when they change trees. From here on each tree counts by walking.
+        self.is_exact = false;
+        let mut upper = Btree {
+            root: Some(right),
+            is_exact: false,
             ..self.like()
         };
-        let (lower, mut upper) = (whole(root).settle(), whole(right).settle());
-        *self = lower;
+        self.root = Some(root);
+        self.lower();
+        upper.lower();
         // The middle entry is the first of the upper part: all that is left of its position stays
         // in the lower one.
         upper.insert(&middle.position, middle.word);
@@ -509,18 +544,17 @@ impl<W: Send + Sync> Divisible<W> for Btree<W> {
     fn join(&mut self, mut right: Self) {
         // The first entry of the right tree separates the two. If there is none, the right tree is
         // empty.
-        let Some(middle) = right.pop_edge(false) else {
-            return;
-        };
+        let middle = right.pop_edge(false);
+        // Its nodes are this tree's from here on.
+        self.tally.add(&right.tally);
+        self.is_exact &= right.is_exact;
+        let Some(middle) = middle else { return };
         match (self.root.take(), right.root.take()) {
             (Some(left), Some(root)) => {
-                self.tally.add(&right.tally);
-                self.tally.entries += 1;
-                self.tally.spilled += spilled(&middle.position);
+                self.tally.came(&middle.position);
                 self.concatenate(left, middle, root);
             }
             (left, root) => {
-                self.tally.add(&right.tally);
                 self.root = left.or(root);
                 self.insert(&middle.position, middle.word);
             }
@@ -529,7 +563,7 @@ impl<W: Send + Sync> Divisible<W> for Btree<W> {
 }
 
 impl<W> Btree<W> {
-    /// Joins two trees, whose parts are counted, with an entry between them.
+    /// Joins two trees, whose nodes are counted, with an entry between them.
     fn concatenate(&mut self, mut left: BtreeNode<W>, middle: Entry<W>, mut right: BtreeNode<W>) {
         let (high, low) = (left.height(), right.height());
         if high > low {

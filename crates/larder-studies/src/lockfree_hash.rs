@@ -39,7 +39,7 @@ impl<W: Word> FixedBuckets<W> {
     pub fn new(bits: u32, chain: usize) -> Self {
         let bits = bits.min(32);
         FixedBuckets {
-            lists: (0..1usize << bits).map(|_| Slot::new(None)).collect(),
+            lists: Slot::empty(1 << bits),
             bits,
             limit: chain.saturating_mul(1 << bits),
         }

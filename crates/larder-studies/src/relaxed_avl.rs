@@ -68,6 +68,7 @@ mod node;
 mod repair;
 
 use crate::counts::Counts;
+use crate::key_locks::seen_unlocked;
 use crate::raw::group_lock::GroupLock;
 use crate::scheme::{Changer, Old, Reader, Scheme};
 use crate::sequential::{Act, Visitor};
@@ -421,6 +422,7 @@ impl<W: Word> RelaxedAvl<W> {
         if node.lock.is_locked() {
             drop(node.lock.lock());
         }
+        seen_unlocked();
     }
 }
 

@@ -509,6 +509,21 @@ mod tests {
         assert!(list.stats(&pin()).depth > 2);
     }
 
+    /// Entries that threads of their own have put have levels like those of one thread. (Every
+    /// thread once began with the same random numbers, and the list had one level.)
+    #[test]
+    fn threads_of_one_entry_each_make_levels() {
+        let list = SkipList::new();
+        let n = if cfg!(miri) { 50 } else { 300 };
+        for n in 0..n {
+            std::thread::scope(|scope| {
+                scope.spawn(|| put(&list, n));
+            });
+        }
+        check(&list, 0..n);
+        assert!(list.stats(&pin()).depth > 1);
+    }
+
     /// A list, and one of nodes that were removed, is dropped without a step down the stack for
     /// each node.
     #[test]

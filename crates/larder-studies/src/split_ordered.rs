@@ -38,8 +38,7 @@
 //! - Nodes are reclaimed by epochs.
 //!
 //! When not to use it: for large tables, since an operation has a cache miss for the bucket and for
-//! each node; for tables that shrink, since buckets stay. After a doubling, the first insert into a
-//! new bucket allocates the slots of all new ones, which takes about 10 ms at 16 million entries.
+//! each node; for tables that shrink, since buckets stay.
 
 use crate::list::{self, ListNode};
 use crate::list_hash::{Buckets, Start};
@@ -112,8 +111,7 @@ impl<W: Word> SplitOrder<W> {
         guard: &'g Guard,
     ) -> &'g ListNode<W> {
         let level = bucket.ilog2();
-        let slots = || (0..1usize << level).map(|_| Slot::new(None)).collect();
-        let segment = self.segments[level as usize].get_or_init(slots);
+        let segment = self.segments[level as usize].get_or_init(|| Slot::empty(1 << level));
         let slot = &segment[bucket - (1 << level)];
         // The reversed number of the bucket is its least hash. The position of the node is only
         // that hash, without a key. So it is before all entries with that hash.

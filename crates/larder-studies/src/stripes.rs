@@ -29,6 +29,7 @@
 //! When not to use it: for many small tables, since each lock takes more than two cache lines; for
 //! many readers, since each of them writes to a lock.
 
+use crate::counts::Counts;
 use crate::linear_hash::LinearHash;
 use crate::position::hash_of;
 use crate::raw::group_lock::GroupLock;
@@ -39,7 +40,7 @@ use crate::Cut;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::RwLock;
 use larder_index::{Guard, Start, Stats};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Added to a part's count by a writer that had to wait.
 const CONTENDED: i64 = 100;
@@ -85,6 +86,12 @@ impl<W: Word> Layout<W> {
             bits => (hash >> (u64::BITS - bits)) as usize,
         }
     }
+
+    /// The memory of all parts' tables. The layout is locked for writing.
+    fn tables(&mut self) -> usize {
+        let parts = self.parts.iter_mut();
+        parts.map(|part| part.table.get_mut().memory()).sum()
+    }
 }
 
 /// A linear hash table in parts, with a lock for each part.
@@ -95,19 +102,34 @@ pub struct Stripes<W> {
     contended: AtomicU64,
     doubled: AtomicU64,
     halved: AtomicU64,
+    /// The memory of the parts' tables. There may be thousands, and it is asked for again and again
+    /// while a table is freed.
+    counts: Counts,
+    /// The part at which the next call of [`Scheme::pop`] continues.
+    popped: AtomicUsize,
 }
 
 impl<W: Word> Stripes<W> {
     /// A table with 2^`bits` locks. If `bits` is `None`, their number adapts to the contention.
     pub fn new(bits: Option<u32>, chain: usize, groups: usize) -> Self {
+        let mut layout = Layout::new(bits.unwrap_or(LEAST_BITS), chain);
+        let counts = Counts::default();
+        counts.add(0, layout.tables() as isize);
         Stripes {
-            layout: GroupLock::new(Layout::new(bits.unwrap_or(LEAST_BITS), chain), groups),
+            layout: GroupLock::new(layout, groups),
             chain,
             adapts: bits.is_none(),
             contended: AtomicU64::new(0),
             doubled: AtomicU64::new(0),
             halved: AtomicU64::new(0),
+            counts,
+            popped: AtomicUsize::new(0),
         }
+    }
+
+    /// Counts the memory of a table, or of all, that was `before` and is `now`.
+    fn count_memory(&self, before: usize, now: usize) {
+        self.counts.add(0, now.wrapping_sub(before) as isize);
     }
 
     /// Counts a write, which had to wait or not. Returns whether the number of locks should change.
@@ -152,6 +174,7 @@ impl<W: Word> Stripes<W> {
             return;
         };
         // Move all entries to tables of a new layout.
+        let before = layout.tables();
         let mut moved = Layout::new(new, self.chain);
         for part in &mut layout.parts {
             for (position, word) in part.table.get_mut().drain() {
@@ -159,6 +182,7 @@ impl<W: Word> Stripes<W> {
                 moved.parts[index].table.get_mut().insert(&position, word);
             }
         }
+        self.count_memory(before, moved.tables());
         *layout = moved;
     }
 }
@@ -180,7 +204,9 @@ impl<W: Word> Scheme<W> for Stripes<W> {
                 Some(table) => (table, false),
                 None => (part.table.write(), true),
             };
+            let before = table.memory();
             table.change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
+            self.count_memory(before, table.memory());
             // The layout of a fixed table can't change. Don't take its lock for nothing.
             let adapt = self.count(part, layout.bits, contended) && !layout.frozen;
             (contended, adapt)
@@ -225,21 +251,27 @@ impl<W: Word> Scheme<W> for Stripes<W> {
     fn pop(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
         let layout = self.layout.read();
         let mut left = limit;
-        for part in &layout.parts {
+        // Ordering, of all three: Relaxed, it is this thread's alone: nobody else writes.
+        let from = self.popped.load(Relaxed);
+        for (index, part) in layout.parts.iter().enumerate().skip(from) {
             // One part at a time, so that readers of the others don't wait.
-            // If the limit is reached, parts before this one are empty, and a later call passes
-            // them quickly.
-            if !part.table.write().pop_some(&mut left, f) {
+            let mut table = part.table.write();
+            let before = table.memory();
+            let is_empty = table.pop_some(&mut left, f);
+            self.count_memory(before, table.memory());
+            if !is_empty {
+                self.popped.store(index, Relaxed);
                 return false;
             }
         }
+        // A later call begins at the first part, and finds entries of later inserts.
+        self.popped.store(0, Relaxed);
         true
     }
 
     fn memory(&self, _guard: &Guard) -> usize {
         let layout = self.layout.read();
-        let tables = layout.parts.iter().map(|part| part.table.read().memory());
-        self.layout.memory() + size_of_val(&*layout.parts) + tables.sum::<usize>()
+        self.layout.memory() + size_of_val(&*layout.parts) + self.counts.bytes()
     }
 
     fn stats(&self, _guard: &Guard) -> Stats {
@@ -261,10 +293,11 @@ impl<W: Word> Scheme<W> for Stripes<W> {
     fn freeze(&self, on: bool) {
         let (mut layout, _) = self.layout.write();
         layout.frozen = on;
-        let parts = layout.parts.len();
+        let (parts, before) = (layout.parts.len(), layout.tables());
         for part in &mut layout.parts {
             part.table.get_mut().freeze_part(on, parts);
         }
+        self.count_memory(before, layout.tables());
     }
 }
 
@@ -368,6 +401,67 @@ mod tests {
         table.freeze(false);
         put(&table, 7);
         assert_eq!(table.stats(&pin()).leaves, 128);
+    }
+
+    /// The memory that is counted is that of all parts, whatever is done.
+    #[test]
+    fn the_memory_of_parts_is_counted() {
+        let table = Stripes::new(None, 1, 1);
+        let check = || {
+            let counts = Counts::default();
+            counts.contended();
+            let tables = table.layout.write().0.tables();
+            let counted = table.counts.bytes();
+            assert!((tables..=tables + counts.bytes()).contains(&counted));
+        };
+        check();
+        (0..2_000).for_each(|n| assert!(!put(&table, n)));
+        check();
+        table.freeze(true);
+        for n in 0..1_500 {
+            table.change(&pin(), &position(n), &mut |_| Act::Remove);
+        }
+        check();
+        table.freeze(false);
+        check();
+        contend(&table, 7);
+        assert_eq!(table.stats(&pin()).leaves, 128);
+        check();
+        while !table.pop(&pin(), 100, &mut drop) {}
+        check();
+        assert!(all(&table).is_empty());
+    }
+
+    /// Parts that were emptied are not locked again, so a table of many parts is emptied in time
+    /// that is linear in it.
+    #[test]
+    fn parts_are_emptied_once() {
+        let table = Stripes::new(Some(4), 1, 1);
+        (0..1000).for_each(|n| assert!(!put(&table, n)));
+        let is_empty = |part: usize| table.layout.read().parts[part].table.read().is_empty();
+        while !is_empty(0) {
+            assert!(!table.pop(&pin(), 10, &mut drop));
+        }
+        // The part is looked at once more at most.
+        assert!(!table.pop(&pin(), 10, &mut drop));
+        let layout = table.layout.read();
+        let reading = layout.parts[0].table.read();
+        let (said, done) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let table = &table;
+            scope.spawn(move || {
+                table.pop(&pin(), 10, &mut drop);
+                said.send(()).expect("the test waits");
+            });
+            let popped = done.recv_timeout(std::time::Duration::from_secs(30));
+            drop(reading);
+            assert!(popped.is_ok(), "an empty part was locked");
+        });
+        drop(layout);
+        while !table.pop(&pin(), 10, &mut drop) {}
+        assert!(all(&table).is_empty());
+        assert!(!put(&table, 7));
+        assert!(table.pop(&pin(), 10, &mut drop));
     }
 
     #[test]

@@ -63,7 +63,8 @@ struct Members {
 }
 
 /// The objects of one key, by ascending number of arrival. Adding one takes O(1). Finding or
-/// removing one takes a walk over all of them, as in `ets`.
+/// removing one takes a walk over all of them, as in `ets`. Where others may be reading the list,
+/// each change copies it first, in O(n).
 #[derive(Clone, Debug, Default)]
 pub struct ValueList(Box<Members>);
 

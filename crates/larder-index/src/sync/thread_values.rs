@@ -19,19 +19,33 @@ pub fn thread_number() -> usize {
     })
 }
 
-/// A pseudorandom number, for decisions that need no good ones. Every thread has the same sequence.
+/// A pseudorandom number, for decisions that need no good ones. Every thread has a sequence of its
+/// own, so that threads of a few decisions each don't make the same ones.
 #[inline]
 pub fn random() -> u64 {
     thread_local! {
-        static STATE: Cell<u64> = const { Cell::new(0x9E37_79B9_7F4A_7C15) };
+        static STATE: Cell<u64> = const { Cell::new(0) };
     }
     STATE.with(|state| {
-        // Marsaglia's xorshift. The state never becomes zero, since it wasn't zero at the start.
+        // Marsaglia's xorshift. The state never becomes zero, once it isn't.
         let mut x = state.get();
+        if x == 0 {
+            x = first_state();
+        }
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
         state.set(x);
         x
     })
+}
+
+/// The state with which the calling thread begins, which isn't zero.
+#[cold]
+fn first_state() -> u64 {
+    // Steele's splitmix, of the thread's number. Neighbouring numbers have unlike results.
+    let mut x = (thread_number() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (x ^ (x >> 31)).max(1)
 }

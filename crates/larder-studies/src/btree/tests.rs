@@ -37,9 +37,9 @@ fn check_node(node: &BtreeNode<u64>, most: usize, root: bool) -> usize {
 fn check(tree: &Btree<u64>) {
     if let Some(root) = &tree.root {
         check_node(root, tree.most, true);
-        assert_eq!(root.tally(), tree.tally);
+        assert_eq!(root.tally(), tree.counted());
     } else {
-        assert_eq!(tree.tally, Tally::default());
+        assert_eq!(tree.counted(), Tally::default());
     }
     let all = entries(tree, Direction::Forward);
     assert!(all.windows(2).all(|w| w[0].0 < w[1].0));
@@ -112,10 +112,22 @@ fn divides_and_joins() {
             };
             check(&tree);
             check(&upper);
+            // What a division counts is the one entry that has moved.
+            assert_eq!(upper.tally.entries, 1);
+            let (mut told, mut there) = (tree.tally, tree.counted());
+            told.add(&upper.tally);
+            there.add(&upper.counted());
+            assert_eq!(told, there);
             assert_eq!((tree.len() + upper.len()) as u64, left + right);
             assert!(!tree.is_empty() && !upper.is_empty());
             assert!(entries(&tree, Direction::Forward).iter().all(|e| e.0 < at));
             assert_eq!(entries(&upper, Direction::Forward)[0].0, at);
+            // Joined again, it counts what is there, until nothing is.
+            tree.join(upper);
+            check(&tree);
+            assert_eq!((tree.tally, tree.is_exact), (tree.counted(), false));
+            while tree.pop().is_some() {}
+            assert_eq!((tree.memory(), tree.is_empty()), (0, true));
         }
     }
 }

@@ -17,6 +17,7 @@
 
 use crossbeam_epoch::{Atomic, Guard, Shared};
 use larder_index::sync::{planted, point, Fault};
+use std::alloc::{alloc_zeroed, handle_alloc_error, Layout};
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::Arc;
 
@@ -27,6 +28,10 @@ pub(crate) struct Slot<T>(Atomic<T>);
 unsafe impl<T: Send + Sync> Send for Slot<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Slot<T> {}
+
+// An empty slot is a word of zeros: this doesn't compile if it is anything else.
+// SAFETY: `transmute` compares the sizes, and any bits are a number.
+const _: () = assert!(unsafe { std::mem::transmute::<Atomic<u64>, usize>(Atomic::null()) } == 0);
 
 /// Converts an `Arc` and a mark to the content of a slot, which owns the count.
 fn share<'g, T>(new: Option<Arc<T>>, marked: bool) -> Shared<'g, T> {
@@ -51,6 +56,29 @@ impl<T: Send + Sync + 'static> Slot<T> {
         // Ordering: Relaxed, no other thread has the slot yet.
         slot.store(share(value, false), std::sync::atomic::Ordering::Relaxed);
         Slot(slot)
+    }
+
+    /// This number of empty slots. The system clears the memory of many when they are first used,
+    /// page by page, so this takes no time in proportion to their number.
+    ///
+    /// # Panics
+    /// If there are more than an address space has.
+    pub(crate) fn empty(n: usize) -> Box<[Self]> {
+        if n == 0 {
+            return Box::new([]);
+        }
+        let layout = Layout::array::<Self>(n).expect("capacity overflow");
+        // SAFETY:
+        // 1. The layout's size is not zero, since `n` and the size of a slot aren't.
+        // 2. The memory is that of `n` slots by the global allocator, as a box has it. Zeros are
+        //    empty slots (see above).
+        unsafe {
+            let slots = alloc_zeroed(layout).cast::<Self>();
+            if slots.is_null() {
+                handle_alloc_error(layout);
+            }
+            Box::from_raw(std::ptr::slice_from_raw_parts_mut(slots, n))
+        }
     }
 
     /// The value and the mark. Wait-free.
@@ -223,6 +251,18 @@ mod tests {
             "{:?}",
             values.iter().map(Arc::strong_count).collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn slots_that_are_made_together_are_empty() {
+        let value = Arc::new(7u64);
+        let mut few = Slot::<u64>::empty(3);
+        few[1] = Slot::new(Some(value.clone()));
+        let guard = pin();
+        let seen: Vec<_> = few.iter().map(|slot| slot.load_marked(&guard)).collect();
+        assert_eq!(seen, [(None, false), (Some(&7), false), (None, false)]);
+        drop((guard, few));
+        assert!(Arc::strong_count(&value) == 1 && Slot::<u64>::empty(0).is_empty());
     }
 
     #[test]
