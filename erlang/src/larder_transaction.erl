@@ -15,7 +15,7 @@
 
 -export([run/3, are_options/1, abort/1, commit/1]).
 
-%% The views of the transaction that the process is in: [{Table, View}].
+%% The transaction that the process is in: whether it is urgent, and [{Table, View}].
 -define(VIEWS, '$larder_transaction').
 %% Attempts without a pause.
 -define(AT_ONCE, 5).
@@ -32,7 +32,7 @@ run(Tables, Fun, Options) ->
         undefined ->
             Retries = maps:get(retries, Options, infinity),
             attempt(Tables, Fun, 0, Retries, until(maps:get(timeout, Options, infinity)));
-        Outer ->
+        {_, Outer} ->
             {nested, [view(Table, Outer) || Table <- Tables]}
     end.
 
@@ -63,11 +63,12 @@ until(infinity) -> infinity;
 until(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 
 attempt(Tables, Fun, Lost, Retries, Until) ->
-    case larder_nif:begin_transaction(Tables, Lost > ?PATIENCE) of
+    Urgent = Lost > ?PATIENCE,
+    case larder_nif:begin_transaction(Tables, Urgent) of
         wait ->
             again(Tables, Fun, Lost, max(Lost, ?AT_ONCE), Retries, Until);
         {Transaction, Views} ->
-            put(?VIEWS, lists:zip(Tables, Views)),
+            put(?VIEWS, {Urgent, lists:zip(Tables, Views)}),
             case ended(Transaction, Views, Fun) of
                 lost when Lost >= Retries -> {aborted, nomore};
                 lost -> again(Tables, Fun, Lost + 1, Lost + 1, Retries, Until);
@@ -99,13 +100,15 @@ committed(Transaction, Result) ->
     end.
 
 again(Tables, Fun, Lost, Pauses, Retries, Until) ->
-    case Until =/= infinity andalso erlang:monotonic_time(millisecond) >= Until of
-        true ->
-            {aborted, timeout};
-        false ->
-            pause(Pauses),
-            attempt(Tables, Fun, Lost, Retries, Until)
+    %% The time may be over behind the pause.
+    is_over(Until) orelse pause(Pauses),
+    case is_over(Until) of
+        true -> {aborted, timeout};
+        false -> attempt(Tables, Fun, Lost, Retries, Until)
     end.
+
+is_over(infinity) -> false;
+is_over(Until) -> erlang:monotonic_time(millisecond) >= Until.
 
 %% Who waits for an urgent transaction always rests: it may take long.
 pause(Lost) when Lost < ?AT_ONCE ->
@@ -124,7 +127,7 @@ commit(Operations) ->
     commit(Operations, 0).
 
 commit(Operations, Lost) ->
-    case larder_nif:commit(Operations, Lost > ?PATIENCE) of
+    case larder_nif:commit(Operations, urgency(Lost)) of
         wait ->
             pause(max(Lost, ?AT_ONCE)),
             commit(Operations, Lost);
@@ -133,4 +136,11 @@ commit(Operations, Lost) ->
             commit(Operations, Lost + 1);
         Done ->
             Done
+    end.
+
+%% In an urgent transaction a commit would wait for the process's own turn.
+urgency(Lost) ->
+    case get(?VIEWS) of
+        {true, _} -> own;
+        _ -> Lost > ?PATIENCE
     end.

@@ -183,6 +183,21 @@ waits_at_rest_test() ->
     receive ended -> ok end,
     ?assert(After - Before < 20000).
 
+%% A commit in the fun of an urgent transaction doesn't wait for the turn of that.
+commit_in_an_urgent_one_test() ->
+    {A, B, Calls} = {table(set), table(set), counters:new(1, [])},
+    {atomic, Us} = larder:transaction([A], fun([X]) ->
+        ok = counters:add(Calls, 1, 1),
+        N = counters:get(Calls, 1),
+        larder:insert(X, {k, 0}),
+        %% The first fourteen attempts lose. The fourteenth and the fifteenth are urgent.
+        N > 14 orelse larder:insert(A, {k, N}),
+        {Taken, true} = timer:tc(fun() -> larder:commit([{insert, B, {N, N}}]) end),
+        Taken
+    end),
+    ?assertEqual(15, larder:info(B, size)),
+    ?assert(Us < 50000).
+
 %% The inner one may name a table by its name and the outer one by its id, or the other way round.
 nested_by_name_test() ->
     Name = larder:new(nested_by_name, [named_table]),
@@ -192,6 +207,58 @@ nested_by_name_test() ->
      || Outer <- [Name, Id], Table <- [Name, Id]],
     ?assertMatch({aborted, {badarg, _}}, larder:transaction([Id], Inner(no_such_table))),
     larder:delete(Name).
+
+%% Who finds a list in the way finishes it, whichever of the tables it is in: the process that
+%% inserts it may be dead.
+beside_a_dead_list_test_() ->
+    Transaction = fun(A, B) ->
+        larder:transaction([A, B], fun([X, Y]) -> larder:insert(X, larder:lookup(Y, 1)) end)
+    end,
+    Commit = fun(A, B) ->
+        {atomic, larder:commit([{insert, A, {1, 1}}, {check, B, 1, [{1, 1}]}])}
+    end,
+    Ends = fun(A, B) ->
+        {Transaction1, [X, _]} = larder_nif:begin_transaction([A, B], false),
+        true = larder:insert(X, {1, 1}),
+        fun() ->
+            true = larder_nif:commit_transaction(Transaction1),
+            true = larder_nif:end_transaction(Transaction1),
+            {atomic, true}
+        end
+    end,
+    Now = fun(Does) -> fun(A, B) -> fun() -> Does(A, B) end end end,
+    [{timeout, 120, fun() -> beside_a_dead_list(Begin) end}
+     || Begin <- [Now(Transaction), Now(Commit), Ends]].
+
+beside_a_dead_list(Begin) ->
+    {A, B} = {table(set), table(set)},
+    Self = self(),
+    {Pid, Mon} = spawn_monitor(fun() ->
+        Does = Begin(A, B),
+        Self ! ready,
+        receive go -> ok end,
+        Self ! {done, Does()}
+    end),
+    receive ready -> ok end,
+    Rows = [{K, K} || K <- lists:seq(1, 1000000)],
+    Inserts = spawn(fun() -> larder:insert(B, Rows) end),
+    wait_until_begun(B, Inserts),
+    exit(Inserts, kill),
+    Pid ! go,
+    Done = receive
+               {done, Result} -> Result;
+               {'DOWN', Mon, process, Pid, Why} -> Why
+           after 60000 -> never
+           end,
+    exit(Pid, kill),
+    %% A transaction that began before the list has read nothing that the list has changed.
+    ?assertEqual({atomic, true}, Done),
+    ?assertEqual([{1, 1}], larder:lookup(A, 1)),
+    ?assertEqual(1000000, larder:info(B, size)).
+
+wait_until_begun(T, Inserts) ->
+    true = is_process_alive(Inserts),
+    larder:member(T, 1000000) orelse wait_until_begun(T, Inserts).
 
 wrong_options_test() ->
     T = table(set),
@@ -208,6 +275,27 @@ wrong_options_test() ->
                  Words([T, ok, #{}])),
     ?assertMatch(#{1 := <<"a table is named twice", _/binary>>}, Words([[T, T], Fun, #{}])),
     ?assertEqual({atomic, ok}, Words([[T], Fun, #{retries => infinity, timeout => infinity}])).
+
+%% It isn't called after the time, also if that is over during a pause between two calls. A late
+%% call may be that of a process that had to wait.
+no_late_calls_test_() ->
+    {timeout, 60, fun() ->
+        T = table(set),
+        Ms = 60,
+        Now = fun() -> erlang:monotonic_time(millisecond) end,
+        Late = fun() ->
+            Until = Now() + Ms,
+            Result = larder:transaction([T], fun([X]) ->
+                put(called, Now()),
+                larder:insert(X, {n, 0}),
+                larder:insert(T, {n, 1})
+            end, #{timeout => Ms}),
+            ?assertEqual({aborted, timeout}, Result),
+            erase(called) > Until + 3
+        end,
+        Rounds = [Late() || _ <- lists:seq(1, 40)],
+        ?assert(length([late || true <- Rounds]) < 10)
+    end}.
 
 %% A fun that loses is called again, as often as the options allow.
 retries_test() ->

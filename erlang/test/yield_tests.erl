@@ -90,8 +90,15 @@ views(Type) ->
                   true = lists:member(larder:slot(V, 0), [[], '$end_of_table'])
               end}]])
     end),
+    %% What was read is validated.
+    {Transaction, [View]} = larder_nif:begin_transaction([T], false),
+    [larder:member(View, {absent, K}) || K <- lists:seq(1, rows())],
+    true = larder:insert(View, {0, 0}),
+    Commit = measured("commit after many reads",
+                      fun() -> true = larder_nif:commit_transaction(Transaction) end),
+    true = larder_nif:end_transaction(Transaction),
     true = larder:delete(T),
-    [F || F <- Older ++ Own, is_loud(F, Control)].
+    [F || F <- [Commit | Older ++ Own], is_loud(F, Control)].
 
 %% What depends on the number of tables.
 many_tables_test_() ->

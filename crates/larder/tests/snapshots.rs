@@ -252,6 +252,27 @@ fn a_table_without_snapshots_keeps_nothing() {
     }
 }
 
+/// The deletion of an object that isn't there is no change: nothing is kept for a snapshot, and no
+/// transaction loses.
+#[test]
+fn a_deletion_of_an_absent_object_keeps_nothing() {
+    for kind in ["bag", "duplicate_bag"] {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        (0..100).for_each(|n| t.insert(&term!({1, (n)})).unwrap());
+        let snapshot = t.snapshot().unwrap();
+        assert_eq!(t.delete_object(&term!({1, 100})), Ok(0));
+        assert_eq!(t.engine_table().snapshots(), (1, 0), "{kind}");
+        drop(snapshot);
+        let mut transaction = larder.begin(&[&t]).unwrap();
+        let view = &transaction.views()[0];
+        assert_eq!(view.lookup(&term!(1)).unwrap().len(), 100);
+        view.insert(&term!({2, 2})).unwrap();
+        assert_eq!(t.delete_object(&term!({1, 100})), Ok(0));
+        assert_eq!(transaction.commit(), Ok(true), "{kind}");
+    }
+}
+
 /// What was kept for snapshots that have ended isn't kept on for an older one that lives.
 #[test]
 fn an_old_snapshot_keeps_one_version_of_a_key() {

@@ -10,7 +10,7 @@ use larder_testing::random::Random;
 use larder_testing::threads::Stop;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// All objects. Those of a key in their order; keys in an order of their own.
 fn all(table: &Table) -> Vec<Term> {
@@ -100,6 +100,29 @@ fn a_transaction_does_what_its_operations_do() {
     }
 }
 
+/// Many objects of one key are added in time, one by one and as a list, and in their order. What
+/// copies the others for each of them takes minutes.
+#[test]
+fn many_objects_of_a_key_are_added_in_time() {
+    const OBJECTS: i64 = 100_000;
+    let row = |n: i64| term!({1, (n)});
+    let begun = Instant::now();
+    let larder = Larder::new();
+    let t = table(&larder, "duplicate_bag");
+    (0..10).for_each(|n| t.insert(&row(n)).unwrap());
+    larder
+        .transaction(&[&t], |views| {
+            (10..OBJECTS).try_for_each(|n| views[0].insert(&row(n)))?;
+            assert_eq!(views[0].delete_object(&row(5))?, 1);
+            let rows: Vec<Term> = (OBJECTS..2 * OBJECTS).map(row).collect();
+            views[0].insert_all(&rows)
+        })
+        .unwrap();
+    let there: Vec<Term> = (0..2 * OBJECTS).filter(|&n| n != 5).map(row).collect();
+    assert!(t.lookup(&term!(1)).unwrap() == there);
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
 /// What validation says, the commit does, whatever was read and whatever others changed.
 #[test]
 fn validation_says_what_the_commit_does() {
@@ -131,6 +154,30 @@ fn validation_says_what_the_commit_does() {
         }
     }
     assert!(outcomes.iter().all(|times| *times > 50), "{outcomes:?}");
+}
+
+/// Who drops a transaction that has read and written many keys doesn't wait until they are freed.
+#[test]
+fn a_large_transaction_is_dropped_in_time() {
+    const KEYS: i64 = 200_000;
+    let larder = Larder::new();
+    let t = table(&larder, "set");
+    let mut ratios: Vec<f64> = (0..5)
+        .map(|_| {
+            let transaction = larder.begin(&[&t]).unwrap();
+            let view = &transaction.views()[0];
+            let begun = Instant::now();
+            for key in 0..KEYS {
+                view.insert(&term!({(key), (key)})).unwrap();
+            }
+            let written = begun.elapsed();
+            let begun = Instant::now();
+            drop(transaction);
+            begun.elapsed().as_secs_f64() / written.as_secs_f64()
+        })
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    assert!(ratios[2] < 0.01, "{ratios:?}");
 }
 
 #[test]
@@ -638,6 +685,39 @@ fn a_transaction_reads_the_entries_that_it_looks_up() {
             t.add_index(&Index::element("group", 2)).unwrap();
         });
         assert_eq!(anew, 2, "{kind}");
+    }
+}
+
+/// A commit that has read an index doesn't look through all that has changed since an old snapshot,
+/// as the look-up does.
+#[test]
+fn entries_are_validated_beside_an_old_snapshot() {
+    const KEYS: i64 = 100_000;
+    for kind in ["set", "ordered_set"] {
+        let larder = Larder::new();
+        let t = indexed(&larder, kind);
+        let rows: Vec<Term> = (0..KEYS).map(|key| term!({(key), (key)})).collect();
+        t.insert_all(&rows).unwrap();
+        let _old = t.snapshot().unwrap();
+        for key in 0..KEYS {
+            t.update(&term!((key)), 2, &term!((key + KEYS))).unwrap();
+        }
+        let mut ratios: Vec<f64> = (0..11)
+            .map(|round| {
+                let mut transaction = larder.begin(&[&t]).unwrap();
+                let view = &transaction.views()[0];
+                let begun = Instant::now();
+                let found = view.index_lookup("group", &term!((KEYS + 7))).unwrap();
+                assert_eq!(found.len(), 1);
+                let looked_up = begun.elapsed();
+                view.insert(&term!({(-1), (round)})).unwrap();
+                let begun = Instant::now();
+                assert!(transaction.commit().unwrap());
+                begun.elapsed().as_secs_f64() / looked_up.as_secs_f64()
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        assert!(ratios[5] < 0.05, "{kind}: {ratios:?}");
     }
 }
 

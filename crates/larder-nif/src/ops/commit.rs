@@ -40,6 +40,9 @@ const MAX_INLINE_COMMIT_KEYS: usize = 250;
 /// as many small ones.
 const MAX_INLINE_COMMIT_TERMS: usize = 50_000;
 
+/// The units of a time slice that an operation takes.
+const UNITS_PER_OPERATION: usize = 3;
+
 /// The kind of an operation.
 #[derive(Clone, Copy)]
 enum OpKind {
@@ -78,8 +81,9 @@ struct Plan<'c> {
     room: Option<usize>,
 }
 
-/// commit(Operations, Urgent) -> true | {false, N} | lost | wait. Urgent is that of
-/// `begin_transaction`. After `lost` and `wait`, the caller must call it again.
+/// commit(Operations, Urgent | own) -> true | {false, N} | lost | wait. Urgent is that of
+/// `begin_transaction`; `own` says that the caller is in a transaction that has the turn. After
+/// `lost` and `wait`, the caller must call it again.
 pub fn commit(call: &Call<'_>) -> Reply {
     run(call, MAX_INLINE_COMMIT_KEYS)
 }
@@ -99,7 +103,8 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
     // ever.
     let urgent = call.args[1] == atoms::TRUE.word();
     let turn = urgent.then(Turn::take).flatten();
-    if turn.is_none() && Turn::is_taken() {
+    let is_own = call.args[1] == atoms::OWN.word();
+    if turn.is_none() && !is_own && Turn::is_taken() {
         return Ok(atoms::WAIT.word());
     }
     // 2.
@@ -114,6 +119,9 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
         stopped = with_local(|local| plan.first_that_fails(call, &views, local));
         stopped.is_none()
     });
+    if most == MAX_INLINE_COMMIT_KEYS {
+        call.spent((UNITS_PER_OPERATION * keys.len()) as u64);
+    }
     // A commit whose condition failed, or whose operation raised, has changed nothing.
     match (stopped, done) {
         (Some(Ok(n)), Ok(_)) => Ok(call.tuple(&[atoms::FALSE.word(), call.int(n as i64)])),

@@ -10,13 +10,19 @@ use crate::resource::Registered;
 use crate::sys::*;
 use crate::tables::{self, caller_id, owners::ENGINE};
 use crate::terms::atoms;
-use larder::host::{CommitOutcome, EngineTable, EngineTransaction, Error, Turn};
+use larder::host::{Budget, CommitOutcome, EngineTable, EngineTransaction, Error, Turn};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// The greatest number of written keys of a commit that runs on a normal scheduler. One with more
 /// keys runs on a dirty scheduler.
 const MAX_INLINE_TRANSACTION_KEYS: usize = 500;
+
+/// The number of keys whose validation takes as long as the write of one.
+const VALIDATED_PER_WRITE: usize = 8;
+
+/// The units of a time slice that the write of a key takes.
+const UNITS_PER_WRITE: usize = 2;
 
 /// A transaction, and its turn, if it has one.
 pub struct Running {
@@ -62,7 +68,15 @@ pub fn begin(call: &Call<'_>) -> Reply {
 /// The exception for an error of the engine about some tables. Each of the tables may be what is in
 /// the way of the call.
 pub(super) fn refused(call: &Call<'_>, tables: &[Arc<EngineTable>], error: &Error) -> Raise {
-    // If one of the tables is only busy, the call is repeated.
+    // A list may be in the way in any of them, and its process may be dead.
+    if let Error::Busy = error {
+        let mut budget = Budget::slice();
+        for table in tables {
+            table.help_batch(&mut budget);
+        }
+        return Raise::Again;
+    }
+    // The caller may be the heir of one of them, whose owner has just died.
     for table in tables {
         if let Raise::Again = tables::refused(call, table, error) {
             return Raise::Again;
@@ -80,11 +94,23 @@ fn running<'c>(call: &'c Call<'_>) -> Result<&'c Running, Raise> {
 
 /// commit_transaction(Transaction) -> boolean(). `false` if there was a conflict.
 pub fn commit(call: &Call<'_>) -> Reply {
-    if running(call)?.transaction.keys_written() > MAX_INLINE_TRANSACTION_KEYS {
+    let writes = writes(&running(call)?.transaction);
+    if writes > MAX_INLINE_TRANSACTION_KEYS {
         // The commit holds the locks of its keys throughout, so it can't be run in slices.
         return Ok(call.later(entry::commit_large, call.args));
     }
-    commit_large(call)
+    let reply = commit_large(call);
+    call.spent((UNITS_PER_WRITE * writes) as u64);
+    reply
+}
+
+/// The number of writes that take as long as a commit, which also validates what was read.
+fn writes(transaction: &EngineTransaction) -> usize {
+    match transaction.keys_written() {
+        // What has only read isn't validated.
+        0 => 0,
+        written => written + transaction.keys_to_validate() / VALIDATED_PER_WRITE,
+    }
 }
 
 /// As `commit`, on a dirty scheduler.

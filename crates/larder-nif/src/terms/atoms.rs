@@ -227,7 +227,7 @@ known! {
     NOT_LARDER "not_larder", NEWER_VERSION "newer_version", CUT_SHORT "cut_short", DAMAGED "damaged", COUNT "count", IO "io",
     ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EFBIG "efbig", EISDIR "eisdir", ENOTDIR "enotdir", EROFS "erofs", ENAMETOOLONG "enametoolong", EDQUOT "edquot",
     PROTECTION "protection",
-    WAIT "wait", LOST "lost", VIEW "view",
+    WAIT "wait", LOST "lost", VIEW "view", OWN "own",
     CHECK "check", INSERT_NEW "insert_new", DELETE_OBJECT "delete_object",
     UPDATE_COUNTER "update_counter", UPDATE_ELEMENT "update_element",
     ALL "all", WAKE "larder_wake", SOME "some", NOTHING "nothing", WAITS "waits", OVER "over",

@@ -749,6 +749,11 @@ impl ValueList<'_> {
         value: &[u8],
         same: &mut dyn FnMut(&[u8]) -> bool,
     ) -> usize {
+        // A layer that keeps versions takes the call for a change, and so does a view.
+        let (_, op, _) = self.place;
+        if !op.store.is_bare() && !self.objects.find(value, same) {
+            return 0;
+        }
         let gone = self
             .objects
             .remove_same(value, &mut self.old_handles.noting(same));

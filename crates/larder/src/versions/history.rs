@@ -55,7 +55,7 @@ use super::changed_object::ChangedObject;
 use super::clock;
 use super::differences::Differences;
 use super::feed::{DeferredWork, TableFeed};
-use super::key_locks::KeyLock;
+use super::key_locks::{AllLock, KeyLock};
 use super::live::{Live, Registered, SnapshotNumbers, PENDING};
 use super::undo::{self, BagObjects, OldValue, Override, Versions};
 use super::undo_index::{with_record, UndoIndex};
@@ -129,6 +129,8 @@ pub(crate) struct History {
     snapshots: CachePadded<Snapshots>,
     /// Whether commits write to the table. A hint: it may be set later than they begin.
     has_commits: AtomicBool,
+    /// Whether all writes take key locks. Shared with the histories that replace this one.
+    pub(super) all_lock: Arc<AllLock>,
     /// The table. It goes back to its plain store when its last snapshot is released, nobody
     /// follows its feed, and no commits write to it.
     table: Weak<dyn WatchedTable>,
@@ -157,13 +159,14 @@ impl History {
     ) -> Self {
         // If the table has another store by now, the caller discards this history.
         let store_number = feed.store_number();
-        Self::with_store_number(store, seed, table, feed, store_number)
+        Self::with_store_number(store, seed, table, feed, store_number, Arc::default())
     }
 
     /// A new history of another store of the same table, which has this number in the feed.
     fn of_other_store(&self, store: BaseStore, store_number: u64) -> Self {
         let (table, feed) = (Weak::clone(&self.table), Arc::clone(&self.feed));
-        Self::with_store_number(store, self.seed.clone(), table, feed, store_number)
+        let (seed, all_lock) = (self.seed.clone(), Arc::clone(&self.all_lock));
+        Self::with_store_number(store, seed, table, feed, store_number, all_lock)
     }
 
     fn with_store_number(
@@ -172,6 +175,7 @@ impl History {
         table: Weak<dyn WatchedTable>,
         feed: Arc<TableFeed>,
         store_number: u64,
+        all_lock: Arc<AllLock>,
     ) -> Self {
         History {
             store,
@@ -183,6 +187,7 @@ impl History {
                 live: Mutex::default(),
             }),
             has_commits: AtomicBool::new(false),
+            all_lock,
             table,
             feed,
             store_number,

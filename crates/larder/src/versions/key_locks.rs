@@ -11,6 +11,9 @@
 
 use larder_index::sync::atomic::{AtomicU8, Ordering};
 use larder_index::sync::Backoff;
+use larder_index::Guard;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 /// The number of locks. There are so many that keys rarely share one.
 const LOCKS: usize = if cfg!(larder_model) { 64 } else { 1 << 14 };
@@ -79,6 +82,42 @@ impl KeyLock {
         while self.is_committing() {
             backoff.snooze();
         }
+    }
+}
+
+/// Waits until the writes of one key that are under way now are over, in all tables whose keys have
+/// locks. Those of commits aren't waited for.
+///
+/// The caller has incremented the clock before, with a full barrier behind that. A write takes its
+/// lock, which is followed by a full barrier (`ops::fence_after_lock`), and then reads the clock.
+/// So a write whose lock isn't seen here has a number that isn't less than the clock was.
+pub(super) fn wait_for_writes() {
+    for lock in &KEY_LOCKS {
+        let backoff = Backoff::new();
+        // Ordering: Acquire, pairs with `unlock`: what the write has changed is seen. If others of
+        // its keys follow, one look between two of them is enough.
+        while lock.load(Ordering::Acquire) == WRITE {
+            backoff.snooze();
+        }
+    }
+}
+
+/// Whether all writes of one key to a table that may be under way take the locks of their keys.
+#[derive(Default)]
+pub(super) struct AllLock(AtomicBool);
+
+impl AllLock {
+    /// Called when the table has got a store whose keys have locks. The writes that began before
+    /// are over when all threads that are pinned now have been unpinned.
+    pub(super) fn note_begun(self: &Arc<Self>, guard: &Guard) {
+        let all_lock = Arc::clone(self);
+        // Ordering: Release, pairs with `holds`.
+        guard.defer(move || all_lock.0.store(true, Ordering::Release));
+    }
+
+    pub(super) fn holds(&self) -> bool {
+        // Ordering: Acquire, as in `note_begun`.
+        self.0.load(Ordering::Acquire)
     }
 }
 

@@ -8,6 +8,7 @@
 //! of the view's writes, when it is certain that the write follows. A write without one forgets
 //! the lifetime that an earlier write gave the key.
 
+use super::undo;
 use larder_index::sync::Mutex;
 use larder_index::{
     Batch, Change, Container, Direction, Guard, Key, Start, Stats, Unique, Updater,
@@ -38,6 +39,8 @@ pub(crate) struct GivenLifetime {
 struct OwnWrite {
     /// The undo record with the value that was written.
     record: Vec<u8>,
+    /// The number of the last object of a bag's key, once one was appended.
+    last: Option<u64>,
     /// `None` if the object has the lifetime that the table gives.
     lifetime: Option<GivenLifetime>,
 }
@@ -57,7 +60,11 @@ impl Records {
             // A lifetime for an object that an earlier write has changed isn't the only change.
             given.is_alone &= before.lifetime.is_some_and(|before| before.is_alone);
         }
-        let write = OwnWrite { record, lifetime };
+        let write = OwnWrite {
+            record,
+            last: None,
+            lifetime,
+        };
         self.of.insert(position.into_vec(), write);
     }
 }
@@ -77,11 +84,28 @@ impl Writes {
         }
     }
 
+    /// Takes all writes out, and returns their records.
+    pub(super) fn take(&self) -> impl ExactSizeIterator<Item = Vec<u8>> + Send {
+        let written = std::mem::take(&mut self.records.lock().of);
+        written.into_values().map(|write| write.record)
+    }
+
     /// Calls `f` with the key and the record of each write, and the lifetime that it gives.
     pub(crate) fn each(&self, mut f: impl FnMut(&[u8], &[u8], Option<GivenLifetime>)) {
         for (position, write) in &self.records.lock().of {
             f(self.key(position), &write.record, write.lifetime);
         }
+    }
+
+    /// Adds an object behind those that were written to a bag's key, and returns its number. `None`
+    /// if there are none.
+    pub(super) fn append(&self, key: Key<'_>, value: &[u8]) -> Option<u64> {
+        let mut records = self.records.lock();
+        let write = records.of.get_mut(&self.position_of(key)[..])?;
+        let last = write.last.or_else(|| undo::last_number(&write.record))?;
+        undo::append_object(last + 1, value, &mut write.record);
+        write.last = Some(last + 1);
+        write.last
     }
 
     /// Announces the lifetime that comes with the next write.

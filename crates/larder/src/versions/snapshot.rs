@@ -284,6 +284,7 @@ impl EngineTable {
                     ..op.store.layers().clone()
                 });
                 if self.state.replace(op.state, store, &guard).is_ok() {
+                    history.all_lock.note_begun(&guard);
                     return Ok(());
                 }
             }

@@ -4,7 +4,9 @@
 //!
 //! 1. *Watch* the table, if it is not watched already. It stays watched while it has a follower.
 //! 2. *Follow*: add a follower at the end of the queue. From here on writes push their events.
-//! 3. *Check*: if the table has gone back to its plain store in between, watch it again.
+//! 3. *Check*: if the table has gone back to its plain store in between, watch it again. If a list
+//!    was inserted in between, the follower may stand within its events: it is moved to the end of
+//!    the queue, and the check is repeated.
 //!
 //! With a snapshot, (2) comes before (1). Each time that the snapshot is taken again, the follower
 //! is moved to the end of the queue between the steps *register* and *cut* (see the parent module).
@@ -220,11 +222,16 @@ impl EngineTable {
         let mut history: Arc<History> = self.watch(&guard)?;
         // (2)
         let subscription = Subscription::follow(self, wishes);
-        // (3)
-        while !self.has_history(&history, &guard)? {
+        // (3) A list that began before and isn't over is `Busy`.
+        loop {
+            let transitions = self.latch.transitions();
+            subscription.feed.go_to_end(subscription.id);
+            let is_watched = self.has_history(&history, &guard)?;
+            if is_watched && self.latch.transitions() == transitions {
+                return Ok(subscription);
+            }
             history = self.watch(&guard)?;
         }
-        Ok(subscription)
     }
 
     /// The number of subscriptions to the table. O(1).

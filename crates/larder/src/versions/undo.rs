@@ -144,6 +144,25 @@ pub(crate) fn push_object(number: u64, value: &[u8], list: &mut Vec<u8>) {
     list.extend_from_slice(value);
 }
 
+/// The number of the last object in a record of a bag's key that has one version. `None` if it has
+/// no object.
+pub(crate) fn last_number(record: &[u8]) -> Option<u64> {
+    let objects = BagObjects::of(as_of(record, 0)?);
+    objects.last().map(|(number, _)| number)
+}
+
+/// Appends an object to a record of a bag's key that has one version, with at least one object.
+pub(crate) fn append_object(number: u64, value: &[u8], record: &mut Vec<u8>) {
+    const NUMBER: usize = size_of::<u64>();
+    let (len, at) = varint::read(record, NUMBER);
+    let before = record.len();
+    push_object(number, value, record);
+    // Mostly the new length takes as many bytes as the old one.
+    let mut bytes = [0; varint::MOST];
+    let most = varint::write(&mut bytes, len + (record.len() - before) as u64);
+    drop(record.splice(NUMBER..at, bytes[..most].iter().copied()));
+}
+
 /// The value of a key that is about to change.
 #[derive(Clone, Copy)]
 pub(crate) enum OldValue<'a> {
@@ -229,6 +248,24 @@ mod tests {
             assert_eq!(has_version(&record, number), seen.is_some(), "{number}");
             assert!(!has_version(&[], number));
         }
+    }
+
+    #[test]
+    fn objects_are_appended() {
+        let (mut list, mut record) = (Vec::new(), Vec::new());
+        push_object(7, b"first", &mut list);
+        push(9, Override::Value(&list), &mut record);
+        for number in 8..4_000 {
+            assert_eq!(last_number(&record), Some(number - 1));
+            append_object(number, b"next", &mut record);
+            push_object(number, b"next", &mut list);
+            let mut whole = Vec::new();
+            push(9, Override::Value(&list), &mut whole);
+            assert!(record == whole, "{number}");
+        }
+        record.clear();
+        push(9, Override::Absent, &mut record);
+        assert_eq!(last_number(&record), None);
     }
 
     #[test]

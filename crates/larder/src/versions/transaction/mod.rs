@@ -54,7 +54,8 @@
 //! # Why there is no deadlock
 //!
 //! - Key locks are taken in the order of their places, and before the number is drawn. A thread
-//!   that has drawn a number waits for no key lock any more.
+//!   that has drawn a number waits for no key lock of a commit any more. It may wait for writes of
+//!   one key. These wait for no key lock and no commit once they have theirs.
 //! - A commit that holds its locks waits for commits with lesser numbers. The commit with the least
 //!   number waits for nobody. A commit that is about to draw its number has all of its locks, and
 //!   waits for nothing meanwhile.
@@ -190,6 +191,13 @@ impl EngineTransaction {
     /// The number of keys that it has written.
     pub fn keys_written(&self) -> usize {
         self.parts.iter().map(|part| part.set.writes.len()).sum()
+    }
+
+    /// About how many keys its commit looks at, because they were read, or because they have changed
+    /// and may lie within what was read.
+    pub fn keys_to_validate(&self) -> usize {
+        let of_part = |part: &TableInTransaction| part.set.keys_to_validate();
+        self.parts.iter().map(of_part).sum()
     }
 
     /// Ends the transaction and its views. If it wasn't committed, it has no effect.

@@ -12,11 +12,15 @@
 //! at the commit would find other rows, these have been added since, and so have their entries.
 
 use super::super::history::History;
+use super::super::key_locks;
 use super::super::undo;
 use crate::indexes::{EntriesRead, Indexes};
 use larder_index::sync::{planted, Fault};
 use larder_index::{Batch, Direction, Guard, Key, Start};
 use std::collections::BTreeSet;
+
+/// An undo index of at most this number of bytes is looked through.
+const FEW_BYTES: usize = if cfg!(larder_model) { 0 } else { 64 << 10 };
 
 /// A range of positions. An end that is `None` is unbounded.
 #[derive(Default)]
@@ -81,9 +85,25 @@ impl Reads {
         }
     }
 
+    /// Takes the keys out.
+    pub(super) fn take_keys(&mut self) -> impl ExactSizeIterator<Item = Vec<u8>> + Send {
+        std::mem::take(&mut self.keys).into_iter()
+    }
+
     /// The keys that were read.
     pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.keys.iter().map(|key| &key[..])
+    }
+
+    /// The number of keys and ranges that were read.
+    pub(super) fn count(&self) -> usize {
+        self.keys.len() + self.ranges.len()
+    }
+
+    /// Whether any key of the table that has changed may have to be looked at.
+    pub(super) fn is_wide(&self) -> bool {
+        let is_open = |range: &ReadRange| range.low.is_none() || range.high.is_none();
+        !self.entries.is_empty() || self.ranges.iter().any(is_open)
     }
 
     /// Whether anything was read that is not protected by the lock of a key.
@@ -94,9 +114,12 @@ impl Reads {
     /// Whether reading the secondary indexes again would find the same entries. `now` are the
     /// indexes that the table has now.
     ///
-    /// 1. If no key of the table has changed since the snapshot, the entries are the same, whatever
+    /// 1. If there are many versions, most of them may be older than the snapshot. Then wait for
+    ///    all writes of one key, by the locks of keys. If the counts are the same after that, so
+    ///    are the entries.
+    /// 2. If no key of the table has changed since the snapshot, the entries are the same, whatever
     ///    the counts are.
-    /// 2. Otherwise wait for the write of each key that has changed. Its entries have then been
+    /// 3. Otherwise wait for the write of each key that has changed. Its entries have then been
     ///    changed and counted, so the counts decide.
     pub(super) fn entries_are_valid(
         &self,
@@ -108,7 +131,25 @@ impl Reads {
         if self.entries.is_empty() {
             return true;
         }
-        // (1) Look for changed keys. Reading such a key waits for its writer, which holds the lock
+        // An index that was dropped doesn't count any more, so its entries are taken for changed.
+        let is_counted = |read: &EntriesRead| {
+            let mut each = now.iter().flat_map(|now| &now.each);
+            each.any(|entries| read.is_of(&entries.changes))
+        };
+        let holds = || {
+            let mut each = self.entries.iter();
+            each.all(|read| is_counted(read) && read.holds())
+        };
+        // (1) The commit has drawn its number before, and waited for those with lesser numbers.
+        if history.undo_bytes() > FEW_BYTES && history.all_lock.holds() {
+            if !planted(Fault::UnsettledEntry) {
+                key_locks::wait_for_writes();
+            }
+            if holds() {
+                return true;
+            }
+        }
+        // (2) Look for changed keys. Reading such a key waits for its writer, which holds the lock
         // of its leaf until it has counted its entries.
         let mut has_changed = false;
         let objects = &history.store().index;
@@ -119,14 +160,8 @@ impl Reads {
             }
             true
         });
-        // (2) Compare the counts. An index that was dropped doesn't count any more, so its entries
-        // are taken for changed.
-        let is_counted = |read: &EntriesRead| {
-            let mut each = now.iter().flat_map(|now| &now.each);
-            each.any(|entries| read.is_of(&entries.changes))
-        };
-        let holds = |read: &EntriesRead| is_counted(read) && read.holds();
-        !has_changed || self.entries.iter().all(holds)
+        // (3)
+        !has_changed || holds()
     }
 
     /// Whether no key in the ranges has changed since the snapshot with this number.

@@ -28,18 +28,25 @@ use crate::bounds::Bounded;
 use crate::index::TableIndex;
 use crate::indexes::EntriesRead;
 use crate::raw;
+use crate::reclaim::reaper;
 use larder_index::sync::Mutex;
 use larder_index::{
     Batch, Change, Container, Counted, Direction, Guard, Key, Lookup, Multi, Objects, Ranked,
     Start, Stats, Unique, Updater, Values, SHORT_VALUE,
 };
 use larder_term::hash::Seed;
+use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The number of the version of an own write.
 const OWN: u64 = u64::MAX;
+
+/// The thread that drops a working set of at most this number of keys frees it.
+const FREED_INLINE: usize = 256;
+/// The number of keys that are freed in one go otherwise.
+const FREED_TOGETHER: usize = 64;
 
 /// The reads and writes of a transaction in one table.
 pub(super) struct WorkingSet {
@@ -145,9 +152,40 @@ impl WorkingSet {
         self.count.fetch_add(1, Ordering::Release);
     }
 
+    /// The objects that the transaction has written to a bag's key, with their numbers.
+    fn own_list(&self, guard: &Guard, key: Key<'_>) -> Vec<u8> {
+        let mut record = Vec::new();
+        self.writes.get(guard, key, &mut record);
+        match undo::as_of(&record, OWN) {
+            Some(Override::Value(list)) => list.to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Adds an object behind those that the transaction has written to a bag's key, and returns its
+    /// number. `None` if there are none.
+    fn append(&self, key: Key<'_>, value: &[u8]) -> Option<u64> {
+        let number = self.writes.append(key, value)?;
+        // Ordering: Release, as in `write`.
+        self.count.fetch_add(1, Ordering::Release);
+        Some(number)
+    }
+
     /// Whether the transaction has written a key.
     fn has_written(&self, guard: &Guard, key: Key<'_>) -> bool {
         self.writes.contains(guard, key)
+    }
+
+    /// See `EngineTransaction::keys_to_validate`.
+    pub(super) fn keys_to_validate(&self) -> usize {
+        /// The usual size of a key with its version.
+        const RECORD: usize = 64;
+        let reads = self.reads.lock();
+        let changed = match reads.is_wide() {
+            true => self.history.undo_bytes() / RECORD,
+            false => 0,
+        };
+        reads.count() + changed
     }
 
     /// Records a read of all keys.
@@ -192,13 +230,32 @@ impl WorkingSet {
 
 impl Drop for WorkingSet {
     fn drop(&mut self) {
+        /// The usual size of a key with what was written.
+        const RECORD: usize = 64;
+        let unique = self.unique;
+        let mut records = self.writes.take();
+        let mut keys = self.reads.lock().take_keys();
+        let count = records.len() + keys.len();
         // A commit has copied the values into the tables, with their own counts. So release ours in
         // any case.
-        self.writes.each(|_, record, _| {
-            if let Some(value) = undo::as_of(record, OWN) {
-                history::each_value(self.unique, value, &mut raw::release_value);
+        let mut free = move || {
+            let mut freed = 0;
+            for record in records.by_ref().take(FREED_TOGETHER) {
+                if let Some(value) = undo::as_of(&record, OWN) {
+                    history::each_value(unique, value, &mut raw::release_value);
+                }
+                freed += 1;
             }
-        });
+            freed += keys.by_ref().take(FREED_TOGETHER - freed).count();
+            freed < FREED_TOGETHER
+        };
+        // The last reference may go anywhere, such as in the destructor of a host's resource. If
+        // there is much, the reaper frees it bit by bit.
+        if count <= FREED_INLINE {
+            while !free() {}
+        } else {
+            reaper::bits(RECORD * count, free);
+        }
     }
 }
 
@@ -352,32 +409,57 @@ impl Ranked for ViewIndex<dyn Unique> {
     }
 }
 
-/// The objects under a key of a view, as a transaction changes them.
-struct ViewObjects {
-    objects: Vec<(u64, Vec<u8>)>,
+/// The objects under a key of a view, as a transaction changes them. They are read when they are
+/// first needed: to add one behind those that the transaction has written, they needn't be.
+struct ViewObjects<'v> {
+    view: &'v ViewIndex<dyn Multi>,
+    guard: &'v Guard,
+    key: Key<'v>,
+    /// The objects with their numbers, as a version has them.
+    list: OnceCell<Vec<u8>>,
+    /// The number of the next one, once they have changed.
+    next: u64,
     changed: bool,
     /// Whether they are the snapshot's. The first change then retains their handles.
     below: bool,
 }
 
-impl ViewObjects {
-    /// Called before each change.
+impl ViewObjects<'_> {
+    fn objects(&self) -> BagObjects<'_> {
+        let list = self.list.get_or_init(|| match self.below {
+            true => self.view.list_below(self.guard, self.key),
+            false => self.view.set.own_list(self.guard, self.key),
+        });
+        BagObjects::of(Override::Value(list))
+    }
+
+    /// Called before each change, but for one that is made where the objects are stored.
     fn begin(&mut self) {
-        if !std::mem::replace(&mut self.changed, true) && self.below {
-            self.objects
-                .iter()
-                .for_each(|(_, value)| raw::retain_value(value));
+        if self.changed {
+            return;
         }
+        let (mut next, below) = (0, self.below);
+        for (number, value) in self.objects() {
+            next = number + 1;
+            if below {
+                raw::retain_value(value);
+            }
+        }
+        (self.next, self.changed) = (next, true);
     }
 }
 
-impl Objects for ViewObjects {
+impl Objects for ViewObjects<'_> {
     fn count(&self) -> usize {
-        self.objects.len()
+        self.objects().count()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.objects().next().is_none()
     }
 
     fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
-        for (ordinal, (_, value)) in self.objects.iter().enumerate() {
+        for (ordinal, (_, value)) in self.objects().enumerate() {
             if !f(ordinal, value) {
                 return;
             }
@@ -385,39 +467,65 @@ impl Objects for ViewObjects {
     }
 
     fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
-        self.objects
-            .iter()
-            .for_each(|(number, value)| f(*number, value));
+        self.objects().for_each(|(number, value)| f(number, value));
     }
 
     fn push(&mut self, value: &[u8]) {
-        self.begin();
-        let number = self.objects.last().map_or(0, |(number, _)| number + 1);
-        self.objects.push((number, value.to_vec()));
+        let is_own = !self.changed && !self.below;
+        let appended = is_own.then(|| self.view.set.append(self.key, value));
+        let number = appended.flatten().unwrap_or_else(|| {
+            self.begin();
+            self.next += 1;
+            self.next - 1
+        });
+        if let Some(list) = self.list.get_mut() {
+            undo::push_object(number, value, list);
+        }
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         self.begin();
-        let before = self.objects.len();
-        self.objects.retain(|(_, value)| !f(value));
-        before - self.objects.len()
+        let (mut kept, mut gone) = (Vec::new(), 0);
+        for (number, value) in self.objects() {
+            if f(value) {
+                gone += 1;
+            } else {
+                undo::push_object(number, value, &mut kept);
+            }
+        }
+        self.list = OnceCell::from(kept);
+        gone
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        let no_matter: &[u8] = &[];
+        self.replace_each(&[(ordinal, no_matter, value)]);
+    }
+
+    fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
         self.begin();
-        self.objects[ordinal].1 = value.to_vec();
+        let (mut list, mut changes) = (Vec::new(), changes.iter().peekable());
+        for (ordinal, (number, old)) in self.objects().enumerate() {
+            let change = changes.next_if(|change| change.0 == ordinal);
+            let value = change.map_or(old, |&(_, _, new)| new);
+            undo::push_object(number, value, &mut list);
+        }
+        self.list = OnceCell::from(list);
     }
 }
 
 impl ViewIndex<dyn Multi> {
-    /// The objects under a key, with their numbers.
-    fn numbered(&self, guard: &Guard, key: Key<'_>) -> Vec<(u64, Vec<u8>)> {
-        let mut objects = Vec::new();
+    /// The snapshot's objects under a key, with their numbers.
+    fn list_below(&self, guard: &Guard, key: Key<'_>) -> Vec<u8> {
+        let mut list = Vec::new();
         let (mut batch, mut from) = (Batch::default(), Vec::new());
+        let push = |batch: &Batch<'_>, i, list: &mut Vec<u8>| {
+            undo::push_object(self.seen.entry_number(batch, i), batch.value(i), list);
+        };
         // Mostly they are few, and are read alone.
         if self.seen.scan_key(guard, key, &mut batch) {
-            let object = |i| (self.seen.entry_number(&batch, i), batch.value(i).to_vec());
-            return (0..batch.len()).map(object).collect();
+            (0..batch.len()).for_each(|i| push(&batch, i, &mut list));
+            return list;
         }
         self.seen.first_position(key, &mut from);
         loop {
@@ -426,12 +534,12 @@ impl ViewIndex<dyn Multi> {
             for i in 0..batch.len() {
                 // Behind the objects of the key. The scan has no upper bound.
                 if batch.key(i) != key.bytes {
-                    return objects;
+                    return list;
                 }
-                objects.push((self.seen.entry_number(&batch, i), batch.value(i).to_vec()));
+                push(&batch, i, &mut list);
             }
             if batch.done {
-                return objects;
+                return list;
             }
             std::mem::swap(&mut from, &mut batch.resume);
         }
@@ -454,7 +562,11 @@ impl Multi for ViewIndex<dyn Multi> {
         // Reading all objects of the key makes it a read key.
         self.set.note_key(key);
         let mut objects = ViewObjects {
-            objects: self.numbered(guard, key),
+            view: self,
+            guard,
+            key,
+            list: OnceCell::new(),
+            next: 0,
             changed: false,
             // `below` says that the objects there are still those of the snapshot.
             below: !self.set.has_written(guard, key),
@@ -464,14 +576,12 @@ impl Multi for ViewIndex<dyn Multi> {
             return;
         }
         // A key without objects has none in the table after the commit.
-        if objects.is_empty() {
-            return self.set.write(guard, key, Override::Absent);
-        }
-        let mut list = Vec::new();
-        for (number, value) in &objects.objects {
-            undo::push_object(*number, value, &mut list);
-        }
-        self.set.write(guard, key, Override::Value(&list));
+        let list = objects.list.take().unwrap_or_default();
+        let value = match list.is_empty() {
+            true => Override::Absent,
+            false => Override::Value(&list),
+        };
+        self.set.write(guard, key, value);
     }
 
     fn scan<'g>(
