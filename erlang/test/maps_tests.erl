@@ -4,7 +4,8 @@
 -module(maps_tests).
 
 -export([beside_ets_test_/0, forms_test_/0, counters_test_/0, counters_beside_an_oracle_test_/0,
-         kept_keys_test_/0, concurrent_test_/0, views_test_/0, watchers_test_/0, refused_test_/0, words_test_/0,
+         kept_keys_test_/0, many_test_/0, concurrent_test_/0, views_test_/0,
+         watchers_test_/0, refused_test_/0, words_test_/0,
          unmet_atoms_test_/0, loaded/1]).
 
 one(Title, Fun) ->
@@ -63,6 +64,33 @@ beside_ets(Options) ->
     true = larder:update_map(T, a, []),
     true = larder:delete(T),
     true = ets:delete(E).
+
+%% Many changes of one map take the time of a few copies. One after the other, each would look for
+%% its key from the first pair on, and these would take half a minute.
+many_test_() ->
+    one("many changes of a map", fun() ->
+        N = 50000,
+        T = larder:new(t, [public]),
+        Keys = lists:seq(1, N),
+        true = larder:insert(T, {a, maps:from_keys(Keys, 0)}),
+        Quickly = fun(Fun) ->
+            {Time, Result} = timer:tc(Fun),
+            true = Time < 2000000,
+            Result
+        end,
+        true = Quickly(fun() -> larder:update_map(T, a, [{2, K, K} || K <- Keys]) end),
+        [{a, Map}] = larder:lookup(T, a),
+        true = Map =:= maps:from_list([{K, K} || K <- Keys]),
+        Ops = [{{2, K}, 1} || K <- Keys ++ lists:reverse(Keys)],
+        Sums = Quickly(fun() -> larder:update_counter(T, a, Ops) end),
+        true = Sums =:= [K + 1 || K <- Keys] ++ [K + 2 || K <- lists:reverse(Keys)],
+        New = [{{2, {new, K}, 0}, K} || K <- Keys],
+        Keys = Quickly(fun() -> larder:update_counter(T, a, New) end),
+        true = Quickly(fun() -> larder:update_map(T, a, [{2, K} || K <- Keys]) end),
+        [{a, Rest}] = larder:lookup(T, a),
+        true = Rest =:= maps:from_list([{{new, K}, K} || K <- Keys]),
+        true = larder:delete(T)
+    end).
 
 step(T, E, KeyPos, Key, Position, Size) ->
     [Row] = ets:lookup(E, Key),

@@ -119,7 +119,7 @@ pub use host::{legacy_zero, set_atom_order, set_legacy_zero, set_tree_maps, tree
 pub use identity::without_negative_zero;
 #[doc(hidden)]
 pub use macros::Literal;
-pub use map_edit::MapEdit;
+pub use map_edit::{MapEdit, MapSearch, PairChange};
 pub use map_order::{key_order, DuplicateKey};
 pub use node::{Node, NodeName};
 pub use num_bigint::BigInt;

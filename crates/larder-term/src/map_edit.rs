@@ -11,6 +11,9 @@
 //! 3. A pair is inserted or removed at its place in a map of sorted form. A map of tree form is
 //!    first rewritten in the sorted form, since only the host knows the layout of the new tree. If
 //!    the host would write another form, it can make the change itself ([`MapEdit::leaves_tree`]).
+//! 4. Many changes are made in one pass over the map: the changes are put in the order of their
+//!    keys, and each key of the map is looked for among them ([`MapEdit::change_all`]). Many
+//!    searches put the pairs in order once ([`MapSearch`]).
 //!
 //! An edit owns no counts. The handles in it are those of the map and of the terms that were put.
 
@@ -33,6 +36,9 @@ pub struct MapEdit {
     /// Whether pairs were inserted or removed.
     is_reshaped: bool,
 }
+
+/// A key of a map, and its new value; `None` removes the key.
+pub type PairChange<'a> = (TermRef<'a>, Option<TermRef<'a>>);
 
 /// The place of a key.
 struct Found {
@@ -68,10 +74,7 @@ impl MapEdit {
 
     /// The number of pairs.
     fn len(&self) -> usize {
-        match self.term().view() {
-            View::Map(map) => map.len(),
-            _ => 0,
-        }
+        len(&self.bytes)
     }
 
     /// The value of a key.
@@ -81,6 +84,65 @@ impl MapEdit {
     pub fn get(&self, key: TermRef<'_>) -> Option<TermRef<'_>> {
         let value = self.find(key).value?;
         Some(TermRef::within(&self.bytes[value]))
+    }
+
+    /// Makes some changes in their order, in one pass. If that would lose the tree form that the
+    /// host has for large maps (see `leaves_tree`), and `keeps_form` is set, returns `false` and
+    /// changes nothing.
+    ///
+    /// # Complexity
+    /// O((n + m) log m) for m changes of a map of n pairs. O(n log n) more if keys come or go.
+    pub fn change_all(&mut self, changes: &[PairChange<'_>], keeps_form: bool) -> bool {
+        let changes = last_of_each_key(changes);
+        let mut is_found = vec![false; changes.len()];
+        // For each pair: where its key and its value begin, where it ends, and its change.
+        let mut pairs = Vec::with_capacity(self.len());
+        for (at, middle, end) in places(&self.bytes) {
+            let key = TermRef::within(&self.bytes[at..middle]);
+            let change = changes.binary_search_by(|change| change.0.cmp_exact(key));
+            if let Ok(i) = change {
+                is_found[i] = true;
+            }
+            pairs.push((at, middle, end, change.ok()));
+        }
+        let after = changes.iter().filter(|change| change.1.is_some()).count()
+            + pairs.iter().filter(|pair| pair.3.is_none()).count();
+        // A key that comes wasn't found, and one that goes was.
+        let is_reshaped = (changes.iter().zip(&is_found))
+            .any(|(change, is_found)| change.1.is_some() != *is_found);
+        let is_large = self.bytes[0] == TREE_MAP || self.len().max(after) > MOST_SORTED;
+        if is_reshaped && keeps_form && is_large && crate::tree_maps() {
+            return false;
+        }
+        let mut out = Vec::with_capacity(self.bytes.len());
+        let value_of = |middle: usize, end: usize, change: Option<usize>| match change {
+            Some(i) => changes[i].1,
+            None => Some(TermRef::within(&self.bytes[middle..end])),
+        };
+        if is_reshaped {
+            let stay = pairs.iter().filter_map(|&(at, middle, end, change)| {
+                let key = TermRef::within(&self.bytes[at..middle]);
+                Some((key, value_of(middle, end, change)?))
+            });
+            let new = changes.iter().zip(&is_found);
+            let new = new.filter_map(|(change, is_found)| match is_found {
+                true => None,
+                false => Some((change.0, change.1?)),
+            });
+            push_sorted(stay.chain(new).collect(), &mut out);
+        } else {
+            // The pairs stay where they are.
+            out.extend_from_slice(&self.bytes[..self.first()]);
+            for (at, middle, end, change) in pairs {
+                out.extend_from_slice(&self.bytes[at..middle]);
+                if let Some(value) = value_of(middle, end, change) {
+                    out.extend_from_slice(value.bytes());
+                }
+            }
+        }
+        self.is_reshaped |= is_reshaped;
+        self.bytes = out;
+        true
     }
 
     /// Sets the value of a key.
@@ -121,16 +183,13 @@ impl MapEdit {
 
     /// Where the first pair begins.
     fn first(&self) -> usize {
-        crate::skip::head(&self.bytes, 0).0
+        first(&self.bytes)
     }
 
     fn find(&self, key: TermRef<'_>) -> Found {
         // `place` is where the key would have to be inserted: in front of the first greater key.
-        let (mut at, mut place) = (self.first(), None);
-        for _ in 0..self.len() {
-            // A pair is two terms, one behind the other.
-            let middle = at + skip(&self.bytes[at..]);
-            let end = middle + skip(&self.bytes[middle..]);
+        let (mut behind, mut place) = (self.first(), None);
+        for (at, middle, end) in places(&self.bytes) {
             let here = TermRef::within(&self.bytes[at..middle]);
             if here.identical(key) {
                 let value = Some(middle..end);
@@ -141,10 +200,10 @@ impl MapEdit {
             if place.is_none() && key_order(key, here).is_lt() {
                 place = Some(at);
             }
-            at = end;
+            behind = end;
         }
         // No key is greater, so a new pair would be the last one.
-        let at = place.unwrap_or(at);
+        let at = place.unwrap_or(behind);
         Found { at, value: None }
     }
 
@@ -159,15 +218,8 @@ impl MapEdit {
         let View::Map(map) = self.term().view() else {
             return;
         };
-        let mut pairs: Vec<_> = map.iter().collect();
-        pairs.sort_by(|a, b| key_order(a.0, b.0));
         let mut bytes = Vec::with_capacity(self.bytes.len());
-        bytes.push(MAP);
-        varint::push(&mut bytes, pairs.len() as u64);
-        for (key, value) in pairs {
-            bytes.extend_from_slice(key.bytes());
-            bytes.extend_from_slice(value.bytes());
-        }
+        push_sorted(map.iter().collect(), &mut bytes);
         self.bytes = bytes;
     }
 
@@ -176,6 +228,108 @@ impl MapEdit {
         let mut head = vec![MAP];
         varint::push(&mut head, pairs as u64);
         self.bytes.splice(..self.first(), head);
+    }
+}
+
+/// The number of pairs of a map.
+fn len(map: &[u8]) -> usize {
+    match TermRef::within(map).view() {
+        View::Map(map) => map.len(),
+        _ => 0,
+    }
+}
+
+/// Where the first pair of a map begins.
+fn first(map: &[u8]) -> usize {
+    crate::skip::head(map, 0).0
+}
+
+/// For each pair of a map, where its key and its value begin, and where it ends.
+fn places(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+    let mut at = first(map);
+    (0..len(map)).map(move |_| {
+        // A pair is two terms, one behind the other.
+        let start = at;
+        let middle = start + skip(&map[start..]);
+        at = middle + skip(&map[middle..]);
+        (start, middle, at)
+    })
+}
+
+/// The last change of each key, in the exact order of the keys.
+fn last_of_each_key<'a>(changes: &[PairChange<'a>]) -> Vec<PairChange<'a>> {
+    let mut sorted = changes.to_vec();
+    // The sort is stable, so of the changes of one key the last one is behind the others.
+    sorted.sort_by(|one, other| one.0.cmp_exact(other.0));
+    let mut last: Vec<PairChange<'a>> = Vec::with_capacity(sorted.len());
+    for change in sorted {
+        match last.last_mut() {
+            Some(before) if before.0.cmp_exact(change.0).is_eq() => *before = change,
+            _ => last.push(change),
+        }
+    }
+    last
+}
+
+/// Writes a map of these pairs in the sorted form.
+fn push_sorted(mut pairs: Vec<(TermRef<'_>, TermRef<'_>)>, out: &mut Vec<u8>) {
+    pairs.sort_by(|one, other| key_order(one.0, other.0));
+    out.push(MAP);
+    varint::push(out, pairs.len() as u64);
+    for (key, value) in pairs {
+        out.extend_from_slice(key.bytes());
+        out.extend_from_slice(value.bytes());
+    }
+}
+
+/// Searches for keys of one map. The first ones walk over the map. If there are more, its pairs are
+/// put in order.
+#[derive(Debug)]
+pub struct MapSearch {
+    map: Vec<u8>,
+    /// How many searches have walked over the map.
+    walks: usize,
+    /// Where the key and the value of each pair begin, in the exact order of the keys. Empty until
+    /// there were many searches.
+    pairs: Vec<(usize, usize)>,
+}
+
+/// The number of searches that walk over the map.
+const WALKS: usize = 16;
+
+impl MapSearch {
+    /// For a copy of a map. `None` if the term isn't a map.
+    pub fn new(map: TermRef<'_>) -> Option<MapSearch> {
+        let MapEdit { bytes, .. } = MapEdit::new(map)?;
+        Some(MapSearch {
+            map: bytes,
+            walks: 0,
+            pairs: Vec::new(),
+        })
+    }
+
+    /// The value of a key.
+    ///
+    /// # Complexity
+    /// O(log n) in the map. The first searches take O(n), and one of them O(n log n).
+    pub fn get(&mut self, key: TermRef<'_>) -> Option<TermRef<'_>> {
+        let map = &self.map;
+        let key_at = |at: usize, middle: usize| TermRef::within(&map[at..middle]);
+        if self.walks < WALKS {
+            self.walks += 1;
+            let mut pairs = places(map);
+            let found = pairs.find(|&(at, middle, _)| key_at(at, middle).identical(key));
+            return found.map(|(_, middle, end)| TermRef::within(&map[middle..end]));
+        }
+        if self.pairs.is_empty() {
+            let mut pairs: Vec<_> = places(map).map(|(at, middle, _)| (at, middle)).collect();
+            pairs.sort_by(|one, other| key_at(one.0, one.1).cmp_exact(key_at(other.0, other.1)));
+            self.pairs = pairs;
+        }
+        let order = |&(at, middle): &(usize, usize)| key_at(at, middle).cmp_exact(key);
+        let found = self.pairs.binary_search_by(order);
+        let (_, middle) = self.pairs[found.ok()?];
+        Some(TermRef::within(&map[middle..middle + skip(&map[middle..])]))
     }
 }
 
@@ -237,6 +391,67 @@ mod tests {
             }
         }
         assert!(reshaped > 300);
+    }
+
+    #[test]
+    fn many_changes_are_those_one_by_one() {
+        let mut seed = 3u64;
+        let mut random = |n: u64| {
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        for round in 0..300 {
+            let range = [3, 40, 300][round % 3];
+            let pairs = (0..random(range + 1)).map(|_| (random(range), key(random(1000))));
+            let map = whole(&pairs.collect());
+            let changes: Vec<(Term, Option<Term>)> = (0..random(60))
+                .map(|_| {
+                    (
+                        key(random(range)),
+                        (random(4) > 0).then(|| key(random(1000))),
+                    )
+                })
+                .collect();
+            let mut one_by_one = MapEdit::new(map.as_ref()).unwrap();
+            let mut at_once = MapEdit::new(map.as_ref()).unwrap();
+            for (key, value) in &changes {
+                match value {
+                    Some(value) => one_by_one.put(key.as_ref(), value.as_ref()),
+                    None => {
+                        one_by_one.remove(key.as_ref());
+                    }
+                }
+            }
+            let refs = { changes.iter() }
+                .map(|(key, value)| (key.as_ref(), value.as_ref().map(Term::as_ref)));
+            assert!(at_once.change_all(&refs.collect::<Vec<_>>(), false));
+            assert_eq!(at_once.term().bytes(), one_by_one.term().bytes());
+            let mut search = MapSearch::new(map.as_ref()).unwrap();
+            let edit = MapEdit::new(map.as_ref()).unwrap();
+            for n in 0..range.min(50) {
+                let (key, found) = (key(n), edit.get(key(n).as_ref()).map(Term::from));
+                assert_eq!(search.get(key.as_ref()).map(Term::from), found);
+            }
+        }
+    }
+
+    /// One by one, these take minutes.
+    #[test]
+    fn many_changes_take_time_in_proportion() {
+        let keys: Vec<_> = (0..100_000).rev().map(Term::int).collect();
+        let (zero, one) = (Term::int(0), Term::int(1));
+        let map = Term::map(keys.iter().map(|key| (key.clone(), zero.clone()))).unwrap();
+        let changes = keys.iter().map(|key| (key.as_ref(), Some(one.as_ref())));
+        let mut edit = MapEdit::new(map.as_ref()).unwrap();
+        assert!(edit.change_all(&changes.collect::<Vec<_>>(), true));
+        let mut search = MapSearch::new(edit.term()).unwrap();
+        let mut is_one = |key: &Term| {
+            let found = search.get(key.as_ref());
+            found.is_some_and(|found| found.identical(one.as_ref()))
+        };
+        assert!(keys.iter().all(|key| is_one(key)));
     }
 
     #[test]

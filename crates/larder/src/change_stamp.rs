@@ -5,7 +5,7 @@
 //! A step from key to key that is answered from the read-ahead batch does the same.
 //!
 //! ```text
-//!   word = number of changes noted << 1 | armed
+//!   word = replacing << 48 | number of changes noted << 1 | armed
 //!
 //!   reader  arm: sets the low bit, keeps the word as its stamp w, then reads objects
 //!   writer  note: under the leaf's lock, before its change can be seen: if armed, counts one up
@@ -33,12 +33,17 @@
 //!    is still w, so nobody has noted a change since w was taken. It is armed before and after.
 //! 5. A stamp that was taken after a table's store was replaced is not kept by a reader of the old
 //!    store (`EngineTable::look` in `ops/step.rs`).
+//! 6. *No stamp holds while the table is emptied or dropped.* That is seen by all threads at one
+//!    instant, without the lock of a leaf. So it is announced before that instant: the number of
+//!    threads that replace the store is in the word, and in no stamp.
 
 use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 use std::cell::Cell;
 use std::num::NonZeroU64;
 
 const ARMED: u64 = 1;
+/// One thread that replaces the store. Counts of changes stay below, for years.
+const REPLACING: u64 = 1 << 48;
 
 /// The stamp word of a table (see the module).
 pub(crate) struct ChangeStamp {
@@ -78,6 +83,16 @@ impl Stamp {
     }
 }
 
+/// A replacement of the table's store that is under way.
+#[must_use]
+pub(crate) struct Replacing<'c>(&'c ChangeStamp);
+
+impl Drop for Replacing<'_> {
+    fn drop(&mut self) {
+        self.0.replace_word(|word| word - REPLACING);
+    }
+}
+
 /// The stamp of a walk while its thread changes the table; `None` if it isn't valid.
 pub(crate) type WalkStamp = Cell<Option<Stamp>>;
 
@@ -101,7 +116,33 @@ impl ChangeStamp {
         };
         // Ordering: SeqCst; for every thread, the caller reads leaves after the arming.
         fence(Ordering::SeqCst);
-        Stamp(NonZeroU64::MIN | before)
+        // While the store is replaced, this isn't the word, and it never will be: the count grows
+        // when that is over.
+        Stamp(NonZeroU64::MIN | before % REPLACING)
+    }
+
+    /// Announces that the table's store is about to be replaced. Until the result is dropped, no
+    /// stamp holds, and none that was taken before or meanwhile holds afterwards.
+    pub(crate) fn replacing(&self) -> Replacing<'_> {
+        self.replace_word(|word| word + REPLACING);
+        Replacing(self)
+    }
+
+    /// Changes the word, counts one up and disarms.
+    fn replace_word(&self, change: impl Fn(u64) -> u64) {
+        // Ordering: SeqCst; a thread that sees the new store sees the word before or after it.
+        let mut word = self.word.load(Ordering::SeqCst);
+        loop {
+            let next = (change(word) & !ARMED).wrapping_add(2);
+            // Ordering: as above.
+            let changed =
+                self.word
+                    .compare_exchange(word, next, Ordering::SeqCst, Ordering::SeqCst);
+            match changed {
+                Ok(_) => return,
+                Err(now) => word = now,
+            }
+        }
     }
 
     /// Whether nothing has changed since.
@@ -193,6 +234,29 @@ mod tests {
         changes.note();
         changes.note();
         assert!(!changes.holds(again));
+    }
+
+    /// A table is seen to be emptied at one instant between the two ends of the announcement.
+    #[test]
+    fn no_stamp_holds_while_the_store_is_replaced() {
+        let changes = ChangeStamp::default();
+        let before = changes.arm();
+        let (one, other) = (changes.replacing(), changes.replacing());
+        assert!(!changes.holds(before));
+        let meanwhile = changes.arm();
+        assert!(!changes.holds(meanwhile));
+        let own = WalkStamp::new(Some(meanwhile));
+        changes.note_beside(Some(&own));
+        assert_eq!(own.get(), None);
+        drop(one);
+        let late = changes.arm();
+        assert!(!changes.holds(late));
+        drop(other);
+        assert!([before, meanwhile, late]
+            .iter()
+            .all(|stamp| !changes.holds(*stamp)));
+        let afterwards = changes.arm();
+        assert!(changes.holds(afterwards) && afterwards.word() < REPLACING);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::store::Store;
 use larder_index::sync::atomic::{fence, AtomicBool, Ordering};
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// A time on both clocks of the host. The engine only stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ pub struct FixTime {
 pub struct Fixed {
     /// When the table was first fixed, by any owner.
     pub since: FixTime,
-    /// The owners, and how often each has fixed the table.
+    /// The owners, in the order of their numbers, and how often each has fixed the table.
     pub by: Vec<(OwnerId, usize)>,
 }
 
@@ -83,7 +83,9 @@ impl Keys {
 
 /// The state of a fixed table.
 struct State {
-    fixed: Fixed,
+    since: FixTime,
+    /// The owners, of which there may be many, and how often each has fixed the table.
+    by: BTreeMap<OwnerId, usize>,
     deleted: Keys,
     aside: Vec<Retired<Store>>,
 }
@@ -108,10 +110,8 @@ impl Fixation {
         // The first fixation starts the record. Keys that were deleted before are not part of it.
         let state = state.get_or_insert_with(|| {
             Box::new(State {
-                fixed: Fixed {
-                    since: now,
-                    by: Vec::new(),
-                },
+                since: now,
+                by: BTreeMap::new(),
                 deleted: Keys::default(),
                 aside: Vec::new(),
             })
@@ -119,18 +119,10 @@ impl Fixation {
         // Ordering: SeqCst (see the module).
         self.flag.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let by = &mut state.fixed.by;
         // An owner may fix a table several times. It has to release it as often.
-        match by.iter_mut().find(|(id, _)| *id == who) {
-            Some((_, times)) => {
-                *times += 1;
-                false
-            }
-            None => {
-                by.push((who, 1));
-                true
-            }
-        }
+        let times = state.by.entry(who).or_default();
+        *times += 1;
+        *times == 1
     }
 
     /// Undoes one fixation of `who`, or all of them. Returns whether the owner has none left.
@@ -139,17 +131,17 @@ impl Fixation {
         let Some(state) = slot.as_mut() else {
             return true;
         };
-        let by = &mut state.fixed.by;
-        let Some(i) = by.iter().position(|(id, _)| *id == who) else {
+        let by = &mut state.by;
+        let Some(times) = by.get_mut(&who) else {
             return true;
         };
         // Fixations of an owner are counted. The last `unfix`, or the end of the owner, removes the
         // owner.
-        by[i].1 -= 1;
-        if !all && by[i].1 > 0 {
+        *times -= 1;
+        if !all && *times > 0 {
             return false;
         }
-        by.remove(i);
+        by.remove(&who);
         if by.is_empty() {
             // Ordering: SeqCst, as in `fix`.
             self.flag.store(false, Ordering::SeqCst);
@@ -174,7 +166,7 @@ impl Fixation {
         let state = self.state.lock().take();
         let by = state
             .as_ref()
-            .map_or_else(Vec::new, |s| s.fixed.by.iter().map(|(id, _)| *id).collect());
+            .map_or_else(Vec::new, |s| s.by.keys().copied().collect());
         Self::clear(state);
         by
     }
@@ -246,13 +238,33 @@ impl Fixation {
 
     /// The owners that have fixed the table.
     pub(crate) fn report(&self) -> Option<Fixed> {
-        self.state.lock().as_ref().map(|s| s.fixed.clone())
+        self.state.lock().as_ref().map(|s| Fixed {
+            since: s.since,
+            by: s.by.iter().map(|(id, times)| (*id, *times)).collect(),
+        })
     }
 }
 
 #[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
+
+    /// Tens of thousands of owners fix one table, and unfix it in the order in which they came.
+    #[test]
+    fn many_owners_may_fix_a_table() {
+        let (fixation, now) = (Fixation::default(), FixTime::default());
+        let owners = || (1..=100_000).map(OwnerId::from_raw);
+        let begun = std::time::Instant::now();
+        assert!(owners().all(|owner| fixation.fix(owner, now)));
+        assert!(!fixation.fix(OwnerId::from_raw(7), now));
+        let fixed = fixation.report().unwrap();
+        assert_eq!(fixed.by.len(), 100_000);
+        assert_eq!(fixed.by[6], (OwnerId::from_raw(7), 2));
+        assert!(!fixation.unfix(OwnerId::from_raw(7), false));
+        assert!(owners().all(|owner| fixation.unfix(owner, true)));
+        assert!(!fixation.is_fixed());
+        assert!(begun.elapsed() < std::time::Duration::from_secs(2));
+    }
 
     /// A set that is full isn't made larger, so no call moves the keys that are there.
     #[test]

@@ -1,13 +1,14 @@
 //! The objects of a table: their index and their number, below all layers.
 //!
 //! Several stores and a history may share the same objects. Each owner holds a reference to one
-//! `Ownership`. The one that drops the last reference frees the objects.
+//! `Ownership`. The one that drops the last reference frees the objects, or gives them to the reaper
+//! if they are many: an owner that was not the last when it looked may be so when it is dropped.
 
 use crate::bounds::{self, BoundState, Bounded};
 use crate::counters::Counter;
 use crate::index::TableIndex;
 use crate::options::Options;
-use crate::reclaim::Reaped;
+use crate::reclaim::{reaper, Reaped};
 use larder_term::hash::Seed;
 use std::sync::Arc;
 
@@ -20,7 +21,12 @@ pub(crate) struct Objects {
     /// Shared by all owners of the objects. `None` for a view, whose index reads the index of
     /// another store, and for a watched store, whose history owns the objects.
     ownership: Option<Arc<Ownership>>,
+    /// Whether all objects were freed.
+    is_freed: bool,
 }
+
+/// Objects of at most this number of bytes are freed by the thread that drops them.
+const FREED_AT_ONCE: usize = 1 << 16;
 
 /// Represents ownership of the objects of an index.
 struct Ownership;
@@ -36,6 +42,7 @@ impl Objects {
             limit: index.limit().unwrap_or(usize::MAX),
             index,
             ownership: Some(Arc::new(Ownership)),
+            is_freed: false,
         }
     }
 
@@ -46,6 +53,7 @@ impl Objects {
             count: Arc::new(Counter::new(false)),
             limit: usize::MAX,
             ownership: None,
+            is_freed: false,
         }
     }
 
@@ -56,6 +64,7 @@ impl Objects {
             count: Arc::clone(&self.count),
             limit: self.limit,
             ownership: self.ownership.clone(),
+            is_freed: false,
         }
     }
 
@@ -98,18 +107,29 @@ impl Reaped for Objects {
         // If there is no other owner now, there will be none: these objects aren't shared
         // meanwhile.
         let is_last = self.ownership.as_mut().and_then(Arc::get_mut).is_some();
-        !is_last || self.index.free_some(limit)
+        self.is_freed = is_last && self.index.free_some(limit);
+        !is_last || self.is_freed
     }
 }
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // The reaper empties a store before it drops it. In other cases, such as the end of an
-        // engine, the handles have to be released here. If several owners drop their references at
-        // the same time, exactly one of them has the last.
-        if self.ownership.take().and_then(Arc::into_inner).is_some() {
-            while !self.index.free_some(4096) {}
+        // If several owners drop their references at the same time, exactly one of them has the
+        // last.
+        let is_last = self.ownership.take().and_then(Arc::into_inner).is_some();
+        // The reaper empties a store before it drops it.
+        if !is_last || self.is_freed {
+            return;
         }
+        // In other cases, such as the end of an engine, the handles have to be released. The thread
+        // may be one for which others wait.
+        if self.index.memory() > FREED_AT_ONCE {
+            let mut objects = self.share();
+            objects.ownership = Some(Arc::new(Ownership));
+            reaper::free_unread(objects);
+            return;
+        }
+        while !self.index.free_some(4096) {}
     }
 }
 
@@ -169,5 +189,42 @@ impl BaseStore {
         let bounded = layer.and_then(|layer| bounds::bound(&view, layer, time));
         let shown = bounded.clone().map(|bounded| TableIndex::Unique(bounded));
         (shown.unwrap_or(view), bounded)
+    }
+}
+
+#[cfg(all(test, not(larder_model)))]
+mod tests {
+    use super::*;
+    use crate::keys;
+    use larder_term::{atoms, Term};
+    use std::time::{Duration, Instant};
+
+    /// Two owners look at the same time, and neither is the last. Then both are dropped.
+    #[test]
+    fn many_objects_are_freed_by_the_reaper_whoever_is_the_last_owner() {
+        let drop_last = || {
+            let seed = Seed::random();
+            let mut one = Objects::new(&Options::new(atoms::UNDEFINED), &seed);
+            let TableIndex::Unique(index) = &one.index else {
+                unreachable!("it is a set");
+            };
+            let guard = larder_index::pin();
+            for n in 0..200_000i64 {
+                let key = Term::from(n);
+                let key = keys::with_hash(&seed, false, key.bytes());
+                // An object of one element.
+                index.put(&guard, key, &[0x10], &mut |_| true);
+            }
+            drop(guard);
+            let mut other = one.share();
+            assert!(one.free_some(64) && other.free_some(64));
+            drop(one);
+            let begun = Instant::now();
+            drop(other);
+            begun.elapsed()
+        };
+        let took = (0..5).map(|_| drop_last()).min().unwrap();
+        assert!(took < Duration::from_millis(2), "{took:?}");
+        assert!(reaper::idle(Duration::from_secs(60)));
     }
 }

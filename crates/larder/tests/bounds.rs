@@ -628,3 +628,21 @@ fn timers_do_not_heap_up() {
         .1;
     assert!(timers <= 3, "{timers} timers");
 }
+
+/// One table has much to remove beside thousands that have nothing.
+#[test]
+fn what_is_due_does_not_wait_for_idle_tables() {
+    let _alone = alone();
+    let larder = Larder::new();
+    let idle = || larder.table("idle").ttl(units(5)).create().unwrap();
+    let _idle: Vec<_> = (0..20_000).map(|_| idle()).collect();
+    let busy = larder.table("busy").ttl(units(1)).create().unwrap();
+    let rows: Vec<_> = (0..100_000).map(|k| pair(k, 0)).collect();
+    busy.insert_all(&rows).unwrap();
+    advance_clock(2 * UNIT);
+    let begun = Instant::now();
+    while !busy.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

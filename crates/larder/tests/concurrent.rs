@@ -217,6 +217,27 @@ fn a_new_list_is_decided_at_one_instant() {
     }
 }
 
+/// A slice ends after so many bytes, however few the objects are.
+#[test]
+fn a_list_of_large_objects_takes_several_slices() {
+    let large = Term::list((0..100_000).map(Term::from));
+    for t in tables(&ALL) {
+        let rows: Vec<Term> = (0..20i64)
+            .map(|i| Term::tuple([Term::from(i), large.clone()]))
+            .collect();
+        let table = t.engine_table();
+        let list = list(&t, &rows);
+        let mut job = table.begin_insert(table.owner(), list, false).unwrap();
+        let mut slices = 1;
+        let slice = || Budget::new(2_000, Duration::from_secs(60));
+        while job.step(&mut slice()).unwrap() == Step::More {
+            slices += 1;
+        }
+        assert!(slices >= 10, "{slices} slices");
+        assert_eq!(t.len(), 20);
+    }
+}
+
 #[test]
 fn a_list_that_was_not_begun_is_nothing() {
     for t in tables(&ALL) {

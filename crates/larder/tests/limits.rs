@@ -737,3 +737,29 @@ fn timers_of_what_is_gone_go() {
         assert_eq!(t.len(), 1_000);
     }
 }
+
+/// Each of them is heavier than the table may be, so all of them go.
+#[test]
+fn many_objects_that_are_too_heavy_go_in_time() {
+    let larder = Larder::new();
+    let builder = larder.table("t").max_memory(500).evict(Evict::Lru);
+    let t = builder.create().unwrap();
+    let text = Term::list(vec![Term::from(7); 600]);
+    let took = |rows: i64| {
+        let list: Vec<_> = (0..rows)
+            .map(|n| Term::tuple([key(n), text.clone()]))
+            .collect();
+        let times = (0..3).map(|_| {
+            let begun = Instant::now();
+            t.insert_all(&list).unwrap();
+            assert!(t.is_empty());
+            begun.elapsed()
+        });
+        times.min().unwrap()
+    };
+    let (few, many) = (took(4_000), took(64_000));
+    assert!(
+        many < 40 * few + Duration::from_millis(200),
+        "{few:?}, {many:?}"
+    );
+}

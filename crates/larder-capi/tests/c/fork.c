@@ -30,6 +30,8 @@ int main(void) {
         OK(larder_add_i64(kept, larder_key_str("n"), 1, &n));
         CHECK(n == round + 2);
         if (child == 0) {
+            larder_table_free(kept);
+            larder_free(world);
             OK(larder_quiesce(60000));
             _exit(0);
         }

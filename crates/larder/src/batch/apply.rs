@@ -17,8 +17,12 @@ use larder_index::{Guard, Key, Previous, Values, MAX_KEYS_PER_LOOKUP};
 use larder_term::Atom;
 use std::ops::Range;
 
-/// Lists of up to this length are inserted in one step, whatever the budget.
+/// Lists of up to this length, and of so many bytes, are inserted in one step, whatever the budget.
 const SMALL: usize = 64;
+const SMALL_BYTES: usize = 64 << 10;
+
+/// The number of bytes of an object that cost as much as the rest of its insertion.
+const BYTES_PER_UNIT: usize = 256;
 
 /// How many keys of a longer list are looked for, to know how many of all are new.
 const LOOKED_FOR: usize = 8;
@@ -109,10 +113,12 @@ impl ListBatch {
                 if !asked.contains(&progress.next) {
                     asked = self.prefetch(table, op, progress.next);
                 }
+                let next = progress.next;
                 if self.advance(table, op, &mut progress)? {
                     return Ok(Step::Done);
                 }
-                if !budget.spend(1) && self.list.len() > SMALL {
+                let units = 1 + self.list.size(next) / BYTES_PER_UNIT;
+                if !budget.spend(u32::try_from(units).unwrap_or(u32::MAX)) && !self.is_small() {
                     return Ok(Step::More);
                 }
             }
@@ -121,6 +127,11 @@ impl ListBatch {
             MutexGuard::unlock_fair(progress);
             progress = self.progress.lock();
         }
+    }
+
+    /// Whether the list is inserted in one step.
+    fn is_small(&self) -> bool {
+        self.list.len() <= SMALL && self.list.bytes() <= SMALL_BYTES
     }
 
     /// Whether the list is so long that the index should know what comes.

@@ -281,6 +281,11 @@ impl ObjectList {
         self.content.as_ref().map_or(0, |content| content.len)
     }
 
+    /// The number of bytes of all keys and values.
+    pub(crate) fn bytes(&self) -> usize {
+        self.content.as_ref().map_or(0, |content| content.bytes)
+    }
+
     /// About how many different keys the list has, if that is known: of a short list it isn't. A
     /// key that is in several groups of chunks, but not in the first one, is counted several times.
     pub(crate) fn keys(&self) -> Option<usize> {
@@ -343,6 +348,16 @@ impl ObjectList {
     #[inline]
     pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
         self.chunks()[i / CHUNK].get(i % CHUNK)
+    }
+
+    /// The number of bytes of object `i`; 0 if there is none.
+    #[inline]
+    pub(crate) fn size(&self, i: usize) -> usize {
+        if i >= self.len() {
+            return 0;
+        }
+        let (key, value) = self.get(i);
+        key.len() + value.len()
     }
 }
 

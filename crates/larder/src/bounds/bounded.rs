@@ -105,6 +105,11 @@ impl Bounded {
         times_in(&*self.plain, guard, key)
     }
 
+    /// Like `times`. If a commit is writing the key, waits for it, as a look-up does.
+    pub(crate) fn committed_times(&self, guard: &Guard, key: Key<'_>) -> Option<ObjectTimes> {
+        times_in(&*self.below, guard, key)
+    }
+
     /// The shared state of all indexes of these objects.
     pub(crate) fn layer(&self) -> &Arc<BoundState> {
         &self.layer
@@ -423,7 +428,8 @@ impl Unique for Bounded {
     /// This doesn't count as a read: it moves no deadline.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         let now = self.read_time();
-        times_in(&*self.below, guard, key).is_some_and(|times| !times.is_expired(now))
+        let times = self.committed_times(guard, key);
+        times.is_some_and(|times| !times.is_expired(now))
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {

@@ -329,7 +329,8 @@ impl Candidates {
         self.certain.lock().last().cloned()
     }
 
-    /// Called when a victim is gone, or its object is another one by now.
+    /// Called when a victim is gone, or its object is another one by now. If it was added twice, as
+    /// its object was written again, it stays once: the other object may be there.
     pub(super) fn settle(&self, victim: &Victim) {
         if !victim.is_certain() {
             return;
@@ -337,7 +338,10 @@ impl Candidates {
         let mut certain = self.certain.lock();
         let same =
             |other: &Victim| (&other.key, other.fingerprint) == (&victim.key, victim.fingerprint);
-        certain.retain(|other| !same(other));
+        // It was the last one when it was chosen.
+        if let Some(at) = certain.iter().rposition(same) {
+            certain.swap_remove(at);
+        }
         self.has_certain
             .store(!certain.is_empty(), Ordering::Relaxed);
     }
@@ -502,5 +506,25 @@ impl Chooser<'_> {
                 is_expired: is_expired(i),
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One thread has evicted the object, and another one writes the same before that is noted.
+    #[test]
+    fn an_object_that_is_written_again_stays_the_first_to_go() {
+        let candidates = Candidates::default();
+        let victim = Victim::certain(b"key", 1, 2);
+        candidates.add(victim.clone());
+        let chosen = candidates.next_certain().unwrap();
+        candidates.add(victim);
+        candidates.settle(&chosen);
+        let again = candidates.next_certain().unwrap();
+        assert_eq!(again.key, chosen.key);
+        candidates.settle(&again);
+        assert!(candidates.next_certain().is_none());
     }
 }

@@ -200,6 +200,9 @@ impl EngineTable {
         loop {
             let op = self.begin(&guard)?;
             let fresh = op.store.emptied(&self.options, &self.seed)?;
+            // No write to the old store records this. What was read ahead isn't current from the
+            // swap on, so it isn't used from here on.
+            let replacing = self.changes.replacing();
             let swap = || self.swap_store(&op, fresh);
             // While the table is fixed the old index is kept, because all of its keys are deleted
             // keys. The `next` of an ordered_set accepts any key, and doesn't need it.
@@ -208,11 +211,10 @@ impl EngineTable {
             } else {
                 self.fixation.swapping(swap)
             };
+            drop(replacing);
             let Ok(old) = swapped else {
                 continue;
             };
-            // No write to the old store records this.
-            self.changes.note();
             // The fresh index doesn't know yet whether the table is fixed.
             if self.fixation.is_fixed() {
                 self.pass_fixation_to_index(&self.admin.lock());

@@ -8,7 +8,8 @@
 //!
 //! 1. For each bounded table in turn: process chunks of timers that are due, evict some objects,
 //!    and drop timers of objects that are gone if they are the majority. After each, rest as the
-//!    throttle says. The more is due, the shorter the rest.
+//!    throttle says. The more is due, the shorter the rest. Tables that have more to do get further
+//!    turns between those of the others: none waits for thousands that have nothing to do.
 //! 2. *Sleep* until the next timer of a table, at least `SHORTEST` and at most `LONGEST`. The
 //!    thread needs no wake-up: objects that expire meanwhile are absent, and a timer that is added
 //!    before the next one is late by at most `LONGEST`.
@@ -18,6 +19,7 @@ use crate::bounds;
 use crate::reclaim::throttle::Throttle;
 use crate::table::EngineTable;
 use parking_lot::{Condvar, Mutex};
+use std::collections::{HashSet, VecDeque};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -32,6 +34,11 @@ const WEIGHT: usize = 1 << 10;
 
 /// The number of objects that are evicted in a turn.
 const EVICTED: usize = 32;
+
+/// The number of first turns of tables after which those that have more to do get further ones, and
+/// how many.
+const FIRST_TURNS: usize = 32;
+const FURTHER_TURNS: usize = 8;
 
 #[derive(Default)]
 struct ExpiringTables {
@@ -97,12 +104,14 @@ fn is_alive(table: &Weak<EngineTable>) -> bool {
 
 fn main() {
     let mut throttle = Throttle::new();
+    let mut waiting = WaitingTables::default();
     loop {
         // (3)
         let mut watched = WATCHED.lock();
         watched.tables.retain(is_alive);
         let tables = watched.tables.clone();
         if tables.is_empty() {
+            waiting = WaitingTables::default();
             // Under the lock: the next table finds it started, or not.
             if watched.ending {
                 watched.ending = false;
@@ -115,7 +124,7 @@ fn main() {
         }
         drop(watched);
         // (1) Tables that were added meanwhile join after each round.
-        if round(&tables, &mut throttle) {
+        if round(&tables, &mut waiting, &mut throttle) {
             continue;
         }
         // (2)
@@ -154,25 +163,68 @@ fn backlog(table: &Weak<EngineTable>) -> usize {
     due.map_or(0, |layer| layer.timers()) * WEIGHT
 }
 
-/// Processes a chunk of each table. Returns whether more timers may be due.
-fn round(tables: &[Weak<EngineTable>], throttle: &mut Throttle) -> bool {
-    let mut more = false;
-    for weak in tables {
-        // A table that was dropped is left out, until the list is cleaned.
-        let Some(table) = weak.upgrade() else {
-            continue;
-        };
-        // A panic would end the thread, and expired objects would no longer be removed.
-        let done = catch_unwind(AssertUnwindSafe(|| {
-            let expired = table.remove_expired();
-            let guard = larder_index::pin();
-            let evicted = table.evict_left(&guard, EVICTED);
-            let dropped = table.drop_stale_timers(&guard);
-            evicted == EVICTED || dropped || matches!(expired, Ok((_, true)))
-        }));
-        more |= done.unwrap_or(false);
-        drop(table);
-        throttle.pause(|| (backlog(weak), false));
+/// Tables that have more to do than a turn, each once.
+#[derive(Default)]
+struct WaitingTables {
+    queue: VecDeque<Weak<EngineTable>>,
+    /// Their addresses, which are theirs as long as they are in the queue.
+    addresses: HashSet<usize>,
+}
+
+impl WaitingTables {
+    fn add(&mut self, table: &Weak<EngineTable>) {
+        if self.addresses.insert(table.as_ptr().addr()) {
+            self.queue.push_back(table.clone());
+        }
     }
-    more
+
+    fn next(&mut self) -> Option<Weak<EngineTable>> {
+        let table = self.queue.pop_front()?;
+        self.addresses.remove(&table.as_ptr().addr());
+        Some(table)
+    }
+}
+
+/// Processes a chunk of each table, and further ones of those that have more to do. Returns whether
+/// more timers may be due.
+fn round(
+    tables: &[Weak<EngineTable>],
+    waiting: &mut WaitingTables,
+    throttle: &mut Throttle,
+) -> bool {
+    for some in tables.chunks(FIRST_TURNS) {
+        for table in some {
+            if turn(table, throttle) {
+                waiting.add(table);
+            }
+        }
+        for _ in 0..FURTHER_TURNS {
+            let Some(table) = waiting.next() else {
+                break;
+            };
+            if turn(&table, throttle) {
+                waiting.add(&table);
+            }
+        }
+    }
+    !waiting.queue.is_empty()
+}
+
+/// Processes a chunk of a table. Returns whether it may have more to do.
+fn turn(weak: &Weak<EngineTable>, throttle: &mut Throttle) -> bool {
+    // A table that was dropped is left out, until the list is cleaned.
+    let Some(table) = weak.upgrade() else {
+        return false;
+    };
+    // A panic would end the thread, and expired objects would no longer be removed.
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        let expired = table.remove_expired();
+        let guard = larder_index::pin();
+        let evicted = table.evict_left(&guard, EVICTED);
+        let dropped = table.drop_stale_timers(&guard);
+        evicted == EVICTED || dropped || matches!(expired, Ok((_, true)))
+    }));
+    drop(table);
+    throttle.pause(|| (backlog(weak), false));
+    done.unwrap_or(false)
 }

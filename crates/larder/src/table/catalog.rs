@@ -36,7 +36,10 @@ impl Catalog {
     pub(crate) fn unlink(&self, table: &Arc<EngineTable>, mut admin: MutexGuard<'_, Admin>) {
         // (1)
         let guard = larder_index::pin();
+        // This invalidates read-ahead cursors and the chunks of folds.
+        let replacing = table.changes.replacing();
         let before = table.state.set_tag(DEAD, &guard);
+        drop(replacing);
         let place = Place::of(table, &admin);
         // (2) `gone` stops a thread that waits for the lock in order to list the table elsewhere.
         admin.gone = true;
@@ -48,8 +51,6 @@ impl Catalog {
         }
         self.owners.remove_table(table.owner(), place);
         drop(admin);
-        // This invalidates read-ahead cursors and the chunks of folds.
-        table.changes.note();
         // `gone` is set, and `safe_fix` checks it under `admin`. So no owner fixes the table
         // afterwards, and these are all records that list it.
         for fixer in table.fixation.end() {
@@ -81,8 +82,9 @@ fn free_store(table: &EngineTable, guard: &Guard) {
 impl EngineTable {
     /// Ends a table that is in no list.
     pub(crate) fn end(&self, guard: &Guard) {
+        let replacing = self.changes.replacing();
         self.state.set_tag(DEAD, guard);
-        self.changes.note();
+        drop(replacing);
         free_store(self, guard);
         self.latch.end();
         drop(self.host_data.lock().take());

@@ -20,7 +20,7 @@ use crate::table::EngineTable;
 use larder_term::number::Number;
 use larder_term::object::patch::{Element, Passed, Patch, Patched};
 use larder_term::object::ObjectRef;
-use larder_term::{MapEdit, Term, TermRef};
+use larder_term::{MapSearch, Term, TermRef};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -471,9 +471,11 @@ impl<'v> UpdatedCounter<'v> {
 /// Counters that are values of one map.
 struct CountersInMap {
     /// The map as it is in the object.
-    map: MapEdit,
+    map: MapSearch,
     /// The keys that operations have added to, each once, and their values so far.
     changed: Vec<(Term, Term)>,
+    /// Their numbers by their keys, if there are more than [`FEW`].
+    by_key: BTreeMap<Term, usize>,
 }
 
 impl CountersInMap {
@@ -481,30 +483,48 @@ impl CountersInMap {
         if op.in_map_of().is_none() {
             return Err(Error::NotInteger);
         }
-        let (map, changed) = (MapEdit::new(element).ok_or(Error::NotMap)?, Vec::new());
-        Ok(CountersInMap { map, changed })
+        Ok(CountersInMap {
+            map: MapSearch::new(element).ok_or(Error::NotMap)?,
+            changed: Vec::new(),
+            by_key: BTreeMap::new(),
+        })
     }
 
     fn count(&mut self, op: &CounterOp) -> Result<Number, Error> {
         let counter = op.in_map_of().ok_or(Error::NotInteger)?;
-        let key = counter.key.as_ref();
         // The counter's current value: the result of an earlier operation, or the value in the
         // object's map.
-        let earlier = self
-            .changed
-            .iter()
-            .position(|(other, _)| other.as_ref().identical(key));
+        let earlier = self.earlier(&counter.key);
         let mut number = match earlier {
             Some(i) => counter.number_of(Some(self.changed[i].1.as_ref()))?,
-            None => counter.number_of(self.map.get(key))?,
+            None => counter.number_of(self.map.get(counter.key.as_ref()))?,
         };
         counter.op.apply(&mut number)?;
         let sum = number_term(&number)?;
         match earlier {
             Some(i) => self.changed[i].1 = sum,
-            None => self.changed.push((counter.key.clone(), sum)),
+            None => self.add(&counter.key, sum),
         }
         Ok(number)
+    }
+
+    /// The number of a key that an earlier operation has added to.
+    fn earlier(&self, key: &Term) -> Option<usize> {
+        if self.changed.len() > FEW {
+            return self.by_key.get(key).copied();
+        }
+        self.changed.iter().position(|(other, _)| other == key)
+    }
+
+    /// Adds a key that no operation has added to.
+    fn add(&mut self, key: &Term, sum: Term) {
+        self.changed.push((key.clone(), sum));
+        if self.changed.len() > FEW {
+            // The first time, all of them.
+            let keys = self.changed.iter().enumerate().skip(self.by_key.len());
+            let keys = keys.map(|(i, (key, _))| (key.clone(), i));
+            self.by_key.extend(keys);
+        }
     }
 
     /// The map with the new values of the counters. `old` is the element that it replaces.

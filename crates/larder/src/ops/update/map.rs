@@ -6,7 +6,7 @@ use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::table::EngineTable;
 use larder_term::object::patch::{Element, Patch, Patched};
-use larder_term::{MapEdit, TermRef};
+use larder_term::{MapEdit, PairChange, TermRef};
 use smallvec::SmallVec;
 
 /// One change of a map that is an element.
@@ -21,7 +21,10 @@ pub struct MapOp<'a> {
 }
 
 /// A key of a map, and its new value; `None` removes the key.
-pub type MapChange<'a> = (TermRef<'a>, Option<TermRef<'a>>);
+pub type MapChange<'a> = PairChange<'a>;
+
+/// More changes of one map are made in one pass over it.
+const FEW: usize = 8;
 
 /// The host's part in large maps: it stores them as trees, in a form that only it can write.
 pub trait MapHost {
@@ -52,8 +55,8 @@ impl EngineTable {
     /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `Keypos`, `Position`, `NotMap`.
     ///
     /// # Complexity
-    /// Linear in the size of the object; for each change, in that of its map. O(n log n) if a key
-    /// is added to or removed from a tree.
+    /// Linear in the size of the object; for each of a few changes, in that of its map. Many changes
+    /// take O(n log n) together, as does one that adds a key to a tree, or removes one.
     pub fn update_map(&self, who: OwnerId, key: &[u8], ops: &[MapOp<'_>]) -> Result<bool, Error> {
         with_local(|local| self.update_map_in(local, who, key, ops, &mut Sorted))
     }
@@ -135,6 +138,15 @@ pub(super) fn changed<'h>(
     host: &'h mut dyn MapHost,
 ) -> Result<ChangedMap<'h>, Error> {
     let mut map = MapEdit::new(old.term).ok_or(Error::NotMap)?;
+    if changes.len() > FEW {
+        if !map.change_all(changes, true) {
+            if let Some(map) = host.changed(old.term, changes) {
+                return Ok(ChangedMap::Hosted(map));
+            }
+            map.change_all(changes, false);
+        }
+        return Ok(ChangedMap::Sorted(map));
+    }
     // The map would leave the tree form, or its tree would change, with the first of these changes.
     let mut rest = changes;
     while let [(key, value), behind @ ..] = rest {
