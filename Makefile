@@ -2,6 +2,9 @@
 
 .DEFAULT_GOAL := help
 .SUFFIXES:
+# `make -j` must not begin to build before the set-up is done, nor set up twice at a time. cargo
+# uses all cores anyway.
+.NOTPARALLEL:
 
 # cargo puts its products here; given to cargo explicitly, so that the library is found whatever
 # configuration says.
@@ -34,7 +37,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif nif-profile beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full bench-caches bench-caches-erlang \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench bench-misses c kvserver install-c header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench bench-misses c kvserver install-c c-made header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-jvm setup-mnesia setup-ra demo-beams test-beams bench-beams
 
 help:
@@ -119,13 +122,14 @@ nif-profile: build demo-beams bench-beams
 
 beams: $(EBIN)/larder.app
 
+# The application file comes last: what was interrupted before it is not done.
 $(EBIN)/larder.app: $(SRC) $(HEADERS) $(APP_SRC) scripts/app_file.escript scripts/documentation.escript
 	@mkdir -p $(EBIN)
 	@[ -e $(APP)/priv ] || ln -s ../../priv $(APP)/priv
 	@rm -f $(EBIN)/*.beam
 	@scripts/erlc.sh $(EBIN) $(ERLFLAGS) $(SRC)
-	@scripts/app_file.escript $(APP_SRC) $(EBIN)
 	@scripts/documentation.escript chunks $(EBIN)
+	@scripts/app_file.escript $(APP_SRC) $(EBIN)
 
 ebin:
 	@$(MAKE) --no-print-directory -s build QUIET=--quiet 1>&2
@@ -153,6 +157,7 @@ c: setup-rust
 	  --config 'profile.$(PROFILE).package.larder-studies.opt-level="s"' \
 	  -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
 	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig $(CDIR)/lib/cmake/larder $(CDIR)/share/man/man3
+	@rm -f $(CDIR)/lib/liblarder.*
 	@cp crates/larder-capi/include/* $(CDIR)/include/
 	@cp '$(BUILT)/liblarder_c.a' $(CDIR)/lib/liblarder.a
 	@cp '$(BUILT)/liblarder_c.so' $(CDIR)/lib/liblarder.so.$(VERSION)
@@ -165,19 +170,27 @@ c: setup-rust
 	@sed 's/@VERSION@/$(VERSION)/' crates/larder-capi/cmake/larder-config-version.cmake >$(CDIR)/lib/cmake/larder/larder-config-version.cmake
 	@cp crates/larder-capi/man/larder.3 $(CDIR)/share/man/man3/
 
+c-made:
+	@[ -s $(CDIR)/lib/pkgconfig/larder.pc ] || { echo 'larder: `make c` comes first, without sudo' >&2; exit 1; }
+
 # The example in C: a key-value server over a Unix socket.
 kvserver: c
 	@cc -std=c11 -O2 -Wall -Wextra -pthread -I $(CDIR)/include examples/kvserver/kvserver.c $(CDIR)/lib/liblarder.a $(CLIBS) -o _build/kvserver
 	@echo 'built _build/kvserver: _build/kvserver SOCKET [FILE]; what it understands is at the top of examples/kvserver/kvserver.c'
 
-# DESTDIR is for packagers.
-install-c: c
-	@mkdir -p '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/lib/pkgconfig' '$(DESTDIR)$(PREFIX)/lib/cmake/larder' '$(DESTDIR)$(PREFIX)/share/man/man3'
-	@cp $(CDIR)/include/* '$(DESTDIR)$(PREFIX)/include/'
-	@cp -P $(CDIR)/lib/liblarder.* '$(DESTDIR)$(PREFIX)/lib/'
-	@cp $(CDIR)/lib/cmake/larder/* '$(DESTDIR)$(PREFIX)/lib/cmake/larder/'
-	@cp $(CDIR)/share/man/man3/larder.3 '$(DESTDIR)$(PREFIX)/share/man/man3/'
-	@scripts/pkg_config.sh '$(PREFIX)' '$(VERSION)' '$(CLIBS)' >'$(DESTDIR)$(PREFIX)/lib/pkgconfig/larder.pc'
+# DESTDIR is for packagers. Everybody may read what is installed. The shared object is moved into
+# its place in one step, so that running programs that have the old one mapped are not disturbed.
+# By sudo what `make c` has made is installed: root seldom has a toolchain, nor should it build.
+install-c: $(if $(SUDO_USER)$(DOAS_USER),c-made,c)
+	@umask 022; to='$(DESTDIR)$(PREFIX)'; so=liblarder.so.$(VERSION); \
+	 mkdir -p "$$to/include" "$$to/lib/pkgconfig" "$$to/lib/cmake/larder" "$$to/share/man/man3" && \
+	 install -m 644 $(CDIR)/include/* "$$to/include/" && \
+	 install -m 644 $(CDIR)/lib/liblarder.a "$$to/lib/" && \
+	 install -m 755 "$(CDIR)/lib/$$so" "$$to/lib/.$$so.new" && mv -f "$$to/lib/.$$so.new" "$$to/lib/$$so" && \
+	 ln -sf "$$so" "$$to/lib/liblarder.so.0" && ln -sf liblarder.so.0 "$$to/lib/liblarder.so" && \
+	 install -m 644 $(CDIR)/lib/cmake/larder/* "$$to/lib/cmake/larder/" && \
+	 install -m 644 $(CDIR)/share/man/man3/larder.3 "$$to/share/man/man3/" && \
+	 scripts/pkg_config.sh '$(PREFIX)' '$(VERSION)' '$(CLIBS)' >"$$to/lib/pkgconfig/larder.pc"
 	@echo 'installed under $(DESTDIR)$(PREFIX); run ldconfig if the loader has not seen that folder yet'
 
 # --- the library for the JVM ----------------------------------------------------------------------

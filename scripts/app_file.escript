@@ -6,5 +6,7 @@ main([AppSrc, Ebin]) ->
     Modules = [list_to_atom(filename:basename(F, ".beam"))
                || F <- lists:sort(filelib:wildcard(Ebin ++ "/*.beam"))],
     App1 = {application, App, lists:keystore(modules, 1, Props, {modules, Modules})},
-    ok = file:write_file(filename:join(Ebin, atom_to_list(App) ++ ".app"),
-                         io_lib:format("~tp.~n", [App1])).
+    %% Whole or not at all: make takes the file for the sign that all is done.
+    File = filename:join(Ebin, atom_to_list(App) ++ ".app"),
+    ok = file:write_file(File ++ ".new", io_lib:format("~tp.~n", [App1])),
+    ok = file:rename(File ++ ".new", File).

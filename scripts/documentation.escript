@@ -13,8 +13,8 @@
 -mode(compile).
 
 main(["chunks" | Folders]) ->
-    case [Beam || Folder <- Folders, Beam <- filelib:wildcard(Folder ++ "/larder*.beam"),
-                  not has_chunk(Beam)] of
+    case [Beam || Folder <- Folders, Name <- filelib:wildcard("larder*.beam", Folder),
+                  Beam <- [filename:join(Folder, Name)], not has_chunk(Beam)] of
         [] -> ok;
         Beams -> chunks(Beams, [App || App <- ["edoc", "xmerl"], is_lacking(App)])
     end;
@@ -30,14 +30,15 @@ chunks(_Beams, [Lacking | _]) ->
     say(["larder: the OTP application ", Lacking, " is not here (Debian: erlang-", Lacking, "),"
          " so h(larder) in the shell will say little."]);
 chunks(Beams, []) ->
-    with_copy(fun(Copy, Lines) ->
-        %% A program that depends on Larder builds without documentation, too.
-        try edoc(Copy, [{dir, Copy}, {doclet, edoc_doclet_chunks}, {layout, edoc_layout_chunks}]) of
-            ok -> lists:foreach(fun(Beam) -> add_chunk(Beam, Copy, Lines) end, Beams)
-        catch
-            _:Reason -> say(io_lib:format("larder: no documentation: ~tp", [Reason]))
-        end
-    end).
+    %% A program that depends on Larder builds without documentation, too.
+    try
+        with_copy(fun(Copy, Lines) ->
+            edoc(Copy, [{dir, Copy}, {doclet, edoc_doclet_chunks}, {layout, edoc_layout_chunks}]),
+            lists:foreach(fun(Beam) -> add_chunk(Beam, Copy, Lines) end, Beams)
+        end)
+    catch
+        _:Reason -> say(io_lib:format("larder: no documentation: ~tp", [Reason]))
+    end.
 
 %% Its headers may be here without it.
 is_lacking(App) -> code:where_is_file(App ++ ".app") =:= non_existing.

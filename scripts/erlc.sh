@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # erlc.sh OUTDIR FLAGS... FILES...: compiles Erlang modules that are newer than their beams, parse
 # transforms and behaviours first (a module may be compiled with another one of the same list).
 set -euo pipefail
@@ -27,14 +27,17 @@ stale() {
   done
 }
 
-# A parse transform that changed makes every module stale, too.
-mapfile -t todo < <(stale ${first[@]+"${first[@]}"})
-if [ ${#todo[@]} -gt 0 ]; then
+# compiled FILES...: compiles those that are stale, if there are any. The bash of macOS, 3.2, has no
+# command that reads lines into an array.
+compiled() {
+  local src todo=()
+  while IFS= read -r src; do todo+=("$src"); done < <(stale "$@")
+  [ ${#todo[@]} -gt 0 ] || return 0
   erlc "${flags[@]}" -pa "$out" -o "$out" "${todo[@]}" >&2
+  # A parse transform that changed makes every module stale, too.
   newest=all
-fi
-mapfile -t todo < <(stale ${rest[@]+"${rest[@]}"})
-if [ ${#todo[@]} -gt 0 ]; then
-  erlc "${flags[@]}" -pa "$out" -o "$out" "${todo[@]}" >&2
-fi
+}
+
+compiled ${first[@]+"${first[@]}"}
+compiled ${rest[@]+"${rest[@]}"}
 touch "$out/.compiled"

@@ -32,9 +32,11 @@ put_library() {
   fi
 }
 
+jar_version() { sed -n 's|^  <version>\(.*\)</version>|\1|p' $MODULE/pom.xml; }
+
 same_version() {
   local jar crate
-  jar=$(sed -n 's|^  <version>\(.*\)</version>|\1|p' $MODULE/pom.xml)
+  jar=$(jar_version)
   crate=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
   [ "$jar" = "$crate" ] || die "$MODULE/pom.xml has version $jar, Cargo.toml $crate"
 }
@@ -145,7 +147,9 @@ main() {
   case $1 in
     package)
       maven package -DskipTests
-      cp $OUT/target/larder-*.jar $OUT/larder.jar ;;
+      # Jars of earlier versions may lie there, too. A program that runs has the old one open.
+      cp "$OUT/target/larder-$(jar_version).jar" $OUT/larder.jar.new
+      mv -f $OUT/larder.jar.new $OUT/larder.jar ;;
     test)
       rm -rf $OUT/target/surefire-reports
       maven package -Dmaven.compiler.failOnWarning=true || status=$?

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # The oldest Rust that will do is said in one place, `rust-version` of Cargo.toml.
 #
 #   msrv.sh           prints it

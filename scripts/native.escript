@@ -19,6 +19,10 @@
 %% Of one step of a download, in milliseconds.
 -define(CONNECT, 15000).
 -define(DOWNLOAD, 120000).
+%% Variables of the environment that are meant for another program's Makefile, and would be settings
+%% of ours: what was given to a `make` that compiles the program, and names that we use.
+-define(NOT_OURS, ["MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKEFILES",
+                   "PROFILE", "QUIET", "LOCKED"]).
 
 main([]) ->
     ok = file:set_cwd(filename:dirname(filename:dirname(filename:absname(escript:script_name())))),
@@ -210,7 +214,9 @@ build() ->
     case [Path || Name <- ["gmake", "make"], (Path = os:find_executable(Name)) =/= false] of
         [Make | _] ->
             %% It speaks for itself: its standard output is ours.
-            Port = open_port({spawn_executable, Make}, [{args, ["nif"]}, exit_status, nouse_stdio]),
+            Port = open_port({spawn_executable, Make},
+                             [{args, ["nif"]}, {env, [{Name, false} || Name <- ?NOT_OURS]},
+                              exit_status, nouse_stdio]),
             receive
                 {Port, {exit_status, 0}} ->
                     ok;

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # The native library of the emulator: `make nif` builds it, `make nif-profile` records its profile.
 #
 #   scripts/nif.sh build TARGET CARGO-OPTION...   builds it, and prints the folder that has it
@@ -22,7 +22,8 @@ readonly RECORDED=crates/larder-nif/profile
 # published figures, so that nine in ten of those are of other cells.
 readonly CELLS='LARDER_BENCH_SHARE=0.1 LARDER_BENCH_SEED=777 LARDER_BENCH_SIZES=10,1000,65536 LARDER_BENCH_RUNS=1'
 
-compiler() { rustc -vV | sed -n 's/^\(rustc\|host\)[: ] *//p' | paste -sd ' '; }
+compiler() { rustc -vV | sed -n -e 's/^rustc //p' -e 's/^host: //p' | paste -s -d ' ' -; }
+host() { rustc -vV | sed -n 's/^host: //p'; }
 
 # The profile as a file, named by its checksum, so that cargo sees when it is another one; or
 # nothing, if it isn't this compiler's.
@@ -31,40 +32,51 @@ profile() {
   [ "${LARDER_PROFILE:-on}" != off ] && [ -f "$packed" ] && have gzip &&
     [ "$(compiler)" = "$(cat "$RECORDED/compiler")" ] || return 0
   file=$PWD/_build/profile/$(cksum <"$packed" | cut -d' ' -f1).profdata
-  [ -f "$file" ] || { mkdir -p "${file%/*}"; gzip -dc "$packed" >"$file.new" && mv -f "$file.new" "$file"; }
+  [ -f "$file" ] || { mkdir -p "${file%/*}" && gzip -dc "$packed" >"$file.$$" && mv -f "$file.$$" "$file"; } || return
   echo "$file"
 }
 
-# built TARGET FLAGS CARGO-OPTION...: builds for this machine. With a --target, the flags are not
-# those of programs that run during the build.
+# built TARGET CARGO-OPTION...: builds, and prints the folder that has the library, as cargo says
+# it: a configuration may choose another one. With flags (the array `flags`) it is built for this
+# machine and by a --target, so that they are not those of programs that run during the build. In a
+# command substitution `set -e` doesn't hold.
 built() {
-  local target=$1 flags=$2 host; shift 2
-  host=$(rustc -vV | sed -n 's/^host: //p')
-  RUSTFLAGS="${RUSTFLAGS:-} $flags" "$CARGO" build "$@" -p larder-nif --target "$host" --target-dir "$target" >&2
-  echo "$target/$host"
+  local target=$1 options=() given said folder; shift
+  if [ ${#flags[@]} -gt 0 ]; then
+    options=(--target "$(host)")
+    # Beside those of the environment. Spaces separate none of ours: a path may have one.
+    given=(${RUSTFLAGS:-})
+    [ -z "${CARGO_ENCODED_RUSTFLAGS:-}" ] || given=("$CARGO_ENCODED_RUSTFLAGS")
+    given+=("${flags[@]}")
+    export CARGO_ENCODED_RUSTFLAGS; CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; echo "${given[*]}")
+  fi
+  said=$("$CARGO" build "$@" -p larder-nif ${options[@]+"${options[@]}"} --target-dir "$target" \
+    --message-format=json-render-diagnostics) || return
+  folder=$(sed -n 's|.*"filenames":\["\([^"]*\)/liblarder_nif\.[a-z]*".*|\1|p' <<<"$said" | tail -n 1)
+  [ -n "$folder" ] || die "cargo has built no library that can be loaded for $(host)"
+  echo "$folder"
 }
 
 build() {
-  local target=$1 file folder=release; shift
-  case " $* " in *" dev "*) folder=debug ;; esac
-  file=$([ $folder = debug ] || profile)
+  local target=$1 file flags=(); shift
+  # Rust links the C library of musl into all that it builds, and so builds no library to be loaded.
+  case $(host) in *musl) flags=(-Ctarget-feature=-crt-static) ;; esac
+  case " $* " in *" dev "*) file='' ;; *) file=$(profile) ;; esac
   if [ -n "$file" ]; then
     # Apart from what is built without: the last steps of both write the same files.
-    echo "$(built "$target/profiled" "-Cprofile-use=$file -Cllvm-args=-no-pgo-warn-mismatch" "$@")/$folder"
-  else
-    "$CARGO" build "$@" -p larder-nif --target-dir "$target" >&2
-    echo "$target/$folder"
+    target+=/profiled flags+=("-Cprofile-use=$file" -Cllvm-args=-no-pgo-warn-mismatch)
   fi
+  built "$target" "$@"
 }
 
 record() {
   local place=$PWD/_build/profile tools started=$SECONDS
-  tools=$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin
+  tools=$(rustc --print sysroot)/lib/rustlib/$(host)/bin
   [ -x "$tools/llvm-profdata" ] || die "llvm-profdata is not here: rustup component add llvm-tools"
   rm -rf "$place" && mkdir -p "$place/larder/priv" "$RECORDED"
   say "larder: building a library that counts (some minutes)"
-  local library
-  library=$(built "${CARGO_TARGET_DIR:-$PWD/target}/profiling" "-Cprofile-generate=$place/counts" --quiet --locked --release)/release
+  local library flags=("-Cprofile-generate=$place/counts")
+  library=$(built "${CARGO_TARGET_DIR:-$PWD/target}/profiling" --quiet --locked --release)
   cp -r _build/larder/ebin "$place/larder/"
   cp "$library/liblarder_nif.so" "$place/larder/priv/larder_nif.so"
   rm -rf "$place/counts"

@@ -45,6 +45,18 @@ committed() {
     git -c user.name=test -c user.email=test@example.org commit -q -m "$1"
 }
 
+# What cargo says where it doesn't run is said; `make -j` does one thing after the other.
+setup_says() {
+  mkdir -p "$WORK/no_rust" || return 1
+  printf '#!/bin/sh\necho "error: rustup could not choose a version of cargo to run" >&2\nexit 1\n' >"$WORK/no_rust/cargo"
+  chmod +x "$WORK/no_rust/cargo"
+  if PATH=$WORK/no_rust:$PATH scripts/setup.sh rust 2>"$WORK/said"; then return 1; fi
+  cat "$WORK/said"; grep -q 'rustup could not choose' "$WORK/said" || return 1
+  printf '#!/bin/sh\nsleep 1; echo done >>"%s"; exit 1\n' "$WORK/set_up" >"$WORK/no_rust/cargo"
+  if PATH=$WORK/no_rust:$PATH make -j8 build; then return 1; fi
+  sleep 2; [ "$(wc -l <"$WORK/set_up")" = 1 ]
+}
+
 # What the projects do with Larder; each language the same.
 erlang_program() {
   cat <<'ERL'
@@ -133,6 +145,13 @@ mix_runs() {
   cd "$WORK/$1" && mix run --no-compile -e 'Tiny.main()' | tee "$WORK/said" && grep -qx 'tiny: good' "$WORK/said"
 }
 
+# What builds Larder does so elsewhere: bash isn't in /bin everywhere, and that of macOS is 3.2.
+portable_scripts() {
+  local scripts; scripts=$(sed -n "s/^readonly SCRIPTS='\(.*\)'/\1/p" scripts/dist.sh)
+  cd scripts && [ -n "$scripts" ] &&
+    ! grep -nE '^#!/bin/bash|\b(mapfile|readarray|declare -A|inherit_errexit)\b' $scripts
+}
+
 # The version is said in one place.
 versions_agree() {
   local app cargo
@@ -149,6 +168,33 @@ ebin_is_enough() {
   [ "$(printf '%s\n' "$dir" | wc -l)" = 1 ] && [ -d "$dir" ] || { echo "printed: $dir"; return 1; }
   cd "$WORK" && erl -noinput -pa "$dir" -eval '
     T = larder:new(t, []), true = larder:insert(T, {a, 1}), [{a, 1}] = larder:lookup(T, a), halt(0).'
+}
+
+# A build that fails is no success because an earlier one has left a library. What is taken is what
+# cargo says it has built, wherever that is. A folder with a space in its name is one argument.
+native_build() {
+  local left=$WORK/left host; host=$(rustc -vV | sed -n 's/^host: //p')
+  mkdir -p "$left"/{release,profiled/"$host"/release,elsewhere} || return 1
+  echo earlier | tee "$left"/{release,profiled/"$host"/release}/liblarder_nif.so >/dev/null
+  export CARGO_TARGET_DIR=$left NIF=$left/larder_nif.so
+  for LARDER_PROFILE in on off; do
+    export LARDER_PROFILE
+    if make nif CARGO=false NIF="$NIF"; then echo "a failure is a success"; return 1; fi
+    [ ! -e "$NIF" ] || return 1
+  done
+  echo new >"$left/elsewhere/liblarder_nif.so"
+  cat >"$left/cargo" <<SH
+#!/bin/sh
+printf %s "\$CARGO_ENCODED_RUSTFLAGS" >"$left/flags"
+echo '{"filenames":["$left/elsewhere/liblarder_nif.so"],"fresh":false}'
+SH
+  chmod +x "$left/cargo" && make nif CARGO="$left/cargo" NIF="$NIF" && [ "$(cat "$NIF")" = new ] || return 1
+  mkdir -p "$left/a folder/crates/larder-nif" && cp -r scripts "$left/a folder/" || return 1
+  cp -r crates/larder-nif/profile "$left/a folder/crates/larder-nif/"
+  (cd "$left/a folder" && rustc -vV | sed -n -e 's/^rustc //p' -e 's/^host: //p' | paste -s -d ' ' - >crates/larder-nif/profile/compiler &&
+    LARDER_PROFILE=on RUSTFLAGS='-Cone -Ctwo' CARGO=$left/cargo scripts/nif.sh build target --release) || return 1
+  tr '\037' '\n' <"$left/flags" | grep -qx -- "-Cprofile-use=$left/a folder/_build/profile/[0-9]*.profdata" &&
+    tr '\037' '\n' <"$left/flags" | grep -qx -- -Ctwo
 }
 
 # The Erlang of a page.
@@ -173,6 +219,23 @@ execute([_ | _], Measurements, Metadata) when is_map(Metadata) ->
 ERL
 }
 
+# A build of the Erlang modules that was interrupted, or that had no place for the documentation, is
+# not taken for a whole one.
+beams_interrupted() {
+  local ebin=$WORK/tree/_build/larder/ebin
+  mkdir -p "$WORK/tree" && cp -r Makefile Cargo.toml scripts erlang priv "$WORK/tree/" && cd "$WORK/tree" || return 1
+  mv scripts/documentation.escript "$WORK/" && printf '#!/bin/sh\nexit 1\n' >scripts/documentation.escript &&
+    chmod +x scripts/documentation.escript || return 1
+  if make beams; then echo "it did not fail"; return 1; fi
+  touch -r erlang/larder.app.src scripts/documentation.escript
+  cp -p "$WORK/documentation.escript" scripts/ && make beams && [ -s "$ebin/larder.app" ] || return 1
+  erl -noinput -eval '{ok, _} = beam_lib:chunks("'"$ebin"'/larder.beam", ["Docs"]), halt(0).' || return 1
+  # No documentation where there is no place for the sources in one piece.
+  TMPDIR=/proc/none scripts/documentation.escript chunks "$ebin" &&
+    cp erlang/src/larder_heir.erl "$WORK/" && erlc -o "$WORK" "$WORK/larder_heir.erl" &&
+    TMPDIR=/proc/none scripts/documentation.escript chunks "$WORK"
+}
+
 # The README's Elixir, in the project that has Larder as a git dependency.
 readme_elixir() {
   sed -n '/^```elixir$/,/^```$/{/^```/d;p}' README.md >"$WORK/mix_git/readme.exs" && [ -s "$WORK/mix_git/readme.exs" ] || return 1
@@ -182,10 +245,25 @@ readme_elixir() {
 # What is installed for C is all that a compiler and a loader need, with pkg-config and by itself.
 c_library() {
   local place=$WORK/prefix example=crates/larder-capi/tests/c/example.c
-  make install-c PREFIX="$place" && [ -s "$place/share/man/man3/larder.3" ] || return 1
+  # What an earlier version has left isn't installed.
+  mkdir -p _build/c/lib && touch _build/c/lib/liblarder.so.0.0.0 &&
+    make install-c PREFIX="$place" && [ -s "$place/share/man/man3/larder.3" ] && [ ! -e "$place/lib/liblarder.so.0.0.0" ] || return 1
   local flags; flags=$(PKG_CONFIG_PATH=$place/lib/pkgconfig pkg-config --cflags --libs 'larder >= 0.1') || return 1
   cc -std=c11 $example $flags -o "$WORK/shared" && LD_LIBRARY_PATH=$place/lib "$WORK/shared" | grep -qx ok &&
     cc -std=c11 $example -I "$place/include" "$place/lib/liblarder.a" -lpthread -ldl -lm -o "$WORK/static" && "$WORK/static" | grep -qx ok
+}
+
+# Installed again it is another file: the first stays as it is for programs that run. Everybody may
+# read it, whoever has installed it.
+c_again() {
+  local place=$WORK/prefix object before
+  object=$(readlink -f "$place/lib/liblarder.so") before=$(stat -c %i "$object")
+  (umask 077 && make install-c PREFIX="$place") && [ "$(stat -c %i "$object")" != "$before" ] &&
+    [ "$(stat -c %a "$object" "$place"/lib/liblarder.a "$place"/lib/pkgconfig/larder.pc "$place"/include/larder.h | tr '\n' ' ')" = '755 644 644 644 ' ] || return 1
+  # By sudo nothing is built.
+  SUDO_USER=somebody make install-c PREFIX="$WORK/by_sudo" CARGO=false && [ -s "$WORK/by_sudo/lib/liblarder.a" ] || return 1
+  mkdir -p "$WORK/pc" && scripts/pkg_config.sh '/a prefix' 0.1.0 -lm >"$WORK/pc/larder.pc" &&
+    PKG_CONFIG_PATH=$WORK/pc pkg-config --cflags larder | grep -qF -- '-I/a\ prefix/include'
 }
 
 # A project of CMake that finds the installed library: C by the shared object, C++ by the archive.
@@ -255,10 +333,16 @@ ERL
   escript "$WORK/unpack.escript" "$(command -v rebar3)" "$WORK"/dist/larder-*.tar "$WORK/package"
 }
 
-# Runs a command where there is no cargo but one that says that it was called.
+# Runs a command where there is no cargo but one that says how it was called, and builds nothing.
 without_cargo() {
   mkdir -p "$WORK/no_cargo" || return 1
-  printf '#!/bin/sh\necho called >>"%s/cargo_called"\nexit 1\n' "$WORK" >"$WORK/no_cargo/cargo"
+  cat >"$WORK/no_cargo/cargo" <<SH
+#!/bin/sh
+echo "\$*" >>"$WORK/cargo_called"
+case \$1 in --version) echo 'cargo 99.0.0'; exit ;; esac
+echo "cargo was called: \$*" >&2
+exit 1
+SH
   chmod +x "$WORK/no_cargo/cargo" && rm -f "$WORK/cargo_called"
   PATH=$WORK/no_cargo:$PATH "$@"
 }
@@ -269,8 +353,9 @@ hex_root() {
     [ ! -e "$WORK/cargo_called" ] && [ -s _build/default/lib/larder/ebin/larder.beam ]
 }
 
+# In a folder with a space in its name.
 hex_rebar3() {
-  mkdir -p "$WORK/hex_reb/src" "$WORK/hex_reb/_checkouts" && cd "$WORK/hex_reb" || return 1
+  mkdir -p "$WORK/hex reb/src" "$WORK/hex reb/_checkouts" && cd "$WORK/hex reb" || return 1
   cp -r "$WORK/package" _checkouts/larder
   echo '{deps, [{larder, "0.1.0"}]}.' >rebar.config
   cp "$WORK/reb/src/tiny.app.src" src/ && erlang_program >src/tiny.erl
@@ -306,7 +391,7 @@ where() ->
     case catch larder:lookup(T, salt) of [{salt, 1}] -> larder; _ -> ets end.
 ERL
   export LARDER_PREBUILT=$WORK/dist
-  local larder=$WORK/hex_reb/_build/default/checkouts/larder/ebin
+  local larder="$WORK/hex reb/_build/default/checkouts/larder/ebin"
   shop() { erl -noinput -pa _build/default/lib/shop/ebin "$larder" -eval 'io:format("~s", [shop:where()]), halt().'; }
   without_cargo rebar3 larder move --plan && [ "$(shop)" = ets ] &&
     without_cargo rebar3 larder move --path _build/default/lib/shop/ebin && [ "$(shop)" = larder ] &&
@@ -334,6 +419,10 @@ hex_refused() {
 # Where there is nothing prebuilt, or it is not wanted, cargo is called; what is missing is named.
 hex_builds() {
   native "cargo" env LARDER_BUILD=1 LARDER_PREBUILT="$WORK/dist" && [ -e "$WORK/cargo_called" ] || return 1
+  # What the environment has for the build of a program is not for this one.
+  native "cargo" env LARDER_BUILD=1 PROFILE=prod QUIET=1 MAKEFLAGS=' -- TARGET=elsewhere NIF=elsewhere' &&
+    grep -q '^build --locked --profile release -p larder-nif ' "$WORK/cargo_called" &&
+    ! grep elsewhere "$WORK/cargo_called" || return 1
   native "$WORK/nowhere/larder-" env LARDER_PREBUILT="$WORK/nowhere" && [ -e "$WORK/cargo_called" ] || return 1
   native "the package names no place" env -u LARDER_PREBUILT && [ -e "$WORK/cargo_called" ] || return 1
   native "econnrefused" env LARDER_PREBUILT=http://127.0.0.1:1/larder && [ -e "$WORK/cargo_called" ]
@@ -356,6 +445,7 @@ hex_url() {
 
 check "one version everywhere" versions_agree
 check "make -s ebin" ebin_is_enough
+check "make nif, what cargo has built" native_build
 check "README, Erlang" page_erlang README.md
 telemetry
 check "docs/monitoring.md, Erlang" page_erlang docs/monitoring.md
@@ -363,18 +453,21 @@ check "docs/mnesia.md, Erlang" page_erlang docs/mnesia.md
 check "the pages' Rust, nothing hidden" pages_rust
 check "a repository of this tree" make_repository
 check "library for C, installed" c_library
+check "library for C, installed again" c_again
 check "library for C, by CMake" c_cmake
 check "library for C, no leaks" c_no_leaks
 check "library for C, sizes" c_sizes
 check "README, C" readme_c
 check "rebar3 git dependency, built" rebar3_project
 check "rebar3 git dependency, used" rebar3_runs
+check "make beams, interrupted" beams_interrupted
 check "mix git dependency, built" mix_project mix_git "git: \"file://$WORK/larder\", branch: \"main\""
 check "mix git dependency, used" mix_runs mix_git
 check "README, Elixir" readme_elixir
 check "mix path dependency, built" mix_project mix_path "path: \"$WORK/larder\""
 check "mix path dependency, used" mix_runs mix_path
 check "crates for crates.io" "$ROOT/scripts/publish.sh" pack
+check "scripts for other systems" portable_scripts
 check "package for Hex" hex_package
 check "package, by erlc alone" without_cargo sh scripts/dist_try.sh "$WORK/dist"
 check "package, rebar3 in it" hex_root
@@ -384,5 +477,6 @@ check "package, rebar3 larder move" hex_plugin
 check "package, another library refused" hex_refused
 check "package, built for want of one" hex_builds
 check "package, library from a server" hex_url
+check "set-up, what it says" setup_says
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

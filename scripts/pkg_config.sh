@@ -3,10 +3,11 @@
 #
 #   scripts/pkg_config.sh PREFIX VERSION LIBRARIES
 #
-# LIBRARIES are what the archive asks the system for.
+# LIBRARIES are what the archive asks the system for. A space in PREFIX separates no arguments.
 set -eu
+prefix=$(printf '%s' "$1" | sed 's/[ \\]/\\&/g')
 cat <<END
-prefix=$1
+prefix=$prefix
 libdir=\${prefix}/lib
 includedir=\${prefix}/include
 

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # Installs what is missing, says what it does, and does nothing when all is there.
 #
 #   setup.sh rust    nothing is installed, only the toolchain looked for
@@ -71,8 +71,10 @@ rust_help() {
 
 need_rust() {
   have cargo || rust_help "cargo was not found."
-  local version minor
-  version=$(cargo --version 2>/dev/null | awk '{print $2}') || true
+  local said version minor
+  # That of rustup is there without a toolchain, and says what is missing.
+  said=$(cargo --version 2>&1) || rust_help "cargo doesn't run: $said"
+  version=$(awk '$1 == "cargo" {print $2; exit}' <<<"$said")
   minor=$(printf '%s' "$version" | cut -d. -f2)
   [ "${version%%.*}" -gt 1 ] 2>/dev/null && return
   [ "${minor:-0}" -ge $MIN_RUST_MINOR ] 2>/dev/null || rust_help "cargo ${version:-(no version)} is too old."

@@ -63,7 +63,7 @@ release(Table) ->
 written(ok, _File) -> ok;
 written({error, {io, Posix}}, File) -> throw(unwritten(Posix, File)).
 
-unwritten(Posix, _File) when Posix =:= eisdir; Posix =:= enotdir;
+unwritten(Posix, _File) when Posix =:= eisdir; Posix =:= enotdir; Posix =:= eloop;
 Posix =:= enametoolong -> eaccess;
 unwritten(Posix, File) -> {file_error, File, Posix}.
 
@@ -104,9 +104,9 @@ load(File, Options) ->
         Verify = verify(Options),
         Path = path(File, unopened(File)),
         case larder_nif:load_table(Path, Verify, new_atoms()) of
-            {error, not_larder} ->
+            {error, {not_larder, NewAtoms}} ->
                 larder_file_ets:is_one(Path) orelse throw(unreadable(not_larder, File)),
-                larder_file_ets:load(Path, Verify, new_atoms());
+                larder_file_ets:load(Path, Verify, NewAtoms);
             Result ->
                 loaded(Result, File)
         end
@@ -119,8 +119,9 @@ loaded({ok, _} = Result, _File) -> Result;
 loaded({error, already_exists}, _File) -> throw(cannot_create_table);
 loaded({error, Why}, File) -> throw(unreadable(Why, File)).
 
-%% How many new atoms a file may have. Atoms are never freed, and a node that exceeds its limit of
-%% atoms ends. The emulator rounds the limit up, so the count can exceed the limit that it reports.
+%% How many new atoms a file may have, if the emulator has met those of all files before. Atoms are
+%% never freed, and a node that exceeds its limit of atoms ends. The emulator rounds the limit up,
+%% so the count can exceed the limit that it reports.
 new_atoms() ->
     max(0, erlang:system_info(atom_limit) - erlang:system_info(atom_count)) div 2.
 

@@ -45,15 +45,29 @@ save(Table, Path, Sync, Extended) ->
         filled(opened(disk_log:open([{name, make_ref()}, {file, Name}])), Table, Extended),
         %% The mark that the log was closed has to be on disk, too.
         Sync andalso synced(Temporary, [read, write, raw]),
-        done(file:rename(Temporary, Path)),
-        Sync andalso synced(filename:dirname(Path), [read, raw, directory]),
-        ok
+        renamed(Temporary, Path, Sync)
     catch
         Class:Why:Stack ->
             _ = file:delete(Temporary),
             erlang:raise(Class, Why, Stack)
     after
         Janitor ! done
+    end.
+
+%% The name is part of the folder, which is opened before: an error leaves the file that was there.
+renamed(Temporary, Path, false) ->
+    done(file:rename(Temporary, Path));
+renamed(Temporary, Path, true) ->
+    Folder = opened(file:open(filename:dirname(Path), [read, raw, directory])),
+    try
+        done(file:rename(Temporary, Path)),
+        case file:sync(Folder) of
+            %% A file system that can't sync folders isn't asked to.
+            {error, Posix} when Posix =:= einval; Posix =:= enotsup -> ok;
+            Synced -> done(Synced)
+        end
+    after
+        file:close(Folder)
     end.
 
 %% A log keeps the last 64 KB for a while. It may find only when it is closed that they can't be

@@ -237,7 +237,11 @@ below(Directory) ->
 
 files_in(Directory) ->
     not is_of_system(Directory) orelse fail({part_of_the_system, Directory}),
-    filelib:wildcard(filename:join(Directory, "*.beam")).
+    named(Directory, "*.beam").
+
+%% The files that a pattern names below a directory, whose own name is no pattern.
+named(Directory, Pattern) ->
+    [filename:join(Directory, Name) || Name <- filelib:wildcard(Pattern, Directory)].
 
 %% The running nodes among the targets, with the directories of what is to be moved, and of others.
 nodes_of({node, Node}) ->
@@ -268,7 +272,7 @@ beside(Files, Directories) ->
                              || File <- Files,
                                 {"ebin", Application} <- [split(filename:dirname(File))]]),
     Around = [File || Library <- Libraries,
-                      File <- filelib:wildcard(filename:join([Library, "*", "ebin", "*.beam"]))],
+                      File <- named(Library, "*/ebin/*.beam")],
     Named = lists:append([find(Directory) || Directory <- Directories]),
     These = maps:from_keys([identity(File) || File <- Files], true),
     Others = [File || File <- lists:usort(Around ++ Named), not is_map_key(identity(File), These)],

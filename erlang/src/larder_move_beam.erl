@@ -96,10 +96,15 @@ compiled(Binary, Forms, Warnings) ->
         {error, Errors, _} -> {left, {compiler, words(Errors)}}
     end.
 
-%% Options that still matter for the abstract code. The others were for the source.
+%% Options that still matter for the abstract code. The others were for the source. A module that
+%% was stripped may have kept its debug information alone.
 kept_options(Binary) ->
-    {ok, {_, [{compile_info, Info}]}} = beam_lib:chunks(Binary, [compile_info]),
-    [Option || Option <- proplists:get_value(options, Info, []), is_kept(Option)].
+    case beam_lib:chunks(Binary, [compile_info]) of
+        {ok, {_, [{compile_info, Info}]}} ->
+            [Option || Option <- proplists:get_value(options, Info, []), is_kept(Option)];
+        {error, beam_lib, {missing_chunk, _, _}} ->
+            []
+    end.
 
 is_kept(inline) -> true;
 is_kept({inline, _}) -> true;

@@ -85,7 +85,7 @@ running(Call) ->
 
 is_of_system(Directory) ->
     lists:any(fun(App) -> lists:member(list_to_atom(filename:basename(App, ".app")), ?SYSTEM) end,
-              filelib:wildcard(filename:join(Directory, "*.app"))).
+              filelib:wildcard("*.app", Directory)).
 
 %% @doc What is to be done for a node to use what was moved.
 -spec format(larder_move:running()) -> iolist().

@@ -3,7 +3,7 @@
 -module(fault_tests).
 
 -export([cut_and_altered_files_test_/0, full_disk_test_/0, file_too_large_test_/0,
-         no_folder_test_/0,
+         no_folder_test_/0, no_descriptors_test_/0,
          modules_loaded_again_test_/0, replaced_library_test_/0, removed_and_loaded_again_test_/0,
          absurd_sizes_test_/0]).
 
@@ -144,7 +144,34 @@ no_folder_test_() ->
             Under = filename:join([Dir, "file", "table"]),
             {error, eaccess} = larder:tab2file(T, Under),
             {ok, ["file"]} = file:list_dir(Dir),
+            [{error, eaccess} = larder:tab2file(T, Folder) || Folder <- ["/", Dir ++ "/.."]],
+            ok = file:make_symlink("loop", filename:join(Dir, "loop")),
+            Loop = filename:join(Dir, "loop"),
+            {error, {read_error, {file_error, Loop, eloop}}} = larder:file2tab(Loop),
+            {error, eaccess} = larder:tab2file(T, filename:join(Loop, "table")),
             true = larder:delete(T)
+        end)
+     end) || larder_test:sut() =:= larder].
+
+%% In a node of its own that may open no more files, or one: then a file can be written, and its
+%% folder can't be opened, which `sync' asks for.
+no_descriptors_test_() ->
+    Ebin = filename:absname(filename:dirname(code:which(larder))),
+    [larder_test:tc("no more open files", 60, larder, fun() ->
+        in_folder(fun(Dir) ->
+            Failed = "{error,{file_error,table,emfile}}",
+            Said = in_a_node(Dir, "ulimit -n 128; ", Ebin,
+                "T = larder:new(t, []), larder:insert(T, [{K, K} || K <- lists:seq(1, 100)]), "
+                "Save = fun(Sync) -> larder:tab2file(T, table, [{sync, Sync}]) end, "
+                "ok = Save(true), larder:insert(T, {more, 1}), _ = io_lib:format(\"~w\", [x]), "
+                "Fill = fun(Fill, Fs) -> case file:open(\"/dev/null\", [read, raw]) of "
+                "{ok, F} -> Fill(Fill, [F | Fs]); {error, emfile} -> Fs end end, "
+                "[One | More] = Fill(Fill, []), "
+                "None = {Save(false), larder:file2tab(table)}, file:close(One), Last = Save(true), "
+                "[file:close(F) || F <- More], io:format(\"~w~w\", [None, Last])"),
+            Said = lists:concat(["{", Failed, ",{error,{read_error,{file_error,table,emfile}}}}",
+                                 Failed]),
+            left_as_it_was(Dir, filename:join(Dir, "table"))
         end)
      end) || larder_test:sut() =:= larder].
 

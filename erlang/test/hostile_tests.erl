@@ -7,7 +7,7 @@
 -export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0,
          wide_rows_test_/0, large_binaries_test_/0,
          sub_binaries_pin_nothing_test_/0, no_atoms_from_data_test_/0, a_file_of_atoms_test_/0,
-         a_file_of_compressed_atoms_test_/0,
+         a_file_of_compressed_atoms_test_/0, files_of_atoms_test_/0,
          more_atoms_than_the_limit_test_/0,
          exploding_specifications_test_/0, lying_files_test_/0, terms_from_noise_test_/0,
          records_of_later_releases_test_/0]).
@@ -276,6 +276,28 @@ a_file_of_atoms(Format, Taken) ->
             "{ok, T} = larder:file2tab(\"" ++ File ++ "\"), "
             "io:format(\"~w\", [{larder:info(T, size), larder:lookup_element(T, 7, 2)}])"),
         ok = file:delete(File)
+    end).
+
+%% Atoms of files whose objects nobody has read yet take room, too: neither several files nor one
+%% that is tried again and again take more of it than there is. Then all that was loaded is read.
+files_of_atoms_test_() ->
+    test("several files of atoms", 120, fun() ->
+        File = larder_test:file("atoms"),
+        "ok" = in_a_node("+t 400000",
+            "[begin T = larder:new(t, []), "
+            "[larder:insert(T, {list_to_atom(lists:concat([hostile_, Name, N]))}) || N <- lists:seq(1, Count)], "
+            "ok = larder:tab2file(T, lists:concat([\"" ++ File ++ "\", Name]), [{format, Format}]) "
+            "end || {Name, Count, Format} <- [{a, 20000, larder}, {b, 20000, larder}, {c, 20000, larder}, "
+            "{d, 70000, larder}, {e, 20000, ets}]], io:format(\"ok\")"),
+        [Said = in_a_node("+t 60000",
+            "Limit = erlang:system_info(atom_limit), "
+            "Files = [lists:concat([\"" ++ File ++ "\", Name]) || Name <- " ++ Names ++ "], "
+            "R = [larder:file2tab(Name) || Name <- Files], "
+            "[_ = larder:tab2list(T) || {ok, T} <- R], "
+            "io:format(\"~w\", [[element(1, Loaded) || Loaded <- R]])")
+         || {Names, Said} <- [{"[a, b, c]", "[ok,error,error]"}, {"[a, e]", "[ok,error]"},
+                              {"[d, d, d, d, d, d]", "[error,error,error,error,error,error]"}]],
+        [ok = file:delete(File ++ Name) || Name <- ["a", "b", "c", "d", "e"]]
     end).
 
 %% The emulator rounds its limit of atoms up: a node can have some more than it says. A file that

@@ -159,6 +159,16 @@ half_a_program(Folder) ->
     ok = file:make_symlink("counter-1", Folder ++ "/counter"),
     ?assertMatch({ok, #{shared := []}}, larder_move:move(Counter)).
 
+%% A directory's name is no pattern, whatever is in it.
+brackets_test_() -> ?IN_FOLDER(brackets).
+
+brackets(Folder) ->
+    Library = filename:join(Folder, "lib[1]{a,b}"),
+    Counter = application(Library, "counter-1", [counter()]),
+    _ = application(Library, "reader-1", [reader()]),
+    ?assertMatch({error, {shared, #{shared := [{larder_m_counts, _, _}]}}},
+                 larder_move:move(Counter)).
+
 %% What is compiled again hasn't moved: it may move, and undo leaves it alone.
 compiled_again_test_() -> ?IN_FOLDER(compiled_again).
 
@@ -197,6 +207,19 @@ no_debug_info(Folder, Options) ->
     ?assertMatch(#{left := [{larder_m_reader, _, no_debug_info}], untouched := 1,
                    shared := [{larder_m_counts, [larder_m_counter], [larder_m_reader]}]}, Plan),
     ?assertMatch({match, _}, re:run(larder_move:format(Plan), "no debug information")).
+
+%% Releases may be stripped of all but the debug information.
+stripped_test_() -> ?IN_FOLDER(stripped).
+
+stripped(Folder) ->
+    Ebin = application(Folder, "counter-1", [counter()]),
+    [Beam] = beams(Ebin),
+    {ok, _, Chunks} = beam_lib:all_chunks(Beam),
+    {ok, Stripped} = beam_lib:build_module(lists:keydelete("CInf", 1, Chunks)),
+    ok = file:write_file(Beam, Stripped),
+    ?assertMatch({ok, #{moves := [{larder_m_counter, Beam}], left := []}}, larder_move:move(Ebin)),
+    ?assertEqual({ok, [Beam]}, larder_move:undo(Ebin)),
+    ?assertEqual([Stripped], bytes([Beam])).
 
 %% ---- warnings ----
 

@@ -74,14 +74,17 @@ pub fn save(call: &Call<'_>) -> Reply {
 }
 
 /// load_table(Path, Verify, NewAtoms) -> {ok, Table} | {error, Why}. NewAtoms is the greatest
-/// number of new atoms.
+/// number of new atoms, a half of those that the emulator has room for. Atoms that files have
+/// brought before, and that the emulator hasn't met yet, take a part of that room. If the file
+/// isn't one of Larder, Why is {not_larder, NewAtoms} without that part.
 pub fn load_table(call: &Call<'_>) -> Reply {
     let path = path(call, call.args[0])?;
+    let new_atoms = tables::natural(call.args[2])?.saturating_sub(atoms::unmet_count() / 2);
     let options = LoadOptions {
         verify: options::flag(call.args[1])?,
         node: node::look_here(call.env).name,
         legacy_zero: options::legacy_zero(),
-        new_atoms: tables::natural(call.args[2])?,
+        new_atoms,
     };
     // The loaded table belongs to the caller.
     owners::watch(call.env, call.self_pid());
@@ -94,6 +97,10 @@ pub fn load_table(call: &Call<'_>) -> Reply {
     });
     match loaded {
         Ok(table) => Ok(call.tuple(&[atoms::OK.word(), table])),
+        Err(Error::File(error)) if matches!(*error, FileError::NotLarder) => {
+            let why = call.tuple(&[atoms::NOT_LARDER.word(), call.int(new_atoms as i64)]);
+            Ok(call.tuple(&[atoms::ERROR.word(), why]))
+        }
         Err(Error::File(error)) => Ok(failed(call, &error)),
         // As in `rename`: the name may be about to become free.
         Err(Error::AlreadyExists) if !holds_name(call, &path) => Err(Raise::Again),
@@ -143,14 +150,30 @@ fn failed(call: &Call<'_>, error: &FileError) -> Word {
         FileError::NewerVersion { found, .. } => {
             call.tuple(&[atoms::NEWER_VERSION.word(), call.int(i64::from(*found))])
         }
-        FileError::Io { kind, .. } => call.tuple(&[atoms::IO.word(), posix(*kind).word()]),
+        FileError::Io { kind, code, .. } => {
+            call.tuple(&[atoms::IO.word(), posix(*kind, *code).word()])
+        }
         _ => atoms::DAMAGED.word(),
     };
     call.tuple(&[atoms::ERROR.word(), why])
 }
 
-/// Erlang's name of an error of the system.
-fn posix(kind: ErrorKind) -> Known {
+/// Erlang's name of an error of the system. Some have no kind, or share one.
+fn posix(kind: ErrorKind, code: Option<i32>) -> Known {
+    match code {
+        Some(libc::EPERM) => atoms::EPERM,
+        Some(libc::EMFILE) => atoms::EMFILE,
+        Some(libc::ENFILE) => atoms::ENFILE,
+        Some(libc::ELOOP) => atoms::ELOOP,
+        Some(libc::EINVAL) => atoms::EINVAL,
+        Some(libc::ENXIO) => atoms::ENXIO,
+        Some(libc::ENODEV) => atoms::ENODEV,
+        Some(libc::ENOMEM) => atoms::ENOMEM,
+        _ => posix_of_kind(kind),
+    }
+}
+
+fn posix_of_kind(kind: ErrorKind) -> Known {
     match kind {
         ErrorKind::NotFound => atoms::ENOENT,
         ErrorKind::PermissionDenied => atoms::EACCES,
@@ -162,6 +185,9 @@ fn posix(kind: ErrorKind) -> Known {
         ErrorKind::IsADirectory => atoms::EISDIR,
         ErrorKind::NotADirectory => atoms::ENOTDIR,
         ErrorKind::ReadOnlyFilesystem => atoms::EROFS,
+        ErrorKind::ResourceBusy => atoms::EBUSY,
+        ErrorKind::ExecutableFileBusy => atoms::ETXTBSY,
+        ErrorKind::StaleNetworkFileHandle => atoms::ESTALE,
         _ => atoms::EIO,
     }
 }

@@ -150,6 +150,13 @@ pub fn index(atom: Atom) -> u32 {
     TO_HOST.get(atom.id()).unwrap_or_else(|| meet(atom))
 }
 
+/// The number of the engine's atoms that the emulator hasn't met, as those of a file of which no
+/// object was read yet. It will have to make them.
+pub fn unmet_count() -> usize {
+    let ids = 0..Atom::count() as u32;
+    ids.filter(|&id| TO_HOST.get(id).is_none()).count()
+}
+
 #[cold]
 fn meet(atom: Atom) -> u32 {
     // SAFETY: a fresh environment, which is ours alone and is freed once. The word of an atom
@@ -226,6 +233,7 @@ known! {
     FORWARD "forward", BACKWARD "backward", MATCH "match", MATCH_OBJECT "match_object",
     NOT_LARDER "not_larder", NEWER_VERSION "newer_version", CUT_SHORT "cut_short", DAMAGED "damaged", COUNT "count", IO "io",
     ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EFBIG "efbig", EISDIR "eisdir", ENOTDIR "enotdir", EROFS "erofs", ENAMETOOLONG "enametoolong", EDQUOT "edquot",
+    EPERM "eperm", EMFILE "emfile", ENFILE "enfile", ELOOP "eloop", EINVAL "einval", ENXIO "enxio", ENODEV "enodev", ENOMEM "enomem", EBUSY "ebusy", ETXTBSY "etxtbsy", ESTALE "estale",
     PROTECTION "protection",
     WAIT "wait", LOST "lost", VIEW "view", OWN "own",
     CHECK "check", INSERT_NEW "insert_new", DELETE_OBJECT "delete_object",

@@ -37,6 +37,8 @@ pub enum FileError {
         what: String,
         /// The kind of the system's error.
         kind: std::io::ErrorKind,
+        /// The system's number of the error, unless Larder itself has refused what was asked.
+        code: Option<i32>,
     },
 }
 
@@ -57,7 +59,11 @@ impl fmt::Display for FileError {
             FileError::Atoms { most } => {
                 write!(f, "the file would make more than {most} new atoms")
             }
-            FileError::Io { what, kind } => write!(f, "{what}: {kind}"),
+            // The system has words for more errors than there are kinds of them.
+            FileError::Io { what, kind, code } => match code {
+                Some(code) => write!(f, "{what}: {}", std::io::Error::from_raw_os_error(*code)),
+                None => write!(f, "{what}: {kind}"),
+            },
         }
     }
 }
@@ -73,6 +79,7 @@ impl FileError {
         FileError::Io {
             what: what.into(),
             kind: error.kind(),
+            code: error.raw_os_error(),
         }
     }
 }

@@ -74,6 +74,7 @@ impl Header {
             return Err(FileError::Io {
                 what: format!("writing a header of {bytes} bytes"),
                 kind: ErrorKind::FileTooLarge,
+                code: None,
             });
         }
         out[length..length + 4].copy_from_slice(&(bytes as u32).to_le_bytes());

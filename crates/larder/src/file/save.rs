@@ -234,6 +234,7 @@ fn length(bytes: usize) -> Result<u32, FileError> {
     u32::try_from(bytes).map_err(|_| FileError::Io {
         what: format!("writing an object of {bytes} bytes"),
         kind: ErrorKind::FileTooLarge,
+        code: None,
     })
 }
 
@@ -281,14 +282,15 @@ impl FileWriter {
                 .sync_all()
                 .map_err(|e| FileError::io(what(), &e))?;
         }
+        // The name is part of the folder, so sync that, too. Open it first: an error leaves the old
+        // file.
+        let folder = sync.then(|| File::open(folder(&self.path))).transpose();
+        let folder = folder.map_err(|e| FileError::io(what(), &e))?;
         // The rename is atomic. From here on `drop` must not remove the file.
         std::fs::rename(&self.temporary, &self.path).map_err(|e| FileError::io(what(), &e))?;
         self.renamed = true;
-        if sync {
-            // The name is part of the folder, so sync that, too.
-            let folder = File::open(folder(&self.path));
-            let synced = folder.and_then(|folder| folder.sync_all());
-            synced.map_err(|e| FileError::io(what(), &e))?;
+        if let Some(folder) = folder {
+            sync_folder(&folder).map_err(|e| FileError::io(what(), &e))?;
         }
         Ok(())
     }
@@ -311,6 +313,14 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
+/// Syncs a folder. A file system that can't do so isn't asked to.
+fn sync_folder(folder: &File) -> std::io::Result<()> {
+    match folder.sync_all() {
+        Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
 /// The number of names that are tried for a temporary file.
 const NAMES: u32 = 1000;
 
@@ -320,7 +330,8 @@ const NAMES: u32 = 1000;
 fn temporary(path: &Path) -> std::io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     // Beside the file, so that both are on one file system, and the rename is one step.
-    path.file_name().ok_or(ErrorKind::InvalidInput)?;
+    // The name of a file doesn't end in `..`, nor is it that of the root.
+    path.file_name().ok_or(ErrorKind::IsADirectory)?;
     let mut tries = 0..NAMES;
     loop {
         // Ordering: Relaxed; only the numbers' being different matters.
@@ -358,6 +369,15 @@ mod tests {
         let (_, second) = temporary(&path).unwrap();
         assert_eq!(std::fs::metadata(&second).unwrap().len(), 0);
         assert_ne!(first, second);
+    }
+
+    /// That of processes is such a file system.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_folder_that_cannot_be_synced_is_no_error() {
+        let folder = File::open("/proc/self").unwrap();
+        assert!(folder.sync_all().is_err());
+        sync_folder(&folder).unwrap();
     }
 
     #[test]
