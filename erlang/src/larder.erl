@@ -55,17 +55,18 @@
 %% </ul>
 %%
 %% == What holds for all functions ==
-%% Errors are `badarg' with `error_info', as in `ets': see
-%% format_error/2. A write that would exceed a limit of its table, if nothing is evicted, fails with
-%% `system_limit'. Other exceptions are named at their functions.
-%% Every function that takes a table fails with `badarg' if there is no such
-%% table, or if the calling process may not read it (a `private' table of
-%% another process) or not write to it (a `protected' one). Rights are checked
-%% when a call begins.
+%% Errors are `badarg' with `error_info', as in `ets': see format_error/2. If a table has a limit
+%% and evicts nothing, a write that would exceed the limit fails with `system_limit'. Other
+%% exceptions are named at their functions.
 %%
-%% An operation on one key is visible to all operations that begin after it has returned.
-%% Complexities are those of the default structure. n is the number of objects in the table.
-%% The structures of structures/0 have complexities of their own.
+%% Every function that takes a table fails with `badarg' if there is no such table. It also fails so
+%% if the calling process may not read the table (a `private' one of another process), or may not
+%% write to it (a `protected' one). Rights are checked when a call begins.
+%%
+%% An operation on one key is visible to all operations that begin after it has returned. It takes
+%% expected O(1), in an ordered_set O(log n), unless its description says otherwise. n is the number
+%% of objects in the table. Complexities are those of the default structure. The others of
+%% structures/0 have complexities of their own.
 -module(larder).
 
 -export([all/0, structures/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3,

@@ -1,12 +1,12 @@
 %% @private
 %% @doc Describes what was wrong with a call.
 %%
-%% An exception of `larder' has `error_info', like one of `ets': the
-%% cause is an atom in the first frame of the stack. The description is created when the
-%% exception is printed (by the shell, or in a crash report).
+%% An exception of `larder' has `error_info', like one of `ets': the cause is an atom in the first
+%% frame of the stack. The description is created when the exception is printed (by the shell, or in
+%% a crash report).
 %%
-%% The descriptions are those of `ets', from the module
-%% `erl_stdlib_errors': the frame is passed to it as if it came from `ets'.
+%% The descriptions are those of `ets', from the module `erl_stdlib_errors': the frame is passed to
+%% it as if it came from `ets'.
 %%
 %% ```
 %%   {larder, F, Args, Info}            the frame as it was raised

@@ -11,16 +11,16 @@
 %% larder_move:undo("/srv/app/lib").        % the originals again
 %% '''
 %%
-%% The argument is a directory, of which everything below is moved, a `.beam' file, the name of an
-%% application, what runs on another node, or a list of these. The applications
-%% `kernel', `stdlib', `compiler' and `larder' of a release are skipped.
+%% The argument is a directory, a `.beam' file, the name of an application, a running node, or a
+%% list of these. Of a directory, all `.beam' files below it are moved. The applications `kernel',
+%% `stdlib', `compiler' and `larder' of a release are skipped.
 %%
-%% `{node, Node, Applications}' are applications of a running node of this machine, as it has them
-%% in its code path. `{node, Node}' are the applications that run there and the folders of all
-%% loaded modules, but for the applications of OTP, Elixir and Larder. `undo' accepts them too.
+%% `{node, Node, Applications}' stands for applications in the code path of a running node of this
+%% machine. `{node, Node}' stands for the applications that run there, and for the folders of all
+%% loaded modules, except for the applications of OTP, Elixir and Larder. `undo' accepts both, too.
 %%
-%% The original of `m.beam' is kept beside it as `m.beam.of_ets'. A module that is compiled again
-%% after that is one that has not moved. Either all modules move or none. A module without debug
+%% The original of `m.beam' is kept beside it as `m.beam.of_ets'. If `m' is compiled again later, it
+%% uses `ets' again, and can be moved again. Either all modules move or none. A module without debug
 %% information that calls `ets' isn't moved, and the plan names it.
 %%
 %% <h3>Half a program</h3>
@@ -129,7 +129,8 @@ planned(Target, Options) ->
                                    || {_, Result} <- Made, element(1, Result) =/= left], Moved)},
     {Plan, [{File, Binary} || {#{file := File}, {moved, Binary, _}} <- Made]}.
 
-%% Beside a module that was compiled again since, the original is that of an earlier version.
+%% Whether a module has moved. An original alone doesn't show that: if the module was compiled again
+%% since, the original is that of an earlier version.
 is_moved(File) ->
     filelib:is_regular(File ++ ?ORIGINAL) andalso larder_move_beam:is_moved(File).
 
@@ -140,7 +141,7 @@ uses_mnesia(Moved) ->
         _ -> []
     end.
 
-%% A table may go to a module that moves as well.
+%% Drops the warnings of tables that are passed to modules which move, too.
 warnings(Warnings, Moved) ->
     Modules = [Module || #{module := Module} <- Moved],
     [{File, Kept}
@@ -173,7 +174,7 @@ read(Files) ->
          {error, Why} -> fail(Why)
      end || Read <- each(fun larder_move_beam:read/1, Files)].
 
-%% As lists:map, in as many processes as there are schedulers.
+%% Like lists:map/2, in as many processes as there are schedulers.
 each(Fun, Items) ->
     Workers = erlang:system_info(schedulers_online),
     Numbered = lists:zip(lists:seq(1, length(Items)), Items),
@@ -190,7 +191,8 @@ each(Fun, Items) ->
 
 %% ---- which files ----
 
-%% Each once, though it may have several names: library directories have links to versions.
+%% The files of a target. A file with several names is returned once: library directories have links
+%% to versions.
 files(Target) ->
     Named = [{identity(File), File} || File <- lists:usort(find(Target))],
     lists:sort(maps:values(maps:from_list(lists:reverse(Named)))).

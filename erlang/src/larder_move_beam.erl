@@ -1,6 +1,6 @@
 %% @private
-%% @doc One compiled module: whether it uses `ets', which named tables it makes
-%% and names, and the same module on Larder.
+%% @doc Reads a compiled module: whether it uses `ets', and which named tables it creates or refers
+%% to. Makes the same module on Larder.
 %%
 %% The parse transform and the compiler make the new module from the debug information of the old
 %% one. The other chunks of the file (documentation, those of Elixir's compiler, the path of the

@@ -1,5 +1,5 @@
 %% @private
-%% @doc Which directories a running node has its programs in, for `larder_move'.
+%% @doc Finds the directories of the programs of a running node, for `larder_move'.
 %%
 %% The files are read and written here, so the node has to be on this machine.
 -module(larder_move_node).

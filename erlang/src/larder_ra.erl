@@ -14,10 +14,10 @@
 %% snapshot_module() -> larder_ra_snapshot.
 %% '''
 %%
-%% The state consists of the tables and of one small term, the rest: rest/1, set_rest/2. Ra's
-%% snapshots are based on those of Larder: taking one takes microseconds, whatever the sizes of
-%% the tables, and nothing is copied. Another process writes it to disc in parts, while commands
-%% continue.
+%% The state consists of the tables and of one small term, which is called the rest: see rest/1 and
+%% set_rest/2. Ra's snapshots are based on those of Larder: taking one takes microseconds, whatever
+%% the sizes of the tables, and nothing is copied. Another process writes it to disc in parts, while
+%% commands continue.
 %%
 %% == The tables ==
 %% They belong to the Ra server, and end with it. When it restarts, they are created again from its

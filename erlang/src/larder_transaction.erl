@@ -9,17 +9,18 @@
 %%     └───────────── after a pause ──────────┘
 %% '''
 %%
-%% The first retries follow at once, later ones after random pauses that grow. After many
-%% attempts, the next one is urgent: other transactions don't begin until it has ended.
+%% The first retries follow at once, later ones after random pauses that grow. After many lost
+%% attempts, the next one is urgent: until it has ended, but for at most 100 ms, no other
+%% transaction begins.
 -module(larder_transaction).
 
 -export([run/3, are_options/1, abort/1, commit/1]).
 
 %% The transaction that the process is in: whether it is urgent, and [{Table, View}].
 -define(VIEWS, '$larder_transaction').
-%% Attempts without a pause.
+%% The number of lost attempts after which a retry first pauses.
 -define(AT_ONCE, 5).
-%% Attempts after which others wait.
+%% The number of lost attempts beyond which the next one is urgent.
 -define(PATIENCE, 12).
 
 %% @doc Runs a fun on views of the tables; see larder:transaction/3. Within another transaction it
@@ -36,7 +37,7 @@ run(Tables, Fun, Options) ->
             {nested, [view(Table, Outer) || Table <- Tables]}
     end.
 
-%% @doc Whether a map has options of a transaction alone.
+%% @doc Whether all items of a map are valid options of a transaction.
 -spec are_options(map()) -> boolean().
 are_options(Options) ->
     IsTime = fun(T) -> T =:= infinity orelse is_integer(T) andalso T >= 0 end,
@@ -90,7 +91,8 @@ ended(Transaction, Views, Fun) ->
         larder_nif:end_transaction(Transaction)
     end.
 
-%% If another object has the value in a unique index, the fun isn't at fault.
+%% A write of a value that is taken in a unique index aborts the transaction. It is no error of the
+%% fun, so the reason has no stack.
 committed(Transaction, Result) ->
     try larder_nif:commit_transaction(Transaction) of
         true -> {atomic, Result};
@@ -110,7 +112,8 @@ again(Tables, Fun, Lost, Pauses, Retries, Until) ->
 is_over(infinity) -> false;
 is_over(Until) -> erlang:monotonic_time(millisecond) >= Until.
 
-%% Who waits for an urgent transaction always rests: it may take long.
+%% A process that waits for an urgent transaction calls this with ?AT_ONCE at least, so that it
+%% sleeps: the transaction may take long.
 pause(Lost) when Lost < ?AT_ONCE ->
     erlang:yield();
 pause(Lost) ->

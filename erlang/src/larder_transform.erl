@@ -4,9 +4,8 @@
 %% -compile({parse_transform, larder_transform}).
 %% '''
 %%
-%% or, for a whole project, `{erl_opts, [{parse_transform, larder_transform}]}'
-%% in rebar.config. The source of the module isn't changed. Without the option
-%% it uses `ets' again.
+%% or, for a whole project, `{erl_opts, [{parse_transform, larder_transform}]}' in rebar.config. The
+%% source of the module isn't changed. Without the option it uses `ets' again.
 %%
 %% <h3>What is rewritten</h3>
 %%

@@ -1,4 +1,8 @@
 //! Statuses, messages, and the guard under which each entry runs.
+//!
+//! The body of an entry returns a `Status` or a `Failure`, which is a status with a text. `guarded`
+//! runs it: it catches panics, stores the text for the thread (`larder_message`), and returns the
+//! status to C.
 
 use larder::api::Table;
 use larder::Error;

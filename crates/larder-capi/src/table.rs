@@ -1,4 +1,8 @@
 //! Operations by key, and on whole tables.
+//!
+//! A `larder_table` is a handle of a table, of a snapshot, or of the view of a table in a
+//! transaction. Functions of all files get the table to use from `table_at`. Results that are terms
+//! are put into a `larder_terms` of the caller.
 
 use crate::status::{free, guarded, guarded_or, Failure, Status};
 use crate::terms::{all_at, at, at_mut, larder_terms, text_at};

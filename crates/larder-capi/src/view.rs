@@ -1,4 +1,6 @@
-//! Terms as C sees them.
+//! Terms as C sees them: a `larder_view` is a pointer to the bytes of a term in the library's own
+//! encoding, and their length. It owns nothing. Functions that open a term read one level of it,
+//! and return views of what is inside.
 
 use crate::status::{guarded_or, Failure, Status};
 use larder_term::{etf, text, NodeName, TermRef, View};

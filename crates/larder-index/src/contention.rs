@@ -1,9 +1,9 @@
 //! Contention statistics of leaves, as in contention-adapting trees (Sagonas and Winblad 2015).
 //!
 //! Each leaf has a counter, which writers change under its lock. A leaf for which writers often
-//! wait splits early, so that they use different leaves. With the numbers below it does so if more
-//! than about one write in 250 waits, for long enough: from zero, five waits in a row are enough.
-//! From the minimum it takes 85.
+//! wait splits early, so that they use different leaves. The counter rises if more than about one
+//! write in 250 waits. A leaf whose counter is zero splits after five waits in a row, and one whose
+//! counter is at the minimum after 85.
 
 /// Added to the counter by a writer that had to wait for the lock.
 pub(crate) const CONTENDED: i32 = 250;

@@ -55,8 +55,9 @@
 //! ```
 //!
 //! Only some modules have unsafe code: `memory` (except `units`), `outside`, `seqlock::words`,
-//! `hash::{bucket, leaf, slot, trie}`, `btree::{inner, leaf, restructure, slot, view}` and
-//! `chains::{arena, heads, node}`. It is denied in all others.
+//! `traits::lend`, `hash::{bucket, eight, leaf, slot, trie}`,
+//! `btree::{inner, leaf, restructure, slot, view}` and `chains::{arena, heads, node}`. It is denied
+//! in all others.
 //!
 //! # Cost
 //!

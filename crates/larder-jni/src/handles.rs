@@ -30,12 +30,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Counters of a slot's users.
+/// The number of counters of a slot's users.
 const STRIPES: usize = 8;
-/// Slots of the first chunk; each chunk after it has twice as many.
+/// The number of slots of the first chunk. Each further chunk has twice as many as the one before.
 const FIRST_CHUNK: usize = 16;
+/// The maximum number of chunks. Together they have nearly 2^31 slots.
 const CHUNKS: usize = 27;
-/// The last generation of a slot, which isn't reused after it.
+/// The last generation of a slot. After it the slot isn't reused.
 const LAST_GENERATION: u32 = i32::MAX as u32;
 
 /// The object that a number refers to.
@@ -132,19 +133,23 @@ fn chunk_and_offset(slot: u32) -> (usize, usize) {
     (chunk, at - (FIRST_CHUNK << chunk))
 }
 
-fn make_slot(slot: u32) -> Option<&'static Slot> {
+/// The slot of this number, in a chunk that is made if it is missing. `None` if there can be no
+/// such slot.
+fn get_or_make_slot(slot: u32) -> Option<&'static Slot> {
     let (chunk, at) = chunk_and_offset(slot);
     let make = || (0..FIRST_CHUNK << chunk).map(|_| Slot::default()).collect();
     // Several threads may need a new chunk at once. One makes it, and the others wait.
     SLOTS.get(chunk)?.get_or_init(make).get(at)
 }
 
+/// The slot of this number, if its chunk was made.
 #[inline]
 fn slot_at(slot: u32) -> Option<&'static Slot> {
     let (chunk, at) = chunk_and_offset(slot);
     SLOTS.get(chunk)?.get()?.get(at)
 }
 
+/// The generation and the slot of a number.
 fn split(number: i64) -> (u32, u32) {
     ((number as u64 >> 32) as u32, number as u32)
 }
@@ -176,7 +181,8 @@ fn open_any(resource: Resource) -> Result<i64, Failure> {
             free.made - 1
         }
     };
-    let slot = make_slot(number).ok_or_else(|| Failure::Argument("too many tables".into()))?;
+    let slot =
+        get_or_make_slot(number).ok_or_else(|| Failure::Argument("too many tables".into()))?;
     // The count includes a number before anybody has it. From here on the slot is on no list, so
     // this thread works on it without the lock.
     free.open += 1;
@@ -185,9 +191,9 @@ fn open_any(resource: Resource) -> Result<i64, Failure> {
     // open, and calls with old numbers are refused by its generation. Its last closer is done with
     // it: a slot becomes free as the closer's last step. The lock gave it to this thread alone.
     unsafe { *slot.resource.get() = Some(resource) };
-    // Ordering: Release shows the handle to calls that find the generation (Acquire in `with`); no
-    // other thread changes the generation of a slot that is not open.
-    // The generation becomes odd: the slot is open.
+    // The generation becomes odd: the slot is open. No other thread changes the generation of a
+    // slot that isn't open.
+    // Ordering: Release, so that calls that find the generation see the handle (`with_any`).
     let generation = slot.generation.fetch_add(1, Ordering::Release) + 1;
     Ok((u64::from(generation) << 32 | u64::from(number)) as i64)
 }
@@ -198,7 +204,7 @@ struct User<'s>(&'s AtomicUsize);
 impl Drop for User<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Ordering: Release, so that a closer that sees this (Acquire in step 4) sees all of the
+        // Ordering: Release, so that a closer that sees this (SeqCst in step 4) sees all of the
         // call behind it.
         self.0.fetch_sub(1, Ordering::Release);
     }
@@ -253,7 +259,7 @@ fn with_any<R>(number: i64, f: impl FnOnce(&Resource) -> Result<R, Failure>) -> 
     if slot.generation.load(Ordering::SeqCst) != generation || generation & 1 == 0 {
         return Err(Failure::Closed);
     }
-    // SAFETY: the generation is the number's, and it was read with Acquire. So this thread sees the
+    // SAFETY: the generation is the number's, and it was read with SeqCst. So this thread sees the
     // handle that `open_any` wrote before it. A closer takes the handle only after it has seen this
     // stripe at zero, and this user stays counted until `f` has returned.
     let handle = unsafe { &*slot.resource.get() };
@@ -306,6 +312,7 @@ pub(crate) fn close(number: i64) -> bool {
     true
 }
 
+/// Step 4, for one stripe: waits until its count is zero.
 fn wait_for(users: &AtomicUsize) {
     let backoff = Backoff::new();
     // Ordering: SeqCst as in (1); it also sees what the user did.

@@ -6,13 +6,13 @@
 //!
 //! # Rules
 //!
-//! * A table is a number to Java, never an address. [`handles`] says what a number is worth: one
-//!   of a closed table is an exception, whatever other threads do at that moment.
-//! * No panic leaves the library, and no native method calls Java but to throw what it ends with.
-//!   So none waits for a function of the caller's, and a function that Java's side calls may use
-//!   and close any table.
-//! * What Java passes is copied before it is looked at: nothing is read twice from an array or a
-//!   buffer that another thread may be writing.
+//! * Java knows a table by a number, never by an address. A call with the number of a closed table
+//!   throws an exception, whatever other threads do at that moment ([`handles`]).
+//! * No panic leaves the library.
+//! * A native method calls Java only to throw the exception with which it ends. So it never waits
+//!   for a function of the caller, and such a function may use and close any table.
+//! * What Java passes is copied before it is examined. Another thread may be writing the array or
+//!   the buffer, so nothing is read from it twice.
 //!
 //! # How it is built
 //!

@@ -13,11 +13,14 @@ use crate::raw::jp::Jp;
 use crate::raw::mem::Mem;
 use crate::Stats;
 
-/// A root, its population and its memory; subtrees that wait to be given back.
+/// A tree of indexes.
 pub(crate) struct Tree<K: Kind> {
     root: Jp<K>,
+    /// The number of indexes.
     len: u64,
+    /// The memory of the nodes, those of `doomed` included.
     mem: Mem,
+    /// Subtrees that wait to be freed (`clear_later`).
     doomed: Doomed<K>,
 }
 
@@ -125,7 +128,7 @@ impl<K: Kind> Tree<K> {
         self.len = 0;
     }
 
-    /// Gives at most `limit` waiting nodes back; whether more wait.
+    /// Frees at most `limit` of the nodes that wait to be freed. Returns whether more wait.
     pub(crate) fn free_some(&mut self, limit: usize) -> bool {
         self.doomed.free(limit, &mut self.mem, |_, _, _| ());
         !self.doomed.is_empty()

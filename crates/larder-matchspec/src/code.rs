@@ -1,4 +1,15 @@
-//! Compiling a template.
+//! Compiling a template to code.
+//!
+//! 1. Check the form of all clauses (`look_over`). So errors of form are reported before all
+//!    others.
+//! 2. Compile each clause (`compile_clause`):
+//!    - a. its head to steps, which also says which variables there are (`head`);
+//!    - b. its guards and its body to nodes (`lower`), which shows which variables are read;
+//!    - c. conditions on single elements to tests (`test`);
+//!    - d. the other guards, and the last expression of the body, to instructions (`gen`).
+//! 3. Record what a caller must know before it runs the program.
+//!
+//! The demands on keys (`demand`) are derived when they are first needed.
 
 use crate::{
     body::DirectBody,
@@ -55,7 +66,7 @@ impl Code {
     /// As [`crate::Program::compile`].
     ///
     /// # Complexity
-    /// As there.
+    /// That of [`crate::Program::compile`].
     pub fn compile(template: &mut Template) -> Result<Code, CompileError> {
         let compiled = CompiledClauses::of(template)?;
         Ok(compiled.code(std::mem::take(template), None))
@@ -74,6 +85,7 @@ impl Code {
     pub(crate) fn of(template: Template, held: Option<Term>) -> Result<Code, CompileError> {
         Ok(CompiledClauses::of(&template)?.code(template, held))
     }
+
     /// The demands on keys at a position, counted from 1. Those of the first call are kept, since a
     /// program usually serves one table, or several of one kind. Those for another position are put
     /// into `others`.
@@ -83,25 +95,25 @@ impl Code {
         keypos: usize,
         others: &'s mut Option<Demands>,
     ) -> &'s Demands {
-        let work_out = || {
-            self.work_out(Some(Element {
+        let derive = || {
+            self.derive_demands(Some(Element {
                 position: keypos,
                 is_key: true,
             }))
         };
-        let kept = self.demands.get_or_init(work_out);
+        let kept = self.demands.get_or_init(derive);
         if kept.keypos == keypos {
             kept
         } else {
-            // A table of another kind has the key elsewhere. Its demands are derived anew, which is
-            // rare.
-            others.insert(work_out())
+            // A table of another kind has the key elsewhere. Its demands are derived again, which
+            // is rare.
+            others.insert(derive())
         }
     }
 
     /// The demands on an element that isn't the key.
     pub(crate) fn demands_of_element(&self, position: usize) -> Demands {
-        self.work_out(Some(Element {
+        self.derive_demands(Some(Element {
             position,
             is_key: false,
         }))
@@ -109,11 +121,11 @@ impl Code {
 
     /// The facts of the guards alone.
     pub(crate) fn demands_of_guards(&self) -> Demands {
-        self.work_out(None)
+        self.derive_demands(None)
     }
 
     /// Derives the demands on an element.
-    fn work_out(&self, element: Option<Element>) -> Demands {
+    fn derive_demands(&self, element: Option<Element>) -> Demands {
         Demands::of(&self.clauses, &self.ir, &self.source(), &self.pool, element)
     }
 
@@ -147,13 +159,13 @@ impl CompiledClauses {
     fn of(template: &Template) -> Result<CompiledClauses, CompileError> {
         let index = TermIndex::of(&template.bytes);
         let source = Source::new(template, &index);
-        // 1. Look at the shape of all clauses. So an error of form is reported before any error
-        // within a clause.
+        // (1)
         let count = look_over(&source)?;
         // Folded constants are added to the pool as well.
         let mut pool = Vec::with_capacity(template.bytes.len() + POOL_ROOM);
         pool.extend_from_slice(&template.bytes);
         let (mut ir, mut clauses) = (Ir::default(), Vec::with_capacity(count));
+        // (2)
         for (index, at) in source.each(0).enumerate() {
             clauses.push(Clause::default());
             let clause = &mut clauses[index];
@@ -176,7 +188,7 @@ impl CompiledClauses {
             ir,
             clauses,
         } = self;
-        // 2. Note what a caller must know before it runs the program.
+        // (3)
         let asks =
             |op: &Op| matches!(op, Op::Call(func, _) | Op::CallOne(func, _) if func.asks_context());
         let asks = |clause: &Clause| clause.checks.iter().chain(&clause.result).any(asks);
@@ -261,9 +273,9 @@ fn compile_clause(
     clause: &mut Clause,
 ) -> Result<(), Fault> {
     let ClauseParts { head, guards, body } = parts(source, at).ok_or(Fault::NotAClause)?;
-    // 1. The head, which says which variables there are.
+    // (2a)
     head::compile(source, head, &mut clause.head)?;
-    // 2. Guards and bodies become nodes. Only then is it known which variables are read.
+    // (2b)
     let first_node = ir.len();
     let mut lowering = Lowering {
         source,
@@ -281,13 +293,12 @@ fn compile_clause(
     for at in source.each(body) {
         last = Some(lowering.expression(at)?);
     }
-    // 3. Variables that nothing reads are as good as `'_'`.
+    // A variable that nothing reads is the same as `'_'`.
     let used = used(ir, first_node, clause.head.variables.len());
     if !matches!(clause.head.form, HeadForm::Any) {
         clause.head.prune(&used);
     }
-    // 4. What can be decided on single elements becomes a test. What is left of guards becomes
-    // instructions.
+    // (2c), (2d)
     test::of_head(&mut clause.head, &mut clause.tests);
     let reader = Reader {
         ir,

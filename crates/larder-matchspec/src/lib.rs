@@ -1,7 +1,8 @@
 //! Match specifications, compiled once and run on stored bytes.
 //!
 //! A match specification is a list of clauses `{Head, [Guard], [Body]}`, as `ets:select/2` takes
-//! it:
+//! it. The crate has a module for each of the steps by which a specification becomes a program and
+//! a plan:
 //!
 //! ```text
 //!  spec ──template──▶ template ──head──▶ tests, steps ──────────────────┐
@@ -26,9 +27,11 @@
 //! [`Program::run`] runs on an object without decoding it. Heads are matched against the bytes,
 //! guards and bodies use parts of the bytes in place, and the term that a body builds is written as
 //! bytes again. Conditions on single elements are tested on their bytes (see `test`), and the
-//! machine evaluates all others. [`Program::bound_key`] is the key that a specification binds.
-//! [`Program::plan`] says which keys of a table can match at all: a scan is limited by bound keys,
-//! by bound prefixes of keys, and by guards on the key.
+//! machine evaluates all others.
+//!
+//! [`Program::bound_key`] is the key that a specification binds. [`Program::plan`] says which keys
+//! of a table can match at all: a scan is limited by bound keys, by bound prefixes of keys, and by
+//! guards on the key.
 //!
 //! # Examples
 //!

@@ -1,6 +1,5 @@
 //! Which keys of a table can satisfy a clause, given the program's arguments. The demand of the
-//! clause (see `demand`) was derived when the program was compiled; here it is turned into keys or
-//! a range:
+//! clause (see `demand`) depends on the code alone. Here it becomes keys or a range:
 //!
 //! 1. *Known keys*: the head has a constant at the position of the key, or a fact equates the whole
 //!    key with a constant, or a choice does. A key that contradicts another fact about the whole

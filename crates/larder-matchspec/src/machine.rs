@@ -116,9 +116,9 @@ pub(crate) enum ResultLocation<'a> {
 }
 
 impl<'a> Machine<'a, '_> {
-    /// Turns a value into a result. An integer or a boolean is encoded into the arena for that.
+    /// Where the value of a body is. An integer or a boolean is encoded into the arena first.
     #[inline]
-    pub(crate) fn found(&mut self, value: Val<'a>) -> ResultLocation<'a> {
+    pub(crate) fn locate_result(&mut self, value: Val<'a>) -> ResultLocation<'a> {
         match value {
             Val::Object => ResultLocation::Object,
             // What lies in the row or in the arena is a term already.
@@ -293,7 +293,7 @@ impl<'a> Machine<'a, '_> {
         ];
         self.stack.truncate(base);
         let value = self.apply(func, given);
-        self.called(value)
+        self.finish_call(value)
     }
 
     /// The operand as a small integer, if it is one.
@@ -311,7 +311,7 @@ impl<'a> Machine<'a, '_> {
     /// that is a tuple. `None` if the operands are others.
     #[inline]
     fn apply_to_operands(&mut self, func: Func, a: Operand, b: Operand) -> Option<Val<'a>> {
-        // The operands are where they are in most specifications, and nothing is pushed for them.
+        // Read the operands in place. Nothing is pushed for them.
         let a = self.int(a)?;
         if func == Func::Element {
             let Operand::Field(position) = b else {
@@ -349,14 +349,14 @@ impl<'a> Machine<'a, '_> {
     fn call_one(&mut self, func: Func, a: Operand) -> Result<(), Fail> {
         let a = self.operand(a);
         let value = self.apply(func, [a, NONE, NONE]);
-        self.called(value)
+        self.finish_call(value)
     }
 
     #[inline(never)]
     fn call_two(&mut self, func: Func, a: Operand, b: Operand) -> Result<(), Fail> {
         let (a, b) = (self.operand(a), self.operand(b));
         let value = self.apply(func, [a, b, NONE]);
-        self.called(value)
+        self.finish_call(value)
     }
 
     #[inline(never)]
@@ -364,7 +364,7 @@ impl<'a> Machine<'a, '_> {
         // The operand is read before the top is popped, since its place may be counted from there.
         let (b, a) = (self.operand(b), self.pop());
         let value = self.apply(func, [a, b, NONE]);
-        self.called(value)
+        self.finish_call(value)
     }
 
     /// Pops the top of the stack and returns whether it compares to the operand as `cmp` demands.
@@ -382,8 +382,8 @@ impl<'a> Machine<'a, '_> {
 
     /// Pushes the result of a call or handles its failure.
     #[inline]
-    fn called(&mut self, value: Result<Val<'a>, Fail>) -> Result<(), Fail> {
-        // A failure is handled by who evaluates: a guard fails, and a body goes on with `'EXIT'`.
+    fn finish_call(&mut self, value: Result<Val<'a>, Fail>) -> Result<(), Fail> {
+        // A failure has different effects: a guard fails, and a body continues with `'EXIT'`.
         match value {
             Ok(value) => {
                 self.stack.push(value);

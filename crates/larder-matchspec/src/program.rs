@@ -217,7 +217,7 @@ impl Program {
                 let mut next = Some(at);
                 while let Some(at) = next {
                     if let Some(value) = self.code.clauses[at].run(machine) {
-                        return Some(machine.found(value));
+                        return Some(machine.locate_result(value));
                     }
                     next = self.passed(at + 1, machine.row, &constants);
                 }

@@ -77,8 +77,9 @@
 //!   binaries). [`node::set_local`] sets the name of this node, which matters only when identifiers
 //!   of this node are compared with those of others.
 //!
-//! `unsafe` code is only in [`blob`], where handles become pointers, and in [`object`], which
-//! passes the handles of values to it.
+//! Only [`blob`] turns handles into pointers, and [`object`] passes the handles of values to it.
+//! Besides, `unsafe` is in functions that trust bytes, such as [`TermRef::trusted`] and
+//! [`Encoder::adopt`], and in one check for ASCII.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

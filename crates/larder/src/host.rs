@@ -7,7 +7,10 @@
 //!
 //! # How the engine is built
 //!
-//! A module imports only from those above it in this table.
+//! Most modules use only those above them in this table. There are two exceptions. A store names
+//! its layers (`bounds`, `indexes`, `versions`), and these use what is below them. A table contains
+//! the state of its batches and its versions. `make lint` checks that the imports of files form no
+//! circle.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -15,10 +18,13 @@
 //! | `options`, `structures` | what a table is made with |
 //! | `budget`, `counters` | slices; counting |
 //! | `raw` | the only unsafe code |
-//! | `index`, `store` | objects under keys, as bytes: the index of either kind, its size |
-//! | `keys`, `stored` | index keys, an object that was found |
-//! | `bounds` | objects that expire, and the eviction of objects |
+//! | `programs` | match specifications, or what stands for them without the feature |
 //! | `reclaim` | deferred release, the reaper, its throttle |
+//! | `index`, `objects` | objects under keys, as bytes: the index of either kind, its size |
+//! | `keys`, `stored` | index keys, an object that was found |
+//! | `store`, `delegate` | the layers over the objects, and the methods that they delegate |
+//! | `bounds` | objects that expire, and the eviction of objects |
+//! | `indexes` | secondary indexes |
 //! | `change_stamp`, `fixation` | whether a table has changed; keys deleted while it is fixed |
 //! | `read_ahead` | the read-ahead cursor |
 //! | `local`, `buffers` | the state and the buffers of a thread |

@@ -1,8 +1,9 @@
 //! The objects of a table: their index and their number, below all layers.
 //!
 //! Several stores and a history may share the same objects. Each owner holds a reference to one
-//! `Ownership`. The one that drops the last reference frees the objects, or gives them to the reaper
-//! if they are many: an owner that was not the last when it looked may be so when it is dropped.
+//! `Ownership`. The one that drops the last reference frees the objects, or gives them to the
+//! reaper if they are many: an owner that was not the last when it looked may be so when it is
+//! dropped.
 
 use crate::bounds::{self, BoundState, Bounded};
 use crate::counters::Counter;

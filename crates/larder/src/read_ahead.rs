@@ -5,7 +5,7 @@
 //!
 //! - *Last answer*: the key that the cursor's last step returned, an entry of the cursor's batch.
 //! - A step *continues* if it starts at the last answer of a cursor, in the same table and the same
-//!   direction. A step that continues neither cursor takes the one that was used less lately.
+//!   direction. A step that continues neither cursor takes the one that was least recently used.
 //! - The *stamp* of a batch is the table's change stamp, taken before the batch was read (see
 //!   `change_stamp`). Its *version* is that of the leaf that it was read from.
 //!
@@ -34,8 +34,8 @@
 //! After a change of the leaf, some steps don't read ahead. A step without read-ahead costs little
 //! (`Unique::step`).
 //!
-//! Walks of two or three steps leave most of what is read ahead. After such walks, the next ones of
-//! the cursor first take 1, 3, 7, then 15 steps that don't read ahead, until one is longer.
+//! Walks of two or three steps use little of what is read ahead. After such walks, the next walks
+//! of the cursor begin with 1, 3, 7, then 15 steps that don't read ahead, until a walk is longer.
 //!
 //! Consider steps from the table's edge (`first`). If the second of them finds the same leaf,
 //! unchanged, the third asks whether it is still unchanged. So `first` of a table that is polled
@@ -43,9 +43,9 @@
 //! returned. Then such a step continues the last one, and reads ahead: the table's first entry is
 //! the next one of the batch (`seen_after_removal_of`), if the leaf is as the thread has left it.
 //!
-//! A host may have a number of its own that stands for a key for ever. If it has shown the key of
-//! an answer as such a number, it may ask for the next step by the number. The key is then neither
-//! encoded nor compared.
+//! A host may represent some keys by a number that always means the same key, such as the word of
+//! an immediate term. A key that was *shown* is one that the host has returned as such a number.
+//! The host may ask for the next step by the number. The key is then neither encoded nor compared.
 //!
 //! # Invariants
 //!
@@ -410,17 +410,17 @@ impl ReadAhead {
         (self.more, with_stamp)
     }
 
-    /// Called when a step doesn't start at the last answer: the walk is over, and another begins.
+    /// Called when a step doesn't start at the last answer: one walk is over, and another begins.
     #[inline(always)]
-    pub(crate) fn begins_anew(&mut self) {
+    pub(crate) fn begin_walk(&mut self) {
         if self.more > 0 || self.early > 0 {
-            self.learn();
+            self.adapt_caution();
         }
     }
 
-    /// A walk is over that has read ahead, or could have.
+    /// Called after a walk that has read ahead, or could have.
     #[inline(never)]
-    fn learn(&mut self) {
+    fn adapt_caution(&mut self) {
         // Reading the first entries ahead pays if it saves two steps.
         let pays = self.more > FIRST_READ_AHEAD || self.early as usize + self.at >= 2;
         self.caution = match pays {

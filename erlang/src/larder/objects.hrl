@@ -22,8 +22,8 @@ insert(Table, Object) ->
 %% in the table. If several processes insert the same new key concurrently, exactly one
 %% of them succeeds.
 %%
-%% A list is checked first: if any of its keys is in the table, none of its objects is
-%% inserted.
+%% A list is checked first: if any of its keys is in the table, none of its objects is inserted. The
+%% check looks up each key, and is made in slices.
 -spec insert_new(table(), tuple() | [tuple()]) -> boolean().
 insert_new(Table, Objects) when is_list(Objects) ->
     ?ASK(larder_nif:insert_new_list(Table, Objects), [Table, Objects]);

@@ -78,7 +78,7 @@ delete(Table) ->
 %% only what info/2 returns changes.
 %%
 %% Fails with `badarg' if another table has the name. A process that looks up the table during the
-%% call finds it by the old name or by the new one.
+%% call finds it by the old name or by the new one, or for a moment by both. It takes constant time.
 -spec rename(table(), name()) -> table().
 rename(Table, Name) ->
     ?TRY(larder_nif:rename(Table, Name), [Table, Name]).
@@ -153,8 +153,8 @@ setopts(Table, Options) ->
 %% was fixed; the end of the process releases it, too. Traversals don't need it. `next/2' with a
 %% deleted key of a set or bag does.
 %%
-%% While a table is fixed, deleted objects keep their places, and thus their memory, until the
-%% release.
+%% While a set or bag is fixed, the keys that are deleted are recorded. After a
+%% delete_all_objects/1 all objects are retained. Both take memory until the release.
 -spec safe_fixtable(table(), boolean()) -> true.
 safe_fixtable(Table, Fix) ->
     ?TRY(larder_nif:safe_fixtable(Table, Fix), [Table, Fix]).

@@ -40,7 +40,8 @@ use std::ops::Bound;
 /// A batch is full when copies of objects have more bytes than this.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// So many objects of a tree key are read at once, unless they have more than [`TREE_BYTES`].
+/// The number of objects of a tree key that are read at once, unless they have more bytes than
+/// [`TREE_BYTES`].
 const FEW_IN_TREE: usize = 1024;
 
 /// Once more bytes than this have been copied from trees, no further object is.

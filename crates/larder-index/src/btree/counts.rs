@@ -87,8 +87,8 @@ impl ChildCounts {
 
     /// Marks a child as stale.
     pub(super) fn set_stale(&self, i: usize) {
-        // Ordering: SeqCst, both: see `stale`. A bit that is set isn't set again,
-        // so that writers only read the upper nodes' lines.
+        // Ordering: SeqCst, both: see `stale`. A bit that is set isn't set again, so that writers
+        // only read the cache lines of the upper nodes.
         if self.stale.load(SeqCst) & 1 << i == 0 {
             self.stale.fetch_or(1 << i, SeqCst);
         }

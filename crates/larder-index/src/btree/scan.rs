@@ -57,7 +57,8 @@ pub(crate) enum StepStart<'a> {
     Position(&'a [u8]),
 }
 
-/// The destination of a step in a leaf. Forward, it is the number of the first entry behind `from`.
+/// The place to which a step in a leaf leads. Forward, it is the number of the first entry behind
+/// `from`.
 /// Backward, it is one more than the number of the last entry before it. Also returns whether there
 /// is an entry at `from`.
 #[inline]

@@ -66,8 +66,7 @@ use node::OwnNode;
 /// two nodes for each head then.
 const BYTES_PER_HEAD: usize = 96;
 
-/// One insert out of so many checks whether another generation is needed. It is chosen by bits of
-/// the hash.
+/// An insert whose hash has none of these bits checks whether another generation is needed.
 const CHECK_MASK: u64 = if cfg!(larder_model) { 1 } else { 15 };
 
 /// The base-2 logarithms of the least and the greatest number of heads of a new index.

@@ -7,7 +7,7 @@
 //! read needs a bounds check: validating the version afterwards detects that the bytes were wrong.
 
 use crate::hash::shape::SLOT_ENTRY;
-use crate::seqlock::words;
+use crate::seqlock::words::{self, loaded};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -99,17 +99,14 @@ impl<'g> Bucket<'g> {
     /// Word `i`.
     #[inline]
     pub(super) fn word(self, i: usize) -> u64 {
-        // Ordering: Relaxed, see above.
-        u64::from_le(self.atomic(i).load(Relaxed))
+        loaded(self.atomic(i))
     }
 
     /// The first words, as this number of pairs; fewer if the bucket has fewer.
     #[inline]
     pub(super) fn pairs(self, pairs: usize) -> impl Iterator<Item = [u64; 2]> + use<'g> {
-        // Ordering: Relaxed, see above.
-        let load = |word: &AtomicU64| u64::from_le(word.load(Relaxed));
         let words = self.words().chunks_exact(2).take(pairs);
-        words.map(move |pair| [load(&pair[0]), load(&pair[1])])
+        words.map(|pair| [loaded(&pair[0]), loaded(&pair[1])])
     }
 
     /// Writes word `i`. The caller holds the leaf's lock, as for all functions that write.
@@ -307,13 +304,6 @@ impl<'g> Bucket<'g> {
     fn merge_word(self, i: usize, word: u64, kept: u64) {
         self.set_word(i, word & !kept | self.word(i) & kept);
     }
-}
-
-/// The word as a number whose lowest byte is the first in memory.
-#[inline(always)]
-fn loaded(word: &AtomicU64) -> u64 {
-    // Ordering: Relaxed, see above.
-    u64::from_le(word.load(Relaxed))
 }
 
 /// Appends all bytes of some buckets to `out`.

@@ -17,13 +17,13 @@ use crate::hash::plain;
 use crate::hash::shape::{eighth, truncated, HashPlace, Shape};
 use std::ops::Range;
 
-/// The homes of a batch; none if the index doesn't note them.
+/// The homes of a batch. There are none if the index doesn't record them.
 #[derive(Debug, Default)]
 pub(crate) struct Homes {
     shape: Shape,
     /// The number of the first home.
     first: usize,
-    /// What follows the last one's first entry is in the last one.
+    /// The beginnings of the homes. The last home ends with the batch.
     starts: Vec<HomeStart>,
     /// Whether the batch begins with the copied buckets, and the entries of each home are those of
     /// its bucket, in the same order. Then the slot entries say which tags they have.
@@ -119,7 +119,8 @@ impl Homes {
                 return found;
             }
             at = self.shape.next(at);
-            // (1) All others with this tag are at home here, or in no home at all.
+            // No entry with this tag was displaced beyond this home (invariant 1), or all homes
+            // have been searched.
             if overflow & eighth(tag) == 0 || at == home {
                 return None;
             }
@@ -146,7 +147,7 @@ impl Homes {
 /// The starts of homes whose entries are being replaced.
 pub(crate) struct OldHomes {
     starts: Vec<HomeStart>,
-    /// How many of them are known by their new entries.
+    /// How many of them have the number of a new entry already.
     moved: usize,
     /// Whether each entry was replaced by one.
     is_same: bool,

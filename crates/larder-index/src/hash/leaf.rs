@@ -43,8 +43,8 @@ pub(super) struct HashLeafHead {
 /// The number of words of the head with bits of marks.
 const HEAD_MARKS: usize = 2;
 
-/// The number of words with bits of marks behind the buckets of a leaf of this shape. The
-/// allocator's size classes leave so many bytes over, except those of small leaves.
+/// The number of words with bits of marks behind the buckets of a leaf of this shape. A size class
+/// of leaves has this much space left after head and buckets, except in small leaves.
 fn tail_marks(shape: Shape) -> usize {
     if shape.buckets > 3 {
         8
@@ -267,8 +267,8 @@ impl<'g> HashLeaf<'g> {
         (bucket.address() as usize - first) >> self.shape().bucket().trailing_zeros()
     }
 
-    /// The memory of the leaf. The bits of marks don't count: they lie in what the allocator's size
-    /// class has beyond the buckets.
+    /// The memory of the leaf in bytes. The bits of marks don't count: they lie in what the leaf's
+    /// size class has beyond the buckets.
     pub(crate) fn memory(self) -> usize {
         size_of::<HashLeafHead>() + self.shape().content()
     }
@@ -662,7 +662,7 @@ mod tests {
     use crate::config::size_class;
     use crate::hash::shape::TOP_CLASS;
 
-    /// The bits of marks lie in bytes that the allocator's size class has in any case.
+    /// The bits of marks lie in bytes that the leaf's size class has in any case.
     #[test]
     fn marks_take_no_memory() {
         // Blocks of these sizes are whole units of 256 bytes (`memory::regions`).

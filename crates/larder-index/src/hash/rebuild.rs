@@ -8,7 +8,7 @@
 //!
 //! 1. Add up the lengths of the bodies, and plan one or two new leaves.
 //! 2. Hash each key, which the old leaf doesn't store, and put the body into its place.
-//! 3. If a new leaf has no room, drop it, and begin again with a larger one.
+//! 3. If a new leaf has no room, drop it, and fill a larger one.
 //!
 //! Invariants:
 //! 1. The old leaves stay locked, and aren't changed. So nothing has happened before a caller
@@ -237,7 +237,7 @@ pub(crate) struct Rebuild<'l, R> {
     /// The number of entries that are moved.
     entries: usize,
     /// The objects that were made because they are outside in the new leaves, in the order of their
-    /// entries. A leaf that is begun again takes the same.
+    /// entries. If a leaf is filled again, it gets the same objects.
     made: Vec<Handle>,
 }
 

@@ -6,29 +6,35 @@
 //!  the thread's note              from 4 to 5: a       so b  c  d  e are what the leaf has at 5
 //! ```
 //!
-//! A walk that deletes the keys that it has passed changes each leaf that it reads. The changes are
-//! its own: the lock was taken at the version of the batch, or at the version at which the thread
-//! has unlocked the leaf before.
+//! A walk that deletes the keys that it has passed changes each leaf that it reads. These changes
+//! are its own if it has always taken the lock at the version of its batch, or at the version with
+//! which it has unlocked the leaf the last time.
 //!
 //! Invariants of a note:
-//! 1. The hashes of the leaf that had `place` in its range at version `before` shared `depth` bits.
-//!    Until version `after` of the leaf that has `place` in its range, nothing was changed of what
-//!    that leaf had, but entries were removed whose hashes are at most `last`.
-//! 2. The note is of one index, by its number. A version that is found under a hash only grows (see
-//!    `seqlock::version`), so a note is true for ever.
+//! 1. At version `before`, the leaf whose range has the hash `place` had a depth of `depth`. From
+//!    then until version `after` only one thing has changed in the range of that leaf: entries were
+//!    removed, and their hashes are at most `last`.
+//! 2. A note is of one index, which it names by its number. Under one hash, versions only grow (see
+//!    `seqlock::version`). So a note never becomes untrue.
 
 use super::shape::truncated;
 use crate::{Key, Seen};
 use std::cell::Cell;
 
+/// A note of what the thread has removed from a leaf; see the module.
 #[derive(Clone, Copy)]
 struct Removals {
     /// The number of the index; 0 for none.
     index: u64,
+    /// The leaf's version before the first removal.
     before: u64,
+    /// Its version after the last one.
     after: u64,
+    /// A hash of the leaf's range.
     place: u64,
+    /// The depth of the leaf.
     depth: u8,
+    /// The greatest hash of a removed entry.
     last: u64,
     /// The version after the last removal of an entry whose hash is `last`.
     last_at: u64,
@@ -125,9 +131,10 @@ impl Removals {
     }
 }
 
-/// Where a batch would be read now, if this thread alone has changed its leaf since, by removing
-/// entries before `key`, which is one of the batch's keys. So the entries of the batch from `key`
-/// on are in the index while `is_unchanged` confirms the result. `None` if that isn't known.
+/// The `Seen` that a batch would have if it were read now. Returns `None` unless it is known that
+/// since the batch was read, its leaf was only changed by this thread, which has removed entries
+/// before `key`. `key` is a key of the batch. While `is_unchanged` confirms the result, the index
+/// has the entries of the batch from `key` on.
 #[must_use]
 pub fn seen_after_removals(key: Key<'_>, seen: Seen) -> Option<Seen> {
     let note = REMOVALS.try_with(Cell::get).ok()?;
@@ -139,8 +146,8 @@ pub fn seen_after_removals(key: Key<'_>, seen: Seen) -> Option<Seen> {
     })
 }
 
-/// Like `seen_after_removals`, if entries up to `key` were removed, at least one of which has its
-/// hash. That is the entry of `key`, if no other one of the batch has this hash.
+/// Like `seen_after_removals`, for removals of entries up to `key`. At least one removed entry has
+/// the hash of `key`. If no other entry of the batch has this hash, it is the entry of `key`.
 #[must_use]
 pub fn seen_after_removal_of(key: Key<'_>, seen: Seen) -> Option<Seen> {
     let note = REMOVALS.try_with(Cell::get).ok()?;

@@ -36,7 +36,7 @@ const NEARLY_FULL: usize = 880;
 const SHRUNK: usize = 840;
 /// A leaf shrinks if the smaller size would have this fill factor.
 const SPARSE: usize = 820;
-/// A leaf shrinks by a power of two divided by this: by two of the allocator's size classes.
+/// A leaf shrinks by a power of two divided by this: by two size classes of leaves.
 const STEPS_DOWN: usize = 4;
 /// A leaf of fewer buckets than this is full when no bucket has room.
 const FEW_BUCKETS: u32 = 3;
@@ -227,7 +227,7 @@ impl Sizes {
         } else {
             buckets
         };
-        // Round up to the allocator's size class, and use all of it for buckets.
+        // Round up to a size class of leaves, and use all of it for buckets.
         let buckets = if buckets < top {
             buckets_of(size_class(memory(buckets, class)), class).min(top)
         } else {
@@ -255,7 +255,7 @@ impl Sizes {
 /// The last of a leaf's steps before it splits.
 #[derive(Clone, Copy)]
 struct LastStep {
-    /// The number of buckets. The leaf has one of the allocator's size classes.
+    /// The number of buckets. The leaf has a size class of leaves.
     buckets: usize,
     /// The live bytes at which the leaf splits, which may be less than it could hold.
     full: usize,

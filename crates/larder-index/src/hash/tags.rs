@@ -26,7 +26,7 @@ pub(super) const TAGS: u8 = 64;
 /// The bits of a rank that are the distance.
 const DISTANCE: u16 = 0x7F00;
 
-/// The numbers of the first eight slot entries.
+/// The numbers of the first eight slot entries, one in each column.
 const NUMBERS: [u64; 2] = [0x0003_0002_0001_0000, 0x0007_0006_0005_0004];
 
 /// The least tag among those that a search considers.
@@ -81,7 +81,7 @@ fn least<E: Eight>(bucket: Bucket<'_>, low: u8, except: usize) -> Option<LeastTa
     let mut numbers = E::words(NUMBERS);
     let (mut least, mut second) = (E::splat(NONE), E::splat(NONE));
     for pair in pairs {
-        // (1) What is behind the last slot entry is no entry.
+        // (1) Ignore the words behind the last slot entry, and slot entry `except`.
         let distances = E::words(pair).and(distance).minus(lows).and(distance);
         let not_ours = numbers.exceeds(last).or(numbers.equals(except));
         let ranks = distances.or(numbers).or(not_ours);

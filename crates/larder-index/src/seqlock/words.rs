@@ -21,7 +21,7 @@ pub(crate) fn word(words: &[AtomicU64], i: usize) -> Result<u64, Torn> {
 
 /// The word as a number whose lowest byte is the first in memory.
 #[inline(always)]
-fn loaded(word: &AtomicU64) -> u64 {
+pub(crate) fn loaded(word: &AtomicU64) -> u64 {
     // Ordering: Relaxed, see the module's head.
     u64::from_le(word.load(Relaxed))
 }
@@ -266,12 +266,12 @@ pub(crate) fn compare(
     Ok(len.cmp(&other.len()))
 }
 
-/// Writes `len` bytes, at most sixteen, from byte `at` on: the low ones of `bytes`, in which the
-/// others are zeros. Returns `false`, and writes nothing,
-/// if the run may end within the three words in which they are.
+/// Writes the low `len` bytes of `bytes`, at most sixteen, from byte `at` on. The other bytes of
+/// `bytes` are zeros. Returns `false`, and writes nothing, if fewer than three words of the run
+/// begin at the word that has byte `at`.
 ///
-/// No branch depends on where the bytes lie, or on how many they are. The caller is that of a
-/// [`Writer`].
+/// No branch depends on `at` or on `len`. As with a [`Writer`], the caller holds the leaf's lock,
+/// or owns the run alone.
 #[inline]
 pub(crate) fn write_short(words: &[AtomicU64], at: usize, bytes: u128, len: usize) -> bool {
     let Some(three) = words.get(at / 8..).and_then(<[_]>::first_chunk::<3>) else {
@@ -306,13 +306,15 @@ pub(crate) fn write_short(words: &[AtomicU64], at: usize, bytes: u128, len: usiz
 /// The caller holds the leaf's lock, or owns the run alone.
 pub(crate) struct Writer<'w> {
     words: &'w [AtomicU64],
-    /// The word that is being filled, and the bits of it that are.
+    /// The number of the word that is being filled.
     i: usize,
+    /// Its content so far.
     word: u64,
+    /// How many of its low bits are filled.
     filled: u32,
 }
 
-/// So many low bits, fewer than 64.
+/// A mask of this number of low bits, fewer than 64.
 #[inline]
 fn low(bits: u32) -> u64 {
     (1 << bits) - 1
@@ -340,7 +342,7 @@ impl<'w> Writer<'w> {
         self.i * 8 + self.filled as usize / 8
     }
 
-    /// Up to eight bytes: the low ones of `low`, whose others are zero.
+    /// Writes the low `bytes` bytes of `low`, at most eight. The other bytes of `low` are zeros.
     #[inline]
     pub(crate) fn push(&mut self, low: u64, bytes: usize) {
         // `filled` bits of the word at hand are taken. New bytes go above them.
@@ -361,7 +363,7 @@ impl<'w> Writer<'w> {
         self.filled = bits - 64;
     }
 
-    /// Bytes.
+    /// Writes some bytes.
     #[inline(always)]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
@@ -374,7 +376,7 @@ impl<'w> Writer<'w> {
         self.push(little(rest), rest.len());
     }
 
-    /// Writes what is left.
+    /// Writes the last word, and keeps the bytes of the run behind the written ones.
     #[inline]
     pub(crate) fn finish(self) {
         if self.filled > 0 {

@@ -39,8 +39,8 @@ pub struct Seen {
 /// The number of bytes of a value that a scan copies if the caller needs the values' heads alone.
 pub const HEAD: usize = 8;
 
-/// After this number of entries that it has left out, a scan that may pause does. Nor does a scan
-/// that has found nothing request more at once.
+/// The number of entries that a scan leaves out before it pauses, if it may pause. A scan that has
+/// found nothing yet doesn't request more entries than this at once, either.
 const MANY_LEFT_OUT: usize = 512;
 
 /// An entry of a batch: where its key and its value are.
@@ -138,7 +138,8 @@ impl<'g> BatchEntry<'g> {
     }
 }
 
-/// What may belong to an entry behind its value (`Batch::around`): a number of this many bytes.
+/// The maximum number of bytes behind its value that belong to an entry (`Batch::around`): in a
+/// bag, the number of the object.
 const MAX_BEHIND: usize = 10;
 
 /// Neighbouring entries of one leaf, in scan order unless it is `unordered`. All were read at one
@@ -270,9 +271,10 @@ impl<'g> Batch<'g> {
     }
 
     /// Copies the outside objects to the bytes; of their values only the heads, if no more is
-    /// needed.
+    /// needed. Afterwards the batch refers to nothing that the guard protects.
     #[inline]
     pub(super) fn own(&mut self) {
+        // Entries that were replaced may be outside objects, too.
         self.replaced.clear();
         if self.has_outside {
             self.copy_outside();
@@ -392,11 +394,13 @@ impl<'g> Batch<'g> {
         i: usize,
         direction: Direction,
     ) -> (usize, bool) {
-        /// Entries are passed by so many, as long as the last of them precedes the other one.
+        /// The number of entries that are passed at once, while the last of them precedes the
+        /// other one.
         const STRIDE: usize = 8;
         let (key, word) = (other.key(i), other.key_word(i));
-        // What belongs to no key any more is greater in a word of an entry, or equal. So no entry
-        // with the same key precedes the other one by the words, and no word has to be cleared.
+        // If a key is shorter than a word, its word has further bytes behind the key. `wanted` has
+        // zeros there. So the word of an entry with the same key is not less than `wanted`, and the
+        // further bytes needn't be cleared.
         let (flip, before) = match direction {
             Direction::Forward => (0, Ordering::Less),
             Direction::Backward => (u64::MAX, Ordering::Greater),
@@ -407,8 +411,8 @@ impl<'g> Batch<'g> {
         while self.entries.get(at + STRIDE - 1).is_some_and(precedes) {
             at += STRIDE;
         }
-        // Those that precede it are the first ones. To count them takes no branch that can't be
-        // predicted.
+        // The entries that precede it are the first ones. They are counted, without a branch that
+        // the processor would mispredict.
         let end = self.len().min(at + STRIDE);
         at += self.entries[at..end].iter().filter(|e| precedes(e)).count();
         // Pass those with the same word that precede it.
@@ -426,9 +430,9 @@ impl<'g> Batch<'g> {
         (at, false)
     }
 
-    /// The bytes before the key of a copied entry, from the first byte of the batch on, and those
-    /// behind the value of any entry. The former belong to the entry only if they were pushed with
-    /// it (`push_between`).
+    /// The bytes of the batch before the key of a copied entry, and the bytes behind the value of
+    /// any entry. The bytes before the key belong to the entry only if they were pushed with it
+    /// (`push_between`).
     pub fn around(&self, i: usize) -> (&[u8], &[u8]) {
         let entry = &self.entries[i];
         let (key, end) = (entry.key, entry.end);

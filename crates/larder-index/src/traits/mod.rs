@@ -14,7 +14,7 @@
 //!
 //! Invariants that every index keeps:
 //! 1. Every operation of `Unique` and `Multi` takes effect at one instant between its call and its
-//!    return. A scan does so once for each batch.
+//!    return. A scan does so once for each batch. (Batches of [`Chains`](crate::Chains) don't.)
 //! 2. The batches of a scan contain each entry exactly once that is in the index during the whole
 //!    scan.
 //! 3. A closure that is passed to a write is called once, under the lock of the entry. It must be

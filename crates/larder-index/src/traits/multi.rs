@@ -114,8 +114,8 @@ pub trait Multi: Container {
         self.update(guard, key, &mut |objects| f(objects, &mut 0));
     }
 
-    /// Like `update`, but `f` is only called if there are objects under `key`. Of an absent key, no
-    /// lock is taken if the index can tell without one.
+    /// Like `update`, but `f` is only called if there are objects under `key`. If the index can
+    /// tell without a lock that there are none, it takes none.
     fn update_present(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         self.update(guard, key, &mut |objects| {
             if !objects.is_empty() {

@@ -12,6 +12,11 @@ use crossbeam_epoch::Guard;
 /// An index with at most one value per key. All operations of this trait are linearizable, and any
 /// number of threads may call them. No operation waits longer than it takes another one to change a
 /// leaf. (A layer over an index may add waits; see the layer.)
+///
+/// # Complexity
+/// In the hash order, an operation on one key takes expected O(1) plus the length of key and value,
+/// in the key order O(log n) plus these. A method that takes more or less says so. Other structures
+/// have complexities of their own.
 pub trait Unique: Container {
     /// Whether positions are keys. Otherwise they are hashes followed by keys.
     fn is_ordered(&self) -> bool;
@@ -108,9 +113,9 @@ pub trait Unique: Container {
         put_by_update(self, guard, key, value, predicate)
     }
 
-    /// Like `put`, if there is no value under `key`; otherwise the result is `Refused`.
-    /// `predicate` is only called if there is none. If there is one and the index can tell so
-    /// without a lock, takes none.
+    /// Like `put`, but only if there is no value under `key`. Otherwise the result is `Refused`,
+    /// and `predicate` isn't called. If the index can tell without a lock that there is a value, it
+    /// takes none.
     fn put_new(
         &self,
         guard: &Guard,
@@ -159,8 +164,8 @@ pub trait Unique: Container {
     }
 
     /// Locks the entry of `key`, and removes it if it exists and `predicate` returns `true`.
-    /// `predicate` is called as by `put`, but only if there is a value. Of an absent key, no lock
-    /// is taken if the index can tell without one.
+    /// `predicate` is called as by `put`, but only if there is a value. If the index can tell
+    /// without a lock that the key is absent, it takes none.
     fn remove(
         &self,
         guard: &Guard,
@@ -186,11 +191,11 @@ pub trait Unique: Container {
     /// Like `put`, with the entry's mark. If `predicate` returns `true`, the change is prepared
     /// before it is made.
     ///
-    /// A *mark* is a number that the user keeps beside an entry: what the closure of the last write
-    /// with a mark has left there, since the entry was inserted or by the insert itself. The index
-    /// may forget a mark at any time, and it forgets the marks of entries that lie together if one
-    /// of them gets another mark. An entry without a mark has the mark 0; others are less than
-    /// 2^61.
+    /// A *mark* is a number that the user keeps beside an entry. It is set by the closure of a
+    /// write with a mark, which may be the insert of the entry, and stays until another such write.
+    /// The index may forget a mark at any time. If an entry gets another mark, the index forgets
+    /// the marks of entries that lie together with it. An entry without a mark has the mark 0;
+    /// others are less than 2^61.
     fn put_marked(
         &self,
         guard: &Guard,
@@ -239,8 +244,8 @@ pub trait Unique: Container {
         false
     }
 
-    /// Like `update`, with a scratch buffer of the caller, which is cleared first. This saves the
-    /// search for one.
+    /// Like `update`, with a scratch buffer of the caller, which is cleared first. The index
+    /// needn't fetch a buffer of its own then.
     fn update_with(
         &self,
         guard: &Guard,
@@ -259,8 +264,8 @@ pub trait Unique: Container {
         })
     }
 
-    /// Like `update_with`, but `f` is only called if there is a value under `key`. If the key is
-    /// absent and the index can tell so without a lock, takes none.
+    /// Like `update_with`, but `f` is only called if there is a value under `key`. If the index can
+    /// tell without a lock that the key is absent, it takes none.
     fn update_present(
         &self,
         guard: &Guard,

@@ -110,16 +110,17 @@ pub type Updater<'f> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change + 'f;
 /// anything is changed.
 pub type Predicate<'f> = dyn FnMut(Option<&[u8]>) -> bool + 'f;
 
-/// The mark of entries that a write changes without preparing it. It is compared within the index,
-/// so that most writes call nothing for it.
+/// The mark of entries that are *ready*: a write changes them without preparing the change. The
+/// index itself compares marks with it, so most writes need no call for that.
 #[derive(Clone, Copy)]
 pub struct ReadyMark<'m> {
     mark: &'m AtomicU64,
+    /// The number of reasons for which no entry is ready.
     holds: &'m AtomicUsize,
 }
 
 impl<'m> ReadyMark<'m> {
-    /// Entries with the mark `mark` are ready, if this isn't 0, while `holds` is 0.
+    /// While `holds` is 0, entries with the mark `mark` are ready, unless the mark is 0.
     #[inline]
     pub const fn new(mark: &'m AtomicU64, holds: &'m AtomicUsize) -> Self {
         ReadyMark { mark, holds }
@@ -153,9 +154,9 @@ impl<'m> ReadyMark<'m> {
 /// What [`Unique::put_marked`](super::Unique::put_marked) does between its predicate and its
 /// change.
 pub struct Preparation<'f> {
-    /// Of an entry with this mark, nothing.
+    /// An entry with this mark is ready: `prepare` isn't called.
     pub ready: ReadyMark<'f>,
-    /// Otherwise this is called, with the value under the key, and with the mark of the entry,
+    /// Called for any other entry, with the value under the key, and with the mark of the entry,
     /// which it may change.
     pub prepare: &'f mut dyn FnMut(Option<&[u8]>, &mut u64),
 }

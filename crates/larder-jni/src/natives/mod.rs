@@ -1,20 +1,21 @@
-//! The native methods of `larder.Native`, by the shape of what they take and give.
+//! The native methods of `larder.Native`, by the types of their arguments and results.
 //!
 //! | module | methods |
 //! |---|---|
-//! | `tables` | tables made, closed, asked about |
-//! | `longs` | keys and values that are longs: nothing of Java's is touched |
-//! | `bytes` | keys or values in Java's arrays and buffers, where nothing is allocated |
+//! | `tables` | making tables, closing them, information about them |
+//! | `longs` | keys and values that are longs: no object of Java's is accessed |
+//! | `bytes` | keys or values in Java's arrays and buffers; no memory is allocated |
 //! | `rows` | keys and values of any kind, in one array each way |
 //! | `transactions` | transactions, and lists of conditional operations |
 //! | `feeds` | subscriptions |
-//! | `files` | tables saved and loaded |
+//! | `files` | saving and loading tables |
 //!
-//! Each takes what it needs from Java, then uses the table, then writes to Java: a table's user
-//! never waits for the JVM.
+//! Each method first copies its arguments from Java, then uses the table, and then writes to Java.
+//! So while it uses the table, it never waits for the JVM.
 
-/// Declares native methods: the name, what it takes, what it gives, what it gives after it has
-/// thrown, and what it does. `guarded` or `guarded_in` throws what that fails with.
+/// Declares native methods: the name, the arguments, the type of the result, the result after an
+/// exception, and the function. `guarded` or `guarded_in` turns an error of the function into an
+/// exception.
 macro_rules! natives {
     ($guard:ident: $(
         $(#[$doc:meta])*

@@ -1,13 +1,13 @@
-//! Giving a tree's memory back, all at once or in slices.
+//! Freeing a tree, all at once or in slices.
 
 use crate::layout::Kind;
 use crate::raw::jp::{Form, Jp};
 use crate::raw::mem::Mem;
 
-/// Subtrees to be given back. Taking a branch apart puts its children here, the last of which goes
-/// next: so of a word array it holds 256 for each level at most. Taking a run of a string array
-/// apart puts the arrays below its words here: then it is 256 for each level of each array on the
-/// way down.
+/// A stack of subtrees that wait to be freed. Freeing a branch pushes its children, and the last of
+/// them is freed next. So the stack has at most 256 subtrees for each level of a word array. In a
+/// string array, freeing a run also pushes the arrays below its words. Then the stack has at most
+/// 256 subtrees for each level of each array on one path.
 pub(crate) struct Doomed<K> {
     pairs: Vec<Jp<K>>,
 }
@@ -24,16 +24,16 @@ impl<K: Kind> Doomed<K> {
         }
     }
 
-    /// Gives back at most `limit` nodes, and says how many it were: fewer only when nothing is
-    /// left. Calls `each` with the runs, before they go, and with the subtrees still to be given
-    /// back, to add what the runs' values lead to.
+    /// Frees at most `limit` nodes. Returns their number, which is less only if nothing is left.
+    /// Before it frees a run, it calls `each` with the run and the stack, so that `each` can push
+    /// what the run's values lead to.
     pub(crate) fn free(
         &mut self,
         limit: usize,
         mem: &mut Mem,
         mut each: impl FnMut(&Jp<K>, &mut Vec<Jp<K>>, &mut Mem),
     ) -> usize {
-        // The stack has the pairs that are still to be given back. A slice takes some of them off.
+        // Each slice pops some pairs of the stack.
         let mut nodes = 0;
         while nodes < limit {
             let Some(mut jp) = self.pairs.pop() else {
@@ -41,7 +41,7 @@ impl<K: Kind> Doomed<K> {
             };
             nodes += 1;
             match jp.form() {
-                // A branch's children go onto the stack, and its block is given back.
+                // Push the children of the branch, and free its block.
                 Form::Linear(_) | Form::Bitmap(_) | Form::Wide(_) => {
                     jp.dismantle(mem, |_, child| self.pairs.push(child));
                 }
@@ -51,7 +51,7 @@ impl<K: Kind> Doomed<K> {
                 }
             }
         }
-        // Nothing is left, so the stack's own memory goes, too.
+        // If nothing is left, free the stack's own memory, too.
         if self.pairs.is_empty() {
             self.pairs = Vec::new();
         }

@@ -7,7 +7,7 @@
 //! │ a value, or index bytes  │   └─────┴────────────────────────────────────────┘
 //! └──────────────────────────┘    bits 0..8   bits 8..64
 //!
-//! field of a node of level k:   low k bytes: population less one;
+//! field of a node of level k:   low k bytes: population - 1;
 //!                               the others: the bytes 7 … k+1 of every index below
 //! field of ONE:                 the low seven bytes of the index; word: its value
 //! field of IMMED, map:          n × k bytes of indexes;           word: address of n values
@@ -190,8 +190,8 @@ pub(super) union Word {
     pub(super) value: u64,
 }
 
-/// A pointer pair. It owns what is below it. Dropping it leaks that; it must be taken apart to free
-/// it.
+/// A pointer pair. It owns what is below it. It has no destructor: a pair that is only dropped
+/// leaks what is below it, and `ops::free` frees it.
 #[repr(C)]
 pub(crate) struct Jp<K> {
     pub(super) word: Word,
@@ -319,8 +319,8 @@ impl<K: Kind> Jp<K> {
     /// The population in the field of a node of level `k`. That of the root is modulo 2⁵⁶.
     #[inline]
     pub(super) fn pop_at(&self, k: usize) -> u64 {
-        // A node is never empty. So the field has the population less one, and the greatest, 256^k,
-        // fits into `k` bytes.
+        // A node is never empty. So the field has the population minus one, and the greatest
+        // population, 256^k, fits into `k` bytes.
         ((self.meta >> 8) & mask(k.min(7))) + 1
     }
 
@@ -349,7 +349,7 @@ impl<K: Kind> Jp<K> {
     /// `key`.
     #[inline]
     pub(super) fn field(k: usize, key: u64, pop: u64, tag: Tag) -> u64 {
-        // The low `k` bytes of the field are the population less one. Above them are the shared
+        // The low `k` bytes of the field are the population minus one. Above them are the shared
         // bytes of the key.
         let low = mask(k.min(7));
         ((key & !low) | ((pop - 1) & low)) << 8 | tag.0 as u64

@@ -220,7 +220,7 @@ pub fn is_whole(binary: *mut Counted, start: *const u8) -> bool {
 
 /// Whether counts of binaries can be taken and given back.
 #[inline]
-pub fn is_counted_known() -> bool {
+pub fn are_counts_known() -> bool {
     // Ordering: Relaxed, as in `kind`.
     COUNT.load(Ordering::Relaxed) != usize::MAX
 }
@@ -228,7 +228,7 @@ pub fn is_counted_known() -> bool {
 /// Takes a count of a binary.
 ///
 /// # Safety
-/// Somebody holds the binary during the call; `is_counted_known`.
+/// Somebody holds the binary during the call; `are_counts_known`.
 #[inline]
 pub unsafe fn retain(binary: *mut Counted) {
     // Ordering: Relaxed, the first, as in `kind`; the second, because whoever holds the binary
@@ -245,7 +245,7 @@ pub unsafe fn retain(binary: *mut Counted) {
 /// Gives back a count of a binary.
 ///
 /// # Safety
-/// The caller holds it, and uses it no more; `is_counted_known`. The bytes are those of the binary.
+/// The caller holds it, and uses it no more; `are_counts_known`. The bytes are those of the binary.
 pub unsafe fn release(counted: *mut Counted, data: *const u8, size: usize) {
     let mut binary = Binary::of(size, data.cast_mut(), counted.cast());
     // SAFETY: as `enif_alloc_binary` would have filled it in, as `prove_shared` has verified.
@@ -310,7 +310,8 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     if !fits || (counted as usize) >= data as usize || data as usize - counted as usize > 64 {
         return None;
     }
-    // 2. The words in front of the bytes, before, during and after there is a second term.
+    // (2) Compare the words in front of the bytes before a second term exists, meanwhile, and
+    // afterwards.
     let head = (data as usize - counted as usize) / size_of::<Word>();
     // SAFETY: the words between the binary's beginning and its bytes; nobody else has the binary.
     let look = || unsafe { std::slice::from_raw_parts(counted.cast::<Word>(), head).to_vec() };
@@ -332,7 +333,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     }
     // Ordering: Relaxed, as in `kind`; forgotten again below if it can't be used.
     COUNT.store(at, Ordering::Relaxed);
-    // 3. Take counts and give them back.
+    // (3) Take counts and give them back.
     // SAFETY: the term holds the binary; what is counted here is given back, or given to another
     // term.
     let works = unsafe {
@@ -355,9 +356,14 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     Some(())
 }
 
+/// Verifies the layout of parts of binaries, and of bitstrings.
+///
+/// 1. A part of a binary on a heap and one of a reference-counted binary: size, offset, no bits,
+///    and the term of the whole.
+/// 2. A bitstring of two bytes and five bits, and reading it by `bits`.
 pub fn prove_parts(env: *mut Env) {
     let (mut heap, mut large) = (NIL, NIL);
-    // Make a part of a binary on the heap, and a part of a reference-counted binary.
+    // (1) Make both parts.
     // SAFETY: `env` is the environment of the running load callback; the calls give memory for as
     // many bytes as asked.
     let parts = unsafe {
@@ -383,7 +389,7 @@ pub fn prove_parts(env: *mut Env) {
             return;
         }
     }
-    // Make a bitstring of two bytes and five bits.
+    // (2) Make a bitstring of two bytes and five bits.
     let Some(word) = from_external_format(env, &[131, 77, 0, 0, 0, 3, 5, 1, 2, 0xF8]) else {
         return;
     };

@@ -1,10 +1,9 @@
 //! The emulator's layout of terms, and the proofs, made when the library is loaded, that the
 //! running emulator uses it.
 //!
-//! The official functions can do everything, at a few nanoseconds a call. Words and boxed terms are
-//! so common that it pays to read and write them in place. Each file describes one layout: a
-//! drawing, the functions that read it, and the function that verifies it on samples that the
-//! emulator makes.
+//! The official functions can do everything, but a call takes a few nanoseconds. Terms are read and
+//! written so often that it pays to do so in place. Each file describes one layout: a drawing, the
+//! functions that read it, and the function that verifies it on samples that the emulator makes.
 //!
 //! | file | what | if the proof fails |
 //! |---|---|---|

@@ -82,7 +82,7 @@ pub fn delete(call: &Call<'_>) -> Reply {
         reply_or_raise(
             call,
             table,
-            table.drop_called(caller_id(call), called(call)),
+            table.drop_called(caller_id(call), given_name(call)),
         )?;
         Ok(atoms::TRUE.word())
     })
@@ -90,7 +90,7 @@ pub fn delete(call: &Call<'_>) -> Reply {
 
 /// The name in the call's first argument, if it is a name. If the table has been renamed meanwhile,
 /// it isn't the one that is meant.
-fn called(call: &Call<'_>) -> Option<Atom> {
+fn given_name(call: &Call<'_>) -> Option<Atom> {
     let id = call.args[0];
     layout::is_atom(id).then(|| atoms::from_word(call.env, id))
 }
@@ -106,7 +106,7 @@ pub fn rename(call: &Call<'_>) -> Reply {
         let name = atoms::from_word(call.env, to);
         // The name may still belong to a table whose owner has just died. Then it is about to be
         // free, so try again.
-        match table.rename(caller_id(call), called(call), name) {
+        match table.rename(caller_id(call), given_name(call), name) {
             Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => {
                 return Err(Raise::Again)
             }

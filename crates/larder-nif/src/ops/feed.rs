@@ -121,8 +121,8 @@ impl Feed {
 
 /// subscribe(Table, MatchSpec | all, Limit, Relay) -> Feed.
 pub fn subscribe(call: &Call<'_>) -> Reply {
-    let feed = open(call, |table, wishes| {
-        table.subscribe(caller_id(call), wishes)
+    let feed = open(call, |table, options| {
+        table.subscribe(caller_id(call), options)
     })?;
     Ok(feed.term(call.env))
 }
@@ -133,8 +133,8 @@ pub fn snapshot_and_subscribe(call: &Call<'_>) -> Reply {
     owners::watch(call.env, call.self_pid());
     // The engine takes both at one instant.
     let mut snapshot = None;
-    let feed = open(call, |table, wishes| {
-        let subscribed = ENGINE.snapshot_and_subscribe(table, caller_id(call), wishes);
+    let feed = open(call, |table, options| {
+        let subscribed = ENGINE.snapshot_and_subscribe(table, caller_id(call), options);
         subscribed.map(|(taken, subscription)| {
             snapshot = Some(taken);
             subscription
@@ -162,12 +162,12 @@ fn open(
         None => CallerContext::none(),
     };
     let waker: Waker = Arc::new(move || notifier.wake(relay));
-    let wishes = SubscriptionOptions {
+    let options = SubscriptionOptions {
         limit,
         filter,
         waker,
     };
-    let subscription = match with_env(call.env, || subscribe(&table, wishes)) {
+    let subscription = match with_env(call.env, || subscribe(&table, options)) {
         // The table is a snapshot, or has a structure of the studies.
         Err(Error::TableType) => {
             let is_snapshot = table.is_snapshot();
@@ -205,7 +205,7 @@ fn filter(call: &Call<'_>, spec: Word) -> Result<Option<Program>, Raise> {
 /// reverse order.
 pub fn feed_next(call: &Call<'_>) -> Reply {
     let feed = FEEDS.get(call, call.args[0]).ok_or(BADARG)?;
-    // Only the relay reads. Two readers would get a part of the events each.
+    // Only the relay reads. Of two readers, each would get a part of the events.
     if feed.relay != call.self_pid() {
         return Err(Raise::Cause(atoms::NOT_OWNER));
     }
@@ -219,7 +219,7 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
         count: 0,
         bytes: 0,
     };
-    let told = match &mut *feed.subscription.lock() {
+    let read = match &mut *feed.subscription.lock() {
         None => FeedRead::Over,
         Some(subscription) => {
             let visit = &mut |seq, event: FeedEvent<'_>| events.add(seq, &event);
@@ -227,15 +227,15 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
         }
     };
     events.end();
-    // Events take as long to make as rows. The scheduler is told.
+    // Making events takes as long as making rows. Report it to the scheduler.
     call.spent(2 * events.count + (events.bytes / BYTES_PER_TIMESLICE_UNIT) as u64);
-    let told = match told {
+    let state = match read {
         FeedRead::Some => atoms::SOME,
         FeedRead::Nothing => atoms::NOTHING,
         FeedRead::Waits => atoms::WAITS,
         FeedRead::Over => atoms::OVER,
     };
-    Ok(call.tuple(&[told.word(), events.done]))
+    Ok(call.tuple(&[state.word(), events.done]))
 }
 
 /// The events of a slice, as terms.

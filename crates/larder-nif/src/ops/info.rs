@@ -1,4 +1,5 @@
-//! Information about tables.
+//! Information about tables: the items that `fact` reads. Module `larder_info` derives all others
+//! from these. Each item is read at an instant of its own.
 
 use super::index;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};

@@ -1,4 +1,6 @@
-//! Options of new/2 and setopts/2.
+//! Options of new/2 and setopts/2: from lists of terms to the engine's types. An option that isn't
+//! understood is a bad argument. Other files of `ops` read their own options with the functions
+//! for single ones.
 
 use crate::call::{Call, Raise, BADARG};
 use crate::layout;

@@ -1,4 +1,12 @@
-//! Operations on the objects of one key.
+//! Operations on the objects of one key: insert, delete, lookup, member and take.
+//!
+//! The key, and the other elements of an object to insert, are encoded to buffers on the stack. A
+//! long term moves its buffer to the heap. What is found is decoded straight to the caller's heap,
+//! while the epoch is pinned. A function whose name ends with `_to` or `_of`, and `has_member`, is
+//! the operation once its table is known. `commit` and `insert` call these, too.
+//!
+//! A call reports its cost in reductions if it is more than that of a call by itself (`spend`,
+//! `spend_bytes`).
 
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::{Cells, Heap, ListBuilder};

@@ -25,8 +25,9 @@ fn step(
     from_key: bool,
     mut go: impl FnMut(&mut Local, Option<&[u8]>) -> Result<bool, Error>,
 ) -> Result<bool, Raise> {
-    let mut go =
-        |local: &mut Local, key: Option<&[u8]>| patiently(call, local, |local| go(local, key));
+    let mut go = |local: &mut Local, key: Option<&[u8]>| {
+        pausing_on_scheduler(call, local, |local| go(local, key))
+    };
     // Without a key, nothing has to be encoded.
     if !from_key {
         let stepped = go(local, None);
@@ -43,10 +44,11 @@ fn step(
     })
 }
 
-/// Runs `f`, which may have to leave out any number of rows, or to pass as many empty leaves,
-/// before it finds one. Returns `Long` in that case on a scheduler. Elsewhere there is time.
+/// Runs `f`, which searches for a row. It may have to leave out any number of rows, or to pass any
+/// number of empty leaves, before it finds one. On a normal scheduler, it returns `Long` in that
+/// case, so that the call is repeated on a dirty one. There it searches to the end.
 #[inline(always)]
-fn patiently<R>(
+fn pausing_on_scheduler<R>(
     call: &Call<'_>,
     local: &mut Local,
     mut f: impl FnMut(&mut Local) -> Result<R, Error>,
@@ -266,7 +268,7 @@ fn fold(
         bytes += object.others_bytes().len();
         shown.object(object);
     };
-    let step = patiently(call, local, |local| {
+    let step = pausing_on_scheduler(call, local, |local| {
         table.fold(local, caller_id(call), key, direction, count, &mut show)
     });
     let FoldChunk { stamp, next } = reply_or_raise(call, table, step)?;

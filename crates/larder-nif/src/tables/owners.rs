@@ -13,8 +13,8 @@
 //!  a name in use, a right refused)                     ─▶ `end_dead_owner` ────────┘
 //! ```
 //!
-//! `Engine::down` leaves all but the first 256 tables to a thread in the background. So whoever
-//! meets one of these also settles it (`Engine::settle`).
+//! `Engine::down` leaves all but the first 256 tables to a thread in the background. So a process
+//! that accesses one of these also settles it (`Engine::settle`).
 //!
 //! `ets` guarantees that an heir receives 'ETS-TRANSFER' before any 'EXIT' or 'DOWN' of the owner.
 //! A monitor of this library fires too late for that. The destructor of a resource runs on the
@@ -28,10 +28,10 @@
 //! If the system stops a scheduler between the yield and the destructor, another scheduler may
 //! continue the process. There the destructor of the next guard runs. So the message is late only
 //! if as many schedulers are stopped at that point as there are guards, and yet another one
-//! continues the process. Even then, `end_dead_owner` makes the effects visible in order. A
-//! scheduler that goes on runs the destructor before any process. So with no more schedulers than
-//! guards the message is never late, and a node with one or two schedulers needs no more guards
-//! than these.
+//! continues the process. Even then, `end_dead_owner` makes the effects visible in order. When a
+//! stopped scheduler goes on, it runs the destructor before any process. So if there are no more
+//! schedulers than guards, the message is never late: a node with one or two schedulers needs one
+//! or two guards.
 //!
 //! Timers belong to the process that they would wake, whoever starts them. So a process that gives
 //! away a table with an heir first makes guards for the new owner. An heir that has inherited a

@@ -100,7 +100,7 @@ pub fn is_most_of_its_binary(word: Word) -> bool {
 
 /// Makes a blob of a copy.
 fn copy(bytes: &[u8]) -> Blob {
-    if !layout::is_counted_known() {
+    if !layout::are_counts_known() {
         return Blob::from_slice(bytes);
     }
     let mut binary = Binary::empty();
@@ -177,7 +177,7 @@ pub fn share_counts() {
     unsafe fn bytes(address: usize) -> *const u8 {
         layout::own_bytes(address)
     }
-    if layout::is_counted_known() {
+    if layout::are_counts_known() {
         // SAFETY: the functions do what their documentation says, for counted binaries of the
         // emulator, on any thread.
         unsafe {

@@ -426,7 +426,7 @@ impl<'p> Writer<'p> {
     /// Writes a large map in the order of the emulator's tree, with its layout.
     #[inline(never)]
     fn tree(&mut self, word: Word, depth: u32) -> Written {
-        // The layout of trees wasn't verified.
+        // `read` fails if the layout of trees wasn't verified.
         let mut tree = trees::Tree::default();
         if trees::read(word, &mut tree).is_none() {
             return self.official(word);

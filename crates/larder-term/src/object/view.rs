@@ -1,4 +1,9 @@
-//! Reading objects in place.
+//! Reading objects in place: key and value are as an index stores them (see the module `object`),
+//! and only what is asked for is decoded.
+//!
+//! An [`ObjectView`] reads any object. The functions at the beginning of this file read key and
+//! value without one. Each is for one question. Most return `None` if the object has another form
+//! than the usual one: it is compressed, or its key is stored elsewhere.
 
 use super::{
     packed, prefix_len, push_terms, Elements, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS,

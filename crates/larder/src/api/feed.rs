@@ -5,7 +5,6 @@ use super::{rows, Table};
 use crate::error::Error;
 use crate::programs::compile;
 use crate::versions::{FeedEvent, FeedRead, Subscription, SubscriptionOptions};
-
 use larder_term::object::ObjectView;
 use larder_term::Term;
 use parking_lot::{Condvar, Mutex};
@@ -56,16 +55,25 @@ pub struct Commit {
     /// same number in the feed of each.
     pub seq: u64,
     /// The events: one, or several that took effect together. A commit with more than 500 events is
-    /// delivered in parts. Those of a transaction have the same number, those of a list that is
-    /// inserted have not.
+    /// delivered in parts. The parts of a transaction have the same number. Those of an inserted
+    /// list have different numbers.
     pub events: Vec<Event>,
 }
 
-/// The condition that a feed waits for.
+/// Wakes the reader of a feed when there are events for it.
 #[derive(Default)]
 pub(super) struct FeedSignal {
-    rang: Mutex<bool>,
-    signal: Condvar,
+    /// Whether there was a signal since the reader has last looked.
+    is_set: Mutex<bool>,
+    condvar: Condvar,
+}
+
+impl FeedSignal {
+    /// Called by the engine, on the thread of a writer.
+    fn set(&self) {
+        *self.is_set.lock() = true;
+        self.condvar.notify_one();
+    }
 }
 
 /// A subscription to a table. It ends when this value is dropped.
@@ -95,7 +103,7 @@ pub(super) struct FeedSignal {
 /// ```
 pub struct Feed {
     subscription: Subscription,
-    bell: Arc<FeedSignal>,
+    signal: Arc<FeedSignal>,
     ready: VecDeque<Commit>,
     over: bool,
 }
@@ -107,12 +115,12 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
-    /// A feed has no handle of its table: it would keep the table, and its reader would wait for
-    /// ever.
-    pub(super) fn new(subscription: Subscription, bell: Arc<FeedSignal>) -> Self {
+    /// A feed of this subscription. It has no handle of its table: that would keep the table alive,
+    /// and a reader would never get [`Event::Gone`].
+    pub(super) fn new(subscription: Subscription, signal: Arc<FeedSignal>) -> Self {
         Feed {
             subscription,
-            bell,
+            signal,
             ready: VecDeque::new(),
             over: false,
         }
@@ -156,33 +164,33 @@ impl Feed {
             if let Some(commit) = self.ready.pop_front() {
                 return Some(commit);
             }
-            // Fetch more. If there is nothing, the subscription rings the bell when there is. If a
-            // list is being inserted, `fill` has helped it, and is called again after a while at
-            // the latest.
-            let told = self.fill();
-            let patience = match told {
+            // Fetch more. If there is nothing, the engine sets the signal when there is. If a list
+            // is being inserted, `fill` has helped it, and is called again after `PATIENCE` at the
+            // latest.
+            let helps_again = match self.fill() {
                 FeedRead::Some if self.ready.is_empty() && is_over(end) => return None,
                 FeedRead::Some => continue,
                 FeedRead::Over => return None,
                 FeedRead::Waits => Some(Instant::now() + PATIENCE),
                 FeedRead::Nothing => None,
             };
-            // The bell may have rung between `fill` and this lock. The flag remembers it.
-            let mut rang = self.bell.rang.lock();
-            while !*rang {
-                let until = [end, patience].into_iter().flatten().min();
+            // The signal may have been set between `fill` and this lock. The flag records that.
+            let FeedSignal { is_set, condvar } = &*self.signal;
+            let mut is_set = is_set.lock();
+            while !*is_set {
+                let until = [end, helps_again].into_iter().flatten().min();
                 match until {
-                    None => self.bell.signal.wait(&mut rang),
+                    None => condvar.wait(&mut is_set),
                     Some(until) => {
-                        if self.bell.signal.wait_until(&mut rang, until).timed_out() {
+                        if condvar.wait_until(&mut is_set, until).timed_out() {
                             break;
                         }
                     }
                 }
             }
-            // A ring has precedence over the end of the time.
-            let is_late = !*rang && end.is_some_and(|end| Instant::now() >= end);
-            *rang = false;
+            // A signal has precedence over the end of the time.
+            let is_late = !*is_set && end.is_some_and(|end| Instant::now() >= end);
+            *is_set = false;
             if is_late {
                 return None;
             }
@@ -191,7 +199,7 @@ impl Feed {
 
     /// Fetches the next events.
     fn fill(&mut self) -> FeedRead {
-        // A feed that has said `Gone` says nothing more.
+        // After `Gone` there are no events.
         if self.over {
             return FeedRead::Over;
         }
@@ -227,7 +235,7 @@ impl Feed {
     }
 }
 
-/// Whether the time of a reader is over, and that in which it may read events that are excluded.
+/// Whether a reader's time is over, and so is the additional time for events that are excluded.
 fn is_over(end: Option<Instant>) -> bool {
     end.is_some_and(|end| Instant::now().saturating_duration_since(end) >= FILTERING)
 }
@@ -262,21 +270,18 @@ impl Default for FeedOptions {
 }
 
 impl FeedOptions {
-    pub(super) fn wishes(&self) -> Result<(SubscriptionOptions, Arc<FeedSignal>), Error> {
-        // The bell outlives each call: the engine rings it from a writer's thread, and a reader
-        // waits for it.
-        let bell = Arc::new(FeedSignal::default());
-        let rings = Arc::clone(&bell);
+    /// The engine's options, and the signal that its waker sets.
+    pub(super) fn compiled(&self) -> Result<(SubscriptionOptions, Arc<FeedSignal>), Error> {
+        // The engine keeps one count of the signal, and the feed the other.
+        let signal = Arc::new(FeedSignal::default());
+        let waker = Arc::clone(&signal);
         let filter = self.filter.as_deref().map(compile).transpose()?;
-        let wishes = SubscriptionOptions {
+        let options = SubscriptionOptions {
             limit: self.limit,
             filter,
-            waker: Arc::new(move || {
-                *rings.rang.lock() = true;
-                rings.signal.notify_one();
-            }),
+            waker: Arc::new(move || waker.set()),
         };
-        Ok((wishes, bell))
+        Ok((options, signal))
     }
 }
 
@@ -285,6 +290,14 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
+    ///
+    /// # Complexity
+    /// O(1). While there is a subscription, each write copies its old and its new tuple.
+    ///
+    /// # Consistency
+    /// The feed gets each change that begins after this call has returned, in the order in which
+    /// the changes take effect. No reader sees a change before its event is in the feed, except
+    /// that a scan of the table may see a part of a commit earlier.
     pub fn subscribe(&self) -> Result<Feed, Error> {
         self.subscribe_with(&FeedOptions::default())
     }
@@ -294,11 +307,11 @@ impl Table {
     /// # Errors
     /// Those of `subscribe`; `BadSpec` for the filter.
     pub fn subscribe_with(&self, options: &FeedOptions) -> Result<Feed, Error> {
-        let (subscription, bell) = self.patiently(|| {
-            let (wishes, bell) = options.wishes()?;
-            let subscription = self.engine_table().subscribe(self.me(), wishes)?;
-            Ok((subscription, bell))
+        let (subscription, signal) = self.patiently(|| {
+            let (options, signal) = options.compiled()?;
+            let subscription = self.engine_table().subscribe(self.me(), options)?;
+            Ok((subscription, signal))
         })?;
-        Ok(Feed::new(subscription, bell))
+        Ok(Feed::new(subscription, signal))
     }
 }

@@ -103,7 +103,7 @@ impl Table {
         self.patiently(|| self.engine_table().drop_index(self.me(), name))
     }
 
-    /// Returns the definitions and the states of the table's indexes.
+    /// Returns the definitions and the states of the table's indexes. O(number of indexes).
     pub fn indexes(&self) -> Vec<IndexInfo> {
         self.engine_table().indexes()
     }

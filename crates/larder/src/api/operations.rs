@@ -208,7 +208,7 @@ impl<'t> Operations<'t> {
                 (stopped, CommitOutcome::Committed) => return stopped,
             }
         }
-        unreachable!("attempts are not counted so far")
+        unreachable!("the loop over the attempts has no end")
     }
 
     /// Runs the operations on views of the tables. Returns the number of the first one whose

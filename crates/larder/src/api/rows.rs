@@ -10,22 +10,34 @@ use larder_term::{atoms, Term, TermRef};
 use std::ops::Bound;
 
 impl Table {
-    /// Returns all tuples, in key order for an ordered_set. This is no snapshot: concurrent changes
-    /// may be seen or not.
+    /// Returns all tuples, in key order for an ordered_set.
     ///
     /// # Errors
     /// `NoTable`.
+    ///
+    /// # Complexity
+    /// Linear in the table.
+    ///
+    /// # Consistency
+    /// That of `all_rows`. [`Table::snapshot`] gives all tuples as of one instant.
     pub fn to_vec(&self) -> Result<Vec<Term>, Error> {
         self.all_rows(Direction::Forward)?.rest()
     }
 
     /// Returns all tuples in pieces, in the order of keys for an ordered_set. The scan advances
-    /// only as tuples are asked for. It holds no lock in between, so other threads can write. A
-    /// tuple that is in the table throughout is visited once. `Backward` is for an ordered_set;
-    /// other tables have only one direction.
+    /// only as tuples are asked for. It holds no lock in between, so other threads can write.
+    /// `Backward` is for an ordered_set; other tables have only one direction.
     ///
     /// # Errors
     /// `NoTable`.
+    ///
+    /// # Complexity
+    /// O(1), in an ordered_set O(log n), before the first tuple. For the tuples see [`Rows::page`].
+    ///
+    /// # Consistency
+    /// A tuple that is in the table throughout is returned once. If it is replaced meanwhile, the
+    /// old one or the new one is returned. A tuple that is inserted or deleted meanwhile may be
+    /// returned or not.
     pub fn all_rows(&self, direction: Direction) -> Result<Rows, Error> {
         let job = self.engine_table().each(self.me(), direction)?;
         Ok(Rows::new(self, job))
@@ -71,10 +83,13 @@ impl Table {
     }
 
     /// Returns up to `most` tuples of an ordered_set, in order, from the n-th one. `n` counts as in
-    /// `nth`.
+    /// `nth`. Consistency is that of `rank`.
     ///
     /// # Errors
     /// Those of `rank`.
+    ///
+    /// # Complexity
+    /// That of `rank`, and O(1) for each tuple that is returned.
     pub fn slice(&self, n: i64, most: usize) -> Result<Vec<Term>, Error> {
         let job = self.patiently(|| self.engine_table().slice(self.me(), n, most))?;
         Rows::new(self, job).left()

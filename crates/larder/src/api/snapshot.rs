@@ -49,10 +49,7 @@ impl Snapshot {
     }
 
     /// Returns the changes that turn the content of this snapshot into that of another one of the
-    /// same table, in no particular order: `Insert`, `Replace` and `Delete`. The cost is linear in
-    /// the number of keys that have changed since the oldest live snapshot was taken, and doesn't
-    /// depend on the size of the table. If the table was emptied between the two, the cost is
-    /// linear in the number of all keys.
+    /// same table, in no particular order: `Insert`, `Replace` and `Delete`.
     ///
     /// ```
     /// use larder::api::{Event, Larder};
@@ -69,6 +66,11 @@ impl Snapshot {
     ///
     /// # Errors
     /// `TableType` if the two are of different tables.
+    ///
+    /// # Complexity
+    /// Linear in the number of keys that have changed since the oldest live snapshot was taken,
+    /// whatever the size of the table. If the table was emptied between the two, linear in the
+    /// number of all keys.
     pub fn diff(&self, other: &Snapshot) -> Result<Vec<Event>, Error> {
         let mut found = Vec::new();
         let (old, new) = (self.0.engine_table(), other.0.engine_table());
@@ -109,8 +111,8 @@ impl Drop for Snapshot {
 }
 
 impl Table {
-    /// A snapshot of the table. O(1), but if a list is being inserted, the call first helps to
-    /// finish that.
+    /// Takes a snapshot of the table: it stays as it is now, while the table changes. O(1). If a
+    /// list is being inserted, the call first helps to finish that.
     ///
     /// # Errors
     /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
@@ -139,26 +141,27 @@ impl Table {
     /// Those of `subscribe_with`.
     pub fn snapshot_and_subscribe(&self, options: &FeedOptions) -> Result<(Snapshot, Feed), Error> {
         // The engine takes both at one instant, so no change is in neither of them.
-        let ((snapshot, subscription), bell) = self.patiently(|| {
-            // Each attempt makes its own bell, which the subscription keeps.
-            let (wishes, bell) = options.wishes()?;
+        let ((snapshot, subscription), signal) = self.patiently(|| {
+            // Each attempt makes its own signal, which the subscription keeps.
+            let (options, signal) = options.compiled()?;
             let (larder, table) = (self.larder(), self.engine_table());
             let engine = larder.engine();
             Ok((
-                engine.snapshot_and_subscribe(table, self.me(), wishes)?,
-                bell,
+                engine.snapshot_and_subscribe(table, self.me(), options)?,
+                signal,
             ))
         })?;
         let snapshot = Snapshot::of(Table::new(snapshot, &self.larder().0));
-        Ok((snapshot, Feed::new(subscription, bell)))
+        Ok((snapshot, Feed::new(subscription, signal)))
     }
 }
 
 impl Larder {
-    /// Snapshots of some tables, all of one instant. O(1) for each, as for [`Table::snapshot`].
+    /// Takes snapshots of some tables, all of one instant. O(1) for each, as for
+    /// [`Table::snapshot`].
     ///
     /// # Errors
-    /// As [`Table::snapshot`].
+    /// Those of [`Table::snapshot`].
     pub fn snapshot(&self, tables: &[&Table]) -> Result<Vec<Snapshot>, Error> {
         let engine_tables: Vec<_> = tables.iter().map(|table| table.engine_table()).collect();
         let take = || self.engine().snapshot(&engine_tables, self.owner());

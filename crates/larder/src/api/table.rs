@@ -16,6 +16,23 @@ use std::sync::Arc;
 
 /// A table of a [`Larder`](super::Larder). Clones are handles of the same table. Any number of
 /// threads may use them.
+///
+/// # Errors
+/// After `drop_table`, every operation that may fail fails with `NoTable`. If the table is a
+/// snapshot, every operation that writes fails with `ReadOnly`.
+///
+/// # Complexity
+/// Let n be the number of tuples. On the default structure an operation on one key takes O(1) in a
+/// set, and O(log n) in an ordered_set. In a bag it takes O(1) if the key has few tuples, and
+/// O(log n) otherwise. Reading and writing the tuples takes time in proportion to their length. A
+/// method with another cost says so.
+///
+/// # Consistency
+/// An operation on one key takes effect at one instant between its call and its return, for all
+/// threads. So do the insertion of a list, `clear` and `drop_table`. A scan doesn't (see
+/// [`Table::all_rows`]). An operation waits at most while another one changes the same leaf, or
+/// commits a change of the same key. While a list is being inserted, most operations on one key go
+/// on. All others wait until the list is complete.
 #[derive(Clone)]
 pub struct Table {
     table: Arc<EngineTable>,
@@ -75,9 +92,8 @@ impl Table {
     /// bag it is added to those of its key. Atomic.
     ///
     /// # Errors
-    /// `NotTuple`, `Keypos` (the tuple has no element at the key position), `NoTable` after
-    /// `drop_table`; `ReadOnly` for a snapshot; `Full` by a limit without eviction; `NotUnique` by
-    /// a unique index.
+    /// `NotTuple`, `Keypos` (the tuple has no element at the key position), `NoTable`, `ReadOnly`;
+    /// `Full` by a limit without eviction; `NotUnique` by a unique index.
     pub fn insert(&self, tuple: &impl AsTerm) -> Result<(), Error> {
         let object = self.object(tuple)?;
         self.patiently(|| self.table.insert(self.me(), &object))
@@ -97,7 +113,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `Keypos` if the key isn't the first element of the table's tuples; `NoTable`.
+    /// Those of `insert`. `Keypos` if the table's key isn't the first element of its tuples.
     pub fn insert_pair(&self, key: &impl AsTerm, value: &impl AsTerm) -> Result<(), Error> {
         let object = TupleBuf::pair(&self.table, key.as_term(), value.as_term())?;
         self.patiently(|| self.table.insert(self.me(), &object))
@@ -117,6 +133,9 @@ impl Table {
     ///
     /// # Errors
     /// Those of `insert`.
+    ///
+    /// # Complexity
+    /// That of an `insert` for each tuple. Meanwhile other threads can read and write single keys.
     pub fn insert_all(&self, tuples: &[Term]) -> Result<(), Error> {
         self.insert_list(tuples, false).map(|_| ())
     }
@@ -452,6 +471,10 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`.
+    ///
+    /// # Consistency
+    /// The key was the first one at some instant during the call. A walk by `next` returns each key
+    /// once that is in the table throughout.
     pub fn first(&self) -> Result<Option<Term>, Error> {
         self.one_key(|visit| self.table.first(self.me(), visit))
     }
@@ -558,16 +581,18 @@ impl Table {
     }
 
     /// Returns the number of tuples. Tuples that have expired count until they are removed. O(1).
+    /// In a snapshot or a transaction's view the first call counts the tuples by a scan: O(n).
     pub fn len(&self) -> usize {
         self.table.size()
     }
 
-    /// Returns whether the table is empty.
+    /// Returns whether the table is empty. Expired tuples count. The cost is that of `len`.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the memory of the table in bytes.
+    /// Returns the memory of the table in bytes: its index, and the tuples in it. Long binaries are
+    /// outside the table, and don't count. 0 for a table that was dropped. O(1).
     pub fn memory(&self) -> usize {
         self.table.memory()
     }

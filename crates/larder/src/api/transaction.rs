@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A transaction that has lost more attempts than this makes others wait.
+/// The number of lost attempts after which a transaction takes the turn, so that others wait.
 // The model checker's threads have no clock in common.
 const PATIENCE: u32 = if cfg!(larder_model) { u32::MAX } else { 10 };
 
@@ -132,9 +132,9 @@ impl Transaction {
     }
 
     /// Returns whether everything that was read or written so far is unchanged. A long transaction
-    /// can call this to start again early, and not only at its end. Even after `true`, another
-    /// thread may change something at any moment. A transaction without writes doesn't need this:
-    /// it sees the tables as of its beginning.
+    /// can call this to find out before its end that it has lost. Even after `true`, another thread
+    /// may change something at any moment. A transaction without writes doesn't need this: it sees
+    /// the tables as of its beginning.
     ///
     /// # Errors
     /// `NoTable` if one of the tables was dropped, or if the transaction has ended.
@@ -193,8 +193,9 @@ thread_local! {
     static MINE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Takes the turn, if enough attempts were lost. Without it, waits while a transaction of another
-/// thread has it. What begins within this thread's own transaction would wait for itself.
+/// Takes the turn, if enough attempts were lost. Otherwise waits while a transaction of another
+/// thread has the turn. It doesn't wait if this thread has taken the turn: that transaction can't
+/// end before what begins within it.
 pub(super) fn turn(attempts: u32) -> Option<Turn> {
     let turn = (attempts > PATIENCE).then(Turn::take).flatten();
     if let Some(turn) = &turn {

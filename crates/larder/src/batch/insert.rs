@@ -84,7 +84,7 @@ impl ListJob<'_> {
         }
         while !self.begun {
             // Expired objects make room. While a batch has the latch, nothing is removed.
-            while let Some(gone) = self.table.removes_for(&guard, self.batch.list.len()) {
+            while let Some(gone) = self.table.make_room_for_list(&guard, self.batch.list.len()) {
                 if !budget.spend(1 + gone as u32) {
                     return Ok(Step::More);
                 }

@@ -12,9 +12,9 @@
 //!    that leaves it is the victim instead, unless it is hotter. After 192 such victims the index
 //!    is sampled, too: the candidates that are left may be hot, where others have become cold.
 //!
-//! So four objects are looked at for each victim, with `sieve` eight, and one for a victim from the
-//! window. What is left of one sample
-//! competes with the next ones, so the victims are colder than the coldest quarter of each sample.
+//! So four objects are sampled for each victim, with `sieve` eight, and one for a victim from the
+//! window. What is left of one sample competes with the next ones, so the victims are colder than
+//! the coldest quarter of each sample.
 //!
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
 //! them. Reads don't take its lock. The result of a choice is a key with its heat at that time. If
@@ -178,9 +178,10 @@ struct CandidateShard {
     place: u64,
     /// Candidates, the coldest last.
     candidates: Vec<Candidate>,
-    /// Empty: memory for the next sorted candidates.
+    /// A buffer for `merge`, empty in between.
     sorted: Vec<Candidate>,
-    /// For how many objects of the last sample no victim was chosen yet. Then comes the next one.
+    /// How many objects of the last sample are left to be used up by victims. At 0, the next choice
+    /// takes a new sample.
     sample_left: usize,
     /// Recently inserted keys, the oldest first.
     window: VecDeque<NewKey>,

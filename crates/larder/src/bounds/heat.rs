@@ -99,7 +99,8 @@ pub(super) fn mixed(hash: u64) -> u64 {
 pub(super) struct Sketch {
     words: Box<[AtomicU64]>,
     epoch: CachePadded<AtomicU64>,
-    /// How often counters were incremented in total. Every sixteenth time counts as sixteen.
+    /// How often counters were incremented in total. It is an estimate: one increment in
+    /// [`ONE_OF`], chosen at random, adds `ONE_OF`.
     raised: CachePadded<AtomicUsize>,
     /// How many objects were inserted.
     inserted: CachePadded<AtomicUsize>,
@@ -117,15 +118,18 @@ struct Periods {
     last: AtomicUsize,
 }
 
+/// A one in each group of four bits.
 const ONES: u64 = 0x1111_1111_1111_1111;
 /// The number of periods of an epoch, if it doesn't end early.
 const PERIODS: usize = 10;
+/// The number of words of a sketch for each object.
 const WORDS_OF_AN_OBJECT: usize = 2;
 /// An epoch has this number of periods at least. When counters were halved, those at their maximum
 /// are incremented again, so the first period has a smaller share of inserts.
 const LEAST_PERIODS: usize = 3;
 /// Epochs of smaller tables don't end early: the numbers of inserts vary too much by chance.
 const LEAST_OBJECTS: usize = 1 << 12;
+/// One of this number of increments is counted.
 const ONE_OF: usize = 16;
 
 /// Converts a word to this epoch.
@@ -142,12 +146,12 @@ fn as_of(word: u64, epoch: u64) -> u64 {
 
 /// The counters of a key: the numbers of its two words, and the positions of two counters in each.
 #[derive(Clone, Copy)]
-struct Counters {
+struct KeyCounters {
     words: [usize; 2],
     places: [[u32; 2]; 2],
 }
 
-impl Counters {
+impl KeyCounters {
     /// The smallest of the four counters, given the contents of the words.
     #[inline]
     fn least(&self, contents: [u64; 2]) -> u64 {
@@ -161,7 +165,7 @@ impl Counters {
 
 impl Sketch {
     #[inline]
-    fn counters(&self, hash: u64) -> Counters {
+    fn counters(&self, hash: u64) -> KeyCounters {
         let hash = mixed(hash);
         let mask = self.words.len() - 1;
         let word = hash as usize & mask;
@@ -172,7 +176,7 @@ impl Sketch {
         // The first group holds the word's epoch in its first counter. So one of the other three is
         // chosen there.
         let first = 4 * (1 + (bits >> 8) % 3);
-        Counters {
+        KeyCounters {
             words: [word, other],
             places: [[first, place(1)], [place(2), place(3)]],
         }
@@ -210,7 +214,7 @@ impl Sketch {
 
     /// The two words of a key, converted to the current epoch.
     #[inline]
-    fn now(&self, counters: &Counters) -> [u64; 2] {
+    fn now(&self, counters: &KeyCounters) -> [u64; 2] {
         // Ordering: Relaxed, as in all of this module: these are estimates, which order nothing.
         let epoch = self.epoch.load(Ordering::Relaxed);
         counters
@@ -293,7 +297,9 @@ pub(super) struct Recency {
     step: usize,
 }
 
+/// The number of places for each object.
 const PLACES_OF_AN_OBJECT: usize = 4;
+/// The number of ticks in which as many objects are inserted as the table has.
 const TICKS: usize = 1 << 10;
 
 impl Recency {

@@ -222,8 +222,8 @@ impl BoundState {
         self.wheel.lock().push(time, key);
     }
 
-    /// Turns the wheel: see [`Wheel::turn`]. Timers that are due are in the caller's hand as long
-    /// as it has what this returns with them.
+    /// Turns the wheel: see [`Wheel::turn`]. If timers are due, also returns the proof that the
+    /// caller is processing them. The caller drops it when their objects are removed.
     pub(crate) fn turn(&self, until: u64) -> (TurnResult, Option<InHand<'_>>) {
         let mut wheel = self.wheel.lock();
         let result = wheel.turn(until);
@@ -233,13 +233,13 @@ impl BoundState {
 
     /// Called under the lock of the wheel, by whoever takes a chunk out of it.
     fn take_in_hand(&self) -> InHand<'_> {
-        // Ordering, here and below: SeqCst. Whoever finds the wheel without the chunk finds it in a
-        // hand, or its objects removed.
+        // Ordering, here and below: SeqCst. A thread that finds the wheel without the chunk also
+        // finds that it is being processed, or finds its objects removed.
         self.in_hand.fetch_add(1, Ordering::SeqCst);
         InHand(self)
     }
 
-    /// How many chunks of timers were processed. `None` while some are in a hand.
+    /// How many chunks of timers were processed. `None` while a thread is processing one.
     pub(crate) fn chunks_processed(&self) -> Option<u64> {
         // In this order: if a chunk is taken and processed in between, it counts the next time.
         let processed = self.processed.load(Ordering::SeqCst);

@@ -58,8 +58,11 @@ pub(super) struct Sieve {
 #[repr(align(32))]
 struct Bucket([AtomicU32; ENTRIES]);
 
+/// The number of entries of a bucket.
 const ENTRIES: usize = 8;
+/// The number of entries for each object.
 const ENTRIES_OF_AN_OBJECT: usize = 2;
+/// The number of ticks in which as many objects are inserted as the table has.
 const TICKS: usize = 1 << 10;
 /// The number of places, which are those of 16 times as many objects as the table has.
 const RING: u32 = 1 << 14;

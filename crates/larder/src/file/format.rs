@@ -1,4 +1,13 @@
-//! The parts of a file, as bytes.
+//! The header of a file, and what saving and loading have in common. The module `file` shows the
+//! layout of the whole file.
+//!
+//! ```text
+//!  header  kind  access  write_concurrency  flags (a byte each)  keypos (u64)  objects (u64)
+//!          name  structure  the host's bytes (each with its length (u32) in front)
+//! ```
+//!
+//! A header is verified before it is decoded: magic, version, length, checksum. Its length is
+//! bounded, so a damaged length can't request much memory.
 
 use crate::error::FileError;
 use crate::options::{Access, Concurrency, Options, TableKind};
@@ -33,12 +42,12 @@ pub struct Header {
     pub extra: Vec<u8>,
 }
 
-type Read_<T> = Result<T, FileError>;
+type FileResult<T> = Result<T, FileError>;
 
 impl Header {
     /// Appends magic, version, header and checksum to `out`. It is an error if the header would be
     /// too long to be read.
-    pub(super) fn write(&self, out: &mut Vec<u8>) -> Read_<()> {
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> FileResult<()> {
         let start = out.len();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
@@ -85,7 +94,7 @@ impl Header {
     }
 
     /// Reads the result of `write`. Also returns the bytes that were read.
-    pub(super) fn read(input: &mut impl Read) -> Read_<(Header, Vec<u8>)> {
+    pub(super) fn read(input: &mut impl Read) -> FileResult<(Header, Vec<u8>)> {
         let mut bytes = Vec::new();
         // A file that is shorter than the magic is not a file of Larder, rather than a truncated
         // one.
@@ -122,7 +131,7 @@ impl Header {
     }
 
     /// Decodes the fields of a header whose checksum is right.
-    fn parse(version: u16, bytes: &[u8]) -> Read_<Header> {
+    fn parse(version: u16, bytes: &[u8]) -> FileResult<Header> {
         // The checksum was right, so what is wrong from here on was written so: by another program,
         // or a later version.
         let mut fields = Fields(bytes);
@@ -163,7 +172,7 @@ const KINDS: [TableKind; 4] = [
 const ACCESSES: [Access; 3] = [Access::Public, Access::Protected, Access::Private];
 const CONCURRENCIES: [Concurrency; 3] = [Concurrency::Off, Concurrency::On, Concurrency::Auto];
 
-fn pick<T: Copy>(number: u8, from: &[T]) -> Read_<T> {
+fn pick<T: Copy>(number: u8, from: &[T]) -> FileResult<T> {
     let found = from.get(usize::from(number)).copied();
     found.ok_or_else(|| damaged("an option in the header"))
 }
@@ -177,7 +186,7 @@ fn flags(bits: &[bool]) -> u8 {
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {
-    fn take(&mut self, n: usize) -> Read_<&'b [u8]> {
+    fn take(&mut self, n: usize) -> FileResult<&'b [u8]> {
         let (taken, rest) = self
             .0
             .split_at_checked(n)
@@ -186,7 +195,7 @@ impl<'b> Fields<'b> {
         Ok(taken)
     }
 
-    fn text(&mut self) -> Read_<&'b [u8]> {
+    fn text(&mut self) -> FileResult<&'b [u8]> {
         let length = u32::from_le_bytes(array(self.take(4)?));
         self.take(length as usize)
     }
@@ -199,7 +208,7 @@ pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 
 /// Appends exactly `n` bytes to `bytes`. Returns where they begin. Allocates memory only for bytes
 /// that exist.
-pub(super) fn take(input: &mut impl Read, n: usize, bytes: &mut Vec<u8>) -> Read_<usize> {
+pub(super) fn take(input: &mut impl Read, n: usize, bytes: &mut Vec<u8>) -> FileResult<usize> {
     let start = bytes.len();
     // Read through a limit: a length that is wrong takes no memory for bytes that don't exist.
     let read = input
@@ -218,7 +227,7 @@ pub(super) fn damaged(what: &str) -> FileError {
 }
 
 /// Opens a file and reads its header.
-pub(super) fn open(path: &Path) -> Read_<(BufReader<File>, Header, Vec<u8>)> {
+pub(super) fn open(path: &Path) -> FileResult<(BufReader<File>, Header, Vec<u8>)> {
     let what = || format!("opening {}", path.display());
     let file = File::open(path).map_err(|e| FileError::io(what(), &e))?;
     let mut input = BufReader::with_capacity(1 << 16, file);

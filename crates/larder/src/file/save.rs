@@ -1,4 +1,12 @@
 //! Writing a table to a file.
+//!
+//! 1. `SaveJob::begin` takes a snapshot, if the table can have one. It creates a temporary file
+//!    beside the target, and writes the header.
+//! 2. Each `SaveJob::step` reads objects of one leaf after the other, gathers them in a chunk
+//!    (`FileChunk`), and writes it. The cursor only passes objects that are then written, also if
+//!    the step ends early. So objects are neither lost nor written twice.
+//! 3. The last step writes the footer, and renames the file. A job that is dropped before that
+//!    removes the temporary file.
 
 use super::format::{Header, CHUNK, FOOTER};
 use crate::budget::{Budget, Step};
@@ -134,7 +142,7 @@ impl SaveJob {
         let mut chunks = vec![FileChunk::new()];
         let mut step = Step::More;
         loop {
-            match self.some(&mut chunks, budget) {
+            match self.append_leaf(&mut chunks, budget) {
                 Ok(Step::Done) => {
                     step = Step::Done;
                     break;
@@ -161,7 +169,11 @@ impl SaveJob {
     /// Appends the objects of a leaf to the chunks. Begins another chunk when one is full: the
     /// objects of a leaf may be long, since large binaries are outside the leaf. Returns `Done` if
     /// there are no more. After an error the cursor is at the same place.
-    fn some(&mut self, chunks: &mut Vec<FileChunk>, budget: &mut Budget) -> Result<Step, Error> {
+    fn append_leaf(
+        &mut self,
+        chunks: &mut Vec<FileChunk>,
+        budget: &mut Budget,
+    ) -> Result<Step, Error> {
         // Pin the epoch for the objects of one leaf only, or for some that the index leaves out. A
         // save may take minutes, and must not keep garbage from being freed.
         let guard = larder_index::pin();

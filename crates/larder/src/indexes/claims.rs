@@ -66,11 +66,11 @@ pub(crate) struct Claimed {
     indexes: Arc<Indexes>,
     made: Vec<ClaimedEntry>,
     counted: Counted,
-    /// Where in `made` the values of a row begin that was not claimed as a whole. If it is claimed
-    /// again, these are its own.
+    /// If the claim of a row was interrupted: the number of the first of its values in `made`. If
+    /// the row is claimed again, these values are its own.
     begun: usize,
-    /// Values that one of the rows gives up, and another one gets.
-    heirs: Vec<ClaimedEntry>,
+    /// Values that one of the rows gives up and another one gets, with the key of the latter.
+    moved_values: Vec<ClaimedEntry>,
     are_kept: bool,
 }
 
@@ -132,8 +132,9 @@ impl Stripe {
         self.undone.load(Ordering::SeqCst)
     }
 
-    /// Whether a claim that was met belongs to an existing row. `undone` is the number of claims
-    /// that were given back before, and `own` the number of the caller's own claims under way.
+    /// Whether a claim of another row belongs to an existing row. `undone` is the count of claims
+    /// that were given back, as read before that claim was found. `our_claims` is 1 if the caller
+    /// itself is counted as under way in this stripe, and otherwise 0.
     fn is_decided(&self, undone: u64, our_claims: usize) -> bool {
         let others = self.under_way.load(Ordering::SeqCst) - our_claims;
         others == 0 && self.undone() == undone || planted(Fault::UnsettledClaim)
@@ -329,7 +330,7 @@ impl Claimed {
             made: Vec::new(),
             counted: Counted::default(),
             begun: 0,
-            heirs: Vec::new(),
+            moved_values: Vec::new(),
             are_kept: false,
         }
     }
@@ -397,7 +398,7 @@ impl Claimed {
             for (value, key) in &wanted {
                 match given_up.get_mut(value) {
                     // These are made last, in `hand_over`, because they can't be given back.
-                    Some(heir @ None) => *heir = Some(key),
+                    Some(new_key @ None) => *new_key = Some(key),
                     Some(_) => return Err(Refused::Taken(entries.definition.name)),
                     None => {
                         let made = (&mut self.made, &mut self.counted);
@@ -405,10 +406,10 @@ impl Claimed {
                     }
                 }
             }
-            for (value, heir) in given_up {
-                if let Some(key) = heir {
+            for (value, new_key) in given_up {
+                if let Some(key) = new_key {
                     let key = key.to_vec();
-                    self.heirs.push(ClaimedEntry { index, value, key });
+                    self.moved_values.push(ClaimedEntry { index, value, key });
                 }
             }
         }
@@ -418,8 +419,8 @@ impl Claimed {
     /// Passes the values that rows give up to the rows that get them. Nothing may be given back
     /// after this: the rows are going to be written.
     pub(crate) fn hand_over(&mut self, guard: &Guard) {
-        for heir in self.heirs.drain(..) {
-            self.indexes.each[heir.index].hand_over(guard, heir.entry());
+        for moved in self.moved_values.drain(..) {
+            self.indexes.each[moved.index].hand_over(guard, moved.entry());
         }
     }
 

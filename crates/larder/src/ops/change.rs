@@ -572,8 +572,8 @@ impl EngineTable {
         last: &mut Option<u64>,
     ) -> Result<(), Error> {
         match written {
-            // Evict an object, or return the error.
-            Written::Full => self.evict_for(op, Some(last))?,
+            // Remove expired objects, or return the error.
+            Written::Full => self.make_room_for_write(op, Some(last))?,
             // Remove the row that has the value if it has expired, give up an index that is being
             // built, or return the error.
             Written::Taken => self.free_taken_value(op)?,

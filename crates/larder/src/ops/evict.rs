@@ -12,11 +12,11 @@
 //! 4. Lock the entry of the victim. If the object is still the one that was chosen, and the key
 //!    wasn't used since, remove it. Otherwise choose again. The removal is a commit like any other:
 //!    snapshots keep the object, feeds get an event, and transactions that have read it lose.
-//! 5. Objects may be left: because of the bound in (2), because eight chosen ones in a row were
-//!    used meanwhile, because a list was being inserted, or because `select_replace` has made
-//!    objects larger, which evicts nothing. The next write evicts them, or the expirer. Writers
-//!    may evict side by side. The expirer evicts an object only while no writer does, and a writer
-//!    waits for that.
+//! 5. More objects than the limits allow may be left, for one of four reasons: the bound in (2);
+//!    eight victims in a row were used after they were chosen; a list was being inserted;
+//!    `select_replace`, which evicts nothing, has made objects larger. The next write evicts them,
+//!    or the expirer does. Several writers may evict at the same time. The expirer evicts an object
+//!    only while no writer does, and a writer waits for that.
 //!
 //! Linearisation point of an eviction: that of a delete. It is a change of its own.
 //!
@@ -65,7 +65,8 @@ impl EngineTable {
         self.evict_under(guard, most, Quota::evicting_alone)
     }
 
-    /// Evicts each object under what `exclude` returns, and ends if that is nothing.
+    /// Evicts objects one by one, at most `most`. Each is evicted while the result of `exclude` is
+    /// held, which excludes the expirer or the writers. Ends if the result is `None`.
     fn evict_under<'g, G>(
         &'g self,
         guard: &'g Guard,
@@ -102,17 +103,18 @@ impl EngineTable {
         })
     }
 
-    /// Removes expired objects of a table that refuses writes when it is full. The write is then
-    /// repeated.
+    /// Removes expired objects of a table that refuses writes when it is full, for a write that was
+    /// refused. The caller then repeats the write.
     ///
     /// `last` is the number of chunks of timers that were processed when this write was refused the
-    /// last time; `None` if it isn't to be repeated for what other threads remove.
+    /// last time. `None` says that the write isn't to be repeated only because other threads have
+    /// removed objects.
     ///
     /// # Errors
     /// `Full` if no object is expired; `Busy` if more timers are due than one call processes, or if
     /// another thread is processing some.
     #[cold]
-    pub(crate) fn evict_for(
+    pub(crate) fn make_room_for_write(
         &self,
         op: &Operation<'_>,
         last: Option<&mut Option<u64>>,
@@ -240,20 +242,20 @@ impl EngineTable {
         Ok(!store.refuses(need))
     }
 
-    /// Removes expired objects, if the table was found full. See `evict_for`.
+    /// Like `make_room_for_write`, for a commit.
     ///
     /// # Errors
     /// `NoTable`, `Busy`; `Full` if no object is expired.
     #[cold]
-    pub(crate) fn remove_for_room(&self, guard: &Guard) -> Result<(), Error> {
-        self.evict_for(&self.begin(guard)?, None)
+    pub(crate) fn make_room_for_commit(&self, guard: &Guard) -> Result<(), Error> {
+        self.make_room_for_write(&self.begin(guard)?, None)
     }
 
-    /// Removes some of the expired objects, if the table has no room for `more` objects and evicts
-    /// nothing. Returns how many timers it has processed, maybe none, or `None` if none is due, and
-    /// no other thread is processing any.
-    /// While a list is being inserted, it removes nothing.
-    pub(crate) fn removes_for(&self, guard: &Guard, more: usize) -> Option<usize> {
+    /// Removes some expired objects before a list of `more` objects is inserted, if the table has
+    /// no room for them. Returns how many timers it has processed; 0 if another thread is
+    /// processing some. Returns `None` if the table has room, or if no timer is due. While another
+    /// list is being inserted, it removes nothing.
+    pub(crate) fn make_room_for_list(&self, guard: &Guard, more: usize) -> Option<usize> {
         let store = self.store(guard)?;
         let (bounded, _) = limited(store)?;
         if store.has_room_for(more) {

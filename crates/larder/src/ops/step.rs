@@ -216,7 +216,7 @@ impl EngineTable {
         if self.may_answer(ahead, wanted) && self.continues(ahead, from, request.direction) {
             return true;
         }
-        ahead.begins_anew();
+        ahead.begin_walk();
         false
     }
 
@@ -385,7 +385,7 @@ impl EngineTable {
         let edge = ahead.edge(self.changes.number(), |key| self.key(key).hash);
         let consumes = edge.is_some_and(is_removed);
         if !consumes {
-            ahead.begins_anew();
+            ahead.begin_walk();
         }
         consumes
     }

@@ -15,9 +15,10 @@
 //!  writer, dropper, or the reaper: frees the stores that have come back
 //! ```
 //!
-//! Stores go back because any thread may run the deferred call. To free what another core has
-//! written and will allocate again takes several times as long. A list that has many stores back
-//! gets no more of them: those are freed by the thread that runs the call.
+//! Stores go back because any thread may run the deferred call. If that thread freed them, memory
+//! that another core has written, and will allocate again, would move between their caches, which
+//! takes several times as long. If many stores have gone back to a list, the thread that runs the
+//! call frees the others itself.
 //!
 //! # Invariants
 //!
@@ -46,11 +47,11 @@ const FULL: usize = 256;
 const FULL_BYTES: usize = 1 << 20;
 const FULL_STORES: usize = 32;
 
-/// How many stores may have come back to a list and not be freed. Each is small.
-const MOST_UNREAD: usize = 4 * FULL_STORES;
+/// The maximum number of stores that have come back to a list and aren't freed yet. Each is small.
+const MAX_RETURNED: usize = 4 * FULL_STORES;
 
-/// How many of them are freed by a thread that puts something on its list. It puts one store at a
-/// time, so they become fewer.
+/// How many of them are freed by a thread that puts something on its list. This is more than the
+/// one store that it puts there, so they become fewer.
 const FREED_AT_ONCE: usize = 2;
 
 /// A store of at most this many bytes is small. It is freed in some microseconds.
@@ -65,17 +66,18 @@ struct ReleaseList {
     stores: Vec<Retired<dyn Reaped>>,
 }
 
-/// A release list, and the stores that have come back to it, which have no readers.
+/// A release list, and what has come back to it.
 struct Releases {
     list: ReleaseList,
-    unread: Vec<Box<dyn Reaped>>,
+    /// Stores of earlier lists, which have no readers any more.
+    returned: Vec<Box<dyn Reaped>>,
 }
 
 impl Releases {
     const fn new() -> Releases {
         Releases {
             list: ReleaseList::new(),
-            unread: Vec::new(),
+            returned: Vec::new(),
         }
     }
 }
@@ -170,7 +172,7 @@ fn on_list(
     // The list begins to wait, and is counted until its call has run (invariant 3). Only the first
     // of all lists wakes the reaper.
     let first = was_empty && !list.is_empty() && note_pending(1);
-    if list.is_full() || !releases.unread.is_empty() {
+    if list.is_full() || !releases.returned.is_empty() {
         relieve(pending, releases, guard);
     }
     first
@@ -185,7 +187,7 @@ fn relieve(
 ) {
     let list = &mut releases.list;
     let full = list.is_full().then(|| std::mem::take(list));
-    let unread: [_; FREED_AT_ONCE] = std::array::from_fn(|_| releases.unread.pop());
+    let returned: [_; FREED_AT_ONCE] = std::array::from_fn(|_| releases.returned.pop());
     // Unlock first, because what follows may run other deferred calls, and drops of stores, which
     // may lock a list.
     drop(releases);
@@ -194,13 +196,13 @@ fn relieve(
         release_later(full, pending, guard);
         guard.flush();
     }
-    unread.into_iter().flatten().for_each(free);
+    returned.into_iter().flatten().for_each(free);
 }
 
-/// Frees what has no readers. A panic in it, which may be one of a host's values, is caught: what
-/// comes after it is freed, too.
-fn free<T>(unread: T) {
-    drop(catch_unwind(AssertUnwindSafe(|| drop(unread))));
+/// Frees something that has no readers. A panic is caught, since the destructor may be that of a
+/// host's value: what comes after it is freed, too.
+fn free<T>(garbage: T) {
+    drop(catch_unwind(AssertUnwindSafe(|| drop(garbage))));
     note_released();
 }
 
@@ -211,8 +213,8 @@ fn release_later(list: ReleaseList, home: &'static Mutex<Releases>, guard: &Guar
         // Each store is pending until it is freed (invariant 3).
         note_pending(stores.len());
         let mut releases = home.lock();
-        if releases.unread.len() < MOST_UNREAD {
-            releases.unread.extend(stores);
+        if releases.returned.len() < MAX_RETURNED {
+            releases.returned.extend(stores);
             drop(releases);
         } else {
             drop(releases);
@@ -234,9 +236,9 @@ fn sweep_list(home: &'static Mutex<Releases>) {
     // lock.
     let mut releases = home.lock();
     let list = std::mem::take(&mut releases.list);
-    let unread = std::mem::take(&mut releases.unread);
+    let returned = std::mem::take(&mut releases.returned);
     drop(releases);
-    unread.into_iter().for_each(free);
+    returned.into_iter().for_each(free);
     if !list.is_empty() {
         release_later(list, home, &larder_index::pin());
     }
@@ -367,7 +369,7 @@ mod tests {
         static FREED: AtomicUsize = AtomicUsize::new(0);
         // No other thread sweeps this list.
         static OWN: Mutex<Releases> = Mutex::new(Releases::new());
-        let back = || OWN.lock().unread.len();
+        let back = || OWN.lock().returned.len();
         (0..FULL_STORES).for_each(|i| put_store(&OWN, &FREED, i == 5));
         std::thread::scope(|scope| {
             scope.spawn(|| flush(|| back() == FULL_STORES));
@@ -389,14 +391,14 @@ mod tests {
     fn a_list_has_a_bound() {
         static FREED: AtomicUsize = AtomicUsize::new(0);
         static OWN: Mutex<Releases> = Mutex::new(Releases::new());
-        let many = 10 * MOST_UNREAD;
+        let many = 10 * MAX_RETURNED;
         let reader = larder_index::pin();
         (0..many).for_each(|_| put_store(&OWN, &FREED, false));
         assert_eq!(FREED.load(Ordering::SeqCst), 0);
         drop(reader);
-        let back = || OWN.lock().unread.len();
+        let back = || OWN.lock().returned.len();
         flush(|| back() + FREED.load(Ordering::SeqCst) == many);
-        assert!(back() <= MOST_UNREAD + FULL_STORES, "{}", back());
+        assert!(back() <= MAX_RETURNED + FULL_STORES, "{}", back());
         sweep_list(&OWN);
         assert_eq!(FREED.load(Ordering::SeqCst), many);
     }

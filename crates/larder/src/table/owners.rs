@@ -5,7 +5,7 @@
 //! that it has fixed. So the cost of its end depends on these, and not on the number of all tables.
 //!
 //! The record of an owner that ends becomes its estate as it is, so nothing is done for each of its
-//! tables under a lock. The tables are in the order in which they are settled ([`Turn`]).
+//! tables under a lock. The tables are in the order in which they are settled ([`SettleOrder`]).
 //!
 //! The records are in shards, each under a lock. An owner lives as long as its shard has its
 //! record.
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// Which of an owner's tables are settled first when it ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+enum SettleOrder {
     /// Those with heirs, which wait for a message.
     Heir,
     /// The named ones, whose names others may want.
@@ -37,16 +37,16 @@ enum Turn {
 
 /// The place of a table in the record of its owner. It changes under the table's `admin` only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(Turn, TableId);
+pub(crate) struct Place(SettleOrder, TableId);
 
 impl Place {
     pub(crate) fn of(table: &EngineTable, admin: &Admin) -> Self {
-        let turn = match admin.heir {
-            Some(_) => Turn::Heir,
-            None if table.is_named() => Turn::Named,
-            None => Turn::Other,
+        let order = match admin.heir {
+            Some(_) => SettleOrder::Heir,
+            None if table.is_named() => SettleOrder::Named,
+            None => SettleOrder::Other,
         };
-        Place(turn, table.id())
+        Place(order, table.id())
     }
 }
 

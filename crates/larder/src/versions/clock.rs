@@ -100,8 +100,8 @@ impl CommitNumber {
         // Ordering: SeqCst, as in `draw`. Threads that race to set the number all use the one that
         // was stored first.
         match self.0.load(Ordering::SeqCst) {
-            // The list has no number yet. All threads that write for it agree on
-            // the first one that is set.
+            // The list has no number yet. All threads that write for it agree on the first one that
+            // is set.
             0 => {
                 let now = CLOCK.load(Ordering::SeqCst);
                 match self

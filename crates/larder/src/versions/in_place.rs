@@ -159,7 +159,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         self.base.key_start(key, &mut position);
         let is_within = match self.base.has_one_each() {
             true => range.has_begun(&position) && !range.is_behind(&position),
-            false => range.have_begun(&position) && !range.are_behind(&position),
+            false => range.has_begun_prefix(&position) && !range.is_prefix_behind(&position),
         };
         is_within.then_some(position)
     }

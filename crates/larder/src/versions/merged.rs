@@ -397,8 +397,9 @@ impl Unique for Merged<dyn Unique> {
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         let hashed = self.overrides.prefetch(guard, key);
-        // Read the base first, and the overrides last (invariant 4 of snapshots): a write stores
-        // its version before it changes the base. So a base value that is too new is overridden.
+        // Read the base first, and the overrides last (the invariant of this module): a write
+        // stores its version before it changes the base. So a base value that is too new is
+        // overridden.
         let base = self.base.get_into(guard, key, out, long.as_deref_mut());
         self.overrides.with(guard, hashed, |value| match value {
             None => base,

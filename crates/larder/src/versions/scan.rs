@@ -56,7 +56,7 @@ impl ViewRange<'_> {
     }
 
     /// Whether the scan has reached a position with this prefix.
-    pub(super) fn have_begun(&self, prefix: &[u8]) -> bool {
+    pub(super) fn has_begun_prefix(&self, prefix: &[u8]) -> bool {
         match self.start {
             Start::At(start) | Start::Past(start) if start.starts_with(prefix) => true,
             _ => self.has_begun(prefix),
@@ -74,7 +74,7 @@ impl ViewRange<'_> {
     }
 
     /// Whether all positions with this prefix are left to the batches that follow.
-    pub(super) fn are_behind(&self, prefix: &[u8]) -> bool {
+    pub(super) fn is_prefix_behind(&self, prefix: &[u8]) -> bool {
         self.is_behind(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
     }
 }
@@ -419,7 +419,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                     return self.cut_behind(read.key(entry), &range);
                 }
             }
-            if end < read.len() || read.done || range.are_behind(&read.resume) {
+            if end < read.len() || read.done || range.is_prefix_behind(&read.resume) {
                 break;
             }
             std::mem::swap(resume, &mut read.resume);
@@ -452,7 +452,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     ) -> usize {
         let mut is_behind = |i| {
             index.position(self.overrides.key(overrides.key(i)), position);
-            range.are_behind(position)
+            range.is_prefix_behind(position)
         };
         match overrides.len() {
             end if end > 0 && is_behind(end - 1) => partition_point(0..end - 1, |i| !is_behind(i)),

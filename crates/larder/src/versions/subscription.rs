@@ -83,14 +83,14 @@ pub struct Subscription {
 
 impl Subscription {
     /// Step 2.
-    fn follow(table: &Arc<EngineTable>, wishes: SubscriptionOptions) -> Self {
+    fn follow(table: &Arc<EngineTable>, options: SubscriptionOptions) -> Self {
         let feed = Arc::clone(table.feed());
         Subscription {
             // A limit of 0 could never be kept.
-            id: feed.follow(wishes.limit.max(1), wishes.waker),
+            id: feed.follow(options.limit.max(1), options.waker),
             table: Arc::clone(table),
             feed,
-            filter: wishes.filter,
+            filter: options.filter,
             over: false,
             plain: Default::default(),
         }
@@ -214,14 +214,14 @@ impl EngineTable {
     pub fn subscribe(
         self: &Arc<Self>,
         who: OwnerId,
-        wishes: SubscriptionOptions,
+        options: SubscriptionOptions,
     ) -> Result<Subscription, Error> {
         self.check_read(who)?;
         let guard = larder_index::pin();
         // (1)
         let mut history: Arc<History> = self.watch(&guard)?;
         // (2)
-        let subscription = Subscription::follow(self, wishes);
+        let subscription = Subscription::follow(self, options);
         // (3) A list that began before and isn't over is `Busy`.
         loop {
             let transitions = self.latch.transitions();
@@ -250,13 +250,13 @@ impl Engine {
         &self,
         table: &Arc<EngineTable>,
         who: OwnerId,
-        wishes: SubscriptionOptions,
+        options: SubscriptionOptions,
     ) -> Result<(Arc<EngineTable>, Subscription), Error> {
         table.check_read(who)?;
         table.check_watchable()?;
         // Follow before the snapshot is taken. Each attempt to take it moves the follower on
         // (`go_to_end`).
-        let subscription = Subscription::follow(table, wishes);
+        let subscription = Subscription::follow(table, options);
         let (feed, id) = (&subscription.feed, subscription.id);
         let snapshots = self.snapshot_after(&[table], who, Some(&mut || feed.go_to_end(id)))?;
         let snapshot = snapshots.into_iter().next().ok_or(Error::NoTable)?;

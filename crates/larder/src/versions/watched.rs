@@ -9,10 +9,9 @@
 //!
 //! Steps of a write:
 //!
-//! 1. Take the key's lock, if commits write to the table.
-//!    If there is a snapshot, read the number of the key's newest version
-//!    (`History::read_newest_version`). This fetches the undo record into the cache before the leaf
-//!    is locked. The number is a lower bound from then on.
+//! 1. Take the key's lock, if commits write to the table. If there is a snapshot, read the number
+//!    of the key's newest version (`History::read_newest_version`). This fetches the undo record
+//!    into the cache before the leaf is locked. The number is a lower bound from then on.
 //! 2. Lock the entry's leaf, and call the write's own closure. It revalidates the state word and
 //!    decides.
 //! 3. If it makes a change, preserve the old value in the undo index and tell the followers, still
@@ -113,7 +112,7 @@ struct PendingEffects<'h> {
     place: &'h Hint<'h>,
     /// The clock before the lock was taken; only for a planted fault.
     early: u64,
-    /// What is freed then.
+    /// What is freed after the unlock.
     garbage: Option<Garbage>,
     /// Followers to be woken up, and events that were dropped.
     feed: Option<DeferredWork>,

@@ -43,8 +43,8 @@ const AT_ONCE: usize = 64;
 /// The most bits that a root branches on.
 const MOST_BITS: u32 = 26;
 
-/// The progress of a resize: the next slot of the old root if the new is wider, of
-/// the new if it is narrower.
+/// The progress of a resize: the number of the next slot. It is a slot of the old root if the new
+/// root is wider, and of the new root if that is narrower.
 #[derive(Debug, Default)]
 pub(super) struct RootMove {
     next: usize,

@@ -49,7 +49,7 @@ fn find(head: u64, digit: u8) -> Result<usize, usize> {
     // The lowest byte that is zero has the lowest of these bits.
     let zero = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
     let at = zero.trailing_zeros() as usize / 8;
-    // Bytes behind the count aren't digits, so a hit there is none.
+    // The bytes behind the digits may be equal, too. Such a place is no hit.
     let n = count(head);
     if at < n {
         return Ok(at);

@@ -222,7 +222,7 @@ struct Replacing<'p> {
     is_unique: bool,
     /// A buffer for new objects.
     prepared: &'p mut ObjectBuf,
-    /// That of `EngineTable::evict_for`.
+    /// That of `EngineTable::make_room_for_write`.
     last: &'p mut Option<u64>,
 }
 
@@ -248,7 +248,9 @@ impl ScanWork for Replacing<'_> {
             Written::Stale => Err(Error::Busy),
             Written::Taken => table.free_taken_value(op).and(Err(Error::Busy)),
             // Expired objects make room.
-            Written::Full => table.evict_for(op, Some(self.last)).and(Err(Error::Busy)),
+            Written::Full => table
+                .make_room_for_write(op, Some(self.last))
+                .and(Err(Error::Busy)),
             Written::Done => Ok(count),
         }
     }
@@ -767,7 +769,7 @@ pub struct ReplaceJob {
     pub(super) work: WriteScan,
     /// A buffer for new objects.
     prepared: ObjectBuf,
-    /// That of `EngineTable::evict_for`.
+    /// That of `EngineTable::make_room_for_write`.
     last: Option<u64>,
 }
 

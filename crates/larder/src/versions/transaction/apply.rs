@@ -116,7 +116,7 @@ impl EngineTransaction {
         written: &[WrittenKey],
         guard: &Guard,
     ) -> Result<(), Error> {
-        let removed = table.remove_for_room(guard);
+        let removed = table.make_room_for_commit(guard);
         // Another thread may have removed them in between.
         match self.without_room(written, guard)? {
             Some(full) if Arc::ptr_eq(full, table) => removed,

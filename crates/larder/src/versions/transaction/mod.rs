@@ -193,8 +193,8 @@ impl EngineTransaction {
         self.parts.iter().map(|part| part.set.writes.len()).sum()
     }
 
-    /// About how many keys its commit looks at, because they were read, or because they have changed
-    /// and may lie within what was read.
+    /// About how many keys its commit looks at, because they were read, or because they have
+    /// changed and may lie within what was read.
     pub fn keys_to_validate(&self) -> usize {
         let of_part = |part: &TableInTransaction| part.set.keys_to_validate();
         self.parts.iter().map(of_part).sum()
