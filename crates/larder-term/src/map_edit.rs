@@ -447,11 +447,11 @@ mod tests {
         let mut edit = MapEdit::new(map.as_ref()).unwrap();
         assert!(edit.change_all(&changes.collect::<Vec<_>>(), true));
         let mut search = MapSearch::new(edit.term()).unwrap();
-        let mut is_one = |key: &Term| {
+        let is_one = |key: &Term| {
             let found = search.get(key.as_ref());
             found.is_some_and(|found| found.identical(one.as_ref()))
         };
-        assert!(keys.iter().all(|key| is_one(key)));
+        assert!(keys.iter().all(is_one));
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl ChangeStamp {
         fence(Ordering::SeqCst);
         // While the store is replaced, this isn't the word, and it never will be: the count grows
         // when that is over.
-        Stamp(NonZeroU64::MIN | before % REPLACING)
+        Stamp(NonZeroU64::MIN | (before % REPLACING))
     }
 
     /// Announces that the table's store is about to be replaced. Until the result is dropped, no
