@@ -246,7 +246,22 @@ defmodule LarderFun2msTest do
     assert Larder.select(tab, Larder.fun2ms(fn {_, %User{name: "bob"} = u} -> %{age: u.age} end)) ==
              [%{age: 12}]
 
+    # A map whose `:__struct__` is no atom is no struct.
+    Larder.insert(tab, {5, %{__struct__: "user"}})
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, %module{}} -> {k, module} end)) ==
+             [{1, User}, {2, User}]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, %_{}} -> k end)) == [1, 2]
+
     assert Larder.select_take(tab, Larder.fun2ms(fn {k, %User{}} -> k end)) == [1, 2]
+  end
+
+  test "operators of Bitwise" do
+    import Bitwise
+    tab = table(for i <- 1..6, do: {i, i})
+    odd = Larder.fun2ms(fn {k, _} when (k &&& 1) == 1 -> {k <<< 2, k >>> 1, k ||| 8, ~~~k} end)
+    assert Larder.select(tab, odd) == [{4, 0, 9, -2}, {12, 1, 11, -4}, {20, 2, 13, -6}]
   end
 
   test "what is refused is named" do
@@ -258,6 +273,8 @@ defmodule LarderFun2msTest do
              "\"a\" <> rest is not allowed in the head"
 
     assert refused("fn {k, _} -> %URI{path: k} end") =~ "%URI{path: k} is not allowed"
+    assert refused("fn {k, %URI{paht: p}} -> {k, p} end") =~ "the struct has not: :paht"
+    assert refused("fn {k, %No.Such{}} -> k end") =~ "No.Such.__struct__/0 is undefined"
     assert refused("fn {k, _} -> %{k | a: 1} end") =~ "is not allowed"
     assert refused("fn {k, _} -> (y = k; y) end") =~ "is not allowed"
     assert refused("fn {k, v} when v > URI.limit -> k end") =~ "URI.limit() is not allowed"

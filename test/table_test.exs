@@ -45,6 +45,16 @@ defmodule Larder.TableTest do
     end
   end
 
+  test "messages that it doesn't know don't end it, nor the table" do
+    pid = start_supervised!({Larder.Table, name: :kept, table: [:public]})
+    Larder.insert(:kept, {1, :a})
+    assert GenServer.call(pid, :count) == {:error, :unknown_call}
+    :ok = GenServer.cast(pid, :count)
+    send(pid, :count)
+    assert GenServer.call(pid, :count) == {:error, :unknown_call}
+    assert Larder.lookup(:kept, 1) == [{1, :a}]
+  end
+
   # The supervisor's reports.
   defp quietly do
     %{level: level} = :logger.get_primary_config()

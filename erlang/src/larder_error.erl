@@ -286,6 +286,10 @@ amend(_Function, _Args, view, _Words) ->
     #{1 => <<"the table is a transaction's view, which can't be deleted, renamed or given away, or "
              "get other options">>};
 %% A structure that doesn't grow; limits.
+amend(commit, [Operations], full, _Words) ->
+    full_of([element(2, Operation) || Operation <- Operations]);
+amend(transaction, [Tables | _], full, _Words) ->
+    full_of(Tables);
 amend(_Function, [Tab | _], full, _Words) ->
     full_words(Tab);
 %% A table without bounds; a time that is none.
@@ -438,7 +442,11 @@ fault(Options) ->
     end.
 
 %% What is wrong with a change of a map.
-map_words(_Args, position, Words) -> Words#{3 => <<"position is greater than the size of the object">>};
+map_words(Args, position, Words) ->
+    case is_below_one(Args) of
+        true -> map_words(Args, none, Words);
+        false -> Words#{3 => <<"position is greater than the size of the object">>}
+    end;
 map_words(_Args, keypos, Words) -> Words#{3 => <<"the position of the key may not be changed">>};
 map_words([Tab, _Key, Changes], none, Words) ->
     IsChange = fun(Change) ->
@@ -460,6 +468,12 @@ map_words([Tab | _], _Cause, Words) when map_size(Words) =:= 0 ->
     far_or_bag(Tab, []);
 map_words(_Args, _Cause, Words) ->
     Words.
+
+%% Whether a position is that of no object.
+is_below_one([_Tab, _Key, Changes]) ->
+    lists:any(fun(Change) -> element(1, Change) < 1 end, Changes);
+is_below_one([_Tab, _Key, Position | _]) ->
+    Position < 1.
 
 %% The library refuses large integers before it looks at the object.
 far_or_bag(Tab, Positions) ->
@@ -693,6 +707,23 @@ full_words(Tab) ->
             #{}
     catch
         _:_ -> #{}
+    end.
+
+%% Of several tables, those that have a limit and evict nothing.
+full_of(Tables) ->
+    case lists:filter(fun is_limited/1, lists:usort(Tables)) of
+        [] -> #{};
+        [Table] -> full_words(Table);
+        Several -> #{general => io_lib:format("one of the tables ~tp is full, and evicts nothing",
+                                              [Several])}
+    end.
+
+is_limited(Table) ->
+    case larder:info(Table, bounds) of
+        #{evict := none, max_size := Most, max_memory := Bytes} ->
+            Most =/= infinity orelse Bytes =/= infinity;
+        _ ->
+            false
     end.
 
 compiles(Spec) ->

@@ -113,11 +113,13 @@ is_over(infinity) -> false;
 is_over(Until) -> erlang:monotonic_time(millisecond) >= Until.
 
 %% A process that waits for an urgent transaction calls this with ?AT_ONCE at least, so that it
-%% sleeps: the transaction may take long.
+%% sleeps: the transaction may take long. A pause is random, but not by the module `rand', whose
+%% numbers are the caller's: its process may have seeded them.
 pause(Lost) when Lost < ?AT_ONCE ->
     erlang:yield();
 pause(Lost) ->
-    receive after rand:uniform(1 bsl min(Lost - ?AT_ONCE, 4)) -> ok end.
+    Chance = erlang:phash2({self(), erlang:unique_integer()}, 1 bsl min(Lost - ?AT_ONCE, 4)),
+    receive after 1 + Chance -> ok end.
 
 %% @doc Ends the transaction that the process is in; see larder:abort/1.
 -spec abort(term()) -> no_return().

@@ -515,7 +515,17 @@ other_call(A, Callee, Args, State) ->
                 State -> ets_before_function(Args2, State3);
                 _ -> State3
             end,
-    {{call, A, Callee, Args2}, State4}.
+    {exporter(Module, Name, Args, {call, A, Callee, Args2}), State4}.
+
+%% Only a module that is loaded exports anything: `ets' always is, Larder from its first call on.
+exporter(erlang, function_exported, [{atom, _, From} | _], {call, A, _, [{atom, _, To} | _]} = Call)
+  when From =/= To ->
+    Anno = erl_anno:set_generated(true, A),
+    Loads = {call, Anno, {remote, Anno, {atom, Anno, code}, {atom, Anno, ensure_loaded}},
+             [{atom, Anno, To}]},
+    {block, Anno, [{match, Anno, {var, Anno, '_'}, Loads}, Call]};
+exporter(_Module, _Name, _Args, Call) ->
+    Call.
 
 %% The module and the function of a call, as far as they are known. For a function of this module
 %% the module is unknown.

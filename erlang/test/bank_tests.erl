@@ -2,7 +2,7 @@
 %% transactions, which it has to notice.
 -module(bank_tests).
 
--export([sum_test_/0, careless_test_/0]).
+-export([sum_test_/0, careless_test_/0, one_account_test/0]).
 
 sum_test_() ->
     {timeout, 60, fun() ->
@@ -19,6 +19,9 @@ careless_test_() ->
                                  catch error:Reason -> Reason
                                  end
     end}.
+
+one_account_test() ->
+    {accounts, 1, a_transfer_needs, 2} = try run(#{accounts => 1}) catch error:Reason -> Reason end.
 
 run(Options) ->
     {Result, _Printed} = larder_test_io:capture(fun() ->

@@ -478,7 +478,7 @@ words_test_() ->
              end
          end || {Function, Args, Text} <- [
              {new, [x, [{index, [{v, 0, []}]}]], "index v: positions count from 1"},
-             {new, [x, [{index, [{v, {nonsense, '$_'}, []}]}]], "index v: "},
+             {new, [x, [{index, [{v, {nonsense, '$_'}, []}]}]], "index v: no function nonsense"},
              {new, [x, [{index, [{v, {self}, []}]}]], "index v: .*the row alone"},
              {new, [x, [{index, [{v, 2, []}, {v, 3, []}]}]], "two indexes are called v"},
              {new, [x, [{index, [{v, 2, [sparse]}]}]], "index v: sparse is none of the options"},

@@ -87,6 +87,21 @@ module_arguments_test_() ->
                  "rpc:parallel_eval([{ets, insert, [T, N]}, {ets, info, [T]}])",
                  "rpc:pmap({ets, N}, [size], [T])"]].
 
+%% `ets' is loaded from the start, Larder by its first call: what it exports is known before that.
+exported_before_the_first_call_test_() ->
+    {timeout, 60, fun() ->
+        Beam = compiled("a(F) -> {erlang:function_exported(ets, insert, 2),\n"
+                        "         erlang:function_exported(ets, F, 2),\n"
+                        "         erlang:function_exported(dets, from_ets, 2)}.\n", [with]),
+        {ok, Node, _} = peer:start_link(#{connection => standard_io,
+                                          args => ["-pa", filename:dirname(code:which(larder))]}),
+        {module, larder_t_source} = peer:call(Node, code, load_binary,
+                                              [larder_t_source, "nofile", Beam]),
+        ?assertEqual(false, peer:call(Node, code, is_loaded, [larder])),
+        ?assertEqual({true, true, true}, peer:call(Node, larder_t_source, a, [lookup])),
+        ok = peer:stop(Node)
+    end}.
+
 %% What dets does with a table of ets, in every way of saying it.
 dets_test_() ->
     [{Call, fun() ->

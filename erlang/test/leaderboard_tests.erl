@@ -17,7 +17,7 @@ small_test_() ->
     [{timeout, 60, fun() ->
          #{games := Games, exact := Exact} = run(#{players => Players}),
          [true, true] = [N > 0 || N <- [Games, Exact]]
-     end} || Players <- [2, 7]].
+     end} || Players <- [1, 2, 7]].
 
 careless_test_() ->
     {timeout, 60, fun() ->

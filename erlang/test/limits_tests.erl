@@ -111,7 +111,9 @@ refused(Type) ->
     true = larder:insert(Tab, [{1, a}, {2, b}]),
     Full = [{insert, [Tab, {3, c}]}, {insert_new, [Tab, {3, c}]}, {insert, [Tab, [{1, z}, {3, c}]]},
             {insert, [Tab, {3, c}, #{ttl => infinity}]}, {insert_new, [Tab, [{4, c}, {3, c}]]},
-            {update_counter, [Tab, 3, 1, {3, 0}]}, {update_element, [Tab, 3, {2, x}, {3, y}]}],
+            {update_counter, [Tab, 3, 1, {3, 0}]}, {update_element, [Tab, 3, {2, x}, {3, y}]},
+            {commit, [[{delete, Tab, 4}, {insert, Tab, {3, c}}]]},
+            {transaction, [[Tab], fun([View]) -> larder:insert(View, {3, c}) end, #{}]}],
     [begin
          {Stack, Words} = error_of(F, Args, system_limit),
          ?assertMatch([{larder, F, Args, _} | _], Stack),

@@ -115,6 +115,8 @@ commands_test_() ->
               {{delete, a}, ok, [{b, x}]},
               {{delete, a}, ok, [{b, x}]},
               {{fill, 1, 2, y}, ok, [{1, y}, {2, y}, {b, x}]},
+              {{fill, 3, 2, y}, ok, [{1, y}, {2, y}, {b, x}]},
+              {{fill, 4, 2, y}, {error, no_command}, [{1, y}, {2, y}, {b, x}]},
               {nonsense, {error, no_command}, [{1, y}, {2, y}, {b, x}]}]),
         larder:delete(Table)
     end).

@@ -313,6 +313,22 @@ retries_test() ->
     ?assertEqual([{n, 4}], larder:lookup(T, n)),
     ?assertEqual({aborted, timeout}, larder:transaction([T], Disturbed, #{timeout => 50})).
 
+%% The pauses between the attempts take none of the random numbers of the process.
+random_numbers_test() ->
+    T = table(set),
+    true = larder:insert(T, {n, 0}),
+    Disturbed = fun([X]) ->
+        [{n, N}] = larder:lookup(X, n),
+        larder:update_counter(T, n, 1),
+        larder:insert(X, {n, N})
+    end,
+    Next = fun() -> rand:uniform(1 bsl 40) end,
+    _ = rand:seed(exsss, {1, 2, 3}),
+    Expected = Next(),
+    _ = rand:seed(exsss, {1, 2, 3}),
+    ?assertEqual({aborted, nomore}, larder:transaction([T], Disturbed, #{retries => 8})),
+    ?assertEqual(Expected, Next()).
+
 commit_test() ->
     [begin
          {A, B} = {table(Type), table(ordered_set)},

@@ -87,6 +87,8 @@ run(#{seconds := Seconds, tellers := Tellers} = Options) ->
         larder:delete(Bank#bank.tills)
     end.
 
+open(#{accounts := Size}) when Size < 2 ->
+    error({accounts, Size, a_transfer_needs, 2});
 open(#{accounts := Size, tellers := Tellers}) ->
     io:format("A bank of ~b accounts with ~b each; ~b tellers, an auditor, a mirror.~n",
               [Size, ?BALANCE, Tellers]),

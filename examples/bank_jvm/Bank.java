@@ -47,7 +47,7 @@ public final class Bank {
     }
 
     private boolean isOpen() {
-        return System.nanoTime() < end && wrong.get() == null;
+        return System.nanoTime() - end < 0 && wrong.get() == null;
     }
 
     private static void check(boolean holds, String what) {

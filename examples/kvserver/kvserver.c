@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -188,6 +189,15 @@ static larder_status move(const char *from, const char *to, int64_t n) {
     return status;
 }
 
+/* Whether the client has gone. What it says while it watches is no request, and is dropped: its end
+ * comes after it. */
+static bool is_gone(int fd) {
+    char dropped[512];
+    ssize_t got;
+    while ((got = recv(fd, dropped, sizeof dropped, MSG_DONTWAIT)) > 0) continue;
+    return got == 0;
+}
+
 /* Follows the table until the connection or the server ends. */
 static void watch(FILE *out, int fd) {
     larder_feed *feed;
@@ -195,8 +205,7 @@ static void watch(FILE *out, int fd) {
     larder_status status = larder_subscribe(table, NULL, 0, NULL, &feed);
     say(out, status);
     if (status != LARDER_OK || fflush(out) != 0) return;
-    char byte;
-    while (going_on() && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
+    while (going_on() && !is_gone(fd)) {
         while ((status = larder_feed_next(feed, 100, &change)) == LARDER_OK) {
             if (change->event == LARDER_EVENT_OVERFLOW) {
                 fprintf(out, "LOST %llu\n", (unsigned long long)change->lost);
@@ -318,7 +327,12 @@ static void listen_at(const char *path) {
     strcpy(address.sun_path, path);
     listener = socket(AF_UNIX, SOCK_STREAM, 0);
     if (listener < 0) die("socket");
-    unlink(path);
+    /* One that was killed has left its socket. Whatever else is there was not meant. */
+    struct stat there;
+    if (lstat(path, &there) == 0) {
+        if (!S_ISSOCK(there.st_mode)) errno = EEXIST, die(path);
+        unlink(path);
+    }
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0) die(path);
     if (listen(listener, 100) != 0) die(path);
 }

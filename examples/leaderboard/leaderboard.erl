@@ -173,6 +173,10 @@ hold(Players, Board, {One, Two, Points, Leaves}) ->
             ?LEFT;
         {_, []} ->
             join(Players, Board, Two);
+        %% There is one player alone, who wins nothing of himself.
+        {[Player], [Player]} ->
+            change(Players, Board, Player, 0),
+            ?GAMES;
         {[Winner], [Loser]} ->
             change(Players, Board, Winner, Points),
             change(Players, Board, Loser, -Points),

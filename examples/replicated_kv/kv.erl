@@ -67,7 +67,7 @@ execute({swap, Key, Old, New}, Table) ->
         [{_, Old}] -> true = larder:insert(Table, {Key, New}), ok;
         Other -> {error, [Value || {_, Value} <- Other]}
     end;
-execute({fill, From, To, Value}, Table) when is_integer(From), is_integer(To) ->
+execute({fill, From, To, Value}, Table) when is_integer(From), is_integer(To), From =< To + 1 ->
     true = larder:insert(Table, [{Key, Value} || Key <- lists:seq(From, To)]),
     ok;
 execute(_, _) ->

@@ -55,6 +55,8 @@
 -define(SAMPLE, 20).
 %% Sessions that are read of a snapshot at a time.
 -define(PIECE, 1000).
+%% Milliseconds in which the library removes what has expired, at the most.
+-define(PATIENCE, 30_000).
 %% Events that the feed keeps for the mirror.
 -define(LIMIT, 1_000_000).
 
@@ -88,7 +90,7 @@ run(#{users := Users, seconds := Seconds, browsers := Browsers, idle := Idle} = 
                        careless = maps:get(careless, Options, false),
                        figures = counters:new(?AUDITS, [atomics])},
     Self = self(),
-    Mirror = crew:start(fun() -> mirror(Table, Self) end),
+    Mirror = crew:start(fun() -> mirror(Table, Idle, Self) end),
     receive
         mirror -> ok;
         {'DOWN', _, process, _, Reason} -> error(Reason)
@@ -242,29 +244,29 @@ gone(#service{idle = Idle} = Service, [#session{token = Token, asked = {_, Asked
 
 %%% The mirror
 
-mirror(Table, To) ->
+mirror(Table, Idle, To) ->
     {Snapshot, Feed} = larder:snapshot_and_subscribe(Table, all, #{limit => ?LIMIT}),
     0 = larder:info(Snapshot, size),
     true = larder:release(Snapshot),
     To ! mirror,
     {Rows, Kinds} = follow(Feed, {#{}, #{}}, infinity),
-    %% The rest expires.
-    {Left, All} = follow(Feed, {Rows, Kinds}, emptied),
+    %% The rest expires: a kiosk's session lives longest.
+    {Left, All} = follow(Feed, {Rows, Kinds}, 2 * Idle + ?PATIENCE),
     true = larder:unsubscribe(Feed),
-    #{} = Left,
+    0 = map_size(Left),
     To ! {went, All}.
 
-%% Until it is told to stop; then until no row is left.
-follow(_, {Rows, _} = Mirror, emptied) when map_size(Rows) =:= 0 ->
+%% Until it is told to stop; then until no row is left. `Most' is how long nothing may happen then.
+follow(_, {Rows, _} = Mirror, Most) when Most =/= infinity, map_size(Rows) =:= 0 ->
     Mirror;
-follow(Feed, Mirror, Until) ->
+follow(Feed, Mirror, Most) ->
     receive
         stop -> Mirror;
         {larder, Feed, _, Events} when is_list(Events) ->
-            follow(Feed, lists:foldl(fun told/2, Mirror, Events), Until);
+            follow(Feed, lists:foldl(fun told/2, Mirror, Events), Most);
         {larder, Feed, _, Event} ->
-            follow(Feed, told(Event, Mirror), Until)
-    after case Until of infinity -> infinity; emptied -> 30_000 end ->
+            follow(Feed, told(Event, Mirror), Most)
+    after Most ->
         exit({sessions_left, map_size(element(1, Mirror))})
     end.
 

@@ -18,8 +18,9 @@ defmodule Larder.Fun2ms do
             is_pid is_port is_reference is_tuple is_map is_map_key is_binary is_bitstring
             is_function is_boolean binary_part)a
 
-  # Operators of Kernel that have another name in `:erlang`.
+  # Operators of Kernel and Bitwise that have another name in `:erlang`.
   @renamed %{<=: :"=<", ===: :"=:=", !=: :"/=", !==: :"=/="}
+           |> Map.merge(%{&&&: :band, |||: :bor, <<<: :bsl, >>>: :bsr, "~~~": :bnot})
 
   # Written like variables, and constants.
   @pseudo_variables ~w(__MODULE__ __DIR__ __ENV__ __CALLER__ __STACKTRACE__)a
@@ -144,8 +145,12 @@ defmodule Larder.Fun2ms do
 
   defp path({:=, _, [left, right]}, at, state), do: path(right, at, path(left, at, state))
 
-  defp path({:%, _, [module, {:%{}, meta, pairs}]}, at, state) do
-    path({:%{}, meta, [{:__struct__, module} | pairs]}, at, state)
+  defp path({:%, _, [module, {:%{}, meta, pairs}]} = pattern, at, state) do
+    name = Macro.expand(module, state.env)
+    if is_atom(name), do: refuse_other_fields(pattern, name, pairs, state)
+    state = path({:%{}, meta, [{:__struct__, module} | pairs]}, at, state)
+    # As in any pattern, a struct's module is an atom.
+    if is_atom(name), do: state, else: guard([:is_atom, tuple([:map_get, :__struct__, at])], state)
   end
 
   defp path({:%{}, _, pairs}, at, state) do
@@ -165,6 +170,15 @@ defmodule Larder.Fun2ms do
       variable?(pattern) and ignored?(pattern, state) -> state
       variable?(pattern) -> bind(pattern, at, state)
       true -> guard([:"=:=", at, constant(pattern, state)], state)
+    end
+  end
+
+  # A struct that isn't there is the compiler's own error.
+  defp refuse_other_fields(pattern, name, pairs, state) do
+    fields = name |> Macro.struct!(state.env) |> Map.keys()
+
+    for {field, _} <- pairs, field not in fields do
+      refuse(pattern, state.env, "has a field that the struct has not: #{Macro.to_string(field)}")
     end
   end
 

@@ -218,6 +218,12 @@ defmodule Larder.Table do
     end
   end
 
+  # Whatever else comes doesn't end it: the table would go, too.
+  def handle_call(_request, _from, tab), do: {:reply, {:error, :unknown_call}, tab}
+
+  @impl true
+  def handle_cast(_request, tab), do: {:noreply, tab}
+
   # The claiming process may have ended.
   defp give(tab, pid) do
     Larder.give_away(tab, pid, __MODULE__)

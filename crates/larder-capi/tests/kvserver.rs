@@ -150,6 +150,19 @@ fn key_value_server() {
         assert!(seen.contains(&"SET hits 400".to_owned()));
         assert!(seen.contains(&"SET till 800".to_owned()));
     }
+    // Watchers that have said something more, and go, leave no threads behind.
+    let threads = || {
+        let tasks = format!("/proc/{}/task", server.child.id());
+        std::fs::read_dir(tasks).expect("threads").count()
+    };
+    let few = threads() + 10;
+    for _ in 0..20 {
+        let mut watcher = server.connect();
+        watcher.says("WATCH", "OK");
+        writeln!(watcher.stream, "THANKS").expect("the server is there");
+    }
+    wait_until("the watchers' threads end", || threads() < few);
+
     let long = format!("SET long {}", "x".repeat(70_000));
     assert!(client.ask(&long).starts_with("ERR a line"));
     assert!(client.ask("SET zero a\0b").starts_with("ERR a line"));
@@ -164,4 +177,30 @@ fn key_value_server() {
     client.says("GET apple", "= red and green");
     client.says("SIZE", "= 3");
     assert!(server.end().success());
+
+    // A file in the place of the socket is not deleted, such as a store that was given alone.
+    let store = place.path().join("store.larder");
+    let mut child = Command::new(&program)
+        .arg(&store)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let mut ended = None;
+    wait_until("it refuses", || {
+        ended = child.try_wait().expect("its state");
+        ended.is_some() || !store.is_file()
+    });
+    let _ = child.kill();
+    assert_eq!(ended.and_then(|status| status.code()), Some(1));
+    assert!(store.is_file());
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..400 {
+        if is_so() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("waited in vain: {what}");
 }

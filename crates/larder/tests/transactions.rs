@@ -699,6 +699,11 @@ fn entries_are_validated_beside_an_old_snapshot() {
         let rows: Vec<Term> = (0..KEYS).map(|key| term!({(key), (key)})).collect();
         t.insert_all(&rows).unwrap();
         let _old = t.snapshot().unwrap();
+        // The writes that began before the first commit are over some epochs later.
+        for round in 0..1_000 {
+            let write = |views: &[Table]| views[0].insert(&term!({(-1), (round)}));
+            larder.transaction(&[&t], write).unwrap();
+        }
         for key in 0..KEYS {
             t.update(&term!((key)), 2, &term!((key + KEYS))).unwrap();
         }

@@ -14,6 +14,9 @@ pub(super) struct ListValues<'a> {
     new: &'a mut Vec<u8>,
     changed: bool,
     count: usize,
+    /// The number that the next object will get, after the first push. One call may push so many
+    /// that looking for the last one each time would take long.
+    next: Option<u64>,
 }
 
 impl<'a> ListValues<'a> {
@@ -25,6 +28,7 @@ impl<'a> ListValues<'a> {
             new,
             changed: false,
             count: list::count(old),
+            next: None,
         }
     }
 
@@ -61,9 +65,10 @@ impl<'a> ListValues<'a> {
     /// The number that the next object will get.
     #[inline]
     fn next(&self) -> u64 {
-        list::items(self.list())
-            .last()
-            .map_or(0, |item| item.number + 1)
+        self.next.unwrap_or_else(|| {
+            let last = list::items(self.list()).last();
+            last.map_or(0, |item| item.number + 1)
+        })
     }
 
     /// Removes an item from the new list.
@@ -101,6 +106,7 @@ impl Objects for ListValues<'_> {
     fn push(&mut self, value: &[u8]) {
         let next = self.next();
         list::push(self.change(), value, next);
+        self.next = Some(next + 1);
         self.count += 1;
     }
 

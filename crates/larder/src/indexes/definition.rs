@@ -64,7 +64,8 @@ impl IndexDefinition {
         let clause = Term::tuple([head.as_ref(), guards.as_ref(), body.as_ref()]);
         let specification = Term::list([clause.as_ref()]);
         let program = Program::compile(specification.as_ref())
-            .map_err(|error| Error::BadOption(format!("index {name}: {error}").into()))?;
+            // The clause is not the caller's, so its number isn't said.
+            .map_err(|error| Error::BadOption(format!("index {name}: {}", error.what).into()))?;
         // What is indexed must be the same whoever asks. Otherwise a row would have other entries
         // for another process.
         if program.asks_context() {

@@ -113,6 +113,7 @@ impl AllLock {
         let all_lock = Arc::clone(self);
         // Ordering: Release, pairs with `holds`.
         guard.defer(move || all_lock.0.store(true, Ordering::Release));
+        guard.flush();
     }
 
     pub(super) fn holds(&self) -> bool {
