@@ -55,8 +55,8 @@ impl EngineTable {
     /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `Keypos`, `Position`, `NotMap`.
     ///
     /// # Complexity
-    /// Linear in the size of the object; for each of a few changes, in that of its map. Many changes
-    /// take O(n log n) together, as does one that adds a key to a tree, or removes one.
+    /// Linear in the size of the object; for each of a few changes, in that of its map. Many
+    /// changes take O(n log n) together, as does one that adds a key to a tree, or removes one.
     pub fn update_map(&self, who: OwnerId, key: &[u8], ops: &[MapOp<'_>]) -> Result<bool, Error> {
         with_local(|local| self.update_map_in(local, who, key, ops, &mut Sorted))
     }
