@@ -107,6 +107,9 @@ impl ListBatch {
     ) -> Result<Step, Error> {
         // The objects whose memory has been prefetched.
         let mut asked = 0..0;
+        let is_small = self.is_small();
+        // Mostly no object is long, so none has to be looked at.
+        let are_short = self.list.longest() < BYTES_PER_UNIT;
         loop {
             self.announce(table, op, &mut progress);
             for _ in 0..TURN {
@@ -117,8 +120,11 @@ impl ListBatch {
                 if self.advance(table, op, &mut progress)? {
                     return Ok(Step::Done);
                 }
-                let units = 1 + self.list.size(next) / BYTES_PER_UNIT;
-                if !budget.spend(u32::try_from(units).unwrap_or(u32::MAX)) && !self.is_small() {
+                let units = match are_short {
+                    true => 1,
+                    false => 1 + self.list.size(next) / BYTES_PER_UNIT,
+                };
+                if !budget.spend(u32::try_from(units).unwrap_or(u32::MAX)) && !is_small {
                     return Ok(Step::More);
                 }
             }

@@ -35,7 +35,9 @@ struct ListContent {
     /// A filter of the keys of each group of chunks, if the list has several chunks.
     groups: Vec<KeyFilter>,
     len: usize,
+    /// The bytes of all keys and values, and those of the longest object.
     bytes: usize,
+    longest: usize,
     /// About how many different keys the chunks with filters have.
     keys: usize,
 }
@@ -196,7 +198,9 @@ impl ListContent {
             chunk.push(object);
         }
         self.len += 1;
-        self.bytes += object.key().len() + object.value().len();
+        let size = object.key().len() + object.value().len();
+        self.bytes += size;
+        self.longest = self.longest.max(size);
     }
 
     fn add_chunk(&mut self) {
@@ -229,7 +233,7 @@ impl ListContent {
     fn clear(&mut self) {
         self.chunks.iter_mut().for_each(ListChunk::clear);
         self.groups.clear();
-        (self.len, self.bytes, self.keys) = (0, 0, 0);
+        (self.len, self.bytes, self.longest, self.keys) = (0, 0, 0, 0);
     }
 
     /// Whether a thread keeps the memory.
@@ -348,6 +352,11 @@ impl ObjectList {
     #[inline]
     pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
         self.chunks()[i / CHUNK].get(i % CHUNK)
+    }
+
+    /// The number of bytes of the longest object.
+    pub(crate) fn longest(&self) -> usize {
+        self.content.as_ref().map_or(0, |content| content.longest)
     }
 
     /// The number of bytes of object `i`; 0 if there is none.

@@ -139,10 +139,15 @@ pub(super) const AHEAD: usize = 2;
 
 /// This number of an object's bytes costs as much as the row of a small object.
 const BYTES_PER_BUDGET_UNIT: usize = 256;
+/// A value of fewer bytes is that of a small object. If it is packed, it unpacks to 16 KiB at most.
+const SHORT: usize = 64;
 
 /// The cost of an object in units of the budget, if a small object costs `weight`.
 #[inline]
 pub(crate) fn cost(weight: u32, value: &[u8]) -> u32 {
+    if value.len() < SHORT {
+        return weight;
+    }
     weight.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
