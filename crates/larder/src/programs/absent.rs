@@ -13,17 +13,21 @@ pub enum Program {}
 
 /// Why no specification is compiled.
 #[derive(Debug)]
-pub struct NoPrograms;
+pub struct NoPrograms {
+    /// The reason.
+    pub what: &'static str,
+}
 
 impl fmt::Display for NoPrograms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("match specifications are not in this build, which lacks the feature matchspec")
+        f.write_str(self.what)
     }
 }
 
 impl Program {
     pub(crate) fn compile(_: TermRef<'_>) -> Result<Program, NoPrograms> {
-        Err(NoPrograms)
+        let what = "match specifications are not in this build, which lacks the feature matchspec";
+        Err(NoPrograms { what })
     }
 
     pub(crate) fn run<'s>(
