@@ -358,15 +358,19 @@ mod tests {
         Term::map(pairs).unwrap()
     }
 
-    #[test]
-    fn edits_are_those_of_the_oracle() {
-        let mut seed = 7u64;
-        let mut random = |n: u64| {
+    /// Gives pseudorandom numbers below its argument.
+    fn random_numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+        move |n| {
             seed = seed
                 .wrapping_mul(6364136223846793005)
                 .wrapping_add(1442695040888963407);
             (seed >> 33) % n
-        };
+        }
+    }
+
+    #[test]
+    fn edits_are_those_of_the_oracle() {
+        let mut random = random_numbers(7);
         let mut reshaped = 0;
         for range in [1, 3, 40, 300] {
             let mut oracle = BTreeMap::new();
@@ -395,13 +399,7 @@ mod tests {
 
     #[test]
     fn many_changes_are_those_one_by_one() {
-        let mut seed = 3u64;
-        let mut random = |n: u64| {
-            seed = seed
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (seed >> 33) % n
-        };
+        let mut random = random_numbers(3);
         for round in 0..300 {
             let range = [3, 40, 300][round % 3];
             let pairs = (0..random(range + 1)).map(|_| (random(range), key(random(1000))));
