@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 . scripts/common.sh
 
 readonly MIRROR=${LARDER_DEBIAN:-http://deb.debian.org/debian}
-readonly PACKAGES=erlang-base,erlang-dev,erlang-eunit,erlang-edoc,erlang-crypto,erlang-tools,erlang-runtime-tools,erlang-mnesia,erlang-inets,erlang-ssl,erlang-public-key,erlang-asn1,erlang-xmerl,erlang-parsetools,erlang-syntax-tools,erlang-common-test,erlang-proper,erlang-proper-dev,xz-utils,gzip,procps
+readonly PACKAGES=erlang-base,erlang-dev,erlang-eunit,erlang-edoc,erlang-crypto,erlang-tools,erlang-runtime-tools,erlang-mnesia,erlang-inets,erlang-ssl,erlang-public-key,erlang-asn1,erlang-xmerl,erlang-parsetools,erlang-syntax-tools,erlang-proper,erlang-proper-dev,xz-utils,gzip,procps
 export LARDER_SEED=${LARDER_SEED:-2026,11,21}
 
 [ $# -gt 0 ] || die "otp.sh: name a Debian release, trixie for example"
@@ -35,7 +35,10 @@ prepare() {
   if [ ! -e "$root/.made" ]; then
     say "otp.sh: making a Debian $release in $root"
     rm -rf "$root"; mkdir -p "$root"
-    debootstrap --variant=minbase --include="$PACKAGES" "$release" "$root" "$MIRROR" >"$root.log" 2>&1 || die "debootstrap failed: see $root.log"
+    debootstrap --variant=minbase "$release" "$root" "$MIRROR" >"$root.log" 2>&1 || die "debootstrap failed: see $root.log"
+    # Not by debootstrap, which chooses none of several packages that provide a dependency.
+    chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends ${PACKAGES//,/ } \
+      >>"$root.log" 2>&1 || die "the packages of $release can't be installed: see $root.log"
     touch "$root/.made"
   fi
   rm -rf "$root/larder"; mkdir -p "$root/larder/priv" "$root/larder/_build"/{larder/ebin,demo,tests}

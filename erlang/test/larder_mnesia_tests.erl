@@ -218,7 +218,7 @@ bad_options() ->
      || Options <- [[{keypos, 3}], [named_table], [private], [bag], [{ttl, 1000}], [{max_size, 5}],
                     [{structure, ctrie}], [{heir, none}], [nonsense], none, [{index, none}],
                     [{index, [{u, value, [unique]}]}], [{index, [{u, no_attribute, []}]}],
-                    [{index, [{u, 0, []}]}], [{read_concurrency, maybe}]]],
+                    [{index, [{u, 0, []}]}], [{read_concurrency, 'maybe'}]]],
     ?assertMatch({aborted, {{not_supported, snmp}, refused, _}},
                  mnesia:create_table(refused, [{larder_copies, [node()]},
                                                {snmp, [{key, integer}]}])),

@@ -116,7 +116,7 @@ refused() ->
           || Value <- [0, "1 GB", -1, 1.0]] ++
          [{memory_poll, Value, "not a number of milliseconds from 1 to 4294967295"}
           || Value <- [0, infinity, 1 bsl 32]] ++
-         [{huge_pages, Value, "not a boolean"} || Value <- [1, maybe]]).
+         [{huge_pages, Value, "not a boolean"} || Value <- [1, 'maybe']]).
 
 %% A parameter that there isn't is named in the log.
 misspelled() ->
