@@ -137,6 +137,38 @@ fn ranks_beside_an_older_snapshot_are_found_in_time() -> Result<(), Error> {
     Ok(())
 }
 
+/// The writes of the transaction are among the records of the snapshot, and no leaf was counted.
+/// Each question takes more than the budget of a call.
+#[test]
+fn ranks_of_a_view_beside_an_older_snapshot_are_found() -> Result<(), Error> {
+    const KEYS: i64 = 20_000;
+    for of_nth in [false, true] {
+        let table = ordered();
+        let rows = |v: i64| (0..KEYS).map(|k| row(2 * k, v)).collect::<Vec<_>>();
+        table.insert_all(&rows(0))?;
+        let _older = table.snapshot()?;
+        table.insert_all(&rows(1))?;
+        let (answer, answers) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let world = table.larder().clone();
+            let found = world.transaction(&[&table], |views| {
+                (0..100).try_for_each(|i| views[0].insert(&row(i * KEYS / 50 + 1, 2)))?;
+                match of_nth {
+                    false => {
+                        let rank = views[0].rank(&Term::from(KEYS))?;
+                        Ok(rank == Some(KEYS as u64 / 2 + 51))
+                    }
+                    true => Ok(views[0].nth(-1)? == Some(row(2 * KEYS - 2, 1))),
+                }
+            });
+            answer.send(found)
+        });
+        let found = answers.recv_timeout(Duration::from_secs(60));
+        assert_eq!(found, Ok(Ok(true)), "nth: {of_nth}");
+    }
+    Ok(())
+}
+
 /// A transaction sees its own writes among the ranks, and what it counted counts as read.
 #[test]
 fn views_have_the_ranks_of_what_they_see() -> Result<(), Error> {

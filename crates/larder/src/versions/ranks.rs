@@ -46,6 +46,10 @@ const RECORDS: usize = 1024;
 const KEY: usize = 4;
 /// The number of records that cost as much as a leaf that is counted.
 const RECORDS_A_LEAF: usize = 4;
+/// The number of leaves that a question to the base may count, whatever the budget is. A call whose
+/// budget is exhausted before its first segment ends repeats what it has done. If the base counted
+/// nothing then, no call would get further.
+const LEAST: usize = 128;
 /// The number of entries that are passed one by one, rather than to guess again.
 const FEW: u64 = 2 * SEGMENT as u64;
 
@@ -63,9 +67,30 @@ fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
+/// Asks the base, which may count `LEAST` leaves at least.
+fn with_least<R>(work: &mut usize, ask: impl FnOnce(&mut usize) -> R) -> R {
+    let given = (*work).max(LEAST);
+    let mut left = given;
+    let answer = ask(&mut left);
+    *work = work.saturating_sub(given - left);
+    answer
+}
+
 impl Merged<dyn Unique> {
     fn base(&self) -> Option<&dyn Ranked> {
         self.base.ranked()
+    }
+
+    /// Counts the entries of the base between two positions.
+    fn count_base(
+        &self,
+        guard: &Guard,
+        (low, high): (Option<&[u8]>, Option<&[u8]>),
+        work: &mut usize,
+    ) -> Option<u64> {
+        let base = self.base()?;
+        let counted = with_least(work, |work| base.count_between(guard, low, high, work))?;
+        Some(counted.entries)
     }
 
     /// The first overridden keys at or above one position and below another, at most `most` of
@@ -159,19 +184,16 @@ impl Merged<dyn Unique> {
         mut keys: Vec<(Vec<u8>, bool)>,
         work: &mut usize,
     ) -> Option<Option<u64>> {
-        let base = self.base()?;
         loop {
             // Between two overridden keys, count the base's entries. An overridden key itself
             // counts if the snapshot has it, whatever the base has.
             let (mut sum, mut at) = (0, from.to_vec());
             for (key, is_there) in &keys {
-                sum += base
-                    .count_between(guard, Some(&at), Some(key), work)?
-                    .entries;
+                sum += self.count_base(guard, (Some(&at), Some(key)), work)?;
                 sum += u64::from(*is_there);
                 at = behind(key);
             }
-            sum += base.count_between(guard, Some(&at), end, work)?.entries;
+            sum += self.count_base(guard, (Some(&at), end), work)?;
             *work = work.saturating_sub(KEY * keys.len());
             // The base was read before this. If no further key is overridden now, no key in the
             // segment changed while the base was counted. Otherwise count again with the new keys.
@@ -281,9 +303,10 @@ impl Ranked for Merged<dyn Unique> {
             // Guess that the base and the snapshot have the same entries between the last
             // checkpoint and the entry. So find the base's entry there.
             let (from, next) = self.overrides.checkpoints.with_rank(n);
-            let before = base.count_between(guard, None, Some(&from.position), work)?;
-            let guess = before.entries + (n - from.rank);
-            let is_there = base.nth(guard, guess, Direction::Forward, work, batch)?;
+            let before = self.count_base(guard, (None, Some(&from.position)), work)?;
+            let guess = before + (n - from.rank);
+            let way = Direction::Forward;
+            let is_there = with_least(work, |work| base.nth(guard, guess, way, work, batch))?;
             let mut near = is_there.then(|| batch.key(0).to_vec());
             // The entry is before the next checkpoint, wherever the base's is: many may have been
             // deleted there. At most a segment's were before it.
