@@ -80,6 +80,23 @@ idle() ->
     ?assertEqual([{a, 1}], larder:tab2list(Tab)),
     true = larder:delete(Tab).
 
+%% What reads more than one key is no use, however it finds the objects, and neither is the deletion
+%% of another object.
+no_use_test_() ->
+    Row = {a, 1, lists:seq(1, 30)},
+    OfKeys = [{{Key, '_', '_'}, [], ['$_']} || Key <- [a, b]],
+    [{timeout, 60, fun() -> no_use(Row, Read) end}
+     || Read <- [fun(Tab) -> larder:select(Tab, [{{'_', 1, '_'}, [], ['$_']}]) end,
+                 fun(Tab) -> larder:select(Tab, OfKeys) end,
+                 fun(Tab) -> larder:delete_object(Tab, setelement(2, Row, 2)) end]].
+
+no_use(Row, Read) ->
+    Tab = larder:new(t, [{idle, 200}, {index, [{v, 2, []}]}]),
+    true = larder:insert(Tab, Row),
+    [begin timer:sleep(40), Read(Tab) end || _ <- lists:seq(1, 30)],
+    ?assertNot(larder:member(Tab, a)),
+    true = larder:delete(Tab).
+
 %% A snapshot shows what was not expired when it was taken, and goes on to.
 snapshot_test_() ->
     [?LEAK_FREE(snapshot(Type)) || Type <- ?TYPES].

@@ -121,6 +121,29 @@ fn answers_by_an_index_have_nothing_expired() -> Result<(), Error> {
     Ok(())
 }
 
+/// Only a look-up by key moves the deadline, not a select, however it finds its rows.
+#[test]
+fn a_select_by_an_index_keeps_nothing_alive() -> Result<(), Error> {
+    let _alone = alone();
+    for ordered in [false, true] {
+        let builder = Larder::new().table("t").idle(units(8));
+        let builder = match ordered {
+            true => builder.ordered_set(),
+            false => builder.set(),
+        };
+        let t = builder.index(Index::element("v", 2)).create()?;
+        t.insert_all(&[row(1, 7), row(2, 7), row(3, 8)])?;
+        for _ in 0..4 {
+            advance_clock(4 * UNIT);
+            t.select("[{{'_',7,'_'},[],['$_']}]")?;
+            t.select("[{{1,'_','_'},[],['$_']},{{2,'_','_'},[],['$_']}]")?;
+            assert_eq!(t.lookup(&Term::from(3))?, [row(3, 8)]);
+        }
+        assert_eq!(t.to_vec()?, [row(3, 8)]);
+    }
+    Ok(())
+}
+
 #[test]
 fn a_snapshot_has_what_expires_later() -> Result<(), Error> {
     let _alone = alone();

@@ -24,6 +24,11 @@ pub trait Unique: Container {
     /// Appends the value under `key` to `out`. Returns `false` if there is none. Takes no lock.
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool;
 
+    /// Like `get`, as a part of a scan: an index that records reads doesn't record this one.
+    fn get_in_scan(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        self.get(guard, key, out)
+    }
+
     /// Returns whether there is a value under `key`. Takes no lock.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
 

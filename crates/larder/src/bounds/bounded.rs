@@ -245,6 +245,32 @@ impl Bounded {
         });
     }
 
+    /// Appends the object under a key to `out`, if there is one and it is not expired, and calls
+    /// `record` with the time and the stamped value. Returns whether there is one.
+    #[inline]
+    fn get_by(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut Vec<u8>,
+        record: impl FnOnce(u64, &[u8]),
+    ) -> bool {
+        // Take the time first. An object that expires during the read is still returned.
+        let now = self.read_time();
+        let from = out.len();
+        if !self.below.get(guard, key, out) {
+            return false;
+        }
+        if self.is_expired(now, &out[from..]) {
+            out.truncate(from);
+            return false;
+        }
+        record(now, &out[from..]);
+        // Callers above know objects without stamps.
+        out.truncate(out.len() - stamp::LEN);
+        true
+    }
+
     /// The result of a look-up, without the stamp; `Absent` if the object is expired. Otherwise
     /// `record` is called with the stamped value.
     #[inline(always)]
@@ -409,20 +435,13 @@ impl Unique for Bounded {
     }
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
-        // Take the time first. An object that expires during the read is still returned.
-        let now = self.read_time();
-        let from = out.len();
-        if !self.below.get(guard, key, out) {
-            return false;
-        }
-        if self.is_expired(now, &out[from..]) {
-            out.truncate(from);
-            return false;
-        }
-        self.record_read(guard, key, now, &out[from..]);
-        // Callers above know objects without stamps.
-        out.truncate(out.len() - stamp::LEN);
-        true
+        self.get_by(guard, key, out, |now, value| {
+            self.record_read(guard, key, now, value);
+        })
+    }
+
+    fn get_in_scan(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        self.get_by(guard, key, out, |_, _| ())
     }
 
     /// This doesn't count as a read: it moves no deadline.

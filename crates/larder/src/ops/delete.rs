@@ -85,6 +85,13 @@ impl EngineTable {
         let guard = local.pin();
         let op = self.begin_on(&guard, key, Intent::Read)?;
         let (key, keypos) = (self.key(key), self.keypos());
+        // A bounded table would record a look-up, and this is none.
+        if let (TableIndex::Unique(ix), Some(_)) = (&op.store.index, op.store.bounded()) {
+            let Local { value, plain, .. } = local;
+            value.clear();
+            let is_there = ix.get_in_scan(&guard, key, value);
+            return Ok(is_there && may_be(Stored::new(key.bytes, value, keypos, plain)));
+        }
         let TableIndex::Multi(ix) = &op.store.index else {
             let mut any = false;
             self.visit_in(local, &op, key, |stored| any = may_be(stored));

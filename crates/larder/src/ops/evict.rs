@@ -494,5 +494,12 @@ mod tests {
         counts("refused commit", 0, &|| {
             drop(transaction(&taken).unwrap_err())
         });
+        // What reads more than one key is no lookup, however the rows are found.
+        for spec in [
+            "[{{'_',17},[],['$_']}]",
+            "[{{1,'_'},[],['$_']},{{100,'_'},[],['$_']}]",
+        ] {
+            counts(spec, 0, &|| assert_eq!(t.select(spec).unwrap().len(), 1));
+        }
     }
 }

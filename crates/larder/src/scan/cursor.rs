@@ -381,7 +381,9 @@ impl Cursor {
             self.place = CursorPlace::End;
             return 0;
         };
-        let (usable, behind) = under_key(table, op, key, &self.place, batch);
+        // The read of a single key is a look-up.
+        let looks_up = matches!(&self.path, Path::Keys(keys) if keys.len() == 1);
+        let (usable, behind) = under_key(table, op, (key, looks_up), &self.place, batch);
         self.place = behind;
         // A key without objects takes a search, which counts as an object that was left out.
         batch.skipped += usize::from(usable == 0);
@@ -411,8 +413,8 @@ impl Cursor {
         }
         match &op.store.index {
             TableIndex::Unique(index) if gathered.key(self.key).is_some() => {
-                // A read counts as a use of the row in a table with limits, and in the read set of
-                // a transaction. So read no more rows than are wanted.
+                // A read counts in the read set of a transaction. So read no more rows than are
+                // wanted.
                 batch.want = wanted;
                 let from = self.key;
                 self.key = gathered.fill(table, op, index, from, batch);
@@ -711,11 +713,12 @@ fn sort_and_dedup(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) 
 }
 
 /// Reads objects under one key into the batch. Returns how many of the first entries are under the
-/// key, and the place behind them, which is `Begin` when the key is done.
+/// key, and the place behind them, which is `Begin` when the key is done. `looks_up` says that this
+/// is a look-up, which a bounded table records.
 fn under_key<'g>(
     table: &EngineTable,
     op: &Operation<'g>,
-    key: &[u8],
+    (key, looks_up): (&[u8], bool),
     place: &CursorPlace,
     batch: &mut Batch<'g>,
 ) -> (usize, CursorPlace) {
@@ -724,7 +727,10 @@ fn under_key<'g>(
         TableIndex::Unique(ix) => {
             // A set has one object under the key. After it the key is done.
             if *place == CursorPlace::Begin {
-                batch.push_read(key, |value| ix.get(op.guard, indexed, value));
+                batch.push_read(key, |value| match looks_up {
+                    true => ix.get(op.guard, indexed, value),
+                    false => ix.get_in_scan(op.guard, indexed, value),
+                });
             }
             (batch.len(), CursorPlace::Begin)
         }

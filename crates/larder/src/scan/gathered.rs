@@ -88,7 +88,7 @@ impl GatheredKeys {
         // Neighbouring keys of an index have unrelated places. So their cache misses overlap.
         op.store.prefetch(op.guard, next.keys(), MANY_TO_READ);
         for &key in next.keys() {
-            batch.push_read(key.bytes, |value| index.get(op.guard, key, value));
+            batch.push_read(key.bytes, |value| index.get_in_scan(op.guard, key, value));
             to += 1;
             if batch.copied_bytes() > BATCH_BYTES {
                 break;
