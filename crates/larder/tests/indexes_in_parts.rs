@@ -274,3 +274,29 @@ fn large_rows_end_a_slice() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Each entry of a bag's key leads to all of its rows, of which one has the value.
+#[test]
+fn rows_without_the_value_end_a_slice() -> Result<(), Error> {
+    for kind in ["bag", "duplicate_bag"] {
+        let t = table(kind, &[Index::element("v", 2)]);
+        let rows: Vec<_> = (0..400).map(|v| row(1, v)).collect();
+        t.insert_all(&rows)?;
+        let (engine, mut found) = (t.engine_table(), Vec::new());
+        let program = "[{{'_','$1','_'},[],['$1']}]".program()?;
+        let name = Atom::new("v");
+        let mut job = engine.index_select(engine.owner(), name, program, None)?;
+        loop {
+            let before = found.len();
+            let budget = &mut Budget::new(1_000, Duration::from_secs(60));
+            let sink = &mut |output: Output<'_>| found.push(key(&output));
+            let step = job.step(budget, &Context::none(), sink)?;
+            assert!(found.len() - before <= 3, "{} rows", found.len() - before);
+            if step == ScanStep::Done {
+                break;
+            }
+        }
+        assert!(found.iter().copied().eq(0..400), "{kind}: {found:?}");
+    }
+    Ok(())
+}

@@ -45,8 +45,9 @@ drop_index(Table, Name) ->
 %% call is returned exactly once. In a snapshot and in a transaction, the objects are those of its
 %% instant.
 %%
-%% It takes O(log n), and O(log n) more for each object. Fails with `badarg' if the table has no
-%% such index, or if the index is still being added.
+%% It takes O(log n), and O(log n) more for each object. In a bag, all objects of the key are read
+%% for each entry. Fails with `badarg' if the table has no such index, or if the index is still
+%% being added.
 -spec index_lookup(table(), Name :: atom(), term()) -> [tuple()].
 index_lookup(Table, Name, Value) ->
     ?TRY(larder_index:lookup(Table, Name, Value), [Table, Name, Value]).
@@ -54,7 +55,9 @@ index_lookup(Table, Name, Value) ->
 %% @doc Returns the results of a match specification for the objects of an index, in the order of
 %% the values. An object with several values is visited several times. An object whose value changes
 %% during the call may be visited twice or not at all. If the specification limits the indexed
-%% element, only the entries within the limits are read. Fails with `badarg' like index_lookup/3.
+%% element, only the entries within the limits are read. In a bag, all objects of the key are read
+%% for each entry, so a key with many objects of different values takes time in proportion to the
+%% square of their number; select/2 doesn't. Fails with `badarg' like index_lookup/3.
 -spec index_select(table(), Name :: atom(), match_spec()) -> [term()].
 index_select(Table, Name, Spec) ->
     ?TRY(larder_index:select(Table, Name, Spec), [Table, Name, Spec]).

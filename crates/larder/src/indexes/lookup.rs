@@ -322,6 +322,12 @@ impl IndexJob {
                 key: key.bytes,
             };
             giving.count.begin_entry(entry);
+            // The rows of a bag's key that lack the value may have taken all of the time. At least
+            // the entries at one position are processed.
+            if i > 0 && giving.count.is_first && giving.budget.is_exhausted() {
+                giving.count.stop_at(entry, place);
+                return Some(ScanStep::More);
+            }
             // (2) Copy all rows under the key, as of one instant.
             let mut given = giving.copy(op, entry.value, key, &mut values);
             // A view has the entries of all its rows, so none is missed there.
@@ -460,6 +466,8 @@ struct RowCount<'a> {
     rows: usize,
     /// How many of these were given by an earlier slice.
     rows_to_skip: usize,
+    /// Whether the entry is the first one at its position.
+    is_first: bool,
 }
 
 impl<'a> RowCount<'a> {
@@ -483,6 +491,7 @@ impl<'a> RowCount<'a> {
             position,
             rows: 0,
             rows_to_skip: 0,
+            is_first: true,
         }
     }
 
@@ -505,7 +514,8 @@ impl<'a> RowCount<'a> {
             false => None,
         };
         let is_beside = |previous| self.entries.are_at_one_position(previous, entry);
-        if !previous.is_some_and(is_beside) {
+        self.is_first = !previous.is_some_and(is_beside);
+        if self.is_first {
             self.rows = 0;
         }
         if let Some((stopped, given)) = &self.resumed {
@@ -591,14 +601,16 @@ impl Giving<'_> {
     /// Gives the rows under a key that have the value.
     #[inline(never)]
     fn rows(&mut self, value: &[u8], key: &[u8], rows: &Values) -> Given {
-        let mut given = Given::Nothing;
+        let (mut given, mut without) = (Given::Nothing, 0);
         for row in rows.iter() {
             match self.row(value, key, row) {
-                Given::Nothing => {}
+                Given::Nothing => without += 1,
                 Given::Some => given = Given::Some,
                 stop => return stop,
             }
         }
+        // Those that don't have the value were read, too.
+        self.budget.spend(without);
         given
     }
 
