@@ -5,9 +5,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([renamed/0, named/1, serve/0, ask/1, init/1, handle_call/3, handle_cast/2, handle_info/2,
-         start_link/0, register_node/2, register_node/3, port_please/2, address_please/3,
-         listen_port_please/2, names/1]).
+-export([renamed/0, forgotten/0, named/1, serve/0, ask/1, init/1, handle_call/3, handle_cast/2,
+         handle_info/2, start_link/0, register_node/2, register_node/3, port_please/2,
+         address_please/3, listen_port_please/2, names/1]).
 
 %% ---- a node gets a name, and loses it ----
 
@@ -65,6 +65,45 @@ identifiers() ->
      erlang:start_timer(1000000, self(), x), open_port({spawn, "cat"}, []),
      fun() -> {self(), Ref} end, [self() | make_ref()], #{alias() => self()}].
 
+%% ---- the emulator forgets a node ----
+
+%% When no term refers to a node any more, the emulator forgets it, and hashes its identifiers
+%% otherwise when it meets the node again. A large map with such keys is the same map all the same.
+a_node_is_forgotten_test_() ->
+    {timeout, 60, fun() ->
+        Peer = peer(["+zdntgc", "0"]),
+        ?assertEqual(ok, peer:call(Peer, ?MODULE, forgotten, [], 30000)),
+        peer:stop(Peer)
+    end}.
+
+forgotten() ->
+    Tables = [larder:new(t, [public | Options]) || Options <- [[set], [bag], [set, compressed]]],
+    Maps = fun() ->
+        Ids = [foreign_pid('far@away', I) || I <- lists:seq(1, 40)],
+        [maps:from_keys(Ids, 1), maps:from_keys([{I, [I]} || I <- Ids], <<"long">>),
+         maps:from_keys([#{I => I} || I <- Ids], 1)]
+    end,
+    {_, Mon} = spawn_monitor(fun() -> [larder:insert(T, {k, Maps()}) || T <- Tables] end),
+    receive {'DOWN', Mon, process, _, normal} -> ok end,
+    timer:sleep(2000),
+    %% What the emulator knows of these lies where it knew of the other one.
+    Others = [foreign_pid(list_to_atom("n" ++ integer_to_list(I) ++ "@far"), 1)
+              || I <- lists:seq(1, 50)],
+    [begin
+         [{k, Found}] = larder:lookup(T, k),
+         Wanted = Maps(),
+         Wanted = Found,
+         [[true = maps:is_key(K, F) || K <- maps:keys(W)] || {F, W} <- lists:zip(Found, Wanted)],
+         true = larder:delete_object(T, {k, Wanted}),
+         0 = larder:info(T, size)
+     end || T <- Tables],
+    50 = length(Others),
+    ok.
+
+foreign_pid(Node, Id) ->
+    Name = atom_to_binary(Node),
+    binary_to_term(<<131, 88, 119, (byte_size(Name)), Name/binary, Id:32, 0:32, 7:32>>).
+
 %% ---- a caller waits in a table ----
 
 %% Who calls a server hands it an alias, by which the answer comes.
@@ -117,11 +156,14 @@ handle_info(_, State) -> {noreply, State}.
 %% ---- nodes without the port mapper ----
 
 %% A node without a name, which may get one.
-peer() ->
+peer() -> peer([]).
+
+peer(Args) ->
     Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(Mod)))]
                           || Mod <- [larder, ?MODULE]]),
     Started = peer:start_link(#{connection => standard_io,
-                                args => Paths ++ ["-epmd_module", atom_to_list(?MODULE)]}),
+                                args => Args ++ Paths
+                                    ++ ["-epmd_module", atom_to_list(?MODULE)]}),
     element(2, Started).
 
 named(Name) ->

@@ -21,7 +21,7 @@
 
 use super::atoms;
 use crate::heap::Heap;
-use crate::layout::{self, pointer, NIL};
+use crate::layout::{self, pointer, Kind, NIL};
 use crate::sys::*;
 use smallvec::SmallVec;
 use std::cmp::Ordering as Order;
@@ -63,7 +63,8 @@ pub struct Tree {
     pub pairs: SmallVec<[Word; 64]>,
 }
 
-/// Reads a large map into `tree`, which is empty. `None` if the layout isn't known.
+/// Reads a large map into `tree`, which is empty. `None` if the layout isn't known, or wouldn't be
+/// right for ever.
 pub fn read(word: Word, tree: &mut Tree) -> Option<()> {
     let headers = headers();
     if headers[0] == 0 {
@@ -84,7 +85,45 @@ pub fn read(word: Word, tree: &mut Tree) -> Option<()> {
         free: &mut tree.pairs,
     };
     reader.node(pointer(word), 2, LEVELS)?;
-    reader.free.is_empty().then_some(())
+    if !reader.free.is_empty() {
+        return None;
+    }
+    let mut keys = tree.pairs.iter().map(|&pair| layout::cell(pair));
+    keys.all(|pair| pair.is_some_and(|(key, _)| has_lasting_hash(key, KEY_LEVELS)))
+        .then_some(())
+}
+
+/// The most levels of a key that are looked at.
+const KEY_LEVELS: u32 = 8;
+
+/// Whether a key is certain to have the same hash as long as the emulator runs. The hash of an
+/// identifier of another node has the address of what the emulator knows of that node. It forgets
+/// that when no term of its own refers to the node, and those in tables don't count.
+fn has_lasting_hash(word: Word, levels: u32) -> bool {
+    if layout::is_immediate(word) {
+        return true;
+    }
+    let Some(levels) = levels.checked_sub(1) else {
+        return false;
+    };
+    let all = |words: &[Word]| words.iter().all(|&word| has_lasting_hash(word, levels));
+    if layout::is_cell(word) {
+        let mut rest = word;
+        while let Some((head, tail)) = layout::cell(rest) {
+            if !has_lasting_hash(head, levels) {
+                return false;
+            }
+            rest = tail;
+        }
+        return has_lasting_hash(rest, levels);
+    }
+    match layout::kind(word) {
+        Kind::Tuple => layout::tuple(word).is_some_and(all),
+        Kind::Map => layout::flatmap(word).is_some_and(|(keys, values)| all(keys) && all(values)),
+        // The free variables of a fun may be anything. Identifiers of other nodes are of no kind.
+        Kind::Fun | Kind::Other => false,
+        _ => true,
+    }
 }
 
 /// The reader of a large map.
