@@ -111,11 +111,13 @@ deep_keys_test_() ->
     tests("keys of many levels", 100, 3, fun(Type) ->
         T = larder:new(hostile, [Type]),
         Nest = fun(Bottom) -> lists:foldl(fun(_, In) -> {In} end, Bottom, lists:seq(1, 100000)) end,
-        Keys = [Nest(B) || B <- [1, 2, a, "text", #{}]],
-        [true = larder:insert(T, {K, N}) || {K, N} <- lists:zip(Keys, lists:seq(1, 5))],
-        [[{_, N}] = larder:lookup(T, K) || {K, N} <- lists:zip(Keys, lists:seq(1, 5))],
-        [] = larder:lookup(T, Nest(3)),
-        5 = walked(T, larder:first(T), 0),
+        %% A large map takes another way into a key.
+        InMap = fun(Bottom) -> (maps:from_keys(lists:seq(1, 40), 0))#{7 := Nest(Bottom)} end,
+        Keys = [Nest(B) || B <- [1, 2, a, "text", #{}]] ++ [InMap(B) || B <- [1, 2]],
+        [true = larder:insert(T, {K, N}) || {K, N} <- lists:zip(Keys, lists:seq(1, 7))],
+        [[{_, N}] = larder:lookup(T, K) || {K, N} <- lists:zip(Keys, lists:seq(1, 7))],
+        [[] = larder:lookup(T, K) || K <- [Nest(3), InMap(3)]],
+        7 = walked(T, larder:first(T), 0),
         [true = larder:delete(T, K) || K <- Keys],
         0 = larder:info(T, size),
         true = larder:delete(T)

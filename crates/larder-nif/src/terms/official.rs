@@ -11,8 +11,8 @@ use crate::layout::node::{look_here, node_of, of_this_node};
 use crate::layout::{self, may_be_magic};
 use crate::sys::external::{external_format, parse_reference, ReferenceNumbers};
 use crate::sys::*;
-use larder_term::etf;
-use larder_term::{Encoder, Mode, Node, TermRef, View};
+use larder_term::tags::REF;
+use larder_term::{etf, head, Encoder, Mode, Node, TermRef, View};
 
 /// The error that a term can't be encoded.
 #[derive(Debug)]
@@ -141,33 +141,22 @@ fn magic_words(reference: TermRef<'_>) -> Option<ReferenceNumbers> {
     }
 }
 
-/// All magic references in a term, in the order of its bytes: the beginning and the end of each,
-/// and its numbers.
+/// All magic references in a term in inline mode, in the order of its bytes: the beginning and the
+/// end of each, and its numbers.
 fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, ReferenceNumbers)> {
-    // All parts of a term lie in its bytes, so their addresses give their places.
-    let base = term.bytes().as_ptr() as usize;
-    // Walk with a stack of terms, not recursively: the term may be deep.
+    // One walk over the heads. To ask each container for its parts takes a walk over the rest of
+    // the term for each level.
+    let (bytes, mut at) = (term.bytes(), 0);
     let mut places = Vec::new();
-    let mut todo = vec![term];
-    while let Some(term) = todo.pop() {
-        match term.view() {
-            View::Tuple(tuple) => todo.extend(tuple.iter()),
-            View::List(list) => todo.extend(
-                list.iter()
-                    .chain([list.tail()].into_iter().filter(|_| !list.is_proper())),
-            ),
-            View::Map(map) => todo.extend(map.iter().flat_map(|(key, value)| [key, value])),
-            View::Fun(fun) => todo.extend(fun.free()),
-            _ => {
-                let start = term.bytes().as_ptr() as usize - base;
-                places.extend(
-                    magic_words(term).map(|words| (start, start + term.bytes().len(), words)),
-                );
-            }
+    while at < bytes.len() {
+        let end = head(bytes, at).0;
+        if bytes[at] == REF {
+            // SAFETY: a reference is its head: one whole term, in inline mode, without a handle.
+            let words = magic_words(unsafe { TermRef::trusted(&bytes[at..end]) });
+            places.extend(words.map(|words| (at, end, words)));
         }
+        at = end;
     }
-    // The stack has visited them in another order.
-    places.sort_unstable_by_key(|place| place.0);
     places
 }
 
