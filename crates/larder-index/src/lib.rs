@@ -119,6 +119,7 @@ pub use memory::quarantine::Quarantine;
 #[cfg(feature = "mimalloc")]
 pub use memory::Allocator;
 pub use memory::{bytes_kept, end_thread, huge_pages, trim, trim_arenas};
+pub use outside::retire::{are_flushes_held, flush_or_hold, HeldFlushes};
 pub use outside::retire::{garbage_waits, on_garbage};
 pub use ranked::{Counted, Ranked};
 pub use scratch::with_spare;

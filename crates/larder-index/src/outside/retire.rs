@@ -9,7 +9,8 @@
 //! Invariant: no lock is held during a flush. A flush runs deferred calls of all threads, including
 //! those of a host, and such a call may do anything, even call this index. The caller of `retire`
 //! has unlocked its leaf. A bag may still hold the lock of a stripe (`callers_hold_locks`); it
-//! flushes afterwards, in `flush_postponed`.
+//! flushes afterwards, in `flush_postponed`. A caller of the index may hold locks of its own. It
+//! holds the flushes of its thread back meanwhile ([`HeldFlushes`]).
 //!
 //! # How long garbage stays
 //!
@@ -35,6 +36,8 @@ const FLUSH_AT: usize = 256 << 10;
 thread_local! {
     /// The bytes of outside objects that the thread has retired since its last flush.
     static RETIRED: Cell<usize> = const { Cell::new(0) };
+    /// How many [`HeldFlushes`] the thread has, and whether a flush is due since the first.
+    static HELD: Cell<(usize, bool)> = const { Cell::new((0, false)) };
 }
 
 /// The number of flushes whose garbage may not be freed yet.
@@ -55,6 +58,67 @@ pub fn garbage_waits() -> bool {
 /// the first registration counts.
 pub fn on_garbage(notice: fn()) {
     NOTICE.get_or_init(|| notice);
+}
+
+/// Holds the flushes of the thread back while it exists. If one was due, the last of the thread
+/// makes it when it is dropped. So the caller begins this before it takes its locks, and drops it
+/// after it has released them.
+#[derive(Debug)]
+pub struct HeldFlushes<'g> {
+    guard: &'g Guard,
+}
+
+impl<'g> HeldFlushes<'g> {
+    /// `guard` is the one under which the caller retires meanwhile.
+    pub fn begin(guard: &'g Guard) -> Self {
+        let (held, due) = HELD.get();
+        HELD.set((held + 1, due));
+        HeldFlushes { guard }
+    }
+
+    /// Makes the flush that is due, if the thread has no other one of these. The caller has
+    /// released its locks for a moment.
+    pub fn catch_up(&self) {
+        if let (1, true) = HELD.get() {
+            HELD.set((0, false));
+            flush_due(self.guard);
+            // Deferred calls may have begun others, which are dropped again.
+            HELD.set((1, false));
+        }
+    }
+}
+
+impl Drop for HeldFlushes<'_> {
+    fn drop(&mut self) {
+        let (held, due) = HELD.get();
+        let is_last = held <= 1;
+        HELD.set((held.saturating_sub(1), due && !is_last));
+        if due && is_last {
+            flush_due(self.guard);
+        }
+    }
+}
+
+/// Whether the flushes of the thread are held back.
+pub fn are_flushes_held() -> bool {
+    HELD.get().0 > 0
+}
+
+/// Passes the thread's garbage to the epoch, and frees what can be freed. If flushes are held back,
+/// this is done later.
+pub fn flush_or_hold(guard: &Guard) {
+    if !hold() {
+        guard.flush();
+    }
+}
+
+/// Notes a flush as due if flushes are held back, and returns whether they are.
+fn hold() -> bool {
+    let is_held = are_flushes_held();
+    if is_held {
+        HELD.set((HELD.get().0, true));
+    }
+    is_held
 }
 
 impl Shared {
@@ -116,15 +180,32 @@ impl Shared {
 /// thread's bag.
 #[cold]
 fn flush_if_due(guard: &Guard) {
-    // If the thread is ending, its counter is gone.
-    if RETIRED.try_with(Cell::get).unwrap_or(FLUSH_AT) >= FLUSH_AT {
+    if is_due() {
         flush(guard);
+    }
+}
+
+fn is_due() -> bool {
+    // If the thread is ending, its counter is gone.
+    RETIRED.try_with(Cell::get).unwrap_or(FLUSH_AT) >= FLUSH_AT
+}
+
+/// Makes the flush that was held back.
+#[cold]
+fn flush_due(guard: &Guard) {
+    match is_due() {
+        true => flush(guard),
+        // It was due for other garbage than objects.
+        false => guard.flush(),
     }
 }
 
 /// Flushes: passes the thread's garbage to the epoch, and frees garbage that no reader can use.
 #[cold]
 fn flush(guard: &Guard) {
+    if hold() {
+        return;
+    }
     // Reset the counter first: the flush may run deferred calls that retire other objects.
     let _ = RETIRED.try_with(|sum| sum.set(0));
     // (4) The decrement is deferred after the objects. So it runs when they may be freed, too.

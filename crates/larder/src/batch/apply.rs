@@ -13,7 +13,7 @@ use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
 use crate::table::EngineTable;
 use larder_index::sync::{give_way, planted, Fault, MutexGuard};
-use larder_index::{Guard, Key, Previous, Values, MAX_KEYS_PER_LOOKUP};
+use larder_index::{Guard, HeldFlushes, Key, Previous, Values, MAX_KEYS_PER_LOOKUP};
 use larder_term::Atom;
 use std::ops::Range;
 
@@ -60,6 +60,8 @@ impl ListBatch {
         guard: &Guard,
         budget: &mut Budget,
     ) -> Result<Step, Error> {
+        // Nor does a flush run any under the lock. They may use the table.
+        let held = HeldFlushes::begin(guard);
         let Some(mut progress) = self.progress.try_lock() else {
             // Another thread runs a slice, or settles a key.
             give_way();
@@ -69,7 +71,7 @@ impl ListBatch {
         // the table is dropped between two turns.
         let op = table.begin_of_batch(guard)?;
         self.enter_first_phase(&op, &mut progress);
-        let done = self.work_in_turns(table, &op, progress, budget);
+        let done = self.work_in_turns(table, &op, (progress, &held), budget);
         if self.is_announced() {
             op.store.index.expect_keys(0, 0);
         }
@@ -102,7 +104,7 @@ impl ListBatch {
         &'b self,
         table: &EngineTable,
         op: &Operation<'_>,
-        mut progress: MutexGuard<'b, BatchProgress>,
+        (mut progress, held): (MutexGuard<'b, BatchProgress>, &HeldFlushes<'_>),
         budget: &mut Budget,
     ) -> Result<Step, Error> {
         // The objects whose memory has been prefetched.
@@ -131,6 +133,7 @@ impl ListBatch {
             // Let an operation that waits to settle its key take the lock. It may insert objects
             // out of turn, so nothing of the progress is kept across this point.
             MutexGuard::unlock_fair(progress);
+            held.catch_up();
             progress = self.progress.lock();
         }
     }
@@ -464,6 +467,8 @@ impl ListBatch {
         if under.is_empty() {
             return Ok(true);
         }
+        // No destructor of a host runs under the lock, as in `work`.
+        let _held = HeldFlushes::begin(guard);
         // This waits for `TURN` objects at most, after which `work` hands the lock over.
         let mut progress = self.progress.lock();
         self.enter_first_phase(&op, &mut progress);

@@ -180,8 +180,8 @@ impl Indexes {
             return Ok(());
         }
         let mut claimed = Claimed::begin(self);
-        claimed.claim(guard, key, old, new)?;
-        claimed.keep_if(revalidate)
+        let made = claimed.claim(guard, key, old, new);
+        claimed.keep_if(guard, made, revalidate)
     }
 
     fn claim_each(
@@ -440,13 +440,25 @@ impl Claimed {
         last.is_some()
     }
 
-    /// Keeps the claims if `revalidate` returns `true`. The rows are then written.
-    pub(crate) fn keep_if(self, revalidate: impl FnOnce() -> bool) -> Result<(), Refused> {
-        if self.made.is_empty() || revalidate() {
-            self.keep();
-            return Ok(());
-        }
-        Err(Refused::Undecided)
+    /// Keeps the claims if all were `made`, and `revalidate` returns `true`. The rows are then
+    /// written. Otherwise all claims are given back.
+    pub(crate) fn keep_if(
+        mut self,
+        guard: &Guard,
+        made: Result<(), Refused>,
+        revalidate: impl FnOnce() -> bool,
+    ) -> Result<(), Refused> {
+        let kept = match made {
+            Ok(()) if self.made.is_empty() || revalidate() => {
+                self.keep();
+                return Ok(());
+            }
+            Ok(()) => Err(Refused::Undecided),
+            Err(why) => Err(why),
+        };
+        // The caller holds a leaf's lock. `drop` would pin the epoch, which may run deferred calls.
+        while self.give_one_back(guard) {}
+        kept
     }
 
     /// Keeps the claims. The rows are written.

@@ -772,8 +772,7 @@ impl ValueList<'_> {
             // be undone but the claims.
             let made = each
                 .try_for_each(|(_, old, new)| claimed.claim(op.guard, key.bytes, Some(old), new));
-            let kept = made.and_then(|()| claimed.keep_if(|| table.revalidate(op)));
-            if let Err(why) = kept {
+            if let Err(why) = claimed.keep_if(op.guard, made, || table.revalidate(op)) {
                 self.refused = Some(why.into());
                 return;
             }

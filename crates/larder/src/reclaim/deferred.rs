@@ -36,6 +36,7 @@ use super::Reaped;
 use crate::raw::Retired;
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
+use larder_index::{are_flushes_held, flush_or_hold};
 use larder_term::blob::Counts;
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::Cell;
@@ -178,7 +179,8 @@ fn on_list(
     first
 }
 
-/// Defers a list that is full, and frees some of the stores that have come back to it.
+/// Defers a list that is full, and frees some of the stores that have come back to it. A caller that
+/// holds locks holds flushes back. Nothing is freed under them.
 #[cold]
 fn relieve(
     pending: &'static Mutex<Releases>,
@@ -187,14 +189,16 @@ fn relieve(
 ) {
     let list = &mut releases.list;
     let full = list.is_full().then(|| std::mem::take(list));
-    let returned: [_; FREED_AT_ONCE] = std::array::from_fn(|_| releases.returned.pop());
+    let may_free = !are_flushes_held();
+    let returned: [_; FREED_AT_ONCE] =
+        std::array::from_fn(|_| releases.returned.pop_if(|_| may_free));
     // Unlock first, because what follows may run other deferred calls, and drops of stores, which
     // may lock a list.
     drop(releases);
     if let Some(full) = full {
         // The caller defers the list, under the guard with which it has unlinked (invariant 2).
         release_later(full, pending, guard);
-        guard.flush();
+        flush_or_hold(guard);
     }
     returned.into_iter().flatten().for_each(free);
 }

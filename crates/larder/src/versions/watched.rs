@@ -34,8 +34,8 @@ use crate::delegate::{delegate_container, delegate_multi, delegate_objects, dele
 use crate::index::TableIndex;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    Batch, Change, Container, Guard, Hint, Key, Lookup, Multi, Objects, Predicate, Preparation,
-    Previous, ReadyMark, ShortValues, Unique, Updater, Values, SHORT_VALUE,
+    Batch, Change, Container, Guard, HeldFlushes, Hint, Key, Lookup, Multi, Objects, Predicate,
+    Preparation, Previous, ReadyMark, ShortValues, Unique, Updater, Values, SHORT_VALUE,
 };
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
@@ -73,16 +73,19 @@ pub(crate) fn wrap_watched(index: TableIndex, history: &Arc<History>, locks: boo
 }
 
 impl<I: ?Sized> WatchedIndex<I> {
-    /// Takes the lock of a key that is about to be written, if keys have locks.
+    /// Takes the lock of a key that is about to be written, if keys have locks. While it is held,
+    /// flushes are held back: they may run destructors of a host, which may use this key.
     #[inline(always)]
-    fn lock(&self, key: Key<'_>) -> Option<WriteLock> {
-        self.locks.then(|| self.lock_key(key))
+    fn lock<'g>(&self, guard: &'g Guard, key: Key<'_>) -> Option<(WriteLock, HeldFlushes<'g>)> {
+        self.locks.then(|| self.lock_key(guard, key))
     }
 
     /// The slow path of `lock`, which may wait.
     #[inline(never)]
-    fn lock_key(&self, key: Key<'_>) -> WriteLock {
-        self.history.key_lock(key).write()
+    fn lock_key<'g>(&self, guard: &'g Guard, key: Key<'_>) -> (WriteLock, HeldFlushes<'g>) {
+        let held = HeldFlushes::begin(guard);
+        // The lock is dropped first.
+        (self.history.key_lock(key).write(), held)
     }
 
     /// Reads a key, and repeats the read if a commit is writing the key.
@@ -242,7 +245,7 @@ impl WatchedIndex<dyn Unique> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let _lock = self.lock(key);
+        let _lock = self.lock(guard, key);
         let mut place = Hint::default();
         let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         let mut late = None;
@@ -372,7 +375,7 @@ impl Unique for WatchedIndex<dyn Unique> {
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         // The key's lock, if commits write to the table. It is taken before the lock of the entry.
-        let _lock = self.lock(key);
+        let _lock = self.lock(guard, key);
         let mut place = Hint::default();
         let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         let changed = self
@@ -405,7 +408,7 @@ impl Unique for WatchedIndex<dyn Unique> {
             return self.put_late(guard, key, value, predicate);
         }
         // Step 1. The lock is held until the write is finished.
-        let _lock = self.lock(key);
+        let _lock = self.lock(guard, key);
         let mut place = Hint::default();
         let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         // Steps 2 and 3. A refused write changes nothing, and keeps no version. Mostly an earlier
@@ -431,7 +434,7 @@ impl Unique for WatchedIndex<dyn Unique> {
         key: Key<'_>,
         predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
-        let _lock = self.lock(key);
+        let _lock = self.lock(guard, key);
         let mut place = Hint::default();
         let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         let was = self.index.remove_marked(guard, key, &mut |old, mut mark| {
@@ -613,7 +616,7 @@ impl Multi for WatchedIndex<dyn Multi> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
-        let _lock = self.lock(key);
+        let _lock = self.lock(guard, key);
         let mut place = Hint::default();
         let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         self.index.update_marked(guard, key, &mut |objects, mark| {

@@ -33,7 +33,7 @@ use crate::options::Access;
 use crate::store::Store;
 use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
-use larder_index::Guard;
+use larder_index::{Guard, HeldFlushes};
 use std::sync::Arc;
 
 impl Engine {
@@ -58,6 +58,8 @@ impl Engine {
     ) -> Result<CommitOutcome, Error> {
         prepare(tables, who)?;
         let guard = larder_index::pin();
+        // Destructors of a host may use these keys, so none runs before the locks are released.
+        let _held = HeldFlushes::begin(&guard);
         // (1) Lock the keys. This waits for writes of single keys and for other commits.
         let lock = |&(table, key): &(usize, &[u8])| KeyLock::of(tables[table].seed.hash(key));
         let locks = match planted(Fault::KeysUnlocked) {

@@ -85,7 +85,7 @@ use crate::options::Access;
 use crate::store::Store;
 use crate::table::{EngineTable, ViewOf};
 use apply::WrittenKey;
-use larder_index::{Container, Guard};
+use larder_index::{Container, Guard, HeldFlushes};
 use larder_term::Atom;
 pub use priority::Turn;
 use smallvec::SmallVec;
@@ -246,6 +246,8 @@ impl EngineTransaction {
         while let Some(table) = self.without_room(&written, &guard)? {
             self.make_room(table, &written, &guard)?;
         }
+        // Destructors of a host may use these keys, so none runs before the locks are released.
+        let _held = HeldFlushes::begin(&guard);
         // (3) Lock the written keys. This waits for writes of single keys and for other commits.
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
         self.commit_under(locks, &written, &guard)
