@@ -152,8 +152,13 @@ impl Failure {
                 .chain("...".chars())
                 .collect();
         }
-        let name = table.engine_table().info().map(|info| info.name);
-        let of = name.map_or(String::new(), |name| format!("table {name}, "));
+        // The name alone: `info` would count the rows of a snapshot or of a transaction's view, and
+        // the transaction would have read all of them.
+        let table = table.engine_table();
+        let of = match table.is_alive() {
+            true => format!("table {}, ", table.name()),
+            false => String::new(),
+        };
         Failure {
             text: format!("{} ({of}{what} {term})", self.text),
             ..self

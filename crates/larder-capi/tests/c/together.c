@@ -101,6 +101,16 @@ static void transactions(void) {
     OK(larder_lookup(tables[1], term(t, "bob"), out));
     CHECK(reads(larder_terms_get(out, 0), "{bob,8}"));
 
+    /* What a failed call reads is its key alone. */
+    OK(larder_begin(both + 1, 1, &transaction));
+    to = larder_transaction_table(transaction, 0);
+    ENDS(LARDER_BAD_KEY, larder_add(to, term(t, "eve"), 2, 1, NOTHING, NULL));
+    CHECK(told("table to, key eve"));
+    OK(larder_insert(to, term(t, "{eve, 1}")));
+    OK(larder_insert(tables[1], term(t, "{fay, 1}")));
+    OK(larder_commit(transaction));
+    larder_transaction_free(transaction);
+
     /* One that is given up had no effect; nor one that fails. */
     OK(larder_begin(both, 1, &transaction));
     from = larder_transaction_table(transaction, 0);
