@@ -776,7 +776,8 @@ enum larder_status larder_prev(const struct larder_table *table,
 // As for `larder_table_drop`; `gone` is null or may be written to.
 enum larder_status larder_clear(const struct larder_table *table, size_t *gone);
 
-// Returns the number of rows; 0 for a table that was dropped. O(1).
+// Returns the number of rows; 0 for a table that was dropped. O(1). The first call for a snapshot
+// counts its rows, and so does each call in a transaction, which has read all of them then.
 //
 // Safety:
 // As for `larder_table_drop`.

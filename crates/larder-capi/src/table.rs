@@ -585,7 +585,8 @@ pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usi
     })
 }
 
-/// Returns the number of rows; 0 for a table that was dropped. O(1).
+/// Returns the number of rows; 0 for a table that was dropped. O(1). The first call for a snapshot
+/// counts its rows, and so does each call in a transaction, which has read all of them then.
 ///
 /// # Safety
 /// As for `larder_table_drop`.

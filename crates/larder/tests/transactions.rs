@@ -475,6 +475,13 @@ fn runs_beside(read: &dyn Fn(&Table), key: i64) -> i64 {
     runs
 }
 
+/// To know whether there are rows, a transaction reads a few; to know how many, all of them.
+#[test]
+fn few_rows_are_read_to_know_that_there_are_some() {
+    assert_eq!(runs_beside(&|t| assert!(!t.is_empty()), 1999), 1);
+    assert_eq!(runs_beside(&|t| assert!(t.len() >= 1000), 1999), 2);
+}
+
 /// A select by an index reads its entries and their rows: a transaction is lost if others change
 /// these, and not if they change other values.
 #[test]

@@ -581,14 +581,19 @@ impl Table {
     }
 
     /// Returns the number of tuples. Tuples that have expired count until they are removed. O(1).
-    /// In a snapshot or a transaction's view the first call counts the tuples by a scan: O(n).
+    /// In a snapshot the first call counts the tuples by a scan: O(n). In a transaction's view each
+    /// call does, and the transaction has read all of the table then.
     pub fn len(&self) -> usize {
         self.table.size()
     }
 
-    /// Returns whether the table is empty. Expired tuples count. The cost is that of `len`.
+    /// Returns whether the table is empty. Expired tuples count. The cost is that of `len`; in a
+    /// snapshot or a transaction's view it is that of `first`.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        match self.table.is_view() {
+            true => !matches!(self.first(), Ok(Some(_))),
+            false => self.len() == 0,
+        }
     }
 
     /// Returns the memory of the table in bytes: its index, and the tuples in it. Long binaries are

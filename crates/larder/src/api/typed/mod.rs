@@ -206,7 +206,8 @@ impl<K, V, O> Typed<K, V, O> {
         &self.table
     }
 
-    /// Returns the number of rows. Rows that have expired count until they are removed. O(1).
+    /// Returns the number of rows. Rows that have expired count until they are removed. O(1). In
+    /// snapshots and transactions as [`Table::len`].
     pub fn len(&self) -> usize {
         self.table.len()
     }
