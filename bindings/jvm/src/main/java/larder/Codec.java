@@ -12,7 +12,9 @@ import java.util.Objects;
  * #comparator}, and two keys are one if they are stored alike.
  *
  * <p>A codec is used by any number of threads at once. What it throws goes to the caller of the
- * table's method, and nothing is changed then. It may use tables.
+ * table's method. If that is {@link #write}, nothing is changed. If it is {@link #read}, of a value
+ * that a method like {@code put} or {@code remove} gives back, the row is written or removed
+ * already. It may use tables.
  */
 public interface Codec<T> {
     /** Numbers, as integers. */
