@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use larder::host::{EngineTable, Stored};
 use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView};
-use larder_term::{order_key, Encoder, Term, TermRef};
+use larder_term::{order_key, text, Encoder, Term, TermRef};
 use std::cell::Cell;
 
 /// The longest index key that is written on the stack.
@@ -119,10 +119,17 @@ pub(crate) fn long_of(item: Item<'_>) -> Result<i64, Failure> {
     }
 }
 
+/// The beginning of a term's text, which may be long.
+pub(crate) fn shown(term: TermRef<'_>) -> String {
+    const MOST: usize = 120;
+    text::beginning(term, MOST)
+}
+
 #[cold]
 fn unsupported(term: TermRef<'_>) -> Failure {
     Failure::Stored(format!(
-        "the stored term is neither a 64-bit integer nor a binary: {term}"
+        "the stored term is neither a 64-bit integer nor a binary: {}",
+        shown(term)
     ))
 }
 

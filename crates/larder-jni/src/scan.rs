@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::handles::Handle;
-use crate::item::Item;
+use crate::item::{shown, Item};
 use larder::host::{Budget, Direction, Output, ScanStep, SelectJob};
 use larder_matchspec::Context;
 use larder_term::object::ObjectView;
@@ -134,7 +134,8 @@ pub(crate) fn row_of(result: TermRef<'_>) -> Result<(Item<'_>, Item<'_>), Failur
     match pair.and_then(|pair| Some((pair.get(0)?, pair.get(1)?))) {
         Some((key, value)) => Ok((result_of(key)?, result_of(value)?)),
         None => Err(Failure::Argument(format!(
-            "the match specification must return rows, as by ['$_'], and returned {result}"
+            "the match specification must return rows, as by ['$_'], and returned {}",
+            shown(result)
         ))),
     }
 }
@@ -143,7 +144,8 @@ pub(crate) fn row_of(result: TermRef<'_>) -> Result<(Item<'_>, Item<'_>), Failur
 fn result_of(term: TermRef<'_>) -> Result<Item<'_>, Failure> {
     Item::of(term).map_err(|_| {
         Failure::Argument(format!(
-            "the match specification must return 64-bit integers and binaries, and returned {term}"
+            "the match specification must return 64-bit integers and binaries, and returned {}",
+            shown(term)
         ))
     })
 }

@@ -36,6 +36,7 @@
 use crate::{
     atom::Atom,
     term::{NotFinite, Term},
+    text::beginning,
     view::{TermRef, View},
 };
 use num_bigint::BigInt;
@@ -67,36 +68,11 @@ impl std::error::Error for TryFromTermError {}
 impl TryFromTermError {
     #[cold]
     fn new(term: TermRef<'_>, expected: impl Into<Cow<'static, str>>) -> Self {
-        // The term may be large. `Beginning` takes the first characters and then ends the printing.
-        let mut found = Beginning(String::new());
-        let whole = fmt::write(&mut found, format_args!("{term}"));
-        let Beginning(mut found) = found;
-        if whole.is_err() {
-            found.push('…');
-        }
-        TryFromTermError {
-            found: found.into(),
-            expected: expected.into(),
-        }
-    }
-}
-
-/// Takes the beginning of a text, and then refuses more.
-struct Beginning(String);
-
-impl fmt::Write for Beginning {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
+        /// The greatest number of characters that are shown of a term, which may be large.
         const MOST: usize = 80;
-        // Characters are counted, not bytes, so that no character is cut.
-        let left = MOST.saturating_sub(self.0.chars().count());
-        let cut = text
-            .char_indices()
-            .nth(left)
-            .map_or(text.len(), |(at, _)| at);
-        self.0.push_str(&text[..cut]);
-        match cut < text.len() {
-            true => Err(fmt::Error),
-            false => Ok(()),
+        TryFromTermError {
+            found: beginning(term, MOST).into(),
+            expected: expected.into(),
         }
     }
 }

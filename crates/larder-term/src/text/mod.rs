@@ -1,4 +1,4 @@
-//! Erlang's text syntax for terms: [`print()`] and [`parse()`].
+//! Erlang's text syntax for terms: [`print()`], [`beginning`] and [`parse()`].
 
 mod lexer;
 mod parse;
@@ -7,7 +7,7 @@ mod print;
 mod tests;
 
 pub use parse::parse;
-pub use print::print;
+pub use print::{beginning, print};
 pub(crate) use print::write_atom;
 use std::fmt;
 

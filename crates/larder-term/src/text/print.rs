@@ -9,7 +9,7 @@ use crate::{
     maps::MapIndex,
     node::Node,
     order_key::{self, LocalNode},
-    skip::head,
+    skip::{end_of, head},
     tags::*,
     view::{TermRef, View},
 };
@@ -20,19 +20,46 @@ use std::fmt::{self, Write};
 /// # Complexity
 /// Linear in the term, and O(n log n) in the keys of its maps. There is no recursion.
 pub fn print(term: TermRef<'_>) -> String {
+    printed(term, usize::MAX)
+}
+
+/// The beginning of the text of a term, for messages: at most this number of characters, and `…`
+/// if there are more. The first pairs of a map of many are in no order.
+///
+/// # Complexity
+/// Little more text is made than is returned, and a long binary is not read to its end.
+pub fn beginning(term: TermRef<'_>, most: usize) -> String {
+    // No character has more than four bytes.
+    let mut out = printed(term, most.saturating_add(1).saturating_mul(4));
+    if let Some((end, _)) = out.char_indices().nth(most) {
+        out.truncate(end);
+        out.push('…');
+    }
+    out
+}
+
+/// The text of a term; if it has more bytes than `room`, at least as many of them.
+fn printed(term: TermRef<'_>, room: usize) -> String {
     let mut printer = Printer {
         bytes: term.bytes(),
         at: 0,
         out: String::new(),
         open: vec![Piece::Term],
         maps: None,
+        room,
     };
     // The stack has what is still to be written, the next piece last. So there is no recursion.
     while let Some(open) = printer.open.pop() {
         printer.step(open);
+        if printer.out.len() >= room {
+            break;
+        }
     }
     printer.out
 }
+
+/// The number of bytes of an integer that a message shows by its digits.
+const LONG_INTEGER: usize = 1024;
 
 /// A piece that is still to be printed. The stack of pieces has the innermost one last.
 enum Piece {
@@ -57,6 +84,9 @@ struct Printer<'a> {
     out: String,
     open: Vec<Piece>,
     maps: Option<MapIndex>,
+    /// No more bytes of the text are wanted. Of a long leaf, list or map, only the beginning is
+    /// read that has so many.
+    room: usize,
 }
 
 impl Printer<'_> {
@@ -112,7 +142,7 @@ impl Printer<'_> {
         match self.bytes[start] {
             TUPLE => self.sequence("{", children, "}"),
             // A list of printable characters is printed as a string.
-            LIST => match string(&self.bytes[end..], children) {
+            LIST => match string(&self.bytes[end..], children.min(self.room as u64)) {
                 Some((text, length)) => {
                     self.at = end + length;
                     write_quoted(&mut self.out, &text, '"');
@@ -128,7 +158,7 @@ impl Printer<'_> {
             FUN => {
                 // The free variables are not part of the text.
                 self.leaf(start, end);
-                self.at = crate::skip::end_of(self.bytes, start);
+                self.at = end_of(self.bytes, start);
             }
             _ => self.leaf(start, end),
         }
@@ -154,6 +184,18 @@ impl Printer<'_> {
                 Piece::Text(" => "),
                 Piece::Term,
             ]),
+            // Each pair has a character or more, so no others are wanted.
+            _ if children / 2 > self.room as u64 => {
+                let mut at = self.at;
+                let mut next = || {
+                    let begin = at;
+                    at = end_of(bytes, begin);
+                    begin
+                };
+                let mut pairs: Vec<_> = (0..self.room).map(|_| (next(), next())).collect();
+                pairs.reverse();
+                self.open.push(Piece::Pairs(pairs, at, true));
+            }
             _ => {
                 // Sort the pairs by the term order of their keys.
                 let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
@@ -169,8 +211,29 @@ impl Printer<'_> {
 
     fn leaf(&mut self, start: usize, end: usize) {
         let leaf = TermRef::within(&self.bytes[start..end]);
+        let (out, room) = (&mut self.out, self.room);
         // Writing to a string does not fail.
-        let _ok = write_leaf(&mut self.out, leaf);
+        let _ok = match leaf.view() {
+            View::Bin(bytes) if bytes.len() > room => {
+                write_binary(out, whole_characters(&bytes[..room]))
+            }
+            View::Bits { bytes, .. } if bytes.len() > room => {
+                write_bits(out, &bytes[..room], 8 * room)
+            }
+            // The digits of a long one take more than linear time.
+            View::Big(n) if n.magnitude.len() > room.max(LONG_INTEGER) => {
+                write!(out, "an integer of {} bytes", n.magnitude.len())
+            }
+            _ => write_leaf(out, leaf),
+        };
+    }
+}
+
+/// The bytes, but for a character of UTF-8 that is cut at their end.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(e) if e.error_len().is_none() => &bytes[..e.valid_up_to()],
+        _ => bytes,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Texts that read back, texts that don't, and what is said of them.
 
-use super::{parse, print};
+use super::{beginning, parse, print};
 use crate::term::Term;
 
 /// Texts that are printed as they are read.
@@ -45,6 +45,41 @@ fn texts_are_printed_as_they_are_read() {
         let term = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!(&print(term.as_ref()), text);
     }
+}
+
+#[test]
+fn a_beginning_is_that_of_the_text() {
+    let long = [
+        Term::binary(&[b'a'; 5000]),
+        Term::binary("aé€😀".repeat(1000).as_bytes()),
+        Term::binary(&[200; 5000]),
+        Term::bits(&[7; 5000], 39_993),
+        Term::list(&vec![Term::int(97); 5000]),
+        Term::list(&vec![Term::int(7); 5000]),
+        Term::tuple(vec![Term::binary(&[b'b'; 5000]); 50]),
+    ];
+    let short = SAME.iter().map(|text| parse(text).expect("a term"));
+    for term in short.chain(long) {
+        let text = print(term.as_ref());
+        let chars = text.chars().count();
+        for most in [0, 1, 2, 7, 80, 300, chars - 1, chars, chars + 1] {
+            let cut: String = text.chars().take(most).collect();
+            let rest = if most < chars { "…" } else { "" };
+            assert_eq!(
+                beginning(term.as_ref(), most),
+                format!("{cut}{rest}"),
+                "{most}"
+            );
+        }
+    }
+    let pairs = (0..5000).map(|n| (Term::int(n), Term::int(7)));
+    let map = Term::map(pairs).expect("different keys");
+    let text = beginning(map.as_ref(), 80);
+    assert!(text.starts_with("#{") && text.contains(" => 7,"), "{text}");
+    assert_eq!(text.chars().count(), 81);
+    let large = num_bigint::BigInt::from(1) << 80_000;
+    let text = beginning(Term::bigint(&large).as_ref(), 80);
+    assert_eq!(text, "an integer of 10001 bytes");
 }
 
 #[test]

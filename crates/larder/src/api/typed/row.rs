@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::raw;
 use crate::stored::Stored;
 use larder_term::object::{self, ObjectView};
-use larder_term::{Term, TermRef, View as Opened};
+use larder_term::{text, Term, TermRef, View as Opened};
 use serde::Deserialize;
 use std::any::type_name;
 use std::fmt;
@@ -204,10 +204,6 @@ fn wrong_value(term: TermRef<'_>, why: &ValueError, wanted: &str) -> Error {
 
 #[cold]
 fn wrong(why: &str, term: TermRef<'_>) -> Error {
-    let text = term.to_string();
-    let shown = match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    };
+    let shown = text::beginning(term, SHOWN);
     Error::WrongType(format!("what is stored has another type: {shown}: {why}").into())
 }
