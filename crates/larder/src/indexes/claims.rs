@@ -8,7 +8,8 @@
 //! commit that fails. A write that meets such a claim must not be refused. So two numbers are
 //! counted: the claims under way that may still be given back, and those that were given back. A
 //! write is refused only if no claim was under way when it met the other row's, and if none was
-//! given back since it began. Otherwise it starts again.
+//! given back since it began. Otherwise it starts again. A claim is counted when it is made. A
+//! write that only meets the claims of others isn't, so that refusals don't hold each other up.
 //!
 //! The values are divided by their hash into `STRIPES` stripes with counts of their own. So a write
 //! hardly ever starts again because of claims of other values, however many writers there are.
@@ -142,9 +143,14 @@ impl Stripe {
 }
 
 impl Counted {
-    /// Counts the write as under way in a stripe, before the first claim there.
+    /// Whether the write is counted as under way in a stripe.
+    fn has(&self, stripe: usize) -> bool {
+        self.stripes >> stripe & 1 != 0
+    }
+
+    /// Counts the write as under way in a stripe, before the first claim there can be seen.
     fn begin(&mut self, claims: &Claims, stripe: usize) {
-        if self.stripes >> stripe & 1 == 0 {
+        if !self.has(stripe) {
             self.stripes |= 1 << stripe;
             claims.0[stripe].under_way.fetch_add(1, Ordering::SeqCst);
         }
@@ -231,16 +237,21 @@ impl Indexes {
         (made, counted): (&mut Vec<ClaimedEntry>, &mut Counted),
     ) -> Result<(), Refused> {
         let entries = &self.each[index];
-        let stripe = self.stripe(entry.value);
-        // Counted before the claim, so that no write takes it for decided.
-        counted.begin(&self.claims, stripe);
-        let stripe = &self.claims.0[stripe];
+        let number = self.stripe(entry.value);
+        let stripe = &self.claims.0[number];
         // Read this before the entry. If a claim is given back in between, the numbers differ.
         let undone = stripe.undone();
-        match entries.claim(guard, entry, self.keys.one_row) {
+        // A claim is counted under the lock of its entry's leaf. So a write that meets it finds it
+        // counted, and doesn't take it for decided.
+        let count = || counted.begin(&self.claims, number);
+        let claim = entries.claim(guard, entry, self.keys.one_row, count);
+        let our_claims = usize::from(counted.has(number));
+        match claim {
             Claim::Made => made.push(ClaimedEntry::new(index, entry)),
             Claim::Own => {}
-            Claim::Taken if !stripe.is_decided(undone, 1) => return Err(Refused::Undecided),
+            Claim::Taken if !stripe.is_decided(undone, our_claims) => {
+                return Err(Refused::Undecided);
+            }
             // An index that was given up refuses nothing.
             Claim::Taken if entries.is_broken() => drop(take_holder()),
             // One that is being built may be given up by the caller (`give_up`), once it knows that
@@ -265,7 +276,7 @@ impl Indexes {
         let stripe = &self.claims.0[self.stripe(entry.value)];
         let undone = stripe.undone();
         // The rows exist, so this claim is never given back.
-        let claim = entries.claim(guard, entry, true);
+        let claim = entries.claim(guard, entry, true, || ());
         if claim == Claim::Taken && !stripe.is_decided(undone, 0) {
             return Err(Refused::Undecided);
         }
@@ -486,9 +497,15 @@ mod tests {
     use larder_term::{term, Term};
     use std::time::Duration;
 
-    /// Another write, which has claimed another value, doesn't hold up a refusal.
-    #[test]
-    fn a_refusal_waits_for_no_claim_of_another_value() {
+    /// The form of a number in an index.
+    fn value(n: i64) -> Vec<u8> {
+        let form = SearchValue::new(Term::int(n).as_ref(), &mut Vec::new());
+        form.value.to_vec()
+    }
+
+    /// A row whose value 1 is taken is refused, although another write isn't over. That one has
+    /// tried to claim the value that `choose` returns, with this result.
+    fn refuse_beside(choose: impl Fn(&Indexes) -> Vec<u8>) -> Result<(), Refused> {
         let builder = Larder::new()
             .table("t")
             .index(Index::element("v", 2).unique());
@@ -497,24 +514,36 @@ mod tests {
         let guard = larder_index::pin();
         let store = t.engine_table().store(&guard).unwrap();
         let indexes = Arc::clone(store.layers().indexes.as_ref().unwrap());
-        let value = |n: i64| SearchValue::new(Term::int(n).as_ref(), &mut Vec::new()).value;
-        let others = (2..).map(value);
-        let differs = |other: &_| indexes.stripe(other) != indexes.stripe(&value(1));
-        let other = others
-            .into_iter()
-            .find(|other| differs(&other[..]))
-            .unwrap();
+        let other = choose(&indexes);
         let mut open = Claimed::begin(&indexes);
         let made = (&mut open.made, &mut open.counted);
         let entry = IndexEntry {
             value: &other,
             key: b"x",
         };
-        indexes.claim_value(0, &guard, entry, made).unwrap();
+        let claimed = indexes.claim_value(0, &guard, entry, made);
         let (answer, answers) = std::sync::mpsc::channel();
         let writer = t.clone();
         std::thread::spawn(move || answer.send(writer.insert(&term!({2, 1}))));
         let answer = answers.recv_timeout(Duration::from_secs(30));
         assert!(matches!(answer, Ok(Err(Error::NotUnique(_)))), "{answer:?}");
+        claimed
+    }
+
+    /// Another write, which has claimed another value, doesn't hold up a refusal.
+    #[test]
+    fn a_refusal_waits_for_no_claim_of_another_value() {
+        let other = |indexes: &Indexes| {
+            let differs = |other: &Vec<u8>| indexes.stripe(other) != indexes.stripe(&value(1));
+            (2..).map(value).find(differs).unwrap()
+        };
+        assert_eq!(refuse_beside(other), Ok(()));
+    }
+
+    /// Nor does one that has found the same value taken.
+    #[test]
+    fn a_refusal_waits_for_no_other_refusal() {
+        let claimed = refuse_beside(|_| value(1));
+        assert!(matches!(claimed, Err(Refused::Taken(_))));
     }
 }

@@ -293,7 +293,8 @@ impl Entries {
     }
 
     /// Claims a value of a unique index for a key. `one_row_per_key` says that a key has at most
-    /// one row. In that case the key's own entry is that of the row that is replaced.
+    /// one row. In that case the key's own entry is that of the row that is replaced. `count` is
+    /// called before a claim that is made can be seen, perhaps more than once.
     ///
     /// Linearisation point: the store that unlocks the leaf of the value.
     pub(super) fn claim(
@@ -301,6 +302,7 @@ impl Entries {
         guard: &Guard,
         entry: IndexEntry<'_>,
         one_row_per_key: bool,
+        mut count: impl FnMut(),
     ) -> Claim {
         let IndexEntry { value, key } = entry;
         let mut found = Claim::Made;
@@ -313,7 +315,11 @@ impl Entries {
                     Claim::Taken
                 }
             };
-            found == Claim::Made
+            let is_made = found == Claim::Made;
+            if is_made {
+                count();
+            }
+            is_made
         });
         debug_assert_eq!(was == Previous::Refused, found != Claim::Made);
         self.note_put(value, was);
