@@ -416,6 +416,7 @@ impl History {
         self.snapshots
             .newest
             .store(numbers.max().unwrap_or(0), Ordering::SeqCst);
+        point();
         self.snapshots
             .oldest
             .store(bounds.min().unwrap_or(PENDING), Ordering::SeqCst);
