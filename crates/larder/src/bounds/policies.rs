@@ -7,7 +7,7 @@ use crate::options::Evict;
 use crate::raw::EpochCell;
 use crate::reclaim::{reaper, Reaped};
 use larder_index::sync::Mutex;
-use larder_index::Guard;
+use larder_index::{Guard, HeldFlushes};
 
 /// The data of a policy.
 #[expect(clippy::large_enum_variant, reason = "a table has one")]
@@ -128,6 +128,8 @@ impl CurrentPolicy {
             if let Some(data) = self.get(evict, objects, guard) {
                 return data;
             }
+            // No destructor of a host runs under the lock.
+            let _held = HeldFlushes::begin(guard);
             let _replaces = self.replaces.lock();
             // Another thread may have made them since.
             if self.get(evict, objects, guard).is_none() {

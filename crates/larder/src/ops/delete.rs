@@ -16,7 +16,7 @@ use crate::reclaim::reaper;
 use crate::store::Store;
 use crate::stored::Stored;
 use crate::table::EngineTable;
-use larder_index::{Batch, Direction, Guard, Key, Previous, Start};
+use larder_index::{Batch, Direction, Guard, HeldFlushes, Key, Previous, Start};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 impl EngineTable {
@@ -207,6 +207,8 @@ impl EngineTable {
         loop {
             let op = self.begin(&guard)?;
             let fresh = op.store.emptied(&self.options, &self.seed)?;
+            // The swap may drop events under a lock. No destructor of a host runs there.
+            let _held = HeldFlushes::begin(&guard);
             // No write to the old store records this. What was read ahead isn't current from the
             // swap on, so it isn't used from here on.
             let replacing = self.changes.replacing();

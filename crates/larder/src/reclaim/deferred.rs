@@ -179,8 +179,8 @@ fn on_list(
     first
 }
 
-/// Defers a list that is full, and frees some of the stores that have come back to it. A caller that
-/// holds locks holds flushes back. Nothing is freed under them.
+/// Defers a list that is full, and frees some of the stores that have come back to it. A caller
+/// that holds locks holds flushes back. Nothing is freed under them.
 #[cold]
 fn relieve(
     pending: &'static Mutex<Releases>,

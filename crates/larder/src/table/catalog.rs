@@ -87,7 +87,9 @@ impl EngineTable {
         drop(replacing);
         free_store(self, guard);
         self.latch.end();
-        drop(self.host_data.lock().take());
+        // Dropped without the lock, as above.
+        let host_data = self.host_data.lock().take();
+        drop(host_data);
     }
 
     pub(super) fn catalog(&self) -> Result<Arc<Catalog>, Error> {

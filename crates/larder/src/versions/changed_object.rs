@@ -56,6 +56,12 @@ impl ChangedObject {
         self.key + values.map(object::plain_len).sum::<usize>()
     }
 
+    /// Whether it owns counts.
+    pub(super) fn has_handles(&self) -> bool {
+        let mut values = [self.old(), self.new_value()].into_iter().flatten();
+        values.any(raw::has_handles)
+    }
+
     /// Why the old object was replaced or removed.
     pub(super) fn cause(&self) -> Cause {
         self.cause

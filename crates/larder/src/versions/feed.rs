@@ -50,6 +50,7 @@ use super::changed_object::ChangedObject;
 use super::clock;
 use crate::ids::TableId;
 use crate::reclaim::reaper;
+use larder_index::are_flushes_held;
 use larder_index::sync::{each_thread, point, Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -273,6 +274,9 @@ impl TableFeed {
         if deferred.wakes {
             self.wake();
         }
+        if !deferred.dropped.is_empty() {
+            free_dropped(deferred.dropped);
+        }
     }
 
     #[cold]
@@ -410,7 +414,8 @@ impl TableFeed {
     pub(super) fn unfollow(&self, id: u64) -> bool {
         let mut queue = self.queue.lock();
         let before = queue.followers.len();
-        queue.followers.retain(|follower| follower.id != id);
+        let place = queue.followers.iter().position(|f| f.id == id);
+        let follower = place.map(|place| queue.followers.remove(place));
         queue.asleep = queue.followers.iter().filter(|f| f.asleep).count();
         queue.limit = queue.followers.iter().map(|f| f.limit).max().unwrap_or(0);
         // Events that nobody else has yet to read are dropped.
@@ -421,6 +426,8 @@ impl TableFeed {
         }
         self.publish_count(&queue);
         drop(queue);
+        // Its waker is the host's, and so may be what that refers to.
+        drop(follower);
         free(dropped);
         is_last
     }
@@ -453,6 +460,20 @@ impl TableFeed {
 /// long, so the reaper frees them.
 fn free(dropped: VecDeque<FeedSlot>) {
     if dropped.len() > FREED_INLINE {
+        let mut dropped = dropped.into_iter();
+        reaper::bits(0, move || dropped.by_ref().take(64).count() < 64);
+    }
+}
+
+/// Frees events that a write has dropped. If the thread holds locks, the reaper frees those that
+/// may be the last to refer to a host's values: their destructors may need the locks.
+#[cold]
+fn free_dropped(dropped: SmallVec<[FeedSlot; 1]>) {
+    let has_handles = |slot: &FeedSlot| match &slot.event {
+        QueuedEvent::Change(change) => change.has_handles(),
+        QueuedEvent::Clear | QueuedEvent::Gone => false,
+    };
+    if are_flushes_held() && dropped.iter().any(has_handles) {
         let mut dropped = dropped.into_iter();
         reaper::bits(0, move || dropped.by_ref().take(64).count() < 64);
     }

@@ -73,8 +73,9 @@ impl Engine {
         };
         let transaction = EngineTransaction { parts };
         // (3) Run the operations. If they fail or write nothing, dropping the locks is all that is
-        // left to do.
+        // left to do. What was written is dropped after them.
         if !run(&transaction) {
+            drop(locks);
             return Ok(CommitOutcome::Committed);
         }
         let written = transaction.written();
