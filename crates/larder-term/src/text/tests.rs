@@ -72,7 +72,7 @@ fn a_beginning_is_that_of_the_text() {
             );
         }
     }
-    let pairs = (0..5000).map(|n| (Term::int(n), Term::int(7)));
+    let pairs = (0..5000i32).map(|n| (Term::int(n), Term::int(7)));
     let map = Term::map(pairs).expect("different keys");
     let text = beginning(map.as_ref(), 80);
     assert!(text.starts_with("#{") && text.contains(" => 7,"), "{text}");
