@@ -32,7 +32,8 @@ same(Options, Objects, Others) ->
 %% Compressed on one side alone: from OTP 27 on such a table of `ets' can bring the emulator down
 %% with ports and external funs.
 tables(Options) ->
-    [{larder, larder:new(t, [public | Options])}, {ets, ets:new(t, [public | Options -- [compressed]])}].
+    Plain = Options -- [compressed],
+    [{larder, larder:new(t, [public | Options])}, {ets, ets:new(t, [public | Plain])}].
 
 as_they_are(Objects) -> lists:sort([{Object, erlang:phash2(Object)} || Object <- Objects]).
 
