@@ -132,6 +132,13 @@ impl<'b> Encoder<'b> {
         self.pending == 0 && !self.broken && self.open_maps() == 0
     }
 
+    /// Whether it appends to this buffer. A function that gets an encoder could have put another
+    /// one in its place, which says nothing of the buffer.
+    #[inline]
+    pub fn appends_to(&self, buffer: *const Vec<u8>) -> bool {
+        std::ptr::eq(&raw const *self.out, buffer)
+    }
+
     /// Whether exactly `n` outermost terms were written, each with all its children; whether a
     /// handle was; and where the last element of an object begins. Ends the encoding: without an
     /// open map there is nothing to drop.

@@ -2,7 +2,7 @@
 
 use larder_term::{
     blob,
-    object::{self, KeyForm, ObjectBuf, ObjectError, ObjectView},
+    object::{self, KeyForm, ObjectBuf, ObjectEncoder, ObjectError, ObjectView},
     order_key, set_legacy_zero, skip, term, Atom, Encoder, Incomplete, Mode, Node, NodeName, Term,
     View,
 };
@@ -588,4 +588,51 @@ fn countless_children_are_missing() {
     for (i, build) in builds.into_iter().enumerate() {
         assert_eq!(Term::build(build), Err(Incomplete), "{i}");
     }
+}
+
+/// What a function puts in the place of its encoder says nothing of the buffer.
+#[test]
+fn an_encoder_that_was_exchanged_is_incomplete() {
+    fn exchange(enc: &mut Encoder<'_>) {
+        enc.begin_tuple(2);
+        enc.int(7);
+        let mut other = Encoder::new(Box::leak(Box::default()), enc.mode());
+        other.int(1);
+        std::mem::swap(enc, &mut other);
+    }
+    assert_eq!(Term::build(exchange), Err(Incomplete));
+    let mut object = ObjectBuf::new();
+    for form in [KeyForm::Ordered, KeyForm::Hash { legacy_zero: false }] {
+        let mut enc = ObjectEncoder::new(&mut object, 2, 1, form, false);
+        enc.key(exchange);
+        enc.element(|e| e.int(1));
+        assert!(!enc.finish());
+        let mut enc = ObjectEncoder::new(&mut object, 3, 1, form, false);
+        enc.key(|e| e.int(1));
+        enc.element(exchange);
+        enc.element(|e| e.int(1));
+        assert!(!enc.finish());
+    }
+}
+
+/// A function that panics leaves no binary behind.
+#[test]
+fn what_was_pushed_before_a_panic_is_given_back() {
+    fn panics(enc: &mut Encoder<'_>) {
+        enc.begin_tuple(2);
+        enc.binary(&[7; 500]);
+        panic!("with a binary");
+    }
+    let _alone = alone();
+    let before = blob::live_count();
+    let built = std::panic::catch_unwind(|| Term::build(panics));
+    assert!(built.is_err());
+    let written = std::panic::catch_unwind(|| {
+        let mut object = ObjectBuf::new();
+        let mut enc = ObjectEncoder::new(&mut object, 2, 1, KeyForm::Ordered, false);
+        enc.key(|e| e.int(1));
+        enc.element(panics);
+    });
+    assert!(written.is_err());
+    assert_eq!(blob::live_count(), before);
 }

@@ -295,10 +295,14 @@ impl Counted<Vec<u8>> {
         push: impl FnOnce(&mut Encoder<'_>) -> R,
     ) -> (R, bool) {
         self.clear();
+        // If the closure panics, the counts of what it has pushed are given back.
+        self.handles = true;
+        let place = &raw const self.bytes;
         let mut enc = Encoder::new(&mut self.bytes, mode);
         let result = push(&mut enc);
         // A term that is incomplete has no end, and two terms are no run of one.
-        let (handles, complete) = (enc.has_handles(), enc.is_complete() && enc.terms() == 1);
+        let complete = enc.is_complete() && enc.terms() == 1 && enc.appends_to(place);
+        let handles = enc.has_handles();
         self.handles = handles;
         (result, complete)
     }

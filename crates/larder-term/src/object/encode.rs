@@ -172,10 +172,11 @@ impl<'b> ObjectEncoder<'b> {
         let mode = Mode::Anchored;
         let key = &mut self.object.key;
         // The key is written to its own buffer, in the form of an index key.
+        let place = &raw const *key;
         let mut enc = Encoder::new(key, mode);
         let result = push(&mut enc);
         let (handles, zero) = (enc.has_handles(), legacy_zero && enc.has_negative_zero());
-        self.complete &= enc.is_complete() && enc.terms() == 1;
+        self.complete &= enc.is_complete() && enc.terms() == 1 && enc.appends_to(place);
         // A key that the index key can't represent is kept in the value, as the exact key.
         if handles || zero {
             self.keep_exact(handles, zero);
@@ -210,10 +211,11 @@ impl<'b> ObjectEncoder<'b> {
         // The key is encoded into the value first. It stays there only if it can't be decoded from
         // the order key.
         let ObjectBuf { key, value } = &mut *self.object;
+        let place = &raw const *value;
         let mut enc = Encoder::new(value, mode);
         let result = push(&mut enc);
         let handles = enc.has_handles();
-        self.complete &= enc.is_complete() && enc.terms() == 1;
+        self.complete &= enc.is_complete() && enc.terms() == 1 && enc.appends_to(place);
         if self.complete && !handles {
             let exact = TermRef::within(&value[self.header..]);
             order_key::encode(exact, key);
@@ -241,13 +243,18 @@ impl<'b> ObjectEncoder<'b> {
     #[inline]
     pub fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         let mode = self.mode();
+        // If the closure panics, the counts of what it has pushed are given back.
+        let known = self.flags;
+        self.flags |= HAS_HANDLES;
+        let place = &raw const self.object.value;
         let mut enc = Encoder::of_elements(&mut self.object.value, mode, self.last);
         let result = push(&mut enc);
+        let is_own = enc.appends_to(place);
         let (is_whole, has_handles, last) = enc.end(n);
-        self.last = last;
+        self.last = if is_own { last } else { None };
         // The value's flag tells later readers whether they have to look for handles.
-        self.flags |= if has_handles { HAS_HANDLES } else { 0 };
-        self.complete &= self.keyed && is_whole;
+        self.flags = known | if has_handles { HAS_HANDLES } else { 0 };
+        self.complete &= self.keyed && is_whole && is_own;
         // `finish` checks that exactly the elements of the arity were written.
         self.missing = self.missing.wrapping_sub(n);
         result

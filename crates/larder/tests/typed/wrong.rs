@@ -2,7 +2,7 @@
 
 use larder::host::{Decision, Error};
 use larder::prelude::*;
-use larder::typed::Order;
+use larder::typed::{EncodeKey, Encoder, Order, OrderedKey as Key, TermRef};
 use std::sync::mpsc;
 
 /// The text of an error, which has to be of a wrong type.
@@ -265,5 +265,33 @@ fn a_table_that_is_refused_is_not_made() -> Result<(), Error> {
     assert!(matches!(refused, Err(Error::TableType)));
     assert!(larder.find("x").is_none());
     larder.table("x").named().typed::<u64, u64>()?;
+    Ok(())
+}
+
+/// A key that puts another encoder in the place of the one that it gets is no key.
+#[test]
+fn an_encoder_can_t_be_exchanged() -> Result<(), Error> {
+    #[derive(Clone, Copy)]
+    struct Other;
+
+    impl EncodeKey for Other {
+        fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+            let mut other = Encoder::new(Box::leak(Box::default()), out.mode());
+            other.int(1);
+            std::mem::swap(out, &mut other);
+            Ok(())
+        }
+    }
+
+    impl Key for Other {
+        fn decode_key(_: TermRef<'_>) -> Option<Self> {
+            Some(Other)
+        }
+    }
+
+    let table = Larder::new().typed::<Other, u8>("others")?;
+    assert!(matches!(table.get(&Other), Err(Error::WrongType(_))));
+    assert!(matches!(table.put(&Other, &1), Err(Error::WrongType(_))));
+    assert!(table.is_empty());
     Ok(())
 }

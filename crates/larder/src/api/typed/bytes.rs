@@ -84,10 +84,11 @@ fn push_key<'b, K: EncodeKey + ?Sized>(
     let TypedBuffers { term, key: out, .. } = buffers;
     // The key is a term of any kind: encode it, and derive the index key from it.
     term.clear();
+    let place = &raw const *term;
     let mut enc = Encoder::new(term, Mode::Inline);
     key.encode_key(&mut enc)?;
     // A key that a user's type encodes is checked. A broken one never gets into the index.
-    if !enc.is_complete() || enc.terms() != 1 {
+    if !enc.is_complete() || enc.terms() != 1 || !enc.appends_to(place) {
         return Err(bad_key("its EncodeKey wrote no whole term, or several"));
     }
     let term = raw::stored(term);
