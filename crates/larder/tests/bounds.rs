@@ -583,6 +583,20 @@ fn bounds_are_set_and_refused() {
     assert!(!t.contains(&term!(3)).unwrap());
 }
 
+/// A lifetime of less than a millisecond is one, and not none.
+#[test]
+fn parts_of_milliseconds_count() {
+    let _alone = alone();
+    let t = Larder::new()
+        .table("t")
+        .ttl(Duration::from_nanos(1))
+        .idle(Duration::from_micros(2_001))
+        .create()
+        .unwrap();
+    let bounds = t.engine_table().bounds().unwrap();
+    assert_eq!((bounds.ttl, bounds.idle), (Some(1), Some(3)));
+}
+
 /// Objects on a structure of the studies don't expire.
 #[cfg(feature = "studies")]
 #[test]

@@ -7,8 +7,11 @@ use crate::options::Bounds;
 use larder_term::AsTerm;
 use std::time::Duration;
 
+/// A lifetime in whole milliseconds, of which a part counts as one: only no time is none. A longer
+/// one is cut to the longest that can be stored.
 pub(super) fn ms(time: Option<Duration>) -> Option<u64> {
-    time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    let ms = |time: Duration| time.as_nanos().div_ceil(1_000_000);
+    time.map(|time| u64::try_from(ms(time)).unwrap_or(u64::MAX))
 }
 
 /// Operations of a bounded table: one that was created with [`Builder::ttl`](super::Builder::ttl),

@@ -275,16 +275,13 @@ impl Builder {
     /// The lifetime of tuples after they were written. [`Table::insert_with`] sets a different one
     /// for a tuple.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        // A longer lifetime is cut to the longest that can be stored.
-        let ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-        self.options.bounds.get_or_insert_default().ttl = Some(ms);
+        self.options.bounds.get_or_insert_default().ttl = bounds::ms(Some(ttl));
         self
     }
 
     /// The least lifetime of tuples after they were written or looked up by their key.
     pub fn idle(mut self, idle: Duration) -> Self {
-        let ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
-        self.options.bounds.get_or_insert_default().idle = Some(ms);
+        self.options.bounds.get_or_insert_default().idle = bounds::ms(Some(idle));
         self
     }
 

@@ -21,13 +21,14 @@ public final class TableBuilder<T extends LarderTable<?, ?>> {
         this.table = table;
     }
 
+    /** In whole milliseconds, of which a part counts as one. */
     static long ms(Duration time, String what) {
         Objects.requireNonNull(time, what);
         if (time.isNegative()) {
             throw new IllegalArgumentException(what + " is below 0: " + time);
         }
         try {
-            return time.toMillis();
+            return time.plusNanos(999_999).toMillis();
         } catch (ArithmeticException e) {
             return Long.MAX_VALUE;
         }

@@ -319,6 +319,11 @@ class TableTest {
         assertThrows(IllegalArgumentException.class, () -> LarderLongTable.builder().maxSize(0));
         assertThrows(
                 IllegalArgumentException.class, () -> LarderLongTable.builder().ttl(Duration.ZERO));
+        LarderLongTable.builder().ttl(Duration.ofNanos(1)).open().close();
+        assertEquals(2, TableBuilder.ms(Duration.ofNanos(1_000_001), "time"));
+        assertEquals(
+                Long.MAX_VALUE,
+                TableBuilder.ms(Duration.ofSeconds(Long.MAX_VALUE, 999_999_999), "time"));
         assertThrows(
                 IllegalArgumentException.class,
                 () -> LarderLongTable.builder().evict(Evict.LRU).open());
