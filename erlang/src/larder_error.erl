@@ -357,7 +357,8 @@ amend(prepare, [Spec], _Cause, _Words) ->
     prepare_words(Spec);
 %% Ranks.
 amend(_Function, _Args, unranked, _Words) ->
-    #{1 => <<"only tables of type ordered_set have ranks, and none on a structure but the default">>};
+    #{1 => <<"only tables of type ordered_set have ranks, and none with bounds or on a structure"
+             " but the default">>};
 amend(nth, [_Tab, N], none, Words) when map_size(Words) =:= 0 ->
     place_words(2, N);
 amend(slice, [_Tab, From, Count], none, Words) when map_size(Words) =:= 0 ->
@@ -380,7 +381,10 @@ amend(diff, [Old, New], Cause, _Words) ->
     diff_words(Old, New, Cause);
 %% Transactions.
 amend(transaction, [_, _, _], structure, _Words) ->
-    #{1 => <<"a table is named twice, or is on a structure that has no transactions">>};
+    #{1 => <<"a table is named twice">>};
+amend(transaction, [_, _, _], table_type, _Words) ->
+    #{1 => <<"a table is a snapshot, a transaction's view, or on a structure that has no"
+             " transactions">>};
 amend(transaction, [Tables, Fun, Options], none, _Words) ->
     maps:from_list([{1, <<"not a list of tables">>} || not is_list(proper(Tables))]
                    ++ [{2, <<"not a fun with one argument">>} || not is_function(Fun, 1)]
@@ -393,7 +397,7 @@ amend(commit, [Operations], Cause, _Words) ->
 amend(Function, [_, _, _], is_snapshot, _Words) when ?SUBSCRIBES(Function) ->
     #{1 => <<"a snapshot doesn't change">>};
 amend(Function, [_, _, _], structure, _Words) when ?SUBSCRIBES(Function) ->
-    #{1 => <<"the table is on a structure that has no feed">>};
+    #{1 => <<"a transaction's view, or a table on a structure, that has no feed">>};
 %% Without another explanation, ets blames the specification, valid or not.
 amend(Function, [_, Spec, Options], _Cause, Words) when ?SUBSCRIBES(Function) ->
     case larder_feed:are_options(Options) of

@@ -285,5 +285,13 @@ rights_and_errors_test_() ->
         Snapshot = larder:snapshot(Private),
         ?assertError(badarg, larder:subscribe(Snapshot, all, #{})),
         true = larder:release(Snapshot),
+        {atomic, ok} = larder:transaction([Private], fun([View]) ->
+            try larder:subscribe(View, all, #{}) of _ -> error(subscribed)
+            catch error:badarg:Stack ->
+                ?assertMatch(#{1 := <<"a transaction's view", _/binary>>},
+                             larder:format_error(badarg, Stack)),
+                ok
+            end
+        end),
         true = larder:delete(Private)
     end).

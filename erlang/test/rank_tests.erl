@@ -325,7 +325,9 @@ unranked_test_() ->
         Tables = [larder:new(t, [Type]) || Type <- [set, bag, duplicate_bag]]
             ++ [larder:new(t, [ordered_set, {structure, Name}])
                 || #{name := Name, types := Types} <- larder:structures(), Name =/= default,
-                   lists:member(ordered_set, Types)],
+                   lists:member(ordered_set, Types)]
+            ++ [larder:new(t, [ordered_set, {max_size, 10}]),
+                larder:new(t, [ordered_set, {ttl, infinity}])],
         true = length(Tables) > 4,
         [true = larder:insert(T, {1, x}) || T <- Tables],
         [no_ranks(T) || T <- Tables],
@@ -341,7 +343,7 @@ unranked_test_() ->
 no_ranks(T) ->
     [begin
          {badarg, unranked, #{1 := Words} = All} = refused(F, [T | Args]),
-         <<"only tables of type ordered_set have ranks", _/binary>> = Words,
+         <<"only tables of type ordered_set have ranks, and none with bounds", _/binary>> = Words,
          1 = map_size(All)
      end || {F, Args} <- questions()].
 

@@ -274,7 +274,9 @@ wrong_options_test() ->
                     #{retry => 1}, [], 1]],
     ?assertMatch(#{1 := <<"not a list", _/binary>>, 2 := <<"not a fun", _/binary>>},
                  Words([T, ok, #{}])),
-    ?assertMatch(#{1 := <<"a table is named twice", _/binary>>}, Words([[T, T], Fun, #{}])),
+    ?assertMatch(#{1 := <<"a table is named twice">>}, Words([[T, T], Fun, #{}])),
+    [?assertMatch(#{1 := <<"a table is a snapshot", _/binary>>}, Words([[Other], Fun, #{}]))
+     || Other <- [larder:snapshot(T), larder:new(x, [ordered_set, {structure, btree}])]],
     ?assertEqual({atomic, ok}, Words([[T], Fun, #{retries => infinity, timeout => infinity}])).
 
 %% It isn't called after the time, also if that is over during a pause between two calls. A late
