@@ -23,7 +23,15 @@ defmodule Larder do
   Every function that takes a table raises an `ArgumentError` if there is no such table, or if the
   calling process may not read it (a `:private` table of another process) or write to it (a
   `:protected` one). The message names the argument that is wrong, and why. What else a function
-  raises stands with it.
+  raises stands with it. A write that would exceed a limit of a table that evicts nothing raises a
+  `SystemLimitError`.
+
+  ## Costs
+
+  With n rows, an operation on one key takes expected O(1), in an `:ordered_set` O(log n). No call
+  holds a scheduler for much longer than half a millisecond. What each function costs, and what
+  other processes may see meanwhile, is in the documentation of the Erlang function:
+  `h :larder.insert`.
 
   ## Examples
 
@@ -74,7 +82,7 @@ defmodule Larder do
           | {:max_memory, pos_integer() | :infinity}
           | {:evict, :tinylfu | :lru | :sieve | :none}
 
-  @typedoc "Milliseconds to live."
+  @typedoc "Milliseconds to live; with `:infinity` a row doesn't expire."
   @type time :: non_neg_integer() | :infinity
 
   @typedoc "The data structure of a table; see `structures/0`."
@@ -151,15 +159,21 @@ defmodule Larder do
     * `:public`, `:protected` (the default) or `:private`
     * `:named_table`
     * `{:keypos, n}`, counted from 1
-    * `{:heir, pid, data}`
+    * `{:heir, pid, data}`, `{:heir, pid}` or `{:heir, :none}` (the default)
     * `:compressed`
-    * `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`
+    * `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`:
+      any number of processes may use a table without them. With `:auto` the number of rows is kept
+      in 32 counters, which takes 4 KiB for the table
+    * `{:index, [index]}`: secondary indexes, see `add_index/2`
     * `{:ttl, ms}`: a row lives for so long after it was written; see `insert/3`
     * `{:idle, ms}`: a row lives for so long after it was written or looked up by its key
-    * `{:max_size, n}`, `{:max_memory, bytes}`: the table has so much at most
+    * `{:max_size, rows}`, `{:max_memory, bytes}`: the table has so much at most
     * `{:evict, policy}`: what goes when there is more: `:tinylfu`, `:lru`, `:sieve`, or with
-      `:none` nothing, and writes fail
+      `:none` (the default) nothing, and writes fail
     * `{:structure, name}` or `{:structure, {name, options}}`, see `structures/0`
+
+  Bounds (`:ttl`, `:idle`, `:max_size`, `:max_memory`, `:evict`) are for a `:set` or an
+  `:ordered_set`. Without one of them rows stay until they are deleted.
 
   For example:
 
@@ -254,8 +268,9 @@ defmodule Larder do
   defdelegate info(tab), to: :larder
 
   @doc """
-  One item of information about a table: `:size`, `:memory` (in words), `:type`, `:owner`,
-  `:snapshots` and so on.
+  One item of information about a table: one of `info/1`, or `:fixed`, `:safe_fixed`,
+  `:safe_fixed_monotonic_time`, `:structure`, `:stats`, `:binary`, `:bounds`, `:indexes`,
+  `:snapshots`, `:snapshot_memory` (in bytes) or `:snapshot`. `:memory` is in words.
 
   Any process may call it. Returns `:undefined` if there is no such table.
 
@@ -393,7 +408,8 @@ defmodule Larder do
 
   @doc """
   The differences between two snapshots of a table, in no order: `{:insert, new}`,
-  `{:replace, old, new}` and `{:delete, old}`. Keys that did not change are not read.
+  `{:replace, old, new}` and `{:delete, old}`. Keys that did not change are not read. Both snapshots
+  are of one table; otherwise an `ArgumentError`.
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, [{:salt, 1}, {:flour, 3}])
@@ -480,8 +496,10 @@ defmodule Larder do
   Writes a table to a file.
 
   Options: `{:extended_info, [:md5sum, :object_count]}`, `{:sync, bool}`,
-  `{:format, :larder | :ets}`.
-  `:ets.file2tab/1` reads a file of the format `:ets`.
+  `{:format, :larder | :ets}` (the default is `:larder`).
+  `:ets.file2tab/1` reads a file of the format `:ets`. With `sync: true` the file is on the disk
+  when the call returns. The file has the table as of one instant. The error of a file that can't
+  be written is `{:error, {:file_error, path, posix}}`, and the file that was there stays.
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, {:salt, 1})
@@ -498,6 +516,10 @@ defmodule Larder do
 
   @doc """
   Reads a table from a file, one of `:ets.tab2file/2` as well. Option: `{:verify, bool}`.
+
+  The table has no heir, no bounds and no indexes. `{:error, reason}` if the file can't be read
+  (`{:read_error, _}`), is damaged (`:badfile`, `:checksum_error`, `:invalid_object_count`), or
+  another named table has the name (`:cannot_create_table`).
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, {:salt, 1})
@@ -566,7 +588,9 @@ defmodule Larder do
   @doc """
   Replaces the objects of a table by those that a function returns.
 
-  The function is called with `:read` until it returns `:end_of_input`.
+  The function is called with `:read`, and returns `{objects, function}` or `:end_of_input`. It is
+  called with `:close` if the call ends before that. If it returns what is no object, the call
+  exits.
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.init_table(tab, fn :read -> {[{:salt, 1}], fn :read -> :end_of_input end} end)
@@ -600,7 +624,8 @@ defmodule Larder do
       {:aborted, :why}
 
   Options: a map with `:retries`, how often the function is called again at most (then
-  `{:aborted, :nomore}`), and `:timeout`, in milliseconds (then `{:aborted, :timeout}`).
+  `{:aborted, :nomore}`), and `:timeout`, in milliseconds (then `{:aborted, :timeout}`). Both are
+  `:infinity` unless said.
   """
   @spec transaction([table()], ([table()] -> result)) ::
           {:atomic, result} | {:aborted, term()}
@@ -627,6 +652,8 @@ defmodule Larder do
 
   @doc """
   Applies all of some operations at one instant, or none: `{false, n}` if the n-th does not hold.
+  `:check`, `:insert_new`, `:update_counter`, `:update_element` and `:expire` have conditions. Each
+  operation sees the effects of those before it. The operations are those of `t:operation/0`.
 
       iex> tab = Larder.new(:pantry, [:public])
       iex> Larder.insert(tab, {:salt, 1})

@@ -449,6 +449,7 @@ check "make nif, what cargo has built" native_build
 check "README, Erlang" page_erlang README.md
 telemetry
 check "docs/monitoring.md, Erlang" page_erlang docs/monitoring.md
+check "docs/moving.md, Erlang" page_erlang docs/moving.md
 check "docs/mnesia.md, Erlang" page_erlang docs/mnesia.md
 check "the pages' Rust, nothing hidden" pages_rust
 check "a repository of this tree" make_repository

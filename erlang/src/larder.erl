@@ -88,8 +88,8 @@
 -export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3, match_delete/2,
          select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3,
          select_count/2, select_delete/2, select_take/2, select_replace/2, tab2list/1]).
--export([prepare/1, match_spec_compile/1, match_spec_run/2, is_compiled_ms/1, repair_continuation/2, test_ms/2,
-         fun2ms/1]).
+-export([prepare/1, match_spec_compile/1, match_spec_run/2, is_compiled_ms/1,
+         repair_continuation/2, test_ms/2, fun2ms/1]).
 -export([transaction/2, transaction/3, abort/1, commit/1]).
 -export([foldl/3, foldr/3, init_table/2, from_dets/2, to_dets/2, tab2file/2, tab2file/3, file2tab/1,
          file2tab/2, tabfile_info/1, table/1, table/2, i/0, i/1, i/2, i/3, format_error/2]).
@@ -123,17 +123,21 @@
                 | {write_concurrency, boolean() | auto} | {read_concurrency, boolean()}
                 | {decentralized_counters, boolean()} | {structure, structure()} | bound()
                 | {index, [index()]}.
-%% An option of new/2. The concurrency options are accepted for compatibility with `ets', and
-%% info/2 returns them. They have no other effect: all tables support concurrent processes.
+%% An option of new/2. All tables support concurrent processes, whatever the concurrency options
+%% are. `read_concurrency' has no effect, except that info/2 returns it. `write_concurrency' is for
+%% the number of objects: with `auto', for an ordered_set with `true', and with `true' and
+%% `{decentralized_counters, true}', it is kept in 32 counters. That is faster for many writers, and
+%% takes 4 KiB for each table. Private tables and tables with limits have one counter.
 -type bound() :: {ttl, time()} | {idle, time()} | {max_size, limit()} | {max_memory, limit()}
                | {evict, tinylfu | lru | sieve | none}.
 %% A bound of a table. `ttl': the lifetime of an object since it was written. `idle': since it was
 %% written or looked up. `max_size': the number of objects. `max_memory': their bytes. `evict':
-%% which objects are removed when there are more.
+%% which objects are removed when there are more (default: `none'). Without one of the others there
+%% is no such bound.
 -type limit() :: pos_integer() | infinity.
 %% A maximum number of objects, or of bytes.
 -type time() :: Milliseconds :: non_neg_integer() | infinity.
-%% A lifetime.
+%% A lifetime. With 0 an object expires at once, with `infinity' never.
 -type structure() :: Name :: atom() | {Name :: atom(), [{atom(), integer() | atom()}]}.
 %% The data structure of a table; see structures/0.
 -type index() :: {Name :: atom(), Position :: pos_integer() | Expression :: term(),
@@ -152,7 +156,8 @@
                     | {delete, Old :: tuple()}.
 %% A difference between two snapshots; see diff/2.
 -type transaction_options() :: #{retries => non_neg_integer() | infinity, timeout => timeout()}.
-%% How often, and for how long, a fun is called again; see transaction/3.
+%% How often, and for how many milliseconds, a fun is called again (default: `infinity'); see
+%% transaction/3.
 -type operation() :: {check, table(), Key :: term(), [tuple()]}
                    | {insert, table(), tuple() | [tuple()]}
                    | {insert, table(), tuple() | [tuple()], #{ttl := time()}}
@@ -166,7 +171,8 @@
 -type feed() :: reference().
 %% A subscription; see subscribe/3.
 -type feed_options() :: #{limit => pos_integer(), mailbox => pos_integer()}.
-%% How far a subscriber may fall behind; see subscribe/3.
+%% How far a subscriber may fall behind: by `limit' events (default: 10,000), or `mailbox' messages
+%% (default: 1,000); see subscribe/3.
 -type match_pattern() :: atom() | tuple().
 %% An object with `_' and the variables `$1', `$2' and so on in it; see match/2.
 -type match_spec() :: match_clauses() | {prepared_match_spec(), Values :: [term()]}.

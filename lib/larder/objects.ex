@@ -24,7 +24,8 @@ defmodule Larder.Objects do
       defdelegate insert(tab, objects), to: :larder
 
       @doc """
-      Inserts a tuple that lives for so many milliseconds, whatever the table's `:ttl`.
+      Inserts a tuple that lives for so many milliseconds, whatever the table's `:ttl`, until it is
+      written again. An `ArgumentError` if the table was made without bounds.
 
           iex> tab = Larder.new(:sessions, [:public, {:ttl, :infinity}])
           iex> Larder.insert(tab, {1, :ann}, %{ttl: 60_000})
@@ -40,7 +41,8 @@ defmodule Larder.Objects do
       defdelegate insert(tab, object, options), to: :larder
 
       @doc """
-      Gives the row with a key so many milliseconds to live from now on; whether there is one.
+      Gives the row with a key so many milliseconds to live from now on; whether there is one. An
+      `ArgumentError` if the table was made without bounds.
 
           iex> tab = Larder.new(:sessions, [{:ttl, 60_000}])
           iex> Larder.insert(tab, {1, :ann})
@@ -53,7 +55,8 @@ defmodule Larder.Objects do
       defdelegate expire(tab, key, ms), to: :larder
 
       @doc """
-      How many milliseconds the row with a key has left; `:none` if there is none.
+      How many milliseconds the row with a key has left: `:infinity` if it doesn't expire, and
+      `:none` if there is no such row. An `ArgumentError` if the table was made without bounds.
 
           iex> tab = Larder.new(:sessions, [{:ttl, 60_000}])
           iex> Larder.insert(tab, {1, :ann})
@@ -64,7 +67,8 @@ defmodule Larder.Objects do
       defdelegate ttl(tab, key), to: :larder
 
       @doc """
-      Inserts as `insert/2` if none of the keys is in the table, and says whether it did.
+      Inserts as `insert/2` if none of the keys is in the table, and says whether it did. It doesn't
+      either if a value is taken in a unique index.
 
       Of several processes that insert the same new key at once, one succeeds.
 
@@ -221,8 +225,9 @@ defmodule Larder.Objects do
       Adds to counters in an object, atomically, and gives their new values.
 
       An operation is an increment (of the element after the key), `{position, increment}` or
-      `{position, increment, threshold, value}`, or a list of these. No such key is an
-      `ArgumentError`.
+      `{position, increment, threshold, value}`, or a list of these. `{position, map_key}` in place
+      of a position is a counter in a map, and `{position, map_key, initial}` one that begins with
+      `initial`. No such key is an `ArgumentError`, and so is a bag.
 
           iex> tab = Larder.new(:visits, [])
           iex> Larder.insert(tab, {"/", 0, 10})

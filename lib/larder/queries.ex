@@ -15,7 +15,9 @@ defmodule Larder.Queries do
       `insert_new/2` it is `false`), `:each` (each element of a list is a value), `:ordered` (every
       index is).
 
-      Others read and write the table meanwhile. It takes the time of a scan.
+      Others read and write the table meanwhile. It takes the time of a scan. Match specifications
+      use the index by themselves; see `explain/2`. An `ArgumentError` if the table has an index of
+      that name, or two objects have equal values in a unique one.
 
           iex> tab = Larder.new(:users, index: [{:mail, 2, [:unique]}, {:tags, 3, [:each]}])
           iex> Larder.insert(tab, [{1, "a@b", [:admin, :staff]}, {2, "c@d", [:staff]}])
@@ -70,7 +72,7 @@ defmodule Larder.Queries do
       defdelegate index_select(tab, name, spec), to: :larder
 
       @doc """
-      Like `index_select/3`, about `limit` at a time.
+      Like `index_select/3`, up to `limit` results at a time.
 
           iex> tab = Larder.new(:users, [{:index, [{:age, 2, []}]}])
           iex> Larder.insert(tab, [{:ann, 34}, {:bob, 12}, {:eve, 34}])
@@ -137,7 +139,7 @@ defmodule Larder.Queries do
       defdelegate match(tab, pattern), to: :larder
 
       @doc """
-      Like `match/2`, about `limit` at a time.
+      Like `match/2`, up to `limit` results at a time. The continuation is for `match/1`.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
@@ -174,7 +176,7 @@ defmodule Larder.Queries do
       defdelegate match_object(tab, pattern), to: :larder
 
       @doc """
-      Like `match_object/2`, about `limit` at a time.
+      Like `match_object/2`, up to `limit` objects at a time.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])

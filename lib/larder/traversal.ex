@@ -100,7 +100,9 @@ defmodule Larder.Traversal do
       defdelegate prev_lookup(tab, key), to: :larder
 
       @doc """
-      The objects of the table's i-th slot, for inspection.
+      The objects of the table's i-th slot, counted from 0, for inspection.
+
+      The slot after the last one is `:"$end_of_table"`; beyond that it is an `ArgumentError`.
 
           iex> tab = Larder.new(:pantry, [])
           iex> Larder.insert(tab, {:salt, 1})
@@ -152,7 +154,8 @@ defmodule Larder.Traversal do
 
       It takes O(log n); the first rank query counts the table once, in slices. The result is exact
       in a snapshot, in a transaction, and while nobody inserts or deletes. Otherwise an object that
-      is inserted or deleted during the call may count or not.
+      is inserted or deleted during the call may count or not. A table of another type, one with
+      bounds, and one on another structure have no ranks: an `ArgumentError`.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])

@@ -12,8 +12,8 @@ fn time(ms: i64) -> Option<Duration> {
 }
 
 /// Inserts a row, like `larder_insert`, that expires after `ttl_ms` milliseconds, whatever the
-/// table's own `ttl_ms` is. If it is negative, the row doesn't expire. `LARDER_TABLE_TYPE` if the
-/// table was made without bounds.
+/// table's own `ttl_ms` is. If it is negative, the row doesn't expire. In a transaction the time
+/// begins at the commit. `LARDER_TABLE_TYPE` if the table was made without bounds.
 ///
 /// # Safety
 /// As for `larder_insert`.
@@ -32,9 +32,10 @@ pub unsafe extern "C" fn larder_insert_for(
     })
 }
 
-/// Sets the time to live of the row under a key to `ttl_ms` milliseconds from now. If it is
-/// negative, the row doesn't expire. Feeds don't report this. `LARDER_NONE` if there is no row.
-/// `LARDER_TABLE_TYPE` if the table was made without bounds.
+/// Sets the time to live of the row under a key to `ttl_ms` milliseconds from now, in a transaction
+/// from its commit. If it is negative, the row doesn't expire. Atomic. Feeds don't report this.
+/// `LARDER_NONE` if there is no row. `LARDER_TABLE_TYPE` if the table was made without bounds.
+/// O(1), in an ordered_set O(log n).
 ///
 /// # Safety
 /// As for `larder_insert`.
@@ -53,8 +54,10 @@ pub unsafe extern "C" fn larder_expire(
 }
 
 /// Gets the remaining time of the row under a key in milliseconds, or -1 if the row doesn't expire.
-/// Writes it to `*ttl_ms`, unless `ttl_ms` is null. This doesn't count as a read for `idle_ms`.
-/// `LARDER_NONE` if there is no row. `LARDER_TABLE_TYPE` if the table was made without bounds.
+/// Writes it to `*ttl_ms`, unless `ttl_ms` is null. This doesn't count as a read for `idle_ms`. In
+/// a snapshot it is the time that was left at its instant. `LARDER_NONE`, and an unchanged
+/// `*ttl_ms`, if there is no row. `LARDER_TABLE_TYPE` if the table was made without bounds. The
+/// cost is that of `larder_contains`.
 ///
 /// # Safety
 /// As for `larder_insert`; `ttl_ms` is null or may be written to.

@@ -135,15 +135,16 @@ impl larder_feed {
 }
 
 /// Subscribes to the changes of a table from this moment on. Writes a handle of the feed to
-/// `*feed`, which must be freed by `larder_feed_free`.
+/// `*feed`, which must be freed by `larder_feed_free`. O(1). While there is a feed, each write of
+/// the table copies its old and its new row. Writers never wait for a feed.
 ///
 /// If `filter` isn't null, it is a match specification, and the feed only has changes of rows whose
 /// old or new form matches. `limit` is the number of changes by which the feed may fall behind; 0
-/// means 10,000. Beyond that, the oldest changes are lost, which the feed reports. If `snapshot`
-/// isn't null, a handle of a snapshot of the moment at which the feed begins is written to it. Each
-/// change is either in the snapshot or in the feed, and none is in both. `LARDER_BAD_SPEC` if the
-/// filter doesn't compile. `LARDER_TABLE_TYPE` if the table is a snapshot, or has another structure
-/// than the default.
+/// means 10,000. Beyond that, the oldest changes are lost, which the feed reports. Changes that the
+/// filter excludes count, too. If `snapshot` isn't null, a handle of a snapshot of the moment at
+/// which the feed begins is written to it. Each change is either in the snapshot or in the feed,
+/// and none is in both. `LARDER_BAD_SPEC` if the filter doesn't compile. `LARDER_TABLE_TYPE` if the
+/// table is a snapshot or belongs to a transaction, or has another structure than the default.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `filter` is null or ends with a NUL; `snapshot` and `feed` are null
@@ -184,8 +185,10 @@ pub unsafe extern "C" fn larder_subscribe(
 }
 
 /// Writes the address of the next change to `*change`. Waits for it for `timeout_ms` milliseconds;
-/// without a limit, if that is negative. `LARDER_NONE`, and null in `*change`, if there was no
-/// change. `LARDER_NO_TABLE` after `LARDER_EVENT_GONE`.
+/// without a limit, if that is negative; not at all, if it is 0. `LARDER_NONE`, and null in
+/// `*change`, if there was no change. `LARDER_NO_TABLE`, and null in `*change`, after
+/// `LARDER_EVENT_GONE`. Changes come in the order of their commits, each once. O(changes that are
+/// read until one passes the filter), for at most 10 ms beyond the timeout.
 ///
 /// # Safety
 /// `feed` is null, or a feed that was not freed and nobody else uses; `change` is null or may be
@@ -219,10 +222,11 @@ pub unsafe extern "C" fn larder_feed_next(
     })
 }
 
-/// Calls `f` with `data` and each change, on this thread, as changes happen. Returns `LARDER_OK`
-/// when `f` returns false, or when the table was dropped. `LARDER_NO_TABLE` if the feed had already
-/// ended. This function is for a thread of the program that follows a table. `f` may use all
-/// tables. It must not use or free this feed, call `longjmp` to leave, or throw an exception.
+/// Calls `f` with `data` and each change, on this thread, as changes happen. Waits without a limit
+/// for the next one. Returns `LARDER_OK` when `f` returns false, or when the table was dropped.
+/// `LARDER_NO_TABLE` if the feed had already ended. This function is for a thread of the program
+/// that follows a table. `f` may use all tables. It must not use or free this feed, call `longjmp`
+/// to leave, or throw an exception. No lock is held while it runs.
 ///
 /// # Safety
 /// As for `larder_feed_next`; `f` is null or a function with these parameters that follows these
@@ -257,7 +261,8 @@ pub unsafe extern "C" fn larder_feed_each(
     })
 }
 
-/// Ends a subscription, and frees its feed. Does nothing if `feed` is null.
+/// Ends a subscription, and frees its feed. Does nothing if `feed` is null. O(changes that were not
+/// read).
 ///
 /// # Safety
 /// `feed` is null, or came from `larder_subscribe` and was not freed; nobody uses it or a change of

@@ -52,14 +52,15 @@ unsafe fn add(
 }
 
 /// Adds an index on the element at a position, counted from 1, of each row. Shorter rows aren't in
-/// the index. `flags` are `larder_index_flags`. Others may read and write the table meanwhile.
-/// Match specifications use the index automatically. `LARDER_BAD_OPTION` if another index has the
-/// name, or if the position or the flags are invalid. `LARDER_NOT_UNIQUE` if a unique index would
-/// have a value twice. `LARDER_TABLE_TYPE` if the table is a snapshot, or has another structure
-/// than the default. O(n log n).
+/// the index. `flags` are `larder_index_flags`. Others may read and write the table meanwhile; they
+/// can't use the index before the call has returned. Match specifications use the index
+/// automatically. `LARDER_BAD_OPTION` if another index has the name, or if the position or the
+/// flags are invalid. `LARDER_NOT_UNIQUE` if a unique index would have a value twice.
+/// `LARDER_TABLE_TYPE` if it is a table of a transaction, or has another structure than the
+/// default. After an error there is no such index. O(n log n).
 ///
 /// From then on, a write that would add a value to a unique index twice returns
-/// `LARDER_NOT_UNIQUE`.
+/// `LARDER_NOT_UNIQUE`, and functions that insert what is new return `LARDER_NONE`.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `name` is null or ends with a NUL.
@@ -101,7 +102,9 @@ pub unsafe extern "C" fn larder_add_index_on(
     }
 }
 
-/// Drops an index. `LARDER_NO_INDEX` if there is none with this name. O(1).
+/// Drops an index. `LARDER_NO_INDEX` if there is none with this name. `LARDER_TABLE_TYPE` for a
+/// table of a transaction. Calls of others that read the index complete, or return
+/// `LARDER_NO_INDEX`. O(1); memory is freed in the background.
 ///
 /// # Safety
 /// As for `larder_add_index`.
@@ -118,10 +121,12 @@ pub unsafe extern "C" fn larder_drop_index(
     })
 }
 
-/// Fills `out` with the rows that have a value in an index. `LARDER_NONE`, and an empty `out`, if
-/// there are none. A row that has the value throughout the call is found exactly once. `out` may be
-/// the sequence that contains the value. `LARDER_NO_INDEX` if there is no such index. O(log n),
-/// plus O(log n) for each row.
+/// Fills `out` with the rows that have a value in an index. Values are compared as
+/// `larder_view_compare` does: 1 and 1.0 are one. `LARDER_NONE`, and an empty `out`, if there are
+/// none. Each row had the value at an instant during the call, and a row that has the value
+/// throughout is found exactly once. In a snapshot and in a transaction the rows are those of its
+/// instant. `out` may be the sequence that contains the value. `LARDER_NO_INDEX` if there is no
+/// such index, or if it is still being added. O(log n), plus O(log n) for each row.
 ///
 /// # Safety
 /// As for `larder_lookup`; `name` is null or ends with a NUL.
@@ -144,9 +149,11 @@ pub unsafe extern "C" fn larder_index_lookup(
 }
 
 /// Fills `out` with the results of a match specification for the rows of an index, in the order of
-/// their values in the index. `LARDER_NONE`, and an empty `out`, if there are none. A row whose
-/// value changes meanwhile may be found twice or not at all. `LARDER_NO_INDEX` if there is no such
-/// index. `LARDER_BAD_SPEC` if the specification doesn't compile.
+/// their values in the index. `LARDER_NONE`, and an empty `out`, if there are none. If the
+/// specification limits the indexed element, only the entries within the limits are read: O(log n)
+/// for each. A row whose value changes meanwhile may be found twice or not at all.
+/// `LARDER_NO_INDEX` if there is no such index. `LARDER_BAD_SPEC` if the specification doesn't
+/// compile.
 ///
 /// # Safety
 /// As for `larder_index_lookup`; `spec` is null or ends with a NUL.

@@ -5,9 +5,11 @@ use crate::table::{larder_table, ok_or_none, summed, table_at, with_context};
 use crate::view::larder_view;
 
 /// Sets the value under a key of a map. The map is the element at `position`, counted from 1, of
-/// the row under `key`. Atomic. The row's bytes are copied, but not decoded. `LARDER_NONE` if there
-/// is no such row; `LARDER_NOT_MAP` if the element isn't a map; `LARDER_BAD_ROW` if there is no
-/// such position, or if it is the key's; `LARDER_TABLE_TYPE` for bags.
+/// the row under `key`. Atomic: a reader sees the old map or the new one. The row's bytes are
+/// copied, but not decoded: linear in the row, and O(1), in an ordered_set O(log n), to find it.
+/// `LARDER_NONE` if there is no such row; `LARDER_NOT_MAP` if the element isn't a map;
+/// `LARDER_BAD_ROW` if there is no such position, or if it is the key's; `LARDER_TABLE_TYPE` for
+/// bags.
 ///
 /// # Safety
 /// As for `larder_insert`, for all views.

@@ -41,13 +41,13 @@ pub struct larder_operations {
     steps: Vec<(Table, Step)>,
 }
 
-/// Makes an empty list. Never returns null.
+/// Makes an empty list. Never returns null. O(1).
 #[no_mangle]
 pub extern "C" fn larder_operations_new() -> *mut larder_operations {
     Box::into_raw(Box::default())
 }
 
-/// Frees a list. Does nothing if `operations` is null.
+/// Frees a list. Does nothing if `operations` is null. O(operations).
 ///
 /// # Safety
 /// `operations` is null, or came from `larder_operations_new` and was not freed; nobody uses it any
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn larder_operations_free(operations: *mut larder_operatio
     unsafe { free(operations) };
 }
 
-/// Removes all operations from a list.
+/// Removes all operations from a list. Does nothing if `operations` is null. O(operations).
 ///
 /// # Safety
 /// `operations` is null, or a list that was not freed and nobody else uses.
@@ -101,7 +101,10 @@ unsafe fn to_term(view: larder_view, what: &str) -> Result<Term, Failure> {
     Ok(Term::from(unsafe { view.require(what) }?))
 }
 
-/// Adds an operation to a list: inserts a row, like `larder_insert`. The list copies the row.
+/// Adds an operation to a list: inserts a row, like `larder_insert`. As for all functions
+/// `larder_op_…`: the list copies the terms, in time in proportion to them, and keeps the table as
+/// a handle does. The table isn't changed, and what is wrong with a row or a position is said by
+/// the commit.
 ///
 /// # Safety
 /// `operations` is null, or a list that was not freed and nobody else uses; otherwise as for
@@ -118,6 +121,7 @@ pub unsafe extern "C" fn larder_op_insert(
 }
 
 /// Adds an operation to a list: inserts a row. Its condition is that there is no row under the key.
+/// Apart from that like `larder_op_insert`.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -137,7 +141,7 @@ pub unsafe extern "C" fn larder_op_insert_new(
 }
 
 /// Adds a condition to a list: that the rows under the key are those of the sequence, in the same
-/// order. If `rows` is null, there must be none.
+/// order. If `rows` is null, there must be none. Apart from that like `larder_op_insert`.
 ///
 /// # Safety
 /// As for `larder_op_insert`; `rows` is null or a sequence that nobody changes meanwhile.
@@ -158,7 +162,8 @@ pub unsafe extern "C" fn larder_op_check(
     }
 }
 
-/// Adds an operation to a list: deletes all rows under a key, if there are any.
+/// Adds an operation to a list: deletes all rows under a key, if there are any. Apart from that
+/// like `larder_op_insert`.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -174,6 +179,7 @@ pub unsafe extern "C" fn larder_op_delete(
 }
 
 /// Adds an operation to a list: deletes the row that is identical to this one, if there is one.
+/// Apart from that like `larder_op_insert`.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -193,7 +199,7 @@ pub unsafe extern "C" fn larder_op_delete_row(
 }
 
 /// Adds an operation to a list: adds to the integer at a position, counted from 1, of the row under
-/// a key. Its condition is that there is a row.
+/// a key. Its condition is that there is a row. Apart from that like `larder_op_insert`.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -215,7 +221,7 @@ pub unsafe extern "C" fn larder_op_add(
 }
 
 /// Adds an operation to a list: replaces the element at a position, counted from 1, of the row
-/// under a key. Its condition is that there is a row.
+/// under a key. Its condition is that there is a row. Apart from that like `larder_op_insert`.
 ///
 /// # Safety
 /// As for `larder_op_insert`, for both views.
@@ -238,12 +244,16 @@ pub unsafe extern "C" fn larder_op_update(
 }
 
 /// Commits the operations of a list. They take effect at one instant, in their order: each sees the
-/// effects of those before it. `LARDER_OK` if all conditions hold. `LARDER_NONE` if one doesn't;
-/// the number of the first such operation, counted from 1, is then written to `*first`, unless
-/// `first` is null. Errors are those of `larder_begin` and of the function of each operation.
-/// Unless the status is `LARDER_OK`, nothing has changed.
+/// effects of those before it. No lookup, snapshot or transaction of another thread sees some of
+/// them without the others; a scan of a table may. `LARDER_OK` if all conditions hold, also for an
+/// empty list. `LARDER_NONE` if one doesn't; the number of the first such operation, counted from
+/// 1, is then written to `*first`, unless `first` is null. Errors are those of `larder_begin`, but
+/// for a table that occurs twice, and of the function of each operation. Unless the status is
+/// `LARDER_OK`, nothing has changed.
 ///
-/// The list doesn't change, and may be committed again.
+/// The cost is that of each operation's function, and of a lock for each key. Others who read or
+/// write one of the keys wait while the operations are applied. The list doesn't change, and may be
+/// committed again.
 ///
 /// # Safety
 /// `operations` is null, or a list that was not freed and nobody changes meanwhile; `first` is null

@@ -80,21 +80,23 @@ pub struct larder_options {
     pub named: bool,
     /// Whether rows are compressed, which takes less memory, but more time for each access.
     pub compressed: bool,
-    /// Whether rows are counted by several counters, which is faster for many writers, but makes
-    /// reading the size slower.
+    /// Whether rows are counted by several counters, which is faster for many writers, but takes
+    /// 4 KiB for the table, and makes reading the size slower. A table with limits ignores it.
     pub decentralized_counters: bool,
     /// The structure of the table, with its options, such as `"btree"` or
     /// `"catree(over=btree,m=16)"`; null for the default, which is best in nearly all cases.
     pub structure: *const c_char,
     /// The time in milliseconds after which a row expires, unless `larder_insert_for` sets another
-    /// one; 0: never. This and all following options are for sets and ordered_sets.
+    /// one; 0: never. This and all following options are for sets and ordered_sets with the default
+    /// structure.
     pub ttl_ms: u64,
     /// The least time in milliseconds after which a row expires that is neither written nor looked
     /// up by its key; 0: never.
     pub idle_ms: u64,
     /// The largest number of rows; 0: no limit.
     pub max_size: usize,
-    /// The largest number of bytes that the rows may take; 0: no limit.
+    /// The largest number of bytes that the rows may take; 0: no limit. They are those of the key
+    /// and the elements as they are stored, of long binaries, and 32 more for each row.
     pub max_memory: usize,
 }
 

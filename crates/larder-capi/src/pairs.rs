@@ -127,7 +127,7 @@ impl AsTerm for OwnTerm {
     }
 }
 
-/// Returns a key that is an integer.
+/// Returns a key that is an integer. O(1).
 #[no_mangle]
 pub extern "C" fn larder_key_i64(key: i64) -> larder_key {
     larder_key {
@@ -138,7 +138,7 @@ pub extern "C" fn larder_key_i64(key: i64) -> larder_key {
 }
 
 /// Returns a key that is the binary of a text's bytes, without the NUL. If `key` is null, it is a
-/// key of nothing.
+/// key of nothing. O(length). The text isn't copied.
 ///
 /// # Safety
 /// `key` is null or ends with a NUL.
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn larder_key_str(key: *const c_char) -> larder_key {
 }
 
 /// Returns a key that is a binary of `len` arbitrary bytes. While the key is used, `key` must point
-/// to `len` bytes, unless `len` is 0.
+/// to `len` bytes, unless `len` is 0. O(1). The bytes aren't copied.
 #[no_mangle]
 pub extern "C" fn larder_key_bytes(key: *const u8, len: usize) -> larder_key {
     larder_key {
@@ -164,7 +164,7 @@ pub extern "C" fn larder_key_bytes(key: *const u8, len: usize) -> larder_key {
     }
 }
 
-/// Returns a key that is a term. Of a view of nothing, it is a key of nothing.
+/// Returns a key that is a term. Of a view of nothing, it is a key of nothing. O(1).
 #[no_mangle]
 pub extern "C" fn larder_key_view(key: larder_view) -> larder_key {
     match key.bytes.is_null() {
@@ -225,9 +225,10 @@ unsafe fn put(
     })
 }
 
-/// Inserts the row `{Key, Value}`, like `larder_insert`. In a set or ordered_set it replaces the
-/// row with the same key. `LARDER_TABLE_TYPE`, as for all functions on pairs, if the key isn't the
-/// first element of the table's rows.
+/// Inserts the row `{Key, Value}`, like `larder_insert`: the same cost, the same statuses, and the
+/// same for readers. In a set or ordered_set it replaces the row with the same key.
+/// `LARDER_TABLE_TYPE`, as for all functions on pairs, if the key isn't the first element of the
+/// table's rows.
 ///
 /// # Safety
 /// As for `larder_table_drop`; the view's terms, and what the key refers to, are as they were when
@@ -352,7 +353,8 @@ unsafe fn get(
 
 /// Fills `out` with the value under a key: the second element of its row; in a bag, that of the row
 /// that arrived first. `LARDER_NONE`, and an empty `out`, if there is no such key. `LARDER_BAD_ROW`
-/// if a row has no second element. Like `larder_lookup_elements`.
+/// if a row has no second element. Apart from that like `larder_lookup_elements`. As for all
+/// functions `larder_get…`, it counts as a read for `idle_ms`.
 ///
 /// # Safety
 /// As for `larder_table_drop`; what the key refers to is as it was when the key was made; `out` is
@@ -425,7 +427,8 @@ pub unsafe extern "C" fn larder_get_f64(
 /// Like `larder_get`, but writes the bytes of a binary to `out`, as `snprintf` does: at most
 /// `capacity` bytes, of which the last is a NUL that isn't part of the binary. Writes the length of
 /// the binary to `*len`, unless `len` is null. If `*len` is `capacity` or more, the bytes were
-/// truncated. `LARDER_VALUE_TYPE` if the value isn't a binary.
+/// truncated. `LARDER_VALUE_TYPE` if the value isn't a binary. If the status isn't `LARDER_OK`,
+/// nothing is written.
 ///
 /// # Safety
 /// As for `larder_get`; `out` points to `capacity` bytes, or `capacity` is 0; `len` is null or may
@@ -453,8 +456,9 @@ pub unsafe extern "C" fn larder_get_str(
     }
 }
 
-/// Adds to the integer under a key. Writes the sum to `*sum`, unless `sum` is null. A counter that
-/// doesn't exist starts from 0. Atomic. Apart from that like `larder_add`.
+/// Adds to the integer under a key, the second element of its row. Writes the sum to `*sum`, unless
+/// `sum` is null. A counter that doesn't exist starts from 0. Atomic. Apart from that like
+/// `larder_add`.
 ///
 /// # Safety
 /// As for `larder_put`; `sum` is null or may be written to.
@@ -482,7 +486,8 @@ pub unsafe extern "C" fn larder_add_i64(
     })
 }
 
-/// Returns whether there is a row under a key: `LARDER_OK` or `LARDER_NONE`.
+/// Returns whether there is a row under a key: `LARDER_OK` or `LARDER_NONE`. Apart from that like
+/// `larder_contains`.
 ///
 /// # Safety
 /// As for `larder_table_drop`; what the key refers to is as it was when the key was made.
@@ -495,7 +500,8 @@ pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key)
     })
 }
 
-/// Deletes all rows under a key. `LARDER_NONE` if there is none.
+/// Deletes all rows under a key. `LARDER_NONE` if there is none. Apart from that like
+/// `larder_delete`.
 ///
 /// # Safety
 /// As for `larder_has`.

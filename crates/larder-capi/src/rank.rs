@@ -6,14 +6,14 @@ use crate::terms::larder_terms;
 use crate::view::{give, larder_view};
 
 /// Gets the rank of the row under a key of an ordered_set, which is 1 for the first row. Writes it
-/// to `*rank`, unless `rank` is null. `LARDER_NONE` if there is no such row. O(log n). The first
-/// call of a function about ranks also counts all rows of the table, and later calls count what has
-/// changed since.
+/// to `*rank`, unless `rank` is null. `LARDER_NONE`, and an unchanged `*rank`, if there is no such
+/// row. O(log n). The first call of a function about ranks also counts all rows of the table, and
+/// later calls count what has changed since.
 ///
 /// The rank is exact in a snapshot, and if nobody inserts or deletes meanwhile. Otherwise, a row
 /// that exists throughout the call counts once, and a row that is inserted or deleted meanwhile may
-/// count or not. `LARDER_TABLE_TYPE` if the table isn't an ordered_set, or has another structure
-/// than the default.
+/// count or not. `LARDER_TABLE_TYPE` if the table isn't an ordered_set, has bounds (`ttl_ms`,
+/// `idle_ms`, `max_size` or `max_memory`), or has another structure than the default.
 ///
 /// # Safety
 /// As for `larder_insert`; `rank` is null or may be written to.

@@ -47,9 +47,15 @@ pub(crate) fn direction(backward: bool) -> Direction {
 /// Begins a scan for the results of a match specification in Erlang's syntax, such as
 /// `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. Writes a handle of the scan to `*rows`, which must be
 /// freed by `larder_rows_free`. `larder_rows_next` returns the results. If `backward` is set, the
-/// scan of an ordered_set is in descending order. If the key is known, or guards limit the key of
-/// an ordered_set, only matching keys are examined. `LARDER_BAD_SPEC` if the specification doesn't
-/// compile; the message has the reason.
+/// scan of an ordered_set is in descending order; other tables have one order only. If the key is
+/// known, or guards limit the key of an ordered_set, or an index has what is asked for, only
+/// matching rows are examined. Otherwise all are: O(n) in all. The call itself compiles the
+/// specification, in time in proportion to it, and takes O(1), in an ordered_set O(log n).
+/// `LARDER_BAD_SPEC` if the specification doesn't compile; the message has the reason.
+///
+/// A row that exists throughout the scan is found exactly once. One that is inserted, deleted or
+/// replaced meanwhile may be found in either state, or not. A scan of a snapshot sees one instant.
+/// While a scan exists, its world and its table stay, as with a handle.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written
@@ -70,7 +76,8 @@ pub unsafe extern "C" fn larder_select(
     }
 }
 
-/// Begins a scan of all rows. Apart from that like `larder_select`.
+/// Begins a scan of all rows, which `larder_rows_next` returns. O(1), in an ordered_set O(log n).
+/// Apart from that like `larder_select`.
 ///
 /// # Safety
 /// As for `larder_select`.
@@ -91,8 +98,9 @@ pub unsafe extern "C" fn larder_each(
 }
 
 /// Begins a scan of the rows of an ordered_set whose keys are at least `low` and less than `high`.
-/// A key of nothing is no bound. Apart from that like `larder_select`. `LARDER_TABLE_TYPE` for
-/// other tables. O(log n) plus the rows that are returned.
+/// A key of nothing is no bound. There are no rows if `low` isn't less than `high`.
+/// `LARDER_TABLE_TYPE` for other tables. O(log n) plus the rows that are returned. Apart from that
+/// like `larder_select`.
 ///
 /// # Safety
 /// As for `larder_select`; what the keys refer to is as it was when they were made.
@@ -118,8 +126,10 @@ pub unsafe extern "C" fn larder_range(
 }
 
 /// Fills `out` with the next results: `most` of them, or fewer at the end. `LARDER_NONE`, and an
-/// empty `out`, if there are no more. Nothing is locked between calls: others may write. A row that
-/// exists throughout the scan is found exactly once. O(rows that are examined).
+/// empty `out`, if there are no more. `LARDER_BAD_ARGUMENT` if `most` is 0. `LARDER_NO_TABLE` if
+/// the table was dropped, or the attempt of the transaction has ended. Nothing is locked between
+/// calls: others may write. A row that exists throughout the scan is found exactly once. O(rows
+/// that are examined).
 ///
 /// # Safety
 /// `rows` is null, or a scan that was not freed and nobody else uses; `out` is null or a sequence
@@ -145,7 +155,7 @@ pub unsafe extern "C" fn larder_rows_next(
     })
 }
 
-/// Frees a scan, which need not be at its end. Does nothing if `rows` is null.
+/// Frees a scan, which need not be at its end. Does nothing if `rows` is null. O(1).
 ///
 /// # Safety
 /// `rows` is null, or a scan that was not freed; nobody uses it any more.
@@ -177,7 +187,8 @@ pub(crate) unsafe fn over_all<S>(
 }
 
 /// Counts the rows for which a match specification returns `true`. Writes their number to `*count`,
-/// unless `count` is null. `LARDER_BAD_SPEC` if the specification doesn't compile.
+/// unless `count` is null. Examines the rows that `larder_select` does, and sees writes of others
+/// as that does. `LARDER_BAD_SPEC` if the specification doesn't compile.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written
@@ -194,9 +205,11 @@ pub unsafe extern "C" fn larder_select_count(
     unsafe { over_all(table, spec, count, |table, spec| table.select_count(spec)) }
 }
 
-/// Deletes the rows for which a match specification returns `true`, each atomically. Writes their
-/// number to `*count`, unless `count` is null. `LARDER_BAD_SPEC` if the specification doesn't
-/// compile.
+/// Deletes the rows for which a match specification returns `true`. Writes their number to
+/// `*count`, unless `count` is null. Each row, in a bag all rows of a key, is deleted at one
+/// instant, and not all of them together: others may see some of them gone. Examines the rows that
+/// `larder_select` does. `LARDER_BAD_SPEC` if the specification doesn't compile; nothing is deleted
+/// then.
 ///
 /// # Safety
 /// As for `larder_select_count`.
@@ -235,10 +248,13 @@ pub(crate) unsafe fn taken<S>(
     })
 }
 
-/// Deletes the rows that a match specification matches, each atomically, and fills `out` with its
-/// results for them, which are those that `larder_select` would return. If several threads take the
-/// same row, only one gets it. `LARDER_NONE`, and an empty `out`, if nothing matched. If `out` is
-/// null, nothing is deleted. `LARDER_BAD_SPEC` if the specification doesn't compile.
+/// Deletes the rows that a match specification matches, and fills `out` with its results for them,
+/// which are those that `larder_select` would return. Each row, in a bag all rows of a key, is
+/// taken at one instant, and not all of them together. If several threads take the same row, only
+/// one gets it. `LARDER_NONE`, and an empty `out`, if nothing matched. If `out` is null, nothing is
+/// deleted. Examines the rows that `larder_select` does. `LARDER_BAD_SPEC` if the specification
+/// doesn't compile. If the table is dropped meanwhile, `LARDER_NO_TABLE`, and the rows that were
+/// taken are lost.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `spec` is null or ends with a NUL; `out` is null or a sequence that
@@ -256,10 +272,11 @@ pub unsafe extern "C" fn larder_select_take(
     unsafe { taken(table, spec, out, take) }
 }
 
-/// Replaces the rows that a match specification matches by its results, each atomically. A result
-/// must have the key of its row. Writes the number of rows to `*count`, unless `count` is null.
+/// Replaces the rows that a match specification matches by its results, each at one instant, and
+/// only if it is still the row that was matched. A result must have the key of its row. Writes the
+/// number of rows to `*count`, unless `count` is null. Examines the rows that `larder_select` does.
 /// `LARDER_BAD_SPEC` if the specification doesn't compile. `LARDER_TABLE_TYPE` if a key might
-/// change, and for bags.
+/// change, and for bags. After `LARDER_NOT_UNIQUE` or `LARDER_FULL` the rows before are replaced.
 ///
 /// # Safety
 /// As for `larder_select_count`.

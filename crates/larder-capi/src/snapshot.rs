@@ -9,13 +9,15 @@ use larder_term::{Atom, Term};
 
 /// Takes snapshots of `count` tables of one world at one instant. Writes a handle of each to
 /// `snapshots`, in the order of the tables. `larder_table_free` frees a handle and ends its
-/// snapshot. O(1) for each table; nothing is copied.
+/// snapshot. O(1) for each table; nothing is copied. If a list is being inserted into a table, the
+/// call first helps to finish that. Nobody else waits. `LARDER_TABLE_TYPE` if a table is a snapshot
+/// itself or belongs to a transaction, or has another structure than the default; then no snapshot
+/// is taken.
 ///
 /// All functions that read a table also accept a snapshot. Those that write return
 /// `LARDER_READ_ONLY`. A snapshot doesn't change when its table is cleared or dropped. While it
 /// exists, the first change of each key in the table preserves the old rows. The first call of
-/// `larder_size` counts the rows of a snapshot. `LARDER_TABLE_TYPE` if a table is a snapshot
-/// itself, or has another structure than the default.
+/// `larder_size` counts the rows of a snapshot.
 ///
 /// # Safety
 /// `tables` is null or has `count` pointers, each null or a handle that was not freed; `snapshots`
@@ -46,9 +48,10 @@ pub unsafe extern "C" fn larder_snapshot(
 
 /// Compares two snapshots of one table. Replaces the contents of `out` by the changes that turn the
 /// rows of `old` into those of `new`: `{insert, New}`, `{replace, Old, New}` and `{delete, Old}`,
-/// in no order. `LARDER_NONE` if there are none. O(changes since the oldest snapshot that exists):
-/// keys that haven't changed aren't read, unless the table was cleared between the two.
-/// `LARDER_TABLE_TYPE` if one isn't a snapshot, or they are of different tables.
+/// in no order. `LARDER_NONE`, and an empty `out`, if there are none. O(changes since the oldest
+/// snapshot that exists): keys that haven't changed aren't read, unless the table was cleared
+/// between the two, or has bounds. `LARDER_TABLE_TYPE` if one isn't a snapshot, or they are of
+/// different tables.
 ///
 /// # Safety
 /// `old` and `new` are null or handles that were not freed; `out` is null or a sequence that nobody

@@ -37,7 +37,8 @@ pub enum Status {
     NotInteger = 6,
     /// The sum doesn't fit in 64 bits. The addition has taken effect.
     BigSum = 7,
-    /// The operation is not for tables of this type.
+    /// The operation is not for tables of this type or structure, or needs bounds that the table
+    /// doesn't have, or is not for tables with bounds.
     TableType = 8,
     /// An option is out of range, or the structure doesn't have it. Or there is no such structure.
     BadOption = 9,
@@ -45,12 +46,14 @@ pub enum Status {
     BadSpec = 10,
     /// A text or bytes are not a term, a term isn't complete, or a view is of nothing.
     BadTerm = 11,
-    /// An argument is a null pointer, or a number that is out of range.
+    /// An argument is a null pointer, a text that isn't UTF-8, or a number that is out of range. Or
+    /// a table of a transaction can't be renamed or dropped.
     BadArgument = 12,
     /// There is no room for the row: the table has a limit and doesn't evict, or its structure has
     /// a fixed size. All functions that insert or change rows may return it.
     Full = 13,
-    /// The operation exceeds what the engine can represent.
+    /// The operation exceeds what the engine can represent, such as an integer of more than 2^26
+    /// bits.
     SystemLimit = 14,
     /// The file can't be written or read, or is damaged.
     File = 15,
@@ -62,7 +65,7 @@ pub enum Status {
     NotMap = 18,
     /// Another row already has the value in a unique index.
     NotUnique = 19,
-    /// The table has no such index.
+    /// The table has no such index, or it is still being added.
     NoIndex = 20,
     /// Others have changed what the transaction has read. It had no effect, and has been restarted.
     Conflict = 21,
@@ -220,8 +223,8 @@ impl From<Error> for Failure {
             Error::Full(_) => Status::Full,
             Error::SystemLimit(_) => Status::SystemLimit,
             Error::File(_) => Status::File,
-            // The view of a table in a transaction can't be renamed, saved or dropped. The other
-            // errors, about owners, access, slots and continuations, can't occur here.
+            // The view of a table in a transaction can't be renamed or dropped. The other errors,
+            // about owners, access, slots and continuations, can't occur here.
             _ => Status::BadArgument,
         };
         Failure::new(status, error.to_string())
@@ -295,7 +298,8 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Returns why the last failed call of this thread failed: a text in UTF-8, which is empty if none
-/// has failed. It is valid until another call of the thread fails, or the thread ends.
+/// has failed. A call that succeeds doesn't change it. It is valid until another call of the thread
+/// fails, or the thread ends. O(1).
 #[no_mangle]
 pub extern "C" fn larder_message() -> *const c_char {
     // The text doesn't move until it is replaced, which only this thread does.

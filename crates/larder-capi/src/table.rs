@@ -151,7 +151,7 @@ pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<St
 
 /// Frees a handle. The table itself continues to exist until it is dropped by `larder_table_drop`,
 /// or its world and all its handles are freed. A snapshot ends with its handle. Does nothing if
-/// `table` is null.
+/// `table` is null. O(1); memory is freed in the background.
 ///
 /// # Safety
 /// `table` is null or a handle that was not freed, and isn't one of those that
@@ -164,7 +164,9 @@ pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
 }
 
 /// Drops the table. From then on, all its handles return `LARDER_NO_TABLE`; they must still be
-/// freed. O(1); memory is freed in the background.
+/// freed. Calls of other threads in progress complete, or return `LARDER_NO_TABLE`. Snapshots of it
+/// stay. `LARDER_BAD_ARGUMENT` for a table of a transaction. O(1); memory is freed in the
+/// background.
 ///
 /// # Safety
 /// `table` is null or a handle that was not freed.
@@ -177,8 +179,10 @@ pub unsafe extern "C" fn larder_table_drop(table: *const larder_table) -> Status
     })
 }
 
-/// Renames the table. A name has at most 255 characters. `LARDER_ALREADY_EXISTS` if the table is a
-/// named one, and another has the name.
+/// Renames the table. `LARDER_BAD_OPTION` if the name has more than 255 characters.
+/// `LARDER_ALREADY_EXISTS` if the table is a named one, and a named table has the name, this one
+/// included. `LARDER_BAD_ARGUMENT` for a table of a transaction. O(1). For a moment
+/// `larder_table_find` finds the table by both names. The name is kept until the process ends.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `name` is null or ends with a NUL.
@@ -196,9 +200,11 @@ pub unsafe extern "C" fn larder_table_rename(
 }
 
 /// Inserts a row, which is a tuple. In a set or ordered_set it replaces the row with the same key;
-/// in a bag it is added to the others. Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW`
-/// if the row isn't a tuple, or is too short to have a key. `LARDER_FULL` if there is no room: the
-/// table has a limit and doesn't evict, or its structure has a fixed size.
+/// in a bag it is added to the others. Atomic: a reader of the key sees the old row or the new one.
+/// O(1), in an ordered_set O(log n); in a bag O(log m) if there are m rows under the key, and many.
+/// `LARDER_BAD_ROW` if the row isn't a tuple, or is too short to have a key. `LARDER_FULL` if there
+/// is no room: the table has a limit and doesn't evict, or its structure has a fixed size.
+/// `LARDER_NOT_UNIQUE` if another row has the value in a unique index.
 ///
 /// # Safety
 /// As for `larder_table_drop`; the view's terms are as they were when it was made.
@@ -212,8 +218,9 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
     })
 }
 
-/// Inserts a row if its key doesn't exist. Otherwise returns `LARDER_NONE`. Atomic. Apart from that
-/// like `larder_insert`.
+/// Inserts a row if its key doesn't exist. Otherwise returns `LARDER_NONE`, also if another row has
+/// the value in a unique index. Atomic: of several threads that insert the same new key, one gets
+/// `LARDER_OK`. Apart from that like `larder_insert`.
 ///
 /// # Safety
 /// As for `larder_insert`.
@@ -227,8 +234,11 @@ pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: lard
     })
 }
 
-/// Inserts all rows of a sequence at once: no reader sees some of them without the others. If one
-/// of them is bad, none is inserted.
+/// Inserts all rows of a sequence at once: no reader sees some of them without the others, but for
+/// a scan that began before. If one of them is bad, none is inserted. The cost is that of
+/// `larder_insert` for each row. Meanwhile other threads read and write single keys. Other calls on
+/// the table, such as `larder_next` and `larder_select`, first help to finish the list. Statuses
+/// are those of `larder_insert`.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `rows` is null or a sequence that nobody changes meanwhile.
@@ -246,7 +256,8 @@ pub unsafe extern "C" fn larder_insert_all(
 }
 
 /// Inserts all rows of a sequence at once, if none of their keys exists. Otherwise inserts none,
-/// and returns `LARDER_NONE`.
+/// and returns `LARDER_NONE`; so it does if a row has a value that is taken in a unique index.
+/// Apart from that like `larder_insert_all`, and a lookup of each key before.
 ///
 /// # Safety
 /// As for `larder_insert_all`.
@@ -263,8 +274,9 @@ pub unsafe extern "C" fn larder_insert_all_new(
 }
 
 /// Fills `out` with the rows under a key, in order of arrival. `LARDER_NONE`, and an empty `out`,
-/// if there are none. O(1) plus the rows; in an ordered_set O(log n) plus the rows. `out` may be
-/// the sequence that contains the key.
+/// if there are none. All rows of the key are seen as of one instant. Takes no lock: it waits at
+/// most while another thread changes the same leaf, or commits a change of the key. O(1) plus the
+/// rows; in an ordered_set O(log n) plus the rows. `out` may be the sequence that contains the key.
 ///
 /// # Safety
 /// As for `larder_insert`; `out` is null or a sequence that nobody else uses.
@@ -287,8 +299,8 @@ pub unsafe extern "C" fn larder_lookup(
 /// Fills `out` with the elements at `count` positions, counted from 1, of the rows under a key.
 /// Rows are in order of arrival, and the elements of each row are in the order of the positions.
 /// The rest of the rows isn't copied. `LARDER_NONE`, and an empty `out`, if there is no such key.
-/// `LARDER_BAD_ROW` if a position is 0, or one of the rows is shorter. Apart from that like
-/// `larder_lookup`.
+/// `LARDER_BAD_ROW` if a position is 0, or one of the rows is shorter. O(elements up to the
+/// greatest position) for each row. Apart from that like `larder_lookup`.
 ///
 /// # Safety
 /// As for `larder_lookup`; `positions` is null or points to `count` numbers.
@@ -315,7 +327,9 @@ pub unsafe extern "C" fn larder_lookup_elements(
     })
 }
 
-/// Returns whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
+/// Returns whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`. Copies nothing, and
+/// doesn't count as a read for `idle_ms`. O(1), in an ordered_set O(log n). Apart from that like
+/// `larder_lookup`.
 ///
 /// # Safety
 /// As for `larder_insert`.
@@ -329,7 +343,8 @@ pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder
 }
 
 /// Deletes all rows under the key. Writes their number to `*gone`, unless `gone` is null.
-/// `LARDER_NONE` if there was none.
+/// `LARDER_NONE`, and 0 in `*gone`, if there was none. Atomic: a reader of the key sees all of them
+/// or none. O(1), in an ordered_set O(log n), and O(1) for each row of a bag.
 ///
 /// # Safety
 /// As for `larder_insert`; `gone` is null or may be written to.
@@ -349,8 +364,9 @@ pub unsafe extern "C" fn larder_delete(
     })
 }
 
-/// Deletes the row that is identical to this one; in a duplicate_bag, all copies of it. Apart from
-/// that like `larder_delete`.
+/// Deletes the row that is identical to this one; in a duplicate_bag, all copies of it. Other rows
+/// of the key stay. `LARDER_BAD_ROW` if the row isn't a tuple, or is too short to have a key. Apart
+/// from that like `larder_delete`.
 ///
 /// # Safety
 /// As for `larder_delete`.
@@ -370,8 +386,10 @@ pub unsafe extern "C" fn larder_delete_row(
     })
 }
 
-/// Deletes all rows under the key, and fills `out` with them like `larder_lookup`. Atomic: if
-/// several threads take the same row, only one gets it. If `out` is null, nothing is deleted.
+/// Deletes all rows under the key, and fills `out` with them like `larder_lookup`: `LARDER_NONE`,
+/// and an empty `out`, if there are none. Atomic: if several threads take the same row, only one
+/// gets it. If `out` is null, nothing is deleted. The cost is that of `larder_lookup` and
+/// `larder_delete`.
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -394,11 +412,15 @@ pub unsafe extern "C" fn larder_take(
 }
 
 /// Adds to the integer at a position, counted from 1, of the row under a key. Writes the sum to
-/// `*sum`, unless `sum` is null. Atomic. If the key doesn't exist, first inserts the row
-/// `otherwise` with this key; if `otherwise` is a view of nothing, returns `LARDER_BAD_KEY`.
+/// `*sum`, unless `sum` is null. Atomic: no addition is lost, however many threads add. If the key
+/// doesn't exist, first inserts the row `otherwise` with this key; if `otherwise` is a view of
+/// nothing, returns `LARDER_BAD_KEY`. The cost is that of `larder_insert`, and of finding the
+/// position.
+///
 /// `LARDER_NOT_INTEGER` if the element isn't an integer. `LARDER_BAD_ROW` if there is no such
 /// position, if it is the key's, or if `otherwise` is too short. `LARDER_TABLE_TYPE` for bags.
-/// `LARDER_BIG_SUM` if the sum doesn't fit in 64 bits; the addition has taken effect.
+/// `LARDER_BIG_SUM` if the sum doesn't fit in 64 bits; the addition has taken effect, and `*sum` is
+/// unchanged. `LARDER_SYSTEM_LIMIT` if the sum is larger than integers can be.
 ///
 /// # Safety
 /// As for `larder_insert`, for both views; `sum` is null or may be written to.
@@ -459,8 +481,9 @@ pub(crate) unsafe fn summed(total: &Term, sum: *mut i64) -> Result<Status, Failu
 }
 
 /// Replaces the element at a position, counted from 1, of the row under a key. `LARDER_NONE` if the
-/// key doesn't exist. Atomic. `LARDER_BAD_ROW` if there is no such position, or if it is the key's.
-/// `LARDER_TABLE_TYPE` for bags.
+/// key doesn't exist. Atomic: a reader sees the old element or the new one. The row's bytes are
+/// copied, so the cost is that of `larder_insert`. `LARDER_BAD_ROW` if there is no such position,
+/// or if it is the key's. `LARDER_TABLE_TYPE` for bags.
 ///
 /// # Safety
 /// As for `larder_insert`, for both views.
@@ -501,8 +524,10 @@ unsafe fn step(
     })
 }
 
-/// Fills `out` with the first key; in an ordered_set, with the least one. `LARDER_NONE` if the
-/// table is empty.
+/// Fills `out` with the first key; in an ordered_set, with the least one. Other tables have an
+/// order of their own, which stays as it is while nobody inserts or deletes. `LARDER_NONE`, and an
+/// empty `out`, if the table is empty. The key was the first at an instant during the call. O(1),
+/// in an ordered_set O(log n).
 ///
 /// # Safety
 /// As for `larder_table_drop`; `out` is null or a sequence that nobody else uses.
@@ -515,7 +540,8 @@ pub unsafe extern "C" fn larder_first(
     unsafe { step(table, out, |table| Ok(table.first()?)) }
 }
 
-/// Fills `out` with the greatest key of an ordered_set. For other tables like `larder_first`.
+/// Fills `out` with the greatest key of an ordered_set. For other tables the same as
+/// `larder_first`. Apart from that like `larder_first`.
 ///
 /// # Safety
 /// As for `larder_first`.
@@ -525,10 +551,11 @@ pub unsafe extern "C" fn larder_last(table: *const larder_table, out: *mut larde
     unsafe { step(table, out, |table| Ok(table.last()?)) }
 }
 
-/// Fills `out` with the key after this one. `LARDER_NONE` if it is the last. `out` may be the
-/// sequence that contains the key. In an ordered_set the key need not exist; in other tables,
-/// `LARDER_BAD_KEY` if it doesn't. A traversal finds each key that exists throughout exactly once,
-/// whatever others write.
+/// Fills `out` with the key after this one. `LARDER_NONE`, and an empty `out`, if it is the last.
+/// `out` may be the sequence that contains the key. In an ordered_set the key need not exist; in
+/// other tables, `LARDER_BAD_KEY` if it doesn't. A traversal finds each key that exists throughout
+/// exactly once, whatever others write; a key that is inserted or deleted meanwhile may be found or
+/// not. O(1), in an ordered_set O(log n).
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -548,8 +575,8 @@ pub unsafe extern "C" fn larder_next(
     }
 }
 
-/// Like `larder_next`, but in descending order in an ordered_set. In other tables the same as
-/// `larder_next`.
+/// Like `larder_next`, but in descending order in an ordered_set: fills `out` with the key before
+/// this one. In other tables the same as `larder_next`.
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -569,8 +596,9 @@ pub unsafe extern "C" fn larder_prev(
     }
 }
 
-/// Deletes all rows at one instant. Writes their number to `*gone`, unless `gone` is null. The
-/// number is exact if nobody was writing at that instant. O(1); memory is freed in the background.
+/// Deletes all rows at one instant: a reader sees all of them or none. Writes their number to
+/// `*gone`, unless `gone` is null. The number is exact if nobody was writing at that instant. O(1);
+/// memory is freed in the background. In a table of a transaction O(n).
 ///
 /// # Safety
 /// As for `larder_table_drop`; `gone` is null or may be written to.
@@ -585,8 +613,9 @@ pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usi
     })
 }
 
-/// Returns the number of rows; 0 for a table that was dropped. O(1). The first call for a snapshot
-/// counts its rows, and so does each call in a transaction, which has read all of them then.
+/// Returns the number of rows; 0 for a table that was dropped. Rows that have expired count until
+/// the library has removed them. O(1). The first call for a snapshot counts its rows, and so does
+/// each call in a transaction, which has read all of them then: O(n).
 ///
 /// # Safety
 /// As for `larder_table_drop`.
@@ -596,8 +625,9 @@ pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
     guarded_or(0, || Ok(unsafe { table_at(table) }?.len()))
 }
 
-/// Returns the memory that the table takes, in bytes, without binaries of more than 127 bytes; 0
-/// for a table that was dropped. O(1).
+/// Returns the memory that the table takes, in bytes, with its indexes and what it keeps for
+/// snapshots, and without binaries of more than 127 bytes; 0 for a table that was dropped. O(1). A
+/// program that has many tables adds them up.
 ///
 /// # Safety
 /// As for `larder_table_drop`.
@@ -608,8 +638,10 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
 }
 
 /// Fills `out` with one map of the properties of the table. Its keys are the atoms `name`, `named`,
-/// `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure` and
-/// `stats`. The value of `stats` is a map of figures of the structure.
+/// `type`, `keypos`, `size`, `memory` (in bytes), `compressed`, `decentralized_counters`,
+/// `structure` and `stats`. The value of `stats` is a map of figures of the structure. The
+/// properties are read one after the other, and not at one instant. O(1); the size of a snapshot as
+/// in `larder_size`.
 ///
 /// # Safety
 /// As for `larder_first`.
@@ -672,9 +704,11 @@ fn kind(kind: larder::TableKind) -> Atom {
     })
 }
 
-/// Writes the table to a file, as of one instant during the call. An existing file is replaced when
-/// the new one is complete and on the disk. `LARDER_FILE` if the system reports an error, which is
-/// in the message.
+/// Writes the table to a file, as of one instant during the call, whatever other threads write
+/// meanwhile. An existing file is replaced when the new one is complete and on the disk.
+/// `LARDER_FILE` if the system reports an error, which is in the message; the existing file is
+/// unchanged then. Nobody waits for it. (A table with another structure than the default is written
+/// as a scan sees it.) O(n).
 ///
 /// # Safety
 /// As for `larder_table_drop`; `path` is null or ends with a NUL.

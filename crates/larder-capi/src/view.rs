@@ -145,7 +145,7 @@ pub(crate) fn needed<T>(out: *mut T, what: &str) -> Result<(), Failure> {
 }
 
 /// Gets the integer, if the term is one that fits in 64 bits. Otherwise returns false, and `*value`
-/// is unchanged.
+/// is unchanged. O(1).
 ///
 /// # Safety
 /// The view's terms are as they were when it was made; `value` is null or may be written to.
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> 
 }
 
 /// Gets the integer, if the term is one from 0 to 2^64 − 1. Otherwise returns false, and `*value`
-/// is unchanged.
+/// is unchanged. O(1).
 ///
 /// # Safety
 /// As for `larder_view_int`.
@@ -183,7 +183,8 @@ pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) ->
     })
 }
 
-/// Gets the float, if the term is one. Otherwise returns false, and `*value` is unchanged.
+/// Gets the float, if the term is one. Otherwise returns false, and `*value` is unchanged. An
+/// integer isn't converted. O(1).
 ///
 /// # Safety
 /// As for `larder_view_int`.
@@ -202,8 +203,8 @@ pub unsafe extern "C" fn larder_view_float(view: larder_view, value: *mut f64) -
     })
 }
 
-/// Gets the text of the atom, if the term is one. Otherwise returns false. The text is UTF-8, isn't
-/// terminated by a NUL, and is never freed.
+/// Gets the text of the atom, if the term is one. Otherwise returns false, and nothing is written.
+/// The text is UTF-8, isn't terminated by a NUL, and is never freed. O(1).
 ///
 /// # Safety
 /// The view's terms are as they were when it was made; `text` and `len` are null or may be written
@@ -229,8 +230,8 @@ pub unsafe extern "C" fn larder_view_atom(
     })
 }
 
-/// Gets the bytes of the binary, if the term is one. Otherwise returns false. The bytes aren't
-/// copied, and are valid as long as the term is.
+/// Gets the bytes of the binary, if the term is one. Otherwise returns false, and nothing is
+/// written. The bytes aren't copied, and are valid as long as the term is. O(1).
 ///
 /// # Safety
 /// The view's terms are as they were when it was made; `bytes` and `len` are null or may be written
@@ -274,8 +275,9 @@ pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
     })
 }
 
-/// Returns the element of a tuple or list at `index`, counted from 0; nothing if there is none.
-/// O(index). To get all elements, use `larder_view_elements`.
+/// Returns the element of a tuple or list at `index`, counted from 0; a view of nothing if there is
+/// none. (Positions in rows, as in `larder_add`, are counted from 1.) O(index). To get all
+/// elements, use `larder_view_elements`.
 ///
 /// # Safety
 /// As for `larder_view_kind`. The element is valid as long as `view` is.
@@ -293,8 +295,9 @@ pub unsafe extern "C" fn larder_view_element(view: larder_view, index: usize) ->
 }
 
 /// Writes views of the elements of a tuple or list to `out`; for a map, of its keys and values,
-/// each key before its value. Writes at most `capacity` views. Returns how many there are. O(n) in
-/// their number.
+/// each key before its value. Writes at most `capacity` views. Returns how many there are, so a
+/// result greater than `capacity` says that some are missing; 0 for any other term. O(views
+/// written).
 ///
 /// # Safety
 /// As for `larder_view_kind`; `out` points to `capacity` views, or `capacity` is 0.
@@ -340,8 +343,8 @@ pub unsafe extern "C" fn larder_view_elements(
     })
 }
 
-/// Returns the tail of a list: `[]` for a proper list, any other term for an improper one; nothing
-/// if the term isn't a list. O(elements).
+/// Returns the tail of a list: `[]` for a proper list, any other term for an improper one; a view
+/// of nothing if the term isn't a list. O(1), for an improper list O(elements).
 ///
 /// # Safety
 /// As for `larder_view_element`.
@@ -360,7 +363,8 @@ pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
     })
 }
 
-/// Returns the value under an identical key of a map; nothing if there is none. O(pairs).
+/// Returns the value under an identical key of a map; a view of nothing if there is none, or the
+/// term isn't a map. O(pairs).
 ///
 /// # Safety
 /// As for `larder_view_element`, for both views.
@@ -378,7 +382,7 @@ pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) ->
 }
 
 /// Returns whether two terms are identical, as by `=:=`: 1 is not 1.0. Two views of nothing are
-/// identical.
+/// identical. Linear in the terms, up to their first difference.
 ///
 /// # Safety
 /// As for `larder_view_kind`, for both views.
@@ -394,8 +398,9 @@ pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> boo
 }
 
 /// Compares two terms in Erlang's order, in which 1 and 1.0 are equal. Returns a number less than,
-/// equal to or greater than 0 if `a` is less than, equal to or greater than `b`. Nothing is less
-/// than any term.
+/// equal to or greater than 0 if `a` is less than, equal to or greater than `b`. A view of nothing
+/// is less than any term. Linear in the terms, up to their first difference; the keys of maps are
+/// put in order first.
 ///
 /// # Safety
 /// As for `larder_view_kind`, for both views.
@@ -435,7 +440,8 @@ unsafe fn copy_out(all: &[u8], out: *mut u8, capacity: usize) -> Result<usize, F
 
 /// Writes the text of the term, as Erlang would print it, in UTF-8. Like `snprintf`, writes at most
 /// `capacity` bytes, of which the last is a NUL, and returns the length of the whole text without
-/// the NUL. `larder_push_text` reads the text.
+/// the NUL. A truncated text may end within a character. A view of nothing has the empty text.
+/// `larder_push_text` reads the text. O(length of the whole text).
 ///
 /// # Safety
 /// As for `larder_view_kind`; `out` points to `capacity` bytes, or `capacity` is 0.
@@ -481,7 +487,8 @@ pub(crate) unsafe fn copy_text(
 }
 
 /// Writes the term in Erlang's external term format, as `term_to_binary` does. Writes at most
-/// `capacity` bytes, and returns how many there are. `larder_push_etf` reads the format.
+/// `capacity` bytes, and returns how many there are; 0 for a view of nothing. `larder_push_etf`
+/// reads the format. O(bytes of the term).
 ///
 /// # Safety
 /// As for `larder_view_text`.

@@ -12,14 +12,16 @@ use std::time::Duration;
 /// A world: a set of tables. Any number of threads may use it at once.
 pub struct larder(Larder);
 
-/// Makes an empty world. Never returns null.
+/// Makes an empty world. Never returns null. O(1).
 #[no_mangle]
 pub extern "C" fn larder_new() -> *mut larder {
     Box::into_raw(Box::new(larder(Larder::new())))
 }
 
-/// Frees a world. Its tables are dropped when all their handles are freed, too. Does nothing if
-/// `world` is null. O(1); memory is freed in the background.
+/// Frees a world. Its tables are dropped when all their handles are freed, too: those of tables and
+/// snapshots, and the scans, transactions and lists of operations that use them. A feed doesn't
+/// count: it ends with `LARDER_EVENT_GONE`. Does nothing if `world` is null. O(1) for each table;
+/// memory is freed in the background.
 ///
 /// # Safety
 /// `world` is null, or came from `larder_new` and was not freed; nobody uses it any more.
@@ -32,7 +34,9 @@ pub unsafe extern "C" fn larder_free(world: *mut larder) {
 
 /// Waits until all memory of what was deleted, dropped or freed is given back, in all worlds, and
 /// ends the library's threads. `LARDER_NONE` if that isn't achieved within `timeout_ms`
-/// milliseconds, as may happen while others delete. The threads start again when they are needed.
+/// milliseconds, of which a day is the most, as may happen while others delete. The threads start
+/// again when they are needed. Other threads may use tables meanwhile. It takes the time that the
+/// library's threads need to free the memory.
 ///
 /// Call this after `larder_free` at the end of a program, so that a leak checker finds nothing of
 /// the library. Also call it before a `fork`, if the child process is to use the library. While
@@ -87,13 +91,14 @@ unsafe fn world_and_text<'a>(
 }
 
 /// Makes a table, and writes a handle of it to `*table`, which must be freed by
-/// `larder_table_free`.
+/// `larder_table_free`. O(1).
 ///
 /// If `options` is null, the table is a set, and the key is the first element of each row. The
 /// table exists until it is dropped, or its world and all its handles are freed.
-/// `LARDER_BAD_OPTION` if the name has more than 255 characters, if an option doesn't exist or is
-/// out of range, or if the size is wrong. `LARDER_ALREADY_EXISTS` if the option `named` is set, and
-/// another named table has the name.
+/// `LARDER_BAD_OPTION` if the name has more than 255 characters, if an option doesn't exist, is out
+/// of range or isn't for this type of table, or if the size is wrong; the message says which.
+/// `LARDER_ALREADY_EXISTS` if the option `named` is set, and another named table of the world has
+/// the name. The name is kept until the process ends, so don't make names of data.
 ///
 /// # Safety
 /// `world` is null or a world that was not freed; `name` and `options->structure` are null or end
@@ -121,8 +126,10 @@ pub unsafe extern "C" fn larder_table_new(
     })
 }
 
-/// Finds a table that was made with the option `named`, and writes another handle of it to
-/// `*table`. `LARDER_NONE` if there is none with this name.
+/// Finds a table of the world that was made with the option `named`, and writes another handle of
+/// it to `*table`. `LARDER_NONE`, and an unchanged `*table`, if there is none with this name. O(1).
+/// While another thread renames the table, it is found by its old name, its new one, or for a
+/// moment by both.
 ///
 /// # Safety
 /// `world` is null or a world that was not freed; `name` is null or ends with a NUL; `table` is
@@ -147,10 +154,14 @@ pub unsafe extern "C" fn larder_table_find(
 
 /// Loads a table from a file, and writes a handle of it to `*table`. It has the type, key position,
 /// name and compression of the table that was saved, but none of its limits, lifetimes and indexes.
-/// The whole file is checked before the first row is loaded. `LARDER_FILE` if the file isn't that
-/// of a table, is truncated or damaged, or if the system reports an error. `LARDER_ALREADY_EXISTS`
-/// if the table was saved as a named one, and another named table has the name. After an error no
-/// table is left. Atoms in the file are never freed, so don't load untrusted files.
+/// The whole file is checked before the first row is loaded. O(n), in an ordered_set O(n log n). If
+/// it is a named one, `larder_table_find` finds it before the call returns, with a part of its
+/// rows.
+///
+/// `LARDER_FILE` if the file isn't that of a table, is truncated or damaged, or if the system
+/// reports an error. `LARDER_ALREADY_EXISTS` if the table was saved as a named one, and another
+/// named table has the name. After an error no table is left. Atoms in the file are never freed, so
+/// don't load untrusted files.
 ///
 /// # Safety
 /// `world` is null or a world that was not freed; `path` is null or ends with a NUL; `table` is

@@ -18,6 +18,23 @@ const INTRODUCTION: &str = "\
  *
  * Many threads may use a larder, a larder_table and a larder_prepared at once; everything else one
  * at a time.
+ *
+ * What holds for all functions, and isn't repeated with each:
+ *
+ * - Statuses. LARDER_BAD_ARGUMENT: a pointer that is needed is null, a text isn't UTF-8, or a
+ *   number is out of range. LARDER_BAD_TERM: a view or a key is of nothing, or the last term of a
+ *   sequence isn't complete. LARDER_NO_TABLE: the table was dropped. LARDER_READ_ONLY: a function
+ *   that writes was called with a snapshot. LARDER_FULL and LARDER_NOT_UNIQUE: a row was to be
+ *   inserted or changed, and a limit or a unique index is in the way. LARDER_PANIC: a bug in the
+ *   library.
+ * - Cost. n is the number of rows in the table. O(1) in a table that isn't ordered is expected
+ *   time. Reading and writing rows, keys and terms also takes time in proportion to their bytes.
+ *   Costs are those of the default structure.
+ * - Other threads. An operation on one key takes effect at one instant between its call and its
+ *   return, for all threads. It waits at most while another thread changes the same leaf or commits
+ *   a change of the same key. If a list is being inserted that is short, or has the key many times,
+ *   it first helps to finish that. If a function takes effect at more than one instant, its
+ *   description says so.
  */";
 
 /// The version of the header: as numbers, as one number to be compared, and as a text.

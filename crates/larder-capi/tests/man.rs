@@ -34,6 +34,35 @@ and a
 at once; everything else one at a time. In C++17,
 .B larder.hpp
 wraps all of this.
+.PP
+What holds for all functions isn't repeated with each.
+.TP
+Statuses
+.B LARDER_BAD_ARGUMENT
+if a pointer that is needed is null, a text isn't UTF-8, or a number is out of range;
+.B LARDER_BAD_TERM
+if a view or a key is of nothing, or the last term of a sequence isn't complete;
+.B LARDER_NO_TABLE
+if the table was dropped;
+.B LARDER_READ_ONLY
+if a function that writes was called with a snapshot;
+.B LARDER_FULL
+and
+.B LARDER_NOT_UNIQUE
+if a row was to be inserted or changed, and a limit or a unique index is in the way;
+.B LARDER_PANIC
+for a bug in the library.
+.TP
+Cost
+n is the number of rows in the table. O(1) in a table that isn't ordered is expected time. Reading
+and writing rows, keys and terms also takes time in proportion to their bytes. Costs are those of
+the default structure.
+.TP
+Other threads
+An operation on one key takes effect at one instant between its call and its return, for all
+threads. It waits at most while another thread changes the same leaf or commits a change of the
+same key. If a list is being inserted that is short, or has the key many times, it first helps to
+finish that.
 .SH EXAMPLE
 .nf
 larder *world = larder_new();

@@ -1,8 +1,9 @@
 %% Objects that expire. Part of module larder: see larder.erl.
 
-%% @doc Inserts an object with a lifetime of its own, in milliseconds, which overrides the `ttl'
-%% of the table: see new/2. In a transaction it begins at the commit. Otherwise like insert/2, but a
-%% list isn't accepted: commit/1 takes `{insert, Table, Objects, #{ttl => Ms}}'.
+%% @doc Inserts an object with a lifetime of its own, in milliseconds, which overrides the `ttl' of
+%% the table until the object is written again: see new/2. With `infinity' it doesn't expire. In a
+%% transaction the lifetime begins at the commit. Otherwise like insert/2, but a list isn't
+%% accepted: commit/1 takes `{insert, Table, Objects, #{ttl => Ms}}'.
 %%
 %% Fails with `badarg' if the table has no bounds, or if the options are anything but a map with the
 %% key `ttl'.
@@ -13,7 +14,8 @@ insert(Table, Object, Options) ->
     erlang:error(badarg, [Table, Object, Options], larder_error:info(none)).
 
 %% @doc Sets the remaining lifetime of the object with a key, in milliseconds from now, or in a
-%% transaction from its commit. Returns whether there is such an object. Subscribers get no event.
+%% transaction from its commit. With `infinity' the object doesn't expire, with 0 it expires at
+%% once. Returns whether there is such an object. Subscribers get no event.
 %%
 %% Fails with `badarg' if the table has no bounds. The cost is that of insert/2.
 -spec expire(table(), term(), time()) -> boolean().
@@ -21,9 +23,9 @@ expire(Table, Key, Ttl) ->
     ?TRY(larder_nif:expire(Table, Key, Ttl), [Table, Key, Ttl]).
 
 %% @doc Returns the remaining lifetime of the object with a key, in milliseconds, or `none' if there
-%% is no such object. It doesn't count as a use for `idle'.
-%% In a snapshot or a transaction it is the lifetime as of its instant; that of what the transaction
-%% has written counts from the commit.
+%% is no such object. For an object that doesn't expire it is `infinity'. It doesn't count as a use
+%% for `idle'. In a snapshot or a transaction it is the lifetime as of its instant; that of what the
+%% transaction has written counts from the commit.
 %%
 %% Fails with `badarg' if the table has no bounds. The cost is that of lookup/2.
 -spec ttl(table(), term()) -> time() | none.

@@ -26,15 +26,19 @@
 %% 10,000); no more are kept for it. `mailbox' is the length of the mailbox of the process
 %% at which sending pauses until it has received some (default: 1,000).
 %%
-%% The process needs the right to read the table. Writers never wait for subscribers. The
-%% subscription ends with unsubscribe/1, and with the process.
+%% The process needs the right to read the table. Writers never wait for subscribers: a write takes
+%% about 0.2 microseconds longer while there are any. The subscription ends with unsubscribe/1, and
+%% with the process. It takes constant time to begin.
+%%
+%% Fails with `badarg' for a snapshot, for a transaction's view, for a table with a `structure'
+%% other than the default, for an invalid match specification, and for other options.
 -spec subscribe(table(), match_spec() | all, feed_options()) -> feed().
 subscribe(Table, MatchSpec, Options) ->
     ?TRY(larder_feed:subscribe(Table, MatchSpec, Options), [Table, MatchSpec, Options]).
 
 %% @doc Ends a subscription of the calling process. Messages sent before may still be
-%% in the mailbox; none is sent afterwards. Fails with `badarg' if the argument isn't a
-%% subscription, or if it belongs to another process.
+%% in the mailbox; none is sent afterwards. It takes constant time. Fails with `badarg' if the
+%% argument isn't a subscription, or if it belongs to another process.
 -spec unsubscribe(feed()) -> true.
 unsubscribe(Feed) ->
     ?TRY(larder_feed:unsubscribe(Feed), [Feed]).

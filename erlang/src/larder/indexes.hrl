@@ -24,18 +24,25 @@
 %% call takes the time of a scan of the table, in slices. An index contains the keys of the objects,
 %% not the objects.
 %%
-%% select/2, select_count/2, select_delete/2, select_replace/2, match/2, match_object/2,
-%% match_delete/2 and their variants use an index of an element automatically if a pattern
-%% or guards bind the element to a value or to a range: see explain/2.
+%% select/2, select_count/2, select_delete/2, select_take/2, select_replace/2, match/2,
+%% match_object/2, match_delete/2 and their variants use an index automatically if a pattern
+%% or guards bind the element or the expression to a value or to a range: see explain/2. They don't
+%% use one with the option `each'.
+%%
+%% An index takes some 5 KiB, and from 13 bytes on for each entry, by the lengths of value and key:
+%% `info(Table, indexes)' has its `bytes'. Each write of the table writes its entries, too, in O(log
+%% n) for each index whose value changes.
 %%
 %% Fails with `badarg' if the index is invalid, if the table already has an index of that name, if
-%% the table has a `structure', and if two objects have equal values in a unique index.
+%% the table is a snapshot or a transaction's view or has a `structure' other than the default, and
+%% if two objects have equal values in a unique index. There is no such index then.
 -spec add_index(table(), index()) -> true.
 add_index(Table, Index) ->
     ?TRY(larder_nif:add_index(Table, Index), [Table, Index]).
 
-%% @doc Drops the index with this name. It takes constant time. Fails with `badarg' if the
-%% table has no such index.
+%% @doc Drops the index with this name. The right to write to the table is needed. It takes constant
+%% time; the memory is freed in the background. Fails with `badarg' if the table has no such index,
+%% and for a snapshot or a transaction's view.
 -spec drop_index(table(), Name :: atom()) -> true.
 drop_index(Table, Name) ->
     ?TRY(larder_nif:drop_index(Table, Name), [Table, Name]).
@@ -55,9 +62,10 @@ index_lookup(Table, Name, Value) ->
 %% @doc Returns the results of a match specification for the objects of an index, in the order of
 %% the values. An object with several values is visited several times. An object whose value changes
 %% during the call may be visited twice or not at all. If the specification limits the indexed
-%% element, only the entries within the limits are read. In a bag, all objects of the key are read
-%% for each entry, so a key with many objects of different values takes time in proportion to the
-%% square of their number; select/2 doesn't. Fails with `badarg' like index_lookup/3.
+%% element, only the entries within the limits are read. It takes O(log n) for each entry that is
+%% read, in slices. In a bag, all objects of the key are read for each entry, so a key with many
+%% objects of different values takes time in proportion to the square of their number; select/2
+%% doesn't. Fails with `badarg' like index_lookup/3, and if the specification is invalid.
 -spec index_select(table(), Name :: atom(), match_spec()) -> [term()].
 index_select(Table, Name, Spec) ->
     ?TRY(larder_index:select(Table, Name, Spec), [Table, Name, Spec]).
@@ -80,7 +88,8 @@ index_select(Continuation) ->
 %% object can match. `rows' is the maximum number of objects to be read, or `unknown'.
 %% `indexes' has each index that could be used, with the number of its entries that would be read.
 %%
-%% Only counts are read. It takes O(log n) for each index.
+%% Only counts are read. It takes O(log n) for each index. Fails with `badarg' if the specification
+%% is invalid.
 -spec explain(table(), match_spec()) -> plan().
 explain(Table, Spec) ->
     ?TRY(larder_index:explain(Table, Spec), [Table, Spec]).

@@ -33,8 +33,10 @@ memory(Items) ->
     ?TRY(larder_memory:memory(Items), [Items]).
 
 %% @doc Returns the `N' tables with the largest `memory' (bytes), `size' (objects) or
-%% `contention' (how many times a writer found a leaf locked since the table was created), largest
-%% first. Each is a map with that figure and with the name, type, owner and snapshots of the table.
+%% `contention' (how many times a writer found a leaf locked since the table was created, or last
+%% emptied by delete_all_objects/1), largest first. Each is a map with `table', `name', `type',
+%% `size', `memory', `snapshots', `snapshot_memory' and `owner', and with `contention' if that is
+%% the order.
 %%
 %% Any process may call it, like info/2. It takes O(number of tables). Snapshots aren't included,
 %% because counting the objects of one takes time proportional to its size. Fails with `badarg' if

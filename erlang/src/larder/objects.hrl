@@ -101,13 +101,16 @@ delete(Table, Key) ->
     ?ASK(larder_nif:delete(Table, Key), [Table, Key]).
 
 %% @doc Deletes an object if it is in the table. The whole object is compared, by `=:='. In a
-%% duplicate_bag all copies of it are deleted. Other objects of the key stay.
+%% duplicate_bag all copies of it are deleted. Other objects of the key stay. Atomic. The cost is
+%% that of insert/2, in a bag also of comparing it with the objects of the key. Fails with `badarg'
+%% if the object isn't a tuple.
 -spec delete_object(table(), tuple()) -> true.
 delete_object(Table, Object) ->
     ?ASK(larder_nif:delete_object(Table, Object), [Table, Object]).
 
 %% @doc Deletes the objects with a key, and returns them as lookup/2 does. If several
-%% processes take the same objects concurrently, exactly one of them gets them.
+%% processes take the same objects concurrently, exactly one of them gets them. The cost is that of
+%% lookup/2 and delete/2.
 -spec take(table(), term()) -> [tuple()].
 take(Table, Key) ->
     ?ASK(larder_nif:take(Table, Key), [Table, Key]).
@@ -116,7 +119,8 @@ take(Table, Key) ->
 %% the order of the keys. Each key is taken atomically, but not the whole list: other processes may
 %% see that some of the keys are gone and others not yet.
 %%
-%% Fails with `badarg' if the keys aren't a proper list; nothing is taken then.
+%% A long list is processed in slices. If the process is killed in between, the objects that it has
+%% taken are lost. Fails with `badarg' if the keys aren't a proper list; nothing is taken then.
 -spec take_many(table(), [term()]) -> [[tuple()]].
 take_many(Table, Keys) when length(Keys) >= 0 ->
     ?TRY(larder_select:in_order(larder_nif:take_many(Table, Keys, [])), [Table, Keys]);
@@ -138,10 +142,12 @@ take_many(Table, Keys) ->
 %% doesn't have the key; without it, the call fails with `badarg' in this case.
 %%
 %% The operations of a list are applied in order, and take effect atomically or not at all. No
-%% increment is lost, however many processes increment the same counter.
+%% increment is lost, however many processes increment the same counter. The cost is that of
+%% insert/2, and of finding the positions.
 %%
 %% Fails with `badarg' if there is no object with the key, if an element isn't an integer or is the
-%% key, and for a bag or duplicate_bag.
+%% key, if the object has no such position, and for a bag or duplicate_bag. Fails with
+%% `system_limit' if a sum has more bits than an integer may have.
 -spec update_counter(table(), term(), integer() | update_op() | [update_op()]) ->
     integer() | [integer()].
 update_counter(Table, Key, Ops) ->
@@ -159,7 +165,7 @@ update_counter(Table, Key, Ops, Default) ->
 
 %% @doc Replaces elements of the object with a key, given as `{Position, Value}' or a list
 %% of these. Returns false if there is no such object. The list takes effect atomically: no reader
-%% sees a part of it.
+%% sees a part of it. The object's bytes are copied, so the cost is that of insert/2.
 %%
 %% Fails with `badarg' if the object has no such position, if the position is that of the key, and
 %% for a bag or duplicate_bag.

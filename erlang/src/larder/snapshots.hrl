@@ -20,7 +20,8 @@
 %%
 %% The first `info(Snapshot, size)' counts the objects.
 %%
-%% Fails with `badarg' for a snapshot, and for a table with a `structure' other than the default.
+%% Fails with `badarg' for a snapshot, for a transaction's view, and for a table with a `structure'
+%% other than the default.
 -spec snapshot(table()) -> snapshot();
               ([table()]) -> [snapshot()].
 snapshot(Tables) when is_list(Tables) ->
@@ -29,9 +30,10 @@ snapshot(Table) ->
     [Snapshot] = ?TRY(larder_nif:snapshot([Table]), [Table]),
     Snapshot.
 
-%% @doc Ends a snapshot. Only its owner can do this. It takes effect immediately: calls on the
-%% snapshot, also those in progress, fail with `badarg'. Objects that were retained for it alone are
-%% freed in the background, so the call takes constant time.
+%% @doc Ends a snapshot. Fails with `badarg' if the argument isn't a snapshot, or is one of another
+%% process. It takes effect immediately: calls on the snapshot, also those in progress, fail with
+%% `badarg'. Objects that were retained for it alone are freed in the background, so the call takes
+%% constant time.
 -spec release(snapshot()) -> true.
 release(Snapshot) ->
     ?TRY(larder_nif:release(Snapshot), [Snapshot]).
@@ -39,10 +41,12 @@ release(Snapshot) ->
 %% @doc Returns the changes that turn the objects of the first snapshot into those of the
 %% second, in no particular order. Both must be of the same table. The time is proportional to the
 %% number of changes since the oldest existing snapshot. Keys that didn't change aren't read,
-%% unless delete_all_objects/1 was called between the two.
+%% unless delete_all_objects/1 was called between the two, or the table has bounds. It runs in
+%% slices.
 %%
-%% If a key of a set or ordered_set has different objects, the change is a `replace'.
-%% Objects of a bag are inserted and deleted.
+%% If a key of a set or ordered_set has different objects, the change is a `replace'. Objects of a
+%% bag are inserted and deleted. Fails with `badarg' if one of the two isn't a snapshot, or if they
+%% are of different tables.
 -spec diff(snapshot(), snapshot()) -> [difference()].
 diff(Old, New) ->
     ?TRY(larder_nif:diff(Old, New), [Old, New]).

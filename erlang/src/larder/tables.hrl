@@ -25,10 +25,13 @@ structures() ->
 %% @doc Creates a table owned by the calling process. Returns its id, or its name if it is a
 %% `named_table'. The options are those of `ets:new/2', and in addition `{structure, Name}'
 %% or `{structure, {Name, Options}}', see structures/0, and `{index, [Index]}' for secondary
-%% indexes, see add_index/2.
+%% indexes, see add_index/2. The defaults are `set', `protected', `{keypos, 1}' and `{heir, none}';
+%% the table has no name, isn't compressed, and has no indexes and no bounds. Of contradictory
+%% options the last one counts, but the defaults `set' and `protected' have no effect.
 %%
-%% Fails with `badarg' for an unknown option, an improper list, and a name that another table
-%% has. It takes constant time. The table is deleted when its owner ends, unless it has an heir.
+%% Fails with `badarg' for an unknown option, an improper list, and a name that another named table
+%% has; for bounds on a bag; and for bounds or indexes on a `structure' other than the default. It
+%% takes constant time. The table is deleted when its owner ends, unless it has an heir.
 %%
 %% A set or ordered_set may have bounds on the lifetime of objects:
 %%
@@ -77,14 +80,16 @@ delete(Table) ->
 %% @doc Renames a table, and returns the new name. An unnamed table keeps its id;
 %% only what info/2 returns changes.
 %%
-%% Fails with `badarg' if another table has the name. A process that looks up the table during the
-%% call finds it by the old name or by the new one, or for a moment by both. It takes constant time.
+%% Fails with `badarg' if the table is a named one, and a named table has the name already, itself
+%% included. A process that looks up the table during the call finds it by the old name or by the
+%% new one, or for a moment by both. It takes constant time.
 -spec rename(table(), name()) -> table().
 rename(Table, Name) ->
     ?TRY(larder_nif:rename(Table, Name), [Table, Name]).
 
-%% @doc Returns the id of a named table, or `undefined'. Access by id is faster than by
-%% name, and an id never refers to a later table of the same name.
+%% @doc Returns the id of a named table, or `undefined'. Access by id is faster than by name, and an
+%% id never refers to a later table of the same name. It takes constant time. Fails with `badarg' if
+%% the argument isn't an atom.
 -spec whereis(table()) -> tid() | undefined.
 whereis(Name) ->
     ?TRY(larder_nif:whereis(Name), [Name]).
@@ -96,21 +101,26 @@ whereis(Name) ->
 %% Returns `undefined' if the table is gone. Fails with `badarg' if the argument can't be a table.
 %%
 %% Any process may call it, even for private tables. The items aren't read at one instant:
-%% other processes may write in between.
+%% other processes may write in between. It takes constant time, but for the first `size' of a
+%% snapshot or of a transaction's view: that counts the objects, in slices.
 -spec info(table()) -> [{atom(), term()}] | undefined.
 info(Table) ->
     ?TRY(larder_info:all(Table), [Table]).
 
-%% @doc Returns one item of information about a table: one of info/1, or `fixed',
-%% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats', `binary',
-%% `bounds', `indexes', `snapshots', `snapshot_memory' or `snapshot'.
+%% @doc Returns one item of information about a table: one of info/1, or `fixed', `safe_fixed',
+%% `safe_fixed_monotonic_time', `structure', `stats', `binary', `bounds', `indexes', `snapshots',
+%% `snapshot_memory' or `snapshot'. Fails with `badarg' for any other. The cost is that of info/1.
 %%
 %% <ul>
+%% <li>`fixed': whether a process has fixed the table. `safe_fixed' is `false' or `{Since,
+%%     [{Process, Count}]}', with the time in the form of `erlang:timestamp()'.
+%%     `safe_fixed_monotonic_time' is the same with a time of `erlang:monotonic_time()'.</li>
+%% <li>`structure': the data structure of the table, `default' or one of structures/0.</li>
 %% <li>`indexes': a list of maps, one for each secondary index. Its keys are `name', `on' (the
 %%     position or the expression), `options', `ready' (`false' while it is being added),
 %%     `size' (the number of its entries) and `bytes'.</li>
-%% <li>`bounds': `false', or a map with `ttl' and `idle' if the table was created with
-%%     one of them, and with `max_size', `max_memory' and `evict' if with one of these.</li>
+%% <li>`bounds': `false', or a map with `ttl' and `idle' if the table was created with any
+%%     bound, and also with `max_size', `max_memory' and `evict' if it was with one of these.</li>
 %% <li>`snapshots': the number of existing snapshots of the table.</li>
 %% <li>`snapshot_memory': the number of bytes retained for snapshots.</li>
 %% <li>`snapshot': `false' if the table isn't a snapshot, otherwise a map. `table' is the table of
@@ -118,15 +128,17 @@ info(Table) ->
 %%     the next, and is the same for snapshots that were taken together. `age' is in
 %%     milliseconds.</li>
 %% <li>`binary': always `[]', because tables don't record which binaries they refer to.</li>
-%% <li>`stats': a map of the counters of the structure, such as leaves and splits.</li>
+%% <li>`stats': a map of the counters of the structure, such as leaves and splits. A table with
+%%     limits has `weight', the bytes that `max_memory' limits, and `evicted', the number of
+%%     objects that it has evicted.</li>
 %% </ul>
 -spec info(table(), atom()) -> term() | undefined.
 info(Table, Item) ->
     ?TRY(larder_info:item(Table, Item), [Table, Item]).
 
-%% @doc Makes another process of this node the owner, and sends it
-%% ``{'ETS-TRANSFER', Table, self(), Data}''. Only the owner can do this. From then on the other
-%% process has the rights of the owner.
+%% @doc Makes another process of this node the owner, and sends it ``{'ETS-TRANSFER', Table, self(),
+%% Data}''. Only the owner can do this. From then on the other process has the rights of the owner.
+%% The heir stays. It takes constant time.
 %%
 %% Fails with `badarg' if the process isn't alive, is on another node, or owns the table already.
 -spec give_away(table(), pid(), term()) -> true.
@@ -135,7 +147,8 @@ give_away(Table, Pid, Data) ->
     ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
 
 %% @doc Sets options of a table: the heir, the protection by `{protection, Access}', or bounds.
-%% Only the owner can do this.
+%% Only the owner can do this. Other options can't be changed. If one of a list is refused, none is
+%% set. It takes constant time.
 %%
 %% A call in progress continues with the rights that it began with.
 %%
@@ -143,15 +156,17 @@ give_away(Table, Pid, Data) ->
 %% with `infinity', or with limits. They apply to objects written from then on.
 %%
 %% `{max_size, N}', `{max_memory, Bytes}' and `{evict, Policy}' can be set for a table that was
-%% created with one of these. Objects beyond a new limit are evicted soon afterwards.
+%% created with one of these. Objects beyond a new limit are evicted soon afterwards. Fails with
+%% `badarg' for bounds of a table that wasn't created with such.
 -spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
     larder_heir:guard(Options),
     ?TRY(larder_nif:setopts(Table, Options), [Table, Options]).
 
 %% @doc Fixes a table for the calling process, or releases it. It must be released as often as it
-%% was fixed; the end of the process releases it, too. Traversals don't need it. `next/2' with a
-%% deleted key of a set or bag does.
+%% was fixed; the end of the process releases it, too. A release by a process that hasn't fixed the
+%% table has no effect, and returns `true'. Traversals don't need it. `next/2' with a
+%% deleted key of a set or bag does. It takes constant time.
 %%
 %% While a set or bag is fixed, the keys that are deleted are recorded. After a
 %% delete_all_objects/1 all objects are retained. Both take memory until the release.

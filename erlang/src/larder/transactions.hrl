@@ -34,10 +34,17 @@ transaction(Tables, Fun) ->
 %% A nested transaction becomes part of the outer one: its tables must be among
 %% those of the outer one, and aborting it aborts both.
 %%
-%% Options: `retries' is how often the fun is called again at most (default: no limit); after
+%% Options: `retries' is how often the fun is called again at most (default: `infinity'); after
 %% that the result is `{aborted, nomore}'. `timeout' is the time in milliseconds after
-%% which it isn't called again; then the result is `{aborted, timeout}'. Both may be `infinity'.
-%% Fails with `badarg' for other options.
+%% which it isn't called again (default: `infinity'); then the result is `{aborted, timeout}'.
+%%
+%% It takes O(1) to begin, for each table. The commit takes time in proportion to what the fun has
+%% read and written; it locks the keys that were written. After 13 lost attempts the transaction has
+%% priority: for at most 100 ms no other one begins.
+%%
+%% Fails with `badarg' for other options, for a table that is named twice, for a snapshot, and for a
+%% table with a `structure' other than the default; without the right to read each table; and if a
+%% table that it has written is deleted meanwhile.
 -spec transaction([table()], fun(([table()]) -> Result), transaction_options()) ->
           {atomic, Result} | {aborted, term()}.
 transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_map(Options) ->
@@ -63,6 +70,15 @@ abort(Reason) ->
 %% `insert_new' holds if the key isn't in the table. `update_counter',
 %% `update_element' and `expire' hold if it is. The other operations always hold. Lifetimes (`ttl'
 %% and `expire') begin at the commit.
+%%
+%% The cost is that of each operation's function, and of a lock for each key. It isn't called again:
+%% others wait for its keys. No lookup, snapshot or transaction sees some of the changes without the
+%% others; a scan of a table itself may.
+%%
+%% Fails with `badarg' if an operation is invalid or one of its tables has no transactions, as in
+%% transaction/3, and if a value is taken in a unique index; with `system_limit' if a limit of a
+%% table that evicts nothing would be exceeded. Nothing is applied then. format_error/2 says which
+%% operation it was, where that can be seen.
 -spec commit([operation()]) -> true | {false, pos_integer()}.
 commit(Operations) ->
     ?TRY(larder_transaction:commit(Operations), [Operations]).

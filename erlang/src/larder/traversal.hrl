@@ -5,7 +5,8 @@
 %% inserted or deleted.
 %%
 %% A traversal from key to key visits each key that is in the table throughout exactly once. A key
-%% that is inserted or deleted during the traversal may be visited or not.
+%% that is inserted or deleted during the traversal may be visited or not. The cost is that of
+%% insert/2.
 -spec first(table()) -> term() | '$end_of_table'.
 first(Table) ->
     ?TRY(larder_nif:first(Table), [Table]).
@@ -31,8 +32,8 @@ next(Table, Key) ->
 prev(Table, Key) ->
     ?TRY(larder_nif:prev(Table, Key), [Table, Key]).
 
-%% @doc Returns the first key with its objects, as `{Key, Objects}', or
-%% `$end_of_table'. The key and its objects are read at one instant.
+%% @doc Returns the first key with its objects, as `{Key, Objects}', or `$end_of_table'. The key and
+%% its objects are read at one instant. The cost is that of first/1 and lookup/2.
 -spec first_lookup(table()) -> {term(), [tuple()]} | '$end_of_table'.
 first_lookup(Table) ->
     ?TRY(larder_nif:first_lookup(Table), [Table]).
@@ -61,7 +62,8 @@ prev_lookup(Table, Key) ->
 %%
 %% In an ordered_set slot `I' has the object of rank `I + 1' (see rank/2): O(log n), and the first
 %% call counts the table. From then on, the first write to each leaf after it was counted marks that
-%% count as stale. Other tables have 8 to 16 objects in a slot on average, which takes O(1).
+%% count as stale. With bounds or on another `structure' it takes O(I), in one go. Other tables have
+%% 8 to 16 objects in a slot on average, which takes O(1).
 -spec slot(table(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(Table, Slot) ->
     ?TRY(larder_nif:slot(Table, Slot), [Table, Slot]).

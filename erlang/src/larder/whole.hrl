@@ -1,7 +1,7 @@
 %% Whole tables: folds, files, dets, QLC, the terminal. Part of module larder: see larder.erl.
 
 %% @doc Folds over all objects, from the first key of an ordered_set. The table is fixed
-%% during the call, and released even after an exception.
+%% during the call, and released even after an exception. It takes O(n), in slices.
 %%
 %% The objects of a key are read when the fold reaches the key, so concurrent writes may be seen
 %% or not. Fold over a snapshot/1 to see one instant.
@@ -19,8 +19,9 @@ foldr(Fun, Acc, Table) ->
 %% fun is called with `read', and returns `{Objects, Fun}' or `end_of_input'. It is called with
 %% `close' if the call ends before that. The existing objects are deleted first.
 %%
-%% If the fun returns something that isn't an object, the call exits; the objects before it
-%% stay in the table. Other processes see the objects as they are inserted.
+%% If the fun returns something that isn't an object, the call exits with the reason of the failed
+%% insert; the objects before it stay in the table. Other processes see the objects as they are
+%% inserted, those of one read at one instant.
 -spec init_table(table(), fun((read | close) -> term())) -> true.
 init_table(Table, Fun) ->
     true = delete_all_objects(Table),
@@ -49,14 +50,20 @@ to_dets(Table, Dets) ->
 %% write. An existing file is replaced once the new one is complete. (A table with a `structure'
 %% other than the default is written as a traversal sees it.)
 %%
-%% `{error, Reason}' is the error of the operating system, such as `enospc'. The previous file is
-%% unchanged then.
+%% The result is `{error, Reason}' if the file can't be written, and the previous file is unchanged
+%% then. `Reason' is `{file_error, File, Posix}', with the error of the operating system, such as
+%% `enospc'; `eaccess' for a name that can't be that of a file; or `badtab' if there is no such
+%% table. Fails with `badarg' if the process may not read the table.
+%%
+%% It takes O(n), in slices. No process waits for it.
 -spec tab2file(table(), file:name()) -> ok | {error, term()}.
 tab2file(Table, File) ->
     larder_file:save(Table, File, []).
 
-%% @doc Like tab2file/2, with options. With `{format, ets}', `ets:file2tab/1' can read the
-%% file. With `{sync, true}', the file is on disk when the call returns.
+%% @doc Like tab2file/2, with options. With `{format, ets}', `ets:file2tab/1' can read the file
+%% (default: `larder'). With `{sync, true}', the file is on disk when the call returns (default:
+%% `false'). `{extended_info, Items}' is what tabfile_info/1 shows. Files of Larder have checksums
+%% and counts in any case. Other options are `{error, {unknown_option, Option}}'.
 -spec tab2file(table(), file:name(), [{extended_info, [object_count | md5sum]} |
                                       {sync, boolean()} | {format, larder | ets}]) ->
           ok | {error, term()}.
@@ -64,8 +71,22 @@ tab2file(Table, File, Options) when is_list(Options) ->
     larder_file:save(Table, File, Options).
 
 %% @doc Creates a table from a file that tab2file/2,3 or `ets:tab2file' has written, with the name
-%% and options of the original. The calling process owns it. Returns `{error,
-%% Reason}', and creates no table, if the file is damaged, or if another table has the name.
+%% and options of the original, but without its heir, bounds and indexes, and with one counter of
+%% objects. The calling process owns it. A process that finds a named table during the call sees a
+%% part of its objects. It takes O(n), in an ordered_set O(n log n), in slices.
+%%
+%% Returns `{error, Reason}', and leaves no table, if there is none to be had. `Reason' is
+%%
+%% <ul>
+%% <li>`{read_error, {file_error, File, Posix}}' if the file can't be read;</li>
+%% <li>`{read_error, {not_a_log_file, File}}' if it isn't a file of Larder or `ets';</li>
+%% <li>`{unsupported_file_version, Version}' if a later version of Larder has written it;</li>
+%% <li>`badfile' if it is truncated, `checksum_error' if it was altered, and `invalid_object_count'
+%%     if objects are missing;</li>
+%% <li>`cannot_create_table' if another named table has the name;</li>
+%% <li>`system_limit' if it would take more than half of the atoms that the node can still
+%%     create.</li>
+%% </ul>
 -spec file2tab(file:name()) -> {ok, table()} | {error, term()}.
 file2tab(File) ->
     larder_file:load(File, []).
@@ -77,8 +98,9 @@ file2tab(File, Options) ->
     larder_file:load(File, Options).
 
 %% @doc Returns the description of the table in a file that tab2file/2,3 or `ets:tab2file' has
-%% written: name, type, protection, key position, number of objects and so on. The objects aren't
-%% read.
+%% written: `name', `type', `protection', `named_table', `keypos', `size' (the number of objects),
+%% `extended_info' and `version'. The objects aren't read, so it takes constant time. Errors are
+%% those of file2tab/1.
 -spec tabfile_info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
 tabfile_info(File) when is_list(File); is_atom(File); is_binary(File) ->
     larder_file:info(File).
@@ -90,9 +112,9 @@ tabfile_info(File) when is_list(File); is_atom(File); is_binary(File) ->
 table(Table) ->
     larder_qlc:table(Table, []).
 
-%% @doc Like table/1, with the options `{traverse, first_next | last_prev | select | {select,
-%% MS}}' and `{n_objects, N}'. `traverse' is how the table is traversed, `n_objects' is how
-%% many objects are fetched at a time.
+%% @doc Like table/1, with the options `{traverse, first_next | last_prev | select | {select, MS}}'
+%% and `{n_objects, N}'. `traverse' is how the table is traversed (default: `select'), `n_objects'
+%% is how many objects are fetched at a time (default: 100). Fails with `badarg' for other options.
 -spec table(table(), [term()] | term()) -> qlc:query_handle().
 table(Table, Options) ->
     larder_qlc:table(Table, Options).

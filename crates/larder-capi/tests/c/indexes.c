@@ -46,6 +46,13 @@ int main(void) {
 
     ENDS(LARDER_NOT_UNIQUE, larder_insert(users, term(t, "{new, 10007, [], #{}}")));
     CHECK(told("mail") && larder_size(users) == 1000);
+    ENDS(LARDER_NONE, larder_insert_new(users, term(t, "{new, 10007, [], #{}}")));
+    const larder_table *all[] = {users};
+    larder_table *before = NULL;
+    OK(larder_snapshot(all, 1, &before));
+    ENDS(LARDER_READ_ONLY, larder_add_index(before, "late", 2, 0));
+    ENDS(LARDER_READ_ONLY, larder_drop_index(before, "mail"));
+    larder_table_free(before);
     OK(larder_delete(users, term(t, "7"), NULL));
     OK(larder_insert(users, term(t, "{new, 10007, [], #{}}")));
     OK(larder_index_lookup(users, "mail", term(t, "10007"), out));

@@ -111,6 +111,14 @@ static void transactions(void) {
     OK(larder_commit(transaction));
     larder_transaction_free(transaction);
 
+    /* One that has only read doesn't fail, whatever others have written. */
+    OK(larder_begin(both, 2, &transaction));
+    OK(larder_lookup(larder_transaction_table(transaction, 1), term(t, "bob"), out));
+    OK(larder_add(tables[1], term(t, "bob"), 2, 1, NOTHING, NULL));
+    ENDS(LARDER_CONFLICT, larder_validate(transaction));
+    OK(larder_commit(transaction));
+    larder_transaction_free(transaction);
+
     /* One that is given up had no effect; nor one that fails. */
     OK(larder_begin(both, 1, &transaction));
     from = larder_transaction_table(transaction, 0);

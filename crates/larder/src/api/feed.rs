@@ -289,7 +289,8 @@ impl Table {
     /// Subscribes to all changes of the table from now on.
     ///
     /// # Errors
-    /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
+    /// `NoTable`; `TableType` for a table on a structure of the studies, for a snapshot, and in a
+    /// transaction.
     ///
     /// # Complexity
     /// O(1). While there is a subscription, each write copies its old and its new tuple.

@@ -18,6 +18,9 @@ impl Table {
     ///
     /// # Errors
     /// `File` with the error of the operating system, `NoTable`.
+    ///
+    /// # Complexity
+    /// O(n). No other thread waits for it.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let options = SaveOptions {
             sync: true,
@@ -43,11 +46,20 @@ impl Table {
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 impl Larder {
     /// Creates a table from a file. The whole file is verified before the first tuple is loaded.
+    /// The table has the type, key position, name and compression of the one that was saved, and no
+    /// bounds and indexes. Atoms in the file are never freed: don't load files of strangers.
     ///
     /// # Errors
     /// `File` if the file isn't the file of a table, is truncated or damaged, or can't be read;
     /// `AlreadyExists` if the table is a named one, and another table has the name. If there is an
     /// error, no part of the table is left.
+    ///
+    /// # Complexity
+    /// O(n), in an ordered_set O(n log n).
+    ///
+    /// # Consistency
+    /// If the table is a named one, [`Larder::find`] finds it before the call returns, with a part
+    /// of its tuples.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Table, Error> {
         self.load_as(path.as_ref(), true)
     }

@@ -82,7 +82,8 @@ impl Table {
     ///
     /// # Errors
     /// `BadOption` for an invalid definition, or a name that another index has; `NotUnique` if two
-    /// tuples have the same value in a unique index; `TableType`, `NoTable`.
+    /// tuples have the same value in a unique index; `TableType` in a transaction, and for a table
+    /// on a structure of the studies; `NoTable`. There is no such index then.
     ///
     /// # Complexity
     /// O(n log n).

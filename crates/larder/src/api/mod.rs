@@ -247,13 +247,13 @@ impl Builder {
         self
     }
 
-    /// The position of the key in each tuple, from 1.
+    /// The position of the key in each tuple, from 1, which is the default.
     pub fn keypos(mut self, keypos: usize) -> Self {
         self.options.keypos = keypos;
         self
     }
 
-    /// Stores objects compressed.
+    /// Stores objects compressed: in less memory, and with more time for each access.
     pub fn compressed(mut self) -> Self {
         self.options.compressed = true;
         self
@@ -265,40 +265,45 @@ impl Builder {
         self
     }
 
-    /// Distributes the counters of objects, for many concurrent writers.
+    /// Counts the tuples in 32 counters, for many concurrent writers. That takes 4 KiB for the
+    /// table. A table with limits has one counter.
     pub fn decentralized_counters(mut self) -> Self {
         self.options.decentralized_counters = true;
         self.options.write_concurrency = Concurrency::Auto;
         self
     }
 
-    /// The lifetime of tuples after they were written. [`Table::insert_with`] sets a different one
-    /// for a tuple.
+    /// The lifetime of tuples after they were written, in whole milliseconds: the rest is cut off.
+    /// [`Table::insert_with`] sets a different one for a tuple. Without it, tuples don't expire.
+    /// Bounds are for a set or an ordered_set on the default structure.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options.bounds.get_or_insert_default().ttl = bounds::ms(Some(ttl));
         self
     }
 
-    /// The least lifetime of tuples after they were written or looked up by their key.
+    /// The least lifetime of tuples after they were written or looked up by their key, in whole
+    /// milliseconds. It may be up to an eighth longer.
     pub fn idle(mut self, idle: Duration) -> Self {
         self.options.bounds.get_or_insert_default().idle = bounds::ms(Some(idle));
         self
     }
 
-    /// The maximum number of tuples. Without [`Builder::evict`], the table refuses more.
+    /// The maximum number of tuples, at least 1. Without [`Builder::evict`], the table refuses more
+    /// ([`Error::Full`]).
     pub fn max_size(mut self, tuples: usize) -> Self {
         self.limits().max_size = Some(tuples);
         self
     }
 
-    /// The maximum memory of the tuples in bytes. Without [`Builder::evict`], the table refuses
-    /// more.
+    /// The maximum memory of the tuples in bytes: of their keys and elements, with long binaries,
+    /// and 32 more for each tuple. Without [`Builder::evict`], the table refuses more
+    /// ([`Error::Full`]).
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.limits().max_memory = Some(bytes);
         self
     }
 
-    /// What a full table does with further tuples.
+    /// What a full table does with further tuples; by default it refuses them.
     pub fn evict(mut self, evict: Evict) -> Self {
         self.limits().evict = evict;
         self
@@ -324,8 +329,9 @@ impl Builder {
     /// Creates the table.
     ///
     /// # Errors
-    /// `BadOption` (a name of more than 255 characters, a key position of 0, an option that the
-    /// structure doesn't have, an invalid index), `UnknownStructure`, `AlreadyExists`.
+    /// `BadOption` (a name of more than 255 characters, a key position of 0, bounds that are not
+    /// for this type of table, an option that the structure doesn't have, an invalid index),
+    /// `UnknownStructure`, `AlreadyExists`.
     pub fn create(mut self) -> Result<Table, Error> {
         // Invalid names and indexes are reported here, not by the methods that set them.
         self.options.name = self.name?;

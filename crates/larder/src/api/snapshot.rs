@@ -115,7 +115,8 @@ impl Table {
     /// list is being inserted, the call first helps to finish that.
     ///
     /// # Errors
-    /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
+    /// `NoTable`; `TableType` for a table on a structure of the studies, for a snapshot, and in a
+    /// transaction.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         self.larder().snapshot(&[self])?.pop().ok_or(Error::NoTable)
     }

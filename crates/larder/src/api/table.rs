@@ -19,7 +19,9 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// After `drop_table`, every operation that may fail fails with `NoTable`. If the table is a
-/// snapshot, every operation that writes fails with `ReadOnly`.
+/// snapshot, every operation that writes fails with `ReadOnly`. An operation that inserts or
+/// changes tuples fails with `Full` if a limit without eviction is in the way, and with `NotUnique`
+/// if a unique index is. An operation that fails has changed nothing, unless it says otherwise.
 ///
 /// # Complexity
 /// Let n be the number of tuples. On the default structure an operation on one key takes O(1) in a
@@ -119,10 +121,11 @@ impl Table {
         self.patiently(|| self.table.insert(self.me(), &object))
     }
 
-    /// Inserts a tuple if there is none under its key. Returns whether it did. Atomic.
+    /// Inserts a tuple if there is none under its key. Returns whether it did. Atomic. Returns
+    /// `false`, too, if another tuple has the value in a unique index.
     ///
     /// # Errors
-    /// Those of `insert`.
+    /// Those of `insert`, but for `NotUnique`.
     pub fn insert_new(&self, tuple: &impl AsTerm) -> Result<bool, Error> {
         let object = self.object(tuple)?;
         self.patiently(|| self.table.insert_new(self.me(), &object))
@@ -140,11 +143,14 @@ impl Table {
         self.insert_list(tuples, false).map(|_| ())
     }
 
-    /// Inserts all tuples at one instant, if there is none under any of their keys. Returns whether
-    /// it did.
+    /// Inserts all tuples at one instant, if there is none under any of their keys, and no value is
+    /// taken in a unique index. Returns whether it did.
     ///
     /// # Errors
-    /// Those of `insert`.
+    /// Those of `insert`, but for `NotUnique`.
+    ///
+    /// # Complexity
+    /// That of `insert_all`, and a lookup of each key before.
     pub fn insert_all_new(&self, tuples: &[Term]) -> Result<bool, Error> {
         self.insert_list(tuples, true)
     }
@@ -304,7 +310,8 @@ impl Table {
     /// Adds to the integer at a position of the tuple under a key. Returns the sum. Atomic.
     ///
     /// # Errors
-    /// `BadKey`, `Position`, `Keypos`, `NotInteger`, `TableType` (bags), `NoTable`.
+    /// `BadKey`, `Position`, `Keypos`, `NotInteger`, `TableType` (bags), `SystemLimit` (a sum of
+    /// more bits than an integer may have), `NoTable`.
     pub fn add(&self, key: &impl AsTerm, pos: usize, incr: i64) -> Result<Term, Error> {
         self.add_number(key, pos, incr, None).and_then(sum)
     }
@@ -596,8 +603,9 @@ impl Table {
         }
     }
 
-    /// Returns the memory of the table in bytes: its index, and the tuples in it. Long binaries are
-    /// outside the table, and don't count. 0 for a table that was dropped. O(1).
+    /// Returns the memory of the table in bytes: its index with the tuples in it, its secondary
+    /// indexes, and what it keeps for snapshots. Binaries of more than 127 bytes are outside the
+    /// table, and don't count. 0 for a table that was dropped. O(1).
     pub fn memory(&self) -> usize {
         self.table.memory()
     }
@@ -606,8 +614,8 @@ impl Table {
     /// both names.
     ///
     /// # Errors
-    /// `BadOption` (a name of more than 255 characters), `AlreadyExists` (the table is named, and
-    /// another named table has the name), `NoTable`.
+    /// `BadOption` (a name of more than 255 characters), `AlreadyExists` (the table is named, and a
+    /// named table has the name, itself included), `View` (in a transaction), `NoTable`.
     pub fn rename(&self, name: &str) -> Result<(), Error> {
         let name = Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string().into()))?;
         self.patiently(|| self.table.rename(self.me(), None, name))
@@ -616,7 +624,7 @@ impl Table {
     /// Drops the table, for all its handles. O(1); a background thread frees its memory.
     ///
     /// # Errors
-    /// `NoTable` if it was already dropped.
+    /// `NoTable` if it was already dropped; `View` in a transaction.
     pub fn drop_table(&self) -> Result<(), Error> {
         self.table.drop_table(self.me())
     }

@@ -26,6 +26,10 @@ impl Table {
     /// # Consistency
     /// A tuple that is in the table throughout with the same value is visited once. A tuple whose
     /// value changes meanwhile may be visited twice or not at all.
+    ///
+    /// # Complexity
+    /// O(log n), and O(log n) for each entry that is read. If the specification limits the value,
+    /// only the entries within the limits are.
     pub fn index_select(&self, name: &str, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
         let (name, table) = (Self::index_name(name)?, self.engine_table());
         let program = spec.program()?;
@@ -35,7 +39,7 @@ impl Table {
     }
 
     /// Returns how a match specification would be evaluated now: by keys, by an index, or by a
-    /// scan.
+    /// scan. Reads counts only: O(log n) for each index.
     ///
     /// # Errors
     /// `BadSpec`.

@@ -16,6 +16,16 @@ impl Table {
     ///
     /// # Errors
     /// `BadSpec` with the reason, `NoTable`.
+    ///
+    /// # Complexity
+    /// Linear in the tuples that are visited. These are all, unless the specification binds the
+    /// key, limits the key of an ordered_set, or binds or limits the value of an index:
+    /// `Table::explain` says which. A specification as text is compiled at each call.
+    ///
+    /// # Consistency
+    /// A tuple that is in the table throughout is visited once. One that is written meanwhile may
+    /// be visited in either state, or not at all. In a snapshot and in a transaction the results
+    /// are those of one instant.
     pub fn select(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
         self.rows(spec, Direction::Forward)?.rest()
     }
@@ -42,7 +52,8 @@ impl Table {
         Ok(Rows::new(self, job))
     }
 
-    /// Counts the tuples for which the match specification returns `true`.
+    /// Counts the tuples for which the match specification returns `true`. Complexity and
+    /// consistency are those of `select`.
     ///
     /// # Errors
     /// As `select`.
@@ -58,6 +69,13 @@ impl Table {
     ///
     /// # Errors
     /// As `select`.
+    ///
+    /// # Complexity
+    /// That of `select`, and of a deletion of each tuple.
+    ///
+    /// # Consistency
+    /// Each tuple (in a bag, all tuples of a key) is deleted at one instant, and not all of them
+    /// together.
     pub fn select_delete(&self, spec: impl MatchSpec) -> Result<u64, Error> {
         let mut job = self
             .engine_table()
@@ -106,7 +124,13 @@ impl Table {
     ///
     /// # Errors
     /// Those of `select`; `KeyChanged` if the specification might change a key, `TableType` for a
-    /// bag.
+    /// bag. After `NotUnique` and `Full` the tuples before are replaced.
+    ///
+    /// # Complexity
+    /// That of `select`, and of an insertion of each tuple.
+    ///
+    /// # Consistency
+    /// Each tuple is replaced at one instant, and only if it is still the one that was matched.
     pub fn select_replace(&self, spec: impl MatchSpec) -> Result<u64, Error> {
         let mut job = self
             .engine_table()

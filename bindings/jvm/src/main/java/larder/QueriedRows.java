@@ -14,9 +14,12 @@ abstract class QueriedRows<K, V> extends RangeView<K, V> {
     }
 
     /**
-     * How long a row has left: FOREVER's duration for ever, null if there is none. In a snapshot or
-     * a transaction, as of its instant; of a row that the transaction has put, all of its time. An
-     * UnsupportedOperationException for a table made without times.
+     * Returns how long a row has left, in whole milliseconds: the duration of {@link
+     * ChronoUnit#FOREVER} if it doesn't expire, null if there is no such row. In a snapshot or a
+     * transaction, as of its instant; of a row that the transaction has put, all of its time. It
+     * doesn't count as a read for {@link TableBuilder#idle}. O(log n).
+     *
+     * @throws UnsupportedOperationException if the table was made without times and limits
      */
     public Duration timeLeft(K key) {
         long ms = store.timeLeft(checked(key));
@@ -26,28 +29,47 @@ abstract class QueriedRows<K, V> extends RangeView<K, V> {
         return ms == -1 ? ChronoUnit.FOREVER.getDuration() : Duration.ofMillis(ms);
     }
 
-    // Ranks, in O(log n). A table with times or limits has none: an UnsupportedOperationException.
-
-    /** How many rows have a key up to this one, if it is there. */
+    /**
+     * Returns the rank of a row, which is 1 for the first; empty if there is no such row. O(log n);
+     * the first call for a rank also counts the table. Exact in a snapshot, in a transaction, and
+     * while nobody puts or removes rows. Otherwise a row that is put or removed during the call may
+     * count or not.
+     *
+     * @throws UnsupportedOperationException if the table has times or limits
+     */
     public OptionalLong rank(K key) {
         long rank = store.rank(checked(key));
         return rank == 0 ? OptionalLong.empty() : OptionalLong.of(rank);
     }
 
-    /** The n-th row: from 1 on from the first, from -1 on from the last; null if there is none. */
+    /**
+     * Returns the n-th row: counted from 1 from the first, from -1 from the last; null if there is
+     * none, as for 0. The cost and the exactness are those of {@link #rank}.
+     *
+     * @throws UnsupportedOperationException if the table has times or limits
+     */
     public Map.Entry<K, V> nth(long n) {
         return store.nth(n);
     }
 
-    // Match specifications, as texts in Erlang's syntax, of rows {Key, Value}. An
-    // IllegalArgumentException says what is wrong with one.
-
-    /** The rows that one gives, as by ['$_'], in the order of keys. */
+    /**
+     * Returns the rows that a match specification gives, as by ['$_'], in the order of keys. It is
+     * a text in Erlang's syntax, of rows {Key, Value}, and is compiled at each call. Linear in the
+     * rows that are looked at: those in the range that the pattern or guards set for the key, or
+     * else all. A row that is there throughout is given once; what others write meanwhile may be
+     * seen or not.
+     *
+     * @throws IllegalArgumentException if the specification is invalid; it says why
+     */
     public List<Map.Entry<K, V>> select(String spec) {
         return store.select(Objects.requireNonNull(spec, "spec"));
     }
 
-    /** For how many rows it gives true. */
+    /**
+     * Counts the rows for which a match specification gives true. Otherwise as {@link #select}.
+     *
+     * @throws IllegalArgumentException as {@link #select}
+     */
     public long selectCount(String spec) {
         return store.selectCount(Objects.requireNonNull(spec, "spec"));
     }

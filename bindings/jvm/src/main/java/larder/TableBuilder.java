@@ -50,13 +50,22 @@ public final class TableBuilder<T extends LarderTable<?, ?>> {
         return this;
     }
 
-    /** Rows live for so long after they were written. */
+    /**
+     * Rows live for so long after they were written, in whole milliseconds.
+     *
+     * @throws IllegalArgumentException if it is less than a millisecond
+     */
     public TableBuilder<T> ttl(Duration ttl) {
         this.ttl = positive(ms(ttl, "ttl"), "ttl in milliseconds");
         return this;
     }
 
-    /** Rows live for so long after they were written or got, at least. */
+    /**
+     * Rows live for so long after they were written or got, in whole milliseconds, and up to an
+     * eighth longer. {@code containsKey}, iterators and queries don't count.
+     *
+     * @throws IllegalArgumentException as {@link #ttl}
+     */
     public TableBuilder<T> idle(Duration idle) {
         this.idle = positive(ms(idle, "idle"), "idle in milliseconds");
         return this;
@@ -68,19 +77,31 @@ public final class TableBuilder<T extends LarderTable<?, ?>> {
         return this;
     }
 
-    /** So many rows at most. */
+    /**
+     * So many rows at most.
+     *
+     * @throws IllegalArgumentException if it is not above 0
+     */
     public TableBuilder<T> maxSize(long rows) {
         this.maxSize = positive(rows, "maxSize");
         return this;
     }
 
-    /** So many bytes of rows at most. */
+    /**
+     * So many bytes of rows at most: those of keys and values as they are stored, and 32 more for
+     * each row.
+     *
+     * @throws IllegalArgumentException if it is not above 0
+     */
     public TableBuilder<T> maxMemory(long bytes) {
         this.maxMemory = positive(bytes, "maxMemory");
         return this;
     }
 
-    /** What becomes of a table that has as much as it may: without this, writes are refused. */
+    /**
+     * What becomes of a table that has as much as it may: without this, writes are refused with a
+     * {@link LimitException}.
+     */
     public TableBuilder<T> evict(Evict evict) {
         this.evict = Objects.requireNonNull(evict, "evict");
         return this;
@@ -92,7 +113,12 @@ public final class TableBuilder<T extends LarderTable<?, ?>> {
         return this;
     }
 
-    /** Makes the table. */
+    /**
+     * Makes the table. O(1). The builder may be used again.
+     *
+     * @throws IllegalArgumentException if the name is too long, or there is an {@link #evict}
+     *     without a limit
+     */
     public T open() {
         boolean limited = maxSize > 0 || maxMemory > 0;
         if (evict != Evict.NONE && !limited) {

@@ -15,7 +15,11 @@ abstract class WritableRows<K, V> extends QueriedRows<K, V> {
         store.putAll(rows);
     }
 
-    /** Puts a row, and gives nothing. So it reads no earlier value. */
+    /**
+     * Puts a row, and gives nothing. So it reads no earlier value. O(log n).
+     *
+     * @throws LimitException if the table has as much as it may, and evicts nothing
+     */
     public void set(K key, V value) {
         store.set(checked(key), checked(value));
     }
@@ -29,25 +33,45 @@ abstract class WritableRows<K, V> extends QueriedRows<K, V> {
         return store.add(checked(key), increment);
     }
 
-    // Times. They throw an UnsupportedOperationException for a table made without any. Those that a
-    // transaction gives begin when it takes effect.
-
-    /** Puts a row that lives for so long, whatever the table's own time. */
+    /**
+     * Puts a row that lives for so long, in whole milliseconds, whatever the table's own time,
+     * until it is put again. Less than a millisecond is none: the row expires at once. A time that
+     * a transaction gives begins when it takes effect.
+     *
+     * @throws IllegalArgumentException if the time is below 0
+     * @throws UnsupportedOperationException if the table was made without times and limits
+     * @throws LimitException as {@link #set}
+     */
     public void putFor(K key, V value, Duration time) {
         store.putFor(checked(key), checked(value), TableBuilder.ms(time, "time"));
     }
 
-    /** Gives a row so long to live, from now on; whether there is one. */
+    /**
+     * Gives a row so long to live, from now on, in whole milliseconds; whether there is one. Feeds
+     * don't tell it.
+     *
+     * @throws IllegalArgumentException as {@link #putFor}
+     * @throws UnsupportedOperationException as {@link #putFor}
+     */
     public boolean expire(K key, Duration time) {
         return store.expire(checked(key), TableBuilder.ms(time, "time"));
     }
 
-    /** Has a row live until it is removed; whether there is one. */
+    /**
+     * Has a row live until it is removed; whether there is one.
+     *
+     * @throws UnsupportedOperationException as {@link #putFor}
+     */
     public boolean persist(K key) {
         return store.expire(checked(key), -1);
     }
 
-    /** Deletes the rows for which a match specification gives true; how many. */
+    /**
+     * Deletes the rows for which a match specification gives true, each by itself, and not all of
+     * them at one instant; how many. Otherwise as {@link #select}.
+     *
+     * @throws IllegalArgumentException as {@link #select}
+     */
     public long selectDelete(String spec) {
         return store.selectDelete(Objects.requireNonNull(spec, "spec"));
     }
