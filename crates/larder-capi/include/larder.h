@@ -625,8 +625,8 @@ enum larder_status larder_table_rename(const struct larder_table *table, const c
 // As for `larder_table_drop`; the view's terms are as they were when it was made.
 enum larder_status larder_insert(const struct larder_table *table, struct larder_view row);
 
-// Inserts a row if its key doesn't exist. Otherwise returns `LARDER_NONE`. Atomic. Apart from that
-// like `larder_insert`.
+// Inserts a row if its key doesn't exist, and no other row has its value in a unique index.
+// Otherwise returns `LARDER_NONE`. Atomic. Apart from that like `larder_insert`.
 //
 // Safety:
 // As for `larder_insert`.
@@ -640,8 +640,8 @@ enum larder_status larder_insert_new(const struct larder_table *table, struct la
 enum larder_status larder_insert_all(const struct larder_table *table,
                                      const struct larder_terms *rows);
 
-// Inserts all rows of a sequence at once, if none of their keys exists. Otherwise inserts none,
-// and returns `LARDER_NONE`.
+// Inserts all rows of a sequence at once, if none of their keys exists, and no other row has one
+// of their values in a unique index. Otherwise inserts none, and returns `LARDER_NONE`.
 //
 // Safety:
 // As for `larder_insert_all`.
@@ -1236,7 +1236,7 @@ enum larder_status larder_count_range(const struct larder_table *table,
 // than the default. O(n log n).
 //
 // From then on, a write that would add a value to a unique index twice returns
-// `LARDER_NOT_UNIQUE`.
+// `LARDER_NOT_UNIQUE`; `larder_insert_new` and `larder_insert_all_new` return `LARDER_NONE`.
 //
 // Safety:
 // As for `larder_table_drop`; `name` is null or ends with a NUL.

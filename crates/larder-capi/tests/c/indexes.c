@@ -53,6 +53,8 @@ int main(void) {
     ENDS(LARDER_READ_ONLY, larder_add_index(before, "late", 2, 0));
     ENDS(LARDER_READ_ONLY, larder_drop_index(before, "mail"));
     larder_table_free(before);
+    ENDS(LARDER_NONE, larder_insert_all_new(users, t));
+    CHECK(larder_size(users) == 1000);
     OK(larder_delete(users, term(t, "7"), NULL));
     OK(larder_insert(users, term(t, "{new, 10007, [], #{}}")));
     OK(larder_index_lookup(users, "mail", term(t, "10007"), out));

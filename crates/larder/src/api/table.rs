@@ -403,7 +403,7 @@ impl Table {
     /// such tuple. Atomic.
     ///
     /// # Errors
-    /// `Position`, `Keypos`, `TableType` (bags), `NoTable`.
+    /// `Position`, `Keypos`, `TableType` (bags), `NoTable`; `Full` and `NotUnique`, as `insert`.
     pub fn update(
         &self,
         key: &impl AsTerm,
@@ -434,7 +434,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `NotMap`, `Position`, `Keypos`, `TableType` (bags), `NoTable`.
+    /// `NotMap`, `Position`, `Keypos`, `TableType` (bags), `NoTable`; `Full` and `NotUnique`, as
+    /// `insert`.
     ///
     /// # Complexity
     /// Linear in the tuple.
