@@ -7,8 +7,8 @@ mod print;
 mod tests;
 
 pub use parse::parse;
-pub use print::{beginning, print};
 pub(crate) use print::write_atom;
+pub use print::{beginning, print};
 use std::fmt;
 
 /// The reason why a text isn't a term.
