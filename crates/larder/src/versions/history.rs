@@ -59,6 +59,7 @@ use super::key_locks::{AllLock, KeyLock};
 use super::live::{Live, Registered, SnapshotNumbers, PENDING};
 use super::undo::{self, BagObjects, OldValue, Override, Versions};
 use super::undo_index::{with_record, UndoIndex};
+use crate::indexes::Indexes;
 use crate::keys;
 use crate::objects::BaseStore;
 use crate::raw;
@@ -728,6 +729,8 @@ pub(crate) struct TableSnapshot {
     /// The time of the snapshot, for a bounded table. Objects that have expired by then are not
     /// part of it.
     time: u64,
+    /// The table's secondary indexes, once the cut is done.
+    pub(super) indexes: Option<Arc<Indexes>>,
 }
 
 impl TableSnapshot {
@@ -739,6 +742,7 @@ impl TableSnapshot {
             history,
             registered,
             time: 0,
+            indexes: None,
         })
     }
 
@@ -757,6 +761,7 @@ impl TableSnapshot {
             history,
             registered,
             time,
+            indexes: None,
         })
     }
 

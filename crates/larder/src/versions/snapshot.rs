@@ -114,7 +114,7 @@ pub(super) fn view_options(source: &EngineTable, access: Access) -> Options {
 /// The store of a snapshot of a table.
 fn store(source: &EngineTable, snapshot: TableSnapshot) -> Store {
     let (history, time) = (Arc::clone(&snapshot.history), snapshot.time());
-    let indexes = indexes_of(source, &history, time);
+    let indexes = indexes_of(&snapshot);
     let differ = Arc::clone(&history) as _;
     let overrides = Overrides::of_snapshot(snapshot, source.seed.clone());
     // The base of the view is the store below the watch, which other threads still write.
@@ -124,21 +124,12 @@ fn store(source: &EngineTable, snapshot: TableSnapshot) -> Store {
     Store::of_view(objects, indexes, vec![differ], lifetimes)
 }
 
-/// The indexes of a table for a view of this time, if the table still has this history.
-pub(super) fn indexes_of(
-    source: &EngineTable,
-    history: &Arc<History>,
-    time: u64,
-) -> Option<Arc<Indexes>> {
-    let guard = larder_index::pin();
-    let store = source.store(&guard)?;
-    let is_own = store
-        .history()
-        .is_some_and(|current| Arc::ptr_eq(current, history));
-    let indexes = store.layers().indexes.as_ref().filter(|_| is_own)?;
+/// The indexes of a table for a view of this snapshot, which is that of a cut.
+pub(super) fn indexes_of(snapshot: &TableSnapshot) -> Option<Arc<Indexes>> {
+    let indexes = snapshot.indexes.as_ref()?;
     // In a table without bounds nothing expires, so an index may become ready later.
-    match history.is_bounded() {
-        true => indexes.ready_at(time),
+    match snapshot.history.is_bounded() {
+        true => indexes.ready_at(snapshot.time()),
         false => Some(Arc::clone(indexes)),
     }
 }
@@ -189,8 +180,8 @@ fn cut_after(
         };
         // (4) Check that nothing has come between.
         let mut as_before = true;
-        for ((table, snapshot), transitions) in tables.iter().zip(&snapshots).zip(transitions) {
-            as_before &= table.has_history(&snapshot.history, &guard)?;
+        for ((table, snapshot), transitions) in tables.iter().zip(&mut snapshots).zip(transitions) {
+            as_before &= table.note_indexes(snapshot, &guard)?;
             // A list may have been inserted meanwhile. A write that began before it may have
             // overtaken it. In that case the write has the greater number, and was overwritten by
             // the list's object.
@@ -308,6 +299,18 @@ impl EngineTable {
         let op = self.begin(guard)?;
         let current = op.store.history();
         Ok(current.is_some_and(|current| Arc::ptr_eq(current, history)))
+    }
+
+    /// Like `has_history` for that of a snapshot. If so, the snapshot gets the indexes. Later the
+    /// table may have been emptied, and have others.
+    fn note_indexes(&self, snapshot: &mut TableSnapshot, guard: &Guard) -> Result<bool, Error> {
+        let op = self.begin(guard)?;
+        let current = op.store.history();
+        let is_own = current.is_some_and(|current| Arc::ptr_eq(current, &snapshot.history));
+        if is_own {
+            snapshot.indexes.clone_from(&op.store.layers().indexes);
+        }
+        Ok(is_own)
     }
 
     /// Takes a snapshot of the table that isn't listed, for internal use. It is released when it is
@@ -428,5 +431,22 @@ impl WatchedTable for EngineTable {
             return false;
         };
         self.state.replace(state, next, guard).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Index, Larder};
+
+    /// The table is emptied right after the cut.
+    #[test]
+    fn a_snapshot_has_the_indexes_of_its_instant() {
+        let builder = Larder::new().table("t").index(Index::element("v", 2));
+        let table = builder.create().unwrap();
+        let source = table.engine_table();
+        let snapshot = cut(&[source]).unwrap().remove(0);
+        table.clear().unwrap();
+        assert!(store(source, snapshot).layers().indexes.is_some());
     }
 }

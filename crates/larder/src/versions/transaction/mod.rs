@@ -132,9 +132,8 @@ impl Engine {
         let mut parts = Vec::with_capacity(tables.len());
         for (table, snapshot) in tables.iter().zip(snapshots) {
             // A view is the snapshot with the transaction's own writes over it.
-            let time = snapshot.time();
+            let indexes = indexes_of(&snapshot);
             let (index, set, bounded) = view::view(snapshot, &table.seed);
-            let indexes = indexes_of(table, &set.history, time);
             let differ = vec![Arc::clone(&set.history) as _, Arc::clone(&set) as _];
             let store = Store::of_view(index, indexes, differ, set.lifetimes(bounded));
             parts.push(self.part(table, who, Access::Private, store, set));
