@@ -182,6 +182,23 @@ fn without_eviction_what_exceeds_the_limit_is_refused() {
     }
 }
 
+/// A lifetime of its own takes no room.
+#[test]
+fn an_object_with_a_lifetime_needs_the_room_of_one_without() {
+    let larder = Larder::new();
+    let of = |most| larder.table("t").max_memory(most).create().unwrap();
+    let one = of(1 << 20);
+    one.insert(&pair(1, 1)).unwrap();
+    let two = 2 * one.engine_table().weight().unwrap();
+    for (most, fits) in [(two, true), (two - 1, false)] {
+        let t = of(most);
+        t.insert(&pair(1, 1)).unwrap();
+        let life = Some(Duration::from_secs(1_000));
+        let inserted = t.insert_with(&pair(2, 2), life);
+        assert_eq!(inserted.is_ok(), fits, "{inserted:?}");
+    }
+}
+
 #[test]
 fn what_is_expired_makes_room() {
     let t = Larder::new().table("t").max_size(10).create().unwrap();

@@ -632,7 +632,13 @@ fn check_room_and_claim(
     new: &[u8],
     ix: Option<&dyn Unique>,
 ) -> Option<Written> {
-    let is_full = op.store.has_limit() && op.refuses(key, old, new);
+    let has_stamps = ix.is_some_and(|ix| is_below_bounds(op, ix));
+    let row = |value| match has_stamps {
+        true => object_of(value),
+        false => value,
+    };
+    // Weights are those of objects without stamps.
+    let is_full = op.store.has_limit() && op.refuses(key, old.map(row), row(new));
     let full = is_full.then_some(Written::Full);
     // A batch and a commit have already claimed the values of all their rows.
     if matches!(op.admission, Admission::BATCH | Admission::COMMIT) {
@@ -640,11 +646,6 @@ fn check_room_and_claim(
     }
     let Some(indexes) = op.store.layers().indexes.as_ref() else {
         return full;
-    };
-    let has_stamps = ix.is_some_and(|ix| is_below_bounds(op, ix));
-    let row = |value| match has_stamps {
-        true => object_of(value),
-        false => value,
     };
     // An expired row gives its values up, and may lack entries.
     let is_expired = |old: &&[u8]| has_stamps && ObjectTimes::of(old).is_expired(bounds::now());
