@@ -69,11 +69,14 @@ impl Table {
         self.patiently(|| table.time_left(self.me(), &key))
     }
 
-    /// Sets the bounds of a bounded table. They apply to tuples written from now on. Existing
-    /// tuples keep their lifetimes.
+    /// Sets the bounds of a bounded table, all of them: `None` in the place of limits removes
+    /// those that the table has. They apply to tuples written from now on. Existing tuples keep
+    /// their lifetimes.
     ///
     /// # Errors
-    /// `NoTable`, `NotOwner`; `Unbounded` if the table was created without bounds.
+    /// `NoTable`, `NotOwner`; `Unbounded` if the table was created without bounds, `Unlimited` for
+    /// limits if it was created without limits; `BadOption` for a limit of 0; `ReadOnly` for a
+    /// snapshot, `View` in a transaction.
     pub fn set_bounds(&self, bounds: &Bounds) -> Result<(), Error> {
         self.engine_table().set_bounds(self.me(), bounds)
     }

@@ -29,9 +29,9 @@
 //!
 //! Each part walks over all keys that differ. So a part has `PER_KEY` times as many entries as the
 //! walk before it has seen keys: walking costs about as much as reading. Thus the costs of `n`
-//! entries and `d` keys are O(n + d log d), and O(n d / `MOST`) if `d` is greater than
-//! `MOST / PER_KEY`. A page of a select with a limit costs no walk if the page before has left a
-//! part with its entries.
+//! entries of a range and `d` keys are O(n + d log d), and O(n d / `MOST`) if `d` is greater than
+//! `MOST / PER_KEY`. Each range has parts of its own. A page of a select with a limit costs no walk
+//! if the page before has left a part with its entries.
 
 use super::changes::EntriesRead;
 use super::differing::Differing;
