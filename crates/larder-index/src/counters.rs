@@ -3,12 +3,12 @@
 //! line. Instead each leaf counts its own entries.
 //!
 //! Invariants:
-//! 1. Counted events are rare: leaves and nodes are made or retired. Only the memory is updated by
-//!    many threads often, because of outside objects. So only that counter is striped.
-//! 2. A counter is exact while no thread changes the index. Otherwise it may lag, and the results
-//!    of one `stats` may be of different instants.
-//! 3. The thread that makes a leaf or a node counts it before it publishes it. The thread that
-//!    retires it counts that once.
+//! * **I12** Counted events are rare: leaves and nodes are made or retired. Only the memory is
+//!   updated by many threads often, because of outside objects. So only that counter is striped.
+//! * **I13** A counter is exact while no thread changes the index. Otherwise it may lag, and the
+//!   results of one `stats` may be of different instants.
+//! * **I14** The thread that makes a leaf or a node counts it before it publishes it. The thread
+//!   that retires it counts that once.
 
 use crate::striped::Striped;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -13,9 +13,9 @@
 //! buckets have been split and joined meanwhile.
 //!
 //! Invariants:
-//! 1. The hashes of a bucket agree in level + 1 bits if its number is less than `divided`, or at
-//!    least 2^level. Otherwise they agree in level bits.
-//! 2. `divided` < 2^level.
+//! * **AD1** The hashes of a bucket agree in level + 1 bits if its number is less than `divided`,
+//!   or at least 2^level. Otherwise they agree in level bits.
+//! * **AD2** `divided` < 2^level.
 //!
 //! Source: P.-Å. Larson, "Dynamic hash tables", CACM 31(4), 1988; W. Litwin, 1980.
 

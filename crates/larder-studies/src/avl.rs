@@ -12,16 +12,17 @@
 //! ```
 //!
 //! Invariants:
-//! 1. In order, positions ascend.
-//! 2. The heights of a node's two subtrees differ by at most one. `balance` is the difference.
-//! 3. The stack of the last walk, if there is one, is of the tree as it is now. A change of a link
-//!    clears the stack.
+//! * **AV1** In order, positions ascend.
+//! * **AV2** The heights of a node's two subtrees differ by at most one. `balance` is the
+//!   difference.
+//! * **AV3** The stack of the last walk, if there is one, is of the tree as it is now. A change of
+//!   a link clears the stack.
 //!
 //! Steps of a change:
 //! 1. Descend, and record the path.
 //! 2. Let the caller decide.
 //! 3. Link or unlink a node.
-//! 4. Go back along the path, update the balances, and rotate where invariant 2 requires it.
+//! 4. Go back along the path, update the balances, and rotate where AV2 requires it.
 //!
 //! *The static stack.* `next` and `prev` ask for one neighbour at a time. From the root this takes
 //! O(log n). OTP keeps the stack of the last walk with the table. If a walk begins where the last
@@ -142,7 +143,7 @@ impl<W> Avl<W> {
         }
     }
 
-    /// Clears the stack, for invariant 3.
+    /// Clears the stack, for AV3.
     fn forget_stack(&mut self) {
         if let Some(stack) = &mut self.stack {
             stack.get_mut().last = NIL;
@@ -165,8 +166,8 @@ impl<W> Avl<W> {
         node
     }
 
-    /// Restores invariant 2 at a node whose subtree on `side` is too high by one. Returns the new
-    /// top of the subtree, and whether the subtree became lower.
+    /// Restores AV2 at a node whose subtree on `side` is too high by one. Returns the new top of
+    /// the subtree, and whether the subtree became lower.
     fn rotate(&mut self, top: Link, side: usize) -> (Link, bool) {
         let (heavy, other) = (weight(side), 1 - side);
         let kid = self.nodes[top].kids[side];
@@ -217,8 +218,8 @@ impl<W> Avl<W> {
     /// lower by one.
     fn retrace(&mut self, mut path: Path, grew: bool) {
         while let Some((parent, side)) = path.pop() {
-            // Below the parent, invariant 2 holds. The subtree on this side became higher or lower
-            // by one, and the parent's balance doesn't include that yet.
+            // Below the parent, AV2 holds. The subtree on this side became higher or lower by one,
+            // and the parent's balance doesn't include that yet.
             let change = if grew { weight(side) } else { -weight(side) };
             let balance = self.nodes[parent].balance + change;
             let settled = match balance {
@@ -311,8 +312,8 @@ impl<W> Avl<W> {
     }
 
     fn walk_with(&self, stack: &mut Stack, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // The stack is of the tree as it is now (invariant 3). If the walk continues behind the
-        // last node of the stack, the stack has the nodes that follow.
+        // The stack is of the tree as it is now (AV3). If the walk continues behind the last node
+        // of the stack, the stack has the nodes that follow.
         let goes_on = stack.last != NIL
             && stack.forward == cut.is_forward()
             && cut.goes_on_after(&self.nodes[stack.last].position);

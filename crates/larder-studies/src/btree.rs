@@ -13,9 +13,9 @@
 //! ```
 //!
 //! Invariants:
-//! 1. In order, positions ascend. Inner nodes have entries, too.
-//! 2. All leaves are on one level. An inner node with n entries has n + 1 children.
-//! 3. A node has at most M − 1 entries. All nodes but the root have at least ⌈M/2⌉ − 1.
+//! * **BT1** In order, positions ascend. Inner nodes have entries, too.
+//! * **BT2** All leaves are on one level. An inner node with n entries has n + 1 children.
+//! * **BT3** A node has at most M − 1 entries. All nodes but the root have at least ⌈M/2⌉ − 1.
 //!
 //! Steps of a change:
 //! 1. Descend to the entry, or to its place in a leaf.
@@ -107,7 +107,7 @@ struct Work<'t> {
 }
 
 impl Work<'_> {
-    /// The minimum number of entries of a node (invariant 3).
+    /// The minimum number of entries of a node (BT3).
     fn least(&self) -> usize {
         // ⌈M/2⌉ − 1, with M = most + 1.
         self.most / 2
@@ -297,7 +297,7 @@ impl<W> BtreeNode<W> {
     ) -> Effect<W> {
         let edge = if last { self.entries.len() } else { 0 };
         // Descend on the edge to the level at which children have the height of the other tree. So
-        // all leaves are on one level (invariant 2).
+        // all leaves are on one level (BT2).
         if self.height() > other.height() + 1 {
             let effect = self.children[edge].graft(other, middle, last, work);
             return self.after(edge, effect, work);

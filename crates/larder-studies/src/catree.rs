@@ -14,11 +14,13 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The entries left of a route are before its position. Those right of it are at or past it.
-//! 2. An invalid base has been replaced. A base becomes invalid under its lock, and stays so.
-//! 3. Routes are immutable, and slots change under the mutex `shape`. A thread that waits for it
-//!    holds the lock of one base at most. A thread that holds it waits for no base. So there is no
-//!    deadlock.
+//! * **CT1** The entries left of a route are before its position. Those right of it are at or past
+//!   it.
+//! * **CT2** An invalid base has been replaced. A base becomes invalid under its lock, and stays
+//!   so.
+//! * **CT3** Routes are immutable, and slots change under the mutex `shape`. A thread that waits
+//!   for it holds the lock of one base at most. A thread that holds it waits for no base. So there
+//!   is no deadlock.
 //!
 //! Steps of a change:
 //! 1. Descend the routes to a base.
@@ -191,7 +193,7 @@ impl<S> BaseContent<S> {
     where
         S: Divisible<W>,
     {
-        // It never becomes valid again (invariant 2). Leave an empty structure.
+        // It never becomes valid again (CT2). Leave an empty structure.
         self.valid = false;
         let empty = self.structure.like();
         std::mem::replace(&mut self.structure, empty)
@@ -437,7 +439,7 @@ fn lock_edge<'g, S: Send + Sync + 'static>(
     let mut slot = top;
     loop {
         // Follow one side down to its outermost base. Don't wait for its lock, since the shape is
-        // locked (invariant 3).
+        // locked (CT3).
         match slot.load(guard)? {
             CaTreeNode::Route(route) => slot = &route.kids[side],
             CaTreeNode::Base(base) => return Some((slot, base.number, base.part.try_write()?)),

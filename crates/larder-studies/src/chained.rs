@@ -12,16 +12,15 @@
 //! makes a heap of the entries from the cut on, in O(256), and takes them from it in order.
 //!
 //! Invariants:
-//! 1. A page has the entries with the hashes of its address.
-//! 2. There are at most 256 entries per page on average. If there are several pages, there are at
-//!    least half as many.
+//! * **CP1** A page has the entries with the hashes of its address.
+//! * **CP2** There are at most 256 entries per page on average. If there are several pages, there
+//!   are at least half as many.
 //!
 //! Steps of a change:
 //! 1. Find the page and the entry.
 //! 2. Let the caller decide.
 //! 3. Change the page.
-//! 4. If invariant 2 requires it, split a page, or join the last one with the one that it was split
-//!    from.
+//! 4. If CP2 requires it, split a page, or join the last one with the one that it was split from.
 //!
 //! Cost: each operation has an additional access, to the array of pages. A step of a scan that
 //! wants one entry takes some microseconds. In return, no insert pays for a rehash of the whole
@@ -117,7 +116,7 @@ impl<W> Chained<W> {
     fn removed(&mut self, entry: &Entry<W>) {
         self.len -= 1;
         self.spilled -= spilled(&entry.position);
-        // Invariant 2, as in step 4.
+        // CP2, as in step 4.
         if self.len * 2 < self.address.buckets() * PAGE {
             self.shrink();
         }

@@ -9,8 +9,8 @@
 //! A place is a link: that of the node `before`, or the head. `at` is the node to which it points.
 //!
 //! Invariants:
-//! 1. The positions of a chain's nodes ascend.
-//! 2. A node is in exactly one chain, whose head the table stores.
+//! * **CN1** The positions of a chain's nodes ascend.
+//! * **CN2** A node is in exactly one chain, whose head the table stores.
 //!
 //! Steps of a change:
 //! 1. Find the place, from the head of the chain.

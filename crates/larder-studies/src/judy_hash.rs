@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The array has the buckets with at least one entry. The value of a bucket is the number of the
-//!    first node of its chain. A bucket without entries takes no memory.
-//! 2. A chain (`chains`) has the entries whose hash begins with the bits of the bucket, by
-//!    ascending position.
+//! * **JH1** The array has the buckets with at least one entry. The value of a bucket is the number
+//!   of the first node of its chain. A bucket without entries takes no memory.
+//! * **JH2** A chain (`chains`) has the entries whose hash begins with the bits of the bucket, by
+//!   ascending position.
 //!
 //! So the array, and the chains in it, are in the order of positions, and a scan can resume at a
 //! position.
@@ -68,7 +68,7 @@ impl<W> JudyHash<W> {
     }
 
     /// Step 3: stores the first node of a chain in the array. If the chain is empty, removes the
-    /// bucket (invariant 1).
+    /// bucket (JH1).
     #[inline]
     fn set_head(&mut self, bucket: u64, head: NewHead) {
         match head {

@@ -12,10 +12,12 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The entries left of a route are before its position. Those right of it are at or past it.
-//! 2. Leaves are immutable. Writers replace the leaf of a slot only while the slot isn't marked. A
-//!    marked slot is *frozen*: a join is about to replace its leaf, or to remove its route.
-//! 3. Only the thread that holds the mutex `joins` freezes slots and removes routes.
+//! * **LF1** The entries left of a route are before its position. Those right of it are at or past
+//!   it.
+//! * **LF2** Leaves are immutable. Writers replace the leaf of a slot only while the slot isn't
+//!   marked. A marked slot is *frozen*: a join is about to replace its leaf, or to remove its
+//!   route.
+//! * **LF3** Only the thread that holds the mutex `joins` freezes slots and removes routes.
 //!
 //! Steps of a change:
 //! 1. Lock the position, and find its leaf.
@@ -225,7 +227,7 @@ impl<W: Word> LfCaTree<W> {
             // The count is in the leaf, so it needs no store of its own.
             let by = if contended { CONTENDED } else { QUIET };
             let now = (found.leaf.contention + by).clamp(-CLAMP, CLAMP);
-            // This fails if the slot has another leaf, or was frozen, since the load (invariant 2).
+            // This fails if the slot has another leaf, or was frozen, since the load (LF2).
             let new = Some(leaf(tree, now));
             if found
                 .slot
@@ -270,8 +272,8 @@ impl<W: Word> LfCaTree<W> {
         let Some((above, side)) = found.above.pop() else {
             return;
         };
-        // Only this thread removes routes (invariant 3), so the parent stays in its slot. Leaves
-        // may still be split.
+        // Only this thread removes routes (LF3), so the parent stays in its slot. Leaves may still
+        // be split.
         let Some(LfCaTreeNode::Route(parent)) = above.load(guard) else {
             return;
         };

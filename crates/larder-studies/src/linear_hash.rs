@@ -8,21 +8,21 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The chain of a bucket (`chains`) has the entries with the hashes of the bucket (`address`),
-//!    by ascending position.
-//! 2. There are at most `chain` entries per bucket on average. If there are several buckets, there
-//!    are at least half as many. This doesn't hold while the table is fixed, or until some changes
-//!    later.
-//! 3. A *kept* node is not an entry: it was deleted while the table was fixed. The buckets of kept
-//!    nodes are in `waiting`, and so are those of *listed* nodes, which stay as long as the table
-//!    is fixed.
+//! * **LH1** The chain of a bucket (`chains`) has the entries with the hashes of the bucket
+//!   (`address`), by ascending position.
+//! * **LH2** There are at most `chain` entries per bucket on average. If there are several buckets,
+//!   there are at least half as many. This doesn't hold while the table is fixed, or until some
+//!   changes later.
+//! * **LH3** A *kept* node is not an entry: it was deleted while the table was fixed. The buckets
+//!   of kept nodes are in `waiting`, and so are those of *listed* nodes, which stay as long as the
+//!   table is fixed.
 //!
 //! Steps of a change:
 //! 1. Find the bucket, and the place in its chain.
 //! 2. Let the caller decide.
 //! 3. Link or unlink a node.
-//! 4. If invariant 2 requires it, split the next bucket in turn, or join the last one with the one
-//!    that it was split from.
+//! 4. If LH2 requires it, split the next bucket in turn, or join the last one with the one that it
+//!    was split from.
 //!
 //! So the table grows by one bucket at a time, and no insert pays for a rehash of the whole table.
 //!
@@ -58,7 +58,7 @@ const AT_ONCE: usize = 4096;
 /// The number of buckets whose kept nodes are removed by each later change.
 const LATER: usize = 16;
 
-/// The mark of a node (invariant 3).
+/// The mark of a node (LH3).
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     kept: bool,
@@ -196,7 +196,7 @@ impl<W: Word> LinearHash<W> {
             return;
         };
         // All hashes of the last bucket are greater than those of the other one. So its chain is
-        // appended, and the result is sorted (invariant 1).
+        // appended, and the result is sorted (LH1).
         let tail = self.head(last);
         self.set_head(last, Some(NIL));
         let end = self.chains.past(self.head(bucket), |_| true);
@@ -355,7 +355,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
             }
             return;
         }
-        // (2) A kept node is not an entry (invariant 3), so `f` gets none.
+        // (2) A kept node is not an entry (LH3), so `f` gets none.
         if self.chains[place.at].mark.kept {
             if let Act::Put(word) = f(None) {
                 self.put_kept(place, word);
@@ -435,7 +435,7 @@ mod tests {
         position
     }
 
-    /// Invariants 1 and 2.
+    /// LH1 and LH2.
     fn check<W: Word>(table: &LinearHash<W>) {
         let buckets = table.address.buckets();
         assert!(table.chains.len() <= buckets * table.chain);

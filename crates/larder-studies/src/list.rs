@@ -9,10 +9,10 @@
 //! Here k is marked: it is logically removed. The next writer that passes unlinks it.
 //!
 //! Invariants:
-//! 1. Positions ascend. If the start node of a bucket and an entry have the same position, the
-//!    start node comes first.
-//! 2. A node is in the list if and only if it is reachable, and its link isn't marked. A marked
-//!    link never changes again.
+//! * **LI1** Positions ascend. If the start node of a bucket and an entry have the same position,
+//!   the start node comes first.
+//! * **LI2** A node is in the list if and only if it is reachable, and its link isn't marked. A
+//!   marked link never changes again.
 //!
 //! Insert:
 //! 1. Find the link behind which the node belongs. Unlink marked nodes on the way.
@@ -138,7 +138,7 @@ fn place<'g, W: Word>(
                 return (link, None);
             };
             // Read the node's link and its mark at once. If it is marked, it never changes again
-            // (invariant 2). So the list continues at `next`, and the node can be skipped.
+            // (LI2). So the list continues at `next`, and the node can be skipped.
             let (next, marked) = node.next.share_marked(guard);
             if marked {
                 // Unlink the node. This fails if another node was inserted before it, or if the

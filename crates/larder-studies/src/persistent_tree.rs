@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Invariants:
-//! 1. In order, positions ascend.
-//! 2. The heights of a node's two subtrees differ by at most two. So the height is at most
-//!    1.9 log₂ n, which bounds all recursions here.
+//! * **PT1** In order, positions ascend.
+//! * **PT2** The heights of a node's two subtrees differ by at most two. So the height is at most
+//!   1.9 log₂ n, which bounds all recursions here.
 //!
 //! Source: G. Blelloch, D. Ferizovic, Y. Sun, "Just join for parallel ordered sets", SPAA 2016; S.
 //! Adams, 1993.
@@ -54,8 +54,8 @@ fn parts<W>(node: &ImmutableNode<W>) -> (Tree<W>, Arc<Entry<W>>, Tree<W>) {
     (left, node.entry.clone(), right)
 }
 
-/// Makes a node of two subtrees whose heights differ by at most three, and rotates it so that
-/// invariant 2 holds.
+/// Makes a node of two subtrees whose heights differ by at most three, and rotates it so that PT2
+/// holds.
 fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<ImmutableNode<W>> {
     // Rotations copy the nodes that change. The subtrees `a`, `b` and `c` are shared with the old
     // tree.
@@ -235,7 +235,7 @@ mod tests {
         })
     }
 
-    /// Invariants 1 and 2; what is in the tree.
+    /// PT1 and PT2; what is in the tree.
     fn check(tree: &Tree<u64>) -> Vec<u64> {
         fn below(tree: &Tree<u64>) {
             if let Some(node) = tree {

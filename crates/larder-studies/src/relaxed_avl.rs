@@ -22,16 +22,16 @@
 //! - *Relaxed*: heights may be wrong for a while. The writer that made them wrong repairs them.
 //!
 //! Invariants:
-//! 1. In order, positions ascend. While no writer is active, nodes without a word have two
-//!    children.
-//! 2. The version of a node changes when keys of its subtree may have moved elsewhere: because the
-//!    node was rotated down, or unlinked. All fields of a node change only while it is locked.
-//!    Locks are taken from the top down.
-//! 3. A node of an earlier generation than the tree's is immutable, and so is its subtree: they
-//!    belong to a clone. A writer copies such a node before it descends into it.
-//! 4. The generation changes only while no writer is active.
-//! 5. While no writer is active, all heights are right, and those of two siblings differ by at most
-//!    one.
+//! * **RV1** In order, positions ascend. While no writer is active, nodes without a word have two
+//!   children.
+//! * **RV2** The version of a node changes when keys of its subtree may have moved elsewhere:
+//!   because the node was rotated down, or unlinked. All fields of a node change only while it is
+//!   locked. Locks are taken from the top down.
+//! * **RV3** A node of an earlier generation than the tree's is immutable, and so is its subtree:
+//!   they belong to a clone. A writer copies such a node before it descends into it.
+//! * **RV4** The generation changes only while no writer is active.
+//! * **RV5** While no writer is active, all heights are right, and those of two siblings differ by
+//!   at most one.
 //!
 //! Steps of a change:
 //! 1. Descend hand over hand to the node of the position, or to its parent if there is none. Copy
@@ -249,8 +249,7 @@ impl<W: Word> RelaxedAvl<W> {
             let (node, version, side) = (step.node, step.version, step.side);
             let mut kid = node.kid(side, guard);
             if let (Some(writer), Some(_)) = (writer, kid) {
-                // A writer must not change nodes of a clone (invariant 3), so it descends into a
-                // copy.
+                // A writer must not change nodes of a clone (RV3), so it descends into a copy.
                 kid = self.own_if_same(writer, step);
             }
             let mut entered = None;
@@ -296,8 +295,8 @@ impl<W: Word> RelaxedAvl<W> {
         writer: &Writer<'g>,
         step: &Step<'g, W>,
     ) -> Option<&'g RelaxedAvlNode<W>> {
-        // The generation doesn't change while this writer is active (invariant 4). So this check
-        // needs no lock.
+        // The generation doesn't change while this writer is active (RV4). So this check needs no
+        // lock.
         let kid = step.node.kid(step.side, writer.guard)?;
         if kid.born == writer.generation {
             return Some(kid);
@@ -447,7 +446,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
         // Hold this until the repairs are finished, so that no clone is taken during a change
-        // (invariant 4).
+        // (RV4).
         let generation = self.generation.read();
         let writer = Writer {
             guard,

@@ -7,13 +7,14 @@
 //! ```
 //!
 //! Invariants:
-//! 1. On each level positions ascend. The nodes of a level are a subset of those of the level
-//!    below.
-//! 2. A node is in the list if and only if it is `linked` and not `marked`. Each of the two is set
-//!    once, and never cleared.
-//! 3. The links of a node change only while its lock is held and it isn't marked. Its word changes
-//!    only while its position is locked.
-//! 4. Locks of nodes are taken from greater positions to smaller ones. So there is no deadlock.
+//! * **SL1** On each level positions ascend. The nodes of a level are a subset of those of the
+//!   level below.
+//! * **SL2** A node is in the list if and only if it is `linked` and not `marked`. Each of the two
+//!   is set once, and never cleared.
+//! * **SL3** The links of a node change only while its lock is held and it isn't marked. Its word
+//!   changes only while its position is locked.
+//! * **SL4** Locks of nodes are taken from greater positions to smaller ones. So there is no
+//!   deadlock.
 //!
 //! Steps of a change:
 //! 1. Lock the position.
@@ -130,7 +131,7 @@ impl<W: Word> SkipListNode<W> {
         self.links.next.len()
     }
 
-    /// Whether the node is in the list (invariant 2).
+    /// Whether the node is in the list (SL2).
     fn is_there(&self) -> bool {
         // Ordering: Acquire, pairs with the Release store in `link`.
         self.linked.load(Ordering::Acquire) && !self.links.is_marked()
@@ -213,15 +214,14 @@ impl<W: Word> SkipList<W> {
                 links = &node.links;
                 next = links.next(level, guard);
             }
-            // Continue on the level below, at the same node, which is on that level, too
-            // (invariant 1).
+            // Continue on the level below, at the same node, which is on that level, too (SL1).
             around.before[level] = links;
             around.after[level] = next;
         }
         around
     }
 
-    /// Finds the node at a position, if it is in the list (invariant 2). Wait-free.
+    /// Finds the node at a position, if it is in the list (SL2). Wait-free.
     fn find<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g SkipListNode<W>> {
         // No lock is needed. Every node that is visited is in the list, or was when the search
         // reached its predecessor.
@@ -270,7 +270,7 @@ impl<W: Word> SkipList<W> {
             // below.
             let around = self.around(guard, |p| p < position);
             // (5) Lock the predecessors, from the lowest level up. Those of higher levels have
-            // smaller positions (invariant 4).
+            // smaller positions (SL4).
             let mut locks: SmallVec<[MutexGuard<'g, ()>; LEVELS]> = SmallVec::new();
             for level in 0..levels {
                 let links = around.before[level];
@@ -281,7 +281,7 @@ impl<W: Word> SkipList<W> {
             }
             let before = &around.before[..levels];
             // While the locks are held, none of these nodes is removed, and no node is inserted
-            // behind one (invariant 3). So what is verified now holds until the locks are released.
+            // behind one (SL3). So what is verified now holds until the locks are released.
             let unmarked = before.iter().all(|links| !links.is_marked());
             let next = |level: usize| around.before[level].next(level, guard);
             let same = (0..levels).all(|level| same(next(level), around.after[level]));
@@ -312,7 +312,7 @@ impl<W: Word> SkipList<W> {
             }
             for level in 0..levels {
                 let slot = &around.before[level].next[level];
-                // From the lowest level up, for invariant 1.
+                // From the lowest level up, for SL1.
                 slot.store(Some(node.clone()), guard);
             }
             // (7) Ordering: Release, pairs with `is_there`: a reader that sees the flag sees the
@@ -335,8 +335,8 @@ impl<W: Word> SkipList<W> {
             after.iter().all(|after| same(*after, Some(node)))
         };
         self.locked(guard, &node.position, levels, leads, |around| {
-            // (6) From the highest level down, for invariant 1. The node keeps its links: a search
-            // that has reached it continues from there.
+            // (6) From the highest level down, for SL1. The node keeps its links: a search that has
+            // reached it continues from there.
             for level in (0..levels).rev() {
                 let next = node.links.next[level].share(guard);
                 around.before[level].next[level].store(next, guard);
@@ -474,7 +474,7 @@ mod tests {
         list.change(&pin(), &n.to_be_bytes(), &mut |_| word());
     }
 
-    /// Invariant 1.
+    /// SL1.
     fn check(list: &SkipList<Object>, expect: impl Iterator<Item = u32> + Clone) {
         let guard = pin();
         let mut below: Option<Vec<&SkipListNode<Object>>> = None;

@@ -16,11 +16,11 @@
 //! writer that uses the bucket, from the bucket that it was split from. Entries never move.
 //!
 //! Invariants:
-//! 1. The list is sorted (`list`). Start nodes are never removed.
-//! 2. Of 2^bits buckets, bucket b begins at the hash whose top bits are those of b, reversed. Its
-//!    parent is b without its highest bit, and begins before it.
-//! 3. The number of buckets never decreases. The slot of a bucket is empty until its start node is
-//!    in the list.
+//! * **SO1** The list is sorted (`list`). Start nodes are never removed.
+//! * **SO2** Of 2^bits buckets, bucket b begins at the hash whose top bits are those of b,
+//!   reversed. Its parent is b without its highest bit, and begins before it.
+//! * **SO3** The number of buckets never decreases. The slot of a bucket is empty until its start
+//!   node is in the list.
 //!
 //! Steps of a change:
 //! 1. Find the bucket. If it has no start node yet, insert one, those of its parents first.
@@ -117,8 +117,7 @@ impl<W: Word> SplitOrder<W> {
         // that hash, without a key. So it is before all entries with that hash.
         let hash = (bucket as u64).reverse_bits().to_be_bytes();
         let node = ListNode::new(&hash[..HASH], None);
-        // If several threads insert the node, one succeeds. It sets the slot after that
-        // (invariant 3).
+        // If several threads insert the node, one succeeds. It sets the slot after that (SO3).
         if list::insert(&parent.next, &node, guard).is_none() {
             // Ordering: Relaxed, a statistic.
             self.nodes.fetch_add(node.bytes() as usize, Relaxed);
@@ -142,8 +141,8 @@ impl<W: Word> Buckets<W> for SplitOrder<W> {
             match self.node(bucket, guard) {
                 Some(node) => return Start(&node.next),
                 None if bucket == 0 => return Start(&self.first),
-                // A parent begins before its child (invariant 2). The search from there is longer,
-                // but has the same result.
+                // A parent begins before its child (SO2). The search from there is longer, but has
+                // the same result.
                 None => bucket = parent(bucket),
             }
         }
@@ -226,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Invariant 2: the node of each bucket stands where the bucket begins, and is found there.
+    /// SO2: the node of each bucket stands where the bucket begins, and is found there.
     #[test]
     fn buckets_begin_where_they_should() {
         let (order, guard) = (SplitOrder::<Object>::new(1), pin());

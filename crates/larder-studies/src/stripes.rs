@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. There are 2^bits parts. Part i has the entries whose hash begins with the bits of i. So the
-//!    parts, in the order of their numbers, are in the order of positions.
-//! 2. A thread that uses a part holds the lock of the layout for reading, and the lock of the part.
-//!    A thread that replaces the parts holds the lock of the layout for writing.
+//! * **ST1** There are 2^bits parts. Part i has the entries whose hash begins with the bits of i.
+//!   So the parts, in the order of their numbers, are in the order of positions.
+//! * **ST2** A thread that uses a part holds the lock of the layout for reading, and the lock of
+//!   the part. A thread that replaces the parts holds the lock of the layout for writing.
 //!
 //! *auto.* Each part has a contention count, as in OTP 25. A writer that had to wait adds 100. One
 //! that didn't subtracts 1. Above 1,000 the number of locks doubles, below −10,000,000 it halves.

@@ -9,12 +9,13 @@
 //! Searches take no lock. To add a text takes a mutex, so that no text gets two ids.
 //!
 //! Invariants:
-//! 1. An id always stands for the same text. Ids are dense from 0.
-//! 2. A slot is written once, when its id has its text. So whoever finds an id finds the text.
-//! 3. At most half of the slots of a table are used. So a search, which goes from slot to slot,
-//!    comes to an empty one.
-//! 4. A table that is too small is copied to one of twice the size, and stays for the searches that
-//!    are in it. All earlier tables together are smaller than the current one.
+//! * **IN1** An id always stands for the same text. Ids are dense from 0.
+//! * **IN2** A slot is written once, when its id has its text. So whoever finds an id finds the
+//!   text.
+//! * **IN3** At most half of the slots of a table are used. So a search, which goes from slot to
+//!   slot, comes to an empty one.
+//! * **IN4** A table that is too small is copied to one of twice the size, and stays for the
+//!   searches that are in it. All earlier tables together are smaller than the current one.
 
 use crate::hash::Seed;
 use parking_lot::Mutex;
@@ -117,7 +118,7 @@ impl Interner {
         let id = self.count();
         self.texts.set(id, text);
         let table = self.table_for(id as usize + 1);
-        // Ordering: Release; pairs with the Acquire in `search` (invariant 2).
+        // Ordering: Release; pairs with the Acquire in `search` (IN2).
         put(
             table,
             u64::from(hash) << 32 | u64::from(id + 1),

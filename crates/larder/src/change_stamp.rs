@@ -22,20 +22,21 @@
 //!
 //! # Invariants
 //!
-//! 1. *No change is missed.* A writer loads the word after it has the lock of a leaf. The reader
-//!    reads leaves after it has armed the stamp. Either the lock came before the read of that leaf,
-//!    which then waited for the change and saw it, or the writer sees the word armed.
-//! 2. *Readers share the word.* A change changes the count for all of them but the walk that keeps
-//!    its stamp, if any. A reader that arms the word again keeps the new count.
-//! 3. Scans of a bag don't wait for the lock of a stripe. So writers of a bag note a second time
-//!    after the change. Entries that were read in between are invalidated by that.
-//! 4. *A stamp that is kept misses no change of another thread.* The word is exchanged only if it
-//!    is still w, so nobody has noted a change since w was taken. It is armed before and after.
-//! 5. A stamp that was taken after a table's store was replaced is not kept by a reader of the old
-//!    store (`EngineTable::look` in `ops/step.rs`).
-//! 6. *No stamp holds while the table is emptied or dropped.* That is seen by all threads at one
-//!    instant, without the lock of a leaf. So it is announced before that instant: the number of
-//!    threads that replace the store is in the word, and in no stamp.
+//! * **CS1** *No change is missed.* A writer loads the word after it has the lock of a leaf. The
+//!   reader reads leaves after it has armed the stamp. Either the lock came before the read of that
+//!   leaf, which then waited for the change and saw it, or the writer sees the word armed.
+//! * **CS2** *Readers share the word.* A change changes the count for all of them but the walk that
+//!   keeps its stamp, if any. A reader that arms the word again keeps the new count.
+//! * **CS3** Scans of a bag don't wait for the lock of a stripe. So writers of a bag note a second
+//!   time after the change. Entries that were read in between are invalidated by that.
+//! * **CS4** *A stamp that is kept misses no change of another thread.* The word is exchanged only
+//!   if it is still w, so nobody has noted a change since w was taken. It is armed before and
+//!   after.
+//! * **CS5** A stamp that was taken after a table's store was replaced is not kept by a reader of
+//!   the old store (`EngineTable::look` in `ops/step.rs`).
+//! * **CS6** *No stamp holds while the table is emptied or dropped.* That is seen by all threads at
+//!   one instant, without the lock of a leaf. So it is announced before that instant: the number of
+//!   threads that replace the store is in the word, and in no stamp.
 
 use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 use std::cell::Cell;

@@ -8,10 +8,11 @@
 //!
 //! # Invariants
 //!
-//! 1. The flag is set if and only if an owner has fixed the table.
-//! 2. If a key was deleted since the table was fixed, and is found to be gone, it is recorded.
+//! * **FX1** The flag is set if and only if an owner has fixed the table.
+//! * **FX2** If a key was deleted since the table was fixed, and is found to be gone, it is
+//!   recorded.
 //!
-//! Concerning (2): a deletion loads the flag, and records its key, under the lock of the leaf,
+//! Concerning FX2: a deletion loads the flag, and records its key, under the lock of the leaf,
 //! before the deletion can be seen. A thread that fixes the table sets the flag, and reads leaves
 //! afterwards. So there are two cases. The thread waits for the leaf, and sees that the key was
 //! gone before the table was fixed. Or the deletion sees the flag. (The orderings are the same as
@@ -145,8 +146,8 @@ impl Fixation {
         if by.is_empty() {
             // Ordering: SeqCst, as in `fix`.
             self.flag.store(false, Ordering::SeqCst);
-            // Flag and state change under the same lock (invariant 1). The record may be large, so
-            // it is freed without the lock.
+            // Flag and state change under the same lock (FX1). The record may be large, so it is
+            // freed without the lock.
             let state = slot.take();
             drop(slot);
             Self::clear(state);
@@ -157,7 +158,7 @@ impl Fixation {
     /// Ends all fixations of a dropped table, which nobody can fix any more. Returns the owners
     /// that had fixed it.
     pub(crate) fn end(&self) -> Vec<OwnerId> {
-        // Nobody has fixed it (invariant 1).
+        // Nobody has fixed it (FX1).
         if !self.is_fixed() {
             return Vec::new();
         }

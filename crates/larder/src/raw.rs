@@ -13,10 +13,10 @@
 //! replaces the pointer, and gets the old value as a [`Retired`].
 //!
 //! Invariants:
-//! 1. A value is in at most one cell, or in one `Retired`.
-//! 2. A value is freed only by [`Retired`], after all guards are gone that were pinned when it was
-//!    taken out of its cell. Dropping a `Retired` defers the drop of the value.
-//! 3. A `Retired` gives only shared access, since readers may still use the value.
+//! * **RC1** A value is in at most one cell, or in one `Retired`.
+//! * **RC2** A value is freed only by [`Retired`], after all guards are gone that were pinned when
+//!   it was taken out of its cell. Dropping a `Retired` defers the drop of the value.
+//! * **RC3** A `Retired` gives only shared access, since readers may still use the value.
 //!
 //! *Orderings.* All operations on a cell are `SeqCst`. Their Release and Acquire halves publish the
 //! value: a reader that loads a pointer sees what it points to initialised. The total order is
@@ -56,9 +56,9 @@ impl<'g, T> Loaded<'g, T> {
     pub(crate) fn get(self) -> Option<&'g T> {
         // SAFETY:
         // 1. the pointer was published by `new` or `replace`, after the value had been initialised;
-        // 2. the value is freed after every guard that could have loaded it (invariant 2), so it
-        //    lives for 'g. All guards come from `larder_index::pin`, which uses the collector that
-        //    `Retired` defers to.
+        // 2. the value is freed after every guard that could have loaded it (RC2), so it lives for
+        //    'g. All guards come from `larder_index::pin`, which uses the collector that `Retired`
+        //    defers to.
         unsafe { self.0.as_ref() }
     }
 }
@@ -178,7 +178,7 @@ fn retire<T: Send + Sync + 'static>(shared: Shared<'_, T>) -> Option<Retired<T>>
         return None;
     }
     // The pointer came from an `Owned`, whose memory is that of a box. The exchange took it out of
-    // the only cell that had it (invariant 1).
+    // the only cell that had it (RC1).
     NonNull::new(shared.as_raw().cast_mut()).map(Retired)
 }
 
@@ -195,7 +195,7 @@ impl<T> Drop for EpochCell<T> {
 /// drop of the value until no reader is left.
 ///
 /// The pointer is that of a box, which this value owns. No box is made of it before the readers are
-/// gone (invariant 3).
+/// gone (RC3).
 pub(crate) struct Retired<T: ?Sized + Send + Sync + 'static>(NonNull<T>);
 
 // SAFETY: it owns a `T`, to which it gives shared access, and which another thread may drop.
@@ -241,8 +241,8 @@ impl<T: ?Sized + Send + Sync + 'static> Retired<T> {
 
     /// Calls `f` with the value when no reader is left.
     pub(crate) fn after_readers(self, guard: &Guard, f: impl FnOnce(Box<T>) + Send + 'static) {
-        // SAFETY: the value is in no cell any more (invariant 1). So a reader that pins from now on
-        // can't load it. Earlier readers hold guards, for which the deferred call waits.
+        // SAFETY: the value is in no cell any more (RC1). So a reader that pins from now on can't
+        // load it. Earlier readers hold guards, for which the deferred call waits.
         guard.defer(move || f(unsafe { self.into_box() }));
     }
 

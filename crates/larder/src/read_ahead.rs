@@ -49,14 +49,14 @@
 //!
 //! # Invariants
 //!
-//! 1. An entry whose value holds handles is never answered from the batch. The batch is a copy, and
-//!    owns no counts of the handles.
-//! 2. In a bag, keys are answered from the batch, but never objects: the batch may have only some
-//!    of the objects of a key.
-//! 3. If a step wants the key alone, the batch has only the heads of large values (`Batch::heads`).
-//!    Such a batch never answers with objects. An entry whose value begins with the exact key is
-//!    answered from it only if the value was not cut. A table in which a cut one was found is read
-//!    with whole values from then on.
+//! * **RA1** An entry whose value holds handles is never answered from the batch. The batch is a
+//!   copy, and owns no counts of the handles.
+//! * **RA2** In a bag, keys are answered from the batch, but never objects: the batch may have only
+//!   some of the objects of a key.
+//! * **RA3** If a step wants the key alone, the batch has only the heads of large values
+//!   (`Batch::heads`). Such a batch never answers with objects. An entry whose value begins with
+//!   the exact key is answered from it only if the value was not cut. A table in which a cut one
+//!   was found is read with whole values from then on.
 
 use crate::change_stamp::Stamp;
 use crate::raw;
@@ -279,8 +279,8 @@ impl ReadAhead {
         self.exact = table;
     }
 
-    /// Makes an entry the last answer, and returns it. `None` if its value holds handles (invariant
-    /// 1), or was cut so that the key is missing (invariant 3).
+    /// Makes an entry the last answer, and returns it. `None` if its value holds handles (RA1), or
+    /// was cut so that the key is missing (RA3).
     #[inline(always)]
     fn go_to(&mut self, next: usize) -> Option<NextEntry<'_>> {
         if next >= self.batch.len() {

@@ -11,14 +11,14 @@
 //! are in the value tree, and its entry is a *tree header*, which has their number. A tree key
 //! becomes a list again when few objects are left.
 //!
-//! Invariants:
-//! 1. A key has an entry if and only if it has an object.
-//! 2. The trees have objects of a key only in two cases: its entry is a tree header, or a writer
-//!    that holds the entry's leaf or the key's stripe is about to change that.
-//! 3. A list is moved to the tree under the lock of the entry's leaf. A tree key becomes a list, or
-//!    is removed, under the key's stripe. So a tree key stays one while its stripe is held.
-//! 4. The numbers of a key's objects ascend in the order of insertion. They stay the same when a
-//!    list moves to the tree or back.
+//! Invariants (docs/design.md §4.5):
+//! * G1: A key has an entry if and only if it has an object.
+//! * G2: The trees have objects of a key only if its entry is a tree header, or while a writer is
+//!   about to change that.
+//! * G3: A list moves to the tree under its leaf's lock. A tree key becomes a list, or is removed,
+//!   under the key's stripe.
+//! * G4: The numbers of a key's objects ascend in the order of insertion, and stay the same when a
+//!   list moves to the tree or back.
 //!
 //! *Stripes.* A stripe is a lock and a version, found by the hash, and shared by all bags. A writer
 //! of a tree key makes the version odd before its first change, and even after its last one. A
@@ -243,7 +243,7 @@ impl<R: KeyRule> Bag<R> {
         if !changed {
             return Some(Change::Keep);
         }
-        // Invariant 1: no entry without an object.
+        // G1: no entry without an object.
         if count == 0 {
             return Some(Change::Remove);
         }
@@ -407,7 +407,7 @@ impl<R: KeyRule> Multi for Bag<R> {
 
     fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
         batch.push(key, value);
-        // Invariant 1 of the scans: the number follows the object.
+        // G5: the number follows the object.
         list::push_number(number, &mut batch.bytes);
     }
 

@@ -16,15 +16,15 @@
 //!    tree keys are copied from the tree. If they are too many for one batch, the leaf is read
 //!    again in order.
 //!
-//! Invariants:
-//! 1. Each object of a batch is followed by its number, as in a list. Key and number together are
-//!    the object's position.
-//! 2. An object keeps its number when a list moves to the tree or back. So a scan that resumes
-//!    within a key knows which objects it has returned, whether the key is a list or a tree key by
-//!    then.
-//! 3. The objects of one key in a batch are of one instant: lists of one version of the leaf, and
-//!    those of a tree key of one version of its stripe, which is read later.
-//! 4. A forward scan resumes at its `resume`, a backward scan strictly before it.
+//! Invariants (docs/design.md §4.5):
+//! * G4: An object keeps its number when a list moves to the tree or back. So a scan that resumes
+//!   within a key knows which objects it has returned, whether the key is a list or a tree key by
+//!   then.
+//! * **G5** Each object of a batch is followed by its number, as in a list. Key and number together
+//!   are the object's position.
+//! * **G6** The objects of one key in a batch are of one instant: lists of one version of the leaf,
+//!   and those of a tree key of one version of its stripe, which is read later.
+//! * **G7** A forward scan resumes at its `resume`, a backward scan strictly before it.
 
 use super::list::{self, read_number, TreeHeader};
 use super::position::{
@@ -454,7 +454,7 @@ fn read_tree<R: KeyRule>(
     let (bytes, entries) = (batch.bytes.len(), batch.entries.len());
     let value_limit = batch.value_limit();
     with_batch(|found| {
-        // Read the tree as of one instant, by the version of the stripe (invariant 3).
+        // Read the tree as of one instant, by the version of the stripe (G6).
         let read = bag.read_in_tree(guard, tree_key, |value_trees| {
             // Discard what a failed attempt has read.
             batch.bytes.truncate(bytes);
@@ -540,8 +540,7 @@ fn scan_tree<R: KeyRule>(
         Some(_) if read.done || batch.firsts => stop(bag, key, behind(direction), batch),
         Some(last) => {
             batch.resume.clone_from(&prefix);
-            // Forward, resume at the next number; backward, strictly before the last one
-            // (invariant 4).
+            // Forward, resume at the next number; backward, strictly before the last one (G7).
             let next = last + u64::from(direction == Direction::Forward);
             push_number(next, &mut batch.resume);
         }
@@ -624,7 +623,7 @@ pub(super) fn entry_position<R: KeyRule>(bag: &Bag<R>, batch: &Batch, i: usize, 
     push_number(number(batch, i), out);
 }
 
-/// The number of an object of a batch (invariant 1).
+/// The number of an object of a batch (G5).
 pub(super) fn number(batch: &Batch, i: usize) -> u64 {
     read_number(batch.around(i).1, 0).map_or(0, |read| read.number)
 }

@@ -332,7 +332,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
 
     fn push(&mut self, value: &[u8]) {
         // The number is greater than those of all objects of the key, so the object is the last one
-        // (invariant 4 of the bag).
+        // (G4).
         let number = self.entry.next;
         let position = self.position(number);
         self.put(&position, value);

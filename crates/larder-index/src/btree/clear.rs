@@ -1,13 +1,13 @@
 //! Removing many entries, leaf by leaf: all whose positions have a common prefix, or all entries of
 //! a tree that is freed.
 //!
-//! Invariants:
-//! 1. The entries of one leaf are removed at one instant. Between two leaves, other threads may see
-//!    that some entries are removed and others aren't.
-//! 2. The walk continues at the upper fence that was found together with the leaf. The fence is a
-//!    position, so it is correct even if the leaf is replaced meanwhile.
-//! 3. Handles are retired after the leaf is unlocked. Retiring may free arbitrary garbage, which
-//!    may call this index again.
+//! Invariants (docs/design.md §4.2 and 4.4):
+//! * O4: Handles are retired after the leaf is unlocked. Retiring may free arbitrary garbage, which
+//!   may call this index again.
+//! * **B26** The entries of one leaf are removed at one instant. Between two leaves, other threads
+//!   may see that some entries are removed and others aren't.
+//! * **B27** The walk continues at the upper fence that was found together with the leaf. The fence
+//!   is a position, so it is correct even if the leaf is replaced meanwhile.
 
 use super::BPlusTree;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
@@ -68,7 +68,7 @@ impl BPlusTree {
             if !is_empty {
                 self.mark_counts_stale(guard, &locked, SearchKey::new(cursor));
             }
-            // (3) This releases the lock. Then retire the handles (invariant 3).
+            // (3) This releases the lock. Then retire the handles (O4).
             self.give_room_back(guard, SearchKey::new(cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
@@ -146,7 +146,7 @@ impl BPlusTree {
             let n = locked.len();
             let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
             // Values are passed on without a copy. Handles are collected, and retired after the
-            // leaf is unlocked (invariant 3).
+            // leaf is unlocked (O4).
             for i in 0..n {
                 let record = locked.record_of(i);
                 f(locked.value(i, &record));

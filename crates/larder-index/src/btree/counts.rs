@@ -17,16 +17,14 @@
 //! 3. A change of structure copies counts and bits to the nodes that it makes. New children are
 //!    stale, and so is the path to them.
 //!
-//! Invariants:
-//! 1. The count and the bit of a leaf change under the leaf's lock, or before their node is
-//!    published. If the bit is clear, the count is that of the leaf, and the leaf is counted.
-//! 2. While no thread is on its way from a leaf to the root, the whole path from the root to a
-//!    stale child is stale. A thread that is on its way holds the leaf's lock: its change is not
-//!    over.
-//! 3. Counts are refreshed, and nodes replaced, by one thread at a time, under `changing`. A
-//!    refresh clears the bit of an inner node *before* it reads the node's own bits. So a writer
-//!    that comes later sets the bit again.
-//! 4. All nodes above a counted leaf have counts.
+//! Invariants (docs/design.md §4.4):
+//! * C1: The count and the bit of a leaf change under the leaf's lock, or before their node is
+//!   published. If the bit is clear, the count is right, and the leaf is counted.
+//! * C2: While no thread is on its way from a leaf to the root, the whole path from the root to a
+//!   stale child is stale. Before that, the change isn't over.
+//! * C3: One thread at a time refreshes counts, under `changing`. It clears the bit of an inner
+//!   node *before* it reads the node's own bits.
+//! * C5: All nodes above a counted leaf have counts.
 //!
 //! Source: counts in inner nodes are those of order-statistic trees (Cormen and others, chapter
 //! 14). Deviation: all writers would contend for the root's counts, so they only mark them as

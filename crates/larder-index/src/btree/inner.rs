@@ -8,16 +8,13 @@
 //!   leaf     leaf   …                        leaves: see `leaf`
 //! ```
 //!
-//! Invariants:
-//! 1. Separators of a published node never change. A change of structure replaces the nodes whose
-//!    separators it changes by new ones, from the leaves upwards, up to a level where only the
-//!    address in one slot changes. It stores that address, and retires the old nodes through the
-//!    epoch.
-//! 2. Changes of structure are made one at a time, under `changing`. The thread that takes this
-//!    mutex already holds the locks of the leaves that it replaces. While it holds the mutex, it
-//!    only *tries* to lock other leaves. So no deadlock is possible.
-//! 3. The range of a leaf is given by the separators on the path to it. It never changes while the
-//!    leaf isn't obsolete.
+//! Invariants (docs/design.md §4.4):
+//! * B2: The range of a leaf, which is given by the separators on the path to it (B1), never
+//!   changes.
+//! * B4: Separators of a published node never change. A change of structure replaces nodes from the
+//!   leaves upwards, up to a level where only the address in one slot changes.
+//! * B5: Changes of structure are made one at a time, under `changing`. Whoever holds it waits for
+//!   no leaf.
 //!
 //! A reader that descends through an old node finds an old leaf. If that leaf isn't obsolete, it
 //! has the range that the old node says.

@@ -12,13 +12,12 @@
 //!  record  lengths, the rest of the position, the value (see `record`)
 //! ```
 //!
-//! Invariants:
-//! 1. Slots are in the order of positions. If two heads are equal, the records decide.
-//! 2. The range, the prefix and the capacity of a leaf never change. If one of them would change,
-//!    the leaf is replaced by a new one.
-//! 3. Only the holder of the lock writes to a published leaf. Readers validate the version
-//!    (`seqlock`).
-//! 4. The memory of a leaf is freed after all guards are gone that could have found it.
+//! Invariants (docs/design.md §4.2 and 4.4):
+//! * I2: Only the holder of the lock writes to a published leaf. Readers validate the version
+//!   (`seqlock`).
+//! * I11: The memory of a leaf is freed after all guards are gone that could have found it.
+//! * B2: The range, the prefix and the capacity of a leaf never change.
+//! * B3: Slots are in the order of positions. If two heads are equal, the records decide.
 //!
 //! *Samples.* A binary search of the slots would have a cache miss in each step, one after the
 //! other. Instead, a search first compares the samples, which are next to the head and fetched

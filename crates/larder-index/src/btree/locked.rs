@@ -6,10 +6,11 @@
 //! ```
 //!
 //! Invariants, whenever the lock isn't held:
-//! 1. Slots `0..count` are in the order of positions. Each points to a record at or above `heap`.
-//! 2. `live` is the total length of the records that slots point to. The bytes of other records are
-//!    reused after all records have been compacted (`compact`).
-//! 3. Sample `i` is the upper half of slot `(i + 1) << spacing`, if there is such a slot.
+//! * **B11** Each of the slots `0..count` points to a record at or above `heap`. They are in the
+//!   order of positions (B3).
+//! * **B12** `live` is the total length of the records that slots point to. The bytes of other
+//!   records are reused after all records have been compacted (`compact`).
+//! * **B13** Sample `i` is the upper half of slot `(i + 1) << spacing`, if there is such a slot.
 //!
 //! A change writes a record to free bytes, shifts slots, and stores a slot that points to the
 //! record. A concurrent reader may see any mixture of old and new words. It fails to validate,
@@ -187,8 +188,8 @@ impl<'g> LockedTreeLeaf<'g> {
         // Ordering: Relaxed, see above.
         words[n].store(slot, Relaxed);
         self.set_head(n + 1, next.record_offset, self.record_bytes() + size);
-        // Update the sample, if slot `n` has one (invariant 3). `append_slot` has checked that the
-        // spacing needs no change.
+        // Update the sample, if slot `n` has one (B13). `append_slot` has checked that the spacing
+        // needs no change.
         // Ordering: Relaxed, see above.
         let spacing = head.spacing.load(Relaxed);
         if n % (1 << spacing) == 0 {
@@ -355,7 +356,7 @@ impl<'g> LockedTreeLeaf<'g> {
             return true;
         }
         // Otherwise write a new record below the others, and let the slot point to it. The bytes of
-        // the old record are wasted until the leaf is compacted (invariant 2).
+        // the old record are wasted until the leaf is compacted (B12).
         if n * SLOT + size > heap {
             return false;
         }

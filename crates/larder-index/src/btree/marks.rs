@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Invariants:
-//! 1. An entry has the leaf's mark if its slot has the leaf's generation, and this isn't 0.
-//! 2. The generation of a slot moves with the slot, also when the leaf is compacted. A slot that is
-//!    written for a new entry has generation 0.
-//! 3. A leaf that is built of the entries of another one takes over its mark and the generations.
-//!    All slots of other new leaves have generation 0.
+//! * **B14** An entry has the leaf's mark if its slot has the leaf's generation, and this isn't 0.
+//! * **B15** The generation of a slot moves with the slot, also when the leaf is compacted. A slot
+//!   that is written for a new entry has generation 0.
+//! * **B16** A leaf that is built of the entries of another one takes over its mark and the
+//!   generations. All slots of other new leaves have generation 0.
 //!
 //! If the leaf gets another mark, it gets the next generation, so that no slot has to be changed.
 //! Behind the last generation, all slots are set to generation 0.

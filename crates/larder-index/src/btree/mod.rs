@@ -9,14 +9,13 @@
 //!   leaf     leaf   …                       slots → records; each leaf has its own lock
 //! ```
 //!
-//! Invariants:
-//! 1. A leaf has exactly the entries whose positions are in its range. The separators on the path
-//!    to the leaf are the ends of the range.
-//! 2. The range of a leaf never changes. A split or a merge marks the old leaves obsolete, under
-//!    their locks, before their successors can be reached.
-//! 3. The slots of a leaf are in the order of positions.
-//! 4. The separators of a published node never change. Only the addresses in its child slots do
-//!    (`inner`).
+//! Invariants (docs/design.md §4.4):
+//! * B1: A leaf has exactly the entries whose positions are in its range.
+//! * B2: The range of a leaf never changes. A leaf that is split or merged becomes obsolete before
+//!   its successors can be reached (I4).
+//! * B3: The slots of a leaf are in the order of positions.
+//! * B4: The separators of a published node never change. Only the addresses in its child slots do
+//!   (`inner`).
 //!
 //! Files:
 //!

@@ -7,12 +7,12 @@
 //!  heads       1041        1187        2203
 //! ```
 //!
-//! Invariants:
-//! 1. Both fences begin with the first `fenced` bytes of the prefix. So every position of the range
-//!    does, present or not.
-//! 2. Every entry begins with the whole prefix. A position of the range that doesn't is absent. It
-//!    is less than the positions of all entries, or greater than all of them.
-//! 3. The prefix of a leaf never changes, so readers need no lock for it.
+//! Invariants (docs/design.md §4.4):
+//! * B2: The prefix of a leaf never changes, so readers need no lock for it.
+//! * **B9** Both fences begin with the first `fenced` bytes of the prefix. So every position of the
+//!   range does, present or not.
+//! * **B10** Every entry begins with the whole prefix. A position of the range that doesn't is
+//!   absent. It is less than the positions of all entries, or greater than all of them.
 //!
 //! When a leaf is built, its prefix is computed from its entries. If a position that doesn't begin
 //! with the prefix is inserted, the leaf is replaced by one with a shorter prefix

@@ -18,12 +18,12 @@
 //! 3. Release `changing`. Search the leaves at the ends, each like a read. If one is obsolete,
 //!    start again.
 //!
-//! Invariants:
-//! 1. Each sum is over ranges of positions that don't overlap. So an entry that is there throughout
-//!    counts once, and one that is never there doesn't count.
-//! 2. A count that isn't stale includes all changes that were over when it was read (`counts`).
-//! 3. A thread that holds `changing` never waits for a leaf. If a writer has the leaf, the thread
-//!    releases `changing`, for which the writer may wait, and starts again.
+//! Invariants (docs/design.md §4.4):
+//! * B5: A thread that holds `changing` never waits for a leaf. If a writer has the leaf, the
+//!   thread releases `changing`, for which the writer may wait, and starts again.
+//! * C2: A count that isn't stale includes all changes that were over when it was read.
+//! * **C6** Each sum is over ranges of positions that don't overlap. So an entry that is there
+//!   throughout counts once, and one that is never there doesn't count.
 //!
 //! Cost, for n entries: O(log n), and O(1) for each leaf that has changed since the last query.
 
@@ -192,7 +192,7 @@ impl BPlusTree {
             *work -= slice - left;
             match answer {
                 Ok(answer) => return Some(answer),
-                // The writer may wait for `changing` (invariant 3).
+                // The writer may wait for `changing` (B5).
                 Err(AttemptError::Busy) => backoff.snooze(),
                 Err(_) => {}
             }
@@ -274,7 +274,7 @@ impl InnerLevels {
             let to = high.map_or(node.len() - 1, |high| node.child_for(high));
             // Both ends are under one child.
             if from == to && (low.is_some() || high.is_some()) {
-                // Its counts must exist before those below it (invariant 4 of `counts`).
+                // Its counts must exist before those below it (C5).
                 if let Mode::Refresh(_) = mode {
                     node.make_counts(shared);
                 }
@@ -402,13 +402,13 @@ impl InnerLevels {
         match node.children[i].load(guard) {
             TreeChild::Leaf(leaf) => {
                 *left = left.checked_sub(1).ok_or(AttemptError::Enough)?;
-                // Don't wait for the lock (invariant 3). Under `changing` no leaf becomes obsolete.
+                // Don't wait for the lock (B5). Under `changing` no leaf becomes obsolete.
                 let locked = leaf.try_lock().ok().flatten().ok_or(AttemptError::Busy)?;
                 let count = counts.set_leaf(i, &locked);
                 Ok(count + u64::from(planted(Fault::OffByOne)))
             }
             TreeChild::Node(child) => {
-                // Do this before the child's own bits are read (invariant 3 of `counts`).
+                // Do this before the child's own bits are read (C3).
                 if !planted(Fault::LateClear) {
                     counts.begin(i);
                 }

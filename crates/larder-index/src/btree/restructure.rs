@@ -19,19 +19,14 @@
 //!    that slot publishes all new nodes at once (`splice`).
 //! 6. Unlock `changing`. Then retire the old leaves and nodes.
 //!
-//! Invariants:
-//! 1. A thread that holds `changing` never waits for a leaf's lock. It already holds the locks of
-//!    the leaves that it replaces, and it only tries to lock others. So no deadlock is possible.
-//! 2. An old leaf is obsolete before its successors can be reached. So no position is in the ranges
-//!    of two reachable leaves that are not obsolete.
-//! 3. One store publishes a change. Before it, no reader sees any of the new nodes. A descent that
-//!    begins after it sees none of the old ones.
-//! 4. Under `changing`, if a leaf is locked and not obsolete, the path to a position of its range
-//!    leads to it.
-//! 5. A node has at least two children. A node that is split leaves two in each part. A node that
-//!    is down to a quarter of its children joins a neighbour, so none is left with one; a root with
-//!    one child is replaced by the child. Without this, an empty leaf that is the only child of its
-//!    node could never merge.
+//! Invariants (docs/design.md §4.2 and 4.4):
+//! * I4: An old leaf is obsolete before its successors can be reached.
+//! * B5: A thread that holds `changing` never waits for a leaf's lock. It already holds the locks
+//!   of the leaves that it replaces, and it only tries to lock others.
+//! * B6: One store publishes a change.
+//! * B7: Under `changing`, if a leaf is locked and not obsolete, the path to a position of its
+//!   range leads to it.
+//! * B8: A node has at least two children.
 //!
 //! Source: the splits and merges of Bayer and McCreight 1972, made bottom-up. Deviations: nodes are
 //! replaced instead of changed, so readers need no versions of nodes. Leaves merge when both fit in
@@ -343,7 +338,7 @@ impl InnerLevels {
         let Some(new) = merged_leaf(shared, &left, &right, fences) else {
             return false;
         };
-        // (4) Mark both leaves obsolete before the new one can be reached (invariant 2).
+        // (4) Mark both leaves obsolete before the new one can be reached (I4).
         let old = [left.leaf(), right.leaf()];
         shared.counters.add_leaf(new.memory());
         shared.counters.merged();
@@ -418,7 +413,7 @@ impl InnerLevels {
             if let Some(above) = path.last() {
                 if all.items.len() <= fanout(shared) / 4 && above.node.len() > 1 {
                     // The node has few children left. Join it with a neighbour, whose slot is then
-                    // replaced, too. The node above has another child, by invariant 5.
+                    // replaced, too. The node above has another child, by B8.
                     let other = if from > 0 { from - 1 } else { to + 1 };
                     (from, to) = (from.min(other), to.max(other));
                     gone.push(join(shared, above, other, &mut all, guard));
@@ -480,7 +475,7 @@ impl InnerLevels {
             let TreeChild::Leaf(leaf) = step.node.children[i].load(guard) else {
                 return None;
             };
-            // Don't wait for the lock, since `changing` is held (invariant 1).
+            // Don't wait for the lock, since `changing` is held (B5).
             let locked = leaf.try_lock().ok().flatten()?;
             // A leaf that is too full is unlocked here, unchanged.
             (locked.live_bytes() <= capacity).then_some((locked, i))
@@ -531,14 +526,14 @@ fn build_node(
     separators: Separators,
     has_counts: bool,
 ) -> ChildAddress<InnerNode> {
-    debug_assert!(items.len() >= 2, "invariant 5");
+    debug_assert!(items.len() >= 2, "B8");
     let node = InnerNode::new(items, separators, has_counts);
     shared.counters.add_node(node.memory());
     ChildAddress::of_node(node)
 }
 
 /// Builds one node of all children, or two if they are too many for one. They are then cut near
-/// `cut`, and each node gets at least two children (invariant 5).
+/// `cut`, and each node gets at least two children (B8).
 fn build_nodes(shared: &Shared, all: ChildSplice, cut: usize, has_counts: bool) -> ChildSplice {
     let (n, most) = (all.items.len(), fanout(shared));
     if n <= most {

@@ -13,11 +13,11 @@
 //!    fence.
 //!
 //! Invariants:
-//! 1. A scan that continues at a position or a fence misses nothing and repeats nothing, even if
-//!    leaves were replaced: it has returned all entries before it, and none behind it.
-//! 2. The fence belongs to the leaf with which it was found. A leaf that isn't obsolete has the
-//!    range that the path to it says, and a validated view shows that it wasn't obsolete.
-//! 3. The entries that a call returns are those of one version of one leaf.
+//! * **B23** A scan that continues at a position or a fence misses nothing and repeats nothing,
+//!   even if leaves were replaced: it has returned all entries before it, and none behind it.
+//! * **B24** The fence belongs to the leaf with which it was found. A leaf that isn't obsolete has
+//!   the range that the path to it says, and a validated view shows that it wasn't obsolete.
+//! * **B25** The entries that a call returns are those of one version of one leaf.
 //!
 //! Deviation: there are no links between leaves, so each leaf is found from the root.
 
@@ -142,7 +142,7 @@ impl BPlusTree {
         let mut cursor = Cursor::new(request);
         let backoff = Backoff::new();
         loop {
-            // (1) Discard the entries of a failed attempt (invariant 3).
+            // (1) Discard the entries of a failed attempt (B25).
             batch.clear();
             let FencedLeaf { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
             // An obsolete leaf has successors, which a new descent finds, with their fences.

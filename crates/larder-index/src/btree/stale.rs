@@ -6,7 +6,7 @@ use crate::btree::search_key::SearchKey;
 use crate::sync::{planted, Fault};
 use crossbeam_epoch::Guard;
 
-/// Sets the stale bits of a path, from the leaf up (invariant 2 of `counts`).
+/// Sets the stale bits of a path, from the leaf up (C2).
 pub(super) fn set_stale_bits(path: &TreePath<'_>) {
     for step in path.iter().rev() {
         // A node without counts has no valid count that could become stale.

@@ -7,14 +7,13 @@
 //!  records   the rest of the position    → the entry
 //! ```
 //!
-//! Invariants:
-//! 1. No read goes outside the leaf. An offset that would is an error, [`Torn`]: only torn bytes
-//!    can contain it.
-//! 2. Everything that was read is correct if the view is valid afterwards. Until then it may be an
-//!    arbitrary mixture of old and new bytes.
-//! 3. A handle is followed only after the version has been validated. The handle was then in the
-//!    leaf while the epoch was pinned.
-//! 4. The holder of the lock has no version to validate, and its reads are never torn.
+//! Invariants (docs/design.md §4.2 and 4.4):
+//! * O3: A handle is followed only after the version has been validated.
+//! * **B17** No read goes outside the leaf. An offset that would is an error, [`Torn`]: only torn
+//!   bytes can contain it.
+//! * **B18** Everything that was read is correct if the view is valid afterwards. Until then it may
+//!   be an arbitrary mixture of old and new bytes.
+//! * **B19** The holder of the lock has no version to validate, and its reads are never torn.
 
 use crate::btree::copies::EntryCopies;
 use crate::btree::leaf::{Obsolete, TreeLeaf};
@@ -508,7 +507,7 @@ impl<'g> TreeView<'g> {
         record: &Record,
         out: &mut [u8; SHORT_VALUE],
     ) -> Result<Option<usize>, Torn> {
-        // An outside value is immutable. It is read after the version was validated (invariant 3).
+        // An outside value is immutable. It is read after the version was validated (O3).
         if record.is_outside() {
             let value = self.outside(record)?.value();
             let Some(to) = out.get_mut(..value.len()) else {

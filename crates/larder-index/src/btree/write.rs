@@ -30,12 +30,12 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The lock is owned by the `LockedTreeLeaf` value. A function that takes the value releases the
-//!    lock: it unlocks the leaf or marks it obsolete.
-//! 2. The range of a locked leaf has the position. So a [`Place`] stays correct until the lock is
-//!    released or the leaf is written to.
-//! 3. The caller's function is called once, under the lock, before anything is changed. A write
-//!    that requires an existing entry doesn't call it if the position is absent.
+//! * **B20** The lock is owned by the `LockedTreeLeaf` value. A function that takes the value
+//!   releases the lock: it unlocks the leaf or marks it obsolete.
+//! * **B21** The range of a locked leaf has the position. So a [`Place`] stays correct until the
+//!   lock is released or the leaf is written to.
+//! * **B22** The caller's function is called before anything is changed (once, under the lock:
+//!   I10). A write that requires an existing entry doesn't call it if the position is absent.
 
 use super::BPlusTree;
 use crate::btree::copies::with_copies;
@@ -212,7 +212,7 @@ impl BPlusTree {
     ) -> bool {
         scratch.clear();
         let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| leaf.mark(i));
-        // The callback sees the value in place, under the lock, and decides (invariant 3).
+        // The callback sees the value in place, under the lock, and decides (B22).
         let change = f(place.value(&leaf), scratch, &mut mark.now);
         match (change, &place.record) {
             (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
@@ -300,7 +300,7 @@ impl BPlusTree {
     ) -> Previous {
         let key = SearchKey::new(position);
         // Try the append path. If it returns `None`, it hasn't called the predicate and has changed
-        // nothing (invariant 3).
+        // nothing (B22).
         match self.append(guard, key, value, predicate) {
             Some(previous) => previous,
             None => self.put_anywhere(guard, key, value, predicate),
@@ -625,8 +625,8 @@ impl BPlusTree {
         } else {
             self.finish_in_place(guard, at, leaf, contention);
         }
-        // (6) In each case the leaf has been unlocked or marked obsolete (invariant 1), and no
-        // reachable leaf has the old handle. Readers that pinned before may still follow it.
+        // (6) In each case the leaf has been unlocked or marked obsolete (B20), and no reachable
+        // leaf has the old handle. Readers that pinned before may still follow it.
         self.shared.retire(guard, old);
     }
 

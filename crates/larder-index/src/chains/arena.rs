@@ -10,9 +10,9 @@
 //! Slabs have 2 to 16 KiB, so they are blocks of regions (`memory::regions`).
 //!
 //! Invariants:
-//! 1. What lies before `used` has been given away, each byte once. `used` only grows, also beyond
-//!    the end: then the slab is full.
-//! 2. A slab is freed together with its arena.
+//! * **CH11** What lies before `used` has been given away, each byte once. `used` only grows, also
+//!   beyond the end: then the slab is full.
+//! * **CH12** A slab is freed together with its arena.
 
 use crate::memory;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

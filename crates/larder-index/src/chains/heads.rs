@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A node is in the chain of its hash in one generation, and stays there. New nodes go to the
-//!    newest generation. So nothing is moved when there are more.
-//! 2. A node is replaced or removed under the lock of its hash. A hash has one lock, of which the
-//!    chains of all generations in which it may be are part.
+//! * **CH5** A node is in the chain of its hash in one generation, and stays there. New nodes go to
+//!   the newest generation. So nothing is moved when there are more.
+//! * **CH6** A node is replaced or removed under the lock of its hash. A hash has one lock, of
+//!   which the chains of all generations in which it may be are part.
 
 use super::arena::Arena;
 use super::node::{Link, NodeRef, OwnNode};
@@ -407,7 +407,7 @@ impl HashLock<'_> {
             };
             let bytes = old.memory();
             // SAFETY: the node was found from the head of its chain, and only holders of the lock
-            // replace or remove nodes of the chain (invariant 2). So it is still there.
+            // replace or remove nodes of the chain (CH6). So it is still there.
             match unsafe { link.replace(old, new, guard) } {
                 Ok(()) => return bytes,
                 // Another thread has inserted a node before it.

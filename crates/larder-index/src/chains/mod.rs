@@ -21,19 +21,15 @@
 //! Deviation from the contract of [`Unique`](crate::Unique): a batch of a scan isn't of one
 //! instant. Each entry is read at an instant between the call and its return.
 //!
-//! # Invariants
+//! # Invariants (docs/design.md §4.5)
 //!
-//! 1. A key has at most one node. A writer of a key that may have a node holds the lock of its hash
-//!    while it searches for it and replaces it. The caller of `put_absent` guarantees that the key
-//!    has none, and that no other thread writes it.
-//! 2. A reader takes no lock. It loads the newest generation, then the heads, then the links. A
-//!    node that was linked before the reader began, or the one that replaced it, is found: a node
-//!    is replaced by one exchange of the only link that leads to it, and stays in its chain.
-//! 3. A reader that stands at a node which was replaced goes on from there. What it then reads of
-//!    later nodes is as of that replacement, or later. So it is not older than the reader's begin.
-//! 4. A node is published by a locked exchange. So a thread that has published one and then loads
-//!    another word, and a thread that has changed this word by a locked exchange and then looks for
-//!    the node, don't miss each other. On other processors than x86-64 both need a fence.
+//! * CH1: A key has at most one node. Who may write it: a holder of the lock of its hash, or the
+//!   caller of `put_absent`, who guarantees that the key has none.
+//! * CH2: A reader takes no lock. A node that was linked before the reader began, or the one that
+//!   replaced it, is found.
+//! * CH3: A reader that stands at a node which was replaced goes on from there, and reads nothing
+//!   older than its begin.
+//! * CH4: A node is published by a locked exchange.
 //!
 //! Linearisation points: of a write, the exchange that links the node; of a read, the load of the
 //! link that leads to the node, or of the last link.

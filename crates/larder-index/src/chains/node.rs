@@ -12,13 +12,13 @@
 //! no node of its chain has it.
 //!
 //! Invariants:
-//! 1. A tag is set by the exchange that inserts the first node with it, and never cleared.
-//!    Addresses have 48 bits; on processors of 32 bits a head has no tags.
-//! 2. The hash, the key and the value of a node never change.
-//! 3. Exactly one link points to a node, from when it is published until it is unlinked. The link
-//!    of a node that was unlinked is never written again.
-//! 4. An unlinked node is freed when no guard is pinned that was pinned before. So what is loaded
-//!    from a link may be used as long as the guard.
+//! * **CH7** A tag is set by the exchange that inserts the first node with it, and never cleared.
+//!   Addresses have 48 bits; on processors of 32 bits a head has no tags.
+//! * **CH8** The hash, the key and the value of a node never change.
+//! * **CH9** Exactly one link points to a node, from when it is published until it is unlinked. The
+//!   link of a node that was unlinked is never written again.
+//! * **CH10** An unlinked node is freed when no guard is pinned that was pinned before. So what is
+//!   loaded from a link may be used as long as the guard.
 
 use super::arena::{Arena, NODE_ALIGN};
 use crate::memory;
@@ -351,8 +351,8 @@ impl Link {
         }
         // The chain has it now.
         std::mem::forget(new);
-        // SAFETY: the exchange has removed the only link to the node (invariant 3), and only the
-        // thread whose exchange has removed it retires it.
+        // SAFETY: the exchange has removed the only link to the node (CH9), and only the thread
+        // whose exchange has removed it retires it.
         unsafe { retire(old, guard) };
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! Changes of a leaf's buckets by the holder of its lock.
 //!
 //! Invariants, whenever the lock isn't held:
-//! 1. Object `i` of a bucket ends where object `i - 1` begins: there are no gaps. So when an object
-//!    grows, shrinks or is removed, all objects below it move, and their slot entries change.
-//! 2. For a displaced entry, each bucket from its home up to the one before its own has the
-//!    overflow bit set for the entry's eighth of the tags. A bit may be set without such an entry,
-//!    until a displaced entry behind the bucket is removed (`clear_overflow`).
-//! 3. The head's count and bytes are the sums over all buckets (`add`).
+//! * H1: Each bucket that a displaced entry has passed has the overflow bit for the entry's tag. A
+//!   bit may be set without such an entry, until a displaced entry behind the bucket is removed
+//!   (`clear_overflow`).
+//! * H5: Objects have no gaps between them. So when an object grows, shrinks or is removed, all
+//!   objects below it move, and their slot entries change.
+//! * **H10** The head's count and bytes are the sums over all buckets (`add`).
 //!
 //! Every function that writes first calls `change` or `add`. The unlock then stores a new version,
 //! so a reader that saw a part of the change fails to validate.

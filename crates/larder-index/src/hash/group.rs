@@ -8,8 +8,8 @@
 //! by comparing words. Tags are random, and a home has few entries. So a home is usually sorted
 //! without branches that depend on a tag, half of which would be mispredicted.
 //!
-//! Invariant: within a home, the order of tags is the order of positions, except for entries with
-//! equal tags. The scan sorts those itself, since their keys are needed.
+//! Invariant (H2): within a home, the order of tags is the order of positions, except for entries
+//! with equal tags. The scan sorts those itself, since their keys are needed.
 
 use super::shape::{OUTSIDE, TAG};
 use smallvec::{smallvec, SmallVec};

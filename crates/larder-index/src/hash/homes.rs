@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. An entry is in its home, or in a later one, if each home from its own on, up to the one
-//!    before that, has the overflow bit of the entry's tag. The homes are a ring, as buckets are.
-//! 2. If the batch is in order, each entry is in its home, and no overflow bit is set.
+//! * **H21** An entry is in its home, or in a later one, if each home from its own on, up to the
+//!   one before that, has the overflow bit of the entry's tag. The homes are a ring, as buckets
+//!   are.
+//! * **H22** If the batch is in order, each entry is in its home, and no overflow bit is set.
 //!
 //! So a search from the hash's home on finds the entry, if the batch has it. A search for a hash
 //! outside of the leaf that was read finds none.
@@ -119,8 +120,8 @@ impl Homes {
                 return found;
             }
             at = self.shape.next(at);
-            // No entry with this tag was displaced beyond this home (invariant 1), or all homes
-            // have been searched.
+            // No entry with this tag was displaced beyond this home (H21), or all homes have been
+            // searched.
             if overflow & eighth(tag) == 0 || at == home {
                 return None;
             }

@@ -9,11 +9,11 @@
 //! There are at most 64 of them.
 //!
 //! Invariants:
-//! 1. An entry has the leaf's mark if the bit of its slot entry is set. Entries behind the first
-//!    `marked` ones of a bucket never have a mark.
-//! 2. The bits of slot entries that don't exist are clear. When a slot entry is removed, and others
-//!    move, their bits move with them.
-//! 3. All bits of a new leaf are clear.
+//! * **H23** An entry has the leaf's mark if the bit of its slot entry is set. Entries behind the
+//!   first `marked` ones of a bucket never have a mark.
+//! * **H24** The bits of slot entries that don't exist are clear. When a slot entry is removed, and
+//!   others move, their bits move with them.
+//! * **H25** All bits of a new leaf are clear.
 //!
 //! If the leaf gets another mark, all bits are cleared.
 

@@ -10,16 +10,13 @@
 //! one. It is multiplied by the number of buckets: the whole part is the entry's *home bucket*, and
 //! the next six bits are the *tag* in its slot entry.
 //!
-//! Invariants:
-//! 1. An entry is in its home bucket, or in one of the buckets behind it, modulo the number of
-//!    buckets. In the latter case it is *displaced*: each bucket from its home up to the one before
-//!    its own has the overflow bit set for the eighth of the tags that contains the entry's tag.
-//! 2. Home buckets are in the order of hashes, and so are the tags of the entries of one home. So a
-//!    scan sorts the entries of one home at a time.
-//! 3. The range and the shape of a leaf never change. To change them, the leaf is replaced: it is
-//!    marked obsolete, under its lock, before its successors can be reached.
-//! 4. Leaves store no hashes except the tags. When a leaf is replaced, and in scans, hashes are
-//!    computed again by the index's [`KeyRule`].
+//! Invariants (docs/design.md §4.3):
+//! * H1: An entry is in its home bucket, or *displaced* to a later one. Then each bucket from its
+//!   home up to the one before its own has the overflow bit for the entry's eighth of the tags.
+//! * H2: Home buckets are in the order of hashes, and so are the tags of the entries of one home.
+//! * H3: The range and the shape of a leaf never change.
+//! * H4: Leaves store no hashes except the tags. Hashes are computed again by the index's
+//!   [`KeyRule`].
 //!
 //! Where things are:
 //!

@@ -1,12 +1,11 @@
 //! Buckets as plain bytes: of a leaf that nobody else can write to, or of a validated copy.
 //!
 //! Invariants of a bucket (see `shape` for the layout):
-//! 1. Object `i` ends where object `i - 1` begins, and object 1 ends at the end of the bucket. A
-//!    slot entry only has the beginning of its object.
-//! 2. If the unit is more than a byte, an inside object begins with the number of unused bytes at
-//!    its end.
-//! 3. For a displaced entry, each bucket from its home up to the one before its own has the
-//!    overflow bit set for the entry's eighth of the tags.
+//! * H1: Each bucket that a displaced entry has passed has the overflow bit for the entry's tag.
+//! * H5: Object `i` ends where object `i - 1` begins, and object 1 ends at the end of the bucket. A
+//!   slot entry only has the beginning of its object.
+//! * H6: If the unit is more than a byte, an inside object begins with the number of unused bytes
+//!   at its end.
 
 use super::shape::*;
 use crate::outside::Handle;
@@ -71,7 +70,7 @@ pub(crate) fn sum(bucket: &[u8], shape: Shape) -> BucketSum {
         flags |= slot;
         last = Some(slot);
     }
-    // The last object is the lowest one (invariant 1).
+    // The last object is the lowest one (H5).
     let heap = last.map_or(bucket.len(), |slot| {
         usize::from(slot & 0xFF) << shape.unit_shift()
     });
@@ -110,8 +109,8 @@ pub(crate) fn slot_entries(
         .map(move |slot| {
             let slot = u16::from_le_bytes([slot[0], slot[1]]);
             let mut from = usize::from(slot & 0xFF) << unit_shift;
-            // The next object ends where this one begins (invariant 1). Leave out unused bytes:
-            // those behind a handle, or those that the first byte counts (invariant 2).
+            // The next object ends where this one begins (H5). Leave out unused bytes: those behind
+            // a handle, or those that the first byte counts (H6).
             let mut to = end;
             end = from;
             if slot & OUTSIDE != 0 {
@@ -239,7 +238,7 @@ fn put_beyond(
     if at == home {
         return None;
     }
-    // Set the overflow bits of the buckets that were passed (invariant 3).
+    // Set the overflow bits of the buckets that were passed (H1).
     let eighth = eighth(((slot & TAG) >> 8) as u8);
     let mut from = home;
     while from != at {
@@ -269,7 +268,7 @@ fn append(bucket: &mut [u8], unit_shift: u32, slot: u16, body: &[u8], size: usiz
     bucket[SLOT_ENTRY * (n + 1)..][..SLOT_ENTRY].copy_from_slice(&slot.to_le_bytes());
     let mut at = from;
     if unit_shift > 0 && slot & OUTSIDE == 0 {
-        // How many bytes at its end are unused (invariant 2).
+        // How many bytes at its end are unused (H6).
         bucket[at] = (size - 1 - body.len()) as u8;
         at += 1;
     }

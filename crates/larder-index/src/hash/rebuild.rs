@@ -11,10 +11,10 @@
 //! 3. If a new leaf has no room, drop it, and fill a larger one.
 //!
 //! Invariants:
-//! 1. The old leaves stay locked, and aren't changed. So nothing has happened before a caller
-//!    publishes the new ones.
-//! 2. An entry is outside in a new leaf if and only if its body is too long for the class of that
-//!    leaf, whatever it was in the old one. All new leaves of one call have the same class.
+//! * **H11** The old leaves stay locked, and aren't changed. So nothing has happened before a
+//!   caller publishes the new ones.
+//! * **H12** An entry is outside in a new leaf if and only if its body is too long for the class of
+//!   that leaf, whatever it was in the old one. All new leaves of one call have the same class.
 
 use super::key_rule::{KeyProperties, KeyRule};
 use super::plain::{self, SlotBody};

@@ -11,11 +11,11 @@
 //! which it has unlocked the leaf the last time.
 //!
 //! Invariants of a note:
-//! 1. At version `before`, the leaf whose range has the hash `place` had a depth of `depth`. From
-//!    then until version `after` only one thing has changed in the range of that leaf: entries were
-//!    removed, and their hashes are at most `last`.
-//! 2. A note is of one index, which it names by its number. Under one hash, versions only grow (see
-//!    `seqlock::version`). So a note never becomes untrue.
+//! * **H13** At version `before`, the leaf whose range has the hash `place` had a depth of `depth`.
+//!   From then until version `after` only one thing has changed in the range of that leaf: entries
+//!   were removed, and their hashes are at most `last`.
+//! * **H14** A note is of one index, which it names by its number. Under one hash, versions only
+//!   grow (I7). So a note never becomes untrue.
 
 use super::shape::truncated;
 use crate::{Key, Seen};

@@ -19,14 +19,14 @@
 //! that its share of them needs. If they will need several leaves, it splits while it has few
 //! entries.
 //!
-//! Invariants:
-//! 1. The functions take over the caller's lock together with the leaf. It is released when the
-//!    trie marks the leaf obsolete, or, if nothing is done, when the leaf is dropped.
-//! 2. New leaves are private until the trie publishes them. So a function that fails before that
-//!    has changed nothing.
-//! 3. If an outside object is moved into a new leaf, its handle is retired after the old leaf is
-//!    obsolete, and with no lock held. Until then readers may follow the handle.
-//! 4. The leaves of a split cover the old leaf's range, without gap or overlap.
+//! Invariants (docs/design.md §4.2 and 4.3):
+//! * O4: If an outside object is moved into a new leaf, its handle is retired after the old leaf is
+//!   obsolete, and with no lock held. Until then readers may follow the handle.
+//! * **H15** The functions take over the caller's lock together with the leaf. It is released when
+//!   the trie marks the leaf obsolete, or, if nothing is done, when the leaf is dropped.
+//! * **H16** New leaves are private until the trie publishes them. So a function that fails before
+//!   that has changed nothing.
+//! * **H17** The leaves of a split cover the old leaf's range, without gap or overlap.
 //!
 //! What others see meanwhile: readers read the old leaf until it is marked obsolete. From then
 //! until the new leaves are published, readers and writers of its range search from the root again
@@ -184,7 +184,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Retires outside objects that are inside a new leaf now. Readers that pinned before may still
-    /// follow their handles, so they are retired, not freed (invariant 3).
+    /// follow their handles, so they are retired, not freed (O4).
     fn retire_all(&self, guard: &Guard, handles: impl IntoIterator<Item = Handle>) {
         for handle in handles {
             self.shared.retire(guard, Some(handle));
@@ -214,7 +214,7 @@ impl<R: KeyRule> HashOrder<R> {
             if let Some(built) = rebuild.build_two(ranges, bit) {
                 // For each of the bits between the leaf's depth and this one, make an empty leaf
                 // for the hashes in which it is inverted. Together with the two leaves they cover
-                // the range (invariant 4).
+                // the range (H17).
                 let empty = (shape.depth + 1..depth).map(|depth| {
                     let hash = prefix(hash, depth) ^ 1 << (64 - depth);
                     let leaf = self.sizes.empty(self.sizes.least(depth), hash);
@@ -370,7 +370,7 @@ impl<R: KeyRule> HashOrder<R> {
                 }
             }
         }
-        // Publish an empty leaf of the same range, then retire the outside objects (invariant 3).
+        // Publish an empty leaf of the same range, then retire the outside objects (O4).
         if n > 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
             self.trie.replace(&self.shared, leaf, hash, new, guard);

@@ -16,14 +16,14 @@
 //! 5. Record where the scan resumes: behind the last entry, or at the first hash of the next leaf.
 //!    If the leaf has no entry behind the bound, continue with the next leaf.
 //!
-//! Invariants:
-//! 1. Positions don't depend on leaves. So a scan that resumes at a position neither misses nor
-//!    repeats an entry, however the leaves have been split, merged or replaced meanwhile.
-//! 2. Homes are in the order of hashes, and so are the tags of one home. So each home is sorted
-//!    separately, and only entries with equal tags need their hashes and keys.
-//! 3. Copied buckets are contiguous at the beginning of the batch's bytes.
-//! 4. A batch is of one version of one leaf. Buckets that are copied later are validated against
-//!    the same version as the first.
+//! Invariants (docs/design.md §4.3):
+//! * H2: Homes are in the order of hashes, and so are the tags of one home. So each home is sorted
+//!   separately, and only entries with equal tags need their hashes and keys.
+//! * **H18** Positions don't depend on leaves. So a scan that resumes at a position neither misses
+//!   nor repeats an entry, however the leaves have been split, merged or replaced meanwhile.
+//! * **H19** Copied buckets are contiguous at the beginning of the batch's bytes.
+//! * **H20** A batch is of one version of one leaf. Buckets that are copied later are validated
+//!   against the same version as the first.
 //!
 //! A scan that needs no order (`Batch::any_order`) takes the entries of a leaf in the order of
 //! their slot entries. Nothing is sorted, displaced entries stay where they are, and no hash is
@@ -152,10 +152,9 @@ pub(crate) fn scan<'g, R: KeyRule>(
         });
         // (2) to (4)
         let ended = reader.and_then(|reader| reader.read(index.shared.number.0, batch));
-        // The leaf has changed meanwhile: discard the batch (invariant 4). Or displaced entries
-        // were wrapped around to the first bucket, which a scan bucket by bucket can't copy any
-        // more. Copy the whole leaf the next time: that takes a single validation, and has all
-        // buckets.
+        // The leaf has changed meanwhile: discard the batch (H20). Or displaced entries were
+        // wrapped around to the first bucket, which a scan bucket by bucket can't copy any more.
+        // Copy the whole leaf the next time: that takes a single validation, and has all buckets.
         let Ok(ended) = ended else {
             few = false;
             backoff.snooze();
@@ -310,7 +309,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     #[inline]
     fn read_copied(&self, bytes: &[u8], batch: &mut Batch<'g>) -> Result<(), Torn> {
         for bucket in 0..self.shape.buckets as usize {
-            // All buckets were copied, from the first on (invariant 3).
+            // All buckets were copied, from the first on (H19).
             let place = bucket * self.shape.bucket();
             if batch.by_hash {
                 let (entry, overflow) = (batch.entries.len(), plain::overflow(bytes, place));
@@ -420,8 +419,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         if let Some(tag) = bound {
             self.keep_beyond(tag, batch, group)?;
         }
-        // Sort by tags, which are in the order of hashes (invariant 2). If tags are equal, hashes
-        // and keys decide.
+        // Sort by tags, which are in the order of hashes (H2). If tags are equal, hashes and keys
+        // decide.
         if sort(group) {
             self.sort_ties(group, batch)?;
         }
@@ -559,7 +558,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // A walk over displaced entries may wrap around to a bucket before the first copied one.
         // That can't be inserted in front, so fail, and let the scan copy the whole leaf.
         let i = bucket.checked_sub(copied.first).ok_or(Torn)?;
-        // Copy all buckets up to this one, so that there are no gaps (invariant 3).
+        // Copy all buckets up to this one, so that there are no gaps (H19).
         while copied.count <= i {
             self.view
                 .copy_bucket(copied.first + copied.count, &mut batch.bytes);

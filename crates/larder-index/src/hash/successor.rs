@@ -11,9 +11,9 @@
 //!    entries of this home, too.
 //! 4. If nothing was found, continue with the least tag of the next bucket.
 //!
-//! Invariants: the entries of a home have greater positions than those of all homes before it. Of
-//! two entries of one home, the one with the lesser tag has the lesser position. For each eighth of
-//! the tags, a bucket records whether an entry with such a tag has overflowed.
+//! Invariants (H1, H2): the entries of a home have greater positions than those of all homes before
+//! it. Of two entries of one home, the one with the lesser tag has the lesser position. For each
+//! eighth of the tags, a bucket records whether an entry with such a tag has overflowed.
 //!
 //! The hash of a key is computed again only if tags are equal, or if the home of a displaced entry
 //! doesn't follow from the overflow bits.
@@ -364,7 +364,7 @@ impl<'g> HashView<'g> {
                 }
                 let one = Candidate::new(at, slot, tag);
                 // If an entry in the next bucket hasn't passed the one before the home, this is its
-                // home (invariant 1 of `hash`). If its tag is less, no key has to be read.
+                // home (H1). If its tag is less, no key has to be read.
                 let belongs = is_next && !passed(before);
                 let is_less = best.is_none_or(|best| tag < best.tag());
                 best = match belongs && is_less && !search.is_bound_tag(tag) {

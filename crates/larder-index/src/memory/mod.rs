@@ -15,8 +15,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A block is freed by the function of its kind, with the layout with which it was allocated.
-//! 2. No function here returns null. Without memory the process ends, as with Rust's containers.
+//! * **M1** A block is freed by the function of its kind, with the layout with which it was
+//!   allocated.
+//! * **M2** No function here returns null. Without memory the process ends, as with Rust's
+//!   containers.
 
 #[cfg_attr(larder_model, allow(dead_code, unused_imports))]
 mod general;

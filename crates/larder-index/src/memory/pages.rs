@@ -18,14 +18,15 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A region is in one state: unbacked, ready, in use, or being touched by the thread.
-//! 2. A region that isn't in use is all zero: the system has its memory, or only zeros were
-//!    written.
-//! 3. The lock is never held while pages are touched, which takes milliseconds. It is held during
-//!    rare system calls: to map the addresses of sixteen regions, and to return one that was ready.
-//! 4. A mapping is changed by no call while a region of it is touched: the call would wait for the
-//!    touch. So a region is on huge or small pages for good, and mappings don't merge: addresses
-//!    without access lie between them.
+//! * **M12** A region is in one state: unbacked, ready, in use, or being touched by the thread.
+//! * **M13** A region that isn't in use is all zero: the system has its memory, or only zeros were
+//!   written.
+//! * **M14** The lock is never held while pages are touched, which takes milliseconds. It is held
+//!   during rare system calls: to map the addresses of sixteen regions, and to return one that was
+//!   ready.
+//! * **M15** A mapping is changed by no call while a region of it is touched: the call would wait
+//!   for the touch. So a region is on huge or small pages for good, and mappings don't merge:
+//!   addresses without access lie between them.
 
 use crate::sync::Mutex;
 use libc::{
@@ -217,7 +218,7 @@ pub(crate) fn end() {
 /// # Safety
 /// It came from [`take`], and nobody uses it any more.
 pub(crate) unsafe fn give(region: Region) {
-    // Do this before the lock is taken: a system call takes long (invariant 3).
+    // Do this before the lock is taken: a system call takes long (M14).
     // SAFETY: The region came from `take`, and the caller gives it up. It is whole pages.
     unsafe { clear(region.first, REGION) };
     let mut pages = PAGES.lock();
@@ -280,8 +281,7 @@ fn touch_ahead() {
             WANTED.wait(&mut pages);
             continue;
         };
-        // Do this without the lock (invariant 3). The region belongs to this thread until it is
-        // ready.
+        // Do this without the lock (M14). The region belongs to this thread until it is ready.
         let start = Instant::now();
         pages.touching_since = Some(start);
         drop(pages);
@@ -302,7 +302,7 @@ fn touch_ahead() {
 fn map(huge: bool) -> Option<Vec<Region>> {
     let all = REGIONS_PER_MAPPING * REGION;
     // Without access, and one region more than is used: an aligned address begins somewhere in the
-    // first one. What is left before and after keeps two mappings apart (invariant 4).
+    // first one. What is left before and after keeps two mappings apart (M15).
     let flags = MAP_PRIVATE | MAP_ANONYMOUS;
     // SAFETY: This is a new mapping, at an address that the system chooses. It overlaps no other
     // memory.

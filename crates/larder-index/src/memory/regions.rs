@@ -13,23 +13,23 @@
 //!
 //! 1. The size of a block determines its allocator. Blocks of `LEAST` bytes to `MAX_BLOCK_UNITS`
 //!    units are allocated here, all others by the general allocator. So `dealloc` needs no search.
-//! 2. `find` tries the first region that may have room (invariant 3). If none has, another shard's
-//!    may (`take_elsewhere`). Otherwise a new region is taken.
+//! 2. `find` tries the first region that may have room (M5). If none has, another shard's may
+//!    (`take_elsewhere`). Otherwise a new region is taken.
 //! 3. `give` finds the region by the block's address, because regions are aligned to their size.
 //! 4. A region without blocks is returned to the system, except for one of each shard.
 //!
 //! Invariants:
-//! 1. A taken unit belongs to the head or to exactly one block.
-//! 2. The lists of heads, and what is `locked` in them, are accessed only under their shard's lock.
-//!    `shard` is written before the first block is returned, and never changes.
-//! 3. The region at a place of a shard's list has at most `longest_free[place]` adjacent free
-//!    units. No region before place `search_from[n]` has `n` adjacent free units. `search_from`
-//!    ascends with `n`.
-//! 4. `empty` is the number of regions of the list without blocks. Between two calls it is at most
-//!    one.
-//! 5. `free` is the sum of the regions' free units. `returned` is the number of their chunks that
-//!    the system has, those of the bits of each head's `returned`. All units of such a chunk are
-//!    free.
+//! * **M3** A taken unit belongs to the head or to exactly one block.
+//! * **M4** The lists of heads, and what is `locked` in them, are accessed only under their shard's
+//!   lock. `shard` is written before the first block is returned, and never changes.
+//! * **M5** The region at a place of a shard's list has at most `longest_free[place]` adjacent free
+//!   units. No region before place `search_from[n]` has `n` adjacent free units. `search_from`
+//!   ascends with `n`.
+//! * **M6** `empty` is the number of regions of the list without blocks. Between two calls it is at
+//!   most one.
+//! * **M7** `free` is the sum of the regions' free units. `returned` is the number of their chunks
+//!   that the system has, those of the bits of each head's `returned`. All units of such a chunk
+//!   are free.
 //!
 //! When a region that was full has become sparse, its free pieces of 64 KiB are returned to the
 //! system. This is repeated each time that half of the rest was freed. If another table grew at the
@@ -131,8 +131,8 @@ thread_local! {
 pub(crate) struct Regions;
 
 // SAFETY:
-// 1. A block of a region consists of units that no other block has (invariant 1). They are as many
-//    as the layout needs, and are aligned to a unit.
+// 1. A block of a region consists of units that no other block has (M3). They are as many as the
+//    layout needs, and are aligned to a unit.
 // 2. All other blocks are those of the general allocator.
 // 3. The layout alone determines which of the two a block is. So `dealloc` decides as `alloc` did.
 unsafe impl GlobalAlloc for Regions {
@@ -202,8 +202,8 @@ unsafe fn give(block: NonNull<u8>, units: usize) {
     // (3)
     // SAFETY:
     // 1. The block is in a region. The region begins with a head, and stays while it has a block.
-    // 2. `shard` was written before the first block of the region was returned (invariant 2). So
-    //    the owner of a block sees it. Others may have a reference to what is locked beside it.
+    // 2. `shard` was written before the first block of the region was returned (M4). So the owner
+    //    of a block sees it. Others may have a reference to what is locked beside it.
     let number = unsafe { (*head_of(block).as_ptr()).shard };
     // SAFETY: The region belongs to this shard. The caller owns the block, and gives it up.
     let empty = unsafe { ALL[number].lock().give(block, units) };
@@ -332,8 +332,8 @@ impl Shard {
 
     /// Takes a block from one of the existing regions.
     fn find(&mut self, units: usize) -> Option<NonNull<u8>> {
-        // Invariant 3: no region before this place has room. The list may be shorter now, since a
-        // region may have been returned.
+        // M5: no region before this place has room. The list may be shorter now, since a region may
+        // have been returned.
         let mut from = self.search_from[units].min(self.regions.len());
         loop {
             let has_room = |longest: &u8| usize::from(*longest) >= units;
@@ -355,7 +355,7 @@ impl Shard {
                 self.longest_free[from] = units as u8 - 1;
                 continue;
             };
-            // Keep invariants 4 and 5. The next block of this size begins its search here.
+            // Keep M6 and M7. The next block of this size begins its search here.
             self.empty -= usize::from(was_empty);
             self.none_before(from, units);
             self.free -= units;
@@ -428,7 +428,7 @@ impl Shard {
         // reference to this part of its head.
         let head = unsafe { &mut (*region.as_ptr()).locked };
         let place = head.place;
-        // `around` is the number of adjacent free units there now, for invariant 3.
+        // `around` is the number of adjacent free units there now, for M5.
         let around = head.units.give(unit, count);
         let free = head.units.free();
         self.free += count;
@@ -449,8 +449,7 @@ impl Shard {
             self.empty = 1;
             return None;
         }
-        // The last region takes the place of the removed one. Update its head and the bounds of
-        // invariant 3.
+        // The last region takes the place of the removed one. Update its head and the bounds of M5.
         self.has_requested = false;
         self.free -= UNITS - HEAD;
         self.returned -= head.returned.count_ones() as usize;
@@ -465,8 +464,8 @@ impl Shard {
         Some(unsafe { region.read() }.locked.region)
     }
 
-    /// Updates the bounds of invariant 3, when the region at this place may have this number of
-    /// adjacent free units.
+    /// Updates the bounds of M5, when the region at this place may have this number of adjacent
+    /// free units.
     fn may_have(&mut self, place: usize, side_by_side: usize) {
         self.longest_free[place] = self.longest_free[place].max(side_by_side as u8);
         // Room for this number is also room for fewer units. They need not all be looked at, since
@@ -477,8 +476,8 @@ impl Shard {
             .for_each(|from| *from = place);
     }
 
-    /// Updates the bounds of invariant 3, when no region before this place has this number of
-    /// adjacent free units. None has more of them, either.
+    /// Updates the bounds of M5, when no region before this place has this number of adjacent free
+    /// units. None has more of them, either.
     fn none_before(&mut self, place: usize, side_by_side: usize) {
         let below = self.search_from[side_by_side..].iter_mut();
         below
@@ -527,7 +526,7 @@ mod tests {
             }
         }
 
-        /// Invariant 5.
+        /// M7.
         fn is_counted(&self) -> bool {
             let (mut free, mut returned) = (0, 0);
             for region in &self.shard.regions {

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. `free` is the number of clear bits.
-//! 2. No word before `first` has a clear bit.
-//! 3. No run of `long` or more adjacent free units begins in a word before `from`.
-//! 4. A block has at most as many units as a word has bits, so it is in one word or two.
+//! * **M8** `free` is the number of clear bits.
+//! * **M9** No word before `first` has a clear bit.
+//! * **M10** No run of `long` or more adjacent free units begins in a word before `from`.
+//! * **M11** A block has at most as many units as a word has bits, so it is in one word or two.
 //!
 //! First fit: the lowest place that is long enough. See Knuth, The Art of Computer Programming 1,
 //! section 2.5, and Wilson, Johnstone, Neely and Boles, Dynamic Storage Allocation (1995). They
@@ -34,7 +34,7 @@ pub(crate) struct Units {
     free: u32,
     /// No word before this one has a free unit.
     first: u32,
-    /// The number of units of the block whose search came furthest (invariant 3).
+    /// The number of units of the block whose search came furthest (M10).
     long: u32,
     /// The word at which that search ended.
     from: u32,
@@ -65,7 +65,7 @@ impl Units {
         if self.free() < count {
             return None;
         }
-        // Invariant 2. The loop ends, because some bit is clear: `count` is at least one.
+        // M9. The loop ends, because some bit is clear: `count` is at least one.
         while self.taken[self.first as usize] == !0 {
             self.first += 1;
         }
@@ -74,8 +74,8 @@ impl Units {
             false => self.first,
         };
         let unit = self.find(count, from as usize)?;
-        // Invariant 3. Of two bounds, keep the one that skips more words: a short run is found near
-        // the beginning anyway.
+        // M10. Of two bounds, keep the one that skips more words: a short run is found near the
+        // beginning anyway.
         let at = (unit / WORD) as u32;
         if at >= self.from {
             (self.long, self.from) = (count as u32, at);
@@ -102,8 +102,8 @@ impl Units {
             if let Some(bit) = run_within(free, count) {
                 return Some(at * WORD + bit);
             }
-            // If the word were entirely free, the units would have been found (invariant 4). So the
-            // free units at its end begin in it.
+            // If the word were entirely free, the units would have been found (M11). So the free
+            // units at its end begin in it.
             before = free.leading_ones() as usize;
         }
         None
@@ -125,10 +125,10 @@ impl Units {
             self.taken[word] &= !bits;
         }
         self.free += count as u32;
-        // Invariant 2.
+        // M9.
         self.first = self.first.min((unit / WORD) as u32);
-        // Invariant 3. If the units before these reach over two words or more, a run of any length
-        // begins there already.
+        // M10. If the units before these reach over two words or more, a run of any length begins
+        // there already.
         let before = self.free_before(unit);
         self.from = self.from.min(((unit - before) / WORD) as u32);
         (before + count + self.free_from(unit + count)).min(MAX_BLOCK_UNITS)

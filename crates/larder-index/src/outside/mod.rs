@@ -7,14 +7,12 @@
 //!  object    lengths of both | position | value          one block, immutable
 //! ```
 //!
-//! Invariants:
-//! 1. An object is immutable. A write of the entry makes a new object.
-//! 2. A handle is in exactly one leaf that isn't obsolete. When that leaf is replaced, one
-//!    successor gets the handle.
-//! 3. A reader follows a handle only after it has validated the leaf's version. The handle was then
-//!    in the leaf while the reader's epoch was pinned. So the object isn't freed before the unpin.
-//! 4. The thread that removes a handle from a leaf, under the leaf's lock, retires the object,
-//!    once, after it has released the lock.
+//! Invariants (docs/design.md §4.2):
+//! * O1: An object is immutable. A write of the entry makes a new object.
+//! * O2: A handle is in exactly one leaf that isn't obsolete.
+//! * O3: A reader follows a handle only after it has validated the leaf's version.
+//! * O4: The thread that removes a handle from a leaf retires the object, once, after it has
+//!   released the lock.
 
 pub(crate) mod retire;
 

@@ -1,5 +1,5 @@
-//! The version of a leaf: the lock of its writers, and the count by which readers validate (steps 1
-//! and 2 of `seqlock`).
+//! The version of a leaf: the lock of its writers, and the count by which readers validate (L1, L2,
+//! R1 and R2 of `seqlock`).
 //!
 //! ```text
 //!  bits 2..64   a count of changes        bit 1   obsolete        bit 0   locked
@@ -8,11 +8,10 @@
 //!                              ╰──────obsolete──→ obsolete n + 1, for ever
 //! ```
 //!
-//! Invariants:
-//! 1. Only the holder of the lock writes to the leaf's words.
-//! 2. A new leaf starts from a greater count than those of the leaves that it replaces (`succeed`).
-//!    So the count that is found under a position only grows, and an equal version later means the
-//!    same leaf, unchanged.
+//! Invariants (docs/design.md §4.2):
+//! * I2: Only the holder of the lock writes to the leaf's words.
+//! * I7: The count that is found under a position only grows: a new leaf starts from a greater
+//!   count than those of the leaves that it replaces (`succeed`).
 //!
 //! Source: seqlocks with atomics after Boehm 2012; the obsolete mark after optimistic lock coupling
 //! (Leis, Scheibner, Kemper and Neumann 2016).
@@ -24,8 +23,8 @@ const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
 const COUNT: u64 = 4;
 
-/// The version of a leaf. Zeroed memory is the version of a leaf that replaces no other; see
-/// invariant 2 for one that does.
+/// The version of a leaf. Zeroed memory is the version of a leaf that replaces no other; see I7 for
+/// one that does.
 #[repr(transparent)]
 pub(crate) struct Version(AtomicU64);
 
@@ -189,8 +188,8 @@ impl Version {
     }
 
     /// Makes this version, of a leaf that isn't published yet, greater than all versions of a leaf
-    /// that it will replace (invariant 2). `before` is the version that the old leaf had before its
-    /// lock was taken. Returns the new version.
+    /// that it will replace (I7). `before` is the version that the old leaf had before its lock was
+    /// taken. Returns the new version.
     pub(crate) fn succeed(&self, before: u64) -> u64 {
         // Ordering: Relaxed, both: nobody else can reach the leaf.
         let least = self.0.load(Relaxed);

@@ -6,11 +6,12 @@
 //! points, so histories of real threads can be recorded in builds with planted faults, too.
 //!
 //! Invariants:
-//! 1. A task runs alone between two points. So an operation is a point, followed by the real
-//!    operation, which no other task can interrupt.
-//! 2. No task ever blocks the thread that all of them run on. It tries to take a lock, and yields
-//!    to other tasks until it succeeds.
-//! 3. All random numbers in an execution are chosen by the checker. So a schedule can be replayed.
+//! * **MC1** A task runs alone between two points. So an operation is a point, followed by the real
+//!   operation, which no other task can interrupt.
+//! * **MC2** No task ever blocks the thread that all of them run on. It tries to take a lock, and
+//!   yields to other tasks until it succeeds.
+//! * **MC3** All random numbers in an execution are chosen by the checker. So a schedule can be
+//!   replayed.
 
 use super::{thread_values, Fault};
 use crossbeam_epoch::{Guard, LocalHandle};
@@ -47,7 +48,7 @@ fn in_model() -> bool {
     shuttle::current::try_get_current_task().is_some()
 }
 
-/// A random number. In an execution the checker chooses it (invariant 3).
+/// A random number. In an execution the checker chooses it (MC3).
 pub fn random() -> u64 {
     if in_model() {
         return shuttle::rand::thread_rng().next_u64();
@@ -147,7 +148,7 @@ impl Backoff {
     }
 }
 
-/// Calls `attempt` until it returns a value, and lets other tasks run in between (invariant 2).
+/// Calls `attempt` until it returns a value, and lets other tasks run in between (MC2).
 fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(got) = attempt() {

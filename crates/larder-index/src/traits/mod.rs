@@ -12,15 +12,15 @@
 //!  scan     start ─→ Batch { entries, resume } ─→ scan from resume ─→ … ─→ Batch { done }
 //! ```
 //!
-//! Invariants that every index keeps:
-//! 1. Every operation of `Unique` and `Multi` takes effect at one instant between its call and its
-//!    return. A scan does so once for each batch. (Batches of [`Chains`](crate::Chains) don't.)
-//! 2. The batches of a scan contain each entry exactly once that is in the index during the whole
-//!    scan.
-//! 3. A closure that is passed to a write is called once, under the lock of the entry. It must be
-//!    short, and must not call the index.
-//! 4. The guard that is passed to an operation is pinned throughout, so memory that was read stays
-//!    allocated.
+//! Invariants that every index keeps (docs/design.md §4.2):
+//! * I8: Every operation of `Unique` and `Multi` takes effect at one instant between its call and
+//!   its return. A scan does so once for each batch. (Batches of [`Chains`](crate::Chains) don't.)
+//! * I9: The batches of a scan contain each entry exactly once that is in the index during the
+//!   whole scan.
+//! * I10: A closure that is passed to a write is called once, under the lock of the entry. It must
+//!   be short, and must not call the index.
+//! * I11: The guard that is passed to an operation is pinned throughout, so memory that was read
+//!   stays allocated.
 //!
 //! An index need not implement the methods that have a default. A default does the same by means of
 //! other methods, with more work, or is a hint that does nothing.

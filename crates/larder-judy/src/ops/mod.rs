@@ -9,10 +9,11 @@
 //!
 //! Invariants, which insert and remove preserve, and `check` in [`stats`] tests:
 //!
-//! 1. A branch of level k has more than `leaf_again(k)` indexes. One with fewer becomes a leaf.
-//! 2. A branch has at least two children. The root's may have one, since it can't be narrow.
-//! 3. Indexes that fit into the pair are in the pair, except in the root's slot.
-//! 4. The count of a branch is the sum of the counts of its children.
+//! * **JU1** A branch of level k has more than `leaf_again(k)` indexes. One with fewer becomes a
+//!   leaf.
+//! * **JU2** A branch has at least two children. The root's may have one, since it can't be narrow.
+//! * **JU3** Indexes that fit into the pair are in the pair, except in the root's slot.
+//! * **JU4** The count of a branch is the sum of the counts of its children.
 
 pub(crate) mod build;
 pub(crate) mod cursor;

@@ -65,7 +65,7 @@ pub(crate) fn check<K: Kind>(jp: &Jp<K>, slot: usize, path: u64) -> u64 {
             assert_eq!(run.len() as u64, jp.pop());
         }
         View::Branch(branch) => {
-            // Numbers are those of the invariants in `ops`.
+            // Numbers are those of JU1 to JU4 (`ops`).
             assert!(jp.pop() > leaf_again::<K>(k), "1");
             assert!(branch.len() > 1 || slot == 8, "2");
             let below = |(byte, child): (u8, _)| {

@@ -6,15 +6,15 @@
 //!
 //! # What every SAFETY comment here relies on
 //!
-//! 1. *The tag is true.* The tag of a pair, with the population in its field, says which form,
-//!    level and length its block has.
-//! 2. *A pair owns its block.* No other pair points to it. So `&Jp` gives the right to read it, and
-//!    `&mut Jp` to write it.
-//! 3. *A block has the words of its class.* [`layout`](crate::layout) computes them from the form,
-//!    level and population, both when the block is taken and when it is given back.
-//! 4. *Only what was written is read:* keys, values below the population, digits and pairs. The
-//!    keys of a leaf are zeroed when its block is taken. So the eight bytes from the beginning of
-//!    any index on have been written.
+//! * **JU7** *The tag is true.* The tag of a pair, with the population in its field, says which
+//!   form, level and length its block has.
+//! * **JU8** *A pair owns its block.* No other pair points to it. So `&Jp` gives the right to read
+//!   it, and `&mut Jp` to write it.
+//! * **JU9** *A block has the words of its class.* [`layout`](crate::layout) computes them from the
+//!   form, level and population, both when the block is taken and when it is given back.
+//! * **JU10** *Only what was written is read:* keys, values below the population, digits and pairs.
+//!   The keys of a leaf are zeroed when its block is taken. So the eight bytes from the beginning
+//!   of any index on have been written.
 
 pub(crate) mod below;
 pub(crate) mod cpu;

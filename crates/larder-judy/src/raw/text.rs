@@ -9,9 +9,10 @@
 //!
 //! Invariants:
 //!
-//! 1. If a string ends with the word of an index, the index has the string's value. Otherwise it
-//!    has a [`Link`].
-//! 2. An array below the root has at least two strings. A single string is in a short-cut leaf.
+//! * **JU5** If a string ends with the word of an index, the index has the string's value.
+//!   Otherwise it has a [`Link`].
+//! * **JU6** An array below the root has at least two strings. A single string is in a short-cut
+//!   leaf.
 //!
 //! So the set of strings determines which arrays there are. The forms within each array also depend
 //! on earlier changes. Strings may be long, so nothing here recurses over their length.
@@ -123,7 +124,7 @@ impl<C: Chunks> Text<C> {
             let value = get_by(jp, word).flatten()?;
             let Some(next) = next else { return Some(value) };
             // SAFETY: the word fits what it was cut from, so it goes on. So its value is a link
-            // (1). What it leads to is alive as long as the tree is lent.
+            // (JU5). What it leads to is alive as long as the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => jp = array(below),
@@ -275,13 +276,13 @@ impl<C: Chunks> Text<C> {
             let Some(next) = next else {
                 // 2. The string ends in a word of this array.
                 // SAFETY: the array is the tree's own and alive, and nothing else borrows it. The
-                // word ends its string (1), so its value is no link.
+                // word ends its string (JU5), so its value is no link.
                 break unsafe { cpu.remove(&mut *pair, ROOT, word, &mut self.mem) }?;
             };
             // SAFETY: the array is the tree's own and alive, and nothing else borrows it.
             let value = *get_by(unsafe { array(pair) }, word).flatten()?;
             // SAFETY: the word fits what it was cut from, so it goes on. So its value is a link
-            // (1).
+            // (JU5).
             unsafe {
                 match Link::from_word(value).open() {
                     Below::Array(below) => pair = below,
@@ -334,7 +335,7 @@ impl<C: Chunks> Text<C> {
         let Some((word, value)) = only else { return };
         let mut tail = None;
         if C::goes_on(word) {
-            // SAFETY: the word goes on, so its value is a link (1).
+            // SAFETY: the word goes on, so its value is a link (JU5).
             match unsafe { Link::from_word(value) }.open() {
                 Below::Array(_) => return,
                 Below::Lone(lone) => tail = Some(lone),
@@ -415,7 +416,7 @@ impl<C: Chunks> Text<C> {
                 break;
             };
             let Some(next) = next else { return Some(value) };
-            // SAFETY: the word goes on, so its value is a link (1). What it leads to is alive as
+            // SAFETY: the word goes on, so its value is a link (JU5). What it leads to is alive as
             // long as the tree is lent.
             match unsafe { Link::from_word(*value) }.open() {
                 // SAFETY: as above.
@@ -487,7 +488,7 @@ impl<C: Chunks> Text<C> {
             if !C::goes_on(word) {
                 return Some(value);
             }
-            // SAFETY: the word goes on, so its value is a link (1). What it leads to is alive as
+            // SAFETY: the word goes on, so its value is a link (JU5). What it leads to is alive as
             // long as the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
@@ -561,7 +562,7 @@ impl<C: Chunks> Text<C> {
         all
     }
 
-    /// Checks every array's invariants, and the second one here.
+    /// Checks every array (JU1 to JU4), and JU6.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         let mut arrays = vec![(&self.root, true)];
@@ -611,7 +612,7 @@ pub(super) fn links<C: Chunks>(run: &Jp<Parts>, mut each: impl FnMut(Link)) {
     };
     run.for_each(|key, value| {
         if let (true, Some(&value)) = (C::goes_on(key), value) {
-            // SAFETY: the word goes on, so its value is a link (1).
+            // SAFETY: the word goes on, so its value is a link (JU5).
             each(unsafe { Link::from_word(value) });
         }
     });

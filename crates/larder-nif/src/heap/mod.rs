@@ -17,13 +17,13 @@
 //!
 //! # Invariants
 //!
-//! 1. Memory that was taken belongs to one environment, and nobody else uses it. It is neither
-//!    moved nor freed while the call runs (or the environment lives), because no function that the
-//!    library calls collects garbage.
-//! 2. When the call ends, memory that was taken is the complete term for which it was taken. If
-//!    there is a panic, unfilled slots become `[]`.
-//! 3. So whenever the emulator may collect garbage, the heap is a sequence of complete terms, as it
-//!    expects.
+//! * **NH1** Memory that was taken belongs to one environment, and nobody else uses it. It is
+//!   neither moved nor freed while the call runs (or the environment lives), because no function
+//!   that the library calls collects garbage.
+//! * **NH2** When the call ends, memory that was taken is the complete term for which it was taken.
+//!   If there is a panic, unfilled slots become `[]`.
+//! * **NH3** So whenever the emulator may collect garbage, the heap is a sequence of complete
+//!   terms, as it expects.
 //!
 //! The official functions make terms whose layout isn't known, and those that refer to
 //! reference-counted memory (binaries of more than 64 bytes).
@@ -67,8 +67,8 @@ impl Slot {
     #[inline]
     pub fn fill(self, word: Word) {
         // SAFETY: slots are made here alone: of words of a block, which live as long as the
-        // environment is used (invariant 1), or of those of a `PendingMap` or a `root`, whose
-        // users fill them while those live.
+        // environment is used (NH1), or of those of a `PendingMap` or a `root`, whose users fill
+        // them while those live.
         unsafe { self.0.write(word) }
     }
 }

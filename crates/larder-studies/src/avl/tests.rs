@@ -13,7 +13,7 @@ fn position(n: u64) -> Position {
     position
 }
 
-/// Invariants 1 and 2, and what is counted.
+/// AV1 and AV2, and what is counted.
 fn check(tree: &Avl<u64>) {
     fn height(tree: &Avl<u64>, at: Link) -> i32 {
         if at == NIL {

@@ -13,7 +13,7 @@ fn position(n: u64) -> Position {
     Position::from_slice(&bytes)
 }
 
-/// Invariants 2 and 3 below the node; its height.
+/// BT2 and BT3 below the node; its height.
 fn check_node(node: &BtreeNode<u64>, most: usize, root: bool) -> usize {
     let least = if root { 1 } else { most / 2 };
     assert!(

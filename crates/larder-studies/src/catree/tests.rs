@@ -28,7 +28,7 @@ fn all<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>, direction: Direction)
     }
 }
 
-/// Invariant 1: each base has what its routes say. The memory that is counted is that of all.
+/// CT1: each base has what its routes say. The memory that is counted is that of all.
 fn check<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>) {
     let guard = pin();
     let mut waiting = vec![(&tree.root, None::<&Position>, None::<&Position>)];

@@ -170,7 +170,7 @@ impl<W: Word> LfCaTree<W> {
         cut: Cut<'_>,
         past: &dyn Fn(&[u8]) -> bool,
     ) -> Vec<&'g super::Leaf<W>> {
-        // Only this thread freezes slots and removes routes meanwhile (invariant 3).
+        // Only this thread freezes slots and removes routes meanwhile (LF3).
         let _joins = self.joins.lock();
         let mut frozen: Vec<(&Slot<LfCaTreeNode<W>>, &super::Leaf<W>)> = Vec::new();
         let mut at: Option<&[u8]> = None;

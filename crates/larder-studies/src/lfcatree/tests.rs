@@ -27,7 +27,7 @@ fn all(tree: &LfCaTree<Object>, direction: Direction) -> Vec<u64> {
     }
 }
 
-/// Invariant 1; no slot is frozen.
+/// LF1; no slot is frozen.
 fn check(tree: &LfCaTree<Object>) {
     let guard = pin();
     let mut waiting = vec![(&tree.root, None::<&Position>, None::<&Position>)];

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Invariants:
-//! 1. The pointer of a slot came from an `Arc`, of which the slot owns one count.
-//! 2. When a shared slot gives up a count, the count is dropped after all guards that exist then.
+//! * **RS1** The pointer of a slot came from an `Arc`, of which the slot owns one count.
+//! * **RS2** When a shared slot gives up a count, the count is dropped after all guards that exist
+//!   then.
 //!
 //! A slot has one tag bit, the *mark*. Lists mark a node before they unlink it.
 //!
@@ -89,7 +90,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
         // seen initialised.
         let kept = self.0.load(Acquire, guard);
         // SAFETY:
-        // 1. The value lives while the slot owns its count (invariant 1).
+        // 1. The value lives while the slot owns its count (RS1).
         // 2. If the slot gives up the count, the value lives until `guard` is dropped (invariant
         //    2).
         // 3. The slot isn't dropped during 'g, since it is borrowed.
@@ -115,8 +116,8 @@ impl<T: Send + Sync + 'static> Slot<T> {
         // a `&T` must not be used to access the counts, which are in front of the value.
         let kept = self.0.load(Acquire, guard);
         let pointer = kept.with_tag(0).as_raw();
-        // SAFETY: `pointer` came from `Arc::into_raw` (invariant 1), and a count exists while
-        // `guard` does (invariant 2). The new `Arc` gets a count of its own.
+        // SAFETY: `pointer` came from `Arc::into_raw` (RS1), and a count exists while `guard` does
+        // (RS2). The new `Arc` gets a count of its own.
         let value = (!pointer.is_null()).then(|| unsafe {
             Arc::increment_strong_count(pointer);
             Arc::from_raw(pointer)
@@ -164,7 +165,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
         }
     }
 
-    /// Drops a count that the slot has given up, when no reader is left (invariant 2).
+    /// Drops a count that the slot has given up, when no reader is left (RS2).
     fn retire(&self, old: Shared<'_, T>, guard: &Guard) {
         if old.with_tag(0).is_null() {
             return;

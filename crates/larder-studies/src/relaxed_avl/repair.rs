@@ -37,8 +37,8 @@ impl<W: Word> RelaxedAvl<W> {
                 // The node's height has been corrected, so its parent's may be wrong now.
                 Damage::Height(_) => waiting.extend(self.parent(writer.guard, path, node)),
                 Damage::Useless | Damage::Leans(_) => {
-                    // Locks are taken from the top down (invariant 2). So `mend` locks the parent
-                    // first, and then checks the node again.
+                    // Locks are taken from the top down (RV2). So `mend` locks the parent first,
+                    // and then checks the node again.
                     let Some(parent) = self.parent(writer.guard, path, node) else {
                         continue;
                     };
@@ -142,7 +142,7 @@ impl<W: Word> RelaxedAvl<W> {
         side: usize,
     ) -> [Option<&'g RelaxedAvlNode<W>>; 2] {
         let (guard, other) = (writer.guard, 1 - side);
-        // The rotation changes the child, so it must not belong to a clone (invariant 3).
+        // The rotation changes the child, so it must not belong to a clone (RV3).
         let Some(kid) = self.own(writer, node, side) else {
             return [None; 2];
         };

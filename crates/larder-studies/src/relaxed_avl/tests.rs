@@ -17,7 +17,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))
 }
 
-/// Checks a subtree by invariants 1, 3 and 5; gives its height and how many nodes it has.
+/// Checks a subtree by RV1, RV3 and RV5; gives its height and how many nodes it has.
 fn check_below(node: Option<&RelaxedAvlNode<Object>>, born: u64, guard: &Guard) -> (u32, usize) {
     let Some(node) = node else { return (0, 0) };
     assert!(node.born <= born && !node.is_unlinked());

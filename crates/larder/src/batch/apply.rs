@@ -51,7 +51,7 @@ fn is_ready(op: &Operation<'_>, index: Atom) -> bool {
 }
 
 impl ListBatch {
-    /// (2), (3) Runs one slice, if no other thread is running one. Returns `Done` when the batch is
+    /// (lb2, lb3) Runs one slice, if no other thread is running one. Returns `Done` when the batch is
     /// over.
     // The guard was pinned before the lock is taken, since a pin may run deferred calls.
     pub(super) fn work(
@@ -282,7 +282,7 @@ impl ListBatch {
             Phase::Measuring => {
                 progress.need = self.measured(table, op, progress.next, progress.need);
             }
-            // The object is in the table already (invariant 1). Each is inserted once.
+            // The object is in the table already (LB1). Each is inserted once.
             Phase::Applying if progress.is_settled(progress.next) => {}
             Phase::Applying => {
                 let (key, value) = self.object(table, progress.next);

@@ -11,7 +11,7 @@ use larder_index::Guard;
 use std::sync::Arc;
 
 impl EngineTable {
-    /// (1) Acquires the latch for the batch. `Busy` if another batch holds it.
+    /// (lb1) Acquires the latch for the batch. `Busy` if another batch holds it.
     // The guard was pinned before the slot is locked, since a pin may run deferred calls.
     pub(super) fn acquire_latch(&self, batch: &Arc<ListBatch>, guard: &Guard) -> Result<(), Error> {
         let mut slot = self.latch.slot.lock();
@@ -40,7 +40,7 @@ impl EngineTable {
         }
     }
 
-    /// (4) Releases the latch if the batch still holds it.
+    /// (lb4) Releases the latch if the batch still holds it.
     // As for `acquire_latch`, the guard comes first.
     pub(super) fn release_latch(&self, batch: &Arc<ListBatch>, guard: &Guard) {
         let mut slot = self.latch.slot.lock();
@@ -106,7 +106,7 @@ impl EngineTable {
         })
     }
 
-    /// (3) Runs one slice of the batch that holds the latch, if there is one. Returns `Done` if the
+    /// (lb3) Runs one slice of the batch that holds the latch, if there is one. Returns `Done` if the
     /// latch is free or the table is gone.
     pub fn help_batch(&self, budget: &mut Budget) -> Step {
         let Some(batch) = self.latch.slot.lock().clone() else {

@@ -6,35 +6,35 @@
 //!
 //! # Steps
 //!
-//! 1. *Acquire*: put the batch into the table's slot, and set the `LATCHED` bit of the state word,
-//!    both under the slot's lock. Every operation that begins afterwards finds the latch held.
-//! 2. *Check* (`insert_new` only): look for every key in the table. If one is there, the batch ends
-//!    without a change.
-//! 3. *Apply*: insert the objects one by one, in slices. Any thread may run a slice: the one that
-//!    began the batch, or one that got `Busy` and helps. A lock on the batch's progress lets one
-//!    thread work at a time, for some objects. If that thread is stopped between slices, the next
-//!    one continues from there.
-//! 4. *Release*: clear the bit, and empty the slot.
+//! * **lb1** *Acquire*: put the batch into the table's slot, and set the `LATCHED` bit of the state
+//!   word, both under the slot's lock. Every operation that begins afterwards finds the latch held.
+//! * **lb2** *Check* (`insert_new` only): look for every key in the table. If one is there, the
+//!   batch ends without a change.
+//! * **lb3** *Apply*: insert the objects one by one, in slices. Any thread may run a slice: the one
+//!   that began the batch, or one that got `Busy` and helps. A lock on the batch's progress lets
+//!   one thread work at a time, for some objects. If that thread is stopped between slices, the
+//!   next one continues from there.
+//! * **lb4** *Release*: clear the bit, and empty the slot.
 //!
-//! An operation on one key doesn't wait for (4). It settles its key, and continues beside the
+//! An operation on one key doesn't wait for lb4. It settles its key, and continues beside the
 //! batch:
 //!
 //! * If the batch has no object under the key, there is nothing to do. The list is sealed, so this
 //!   is read from it without a lock (see `object_list`).
-//! * If the batch is being applied (3), insert the objects under the key that aren't in the table
-//!   yet, in their order, under the lock of the batch's progress. Mark them as settled. (3) skips
+//! * If the batch is being applied (lb3), insert the objects under the key that aren't in the table
+//!   yet, in their order, under the lock of the batch's progress. Mark them as settled. lb3 skips
 //!   them.
-//! * If the batch is checking its keys (2), a read continues. A write of one of its keys returns
+//! * If the batch is checking its keys (lb2), a read continues. A write of one of its keys returns
 //!   `Busy`.
 //!
-//! In a table with unique indexes there is a step between (2) and (3):
+//! In a table with unique indexes there is a step between lb2 and lb3:
 //!
 //! * *Claim*: claim the values of all objects (`indexes`). If another row has one of them, give the
-//!   claims back, and end the batch without a change. During this step and (3), writes of all keys
+//!   claims back, and end the batch without a change. During this step and lb3, writes of all keys
 //!   return `Busy`, so that no other write claims a value that the batch is going to write.
 //!
 //! Operations on several keys, steps from key to key, scans and statistics return `Busy`: they wait
-//! for (4).
+//! for lb4.
 //!
 //! A table has one batch at a time. So a key that is in several lists is settled with one batch
 //! after the other. Suppose that the batch ends while an operation settles its key, and that the
@@ -44,34 +44,34 @@
 //!
 //! # Linearisation points
 //!
-//! For a batch that is applied unconditionally, it is (1). For an `insert_new` it is the end of
-//! (2): the batch has changed nothing before, and no key of its list has been added since it was
+//! For a batch that is applied unconditionally, it is lb1. For an `insert_new` it is the end of
+//! lb2: the batch has changed nothing before, and no key of its list has been added since it was
 //! looked for. With unique indexes it is the end of the claims.
 //!
-//! # Invariants
+//! # Invariants (docs/design.md §5.2)
 //!
-//! 1. Of the batch's objects under one key, a first part is in the table: those before `next`, and
-//!    those marked as settled. Each object is inserted once, under the lock of the progress.
-//! 2. An operation on a key that begins after the batch's linearisation point reads the key's leaf
-//!    when all of the batch's objects under the key are in the table.
-//! 3. Between (2)'s search for a key and the end of (2), no other thread adds that key.
+//! * LB1: Of the batch's objects under one key, a first part is in the table: those before `next`,
+//!   and those marked as settled. Each object is inserted once.
+//! * LB2: An operation on a key that begins after the batch's linearisation point finds all of the
+//!   batch's objects under the key in the table.
+//! * LB3: Between the search of lb2 for a key and the end of lb2, no other thread adds that key.
 //!
 //! # Why nobody sees a part of a list
 //!
 //! *A reader* loads the state word first.
 //!
-//! * If the latch was free, the reader began before (1). For each key it sees either the batch's
+//! * If the latch was free, the reader began before lb1. For each key it sees either the batch's
 //!   object, as if it had come after the batch, or the previous state, as if it had come before. A
 //!   read of a single key sees one of the two.
-//! * If the latch was held, the reader has settled its key (invariant 2), or began before the end
-//!   of (2), or waits for (4).
+//! * If the latch was held, the reader has settled its key (LB2), or began before the end of lb2,
+//!   or waits for lb4.
 //! * So a thread that has seen one object of the batch misses none in operations that it begins
 //!   afterwards.
 //!
 //! *A writer* revalidates under its leaf's lock.
 //!
-//! * If the latch was free then, the leaf was locked before the writer could see (1). The batch
-//!   reads or locks that leaf after (1). So it waits for the writer, and finds the writer's change.
+//! * If the latch was free then, the leaf was locked before the writer could see lb1. The batch
+//!   reads or locks that leaf after lb1. So it waits for the writer, and finds the writer's change.
 //! * The two sides access two words in opposite orders. The writer locks the leaf, then loads the
 //!   state word. The batch changes the state word, then loads the version of the leaf. Hence
 //!   `SeqCst` on the state word, and `fence_after_lock`.
@@ -81,7 +81,7 @@
 //! * `insert_new` of a list in a bag looks for its keys under their locks, because a writer of a
 //!   bag may have revalidated without having changed anything yet.
 //!
-//! A traversal is no snapshot: a slice that began before (1) may see a part of the list.
+//! A traversal is no snapshot: a slice that began before lb1 may see a part of the list.
 //!
 //! # Cost
 //!

@@ -1,7 +1,7 @@
 //! The index of a bounded table: the index below, without expired objects and without stamps.
 //!
-//! It ensures invariants 1 and 2 of the parent module. A read uses the time at which it begins. A
-//! write uses the time at which it has the lock of its entry.
+//! It ensures EX1 and EX2. A read uses the time at which it begins. A write uses the time at which
+//! it has the lock of its entry.
 //!
 //! If a write replaces an expired object, the layers above count the new one as an insert, and
 //! don't know of the old one. So its count and its handles are corrected here.
@@ -223,7 +223,7 @@ impl Bounded {
 
     #[cold]
     fn extend_deadline(&self, guard: &Guard, key: Key<'_>, read: u64) {
-        // Neither versions nor events are needed for this: invariant 5 of the parent module.
+        // Neither versions nor events are needed for this: EX5.
         self.plain.update(guard, key, &mut |old, scratch| {
             let Some(old) = old else {
                 return Change::Keep;

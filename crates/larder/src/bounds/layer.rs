@@ -147,7 +147,7 @@ impl BoundState {
 
     /// The stamp of an object that is written at this time, with the lifetime `ttl` or that of the
     /// table. `old` is the stamp of the object that is replaced, expired or not. Also returns the
-    /// timer that the object needs (invariant 3).
+    /// timer that the object needs (EX3).
     pub(crate) fn stamp(
         &self,
         now: u64,

@@ -28,30 +28,26 @@
 //! - *Timer*: a key and a time in the wheel. It is an object's own timer if the object's stamp is
 //!   `armed` with that time.
 //!
-//! # Invariants
+//! # Invariants (docs/design.md §5.8.2)
 //!
-//! 1. All values of a bounded store's index have a stamp. No code above `Bounded` sees it.
-//! 2. For all code above `Bounded` an expired object is absent. So each operation is correct
-//!    without knowing of bounds: `insert_new` succeeds in place of an expired object, and a write
-//!    of its key starts with no object.
-//! 3. An object with a deadline has one timer of its own, whose time is the deadline or earlier.
-//!    (Or the thread that wrote the object is about to put it in the wheel.) Other timers are
-//!    dropped when their time comes.
-//! 4. An expired object is removed under the lock of its entry, if its deadline has passed then. So
-//!    an object that was written, or whose deadline was moved, in between is never removed.
-//! 5. Deadlines are changed under the lock of the entry. Without a write to the table, the deadline
-//!    of an object that is not expired only grows. So no snapshot sees a difference.
+//! * EX1: All values of a bounded store's index have a stamp. No code above `Bounded` sees it.
+//! * EX2: For all code above `Bounded` an expired object is absent.
+//! * EX3: An object with a deadline has one timer of its own, whose time is the deadline or
+//!   earlier. (Or the thread that wrote the object is about to put it in the wheel.)
+//! * EX4: An expired object is removed under the lock of its entry, if its deadline has passed
+//!   then.
+//! * EX5: Deadlines are changed under the lock of the entry. Without a write to the table, the
+//!   deadline of an object that is not expired only grows.
 //!
 //! Linearisation point of an expiry: the instant of the deadline. The removal that follows changes
 //! nothing that can be observed, except sizes and the feed.
 //!
-//! # Steps of an expiry
+//! # Steps of an expiry (docs/design.md §5.8.4)
 //!
-//! 1. The expirer (see `ops::expirer`) turns the wheel, and takes a chunk of timers.
-//! 2. Lock the entry of each timer's key. If there is an object, the timer is its own, and its
-//!    deadline has passed, remove the object by `EngineTable::remove_one`. So snapshots keep it,
-//!    and feeds get an event.
-//! 3. If the deadline was moved, arm the stamp with it, and add a new timer.
+//! * ex1: The expirer (see `ops::expirer`) turns the wheel, and takes a chunk of timers.
+//! * ex2: Lock the entry of each timer's key. If there is an object, the timer is its own, and its
+//!   deadline has passed, remove the object by `EngineTable::remove_one`.
+//! * ex3: If the deadline was moved, arm the stamp with it, and add a new timer.
 //!
 //! A write that replaces an object keeps its timer if that is early enough. So a key that is
 //! written all the time has one timer, which costs one additional write each time it is due.

@@ -1,12 +1,11 @@
 //! The limits of a table, the weight of its objects, and the choice of victims.
 //!
-//! # Invariant
+//! # Invariants (docs/design.md §5.9.2)
 //!
-//! `weight` is the weight of the objects in the index, expired ones included. Only the changes of
-//! threads that have changed an object and not updated the weight yet are missing. The number of
-//! objects is the store's own count.
-//!
-//! A read takes no lock, and writes nothing if the written value would be the same (see `heat`).
+//! * EX6: `weight` is the weight of the objects in the index, expired ones included. Only the
+//!   changes of threads that have changed an object and not updated the weight yet are missing.
+//! * EX8: A read takes no lock, and writes nothing if the written value would be the same (see
+//!   `heat`).
 
 use super::candidates::{self, Candidates, Chooser, Victim};
 use super::heat::Policy;

@@ -10,13 +10,13 @@
 //!
 //! # Invariants
 //!
-//! 1. The level of a timer is the highest group of six bits in which its time differs from `now`.
-//!    Its slot is selected by the bits of that group. So on each level all timers are after `now`,
-//!    and all timers of a level come before those of the next.
-//! 2. While a slot of a higher level is redistributed, `now` is the beginning of the slot, and
-//!    doesn't change. No timer is added to that slot then, since its time differs from `now` on a
-//!    lower level.
-//! 3. Timers in `ready` have a time of `now` or before.
+//! * **EX9** The level of a timer is the highest group of six bits in which its time differs from
+//!   `now`. Its slot is selected by the bits of that group. So on each level all timers are after
+//!   `now`, and all timers of a level come before those of the next.
+//! * **EX10** While a slot of a higher level is redistributed, `now` is the beginning of the slot,
+//!   and doesn't change. No timer is added to that slot then, since its time differs from `now` on
+//!   a lower level.
+//! * **EX11** Timers in `ready` have a time of `now` or before.
 //!
 //! Deviation: a slot is redistributed, and read, chunk by chunk, because writers wait for the lock
 //! of the wheel. Entries are in chunks of bytes, not in lists. A timer takes its key and about six
@@ -158,7 +158,7 @@ impl Wheel {
 
     fn place(&mut self, time: u64, key: &[u8]) {
         if time <= self.now {
-            // Invariant 3: it is due.
+            // EX11: it is due.
             match add(time, key, self.ready.back_mut()) {
                 Ok(more) => self.bytes += more,
                 Err((chunk, bytes)) => {
@@ -168,8 +168,8 @@ impl Wheel {
             }
             return;
         }
-        // Invariant 1: the highest bit in which the two times differ names the level, and six bits
-        // of the time the slot.
+        // EX9: the highest bit in which the two times differ names the level, and six bits of the
+        // time the slot.
         let level = (63 - (time ^ self.now).leading_zeros()) / BITS;
         let slot = (time >> (level * BITS)) as usize % SLOTS;
         let level = self.levels[level as usize].get_or_insert_with(|| Level {
@@ -196,7 +196,7 @@ impl Wheel {
                 self.len -= timers(&chunk).count();
                 return TurnResult::Due(chunk);
             }
-            // Invariant 2: redistribute the rest of the slot before `now` moves on.
+            // EX10: redistribute the rest of the slot before `now` moves on.
             if let Some(chunk) = self.dealt.0.pop() {
                 self.bytes -= chunk.capacity();
                 timers(&chunk).for_each(|(time, key)| self.place(time, key));
@@ -236,7 +236,7 @@ impl Wheel {
     /// The first slot that is not empty, and the time at which it begins.
     fn next_slot(&self) -> Option<NextSlot> {
         let mut levels = self.levels.iter().enumerate();
-        // The lowest level that has timers. By invariant 1, its timers come first.
+        // The lowest level that has timers. By EX9, its timers come first.
         levels.find_map(|(level, there)| {
             let there = there.as_ref().filter(|there| there.occupied != 0)?;
             // (1) All timers are after `now`.

@@ -134,7 +134,7 @@ impl EngineTable {
             let current = op.store.layers().indexes.as_ref();
             let mut each = current.map_or_else(Vec::new, |current| current.each.clone());
             change(&mut each)?;
-            // The new set shares the counts of claims (invariant 1 of `claims`).
+            // The new set shares the counts of claims (X6).
             let claims = current.map_or_else(Arc::default, |current| Arc::clone(&current.claims));
             let keys = TableKeys {
                 position: self.keypos(),

@@ -8,9 +8,9 @@
 //!
 //! # Invariants
 //!
-//! 1. The keys include that of every row that matches from the choice of the plan until its key is
-//!    read.
-//! 2. Each key is returned once.
+//! * **X10** The keys include that of every row that matches from the choice of the plan until its
+//!   key is read.
+//! * **X11** Each key is returned once.
 //!
 //! # Why no row is missed
 //!

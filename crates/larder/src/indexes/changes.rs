@@ -14,9 +14,9 @@
 //!
 //! # Invariants
 //!
-//! 1. A change that is included in the count of (1) is visible to the read that follows.
-//! 2. A change that the read has missed is included in the count of (3), if its writer was waited
-//!    for.
+//! * **X15** A change that is included in the count of (1) is visible to the read that follows.
+//! * **X16** A change that the read has missed is included in the count of (3), if its writer was
+//!   waited for.
 //!
 //! Values share counters. So a counter may include other changes, but never misses one.
 
@@ -52,13 +52,13 @@ impl EntryChanges {
             return;
         }
         // Ordering: Release, pairs with `count`: a thread that reads this count sees the changed
-        // entry (invariant 1).
+        // entry (X15).
         self.counts[self.place(value)].fetch_add(1, Ordering::Release);
     }
 
     /// The number of changes of the values in a place, or of all values.
     fn count(&self, place: Option<usize>) -> u64 {
-        // Ordering: Acquire, pairs with `note`. Invariant 2 is ensured by the lock of the row.
+        // Ordering: Acquire, pairs with `note`. X16 is ensured by the lock of the row.
         let count = |count: &AtomicU64| count.load(Ordering::Acquire);
         match place {
             Some(place) => count(&self.counts[place]),

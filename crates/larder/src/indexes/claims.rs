@@ -8,23 +8,20 @@
 //! commit that fails. A write that meets such a claim must not be refused. So two numbers are
 //! counted: the claims under way that may still be given back, and those that were given back. A
 //! write is refused only if no claim was under way when it met the other row's, and if none was
-//! given back since it began. Otherwise it starts again. A claim is counted when it is made. A
+//! given back since it began. Otherwise it starts again (X5). A claim is counted when it is made. A
 //! write that only meets the claims of others isn't, so that refusals don't hold each other up.
 //!
 //! The values are divided by their hash into `STRIPES` stripes with counts of their own. So a write
 //! hardly ever starts again because of claims of other values, however many writers there are.
 //!
-//! # Invariants
+//! # Invariants (docs/design.md §5.10.5)
 //!
-//! 1. All indexes of a table share one `Claims`, including the sets of indexes that succeed each
-//!    other, and the seed of the hash. So a claim that was made in an older set is counted for the
-//!    newer ones.
-//! 2. A write revalidates once more after it has made its claims. A batch that removes a value from
-//!    an index and inserts it again holds the latch meanwhile. So a write that claims the value in
-//!    between gives it back.
-//! 3. A commit draws its number, and a write reads the clock, after their claims. A write that
-//!    gives up a value reads the clock before it removes the entry. So for every snapshot, the
-//!    write that gets the value doesn't come before the one that gave it up.
+//! * X6: All indexes of a table share one `Claims`, including the sets of indexes that succeed each
+//!   other.
+//! * X7: A write revalidates once more after it has made its claims. A batch that removes a value
+//!   from an index and inserts it again holds the latch meanwhile.
+//! * X8: A commit draws its number, and a write reads the clock, after their claims. A write that
+//!   gives up a value reads the clock before it removes the entry.
 
 use super::entries::Claim;
 use super::layer::{with_entry_buffers, EntryBuffers};

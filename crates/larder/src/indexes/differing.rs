@@ -4,8 +4,9 @@
 //! view can only differ under keys that have changed since the snapshot, or that the transaction
 //! has written. So a reader of a view adds the values of the rows under all those keys.
 //!
-//! Invariant: the entries are read before these keys. A write keeps a version of its key before it
-//! changes entries, so a row whose entry is missed is found here.
+//! Invariant:
+//! * **X17** The entries are read before these keys. A write keeps a version of its key before it
+//!   changes entries, so a row whose entry is missed is found here.
 
 use super::Entries;
 use crate::buffers::Buffers;

@@ -169,7 +169,7 @@ impl Indexes {
             if let Some(new) = &new {
                 entries.extractor.values(new, scratch, after);
             }
-            // Invariant 3: make the new entries first.
+            // X3: make the new entries first.
             let mut is_moved = false;
             let is_new = |value: &&[u8]| old_may_lack_entries || !has(before, value);
             for value in after.iter().filter(is_new) {
@@ -463,7 +463,7 @@ impl IndexedObjects<'_> {
     /// Calls `f` to change objects. `f` must call its second argument before it changes an object,
     /// with the old and the new value.
     fn changing<R>(&mut self, f: impl FnOnce(&mut dyn Objects, &mut NoteChange<'_>) -> R) -> R {
-        // Invariant 2: readers of the key wait from here on.
+        // X2: readers of the key wait from here on.
         self.objects.begin_change();
         let (indexes, guard, key) = (self.indexes, self.guard, self.key);
         let removals = &mut self.removals;

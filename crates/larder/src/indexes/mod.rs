@@ -26,13 +26,14 @@
 //!   value.
 //! - *Window* of a write: the time from its first change of an entry until it unlocks the row.
 //!
-//! # Invariants
+//! # Invariants (docs/design.md §5.10.2)
 //!
-//! 1. Outside of windows, a ready index has an entry for each value of each row, and no other.
-//! 2. A write changes entries only while it holds the lock of its row's key, and every reader of
-//!    that key waits meanwhile.
-//! 3. Within its window a write first makes all new entries in all indexes, and then removes the
-//!    old ones.
+//! * X1: Outside of windows, a ready index has an entry for each value of each row, and no other.
+//!   (Expired rows may have none.)
+//! * X2: A write changes entries only while it holds the lock of its row's key, and every reader of
+//!   that key waits meanwhile.
+//! * X3: Within its window a write first makes all new entries in all indexes, and then removes the
+//!   old ones.
 //!
 //! # Reading by an index
 //!
@@ -157,7 +158,7 @@ impl Indexes {
             entries.emptied(&self.seed).map(Arc::new)
         });
         let each = each.collect::<Result<_, _>>()?;
-        // Invariant 1 of `claims`: succeeding sets of indexes share the counts.
+        // X6: succeeding sets of indexes share the counts.
         let claims = Arc::clone(&self.claims);
         Ok(Self::of(each, self.keys, &self.seed, claims))
     }

@@ -17,13 +17,13 @@
 //!
 //! # Invariants
 //!
-//! 1. (2) begins after (1) has read all entries of the part. So a row whose entry is missed by (1)
-//!    is found by (2), also if it changes between two slices. A row that changes after that has its
-//!    entry in the part, and is read in the view.
-//! 2. A part has at most `MOST` entries of the table, and as many of the rows that differ, except
-//!    if all of the latter are at one position.
-//! 3. A part has all entries at or above `low` that the view had in the range when (2) began. So
-//!    any job on the view may go on with it.
+//! * **X12** (2) begins after (1) has read all entries of the part. So a row whose entry is missed
+//!   by (1) is found by (2), also if it changes between two slices. A row that changes after that
+//!   has its entry in the part, and is read in the view.
+//! * **X13** A part has at most `MOST` entries of the table, and as many of the rows that differ,
+//!   except if all of the latter are at one position.
+//! * **X14** A part has all entries at or above `low` that the view had in the range when (2)
+//!   began. So any job on the view may go on with it.
 //!
 //! # Costs
 //!
@@ -280,7 +280,7 @@ impl Part {
         (1 + PER_KEY * count) as u32
     }
 
-    /// Ends the part earlier if it has too many entries of rows that differ (invariant 2).
+    /// Ends the part earlier if it has too many entries of rows that differ (X13).
     fn shorten(&mut self) {
         if self.differing.len() <= MOST {
             return;

@@ -27,10 +27,10 @@
 //!
 //! # Invariants
 //!
-//! 1. A value in the index owns one count of each of its handles, from before it can be seen until
-//!    every reader that could see it is gone.
-//! 2. If another thread acquires the latch or replaces the store between (1) and the linearisation
-//!    point, it waits for this leaf's lock before it reads the leaf.
+//! * **W1** A value in the index owns one count of each of its handles, from before it can be seen
+//!   until every reader that could see it is gone.
+//! * **W2** If another thread acquires the latch or replaces the store between (1) and the
+//!   linearisation point, it waits for this leaf's lock before it reads the leaf.
 
 use super::begin::{fence_after_lock, Admission, Intent, Operation};
 use crate::bounds::{self, object_of, Bounded, ObjectTimes};

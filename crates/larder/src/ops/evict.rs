@@ -1,22 +1,23 @@
 //! Evictions from tables with limits, and refusals if the table doesn't evict (see
 //! `bounds::quota`).
 //!
-//! # Steps
+//! # Steps (docs/design.md §5.9.4)
 //!
-//! 1. A write is made as in any table. With `Evict::None` it is refused before that, if it would
-//!    exceed a limit.
-//! 2. After the write, without a lock, the thread evicts objects while there are too many. A write
-//!    of one key, or a commit, evicts at most [`MAX_EXTRA_EVICTIONS`] more than it has written, so
-//!    that no call pays for everything that is left. A list evicts in slices (`ListJob::evict`).
-//! 3. *Choose* a victim: a key, with its heat and a fingerprint of its object.
-//! 4. Lock the entry of the victim. If the object is still the one that was chosen, and the key
-//!    wasn't used since, remove it. Otherwise choose again. The removal is a commit like any other:
-//!    snapshots keep the object, feeds get an event, and transactions that have read it lose.
-//! 5. More objects than the limits allow may be left, for one of four reasons: the bound in (2);
-//!    eight victims in a row were used after they were chosen; a list was being inserted;
-//!    `select_replace`, which evicts nothing, has made objects larger. The next write evicts them,
-//!    or the expirer does. Several writers may evict at the same time. The expirer evicts an object
-//!    only while no writer does, and a writer waits for that.
+//! * ev1: A write is made as in any table. With `Evict::None` it is refused before that, if it
+//!   would exceed a limit.
+//! * ev2: After the write, without a lock, the thread evicts objects while there are too many. A
+//!   write of one key, or a commit, evicts at most [`MAX_EXTRA_EVICTIONS`] more than it has
+//!   written, so that no call pays for everything that is left. A list evicts in slices
+//!   (`ListJob::evict`).
+//! * ev3: *Choose* a victim: a key, with its heat and a fingerprint of its object.
+//! * ev4: Lock the entry of the victim. If the object is still the one that was chosen, and the key
+//!   wasn't used since, remove it. Otherwise choose again. The removal is a commit like any other:
+//!   snapshots keep the object, feeds get an event, and transactions that have read it lose.
+//! * ev5: More objects than the limits allow may be left, for one of four reasons: the bound in
+//!   ev2; eight victims in a row were used after they were chosen; a list was being inserted;
+//!   `select_replace`, which evicts nothing, has made objects larger. The next write evicts them,
+//!   or the expirer does. Several writers may evict at the same time. The expirer evicts an object
+//!   only while no writer does, and a writer waits for that.
 //!
 //! Linearisation point of an eviction: that of a delete. It is a change of its own.
 //!
@@ -45,7 +46,7 @@ const CHOICES: usize = 8;
 const STALE: usize = 4;
 
 impl EngineTable {
-    /// (2) Called after this number of objects was written.
+    /// (ev2) Called after this number of objects was written.
     #[cold]
     pub(crate) fn evict_after(&self, guard: &Guard, written: usize) {
         self.evict_surplus(guard, written + MAX_EXTRA_EVICTIONS);
@@ -153,7 +154,7 @@ impl EngineTable {
     fn evict_one(&self, guard: &Guard, store: &Store, bounded: &Bounded, quota: &Quota) -> bool {
         let mut spoiled = 0;
         while spoiled < CHOICES {
-            // (3) If there is none, the table is empty.
+            // (ev3) If there is none, the table is empty.
             let Some(victim) = bounded.choose(guard, quota, store.size()) else {
                 return false;
             };
@@ -172,14 +173,14 @@ impl EngineTable {
                         quota.forget_candidates();
                     }
                 }
-                // (5) A list is being inserted, or the table was dropped.
+                // (ev5) A list is being inserted, or the table was dropped.
                 Err(_) => return false,
             }
         }
         false
     }
 
-    /// (4) Removes a victim that this quota has chosen.
+    /// (ev4) Removes a victim that this quota has chosen.
     fn evict(&self, guard: &Guard, victim: &Victim, by: &Quota) -> Result<Previous, Error> {
         let key = self.key_with(&victim.key, victim.hash);
         loop {

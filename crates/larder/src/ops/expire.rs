@@ -1,4 +1,4 @@
-//! The removal of expired objects (steps 2 and 3 of `bounds`).
+//! The removal of expired objects (ex2 and ex3).
 //!
 //! Linearisation point: the store with which the index unlocks the leaf. The operations work below
 //! the table's bounds, on values with stamps, by `EngineTable::remove_one`.
@@ -114,14 +114,14 @@ impl EngineTable {
         })
     }
 
-    /// Steps 2 and 3.
+    /// Steps ex2 and ex3.
     fn timer_due(&self, guard: &Guard, time: u64, key: &[u8]) -> Result<(), Error> {
         let key = self.key(key);
         self.writing_under(guard, key.bytes, |op| {
             let Some(bounded) = op.store.bounded() else {
                 return Ok((Written::Done, ()));
             };
-            // (2) Decide under the lock of the entry. A write may have moved the deadline, or
+            // (ex2) Decide under the lock of the entry. A write may have moved the deadline, or
             // replaced the object by one with another timer.
             let mut again = false;
             let (written, was) = self.remove_below(op, bounded, key, |value| {
@@ -135,7 +135,7 @@ impl EngineTable {
                     TimerAction::Remove => Some(ChangeCause::Expired),
                 }
             });
-            // (3) The deadline is later.
+            // (ex3) The deadline is later.
             debug_assert!(!again || was == Previous::Refused);
             if again && matches!(written, Written::Done) {
                 bounded.rearm(op.guard, key, time);

@@ -221,7 +221,7 @@ impl EngineTable {
     }
 
     /// Whether a step may be answered from the read-ahead batch: a step to a key always, a step to
-    /// its objects if the batch has them (invariants 2 and 3 there).
+    /// its objects if the batch has them (RA2 and RA3).
     #[inline(always)]
     fn may_answer(&self, ahead: &ReadAhead, wanted: WantedPart) -> bool {
         match wanted {

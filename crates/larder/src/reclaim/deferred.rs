@@ -22,15 +22,16 @@
 //!
 //! # Invariants
 //!
-//! 1. Counts are added to a list after the leaf that had their handles was unlocked, and stores
-//!    after they were removed from their tables. So a thread that pins the epoch afterwards can't
-//!    find the handles, or the store.
-//! 2. They are removed from a list by a thread that defers a call under a guard which it has
-//!    pinned. Adding and removing are ordered by the list's lock. So any reader that copied a
-//!    handle out of the leaf has pinned before the call was deferred. The call runs when all those
-//!    readers have unpinned.
-//! 3. `PENDING` counts the lists that are not empty, the deferred calls that have not run, and the
-//!    stores that have gone back and are not freed. While it is not 0, the reaper keeps coming by.
+//! * **RC4** Counts are added to a list after the leaf that had their handles was unlocked, and
+//!   stores after they were removed from their tables. So a thread that pins the epoch afterwards
+//!   can't find the handles, or the store.
+//! * **RC5** They are removed from a list by a thread that defers a call under a guard which it has
+//!   pinned. Adding and removing are ordered by the list's lock. So any reader that copied a handle
+//!   out of the leaf has pinned before the call was deferred. The call runs when all those readers
+//!   have unpinned.
+//! * **RC6** `PENDING` counts the lists that are not empty, the deferred calls that have not run,
+//!   and the stores that have gone back and are not freed. While it is not 0, the reaper keeps
+//!   coming by.
 
 use super::Reaped;
 use crate::raw::Retired;
@@ -105,7 +106,7 @@ impl ReleaseList {
 static RELEASE_LISTS: [CachePadded<Mutex<Releases>>; LISTS] =
     [const { CachePadded::new(Mutex::new(Releases::new())) }; LISTS];
 
-/// See invariant 3.
+/// See RC6.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether anything is waiting to be released.
@@ -165,13 +166,13 @@ fn on_list(
     guard: &Guard,
     put: impl FnOnce(&mut ReleaseList),
 ) -> bool {
-    // The caller has unlinked what it adds (invariant 1).
+    // The caller has unlinked what it adds (RC4).
     let mut releases = pending.lock();
     let list = &mut releases.list;
     let was_empty = list.is_empty();
     put(list);
-    // The list begins to wait, and is counted until its call has run (invariant 3). Only the first
-    // of all lists wakes the reaper.
+    // The list begins to wait, and is counted until its call has run (RC6). Only the first of all
+    // lists wakes the reaper.
     let first = was_empty && !list.is_empty() && note_pending(1);
     if list.is_full() || !releases.returned.is_empty() {
         relieve(pending, releases, guard);
@@ -196,7 +197,7 @@ fn relieve(
     // may lock a list.
     drop(releases);
     if let Some(full) = full {
-        // The caller defers the list, under the guard with which it has unlinked (invariant 2).
+        // The caller defers the list, under the guard with which it has unlinked (RC5).
         release_later(full, pending, guard);
         flush_or_hold(guard);
     }
@@ -214,7 +215,7 @@ fn free<T>(garbage: T) {
 fn release_later(list: ReleaseList, home: &'static Mutex<Releases>, guard: &Guard) {
     let ReleaseList { counts, stores } = list;
     Retired::all_after_readers(stores, guard, move |stores| {
-        // Each store is pending until it is freed (invariant 3).
+        // Each store is pending until it is freed (RC6).
         note_pending(stores.len());
         let mut releases = home.lock();
         if releases.returned.len() < MAX_RETURNED {
@@ -236,8 +237,7 @@ pub(crate) fn sweep() {
 
 fn sweep_list(home: &'static Mutex<Releases>) {
     // Unlock the list at once, and pin the epoch after that. Everything on the list was unlinked
-    // before this pin (invariant 2). A pin may run deferred calls, which must not happen under a
-    // lock.
+    // before this pin (RC5). A pin may run deferred calls, which must not happen under a lock.
     let mut releases = home.lock();
     let list = std::mem::take(&mut releases.list);
     let returned = std::mem::take(&mut releases.returned);

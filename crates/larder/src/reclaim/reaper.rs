@@ -26,12 +26,12 @@
 //!
 //! # Invariants
 //!
-//! 1. The backlog is the sum of the shares of all work that is queued, running, or waiting for
-//!    readers.
-//! 2. `busy` is the number of pieces of work that were taken from the queue and are not done. The
-//!    reaper is idle if the queue is empty, `busy` is 0 and nothing is pending.
-//! 3. A thread that makes something pending when nothing was pending wakes the reaper if it is
-//!    asleep, and starts it if it doesn't run.
+//! * **RC7** The backlog is the sum of the shares of all work that is queued, running, or waiting
+//!   for readers.
+//! * **RC8** `busy` is the number of pieces of work that were taken from the queue and are not
+//!   done. The reaper is idle if the queue is empty, `busy` is 0 and nothing is pending.
+//! * **RC9** A thread that makes something pending when nothing was pending wakes the reaper if it
+//!   is asleep, and starts it if it doesn't run.
 
 use super::deferred;
 use super::throttle::{self, Throttle};
@@ -241,7 +241,7 @@ fn wait_until_idle(timeout: Duration) -> bool {
         deferred::sweep();
         larder_index::pin().flush();
         // Check under one lock. A piece of work moves from the queue to `busy`, and a store from
-        // `WAITING` to the queue, without being in neither for a moment (invariant 2).
+        // `WAITING` to the queue, without being in neither for a moment (RC8).
         let queue = QUEUE.lock();
         if queue.is_empty() && queue.busy == 0 && !is_pending() {
             return true;
@@ -386,7 +386,7 @@ fn spawn(f: fn()) -> Option<JoinHandle<()>> {
 /// Takes work with `next`.
 fn take<T>(next: impl FnOnce(&mut WorkQueue) -> Option<T>) -> Option<T> {
     let mut queue = QUEUE.lock();
-    // Take and count the work under one lock (invariant 2).
+    // Take and count the work under one lock (RC8).
     let work = next(&mut queue);
     queue.busy += usize::from(work.is_some());
     work
@@ -425,8 +425,8 @@ fn main() {
         if !queue.is_empty() {
             continue;
         }
-        // Anything that becomes pending after this check wakes the thread (invariant 3), or waits
-        // for the next round.
+        // Anything that becomes pending after this check wakes the thread (RC9), or waits for the
+        // next round.
         if !is_pending() {
             // Ordering: Relaxed, both, as in `wake`.
             ASLEEP.store(true, Ordering::Relaxed);
@@ -468,7 +468,7 @@ fn run(work: impl FnOnce()) {
     let outcome = catch_unwind(AssertUnwindSafe(work));
     drop(outcome);
     // The share was dropped with the work, also if that has panicked, or is kept by a store that
-    // waits (invariant 1).
+    // waits (RC7).
     QUEUE.lock().busy -= 1;
 }
 
@@ -502,7 +502,7 @@ fn queue_after_readers(store: Retired<dyn Reaped>, share: Share) {
     // Ordering: Relaxed; only the reaper and tests poll this count.
     WAITING.fetch_add(1, Ordering::Relaxed);
     // The count is incremented before `busy` falls, and decremented after the store is in the
-    // queue. So the reaper isn't idle while a store waits (invariant 2).
+    // queue. So the reaper isn't idle while a store waits (RC8).
     store.after_readers(&guard, |store| {
         QUEUE
             .lock()

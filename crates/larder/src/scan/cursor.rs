@@ -39,10 +39,10 @@
 //!
 //! # Invariants
 //!
-//! 1. An entry that is present throughout the scan is processed once. Entries before the place have
-//!    been processed or are not on the path. Entries behind it have not been processed, unless
-//!    `passed` names them.
-//! 2. `passed` only names entries between the place and its `until`.
+//! * **CU1** An entry that is present throughout the scan is processed once. Entries before the
+//!   place have been processed or are not on the path. Entries behind it have not been processed,
+//!   unless `passed` names them.
+//! * **CU2** `passed` only names entries between the place and its `until`.
 
 use crate::budget::{Budget, Step};
 use crate::buffers::Buffers;

@@ -64,7 +64,7 @@ pub(super) fn of_kept_write() -> u64 {
     // - Elsewhere than on x86-64 the barrier is this fence, which all stores to the undo index
     //   precede.
     // - On x86-64 it is a locked read-modify-write of the undo index.
-    //   - In hash order: the exchange that links the node (invariant 4 of `Chains`).
+    //   - In hash order: the exchange that links the node (CH4).
     //   - In key order: the one that locks the leaf. Later stores to the leaf may be visible to
     //     others only after the load. But a commit that doesn't see them finds the leaf locked, and
     //     waits.

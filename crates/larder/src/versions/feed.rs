@@ -17,26 +17,22 @@
 //!                     ↑ a follower's position
 //! ```
 //!
-//! # Invariants
+//! # Invariants (docs/design.md §5.7.2)
 //!
-//! 1. Seqs ascend in the queue. They are drawn from the clock under the queue's lock.
-//! 2. The events of one key are in the order of its writes: a write pushes its event while it holds
-//!    the lock of the entry or, as a part of a commit, while the commit holds the locks of its
-//!    keys.
-//! 3. After a snapshot is taken together with a subscription, each write that the snapshot does not
-//!    include is pushed with a number not less than the snapshot's, and each write that it includes
-//!    has a lesser number. A follower with a snapshot therefore skips events with lesser numbers,
-//!    and misses nothing.
-//! 4. The queue holds at most as many events as the largest limit of a follower.
-//! 5. Each change owns one count of each handle in its values.
-//! 6. All events stem from writes to the table's current store. When the table is emptied, the
-//!    exchange of the state word and the push of the event are one step under the queue's lock.
-//!    Events that the old store's writers push later are dropped: those writes took effect before
-//!    the table was emptied.
+//! * FD1: Seqs ascend in the queue. They are drawn from the clock under the queue's lock.
+//! * FD2: The events of one key are in the order of its writes: a write pushes its event under the
+//!   lock of the entry or, as a part of a commit, under the locks of the commit's keys.
+//! * FD3: The events of all writes that a follower's snapshot does not include are pushed, with
+//!   numbers not less than the snapshot's. A follower with a snapshot skips events with lesser
+//!   numbers.
+//! * FD4: The queue holds at most as many events as the largest limit of a follower.
+//! * FD5: All events stem from writes to the table's current store. Events that an earlier store's
+//!   writers push are dropped.
+//! * FD6: Each change owns one count of each handle in its values.
 //!
-//! For invariant 3 a write reads, in this order: the clock, the history's newest snapshot, and
-//! whether there is a follower. A snapshot with a subscription sets them in the reverse order:
-//! follower, pending snapshot, clock.
+//! For FD3 a write reads, in this order: the clock, the history's newest snapshot, and whether
+//! there is a follower. A snapshot with a subscription sets them in the reverse order: follower,
+//! pending snapshot, clock.
 //!
 //! For followers, the linearisation point of a write is the push of its event. The entry's lock is
 //! held from before the push until the change is made.
@@ -86,7 +82,7 @@ pub(super) enum QueuedEvent {
 /// An event in the queue.
 struct FeedSlot {
     seq: u64,
-    /// The number of the write, which decides whether a snapshot includes it (invariant 3).
+    /// The number of the write, which decides whether a snapshot includes it (FD3).
     number: u64,
     /// Whether it is the last of its group.
     ends: bool,
@@ -149,7 +145,7 @@ struct EventQueue {
     /// The slot that was dropped last.
     dropped: PastSlot,
     open: Option<Open>,
-    /// The number of the table's current store, whose writers alone are listened to (invariant 6).
+    /// The number of the table's current store, whose writers alone are listened to (FD5).
     store_number: u64,
     gone: bool,
     followers: Vec<Follower>,
@@ -203,7 +199,7 @@ impl TableFeed {
         }
     }
 
-    /// Whether there are followers. A write asks after it has read the clock (invariant 3).
+    /// Whether there are followers. A write asks after it has read the clock (FD3).
     #[inline]
     pub(crate) fn is_followed(&self) -> bool {
         point();
@@ -322,9 +318,8 @@ impl TableFeed {
         }
     }
 
-    /// Replaces the store by an empty one (invariant 6). `swap` makes the exchange; it is passed
-    /// the number of the new store and whether there are followers. If it fails, nothing is
-    /// pushed.
+    /// Replaces the store by an empty one (FD5). `swap` makes the exchange; it is passed the number
+    /// of the new store and whether there are followers. If it fails, nothing is pushed.
     pub(crate) fn swapping<R, E>(
         &self,
         swap: impl FnOnce(u64, bool) -> Result<R, E>,
@@ -549,7 +544,7 @@ impl EventQueue {
         deferred.wakes |= self.asleep > 0;
     }
 
-    /// Adds an event, and drops the oldest ones if there are too many (invariant 4).
+    /// Adds an event, and drops the oldest ones if there are too many (FD4).
     fn push_slot(&mut self, slot: FeedSlot, deferred: &mut DeferredWork) {
         self.slots.push_back(slot);
         while self.slots.len() > self.limit {
@@ -683,7 +678,7 @@ impl EventQueue {
 
 /// Runs the writes of a commit in `f`. When `f` has ended, their changes are pushed to the feeds of
 /// all tables as one group with one Seq. The caller holds the locks of the commit's keys until this
-/// has returned (invariant 2).
+/// has returned (FD2).
 pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
     /// Pushes the changes when it is dropped, so that they are pushed even if `f` panics.
     struct PushOnDrop;

@@ -1,9 +1,10 @@
 //! A filter of the keys that may have an undo record: two bits of a word for each.
 //!
 //! Invariants:
-//! 1. The bits of a key are set before its first version can be needed: under the lock of the
-//!    entry, before the change. Bits are never cleared. So a reader that sees the change sees them.
-//! 2. If a bit of a key is clear, seen under the lock of the entry, the key has no record.
+//! * **S12** The bits of a key are set before its first version can be needed: under the lock of
+//!   the entry, before the change. Bits are never cleared. So a reader that sees the change sees
+//!   them.
+//! * **S13** If a bit of a key is clear, seen under the lock of the entry, the key has no record.
 //!
 //! Source: a Bloom filter (1970) of blocks of one word (Putze, Sanders, Singler: Cache-, Hash- and
 //! Space-Efficient Bloom Filters, 2007). With a bit for each key of the table, of which a tenth has

@@ -7,46 +7,39 @@
 //! - *Undo index*: undo records under keys, in the order of the store's own index. In hash order it
 //!   is an index of chains (`larder_index::Chains`), in key order a B-tree.
 //!
-//! # Invariants
+//! # Invariants (docs/design.md §5.5)
 //!
-//! 1. Let a write have number c, and let r be the number of the newest version of its key. If there
-//!    is a live or pending snapshot with r < s ≤ c, the write adds a version with number c before
-//!    the write can be seen. So a snapshot s finds its value in the version with the least number
-//!    that is not less than s, or, if there is none, in the store.
-//! 2. A version is dropped only if it is not the one in which a live or pending snapshot finds its
-//!    value (`live`).
-//! 3. Each version owns one count of each handle in its value.
-//! 4. Under the lock of `live`, `newest` and `oldest` agree with it. A pending snapshot is the
-//!    newest.
-//! 5. The versions of a key are written under the lock of the key's entry. They are only added, and
-//!    their numbers only grow. So the number of the newest version, read without the lock, is a
-//!    lower bound.
-//! 6. A write that has put a version reads the clock again, before the change can be seen. The
-//!    write and its version then get the number that the clock shows. So if a commit has drawn a
-//!    number, and then doesn't find a version of a write that its snapshot doesn't include, the
-//!    write's number is not less than the commit's. Writes of a commit or a list keep their number.
+//! * S1: If there is a live or pending snapshot with r < s ≤ c, where r is the number of the key's
+//!   newest version, a write with number c adds a version before it can be seen.
+//! * S2: So a snapshot s finds its value in the version with the least number that is not less than
+//!   s, or, if there is none, in the store.
+//! * S5: A version is dropped only if no live or pending snapshot finds its value there (`live`).
+//! * S6: The mark of an entry of the store's index is 0 or the number of a snapshot. If that is a
+//!   live snapshot of this history, the number of the key's newest version is not less. The same
+//!   holds for the mark in a thread's note (`removed_key`).
+//! * S7: Each version owns one count of each handle in its value.
+//! * S8: The number of a key's newest version, read without the lock of the entry, is a lower
+//!   bound.
+//! * S9: A write that has put a version reads the clock again. The write and its version then get
+//!   the number that the clock shows.
+//! * **S10** Under the lock of `live`, `newest` and `oldest` agree with it. A pending snapshot is
+//!   the newest.
+//!
+//! Concerning S6: marks are read and set under the lock of the entry, by a write that has found or
+//! put such a version. An index forgets the mark of an entry that is removed. A live snapshot keeps
+//! the version (S5). A number is drawn once, for snapshots of one history of each table. So no
+//! other history of the index has a snapshot with it. Thus a write that finds the number of the
+//! newest snapshot as the mark has nothing to put, and needs no look at the undo index. It compares
+//! for equality: the mark of an earlier history would be less, but the version that it stands for
+//! is gone.
+//!
+//! Concerning S9: a write puts no version if the newest one suffices (r ≥ s, or r = c). An earlier
+//! write of the key has put that one, and has read the clock again. It was over before this write
+//! read the clock. So if its number is not less than the commit's, neither is this write's.
 //!
 //! A version whose number is about to grow does no harm. Suppose that it is less than s and becomes
 //! s or more. Then the write has held its entry's lock since before the cut of the snapshot s. A
 //! reader of that snapshot waits for this lock, and looks for versions afterwards.
-//!
-//! Concerning (6): a write puts no version if the newest one suffices (r ≥ s, or r = c). An earlier
-//! write of the key has put that one, and has read the clock again. It was over before this write
-//! read the clock. So if its number is not less than the commit's, neither is this write's.
-//!
-//! 7. The mark of an entry of the store's index is 0 or the number of a snapshot. If that is a live
-//!    snapshot of this history, the number of the key's newest version is not less.
-//!
-//! Concerning (7): marks are read and set under the lock of the entry, by a write that has found or
-//! put such a version. An index forgets the mark of an entry that is removed. A live snapshot keeps
-//! the version (2). A number is drawn once, for snapshots of one history of each table. So no other
-//! history of the index has a snapshot with it. Thus a write that finds the number of the newest
-//! snapshot as the mark has nothing to put, and needs no look at the undo index. It compares for
-//! equality: the mark of an earlier history would be less, but the version that it stands for is
-//! gone.
-//!
-//! 8. The same holds for the mark in a thread's note of the key that it has removed last
-//!    (`removed_key`), as the mark of that key.
 //!
 //! Locks: `live` comes after the lock of any leaf. Nobody pins an epoch while holding `live`, since
 //! a pin may run deferred calls, and one of those may release a snapshot.
@@ -405,7 +398,7 @@ impl History {
         };
     }
 
-    /// Updates `newest` and `oldest` (invariant 4).
+    /// Updates `newest` and `oldest` (S10).
     fn publish_bounds(&self, live: &Live) {
         let numbers = live.snapshots.iter().map(|snapshot| snapshot.number);
         let bounds = live.snapshots.iter().map(|snapshot| snapshot.lower_bound);
@@ -425,8 +418,8 @@ impl History {
 
     /// Reads the newest version of a key that is about to be written, before the key's entry is
     /// locked. This brings the record into the cache, so that the lock is held for a shorter time.
-    /// Returns a lower bound of the newest version's number (invariant 5). If the key has no
-    /// version, writes to `place`, which is the default, where its first one will be put.
+    /// Returns a lower bound of the newest version's number (S8). If the key has no version, writes
+    /// to `place`, which is the default, where its first one will be put.
     #[inline(always)]
     pub(crate) fn read_newest_version<'g>(
         &'g self,
@@ -483,12 +476,12 @@ impl History {
         }
     }
 
-    /// Adds a version of the key if a snapshot needs one (invariant 1). The numbers in parentheses
-    /// are the steps of a write of a watched table, docs/design.md 5.5. Called under the lock of
-    /// the entry, before it is changed. Returns the write's number from here on.
+    /// Adds a version of the key if a snapshot needs one (S1). The labels in parentheses are the
+    /// steps of a write of a watched table, docs/design.md §5.5. Called under the lock of the
+    /// entry, before it is changed. Returns the write's number from here on.
     ///
-    /// `mark` is the mark of the entry, and is set if it can be (invariant 7). `old` is
-    /// the value that the version has. `garbage` is set if the undo index may be written to.
+    /// `mark` is the mark of the entry, and is set if it can be (S6). `old` is the value that the
+    /// version has. `garbage` is set if the undo index may be written to.
     #[inline(always)]
     pub(crate) fn preserve(
         &self,
@@ -500,7 +493,7 @@ impl History {
         old: OldValue<'_>,
     ) -> u64 {
         point();
-        // (1) The clock has been read. Read the number of the newest snapshot.
+        // (sw1) The clock has been read. Read the number of the newest snapshot.
         // Ordering: SeqCst, as in `publish_bounds`. If a write sees no snapshot here, it has held
         // its lock since before a later one was registered. The readers of that snapshot wait for
         // the lock, and the write is part of the snapshot.
@@ -512,7 +505,7 @@ impl History {
         if newest == 0 {
             return numbers.number;
         }
-        // An earlier write has put a version for the newest snapshot (invariants 7 and 8).
+        // An earlier write has put a version for the newest snapshot (S6).
         if *mark == 0 && self.was_removed(key, newest) {
             *mark = newest;
             return numbers.number;
@@ -523,7 +516,7 @@ impl History {
             return numbers.number;
         }
         let now = self.add_version(newest, numbers, guard, key, garbage, old);
-        // (5) Set the mark. The caller makes the change.
+        // (sw5) Set the mark. The caller makes the change.
         if now.version >= newest {
             *mark = newest;
         }
@@ -533,9 +526,9 @@ impl History {
     /// The mark of entries that a write changes without calling `preserve`: it has nothing to put,
     /// and nobody to tell. The mark is compared under the lock of the entry, before it is changed.
     ///
-    /// It is the number of the newest snapshot. So the key has a version that is not older
-    /// (invariant 7). No other write of the key has changed that since the mark was read, as it
-    /// would need the lock. The snapshots before the newest one find that version or one before it.
+    /// It is the number of the newest snapshot. So the key has a version that is not older (S6). No
+    /// other write of the key has changed that since the mark was read, as it would need the lock.
+    /// The snapshots before the newest one find that version or one before it.
     ///
     /// The number of such a write is the clock at the load of `newest`. If a snapshot is registered
     /// after that, its number is greater, so the write is part of it. If a follower is added after
@@ -579,12 +572,13 @@ impl History {
         old: OldValue<'_>,
     ) -> WriteNumbers<'a> {
         let number = numbers.number;
-        // (2) If the newest version is as new as the newest snapshot, or as this write, it serves.
+        // (sw2) If the newest version is as new as the newest snapshot, or as this write, it
+        // serves.
         if numbers.version >= newest.min(number) {
             return numbers;
         }
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
-        // (3) The filter says that this is the first version of the key: put a record with it.
+        // (sw3) The filter says that this is the first version of the key: put a record with it.
         if !undo.filter.set(self.hash(key)) {
             old.with(|old| undo.put_first(guard, key, (number, old), numbers.place));
             return Self::renumber_if_clock_advanced(undo, guard, key, numbers);
@@ -600,7 +594,7 @@ impl History {
                 return Change::Keep;
             }
             old.with(|old| undo::push(number, old, scratch));
-            // Drop the versions that no snapshot can need any more (invariant 2).
+            // Drop the versions that no snapshot can need any more (S5).
             let snapshots = self.snapshots_with(record);
             let mut versions = Versions::of(record).peekable();
             while let Some((version_number, value)) = versions.next() {
@@ -634,8 +628,8 @@ impl History {
         }
     }
 
-    /// (4) Reads the clock again after a version with this number was put (invariant 6). If the
-    /// clock has advanced, gives the version the new number. Returns the numbers of both.
+    /// (sw4) Reads the clock again after a version with this number was put (S9). If the clock has
+    /// advanced, gives the version the new number. Returns the numbers of both.
     fn renumber_if_clock_advanced<'a>(
         undo: &UndoIndex,
         guard: &Guard,

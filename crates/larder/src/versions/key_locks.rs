@@ -1,13 +1,13 @@
 //! Locks of keys, for tables that commits write to.
 //!
-//! A commit holds the locks of all keys that it writes while it validates and writes them. So
+//! A commit holds the locks of all keys that it writes while it validates and writes them (T1). So
 //! nobody else writes such a key in between. Nor does anybody read some of the commit's writes
 //! without the others: a read that finds the key's lock held by a commit waits, and is repeated.
 //!
 //! The locks are an array of the process, indexed by hashes of keys. Two keys may share a lock. A
 //! commit takes its locks in the order of the array, so that no two commits wait for each other. A
-//! write of one key takes one lock, before the lock of its leaf, and waits for no other key lock
-//! meanwhile.
+//! write of one key takes one lock, before the lock of its leaf (T2), and waits for no other key
+//! lock meanwhile.
 
 use larder_index::sync::atomic::{AtomicU8, Ordering};
 use larder_index::sync::Backoff;

@@ -5,8 +5,9 @@
 //!  snapshots              4               10              each needs the next version on its right
 //! ```
 //!
-//! Invariant: a snapshot that is registered later gets a greater number than all versions that are
-//! there then. So it needs none of them.
+//! Invariant:
+//! * **S11** A snapshot that is registered later gets a greater number than all versions that are
+//!   there then. So it needs none of them.
 
 use smallvec::SmallVec;
 

@@ -8,9 +8,8 @@
 //!
 //! Both indexes have the same order, so a scan merges two scans.
 //!
-//! Invariant: the base is read before the overrides. A write stores the override of the old object
-//! before its change becomes visible in the base. If a read of the base sees a change that is later
-//! than the snapshot, the read of the overrides that follows finds the override.
+//! S4: the base is read before the overrides. A write stores the override of the old object before
+//! its change becomes visible in the base.
 
 use super::checkpoints::Checkpoints;
 use super::history::{History, TableSnapshot};
@@ -358,7 +357,7 @@ impl Unique for Merged<dyn Unique> {
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
         let hashed = self.overrides.prefetch(guard, key);
-        // The order matters: see the invariant of the module.
+        // The order matters (S4).
         let there = self.base.get(guard, key, out);
         self.overrides.with(guard, hashed, |value| match value {
             None => there,
@@ -397,9 +396,8 @@ impl Unique for Merged<dyn Unique> {
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         let hashed = self.overrides.prefetch(guard, key);
-        // Read the base first, and the overrides last (the invariant of this module): a write
-        // stores its version before it changes the base. So a base value that is too new is
-        // overridden.
+        // Read the base first, and the overrides last (S4): a write stores its version before it
+        // changes the base. So a base value that is too new is overridden.
         let base = self.base.get_into(guard, key, out, long.as_deref_mut());
         self.overrides.with(guard, hashed, |value| match value {
             None => base,

@@ -25,17 +25,17 @@
 //! | `changed_object` | the old and the new object of a write |
 //! | `subscription` | following a feed, alone or from a snapshot on |
 //!
-//! # Steps of taking a snapshot
+//! # Steps of taking a snapshot (docs/design.md §5.5)
 //!
-//! 1. *Watch*: if a table isn't watched yet, replace its store by one that keeps versions of what
-//!    its writes change.
-//! 2. *Register* a pending snapshot with each history. From here on writes keep versions of what
-//!    they change. For one table, (2) and (3) are done under one lock.
-//! 3. *Cut*: increment the clock. The new value is the number of the snapshots. This is the
-//!    linearisation point, for all tables of the call.
-//! 4. *Check*: if a table has another store by now, or a list batch holds its latch, or has held it
-//!    since before (1), release the snapshots and take them again, after the batch. Then wait until
-//!    the commits with lesser numbers are over.
+//! * sn1: *Watch*: if a table isn't watched yet, replace its store by one that keeps versions of
+//!   what its writes change.
+//! * sn2: *Register* a pending snapshot with each history. From here on writes keep versions of
+//!   what they change.
+//! * sn3: *Cut*: increment the clock. The new value is the number of the snapshots. This is the
+//!   linearisation point, for all tables of the call.
+//! * sn4: *Check* that the tables have the same stores, and that no list batch has held a latch
+//!   since before sn1. Otherwise begin again. Then wait until the commits with lesser numbers are
+//!   over.
 //!
 //! # Why a snapshot shows one instant
 //!

@@ -20,11 +20,12 @@
 //! 5. At the end of a full segment, put a checkpoint.
 //!
 //! Invariants:
-//! 1. A key that isn't overridden in step 4 wasn't changed between the snapshot and step 3: the
-//!    base has it if and only if the snapshot has. So the count of a segment is that of the
-//!    snapshot, even if other threads write meanwhile.
-//! 2. A snapshot doesn't change, and neither does the rank of a checkpoint. A view is changed only
-//!    by its own transaction, one call at a time, and each write drops the checkpoints above it.
+//! * **S14** A key that isn't overridden in step 4 wasn't changed between the snapshot and step 3:
+//!   the base has it if and only if the snapshot has. So the count of a segment is that of the
+//!   snapshot, even if other threads write meanwhile.
+//! * **S15** A snapshot doesn't change, and neither does the rank of a checkpoint. A view is
+//!   changed only by its own transaction, one call at a time, and each write drops the checkpoints
+//!   above it.
 //!
 //! Cost: O(log n) for each overridden key behind the checkpoint, and O(1) for each record of a key
 //! that isn't: it has versions for other snapshots alone. There are at most [`SEGMENT`] and

@@ -5,9 +5,8 @@
 //! inserts the key again. The note tells it that the newest snapshot has its version already, so
 //! that it need not look at the undo index.
 //!
-//! Invariant: what the note says of its history and its key stays true as long as invariant 7 of
-//! `history` does. A history at the address of an earlier one has no live snapshot with the same
-//! number.
+//! What the note says of its history and its key stays true as long as S6 does. A history at the
+//! address of an earlier one has no live snapshot with the same number.
 
 use super::history::History;
 use larder_index::sync::each_thread;

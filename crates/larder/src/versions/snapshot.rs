@@ -134,12 +134,12 @@ pub(super) fn indexes_of(snapshot: &TableSnapshot) -> Option<Arc<Indexes>> {
     }
 }
 
-/// Takes snapshots of some tables at one instant. Steps 1 to 4 of the parent module.
+/// Takes snapshots of some tables at one instant. Steps sn1 to sn4.
 pub(super) fn cut(tables: &[&Arc<EngineTable>]) -> Result<Vec<TableSnapshot>, Error> {
     cut_after(tables, None)
 }
 
-/// Like `cut`. Calls `before` between (2) and (3), each time.
+/// Like `cut`. Calls `before` between sn2 and sn3, each time.
 fn cut_after(
     tables: &[&Arc<EngineTable>],
     mut before: Option<&mut dyn FnMut()>,
@@ -150,10 +150,10 @@ fn cut_after(
             .iter()
             .map(|table| table.latch.transitions())
             .collect();
-        // (1), (2) Announce the snapshots.
+        // (sn1, sn2) Announce the snapshots.
         let mut snapshots = Vec::with_capacity(tables.len());
         let number = match (tables, &mut before) {
-            // (1) to (3) of one table, by one lock.
+            // (sn1 to sn3) Of one table, by one lock.
             ([table], None) => {
                 let snapshot = table.snapshot_now(&guard)?;
                 let number = snapshot.number();
@@ -167,7 +167,7 @@ fn cut_after(
                 if let Some(before) = before {
                     before();
                 }
-                // (3) Draw the number.
+                // (sn3) Draw the number.
                 let bounded = snapshots
                     .iter()
                     .any(|snapshot| snapshot.history.is_bounded());
@@ -178,7 +178,7 @@ fn cut_after(
                 number
             }
         };
-        // (4) Check that nothing has come between.
+        // (sn4) Check that nothing has come between.
         let mut as_before = true;
         for ((table, snapshot), transitions) in tables.iter().zip(&mut snapshots).zip(transitions) {
             as_before &= table.note_indexes(snapshot, &guard)?;
@@ -212,7 +212,7 @@ fn draw(bounded: bool) -> (u64, u64) {
 }
 
 impl EngineTable {
-    /// Steps 1 and 2 for one table.
+    /// Steps sn1 and sn2 for one table.
     fn pending_snapshot(self: &Arc<Self>, guard: &Guard) -> Result<TableSnapshot, Error> {
         loop {
             if let Some(snapshot) = TableSnapshot::pending(self.watch(guard)?) {
@@ -221,7 +221,7 @@ impl EngineTable {
         }
     }
 
-    /// Steps 1 to 3 for one table.
+    /// Steps sn1 to sn3 for one table.
     fn snapshot_now(self: &Arc<Self>, guard: &Guard) -> Result<TableSnapshot, Error> {
         loop {
             let history = self.watch(guard)?;
@@ -293,7 +293,7 @@ impl EngineTable {
         Ok(())
     }
 
-    /// Step 4: whether the table still has this history, and no batch that began before is still
+    /// Step sn4: whether the table still has this history, and no batch that began before is still
     /// being inserted.
     pub(super) fn has_history(&self, history: &Arc<History>, guard: &Guard) -> Result<bool, Error> {
         let op = self.begin(guard)?;

@@ -9,7 +9,7 @@
 //!    the queue, and the check is repeated.
 //!
 //! With a snapshot, (2) comes before (1). Each time that the snapshot is taken again, the follower
-//! is moved to the end of the queue between the steps *register* and *cut* (see the parent module).
+//! is moved to the end of the queue between sn2 and sn3 (docs/design.md §5.7.4).
 
 use super::changed_object::Cause;
 use super::feed::{QueuedEvent, TableFeed, Waker};

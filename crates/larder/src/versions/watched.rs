@@ -14,9 +14,9 @@
 //!    into the cache before the leaf is locked. The number is a lower bound from then on.
 //! 2. Lock the entry's leaf, and call the write's own closure. It revalidates the state word and
 //!    decides.
-//! 3. If it makes a change, preserve the old value in the undo index and tell the followers, still
-//!    under the leaf's lock. Then make the change. So a reader of a snapshot that sees the change
-//!    also finds the value from before.
+//! 3. If it makes a change, preserve the old value in the undo index (sw1 to sw5) and tell the
+//!    followers, still under the leaf's lock. Then make the change. So a reader of a snapshot that
+//!    sees the change also finds the value from before.
 //! 4. The leaf is unlocked. Free dropped versions and wake followers. Then release the key's lock.
 //!
 //! A table becomes watched, and plain again, by an exchange of its state word. A write that began

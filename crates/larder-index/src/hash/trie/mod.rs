@@ -15,12 +15,14 @@
 //! The root has 1⅓ to 5⅓ slots for each leaf, so most leaves are one step away.
 //!
 //! Invariants:
-//! 1. A node that begins at bit `a` branches on `b` bits from there. A leaf in it has a depth D
-//!    between a+1 and a+b, and 2^(a+b-D) slots lead to it. A leaf of depth 0 is the root itself.
-//! 2. Only the holder of a leaf's lock stores to the slots that lead to the leaf, or are about to.
-//!    A new leaf is locked until all its slots lead to it. While a leaf's lock is held, nobody
-//!    changes the path to the leaf: to replace a node, a thread locks all leaves below it.
-//! 3. All slots of a published node are set, except in a new root that is replacing the old one.
+//! * **H7** A node that begins at bit `a` branches on `b` bits from there. A leaf in it has a depth
+//!   D between a+1 and a+b, and 2^(a+b-D) slots lead to it. A leaf of depth 0 is the root itself.
+//! * **H8** Only the holder of a leaf's lock stores to the slots that lead to the leaf, or are
+//!   about to. (A new leaf is locked until all its slots lead to it: I3.) While a leaf's lock is
+//!   held, nobody changes the path to the leaf: to replace a node, a thread locks all leaves below
+//!   it.
+//! * **H9** All slots of a published node are set, except in a new root that is replacing the old
+//!   one.
 
 mod root;
 pub(super) mod split;

@@ -26,7 +26,7 @@ pub(crate) struct Leaf<'a, K> {
 #[inline]
 unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
     // SAFETY: the eight bytes from the beginning of any index lie in the block, and have been
-    // written (invariant 4 of `raw`).
+    // written (JU10).
     let eight = unsafe {
         block
             .cast::<u8>()
@@ -140,7 +140,7 @@ impl<'a, K: Kind> Leaf<'a, K> {
 
 /// Takes a block for a leaf. Its keys are zero.
 fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
-    // Only the keys are zeroed (invariant 4 of `raw`). All values are written by the caller.
+    // Only the keys are zeroed (JU10). All values are written by the caller.
     let (words, values) = leaf_shape::<K>(k, n);
     let block = mem.take(words);
     // SAFETY: the key area ends where the values begin, which is at most at the block's end.

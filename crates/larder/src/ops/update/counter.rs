@@ -1,4 +1,4 @@
-//! Counters: `update_counter` (step 2 of the module above).
+//! Counters: `update_counter` (up2).
 //!
 //! 1. Take the operations one by one, in their order.
 //! 2. The first operation on an element reads it from the old value. Later ones on the same element

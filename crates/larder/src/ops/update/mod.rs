@@ -3,25 +3,25 @@
 //! ```text
 //!  update_counter_in    update_element_in    update_map_in      a file each: operations
 //!          \___________________│___________________/
-//!                            edit              1  begins the write
+//!                            edit              up1  begins the write
 //!                             └─→ change_one      locks the leaf, revalidates
-//!                                  ├─→ f       2  checks and applies the operations
-//!                                  │   └─→ Patch  3  writes the new elements to a buffer
-//!                                  └─→ index   4  stores it and unlocks the leaf
+//!                                  ├─→ f       up2  checks and applies the operations
+//!                                  │   └─→ Patch  up3  writes the new elements to a buffer
+//!                                  └─→ index   up4  stores it and unlocks the leaf
 //! ```
 //!
 //! # Steps
 //!
-//! 1. `edit` begins a write on the key (`begin`). `change_one` locks the key's leaf, revalidates,
-//!    and calls back with the old value where it lies in the leaf (`change`).
-//! 2. The operations are checked in the order in which they came. If one is wrong, the call ends
-//!    here, and the object is as it was.
-//! 3. A [`patch::Patch`] writes the new elements to the thread's buffer, in the order of their
-//!    positions, and copies what lies between.
-//! 4. The index replaces this part of the value by the buffer, and unlocks the leaf. If the part
-//!    keeps its length, the rest of the value isn't touched.
+//! * **up1** `edit` begins a write on the key (`begin`). `change_one` locks the key's leaf,
+//!   revalidates, and calls back with the old value where it lies in the leaf (`change`).
+//! * **up2** The operations are checked in the order in which they came. If one is wrong, the call
+//!   ends here, and the object is as it was.
+//! * **up3** A [`patch::Patch`] writes the new elements to the thread's buffer, in the order of
+//!   their positions, and copies what lies between.
+//! * **up4** The index replaces this part of the value by the buffer, and unlocks the leaf. If the
+//!   part keeps its length, the rest of the value isn't touched.
 //!
-//! Steps 2 to 4 are under the leaf's lock. So a call is all or nothing, and no update is lost.
+//! Steps up2 to up4 are under the leaf's lock. So a call is all or nothing, and no update is lost.
 //! Linearisation point: that of any write (see `change`).
 //!
 //! # Compressed values
@@ -83,7 +83,7 @@ impl EngineTable {
         // new value is written to `spare`; a compressed value is unpacked to `plain`.
         let (spare, plain) = (&mut local.value, &mut local.plain);
         let cursors = [&mut local.read_ahead, &mut local.older_ahead];
-        // (1) Repeat the closure as long as the state word has changed under the lock.
+        // (up1) Repeat the closure as long as the state word has changed under the lock.
         self.writing_beside_walks(cursors, &guard, key, |op| {
             // A key of a bag may have several objects.
             let TableIndex::Unique(ix) = &op.store.index else {
@@ -105,7 +105,7 @@ impl EngineTable {
                 if old.is_none() {
                     op.inserts();
                 }
-                // (2), (3) A value without compression is patched as it lies, and the loop ends
+                // (up2, up3) A value without compression is patched as it lies, and the loop ends
                 // after one turn. So is a compressed one whose run has all elements that change. If
                 // `close` finds that the changed run is no valid run any more (an element is of
                 // another kind now, or too long), the second turn patches the unpacked value.
@@ -140,7 +140,7 @@ impl EngineTable {
                     out.clear();
                     whole = true;
                 };
-                // (4) The new value takes over the old one's counts if the handles are the same.
+                // (up4) The new value takes over the old one's counts if the handles are the same.
                 // Otherwise `change_one` takes its own counts and releases the old value's.
                 Ok(Edit {
                     change,

@@ -1,5 +1,5 @@
 //! The commit of a transaction: collecting the written keys, validating the reads, and applying the
-//! writes. Numbers in parentheses are the steps of the parent module.
+//! writes. Labels in parentheses are steps (docs/design.md §5.6).
 
 use super::super::clock::{self, ActiveCommit};
 use super::super::key_locks::{CommitLocks, KeyLock};
@@ -124,9 +124,9 @@ impl EngineTransaction {
         }
     }
 
-    /// (4) Whether nobody has changed what the transaction has read or written, since its snapshot
-    /// and before its number. A later change may be found, too; the transaction is then lost
-    /// without need.
+    /// (tx4) Whether nobody has changed what the transaction has read or written, since its
+    /// snapshot and before its number. A later change may be found, too; the transaction is then
+    /// lost without need.
     pub(super) fn is_valid(
         &self,
         written: &[WrittenKey],
@@ -192,7 +192,7 @@ impl EngineTransaction {
             })
     }
 
-    /// (3) Claims the values that the written rows will have in unique indexes.
+    /// (tx3) Claims the values that the written rows will have in unique indexes.
     ///
     /// # Errors
     /// Those of `commit`.
@@ -260,7 +260,7 @@ impl EngineTransaction {
         Ok(claimed)
     }
 
-    /// (5) Makes the writes. The key locks are held, so nobody else writes these keys meanwhile.
+    /// (tx5) Makes the writes. The key locks are held, so nobody else writes these keys meanwhile.
     pub(super) fn apply(
         &self,
         written: &[WrittenKey],

@@ -1,24 +1,25 @@
 //! Commits of operations whose keys are known beforehand. They need no snapshot, and they never
 //! lose because another thread has written a key.
 //!
-//! # Steps
+//! # Steps (docs/design.md §5.6)
 //!
-//! 1. *Lock* the keys, in the order of their locks.
-//! 2. Make a *view* of each table. It shows the table as it is, with the operations' own writes.
-//! 3. *Run* the operations on the views. They only use the locked keys, so nobody changes what they
-//!    have read before (5).
-//! 4. Claim values in unique indexes, and draw the commit's number. Then check that each table
-//!    still has its history, and that no list is being inserted.
-//! 5. *Apply* the writes, and *unlock*, as any transaction does (see the parent module).
+//! * kc1: *Lock* the keys, in the order of their locks.
+//! * kc2: Make a *view* of each table. It shows the table as it is, with the operations' own
+//!   writes.
+//! * kc3: *Run* the operations on the views. They only use the locked keys, so nobody changes what
+//!   they have read before kc5.
+//! * kc4: Claim values in unique indexes, and draw the commit's number. Then check that each table
+//!   still has its history, and that no list is being inserted.
+//! * kc5: *Apply* the writes, and *unlock*, as any transaction does (tx5, tx6).
 //!
 //! Linearisation point: for operations that write, that of any transaction. For those that fail or
-//! only read, any moment in (3).
+//! only read, any moment in kc3.
 //!
 //! # Why no read has to be validated
 //!
 //! A write of one key, a list and another commit take a key's lock before they change the key. A
 //! write that began before the table had key locks holds the lock of the key's leaf, and the read
-//! waits for it. An emptied table has another history, which is detected in (4). If it is emptied
+//! waits for it. An emptied table has another history, which is detected in kc4. If it is emptied
 //! after that, the emptying comes after the commit.
 //!
 //! There is no deadlock: while the operations run, the commit only waits for the locks of leaves.
@@ -60,20 +61,20 @@ impl Engine {
         let guard = larder_index::pin();
         // Destructors of a host may use these keys, so none runs before the locks are released.
         let _held = HeldFlushes::begin(&guard);
-        // (1) Lock the keys. This waits for writes of single keys and for other commits.
+        // (kc1) Lock the keys. This waits for writes of single keys and for other commits.
         let lock = |&(table, key): &(usize, &[u8])| KeyLock::of(tables[table].seed.hash(key));
         let locks = match planted(Fault::KeysUnlocked) {
             true => Vec::new(),
             false => keys.iter().map(lock).collect(),
         };
         let locks = CommitLocks::take(locks);
-        // (2) Make the views. If a table has just lost its history, the caller tries again.
+        // (kc2) Make the views. If a table has just lost its history, the caller tries again.
         let Some(parts) = self.present_parts(tables, keys, who, &guard)? else {
             return Ok(CommitOutcome::Conflict);
         };
         let transaction = EngineTransaction { parts };
-        // (3) Run the operations. If they fail or write nothing, dropping the locks is all that is
-        // left to do. What was written is dropped after them.
+        // (kc3) Run the operations. If they fail or write nothing, dropping the locks is all that
+        // is left to do. What was written is dropped after them.
         if !run(&transaction) {
             drop(locks);
             return Ok(CommitOutcome::Committed);
@@ -90,7 +91,7 @@ impl Engine {
             transaction.make_room(table, &written, &guard)?;
             return Ok(CommitOutcome::Conflict);
         }
-        // (4), (5) Claim, draw the number, apply, and unlock.
+        // (kc4, kc5) Claim, draw the number, apply, and unlock.
         transaction.commit_under(locks, &written, &guard)
     }
 

@@ -8,26 +8,23 @@
 //! - *Working set*: the read set of a transaction in one table (keys, ranges, and entries of
 //!   indexes), and its writes, which are buffered there (`view`).
 //!
-//! # Steps
+//! # Steps (docs/design.md §5.6)
 //!
-//! 1. *Begin*: take a snapshot of all tables, with number s, and make a view of each.
-//! 2. *Run*: the caller reads and writes the views. The tables are not touched.
-//! 3. *Lock* the written keys, in the order of the locks (`key_locks`). Claim the values that the
-//!    rows will have in unique indexes (`indexes::claims`). Then draw the commit's number n. From
-//!    here until (6) other threads know that the commit is under way.
-//! 4. *Validate*: no key that was read or written has a version with a number of s or more, and no
-//!    other commit holds the lock of such a key. If a range was read, wait until all commits with
-//!    lesser numbers than n are over; then no key in the range has such a version. If entries of an
-//!    index were read, wait likewise, and for the writers of changed keys. Then either no key has
-//!    such a version, or the counts of changes are the same (`reads::entries_are_valid`). The
-//!    tables still have the stores of (1) and the unique indexes of (3).
-//! 5. *Apply* the writes, with number n − 1.
-//! 6. *Unlock*.
+//! * tx1: *Begin*: take a snapshot of all tables, with number s, and make a view of each.
+//! * tx2: *Run*: the caller reads and writes the views. The tables are not touched.
+//! * tx3: *Lock* the written keys, in the order of the locks (`key_locks`). Claim the values that
+//!   the rows will have in unique indexes (`indexes::claims`). Then draw the commit's number n.
+//! * tx4: *Validate*: no key that was read or written has a version with a number of s or more, and
+//!   no other commit holds the lock of such a key. Ranges and entries of indexes that were read are
+//!   validated after a wait (`reads::entries_are_valid`). The tables still have the stores of tx1
+//!   and the unique indexes of tx3.
+//! * tx5: *Apply* the writes, with number n − 1.
+//! * tx6: *Unlock*.
 //!
-//! If (4) fails, the transaction has *lost*: it had no effect, and may be run again. A transaction
-//! that has written nothing ends after (2), and takes effect as of its snapshot.
+//! If tx4 fails, the transaction has *lost*: it had no effect, and may be run again. A transaction
+//! that has written nothing ends after tx2, and takes effect as of its snapshot.
 //!
-//! Linearisation point: the drawing of n. No read of a written key falls between n and (6): reads
+//! Linearisation point: the drawing of n. No read of a written key falls between n and tx6: reads
 //! of single keys wait for the key's lock, and a snapshot with a number greater than n waits until
 //! the commit is over (`clock::wait_for_commits_before`).
 //!
@@ -41,9 +38,9 @@
 //!
 //! - *A commit with a lesser number* holds the locks of its keys since before it drew n'. So either
 //!   the key is found locked, or that commit is over. For ranges we have waited for it. A commit
-//!   that is over has left a version of each key that it wrote, because our snapshot is live.
+//!   that is over has left a version of each key that it wrote, because our snapshot is live (T4).
 //! - *A write of one key* puts its version and then reads the clock. We draw n and then look for
-//!   versions. So either we find its version, or c ≥ n (invariant 6 of `history`).
+//!   versions. So either we find its version, or c ≥ n (S9).
 //! - *A list* draws its number while it holds the table's latch, and leaves its versions before it
 //!   releases the latch. We load the latch after drawing n (`stores`). If it is held, the commit is
 //!   retried later. If it is free, either we find the list's versions, or the list draws a number
@@ -216,7 +213,7 @@ impl EngineTransaction {
         if self.parts.iter().any(|part| !part.view.is_alive()) {
             return Err(Error::NoTable);
         }
-        // Step (3) without the claims, (4) and (6). The locks and the number are released on
+        // Step tx3 without the claims, tx4 and tx6. The locks and the number are released on
         // return.
         let written = self.written();
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
@@ -247,12 +244,12 @@ impl EngineTransaction {
         }
         // Destructors of a host may use these keys, so none runs before the locks are released.
         let _held = HeldFlushes::begin(&guard);
-        // (3) Lock the written keys. This waits for writes of single keys and for other commits.
+        // (tx3) Lock the written keys. This waits for writes of single keys and for other commits.
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
         self.commit_under(locks, &written, &guard)
     }
 
-    /// Steps (3) to (6), under the locks of the written keys.
+    /// Steps tx3 to tx6, under the locks of the written keys.
     ///
     /// # Errors
     /// Those of `commit`.
@@ -262,7 +259,7 @@ impl EngineTransaction {
         written: &[WrittenKey],
         guard: &Guard,
     ) -> Result<CommitOutcome, Error> {
-        // (3) Claim values in unique indexes, then draw the number: the linearisation point.
+        // (tx3) Claim values in unique indexes, then draw the number: the linearisation point.
         let claims = self.claim(written, guard)?;
         let under_way = ActiveCommit::begin();
         // Load the stores after the number was drawn. If a table was emptied or got another index
@@ -270,10 +267,10 @@ impl EngineTransaction {
         let stores = self.stores(guard)?.filter(|stores| claims.are_of(stores));
         let mut taken = None;
         let outcome = match stores {
-            // (4) Validate.
+            // (tx4) Validate.
             Some(stores) if self.is_valid(written, &locks, &under_way, guard) => {
-                // (5) Release our snapshots first. Otherwise our own writes would keep versions for
-                // them.
+                // (tx5) Release our snapshots first. Otherwise our own writes would keep versions
+                // for them.
                 self.end_views(guard);
                 match claims.made {
                     Ok(claimed) => {
@@ -294,8 +291,8 @@ impl EngineTransaction {
                 CommitOutcome::Conflict
             }
         };
-        // (6) Release the key locks first. A snapshot that finds the commit over may read its keys
-        // at once.
+        // (tx6) Release the key locks first. A snapshot that finds the commit over may read its
+        // keys at once.
         drop(locks);
         drop(under_way);
         for TableInTransaction { table, .. } in &self.parts {
@@ -311,7 +308,7 @@ impl EngineTransaction {
         }
     }
 
-    /// (5) Makes the writes, whose values in unique indexes have been claimed.
+    /// (tx5) Makes the writes, whose values in unique indexes have been claimed.
     fn apply_claimed(
         &self,
         mut claimed: Vec<Claimed>,
