@@ -120,6 +120,7 @@ check "circles" circles
 check "columns" scripts/columns.sh
 check "links in pages" scripts/links.sh
 check "names in pages" scripts/names.sh
+check "labels" scripts/labels.sh
 check "oldest Rust" msrv
 check "cargo fmt" fmt
 check "cargo clippy" clippy

@@ -34,14 +34,14 @@
 //!   at most one.
 //!
 //! Steps of a change:
-//! 1. Descend hand over hand to the node of the position, or to its parent if there is none. Copy
-//!    nodes that belong to a clone.
-//! 2. Lock that node. If it has changed since, start again.
-//! 3. Let the caller decide.
-//! 4. Store or remove the word, or link a new node. This is the linearisation point.
-//! 5. Repair upwards: correct heights,
-//! 6. unlink nodes without a word that have fewer than two children,
-//! 7. and rotate nodes that are unbalanced.
+//! * **rv1** Descend hand over hand to the node of the position, or to its parent if there is none.
+//!   Copy nodes that belong to a clone.
+//! * **rv2** Lock that node. If it has changed since, start again.
+//! * **rv3** Let the caller decide.
+//! * **rv4** Store or remove the word, or link a new node. This is the linearisation point.
+//! * **rv5** Repair upwards: correct heights,
+//! * **rv6** unlink nodes without a word that have fewer than two children,
+//! * **rv7** and rotate nodes that are unbalanced.
 //!
 //! *Clone.* [`RelaxedAvl::snapshot`] waits for the active writers, and begins a new generation. It
 //! copies nothing. The clone is the tree at that instant, which is its linearisation point. So an
@@ -223,7 +223,7 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Step 1: continues the path, from the holder if it is empty, to the node of a position.
+    /// Step rv1: continues the path, from the holder if it is empty, to the node of a position.
     /// Returns the node. If there is none, the last step is the node that would be its parent. A
     /// writer copies nodes that belong to a clone.
     fn locate<'g>(
@@ -332,15 +332,15 @@ impl<W: Word> RelaxedAvl<W> {
         node.kid(side, writer.guard)
     }
 
-    /// Steps 2 to 4 at the node of the position. `None` if the caller must start again. Otherwise
-    /// whether the node has to be repaired.
+    /// Steps rv2 to rv4 at the node of the position. `None` if the caller must start again.
+    /// Otherwise whether the node has to be repaired.
     fn change_there(
         &self,
         guard: &Guard,
         node: &RelaxedAvlNode<W>,
         f: &mut Changer<'_, W>,
     ) -> Option<bool> {
-        // (2)
+        // (rv2)
         let _here = node.lock.lock();
         // If the node is unlinked, a change would be lost.
         if node.is_unlinked() {
@@ -352,7 +352,7 @@ impl<W: Word> RelaxedAvl<W> {
             // Ordering: Relaxed, a statistic.
             self.figures.routes.fetch_add(by, Relaxed);
         };
-        // (3), (4)
+        // (rv3), (rv4)
         match (f(old.map_or(Old::Absent, Old::Shared)), old) {
             (Act::Keep, _) | (Act::Remove, None) => Some(false),
             (Act::Put(word), old) => {
@@ -371,7 +371,7 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Steps 2 to 4 at the parent of an absent position. `None` if the caller must start again.
+    /// Steps rv2 to rv4 at the parent of an absent position. `None` if the caller must start again.
     /// Otherwise whether a node was linked.
     fn change_below(
         &self,
@@ -380,7 +380,7 @@ impl<W: Word> RelaxedAvl<W> {
         position: &[u8],
         f: &mut Changer<'_, W>,
     ) -> Option<bool> {
-        // (2)
+        // (rv2)
         let _here = step.node.lock.lock();
         // Validate under the lock: the position still belongs below this node, and no other thread
         // has linked a node here.
@@ -389,7 +389,7 @@ impl<W: Word> RelaxedAvl<W> {
             return None;
         }
         settled();
-        // (3), (4)
+        // (rv3), (rv4)
         let Act::Put(word) = f(Old::Absent) else {
             return Some(false);
         };
@@ -454,10 +454,10 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
         };
         let (mut path, mut contended) = (VersionedPath::new(), false);
         loop {
-            // (1) If this is a retry, the path is empty, and the search begins at the holder.
+            // (rv1) If this is a retry, the path is empty, and the search begins at the holder.
             let found = self.locate(guard, position, Some(&writer), &mut path);
             let Some(last) = path.last() else { continue };
-            // (2), (3), (4)
+            // (rv2), (rv3), (rv4)
             let done = match found {
                 Some(node) => self.change_there(guard, node, f).map(|it| (node, it)),
                 None => {
@@ -465,7 +465,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
                     hung.map(|it| (last.node, it))
                 }
             };
-            // (5), (6), (7)
+            // (rv5), (rv6), (rv7)
             match done {
                 Some((node, true)) => self.repair(&writer, &mut path, node),
                 Some((_, false)) => {}

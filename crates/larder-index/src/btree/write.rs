@@ -212,7 +212,7 @@ impl BPlusTree {
     ) -> bool {
         scratch.clear();
         let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| leaf.mark(i));
-        // The callback sees the value in place, under the lock, and decides (B22).
+        // The callback sees the value in place, under the lock, and decides (I10).
         let change = f(place.value(&leaf), scratch, &mut mark.now);
         match (change, &place.record) {
             (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,

@@ -201,7 +201,7 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// Step 2 of `insert`: replaces a short-cut leaf by arrays, one for each word that its string
+    /// (2) of `insert`: replaces a short-cut leaf by arrays, one for each word that its string
     /// shares with the other one. The last array has what is left of the string. Returns that array
     /// and what is left of the other string.
     ///
@@ -305,7 +305,7 @@ impl<C: Chunks> Text<C> {
         Some(value)
     }
 
-    /// Step 3 of `remove`, if the last array has only one word left.
+    /// (3) of `remove`, if the last array has only one word left.
     ///
     /// # Safety
     ///
@@ -322,7 +322,7 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// Step 3 of `remove`. The last array has only one word left.
+    /// (3) of `remove`. The last array has only one word left.
     ///
     /// # Safety
     ///

@@ -91,8 +91,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
         let kept = self.0.load(Acquire, guard);
         // SAFETY:
         // 1. The value lives while the slot owns its count (RS1).
-        // 2. If the slot gives up the count, the value lives until `guard` is dropped (invariant
-        //    2).
+        // 2. If the slot gives up the count, the value lives until `guard` is dropped (RS2).
         // 3. The slot isn't dropped during 'g, since it is borrowed.
         let value = unsafe { kept.with_tag(0).as_ref() };
         (value, kept.tag() == 1)

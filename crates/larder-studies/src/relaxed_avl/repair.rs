@@ -1,4 +1,4 @@
-//! Steps 5 to 7: heights that are wrong are put right, nodes that are of no use are taken out,
+//! Steps rv5 to rv7: heights that are wrong are put right, nodes that are of no use are taken out,
 //! nodes that lean are rotated.
 //!
 //! Each thread repairs the damage that it did, from the bottom up; damage that others did on the
@@ -31,7 +31,7 @@ impl<W: Word> RelaxedAvl<W> {
             if std::ptr::eq(node, &*self.holder) || node.is_unlinked() {
                 continue;
             }
-            // (5)
+            // (rv5)
             match fix_height(node, writer.guard) {
                 Damage::Nothing => {}
                 // The node's height has been corrected, so its parent's may be wrong now.
@@ -42,7 +42,7 @@ impl<W: Word> RelaxedAvl<W> {
                     let Some(parent) = self.parent(writer.guard, path, node) else {
                         continue;
                     };
-                    // (6), (7)
+                    // (rv6), (rv7)
                     self.mend(writer, parent, node, &mut waiting);
                 }
             }
@@ -84,7 +84,7 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Steps 6 and 7. Locks the parent and the node. Pushes nodes that may need a repair then.
+    /// Steps rv6 and rv7. Locks the parent and the node. Pushes nodes that may need a repair then.
     pub(super) fn mend<'g>(
         &'g self,
         writer: &Writer<'g>,
@@ -109,7 +109,7 @@ impl<W: Word> RelaxedAvl<W> {
             Damage::Nothing => {}
             Damage::Height(_) => waiting.push(node),
             Damage::Useless => {
-                // (6) The node has no word, and one child at most. So the parent can point to the
+                // (rv6) The node has no word, and one child at most. So the parent can point to the
                 // child instead, and no entry is lost.
                 let kid = node.kids[0]
                     .share(guard)
@@ -122,7 +122,7 @@ impl<W: Word> RelaxedAvl<W> {
                 waiting.push(parent);
             }
             Damage::Leans(side) => {
-                // (7) The parent, the nodes that have moved, and this node, which comes first: if
+                // (rv7) The parent, the nodes that have moved, and this node, which comes first: if
                 // it still leans, its rotation repairs a node that leans below it.
                 let moved = self.rotate_at(writer, &parent.kids[at], node, side);
                 waiting.push(parent);
@@ -132,7 +132,7 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Step 7: rotates a locked node whose subtree on `side` is too high. Returns the other nodes
+    /// Step rv7: rotates a locked node whose subtree on `side` is too high. Returns the other nodes
     /// that are now to be checked, from the top down.
     fn rotate_at<'g>(
         &'g self,
@@ -197,7 +197,7 @@ impl<W: Word> RelaxedAvl<W> {
     }
 }
 
-/// Step 5: corrects the height of a node, if that is all it needs. Returns the repair that it
+/// Step rv5: corrects the height of a node, if that is all it needs. Returns the repair that it
 /// needed. The lock is always taken: another thread may be about to store a height that it has
 /// computed before this thread's change.
 pub(super) fn fix_height<W: Word>(node: &RelaxedAvlNode<W>, guard: &Guard) -> Damage {

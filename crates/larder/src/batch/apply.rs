@@ -51,8 +51,8 @@ fn is_ready(op: &Operation<'_>, index: Atom) -> bool {
 }
 
 impl ListBatch {
-    /// (lb2, lb3) Runs one slice, if no other thread is running one. Returns `Done` when the batch is
-    /// over.
+    /// (lb2, lb3) Runs one slice, if no other thread is running one. Returns `Done` when the batch
+    /// is over.
     // The guard was pinned before the lock is taken, since a pin may run deferred calls.
     pub(super) fn work(
         &self,

@@ -106,8 +106,8 @@ impl EngineTable {
         })
     }
 
-    /// (lb3) Runs one slice of the batch that holds the latch, if there is one. Returns `Done` if the
-    /// latch is free or the table is gone.
+    /// (lb3) Runs one slice of the batch that holds the latch, if there is one. Returns `Done` if
+    /// the latch is free or the table is gone.
     pub fn help_batch(&self, budget: &mut Budget) -> Step {
         let Some(batch) = self.latch.slot.lock().clone() else {
             return Step::Done;

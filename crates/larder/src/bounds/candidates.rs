@@ -20,7 +20,7 @@
 //! them. Reads don't take its lock. The result of a choice is a key with its heat at that time. If
 //! the key was sampled, it has a fingerprint of its object. The thread that removes the object must
 //! check, under the lock of its entry, that the heat has not risen, that no heats were lowered, and
-//! that the object is the same.
+//! that the object is the same (EX7).
 //!
 //! Sources: sampling in place of a list is from Redis, and from Psounis and Prabhakar (INFOCOM
 //! 2001). The window is from W-TinyLFU (Einziger, Eytan, Friedman and Manes, Middleware 2018).

@@ -239,7 +239,7 @@ impl Wheel {
         // The lowest level that has timers. By EX9, its timers come first.
         levels.find_map(|(level, there)| {
             let there = there.as_ref().filter(|there| there.occupied != 0)?;
-            // (1) All timers are after `now`.
+            // All timers are after `now` (EX9).
             // The slot gives six bits of the time. Those above are the bits of `now`, and those
             // below are zero.
             let slot = there.occupied.trailing_zeros() as usize;

@@ -16,8 +16,7 @@
 //!    no thread uses a table any more.
 //! 4. *End*, if that is requested ([`end`]) and nothing is pending. The thread first sets `ASLEEP`,
 //!    and checks once more a moment later. It then sees what became pending before other threads
-//!    could see `ASLEEP`. Anything that becomes pending later starts the thread again (invariant
-//!    3).
+//!    could see `ASLEEP`. Anything that becomes pending later starts the thread again (RC9).
 //!
 //! The reaper takes a quarter of a core as long as that suffices (see `throttle`). If its backlog
 //! grows, it works faster. In the end helpers are started, which end when the backlog is small

@@ -56,7 +56,7 @@ impl<'p> Row<'p> {
         self.write_others(table, elements)
     }
 
-    /// Steps 1 to 3 of `write`.
+    /// (1) to (3) of `write`.
     #[inline(always)]
     pub fn write_key(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
         // 1. The head: arity and flags. In an ordered_set the key is assumed to be restorable from
@@ -82,7 +82,7 @@ impl<'p> Row<'p> {
         }
     }
 
-    /// Steps 4 and 5 of `write`.
+    /// (4) and (5) of `write`.
     #[inline(always)]
     pub fn write_others(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
         let (keypos, value) = (table.keypos(), &mut self.value);
