@@ -71,8 +71,9 @@ pub trait Scheme<W>: Send + Sync {
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool;
 
     /// Calls `f` with some entries from the cut on, in order, until `f` returns `false`. The
-    /// entries are as of one instant. There is at least one, unless the walk is at the end. Returns
-    /// whether the end was reached.
+    /// entries are as of one instant; in skip lists and lock-free lists, each is as of an instant
+    /// of its own during the call (I8). There is at least one entry, unless the walk is at the end.
+    /// Returns whether the end was reached.
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool;
 
     /// Removes about `limit` entries at most, and calls `f` with the word of each. Returns whether

@@ -14,7 +14,9 @@
 //!
 //! Invariants that every index keeps (docs/design.md §4.2):
 //! * I8: Every operation of `Unique` and `Multi` takes effect at one instant between its call and
-//!   its return. A scan does so once for each batch. (Batches of [`Chains`](crate::Chains) don't.)
+//!   its return. A scan does so once for each batch. (Exceptions: in a bag it does so once for the
+//!   objects of each key; in [`Chains`](crate::Chains) and some structures of the studies, for each
+//!   entry.)
 //! * I9: The batches of a scan contain each entry exactly once that is in the index during the
 //!   whole scan.
 //! * I10: A closure that is passed to a write is called once, under the lock of the entry. It must
