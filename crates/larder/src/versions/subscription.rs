@@ -8,8 +8,9 @@
 //!    was inserted in between, the follower may stand within its events: it is moved to the end of
 //!    the queue, and the check is repeated.
 //!
-//! With a snapshot, (2) comes before (1). Each time that the snapshot is taken again, the follower
-//! is moved to the end of the queue between sn2 and sn3 (docs/design.md §5.7.4).
+//! With a snapshot the steps are fs1 to fs5 (docs/design.md §5.7.4): the follower is added before
+//! the table is watched. Each time that the snapshot is taken again, the follower is moved to the
+//! end of the queue between sn2 and sn3.
 
 use super::changed_object::Cause;
 use super::feed::{QueuedEvent, TableFeed, Waker};
