@@ -29,11 +29,7 @@ same(Options, Objects, Others) ->
     ?WHENFAIL(io:format("~p~n", [Answers]),
               lists:all(fun({_, [Got, Expected]}) -> Got =:= Expected end, Answers)).
 
-%% Compressed on one side alone: from OTP 27 on such a table of `ets' can bring the emulator down
-%% with ports and external funs.
-tables(Options) ->
-    Plain = Options -- [compressed],
-    [{larder, larder:new(t, [public | Options])}, {ets, ets:new(t, [public | Plain])}].
+tables(Options) -> [{larder, larder:new(t, [public | Options])}, {ets, diff_gen:oracle(Options)}].
 
 as_they_are(Objects) -> lists:sort([{Object, erlang:phash2(Object)} || Object <- Objects]).
 

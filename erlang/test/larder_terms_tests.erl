@@ -105,7 +105,7 @@ terms() ->
 
 row(Type, Options, Row) ->
     L = larder:new(t, [Type | Options]),
-    E = ets:new(t, [Type | Options]),
+    E = diff_gen:oracle([Type | Options]),
     Key = element(1, Row),
     true = larder:insert(L, Row),
     true = ets:insert(E, Row),

@@ -45,7 +45,7 @@ row(KeyPos, Key) ->
 
 beside_ets(Options) ->
     T = larder:new(t, [public | Options]),
-    E = ets:new(e, [public | Options -- [compressed]]),
+    E = diff_gen:oracle(Options),
     KeyPos = larder:info(T, keypos),
     Keys = [1, 2.5, a, <<"key">>, [long, lists:seq(1, 100)],
             {make_ref(), binary:copy(<<"k">>, 200)}],

@@ -23,7 +23,7 @@ answers_test_() ->
 answers(Options) ->
     _ = rand:seed(exsss, {2026, 11, erlang:phash2(Options)}),
     T = larder:new(t, [ordered_set, public | Options]),
-    Oracle = ets:new(t, [ordered_set, public | Options]),
+    Oracle = diff_gen:oracle([ordered_set | Options]),
     Position = larder:info(T, keypos),
     Kept = lists:foldl(fun(Round, Kept) ->
         [change([{larder, T}, {ets, Oracle}], Position) || _ <- lists:seq(1, 40)],

@@ -29,7 +29,7 @@ prop(Options) ->
             same(Options, diff_gen:made(Objects), diff_gen:made(Spec))).
 
 same([Type | _] = Options, Objects, Spec) ->
-    [T, Oracle] = [M:new(t, [public | Options]) || M <- [larder, ets]],
+    [T, Oracle] = [larder:new(t, [public | Options]), diff_gen:oracle(Options)],
     [true = M:insert(X, Object) || Object <- Objects, {M, X} <- [{larder, T}, {ets, Oracle}]],
     Expected = {expected(Type, Oracle, Spec), as(Type, ets:tab2list(Oracle))},
     Got = {as(Type, answer(fun() -> larder:select_take(T, Spec) end)),

@@ -54,8 +54,8 @@ fn a_beginning_is_that_of_the_text() {
         Term::binary("aé€😀".repeat(1000).as_bytes()),
         Term::binary(&[200; 5000]),
         Term::bits(&[7; 5000], 39_993),
-        Term::list(&vec![Term::int(97); 5000]),
-        Term::list(&vec![Term::int(7); 5000]),
+        Term::list(vec![Term::int(97); 5000]),
+        Term::list(vec![Term::int(7); 5000]),
         Term::tuple(vec![Term::binary(&[b'b'; 5000]); 50]),
     ];
     let short = SAME.iter().map(|text| parse(text).expect("a term"));
@@ -72,7 +72,7 @@ fn a_beginning_is_that_of_the_text() {
             );
         }
     }
-    let pairs = (0..5000i32).map(|n| (Term::int(n), Term::int(7)));
+    let pairs = (0..5000i32).map(|n| (Term::int(n.into()), Term::int(7)));
     let map = Term::map(pairs).expect("different keys");
     let text = beginning(map.as_ref(), 80);
     assert!(text.starts_with("#{") && text.contains(" => 7,"), "{text}");
