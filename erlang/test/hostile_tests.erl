@@ -140,7 +140,18 @@ wide_maps_test_() ->
         true = larder:insert(T, {Small#{0 => 0}, 2}),
         [{_, 1}] = larder:lookup(T, Small),
         within(20, fun() -> [5] = larder:select(T, [{{map, #{{5, 5} => '$1'}}, [], ['$1']}]) end),
-        true = larder:delete(T)
+        true = larder:delete(T),
+        %% The pairs of a map from a file lie in another order than those of the same map in a
+        %% pattern.
+        File = larder_test:file("wide"),
+        U = larder:new(hostile, [Type]),
+        true = larder:insert(U, {map, Small}),
+        ok = larder:tab2file(U, File),
+        true = larder:delete(U),
+        {ok, V} = larder:file2tab(File),
+        within(20, fun() -> [_] = larder:match_object(V, {'_', Small}) end),
+        true = larder:delete(V),
+        ok = file:delete(File)
     end).
 
 %% All elements of a row at once, each named for itself and from the back: not the square of them.

@@ -17,6 +17,7 @@ use crate::{
     outcome::Context,
     raw,
     row::Row,
+    steps::UnorderedMap,
     value::{give, take, MachineValues, Run, Scratch, Val, EXIT, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };
@@ -41,9 +42,9 @@ pub(crate) struct Machine<'a, 's> {
     pub(crate) stack: &'s mut MachineValues<'a>,
     pub(crate) vars: &'s mut MachineValues<'a>,
     pub(crate) frames: &'s mut Vec<(usize, bool)>,
-    /// The encoded pairs, and their number, of each map pattern being matched whose keys may be
-    /// stored in another order than the pattern names them.
-    pub(crate) maps: SmallVec<[(&'a [u8], usize); 1]>,
+    /// The map of each map pattern being matched whose keys may be stored in another order than the
+    /// pattern names them.
+    pub(crate) maps: SmallVec<[UnorderedMap<'a>; 1]>,
     pub(crate) arena: &'s mut Vec<u8>,
     /// Where the whole row (`'$_'`) lies in the arena, once it has been written there.
     object: Option<Span>,

@@ -76,6 +76,83 @@ impl MapKey<'_> {
     }
 }
 
+/// A map whose keys may be stored in another order than the pattern names them.
+pub(crate) struct UnorderedMap<'a> {
+    /// The encoded pairs, and their number.
+    pairs: &'a [u8],
+    count: usize,
+    /// How many pairs searches have passed.
+    passed: usize,
+    /// For each pair, where its key and its value begin, and its number, in the exact order of the
+    /// keys. Empty until searches have passed many pairs.
+    sorted: Vec<(usize, usize, usize)>,
+}
+
+/// Searches may pass all pairs of a map this number of times before the pairs are sorted.
+const PASSES: usize = 16;
+
+impl<'a> UnorderedMap<'a> {
+    fn new(pairs: &'a [u8], count: usize) -> Self {
+        UnorderedMap {
+            pairs,
+            count,
+            passed: 0,
+            sorted: Vec::new(),
+        }
+    }
+
+    /// Searches for a key, first among the `left` pairs at the beginning of `run`. Returns what
+    /// follows it, and updates `left` to the number of pairs behind it.
+    fn find(&mut self, key: &MapKey<'_>, run: &'a [u8], left: &mut usize) -> Option<&'a [u8]> {
+        if self.passed > PASSES * self.count {
+            return self.find_sorted(key, run, left);
+        }
+        let before = *left;
+        let mut found = key.find(run, left);
+        self.passed += before - *left;
+        if found.is_none() {
+            *left = self.count;
+            found = key.find(self.pairs, left);
+            self.passed += self.count - *left;
+        }
+        found
+    }
+
+    /// As `find`, but looks at the next pair only, and searches for the key in the sorted pairs.
+    fn find_sorted(
+        &mut self,
+        key: &MapKey<'_>,
+        run: &'a [u8],
+        left: &mut usize,
+    ) -> Option<&'a [u8]> {
+        let pairs = self.pairs;
+        let next = (*left > 0).then(|| key.behind(run));
+        if let Some(Ok(value)) = next {
+            *left -= 1;
+            return Some(value);
+        }
+        let key_at = |at: usize, middle: usize| raw::whole(&pairs[at..middle]);
+        if self.sorted.is_empty() {
+            let mut rest = pairs;
+            for number in 0..self.count {
+                let (_, value) = wire::split(rest);
+                let (at, middle) = (pairs.len() - rest.len(), pairs.len() - value.len());
+                self.sorted.push((at, middle, number));
+                rest = wire::split(value).1;
+            }
+            let order = |one: &(usize, usize, usize), other: &(usize, usize, usize)| {
+                key_at(one.0, one.1).cmp_exact(key_at(other.0, other.1))
+            };
+            self.sorted.sort_by(order);
+        }
+        let wanted = raw::whole(key.key);
+        let order = |&(at, middle, _): &(usize, usize, usize)| key_at(at, middle).cmp_exact(wanted);
+        let (_, middle, number) = self.sorted[self.sorted.binary_search_by(order).ok()?];
+        *left = self.count - number - 1;
+        Some(&pairs[middle..])
+    }
+}
+
 impl<'a> Machine<'a, '_> {
     /// Whether the row matches. If so, the variables that are read have their values.
     #[inline]
@@ -204,7 +281,7 @@ impl<'a> Machine<'a, '_> {
                     let in_order = in_order && n <= LARGEST_IN_ORDER;
                     self.frames.push((n, in_order));
                     if !in_order {
-                        self.maps.push((&run[at..], n));
+                        self.maps.push(UnorderedMap::new(&run[at..], n));
                     }
                     Some(&run[at..])
                 }
@@ -215,15 +292,10 @@ impl<'a> Machine<'a, '_> {
             Step::Key(key) => {
                 let wanted = MapKey::new(self.constants.get(key));
                 let (left, in_order) = self.frames.last_mut()?;
-                if let Some(value) = wanted.find(run, left) {
-                    return Some(value);
+                match in_order {
+                    true => wanted.find(run, left),
+                    false => self.maps.last_mut()?.find(&wanted, run, left),
                 }
-                if *in_order {
-                    return None;
-                }
-                let &(pairs, count) = self.maps.last()?;
-                *left = count;
-                wanted.find(pairs, left)
             }
             Step::CloseMap => {
                 // The remaining pairs of the map have no demands.

@@ -296,3 +296,33 @@ fn many_keys_and_many_facts() {
     let few = Program::compile(few.as_ref()).unwrap();
     assert_eq!(few.plan(1, KeyAccess::Hash), Plan::Nothing);
 }
+
+/// The keys of a pattern may be in another order than those of the row's map, as a map of the
+/// host's has them.
+#[test]
+fn wide_maps_in_another_order() {
+    let count = 100_000;
+    let map = |keys: &mut dyn Iterator<Item = i64>, hole: i64| {
+        let map = Term::build(|enc| {
+            enc.begin_sorted_map(count as usize);
+            for key in keys {
+                enc.int(key);
+                match key == hole {
+                    true => enc.atom(larder_term::atoms::V1),
+                    false => enc.int(key + 1),
+                }
+            }
+        });
+        Term::tuple([atom("k"), map.unwrap()])
+    };
+    let row = map(&mut (0..count), -1);
+    let matched = |pattern: Term| {
+        let program = Program::compile(spec(pattern, vec![], atom("$1")).as_ref()).unwrap();
+        in_time("a map in another order", || run(&program, &row))
+    };
+    for hole in [0, 7, count - 1] {
+        let pattern = map(&mut (0..count).rev(), hole);
+        assert_eq!(matched(pattern), Some(Term::from(hole + 1)));
+    }
+    assert_eq!(matched(map(&mut (1..=count).rev(), 7)), None);
+}
