@@ -450,6 +450,16 @@ lying_files_test_() ->
         {ok, U} = larder:file2tab(File),
         5 = larder:info(U, size),
         true = larder:delete(U),
+        %% An integer that this emulator can't have.
+        Bytes = 1 bsl 23,
+        Object = <<131, 104, 2, 97, 1, 111, Bytes:32, 0, (binary:copy(<<255>>, Bytes))/binary>>,
+        refused = try binary_to_term(Object) of _ -> taken catch error:badarg -> refused end,
+        Large = <<$C, (byte_size(Object)):32/little, 1:32/little, Object/binary>>,
+        Summed = binary:part(Fine, 0, 14 + Length + 4),
+        End = <<$E, 1:64/little, 0:256>>,
+        ok = file:write_file(File, [Summed, Large, <<(erlang:crc32(Large)):32/little>>,
+                                    End, <<(erlang:crc32(End)):32/little>>]),
+        {error, _} = larder:file2tab(File),
         ok = file:delete(File)
     end).
 

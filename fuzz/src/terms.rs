@@ -10,6 +10,7 @@ const STRANGERS: EtfOptions = EtfOptions {
     safe: true,
     max_plain: 1 << 20,
     max_atoms: usize::MAX,
+    max_bits: u64::MAX,
 };
 
 /// Any bytes as the external format.

@@ -428,6 +428,21 @@ fn a_fun_of_another_node_is_refused() {
     }
 }
 
+#[test]
+fn an_integer_that_is_too_large_is_refused() {
+    let options = etf::EtfOptions {
+        max_bits: 128,
+        ..Default::default()
+    };
+    let integer = |bytes: u8| {
+        let mut etf = vec![131, 104, 1, 110, bytes, 0];
+        etf.resize(etf.len() + usize::from(bytes), 0xFF);
+        etf::decode_term(&etf, &NodeName::NONE, &options).map(|(_, length)| length)
+    };
+    assert_eq!(integer(16), Ok(22));
+    assert_eq!(integer(17), Err(etf::EtfError::TooLarge));
+}
+
 /// A tuple of 2^24 elements is none of Erlang's.
 #[test]
 fn a_tuple_that_is_too_large_is_refused() {

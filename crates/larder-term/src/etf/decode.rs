@@ -138,6 +138,7 @@ fn decode_plain(
         local: *local,
         safe: options.safe,
         max_atoms: options.max_atoms,
+        max_bits: options.max_bits,
     };
     // 2. Walk again, and write.
     walk(bytes, &mut writer)
@@ -199,6 +200,7 @@ struct TermWriter<'e, 'b> {
     local: NodeName,
     safe: bool,
     max_atoms: usize,
+    max_bits: u64,
 }
 
 impl<'a> HeadSink<'a> for TermWriter<'_, '_> {
@@ -208,7 +210,12 @@ impl<'a> HeadSink<'a> for TermWriter<'_, '_> {
             Head::Big {
                 negative,
                 magnitude,
-            } => self.enc.big(negative, magnitude),
+            } => {
+                if 8 * magnitude.len() as u64 > self.max_bits {
+                    return Err(EtfError::TooLarge);
+                }
+                self.enc.big(negative, magnitude);
+            }
             Head::Float(x) => self.enc.float(x),
             Head::Atom(text) => {
                 let atom = self.atom(text)?;

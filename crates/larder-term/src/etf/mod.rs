@@ -22,6 +22,8 @@ pub struct EtfOptions {
     pub max_plain: usize,
     /// Create no new atom while this process has so many.
     pub max_atoms: usize,
+    /// The greatest number of bits of an integer, rounded up to whole bytes.
+    pub max_bits: u64,
 }
 
 impl Default for EtfOptions {
@@ -30,6 +32,7 @@ impl Default for EtfOptions {
             safe: false,
             max_plain: 1 << 31,
             max_atoms: usize::MAX,
+            max_bits: u64::MAX,
         }
     }
 }
@@ -62,8 +65,8 @@ pub enum EtfError {
     DuplicateKey,
     /// The decompressed bytes don't have the declared size, or are invalid.
     Compression,
-    /// The compressed bytes would exceed the allowed size when they are decompressed, or a tuple
-    /// has more elements than Erlang allows.
+    /// The compressed bytes would exceed the allowed size when they are decompressed, a tuple has
+    /// more elements than Erlang allows, or an integer more bits than allowed.
     TooLarge,
 }
 

@@ -50,11 +50,19 @@ impl fmt::Display for NumberError {
 impl std::error::Error for NumberError {}
 
 static MAX_BITS: AtomicU64 = AtomicU64::new(1 << 26);
+static HOST_BITS: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Sets the number of bits that an integer may have, according to the host. The default is 2^26.
 pub fn set_max_bits(bits: u64) {
-    // Ordering: Relaxed; a number that the host sets before it makes its first table.
+    // Ordering: Relaxed, both; a number that the host sets before it makes its first table.
     MAX_BITS.store(bits, Memory::Relaxed);
+    HOST_BITS.store(bits, Memory::Relaxed);
+}
+
+/// The greatest number of bits of the host's integers: what was set, or `u64::MAX`.
+pub fn host_bits() -> u64 {
+    // Ordering: Relaxed; pairs with the store of `set_max_bits`, see there.
+    HOST_BITS.load(Memory::Relaxed)
 }
 
 /// The greatest number of bits that the result of an operation may have.

@@ -377,6 +377,8 @@ impl LoadJob {
         let most = self.options.new_atoms;
         let options = etf::EtfOptions {
             max_atoms: self.atoms.saturating_add(most),
+            // The file may be of a host with larger integers.
+            max_bits: larder_term::number::host_bits(),
             ..etf::EtfOptions::default()
         };
         term.encode(|enc| etf::decode_to(bytes, &self.options.node, &options, enc))
