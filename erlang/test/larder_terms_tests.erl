@@ -37,6 +37,46 @@ appended(Type, Options) ->
      end || I <- lists:seq(2, Count)],
     true = larder:delete(T).
 
+%% Of a thousand funs each is stored as it is, with the binaries that it refers to, however many
+%% others have been met since.
+many_funs_test_() ->
+    {timeout, 60, fun() ->
+        Clauses = [io_lib:format("f(~b, X) -> fun(Y) -> {X, Y, ~b} end", [I, I])
+                   || I <- lists:seq(1, 1000)],
+        Source = ["-module(larder_many_funs). -export([f/2]). ", lists:join("; ", Clauses), "."],
+        {module, M} = code:load_binary(larder_many_funs, "larder_many_funs", compiled(Source)),
+        Large = binary:copy(<<7>>, 500000),
+        T = larder:new(t, [set]),
+        ?assertEqual([], [I || _ <- [1, 2], I <- lists:seq(1, 1000),
+                               copies(T, M:f(I, Large)) > 0]),
+        true = larder:delete(T)
+    end}.
+
+compiled(Source) ->
+    Forms = fun Next(Text, Found) ->
+        case erl_scan:tokens([], Text, 1) of
+            {done, {ok, Tokens, _}, Rest} ->
+                {ok, Form} = erl_parse:parse_form(Tokens),
+                Next(Rest, [Form | Found]);
+            _ -> lists:reverse(Found)
+        end
+    end,
+    {ok, _, Binary} = compile:forms(Forms(lists:flatten(Source) ++ " ", []), []),
+    Binary.
+
+%% How many binaries more the process has when it has stored and read a fun.
+copies(T, Fun) ->
+    true = larder:insert(T, {k, Fun}),
+    Before = binaries(),
+    [{k, Found}] = larder:lookup(T, k),
+    After = binaries(),
+    true = Found =:= Fun,
+    length(After -- Before).
+
+binaries() ->
+    {binary, All} = process_info(self(), binary),
+    lists:usort([Id || {Id, _, _} <- All]).
+
 large_maps_test_() ->
     [{timeout, 60, {atom_to_list(Type), fun() -> large_maps(Type) end}} || Type <- types()].
 

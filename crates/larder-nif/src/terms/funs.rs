@@ -18,6 +18,7 @@ use crate::layout::{self, NIL};
 use crate::sys::*;
 use larder_term::{tags, TermRef, View};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The code of a fun.
@@ -26,16 +27,21 @@ pub struct Code {
     pub bytes: Box<[u8]>,
     /// The number of free variables.
     pub free: usize,
+    /// The emulator's entry.
+    entry: Word,
     template: KeptTerm,
 }
 
 /// The number of places in each of a thread's caches.
 const KEPT: usize = 1024;
+/// The number of places that a fun may be in.
+const WAYS: usize = 4;
 
-/// A thread's direct-mapped caches of code, by the emulator's entry and by the encoded bytes.
+/// A thread's caches of code, by the emulator's entry and by the encoded bytes. Of the places that
+/// a fun may be in, the first has the fun that was added last.
 #[derive(Default)]
 struct Codes {
-    by_entry: Vec<Option<(Word, Rc<Code>)>>,
+    by_entry: Vec<Option<Rc<Code>>>,
     by_bytes: Vec<Option<Rc<Code>>>,
 }
 
@@ -46,29 +52,39 @@ thread_local! {
 impl Codes {
     #[inline]
     fn of_entry(&self, entry: Word) -> Option<Rc<Code>> {
-        match self.by_entry.get(slot_of(entry as u64))? {
-            Some((known, code)) if *known == entry => Some(Rc::clone(code)),
-            _ => None,
-        }
+        let places = self.by_entry.get(places_of(entry as u64))?;
+        let mut known = places.iter().flatten();
+        known.find(|code| code.entry == entry).cloned()
     }
 
     #[inline]
     fn of_bytes(&self, bytes: &[u8]) -> Option<Rc<Code>> {
-        let known = self.by_bytes.get(slot_of(mix(bytes)))?.as_ref();
-        known.filter(|code| *code.bytes == *bytes).cloned()
+        let places = self.by_bytes.get(places_of(mix(bytes)))?;
+        let mut known = places.iter().flatten();
+        known.find(|code| *code.bytes == *bytes).cloned()
     }
 
-    fn add(&mut self, entry: Word, code: &Rc<Code>) {
-        self.by_entry.resize_with(KEPT, || None);
-        self.by_bytes.resize_with(KEPT, || None);
-        self.by_entry[slot_of(entry as u64)] = Some((entry, Rc::clone(code)));
-        self.by_bytes[slot_of(mix(&code.bytes))] = Some(Rc::clone(code));
+    fn add_entry(&mut self, code: &Rc<Code>) {
+        add(&mut self.by_entry, code.entry as u64, code);
+    }
+
+    fn add_bytes(&mut self, code: &Rc<Code>) {
+        add(&mut self.by_bytes, mix(&code.bytes), code);
     }
 }
 
+fn add(cache: &mut Vec<Option<Rc<Code>>>, number: u64, code: &Rc<Code>) {
+    cache.resize_with(KEPT, || None);
+    let places = &mut cache[places_of(number)];
+    places.rotate_right(1);
+    places[0] = Some(Rc::clone(code));
+}
+
 #[inline]
-fn slot_of(number: u64) -> usize {
-    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT
+fn places_of(number: u64) -> Range<usize> {
+    let place = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT;
+    let first = place / WAYS * WAYS;
+    first..first + WAYS
 }
 
 /// A cheap hash of some bytes. Funs of one module differ in their last bytes, modules in the first
@@ -90,11 +106,14 @@ pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
     // The code is encoded in front of the free variables.
     // SAFETY: one whole term, without handles.
     let head = head_of(unsafe { TermRef::trusted(&bytes) })?;
-    of_head(env, &bytes[..head]).filter(|_| is_known(entry))
-}
-
-fn is_known(entry: Word) -> bool {
-    KNOWN.with_borrow(|known| known.of_entry(entry).is_some())
+    let code = of_head(env, &bytes[..head]).filter(|code| code.entry == entry)?;
+    // Other funs may have taken its place.
+    KNOWN.with_borrow_mut(|known| {
+        if known.of_entry(entry).is_none() {
+            known.add_entry(&code);
+        }
+    });
+    Some(code)
 }
 
 /// Where the free variables of a fun begin.
@@ -129,9 +148,10 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
     let code = Rc::new(Code {
         bytes: head.into(),
         free,
+        entry: layout::fun_entry(word),
         template: KeptTerm::new(word, false),
     });
-    KNOWN.with_borrow_mut(|known| known.add(layout::fun_entry(word), &code));
+    KNOWN.with_borrow_mut(|known| known.add_bytes(&code));
     Some(code)
 }
 
