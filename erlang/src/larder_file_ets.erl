@@ -349,7 +349,8 @@ verify({Count, Sum, Items}, #{size := Size} = Header, Verify) ->
 said(Item, Items, Found) ->
     case lists:keyfind(Item, 1, Items) of
         {Item, Said} -> Said =:= Found;
-        false -> true
+        false -> true;
+        _ -> throw(badfile)
     end.
 
 %% ---- what is in a file ----

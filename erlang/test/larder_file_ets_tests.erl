@@ -233,6 +233,8 @@ wrong_files_test_() ->
                        ['$end_of_table', [{count, 2}]]], invalid_object_count},
                      {[header([{extended_info, [md5sum]}]), {1},
                        ['$end_of_table', [{md5, <<0:128>>}]]], checksum_error},
+                     {[header([]), {1}, ['$end_of_table', [{count}]]], badfile},
+                     {[header([]), {1}, ['$end_of_table', [{md5, <<0:128>>, x}]]], badfile},
                      {[odd(tree, public)], cannot_create_table}]]
     end).
 
