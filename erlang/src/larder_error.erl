@@ -327,6 +327,9 @@ amend(Function, [_Tab, Keys], none, Words) when Function =:= lookup_many; Functi
         true -> Words;
         false -> Words#{2 => <<"not a list">>}
     end;
+%% The words of commit/1 are about its operations, whatever the cause.
+amend(commit, [Operations], Cause, _Words) when not is_tuple(Cause) ->
+    #{1 => commit_words(Operations, Cause)};
 %% Maps.
 amend(_Function, _Args, badmap, _Words) ->
     #{3 => <<"the element at this position is not a map">>};
@@ -391,8 +394,6 @@ amend(transaction, [Tables, Fun, Options], none, _Words) ->
                    ++ [{3, <<"not a map of the options retries and timeout, each a non-negative"
                              " integer or infinity">>}
                        || not (is_map(Options) andalso larder_transaction:are_options(Options))]);
-amend(commit, [Operations], Cause, _Words) ->
-    #{1 => commit_words(Operations, Cause)};
 %% Feeds.
 amend(Function, [_, _, _], is_snapshot, _Words) when ?SUBSCRIBES(Function) ->
     #{1 => <<"a snapshot doesn't change">>};
@@ -580,16 +581,26 @@ commit_words(_Operations, keypos) ->
     <<"an operation updates the element of the key">>;
 commit_words(_Operations, position) ->
     <<"an operation updates an element beyond the size of its object">>;
-commit_words(Operations, _Cause) when is_list(Operations) ->
-    Faults = [{N, Text} || List <- [proper(Operations)], is_list(List),
-                           {N, Operation} <- lists:enumerate(List),
+commit_words(_Operations, badmap) ->
+    <<"an operation counts in an element that is not a map">>;
+commit_words(_Operations, badmapkey) ->
+    <<"an operation counts under a key that its map does not have">>;
+commit_words(Operations, _Cause) when length(Operations) >= 0 ->
+    Faults = [{N, Text} || {N, Operation} <- lists:enumerate(Operations),
                            none =/= (Text = operation_fault(Operation))],
     case Faults of
         [{N, Text} | _] -> io_lib:format("operation ~b: ~ts", [N, Text]);
-        [] -> <<"not a list of operations that can be made">>
+        [] -> object_words(Operations)
     end;
 commit_words(_Operations, _Cause) ->
     <<"not a list of operations">>.
+
+%% Each operation is valid by itself, so an object is not what one of them needs.
+object_words(Operations) ->
+    case lists:keymember(update_counter, 1, Operations) of
+        true -> <<"an operation adds to an element that is not an integer">>;
+        false -> <<"not a list of operations that can be made">>
+    end.
 
 %% What is seen to be wrong with an operation by itself, or none.
 operation_fault(Operation) ->
@@ -599,9 +610,8 @@ operation_fault(Operation) ->
         [Name, Table, _] = [_ | Args]
           when Name =:= insert; Name =:= insert_new; Name =:= delete; Name =:= delete_object ->
             table_fault(Table, argument_words(Name, Args));
-        [Name, Table, _Key, _Change] = [_ | Args]
-          when Name =:= update_counter; Name =:= update_element ->
-            table_fault(Table, argument_words(Name, Args));
+        [Name, Table, _Key, Change] when Name =:= update_counter; Name =:= update_element ->
+            table_fault(Table, change_words(Name, Table, Change));
         [insert, Table, Objects, Options] ->
             Texts = maps:values(ttl_words(Options, #{})),
             table_fault(Table, argument_words(insert, [Table, Objects]) ++ Texts);
@@ -613,6 +623,19 @@ operation_fault(Operation) ->
 
 argument_words(Name, Args) ->
     maps:values(explained(badarg, Name, Args, none)).
+
+%% What is wrong with a change, whatever the object is. Where nothing is, ets blames the object: with
+%% the cause `badkey' its absence, without a cause the counter or the position.
+change_words(update_counter, Table, Change) ->
+    Words = explained(badarg, update_counter, [Table, key, Change], badkey),
+    maps:values(maps:with([3], Words));
+change_words(update_element, Table, Change) ->
+    Words = explained(badarg, update_element, [Table, key, Change], none),
+    case {catch larder:info(Table, type), Words} of
+        {Type, _} when Type =:= bag; Type =:= duplicate_bag -> [<<"updates an object of a bag">>];
+        {_, #{3 := <<"out of range">>}} -> [];
+        _ -> maps:values(maps:with([3], Words))
+    end.
 
 table_fault(Table, Texts) ->
     case {catch larder:info(Table, size), Texts} of

@@ -359,7 +359,7 @@ commit_test() ->
 %% What is wrong with a commit, and with which of its operations.
 commit_words_test() ->
     {T, Bag, Gone} = {table(set), table(bag), table(set)},
-    true = larder:insert(T, {x, 1}),
+    true = larder:insert(T, [{x, 1}, {m, #{n => a}}]),
     true = larder:insert(Bag, {x, 1}),
     true = larder:delete(Gone),
     Snapshot = larder:snapshot(T),
@@ -385,6 +385,15 @@ commit_words_test() ->
          {[Good, {update_element, T, x, {1, x}}], "the element of the key"},
          {[Good, {update_element, T, x, {7, x}}], "beyond the size"},
          {[Good, {update_counter, Bag, x, 1}], "an object of a bag"},
+         {[Good, {update_element, Bag, x, {2, 1}}], "^operation 2: updates an object of a bag"},
+         %% Operations that are right aren't blamed for others, nor for objects.
+         {[{update_counter, T, x, 1}, {insert, T, 1}], "^operation 2: not a tuple"},
+         {[{update_counter, T, x, [{2, 1}]}, {no_such, T, 1}], "^operation 2: none of those"},
+         {[{update_element, T, x, {2, 1}}, {insert, T, 1}], "^operation 2: not a tuple"},
+         {[{update_element, T, x, []}, {no_such, T, 1}], "^operation 2: none of those"},
+         {[{update_counter, T, x, 1}, {update_counter, T, m, 1}], "^an operation .*an integer"},
+         {[Good, {update_counter, T, x, {{2, n}, 1}}], "^an operation .*not a map"},
+         {[Good, {update_counter, T, m, {{2, o}, 1}}], "^an operation .*does not have"},
          {[Good, {insert, Gone, {1}}], "^operation 2: its table doesn't exist"},
          {[Good, {insert, 17, {1}}], "^operation 2: its table doesn't exist"},
          {[Good, {insert, T, [{1}, {2}], #{}}], "^operation 2: not a map of ttl alone"},
