@@ -141,7 +141,7 @@ as_ets(update_element, [Tab, Key, Spec, _Default]) ->
 as_ets(update_element, [Tab, Key, Spec]) ->
     {update_element, [Tab, Key, proper(Spec)]};
 as_ets(update_counter, [Tab, Key, Spec | Default]) ->
-    {update_counter, [Tab, Key, proper(Spec) | Default]};
+    {update_counter, [Tab, Key, in_elements(proper(Spec)) | Default]};
 as_ets(Function, [Tab, Key | _]) when Function =:= update_map; Function =:= remove_map_key ->
     {member, [Tab, Key]};
 as_ets(insert, [Tab, Object, _Options]) ->
@@ -185,6 +185,22 @@ proper(List) when is_list(List) ->
     end;
 proper(Spec) ->
     Spec.
+
+%% Operations on counters in maps as operations on elements: ets knows no others, and would blame
+%% them.
+in_elements(Operations) when is_list(Operations) ->
+    [in_element(Operation) || Operation <- Operations];
+in_elements(Operation) ->
+    in_element(Operation).
+
+in_element(Operation) when is_tuple(Operation), tuple_size(Operation) > 0 ->
+    case element(1, Operation) of
+        {Position, _MapKey} -> setelement(1, Operation, Position);
+        {Position, _MapKey, Initial} when is_integer(Initial) -> setelement(1, Operation, Position);
+        _ -> Operation
+    end;
+in_element(Operation) ->
+    Operation.
 
 %% The position that explains an error: the first invalid one.
 one_position(Positions) ->

@@ -390,7 +390,7 @@ refused_test_() ->
 words_test_() ->
     one("what is wrong is said", fun() ->
         T = larder:new(t, []),
-        true = larder:insert(T, {k, #{n => 1}, 7}),
+        true = larder:insert(T, {k, #{n => 1, a => b}, 7}),
         B = larder:new(b, [bag]),
         true = larder:insert(B, {k, #{n => 1}}),
         larder_test:is_said([
@@ -406,7 +406,15 @@ words_test_() ->
              {update_map, [gone, k, 2, n, 1], "{1,"},
              {remove_map_key, [T, k, 3, n], "{3,.*not a map"},
              {update_counter, [T, k, {{3, n}, 1}], "{3,.*not a map"},
-             {update_counter, [T, k, {{2, m}, 1}], "{3,.*no such key"}]),
+             {update_counter, [T, k, {{2, m}, 1}], "{3,.*no such key"},
+             {update_counter, [T, k, {{2, a}, 1}], "{3,.*not an integer"},
+             {update_counter, [T, k, {{2, a, x}, 1}], "{3,.*not a valid update operation"},
+             {update_counter, [T, k, [{{2, n}, 1}, {3, x}]], "{3,.*not a valid update operation"},
+             %% Nothing is wrong with these operations.
+             {update_counter, [T, absent, {{2, n}, 1}], "^.{2,[^{]*$"},
+             {update_counter, [T, absent, [{{2, n, 0}, 1, 5, 0}]], "^.{2,[^{]*$"},
+             {update_counter, [gone, k, {{2, n}, 1}], "^.{1,[^{]*$"},
+             {update_counter, [T, absent, {{2, n}, 1}, no_object], "^.{4,[^{]*$"}]),
         true = larder:delete(B),
         true = larder:delete(T)
     end).
