@@ -301,6 +301,9 @@ amend(_Function, _Args, read_only, _Words) ->
 amend(_Function, _Args, view, _Words) ->
     #{1 => <<"the table is a transaction's view, which can't be deleted, renamed or given away, or "
              "get other options">>};
+%% A value that is taken, however it was to be written.
+amend(_Function, _Args, {not_unique, Name}, _Words) ->
+    #{general => io_lib:format("another object has this value in the unique index ~tp", [Name])};
 %% A structure that doesn't grow; limits.
 amend(commit, [Operations], full, _Words) ->
     full_of([element(2, Operation) || Operation <- Operations]);
@@ -354,8 +357,6 @@ amend(update_counter, _Args, badmapkey, _Words) ->
 amend(Function, Args, Cause, Words) when Function =:= update_map; Function =:= remove_map_key ->
     map_words(Args, Cause, Words);
 %% Secondary indexes.
-amend(_Function, _Args, {not_unique, Name}, _Words) ->
-    #{general => io_lib:format("another object has this value in the unique index ~tp", [Name])};
 amend(index_select, [_Continuation], {no_index, Name}, _Words) ->
     #{1 => io_lib:format("a continuation of the index ~tp, which the table no longer has", [Name])};
 amend(_Function, _Args, {no_index, Name}, _Words) ->

@@ -507,6 +507,17 @@ words_test_() ->
              {index_select, [T, v, Spec, 1 bsl 70], "out of range"},
              {index_select, [nonsense], "not a continuation"},
              {explain, [T, nonsense], "match spec"}]],
+        Unique = larder:new(u, [{ttl, infinity}, {index, [{v, 2, [unique]}]}]),
+        true = larder:insert(Unique, [{1, #{}}, {2, #{a => 1}}, {3, 1}, {4, 2}]),
+        larder_test:is_said(
+            [{Function, [Unique | Args], "^.{general,.*the unique index v"} || {Function, Args} <- [
+                {insert, [{5, #{}}]}, {insert, [[{5, #{}}]]}, {insert, [{5, #{}}, #{ttl => 5}]},
+                {update_element, [1, {2, 1}]}, {update_element, [5, {2, 1}, {5, x}]},
+                {update_counter, [3, 1]}, {update_counter, [5, 1, {5, 1}]},
+                {update_map, [1, 2, a, 1]}, {update_map, [1, [{2, a, 1}]]},
+                {remove_map_key, [2, 2, a]},
+                {select_replace, [[{{1, '_'}, [], [{{1, 1}}]}]]}]]),
+        true = larder:delete(Unique),
         true = larder:insert(T, [{1, a}, {2, a}]),
         {[_], Rest} = larder:index_select(T, v, Spec, 1),
         true = larder:drop_index(T, v),
