@@ -402,6 +402,7 @@ commit_words_test() ->
          {[Good, {expire, T, x, soon}], "^operation 2: neither milliseconds"},
          {[Good, {expire, T, x, 5}], "the table has no bounds"},
          {[Good, {expire, Bag, x, 5}], "the table has no bounds"},
+         {[Good, {update_counter, Bag, absent, 1}], "an object of a bag"},
          {[{insert, Snapshot, {1}}], "is a snapshot"}]],
     true = larder:release(Snapshot).
 

@@ -309,9 +309,7 @@ impl Operation<'_> {
             OpKind::Delete => delete_of(inner, view, local),
             OpKind::DeleteObject => delete_object_of(inner, view, local),
             OpKind::UpdateCounter => {
-                let is_there = has_member(inner, view, local)?;
-                // In a table whose objects expire, it may be gone by now.
-                return Ok(is_there && counter_of(inner, view, local, None)?.is_some());
+                return Ok(counter_of(inner, view, local, None)?.is_some());
             }
             OpKind::UpdateElement => elements_of(inner, view, local, None),
         };
