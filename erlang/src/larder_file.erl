@@ -187,7 +187,7 @@ unopened(File) ->
 path(File, Otherwise) ->
     case name(fun() -> filename:flatten(File) end, File, Otherwise) of
         %% No file has the empty name.
-        Flat when Flat =:= []; Flat =:= <<>> -> throw(refused(Otherwise, [], enoent));
+        Flat when Flat =:= []; Flat =:= <<>> -> throw(refused(Otherwise, File, enoent));
         Flat -> native(name(fun() -> filename:absname(Flat) end, File, Otherwise), Otherwise)
     end.
 

@@ -496,7 +496,7 @@ names_of_files_test() ->
                       Tab = Mod:new(t, []),
                       {[Mod:tab2file(Tab, Name)
                         || Name <- [Long, TooLong, [a, $b, <<"c">>], [a, 1.0], [$a, {}], [self()],
-                                    "", "no/b", "plain/b"]],
+                                    "", '', ["", ""], "no/b", "plain/b"]],
                        [Mod:F(Name)
                         || F <- [file2tab, tabfile_info],
                            Name <- [TooLong, [a, 1.0], [$a, {}], "", "none", "no/b", "plain/b"]],
