@@ -400,6 +400,8 @@ amend(release, [_], not_owner, _Words) ->
 amend(diff, [Old, New], Cause, _Words) ->
     diff_words(Old, New, Cause);
 %% Transactions.
+amend(transaction, [_, _, _], not_in_transaction, _Words) ->
+    #{1 => <<"a table is not one of the transaction that this one is a part of">>};
 amend(transaction, [_, _, _], structure, _Words) ->
     #{1 => <<"a table is named twice">>};
 amend(transaction, [_, _, _], table_type, _Words) ->

@@ -158,8 +158,14 @@ nested_test() ->
                      larder:transaction([X], fun([_]) -> larder:abort(both) end)
                  end)),
     ?assertEqual(2, larder:info(A, size)),
-    ?assertMatch({aborted, {badarg, _}},
-                 larder:transaction([A], fun(_) -> larder:transaction([B], fun(_) -> ok end) end)),
+    [begin
+         Inner = fun(_) -> larder:transaction(Tables, fun(_) -> ok end) end,
+         {aborted, {Reason, Stack}} = larder:transaction([A], Inner),
+         ?assertEqual({Tables, badarg}, {Tables, Reason}),
+         #{1 := Words} = larder:format_error(badarg, Stack),
+         ?assertMatch({match, _}, re:run(Words, Expected))
+     end || {Tables, Expected} <- [{[B], "not one of the transaction"},
+                                   {[A | x], "not a list of tables"}]],
     %% An exception of the inner fun is the program's own, whatever it is.
     [?assertMatch({aborted, {{larder, mine}, _}}, larder:transaction([A], Fun))
      || Mine <- [fun(_) -> error({larder, mine}) end],

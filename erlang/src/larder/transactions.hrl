@@ -47,7 +47,8 @@ transaction(Tables, Fun) ->
 %% table that it has written is deleted meanwhile.
 -spec transaction([table()], fun(([table()]) -> Result), transaction_options()) ->
           {atomic, Result} | {aborted, term()}.
-transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_map(Options) ->
+transaction(Tables, Fun, Options)
+  when length(Tables) >= 0, is_function(Fun, 1), is_map(Options) ->
     case ?TRY(larder_transaction:run(Tables, Fun, Options), [Tables, Fun, Options]) of
         {nested, Views} -> {atomic, Fun(Views)};
         Ended -> Ended
