@@ -43,6 +43,8 @@ prepare() {
   fi
   rm -rf "$root/larder"; mkdir -p "$root/larder/priv" "$root/larder/_build"/{larder/ebin,demo,tests}
   cp -r erlang examples scripts docs README.md CHANGELOG.md CONTRIBUTING.md Makefile "$root/larder"
+  # Tests that the documents name are looked up there.
+  cp -r crates lib test "$root/larder"
   cp priv/larder_nif.so "$root/larder/priv"
   ln -s ../../priv "$root/larder/_build/larder/priv"
 }

@@ -3,8 +3,8 @@
 -module(diff_gen).
 -include_lib("proper/include/proper.hrl").
 
--export([pool/0, made/1, hot/0, from_pool/0, key/0, value/0, object/0, wrong_object/0, objects/0, oracle/1,
-         options/1, table_option/0, pattern/0, element_pattern/0, any_term/0,
+-export([pool/0, made/1, hot/0, from_pool/0, key/0, value/0, object/0, wrong_object/0, objects/0,
+         oracle/1, compressed/0, options/1, table_option/0, pattern/0, element_pattern/0, any_term/0,
          negative_zero/0, deep_list/1, external_pid/1, external_ref/1,
          external_port/1]).
 
@@ -155,6 +155,7 @@ table_option() ->
 %% @doc A table of `ets' for rows with any of these terms; not compressed, see `compressed/0'.
 oracle(Options) -> ets:new(oracle, [public | Options -- [compressed]]).
 
+%% @doc The option of a compressed table, if `ets' can have one.
 %% From OTP 27 on a compressed table of `ets' can bring the emulator down with
 %% some of the terms here, ports and external funs (as ets against itself shows).
 compressed() ->

@@ -35,7 +35,7 @@ written_test_() ->
       end)} || Type <- ?TYPES, Count <- [0, 1, 3000], Extended <- ?INFOS].
 
 copied(From, To, Type, Count, Extended, Format, File) ->
-    T = From:new(larder_t_files, [Type, {keypos, 1}, named_table, public, compressed]),
+    T = From:new(larder_t_files, [Type, {keypos, 1}, named_table, public, diff_gen:compressed()]),
     true = From:insert(T, rows(Count)),
     ok = From:tab2file(T, File, [{extended_info, Extended} | Format]),
     Objects = From:tab2list(T),
