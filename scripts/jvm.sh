@@ -35,10 +35,12 @@ put_library() {
 jar_version() { sed -n 's|^  <version>\(.*\)</version>|\1|p' $MODULE/pom.xml; }
 
 same_version() {
-  local jar crate
+  local jar crate classes
   jar=$(jar_version)
   crate=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
   [ "$jar" = "$crate" ] || die "$MODULE/pom.xml has version $jar, Cargo.toml $crate"
+  classes=$(sed -n 's/.* VERSION = "\(.*\)";/\1/p' $MODULE/src/main/java/larder/NativeLibrary.java)
+  [ "$classes" = "$crate" ] || die "NativeLibrary.java has version $classes, Cargo.toml $crate"
 }
 
 # What Maven got once it doesn't ask for again.

@@ -14,7 +14,8 @@
 
 -define(STUB, erlang:nif_error({larder, library_not_loaded})).
 
-%% The functions, each a stub until the library is loaded.
+%% The functions, each a stub until the library is loaded; and ?VERSION, that of the library that
+%% belongs to these modules.
 -include("larder_nif_stubs.hrl").
 
 load() ->
@@ -29,12 +30,13 @@ load([Place | Places]) ->
     end.
 
 %% Terms from which the library learns the layout of terms: [Alias, Fun, its two free variables,
-%% twice fun M:F/A]; exact_map_keys(); and the number of schedulers.
+%% twice fun M:F/A]; exact_map_keys(); the number of schedulers; and the version of these modules,
+%% as the library refuses those of another version.
 samples() ->
     %% Words that occur nowhere else in the fun, whose creator is this process.
     {A, B} = {group_leader(), erlang:whereis(init)},
     [an_alias(), fun(C) -> {A, B, C} end, A, B, fun erlang:abs/1, fun erlang:node/0,
-     exact_map_keys(), erlang:system_info(schedulers)].
+     exact_map_keys(), erlang:system_info(schedulers), ?VERSION].
 
 %% Whether `ets' treats a pattern whose key contains a map, but no variables, as that exact key.
 %% Releases until 2024 do; later ones match it as a pattern.

@@ -1,4 +1,5 @@
 %% Made by `make stubs` from the table in crates/larder-nif/src/lib.rs: change that.
+-define(VERSION, "0.1.0").
 -export([new/2,
          whereis/1,
          all/0,

@@ -509,7 +509,12 @@ private:
 // A world: a set of tables, whose names are unique among the named ones.
 class world {
 public:
-    world() : world_(larder_new()) {}
+    // Throws if the library that runs is of another version than the header, and may not do what
+    // the header says.
+    world() {
+        detail::check_version(larder_version_number(), larder_version());
+        world_.reset(larder_new());
+    }
     larder *get() const noexcept { return world_.get(); }
     // Makes a table.
     larderpp::table table(const std::string &name, const options &how = options()) const {

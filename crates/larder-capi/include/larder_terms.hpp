@@ -41,6 +41,17 @@ inline bool check(larder_status status) {
     return status == LARDER_OK;
 }
 
+// Throws if the library that runs may differ from this header: if it is older, or of another major
+// version. A minor version may change an interface, too, while the major one is 0.
+inline void check_version(int number, const std::string &version) {
+    const int series = LARDER_VERSION_MAJOR == 0 ? 100 : 10000;
+    if (number < LARDER_VERSION_NUMBER || number / series != LARDER_VERSION_NUMBER / series)
+        throw error(LARDER_BAD_ARGUMENT, "the version of the library that runs is " + version +
+                                             ", that of the header " LARDER_VERSION
+                                             "; compile the program again, or install the library"
+                                             " that belongs to the header");
+}
+
 // Frees a handle of any type.
 struct freed {
     void operator()(larder *it) const noexcept { larder_free(it); }

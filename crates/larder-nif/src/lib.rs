@@ -29,7 +29,8 @@
 //! The library refuses to load if the basic layout of terms isn't the expected one. It is never
 //! unloaded. If it is loaded again, by a new version of the Erlang module for example, all tables
 //! are kept. Another build of the library is refused, because tables can't be moved between two
-//! builds.
+//! builds. Erlang modules of another version are refused, too, whether they are the first or an
+//! upgrade.
 //!
 //! # Version of the NIF interface
 //!

@@ -9,6 +9,9 @@ use crate::terms::{self, atoms, binaries};
 use crate::{heap, ops, resource};
 use std::ffi::{c_int, c_void};
 
+/// The version of the library.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Its address identifies this copy of the library.
 static IDENTITY: u8 = 0;
 
@@ -26,6 +29,10 @@ fn prepare(env: *mut Env, info: Word) -> bool {
     }
     atoms::load(env);
     ops::options::load(env);
+    let given = given(info);
+    if !is_of_this_version(&given) {
+        return false;
+    }
     // Resource types must be registered in the callback. Without them there are no tables.
     if !open_resources(env) {
         return false;
@@ -40,7 +47,6 @@ fn prepare(env: *mut Env, info: Word) -> bool {
     if layout::is_wanted("magic") {
         resource::prove(env, &samples(env));
     }
-    let given = given(info);
     larder_matchspec::set_exact_map_keys(given.exact_map_keys);
     owners::load(given.schedulers);
     layout::prove_kinds(env, &given.samples);
@@ -54,6 +60,20 @@ fn prepare(env: *mut Env, info: Word) -> bool {
 fn samples(env: *mut Env) -> Vec<resource::Sample> {
     let blob = || binaries::BLOBS.sample(env, larder_term::blob::Blob::from_slice(&[]));
     vec![blob(), owners::sample(env), blob(), owners::sample(env)]
+}
+
+/// Whether the Erlang modules are of the library's version. Others would call functions that are
+/// not there, or that have other arguments or results.
+fn is_of_this_version(given: &Given) -> bool {
+    let matches = given.version.as_deref() == Some(VERSION);
+    if !matches {
+        let modules = given.version.as_deref().unwrap_or("unknown (an older one)");
+        eprintln!(
+            "larder: the native library's version is {VERSION}, that of the Erlang modules is \
+             {modules}; install both from one build, and restart the node"
+        );
+    }
+    matches
 }
 
 fn open_resources(env: *mut Env) -> bool {
@@ -88,17 +108,20 @@ pub unsafe extern "C" fn upgrade(
     env: *mut Env,
     data: *mut *mut c_void,
     old: *mut *mut c_void,
-    _info: Word,
+    info: Word,
 ) -> c_int {
     // SAFETY: the emulator passes the place where the library of the old code has put its data.
     if unsafe { *old } != identity() {
         eprintln!(
-            "larder: another build of the native library is in use; restart the node to change it"
+            "larder: another build of the native library than this one, {VERSION}, is in use; \
+             restart the node to change it"
         );
         return 2;
     }
     let mut ready = false;
-    callback::run(env, || ready = open_resources(env));
+    callback::run(env, || {
+        ready = is_of_this_version(&given(info)) && open_resources(env);
+    });
     // SAFETY: as in `load`.
     unsafe { *data = identity() };
     c_int::from(!ready)
@@ -114,9 +137,11 @@ struct Given {
     exact_map_keys: bool,
     /// The number of schedulers.
     schedulers: u64,
+    /// The version of the Erlang modules, if they say it.
+    version: Option<String>,
 }
 
-/// What is in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys, Schedulers]`.
+/// What is in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys, Schedulers, Version]`.
 fn given(list: Word) -> Given {
     // The list has a fixed order. What is missing at its end is absent.
     let mut rest = list;
@@ -140,5 +165,19 @@ fn given(list: Word) -> Given {
         schedulers: next()
             .and_then(layout::small)
             .map_or(u64::MAX, |n| n as u64),
+        version: next().and_then(text),
     }
+}
+
+/// The text of a list of bytes; `None` for any other term.
+fn text(list: Word) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = list;
+    while let Some((head, tail)) = layout::cell(rest) {
+        bytes.push(u8::try_from(layout::small(head)?).ok()?);
+        rest = tail;
+    }
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|_| rest == layout::NIL)
 }

@@ -262,7 +262,24 @@ static void moved_to_itself(const world &w) {
     CHECK(other.get() == nullptr && t.size() == 0);
 }
 
+// Libraries older than the header, and those of another minor version, are refused.
+static void versions() {
+    detail::check_version(LARDER_VERSION_NUMBER, "this one");
+    detail::check_version(LARDER_VERSION_NUMBER + 1, "a later patch");
+    for (const int other : {LARDER_VERSION_NUMBER - 1, LARDER_VERSION_NUMBER + 100,
+                            LARDER_VERSION_NUMBER + 10000}) {
+        CHECK(fails([&] { detail::check_version(other, "0.0.9"); }) == LARDER_BAD_ARGUMENT);
+        try {
+            detail::check_version(other, "0.0.9");
+        } catch (const error &wrong) {
+            const std::string text = wrong.what();
+            CHECK(text.find("0.0.9") != text.npos && text.find(LARDER_VERSION) != text.npos);
+        }
+    }
+}
+
 int main() {
+    versions();
     {
         const world w;
         values();

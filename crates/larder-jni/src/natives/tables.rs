@@ -5,10 +5,15 @@ use crate::exceptions;
 use crate::failure::{guarded, guarded_in, Failure};
 use crate::handles::{self, with, world, Handle};
 use jni::objects::JByteArray;
-use jni::sys::{jboolean, jint, jlong};
+use jni::sys::{jboolean, jbyteArray, jint, jlong};
 use larder::{Bounds, Evict, Limits};
 
 natives! { guarded_in:
+    /// The version of the library, as text.
+    Java_larder_Native_version() -> jbyteArray, std::ptr::null_mut(), |env| {
+        Ok(env.byte_array_from_slice(env!("CARGO_PKG_VERSION").as_bytes())?.into_raw())
+    };
+
     /// The first call, when the library is loaded.
     Java_larder_Native_prepare(), (), |env| exceptions::look_up(env);
 

@@ -1,5 +1,6 @@
-//! `erlang/src/larder_nif_stubs.hrl` is what the table of native functions in larder-nif's
-//! `src/lib.rs` says. `LARDER_WRITE_STUBS=1` writes it anew: `make stubs`.
+//! `erlang/src/larder_nif_stubs.hrl` has the version of the native library, and what the table of
+//! native functions in larder-nif's `src/lib.rs` says. `LARDER_WRITE_STUBS=1` writes it anew:
+//! `make stubs`.
 #![cfg(test)]
 
 use std::path::Path;
@@ -25,7 +26,9 @@ fn stubs(table: &str) -> String {
         .collect();
     let mut text = format!(
         "%% Made by `make stubs` from the table in crates/larder-nif/src/lib.rs: change that.\n\
+         -define(VERSION, \"{}\").\n\
          -export([{}]).\n\n",
+        env!("CARGO_PKG_VERSION"),
         exported.join(",\n         ")
     );
     for (name, arguments) in functions {

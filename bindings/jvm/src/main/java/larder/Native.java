@@ -2,6 +2,7 @@ package larder;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 
 /**
  * The native methods. A table is a number, and so is all else that is open. A method that gets the
@@ -10,10 +11,22 @@ import java.nio.ByteBuffer;
 final class Native {
     static {
         NativeLibrary.load();
+        NativeLibrary.check(libraryVersion());
         prepare();
     }
 
     private Native() {}
+
+    /** The version of the library. One that is older than this method has another version. */
+    private static String libraryVersion() {
+        try {
+            return new String(version(), StandardCharsets.UTF_8);
+        } catch (UnsatisfiedLinkError e) {
+            return "unknown (an older one)";
+        }
+    }
+
+    private static native byte[] version();
 
     /** Finds classes that the library needs where there is no memory to find them. */
     private static native void prepare();

@@ -9,6 +9,9 @@ import java.util.Locale;
 
 /** Finds the native library: the file that the property larder.library names, or the jar's own. */
 final class NativeLibrary {
+    /** The version of these classes; a check at build time compares it with the jar's. */
+    static final String VERSION = "0.1.0";
+
     private static final String PROPERTY = "larder.library";
 
     private NativeLibrary() {}
@@ -30,6 +33,16 @@ final class NativeLibrary {
         } catch (IOException e) {
             String text = "Larder's library can't be unpacked: " + e;
             throw (Error) new UnsatisfiedLinkError(text).initCause(e);
+        }
+    }
+
+    /** Refuses a library of another version, whose methods may have other arguments. */
+    static void check(String version) {
+        if (!version.equals(VERSION)) {
+            throw new UnsatisfiedLinkError(
+                    "the version of Larder's native library is " + version + ", that of its classes "
+                            + VERSION + "; take both from one build: rebuild the jar by"
+                            + " `make jvm`, and name no older file by -D" + PROPERTY);
         }
     }
 
