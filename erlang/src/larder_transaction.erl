@@ -16,7 +16,8 @@
 
 -export([run/3, are_options/1, abort/1, commit/1]).
 
-%% The transaction that the process is in: whether it is urgent, and [{Table, View}].
+%% The transaction that the process is in: whether it is urgent, and [{Table, Id, View}], with the
+%% table as it was named and its id.
 -define(VIEWS, '$larder_transaction').
 %% The number of lost attempts after which a retry first pauses.
 -define(AT_ONCE, 5).
@@ -45,10 +46,11 @@ are_options(Options) ->
         andalso lists:all(IsTime, maps:values(Options)).
 
 %% A nested transaction is part of the outer one. Each of the two may name a table by its name or
-%% by its id.
+%% by its id. A name stands for the table that has it now. If there is none, it stands for the table
+%% that had it when the outer transaction began.
 view(Table, Outer) ->
     Id = id(Table),
-    case [View || {Own, View} <- Outer, Own =:= Table orelse View =:= Table orelse id(Own) =:= Id] of
+    case [View || {Own, OwnId, View} <- Outer, OwnId =:= Id orelse View =:= Id orelse Own =:= Id] of
         [View | _] -> View;
         [] -> error({larder, not_in_transaction})
     end.
@@ -65,11 +67,13 @@ until(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 
 attempt(Tables, Fun, Lost, Retries, Until) ->
     Urgent = Lost > ?PATIENCE,
-    case larder_nif:begin_transaction(Tables, Urgent) of
+    %% By their ids: they may be renamed meanwhile.
+    Ids = [id(Table) || Table <- Tables],
+    case larder_nif:begin_transaction(Ids, Urgent) of
         wait ->
             again(Tables, Fun, Lost, max(Lost, ?AT_ONCE), Retries, Until);
         {Transaction, Views} ->
-            put(?VIEWS, {Urgent, lists:zip(Tables, Views)}),
+            put(?VIEWS, {Urgent, lists:zip3(Tables, Ids, Views)}),
             case ended(Transaction, Views, Fun) of
                 lost when Lost >= Retries -> {aborted, nomore};
                 lost -> again(Tables, Fun, Lost + 1, Lost + 1, Retries, Until);

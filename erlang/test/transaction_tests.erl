@@ -214,6 +214,28 @@ nested_by_name_test() ->
     ?assertMatch({aborted, {badarg, _}}, larder:transaction([Id], Inner(no_such_table))),
     larder:delete(Name).
 
+%% A table that is renamed while the outer transaction runs is found by its id, by its new name and
+%% by its old one, until another table has that.
+nested_after_rename_test() ->
+    Finds = fun(Outer, Id, Make, Inner) ->
+        larder:transaction([Outer], fun([X]) ->
+            renamed = larder:rename(Id, renamed),
+            Others = [larder:new(Name, [named_table]) || Name <- Make],
+            try [larder:transaction([Table], fun([Y]) -> X =:= Y end) || Table <- Inner]
+            after [larder:delete(Other) || Other <- Others], larder:rename(Id, before_rename)
+            end
+        end)
+    end,
+    before_rename = larder:new(before_rename, [named_table]),
+    Id = larder:whereis(before_rename),
+    [?assertEqual({atomic, [{atomic, true} || _ <- Inner]}, Finds(Outer, Id, Make, Inner))
+     || Outer <- [before_rename, Id],
+        {Make, Inner} <- [{[], [Id, renamed]}, {[before_rename], [Id, renamed]}]],
+    ?assertEqual({atomic, [{atomic, true}]}, Finds(before_rename, Id, [], [before_rename])),
+    ?assertMatch({aborted, {badarg, _}},
+                 Finds(before_rename, Id, [before_rename], [before_rename])),
+    larder:delete(Id).
+
 %% Who finds a list in the way finishes it, whichever of the tables it is in: the process that
 %% inserts it may be dead.
 beside_a_dead_list_test_() ->

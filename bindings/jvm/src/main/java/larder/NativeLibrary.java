@@ -40,8 +40,8 @@ final class NativeLibrary {
     static void check(String version) {
         if (!version.equals(VERSION)) {
             throw new UnsatisfiedLinkError(
-                    "the version of Larder's native library is " + version + ", that of its classes "
-                            + VERSION + "; take both from one build: rebuild the jar by"
+                    "the version of Larder's native library is " + version
+                            + ", that of its classes " + VERSION + "; take both from one build: rebuild the jar by"
                             + " `make jvm`, and name no older file by -D" + PROPERTY);
         }
     }
