@@ -501,3 +501,40 @@ fn nothing_is_kept_for_a_snapshot_that_ended_beside_a_list() {
         }
     }
 }
+
+/// So it does if another thread drops an index meanwhile, which exchanges the store, too.
+#[test]
+fn nothing_is_kept_for_a_follower_that_ended_beside_an_index() {
+    let t = Larder::new().table("t").create().unwrap();
+    t.insert(&term!({1, 0})).unwrap();
+    let (stop, may_drop) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                if may_drop.load(Ordering::Acquire) {
+                    t.drop_index("v").unwrap();
+                    may_drop.store(false, Ordering::Release);
+                }
+            }
+        });
+        let _stop = Stop(&stop);
+        for round in 0..times(200) {
+            t.add_index(&Index::element("v", 2)).unwrap();
+            let feed = t.subscribe().unwrap();
+            let snapshot = t.snapshot().unwrap();
+            t.insert(&term!({1, (round)})).unwrap();
+            drop(snapshot);
+            // Snapshots end in the background. That of the index, too.
+            while t.engine_table().snapshots().0 > 0 {
+                std::thread::yield_now();
+            }
+            assert!(t.engine_table().snapshots().1 > 0);
+            may_drop.store(true, Ordering::Release);
+            drop(feed);
+            while may_drop.load(Ordering::Acquire) {
+                std::hint::spin_loop();
+            }
+            assert_eq!(t.engine_table().snapshots(), (0, 0), "round {round}");
+        }
+    });
+}

@@ -398,40 +398,53 @@ impl EngineTable {
 
 impl WatchedTable for EngineTable {
     fn unwatch(&self, history: &History, is_followed: bool, guard: &Guard) -> bool {
-        let state = self.state.load(guard);
-        let Some(store) = state.get() else {
-            return true;
-        };
-        let current = store.history();
-        // Another history has taken its place. This one can't be found any more.
-        if !current.is_some_and(|current| std::ptr::eq(&**current, history)) {
-            return true;
-        }
-        // A batch holds the latch, or the table is dead. The store can't be replaced now.
-        if state.tag() != 0 {
-            return false;
-        }
-        let indexes = store.layers().indexes.clone();
-        let next = if !store.layers().locks && !is_followed {
-            // The history owns the objects, and a watched store doesn't.
-            let bounds = store.layers().bounds.clone();
-            let layers = Layers {
-                indexes,
-                bounds,
-                ..Layers::default()
+        loop {
+            let state = self.state.load(guard);
+            let Some(store) = state.get() else {
+                return true;
             };
-            Store::over(history.store().objects().share(), layers)
-        } else if history.is_large() {
-            store.through(Layers {
-                history: Some(Arc::new(history.restarted())),
-                ..store.layers().clone()
-            })
-        } else {
-            // If commits have written to the table, others are likely to follow.
-            return false;
-        };
-        self.state.replace(state, next, guard).is_ok()
+            let current = store.history();
+            // Another history has taken its place. This one can't be found any more.
+            if !current.is_some_and(|current| std::ptr::eq(&**current, history)) {
+                return true;
+            }
+            // A batch holds the latch, or the table is dead. The store can't be replaced now.
+            if state.tag() != 0 {
+                return false;
+            }
+            let Some(next) = unwatched(store, history, is_followed) else {
+                return false;
+            };
+            // If the exchange fails, another thread has made one: it has changed the indexes, say,
+            // and the history is still there.
+            if self.state.replace(state, next, guard).is_ok() {
+                return true;
+            }
+        }
     }
+}
+
+/// The store that takes the place of a store with this history, which no snapshot needs. `None` if
+/// the store stays.
+fn unwatched(store: &Store, history: &History, is_followed: bool) -> Option<Store> {
+    let indexes = store.layers().indexes.clone();
+    if !store.layers().locks && !is_followed {
+        // The history owns the objects, and a watched store doesn't.
+        let bounds = store.layers().bounds.clone();
+        let layers = Layers {
+            indexes,
+            bounds,
+            ..Layers::default()
+        };
+        return Some(Store::over(history.store().objects().share(), layers));
+    }
+    // If commits have written to the table, others are likely to follow.
+    history.is_large().then(|| {
+        store.through(Layers {
+            history: Some(Arc::new(history.restarted())),
+            ..store.layers().clone()
+        })
+    })
 }
 
 #[cfg(test)]
