@@ -310,7 +310,7 @@ impl History {
 
     /// The number of live and pending snapshots.
     pub(crate) fn snapshot_count(&self) -> usize {
-        self.snapshots.live.lock().snapshots.len()
+        self.snapshots.live.lock().count()
     }
 
     /// Registers a pending snapshot. `None` if the history is retired.
@@ -324,11 +324,8 @@ impl History {
         }
         // The snapshot's number will be drawn later, so it is at least what the clock shows now.
         // From here on no version is dropped that the snapshot may need.
-        let pending = Registered {
-            number: PENDING,
-            lower_bound: clock::now(),
-        };
-        live.snapshots.push(pending);
+        let pending = Registered::Pending(clock::now());
+        live.add(pending);
         self.publish_bounds(live);
         Some(pending)
     }
@@ -339,17 +336,9 @@ impl History {
     }
 
     fn assign_number_in(&self, live: &mut Live, pending: Registered, number: u64) -> Registered {
-        let registered = Registered {
-            number,
-            lower_bound: number,
-        };
-        if let Some(snapshot) = live
-            .snapshots
-            .iter_mut()
-            .find(|snapshot| **snapshot == pending)
-        {
-            *snapshot = registered;
-        }
+        let registered = Registered::Live(number);
+        live.remove(pending);
+        live.add(registered);
         self.publish_bounds(live);
         registered
     }
@@ -366,10 +355,7 @@ impl History {
     fn release(&self, snapshot: Registered) {
         let guard = larder_index::pin();
         let mut live = self.snapshots.live.lock();
-        if let Some(i) = live.snapshots.iter().position(|&other| other == snapshot) {
-            // The order of the list doesn't matter.
-            live.snapshots.swap_remove(i);
-        }
+        live.remove(snapshot);
         self.publish_bounds(&live);
         self.unwatch_if_idle_in(&mut live, &guard);
     }
@@ -382,7 +368,7 @@ impl History {
     /// Lets the table go back to its plain store if there are neither snapshots nor followers.
     fn unwatch_if_idle_in(&self, live: &mut Live, guard: &Guard) {
         // Another snapshot needs the versions.
-        if !live.snapshots.is_empty() || live.is_retired {
+        if live.count() > 0 || live.is_retired {
             return;
         }
         // The table would stay watched with this history (see `WatchedTable::unwatch`).
@@ -400,20 +386,14 @@ impl History {
 
     /// Updates `newest` and `oldest` (S10).
     fn publish_bounds(&self, live: &Live) {
-        let numbers = live.snapshots.iter().map(|snapshot| snapshot.number);
-        let bounds = live.snapshots.iter().map(|snapshot| snapshot.lower_bound);
         point();
         // Ordering: SeqCst. Both are stored before the number of a new snapshot is drawn, so a
         // write whose clock is past that number sees them. Between the two stores `oldest` may be
         // too great. Then writes drop versions that were put before the number was drawn. Those
         // have lesser numbers, so the snapshot doesn't need them.
-        self.snapshots
-            .newest
-            .store(numbers.max().unwrap_or(0), Ordering::SeqCst);
+        self.snapshots.newest.store(live.newest(), Ordering::SeqCst);
         point();
-        self.snapshots
-            .oldest
-            .store(bounds.min().unwrap_or(PENDING), Ordering::SeqCst);
+        self.snapshots.oldest.store(live.oldest(), Ordering::SeqCst);
     }
 
     /// Reads the newest version of a key that is about to be written, before the key's entry is
@@ -772,7 +752,7 @@ impl TableSnapshot {
 
     /// The snapshot's number.
     pub(crate) fn number(&self) -> u64 {
-        self.registered.number
+        self.registered.number()
     }
 }
 
