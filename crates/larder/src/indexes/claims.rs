@@ -98,8 +98,9 @@ impl ClaimedEntry {
         }
     }
 
-    fn is_for(&self, index: usize, entry: IndexEntry<'_>) -> bool {
-        (self.index, &self.value[..], &self.key[..]) == (index, entry.value, entry.key)
+    /// What claimed entries are searched by.
+    fn order(&self) -> (usize, &[u8], &[u8]) {
+        (self.index, &self.value, &self.key)
     }
 
     fn entry(&self) -> IndexEntry<'_> {
@@ -196,9 +197,10 @@ impl Indexes {
         (made, counted): (&mut Vec<ClaimedEntry>, &mut Counted),
         begun: usize,
     ) -> Result<(), Refused> {
-        // An earlier attempt for the same row may have claimed some. Those that follow are of
-        // different values, or of different indexes.
+        // An earlier attempt for the same row may have claimed some, perhaps very many. Those that
+        // follow are of different values, or of different indexes.
         let earlier = begun..made.len();
+        made[begun..].sort_unstable_by(|one, other| one.order().cmp(&other.order()));
         with_entry_buffers(|buffers| {
             let EntryBuffers {
                 row,
@@ -215,8 +217,9 @@ impl Indexes {
                 // The key already has the values that the old row has.
                 for value in after.iter().filter(|value| !has(before, value)) {
                     let entry = IndexEntry { value, key };
-                    let is_own = |claimed: &ClaimedEntry| claimed.is_for(index, entry);
-                    if !made[earlier.clone()].iter().any(is_own) {
+                    let own = (index, entry.value, entry.key);
+                    let found = made[earlier.clone()].binary_search_by(|it| it.order().cmp(&own));
+                    if found.is_err() {
                         self.claim_value(index, guard, entry, (made, counted))?;
                     }
                 }
@@ -493,6 +496,55 @@ mod tests {
     use crate::error::Error;
     use larder_term::{term, Term};
     use std::time::Duration;
+
+    /// A claim of many values that another write interrupts goes on where it was.
+    #[test]
+    fn an_interrupted_claim_of_many_values_keeps_what_it_has() {
+        const VALUES: i64 = 20_000;
+        let builder = Larder::new()
+            .table("t")
+            .index(Index::element("v", 2).each().unique());
+        let t = builder.create().unwrap();
+        let guard = larder_index::pin();
+        let store = t.engine_table().store(&guard).unwrap();
+        let indexes = Arc::clone(store.layers().indexes.as_ref().unwrap());
+        let last = SearchValue::new(Term::int(VALUES).as_ref(), &mut Vec::new()).value;
+        let mut other = Claimed::begin(&indexes);
+        let made = (&mut other.made, &mut other.counted);
+        let entry = IndexEntry {
+            value: &last,
+            key: b"x",
+        };
+        indexes.claim_value(0, &guard, entry, made).unwrap();
+        // The row as it is stored in another table.
+        let source = Larder::new().table("u").create().unwrap();
+        let values = Term::list(
+            (1..=VALUES as i32)
+                .map(|n| Term::int(n.into()))
+                .collect::<Vec<_>>(),
+        );
+        source.insert(&Term::tuple([Term::int(1), values])).unwrap();
+        let (mut keys, mut rows) = (Vec::new(), Values::default());
+        let objects = source.engine_table().store(&guard).unwrap();
+        let mut batch = larder_index::Batch::default();
+        let way = larder_index::Direction::Forward;
+        objects
+            .index
+            .scan(&guard, larder_index::Start::Edge, way, &mut batch);
+        let (key, row) = batch.entry(0);
+        keys.extend_from_slice(key);
+        rows.push(row);
+        let row = rows.iter().next().unwrap();
+        let mut claimed = Claimed::begin(&indexes);
+        for _ in 0..3 {
+            let refused = claimed.claim(&guard, &keys, None, row);
+            assert_eq!(refused, Err(Refused::Undecided));
+            assert_eq!(claimed.made.len() as i64, VALUES - 1);
+        }
+        drop(other);
+        assert_eq!(claimed.claim(&guard, &keys, None, row), Ok(()));
+        assert_eq!(claimed.made.len() as i64, VALUES);
+    }
 
     /// The form of a number in an index.
     fn value(n: i64) -> Vec<u8> {
