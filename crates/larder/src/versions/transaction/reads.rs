@@ -29,6 +29,9 @@ struct ReadRange {
     high: Option<Vec<u8>>,
 }
 
+/// The ends of a range of positions, likewise.
+type RangeEnds<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
 /// The read set of a transaction in one table.
 #[derive(Default)]
 pub(super) struct Reads {
@@ -153,7 +156,7 @@ impl Reads {
         // of its leaf until it has counted its entries.
         let mut has_changed = false;
         let objects = &history.store().index;
-        each_changed(&ReadRange::default(), history, guard, number, &mut |key| {
+        each_changed((None, None), history, guard, number, &mut |key| {
             has_changed = true;
             if !planted(Fault::UnsettledEntry) {
                 objects.contains_after_writer(guard, key);
@@ -164,9 +167,10 @@ impl Reads {
         !has_changed || holds()
     }
 
-    /// Whether no key in the ranges has changed since the snapshot with this number.
+    /// Whether no key in the ranges has changed since the snapshot with this number. Looks at each
+    /// key with versions once, however often it was read.
     pub(super) fn ranges_are_valid(&self, history: &History, guard: &Guard, number: u64) -> bool {
-        let is_unchanged = |range: &ReadRange| {
+        self.merged_ranges().into_iter().all(|range| {
             let mut holds = true;
             each_changed(range, history, guard, number, &mut |_| {
                 // The first changed key decides, so the scan stops there.
@@ -174,15 +178,40 @@ impl Reads {
                 false
             });
             holds
-        };
-        self.ranges.iter().all(is_unchanged)
+        })
+    }
+
+    /// The ranges in order, where several that overlap or touch are one.
+    fn merged_ranges(&self) -> Vec<RangeEnds<'_>> {
+        let ends = self
+            .ranges
+            .iter()
+            .map(|range| (range.low.as_deref(), range.high.as_deref()));
+        let mut sorted: Vec<RangeEnds<'_>> = ends.collect();
+        // `None` is less than all others, as an unbounded low end is.
+        sorted.sort_unstable();
+        let mut merged: Vec<RangeEnds<'_>> = Vec::with_capacity(sorted.len());
+        for (low, high) in sorted {
+            match merged.last_mut() {
+                // The last range has all positions from its low end on.
+                Some((_, None)) => break,
+                Some((_, last)) if low <= *last => {
+                    *last = match high {
+                        None => None,
+                        Some(_) => high.max(*last),
+                    }
+                }
+                _ => merged.push((low, high)),
+            }
+        }
+        merged
     }
 }
 
 /// Visits the keys in a range that have changed since the snapshot with this number, until `visit`
 /// returns `false`. A changed key has a version with the snapshot's number or a greater one.
 fn each_changed(
-    range: &ReadRange,
+    (low, high): RangeEnds<'_>,
     history: &History,
     guard: &Guard,
     number: u64,
@@ -193,7 +222,7 @@ fn each_changed(
         return;
     };
     let (mut batch, mut position) = (Batch::default(), Vec::new());
-    let mut from = range.low.clone();
+    let mut from = low.map(<[u8]>::to_vec);
     loop {
         let start = from.as_ref().map_or(Start::Edge, |from| Start::At(from));
         // The undo index has the same order as the table's, so a range of positions is a range in
@@ -203,7 +232,7 @@ fn each_changed(
             let (bytes, record) = batch.entry(i);
             let key = history.key(bytes);
             index.position(key, &mut position);
-            if range.high.as_ref().is_some_and(|high| position > *high) {
+            if high.is_some_and(|high| &position[..] > high) {
                 return;
             }
             // The record's newest version decides: a change since the snapshot has left one.
@@ -215,5 +244,51 @@ fn each_changed(
             return;
         }
         from = Some(std::mem::take(&mut batch.resume));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranges that overlap or touch are one, so no key is looked at twice.
+    #[test]
+    fn ranges_are_merged() {
+        let merged = |ranges: &[(Option<u8>, Option<u8>)]| {
+            let mut reads = Reads::default();
+            for (low, high) in ranges {
+                reads.ranges.push(ReadRange {
+                    low: low.map(|low| vec![low]),
+                    high: high.map(|high| vec![high]),
+                });
+            }
+            let byte = |end: Option<&[u8]>| end.map(|end| end[0]);
+            let all = reads.merged_ranges().into_iter();
+            all.map(|(low, high)| (byte(low), byte(high)))
+                .collect::<Vec<_>>()
+        };
+        let range = |low, high| (Some(low), Some(high));
+        assert_eq!(merged(&[]), []);
+        assert_eq!(merged(&[range(3, 5); 100]), [range(3, 5)]);
+        assert_eq!(
+            merged(&[range(6, 7), range(1, 2), range(2, 4)]),
+            [range(1, 4), range(6, 7)]
+        );
+        assert_eq!(
+            merged(&[range(1, 9), range(2, 3), range(9, 10)]),
+            [range(1, 10)]
+        );
+        assert_eq!(
+            merged(&[range(1, 3), (Some(2), None), range(7, 8)]),
+            [(Some(1), None)]
+        );
+        assert_eq!(
+            merged(&[range(5, 6), (None, Some(2))]),
+            [(None, Some(2)), range(5, 6)]
+        );
+        assert_eq!(
+            merged(&[range(5, 6), (None, Some(5)), (None, None)]),
+            [(None, None)]
+        );
     }
 }
