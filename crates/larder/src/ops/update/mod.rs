@@ -105,50 +105,65 @@ impl EngineTable {
                 if old.is_none() {
                     op.inserts();
                 }
-                // (up2, up3) A value without compression is patched as it lies, and the loop ends
-                // after one turn. So is a compressed one whose run has all elements that change. If
-                // `close` finds that the changed run is no valid run any more (an element is of
-                // another kind now, or too long), the second turn patches the unpacked value.
-                let mut whole = false;
-                // A loop, since `f` is inlined only if it is called at one place.
-                let (change, same_handles) = loop {
-                    let before = match whole {
-                        false => patch::patchable(value, self.keypos(), last, plain),
-                        true => patch::plain_value(value, plain),
-                    };
-                    let Some(patched) = f(before, out)? else {
-                        // Unchanged, an object stays in its leaf, and a default is stored as it is.
-                        match old {
-                            Some(_) => return Ok(Change::Keep.into()),
-                            None => out.extend_from_slice(value),
-                        }
-                        break (Change::Put, false);
-                    };
-                    let change = Change::splice(before, patched.at, patched.len, out);
-                    // The counts of a default's handles are the caller's.
-                    let same_handles = patched.same_handles && old.is_some();
-                    if old.is_some() && !self.compressed() {
-                        break (change, same_handles);
-                    }
-                    let change = change.whole(Some(before), out);
-                    if whole || patch::close(out, before.len()) {
-                        if self.compressed() && out[0] & COMPRESSED == 0 {
-                            self.pack(key, out);
-                        }
-                        break (change, same_handles);
-                    }
-                    out.clear();
-                    whole = true;
-                };
-                // (up4) The new value takes over the old one's counts if the handles are the same.
-                // Otherwise `change_one` takes its own counts and releases the old value's.
-                Ok(Edit {
-                    change,
-                    same_handles,
-                })
+                self.patched(key, (old, value), last, f, (plain, out))
             })?;
             Ok((written, found))
         })
+    }
+
+    /// (up2, up3) The change of `value` that `f` makes. `value` is `old`, or the default if that is
+    /// `None`.
+    ///
+    /// A value without compression is patched as it lies, and the loop ends after one turn. So is a
+    /// compressed one whose run has all elements that change. If `patch::close` finds that the
+    /// changed run is no valid run any more (an element is of another kind now, or too long), the
+    /// second turn patches the unpacked value.
+    // A part of `edit`, and inlined there with `f`. For that `f` is called at one place, so a loop.
+    #[inline(always)]
+    fn patched<'v>(
+        &self,
+        key: &[u8],
+        (old, value): (Option<&'v [u8]>, &'v [u8]),
+        last: &impl Fn() -> usize,
+        f: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<Option<Patched>, Error>,
+        (plain, out): (&mut Vec<u8>, &mut Vec<u8>),
+    ) -> Result<Edit, Error> {
+        let mut whole = false;
+        loop {
+            let before = match whole {
+                false => patch::patchable(value, self.keypos(), last, plain),
+                true => patch::plain_value(value, plain),
+            };
+            let Some(patched) = f(before, out)? else {
+                // Unchanged, an object stays in its leaf, and a default is stored as it is.
+                if old.is_some() {
+                    return Ok(Change::Keep.into());
+                }
+                out.extend_from_slice(value);
+                return Ok(Change::Put.into());
+            };
+            let change = Change::splice(before, patched.at, patched.len, out);
+            // (up4) The new value takes over the old one's counts if the handles are the same.
+            // Otherwise `change_one` takes its own counts and releases the old value's. The counts
+            // of a default's handles are the caller's.
+            let same_handles = patched.same_handles && old.is_some();
+            let edit = |change| Edit {
+                change,
+                same_handles,
+            };
+            if old.is_some() && !self.compressed() {
+                return Ok(edit(change));
+            }
+            let change = change.whole(Some(before), out);
+            if whole || patch::close(out, before.len()) {
+                if self.compressed() && out[0] & COMPRESSED == 0 {
+                    self.pack(key, out);
+                }
+                return Ok(edit(change));
+            }
+            out.clear();
+            whole = true;
+        }
     }
 
     /// The error for a position at which nothing may be replaced.
