@@ -27,8 +27,9 @@ use std::sync::OnceLock;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Separators {
     bytes: Vec<u8>,
-    /// Where each of them ends in `bytes`.
-    ends: Vec<u32>,
+    /// Where each of them ends in `bytes`. Some dozens of separators with a long common beginning
+    /// may have more than 4 GiB together.
+    ends: Vec<usize>,
 }
 
 impl Separators {
@@ -38,12 +39,12 @@ impl Separators {
 
     pub(super) fn get(&self, i: usize) -> &[u8] {
         let from = i.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[from as usize..self.ends[i] as usize]
+        &self.bytes[from..self.ends[i]]
     }
 
     pub(super) fn push(&mut self, separator: &[u8]) {
         self.bytes.extend_from_slice(separator);
-        self.ends.push(self.bytes.len() as u32);
+        self.ends.push(self.bytes.len());
     }
 
     /// Appends separators `range` of `other`.
@@ -52,7 +53,7 @@ impl Separators {
     }
 
     fn memory(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 }
 
@@ -106,11 +107,12 @@ impl InnerNode {
         has_counts: bool,
     ) -> Box<InnerNode> {
         debug_assert_eq!(children.len(), separators.len() + 1);
-        // Separators ascend: what the first and the last share, all do.
+        // Separators ascend: what the first and the last share, all do. A search is right by any part
+        // of that, too.
         let n = separators.len();
         let prefix_len = match n {
             0 => 0,
-            _ => common(separators.get(0), separators.get(n - 1)),
+            _ => common(separators.get(0), separators.get(n - 1)).min(u32::MAX as usize),
         };
         // The separators never change, so they keep no spare capacity.
         separators.bytes.shrink_to_fit();
