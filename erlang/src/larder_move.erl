@@ -21,7 +21,8 @@
 %%
 %% The original of `m.beam' is kept beside it as `m.beam.of_ets'. If `m' is compiled again later, it
 %% uses `ets' again, and can be moved again. Either all modules move or none. A module without debug
-%% information that calls `ets' isn't moved, and the plan names it.
+%% information that calls `ets' isn't moved, and the plan names it. Archives (`.ez') aren't read;
+%% the plan names those that lie among the files.
 %%
 %% <h3>Half a program</h3>
 %%
@@ -61,19 +62,21 @@
 -type plan() ::
         #{moves := [{module(), file:filename()}],
           left := [{module(), file:filename(), no_debug_info | {compiler, iodata()}}],
+          archives := [file:filename()],
           untouched := non_neg_integer(),
           shared := [{atom(), [module()], [module()]}],
           mnesia := [module()],
           nodes := [running()],
           warnings := [warning()]}.
 %% `moves': the modules that are compiled again. `left': modules that call `ets' and can't be
-%% moved. `untouched': the number of modules that don't use `ets'. `shared': named tables that are
+%% moved. `archives': archives of modules, which aren't read. `untouched': the number of modules that don't use `ets'. `shared': named tables that are
 %% used both by modules that move and by modules that stay. `mnesia': the modules that move and
 %% call Mnesia, if Mnesia stays. `nodes': the running nodes among the targets, and whether they find
 %% Larder.
 
 -type running() :: #{node := node(), has_larder := boolean(),
-                     chosen => [file:filename()], others => [file:filename()]}.
+                     chosen => [file:filename()], others => [file:filename()],
+                     archives => [file:filename()]}.
 %% `has_larder': whether the node finds the module `larder'.
 
 -type warning() :: {file:filename(), [{erl_anno:location() | none, module(), term()}]}.
@@ -82,7 +85,8 @@
 -type reason() ::
         {no_such_target, term()}
       | {node, node() | string(), unreachable | no_distribution | {elsewhere, string()}
-                                  | {no_application, atom()}} | {no_modules, target()} | {moved_already, file:filename()}
+                                  | {no_application, atom()}}
+      | {no_modules, target()} | {archive, file:filename()} | {moved_already, file:filename()}
       | {part_of_the_system, atom()} | {shared, plan()} | {unknown_option, term()}
       | {file:filename(), term()}.
 
@@ -106,7 +110,8 @@ plan(Target, Options) ->
 planned(Target, Options) ->
     Nodes = nodes_of(Target),
     Directories = options(Options) ++ lists:append([Others || #{others := Others} <- Nodes]),
-    Files = files(Target),
+    {Archives, Files} = lists:partition(fun is_archive/1, files(Target)),
+    [fail({archive, Archive}) || Files =:= [], Archive <- Archives],
     Files =/= [] orelse fail({no_modules, Target}),
     [fail({moved_already, File}) || File <- Files, is_moved(File)],
     Beams = read(Files),
@@ -120,11 +125,12 @@ planned(Target, Options) ->
     Left = [{Beam, Why} || {Beam, {left, Why}} <- Made] ++
            [{Beam, no_debug_info} || Beam <- Bare],
     Plan = #{moves => [{Module, File} || #{module := Module, file := File} <- Moved],
+             archives => lists:usort(Archives ++ lists:append([Some || #{archives := Some} <- Nodes])),
              left => [{Module, File, Why} || {#{module := Module, file := File}, Why} <- Left],
              untouched => length(Beams) - length(Moved) - length(Left),
              shared => shared(Moved, [Beam || {Beam, _} <- Left] ++ Beside),
              mnesia => uses_mnesia(Moved),
-             nodes => [maps:without([chosen, others], Node) || Node <- Nodes],
+             nodes => [maps:without([chosen, others, archives], Node) || Node <- Nodes],
              warnings => warnings([element(tuple_size(Result), Result)
                                    || {_, Result} <- Made, element(1, Result) =/= left], Moved)},
     {Plan, [{File, Binary} || {#{file := File}, {moved, Binary, _}} <- Made]}.
@@ -209,9 +215,12 @@ find(Application) when is_atom(Application) ->
 find([Char | _] = Path) when is_integer(Char) ->
     io_lib:char_list(Path) orelse fail({no_such_target, Path}),
     case {filelib:is_dir(Path), filename:extension(Path)} of
-        {true, _} -> below(Path);
-        {false, ".beam"} -> [filename:absname(Path)];
-        {false, _} -> fail({no_such_target, Path})
+        {true, _} ->
+            below(Path);
+        {false, Extension} ->
+            [fail({archive, Archive}) || Archive <- larder_move_node:archives([Path])],
+            Extension =:= ".beam" orelse fail({no_such_target, Path}),
+            [filename:absname(Path)]
     end;
 find(Path) when is_binary(Path) ->
     case unicode:characters_to_list(Path) of
@@ -234,8 +243,10 @@ below(Directory) ->
                                fun(Files) -> [filename:absname(File) | Files] end,
                                [filename:absname(File)], Folders)
           end,
-    Folders = filelib:fold_files(Directory, "\\.beam$", true, Add, #{}),
+    Folders = filelib:fold_files(Directory, "\\.(beam|ez)$", true, Add, #{}),
     lists:append([Files || {Folder, Files} <- maps:to_list(Folders), not is_of_system(Folder)]).
+
+is_archive(File) -> filename:extension(File) =:= ".ez".
 
 files_in(Directory) ->
     not is_of_system(Directory) orelse fail({part_of_the_system, Directory}),
@@ -384,13 +395,16 @@ undo(Target) ->
 
 %% @doc Formats a plan as readable text.
 -spec format(plan()) -> iolist().
-format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
+format(#{moves := Moves, left := Left, archives := Archives, untouched := Untouched,
+         shared := Shared,
          mnesia := Mnesia, nodes := Nodes, warnings := Warnings}) ->
     [io_lib:format("modules that move: ~w, that have nothing to do with ets: ~w, "
                    "that call ets and are left: ~w~n",
                    [length(Moves), Untouched, length(Left)]),
      [io_lib:format("  moves  ~ts~n", [File]) || {_, File} <- Moves],
      [io_lib:format("  left   ~ts: ~ts~n", [File, why_left(Why)]) || {_, File, Why} <- Left],
+     [io_lib:format("  archive ~ts isn't read: if its modules use ets, unpack it, remove it, and "
+                    "plan again~n", [Archive]) || Archive <- Archives],
      [["  shared ", Line] || Line <- shared_words(Shared)],
      [io_lib:format("  mnesia stays on ets, and ~ts call it: if they also look into its tables by "
                     "functions of ets, move mnesia, too~n", [names(Mnesia)]) || Mnesia =/= []],
@@ -416,6 +430,9 @@ format_error({no_such_target, Target}) ->
                   [Target]);
 format_error({no_modules, Target}) ->
     io_lib:format("there are no .beam files in ~tp", [Target]);
+format_error({archive, Archive}) ->
+    io_lib:format("~ts is an archive, whose modules can't be moved: unpack it, and remove it",
+                  [Archive]);
 format_error({moved_already, File}) ->
     io_lib:format("~ts was moved before: undo that first", [File]);
 format_error({part_of_the_system, Application}) ->

@@ -4,7 +4,7 @@
 %% The files are read and written here, so the node has to be on this machine.
 -module(larder_move_node).
 
--export([connect/2, ask/2, format/1, format_error/1]).
+-export([connect/2, ask/2, archives/1, format/1, format_error/1]).
 
 %% OTP and Elixir have tables of their own in ets, and run on any node.
 -define(SYSTEM, [asn1, common_test, compiler, crypto, debugger, dialyzer, diameter, edoc, eldap,
@@ -44,7 +44,7 @@ start(Name) ->
     element(1, net_kernel:start([Own, Kind])) =:= ok.
 
 %% @doc Asks a node for the directories of some applications, or of all that runs there (`chosen'),
-%% and of what else runs there (`others').
+%% and of what else runs there (`others'). Of those, `archives' are the archives with modules.
 -spec ask(node(), [atom()] | running) -> {ok, larder_move:running()} | {error, larder_move:reason()}.
 ask(Node, What) ->
     Call = fun(Module, Function, Args) -> erpc:call(Node, Module, Function, Args, ?TIMEOUT) end,
@@ -54,13 +54,17 @@ ask(Node, What) ->
             {ok, Here} -> ok;
             {ok, There} -> throw({elsewhere, There})
         end,
-        Running = running(Call),
-        Chosen = case What of
-                     running -> Running;
-                     _ -> [application(Call, Application) || Application <- What]
-                 end,
+        All = directories(Call),
+        Running = [Directory || Directory <- All, filelib:is_dir(Directory),
+                                not is_of_system(Directory)],
+        {Chosen, Wanted} = case What of
+                               running -> {Running, All};
+                               _ -> Named = [application(Call, Application) || Application <- What],
+                                    {[Directory || Directory <- Named, archives([Directory]) =:= []],
+                                     Named}
+                           end,
         {ok, #{node => Node, has_larder => Call(code, which, [larder]) =/= non_existing,
-               chosen => Chosen, others => Running -- Chosen}}
+               chosen => Chosen, others => Running -- Chosen, archives => archives(Wanted)}}
     catch
         throw:Why -> {error, {node, Node, Why}};
         error:{erpc, _} -> {error, {node, Node, unreachable}}
@@ -73,15 +77,21 @@ application(Call, Application) ->
     end.
 
 %% The directories of the applications that run and of the modules that are loaded. Modules may lie
-%% in archives; these aren't directories.
-running(Call) ->
+%% in archives; these aren't directories of files.
+directories(Call) ->
     Applications = [Application || {Application, _, _} <- Call(application, which_applications, [])],
     Files = [File || {_, File} <- Call(code, all_loaded, []), is_list(File), File =/= []],
-    Directories = lists:usort([filename:dirname(File) || File <- Files] ++
-                              [Directory || Application <- Applications,
-                                            Directory <- [Call(code, lib_dir, [Application, ebin])],
-                                            is_list(Directory)]),
-    [Directory || Directory <- Directories, filelib:is_dir(Directory), not is_of_system(Directory)].
+    lists:usort([filename:dirname(File) || File <- Files] ++
+                [Directory || Application <- Applications,
+                              Directory <- [Call(code, lib_dir, [Application, ebin])],
+                              is_list(Directory)]).
+
+%% @doc The archives that paths lead to or into.
+-spec archives([file:filename()]) -> [file:filename()].
+archives(Paths) ->
+    lists:usort([Before ++ ".ez" || Path <- Paths,
+                                    [Before, _] <- [string:split(Path ++ "/", ".ez/")],
+                                    filelib:is_regular(Before ++ ".ez")]).
 
 is_of_system(Directory) ->
     lists:any(fun(App) -> lists:member(list_to_atom(filename:basename(App, ".app")), ?SYSTEM) end,

@@ -22,15 +22,17 @@ application(Folder, Name, Sources, Options) ->
     Ebin = filename:join([Folder, Name, "ebin"]),
     ok = filelib:ensure_dir(filename:join(Ebin, "x")),
     [begin
-         Forms = [begin
-                      {ok, Tokens, _} = erl_scan:string(Form),
-                      {ok, Parsed} = erl_parse:parse_form(Tokens),
-                      Parsed
-                  end || Form <- Source],
-         {ok, Module, Beam} = compile:forms(Forms, [{source, "/src/of.erl"} | Options]),
+         {ok, Module, Beam} = compile:forms(forms(Source), [{source, "/src/of.erl"} | Options]),
          ok = file:write_file(filename:join(Ebin, atom_to_list(Module) ++ ".beam"), Beam)
      end || Source <- Sources],
     Ebin.
+
+forms(Source) ->
+    [begin
+         {ok, Tokens, _} = erl_scan:string(Form),
+         {ok, Parsed} = erl_parse:parse_form(Tokens),
+         Parsed
+     end || Form <- Source].
 
 counter() ->
     ["-module(larder_m_counter).", "-export([run/0, start/0, up/0, where/1]).",
@@ -207,6 +209,28 @@ no_debug_info(Folder, Options) ->
     ?assertMatch(#{left := [{larder_m_reader, _, no_debug_info}], untouched := 1,
                    shared := [{larder_m_counts, [larder_m_counter], [larder_m_reader]}]}, Plan),
     ?assertMatch({match, _}, re:run(larder_move:format(Plan), "no debug information")).
+
+%% Modules in an archive aren't moved, and the plan says so.
+archive_test_() -> ?IN_FOLDER(archive).
+
+archive(Folder) ->
+    Ebin = application(Folder, "counter-1", [counter()]),
+    Archive = filename:join(Folder, "reader-1.ez"),
+    {ok, _, Beam} = compile:forms(forms(reader()), [debug_info]),
+    Within = "reader-1/ebin/larder_m_reader.beam",
+    {ok, _} = zip:create(Archive, [{Within, Beam}]),
+    {ok, Plan} = larder_move:plan(Folder),
+    ?assertMatch(#{moves := [{larder_m_counter, _}], archives := [Archive]}, Plan),
+    ?assertMatch({match, _}, re:run(larder_move:format(Plan), "reader-1.ez isn't read")),
+    [?assertEqual({error, {archive, Archive}}, larder_move:plan(Path))
+     || Path <- [Archive, filename:join(Archive, Within)]],
+    ?assertMatch({match, _}, re:run(larder_move:format_error({archive, Archive}), "unpack it")),
+    %% What was unpacked is a folder like others.
+    {ok, _} = zip:extract(Archive, [{cwd, Folder}]),
+    ok = file:delete(Archive),
+    ?assertMatch({ok, #{moves := [_, _], archives := []}}, larder_move:move(Folder)),
+    ?assertMatch({ok, [_, _]}, larder_move:undo(Folder)),
+    ?assertMatch({ok, #{moves := [_]}}, larder_move:plan(Ebin)).
 
 %% Releases may be stripped of all but the debug information.
 stripped_test_() -> ?IN_FOLDER(stripped).
