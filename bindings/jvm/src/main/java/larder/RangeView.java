@@ -2,7 +2,6 @@ package larder;
 
 import java.util.AbstractCollection;
 import java.util.AbstractMap;
-import java.util.AbstractSet;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.Iterator;
@@ -538,12 +537,8 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         return new Entries();
     }
 
-    private final class Values extends AbstractCollection<V> {
-        @Override
-        public Iterator<V> iterator() {
-            return valueIterator();
-        }
-
+    /** The rows as a collection, whose removals may happen beside those of others. */
+    private abstract class Rows<T> extends AbstractCollection<T> {
         @Override
         public int size() {
             return RangeView.this.size();
@@ -552,6 +547,33 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         @Override
         public boolean isEmpty() {
             return RangeView.this.isEmpty();
+        }
+
+        @Override
+        public abstract boolean removeIf(Predicate<? super T> filter);
+
+        @Override
+        public boolean removeAll(Collection<?> unwanted) {
+            Objects.requireNonNull(unwanted, "unwanted");
+            return removeIf(unwanted::contains);
+        }
+
+        @Override
+        public boolean retainAll(Collection<?> wanted) {
+            Objects.requireNonNull(wanted, "wanted");
+            return removeIf(row -> !wanted.contains(row));
+        }
+
+        @Override
+        public void clear() {
+            RangeView.this.clear();
+        }
+    }
+
+    private final class Values extends Rows<V> {
+        @Override
+        public Iterator<V> iterator() {
+            return valueIterator();
         }
 
         @Override
@@ -583,42 +605,16 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         }
 
         @Override
-        public boolean removeAll(Collection<?> values) {
-            Objects.requireNonNull(values, "values");
-            return removeIf(values::contains);
-        }
-
-        @Override
-        public boolean retainAll(Collection<?> values) {
-            Objects.requireNonNull(values, "values");
-            return removeIf(value -> !values.contains(value));
-        }
-
-        @Override
-        public void clear() {
-            RangeView.this.clear();
-        }
-
-        @Override
         public Spliterator<V> spliterator() {
             return split(valueIterator(), 0);
         }
     }
 
-    private final class Entries extends AbstractSet<Map.Entry<K, V>> {
+    private final class Entries extends Rows<Map.Entry<K, V>>
+            implements Set<Map.Entry<K, V>> {
         @Override
         public Iterator<Map.Entry<K, V>> iterator() {
             return entryIterator();
-        }
-
-        @Override
-        public int size() {
-            return RangeView.this.size();
-        }
-
-        @Override
-        public boolean isEmpty() {
-            return RangeView.this.isEmpty();
         }
 
         @Override
@@ -644,21 +640,27 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
             return removeRows(Objects.requireNonNull(filter, "filter"));
         }
 
+        // As every Set has them.
+
         @Override
-        public boolean removeAll(Collection<?> rows) {
-            Objects.requireNonNull(rows, "rows");
-            return removeIf(rows::contains);
+        public boolean equals(Object o) {
+            if (o == this) {
+                return true;
+            }
+            try {
+                return o instanceof Set<?> other && other.size() == size() && containsAll(other);
+            } catch (ClassCastException | NullPointerException e) {
+                return false;
+            }
         }
 
         @Override
-        public boolean retainAll(Collection<?> rows) {
-            Objects.requireNonNull(rows, "rows");
-            return removeIf(row -> !rows.contains(row));
-        }
-
-        @Override
-        public void clear() {
-            RangeView.this.clear();
+        public int hashCode() {
+            int sum = 0;
+            for (Map.Entry<K, V> row : this) {
+                sum += row.hashCode();
+            }
+            return sum;
         }
 
         @Override

@@ -264,6 +264,9 @@ class DifferentialTest {
             assertEquals(other, table);
             assertEquals(table, other);
             assertEquals(other.hashCode(), table.hashCode());
+            assertEquals(other.entrySet(), table.entrySet());
+            assertEquals(table.entrySet(), other.entrySet());
+            assertEquals(other.entrySet().hashCode(), table.entrySet().hashCode());
             assertEquals("{pear=3, plum=20, quince=1}", table.toString());
             assertArrayEquals(new Object[] {3L, 20L, 1L}, table.values().toArray());
         }
