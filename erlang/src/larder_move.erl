@@ -69,10 +69,10 @@
           nodes := [running()],
           warnings := [warning()]}.
 %% `moves': the modules that are compiled again. `left': modules that call `ets' and can't be
-%% moved. `archives': archives of modules, which aren't read. `untouched': the number of modules that don't use `ets'. `shared': named tables that are
-%% used both by modules that move and by modules that stay. `mnesia': the modules that move and
-%% call Mnesia, if Mnesia stays. `nodes': the running nodes among the targets, and whether they find
-%% Larder.
+%% moved. `archives': archives of modules, which aren't read. `untouched': the number of modules
+%% that don't use `ets'. `shared': named tables that are used both by modules that move and by
+%% modules that stay. `mnesia': the modules that move and call Mnesia, if Mnesia stays. `nodes': the
+%% running nodes among the targets, and whether they find Larder.
 
 -type running() :: #{node := node(), has_larder := boolean(),
                      chosen => [file:filename()], others => [file:filename()],

@@ -107,8 +107,8 @@ impl InnerNode {
         has_counts: bool,
     ) -> Box<InnerNode> {
         debug_assert_eq!(children.len(), separators.len() + 1);
-        // Separators ascend: what the first and the last share, all do. A search is right by any part
-        // of that, too.
+        // Separators ascend: what the first and the last share, all do. A search is also right by a
+        // part of that.
         let n = separators.len();
         let prefix_len = match n {
             0 => 0,

@@ -41,8 +41,9 @@ final class NativeLibrary {
         if (!version.equals(VERSION)) {
             throw new UnsatisfiedLinkError(
                     "the version of Larder's native library is " + version
-                            + ", that of its classes " + VERSION + "; take both from one build: rebuild the jar by"
-                            + " `make jvm`, and name no older file by -D" + PROPERTY);
+                            + ", that of its classes " + VERSION + "; take both from one build:"
+                            + " rebuild the jar by `make jvm`, and name no older file by -D"
+                            + PROPERTY);
         }
     }
 
