@@ -183,17 +183,20 @@ impl<'c> Plan<'c> {
             let parts = match (layout::tuple(rest), layout::flatmap(rest)) {
                 (Some(elements), _) => [elements, &[]],
                 (_, Some((keys, values))) => [keys, values],
-                _ => [&[][..]; 2],
+                // The end of a list.
+                _ if layout::is_immediate(rest) => continue,
+                // A large map, or a term without parts.
+                _ => {
+                    let mut pairs = 0;
+                    // SAFETY: the environment and the term are the running call's. If that is no
+                    // map, the number stays as it is.
+                    unsafe { enif_get_map_size(call.env, rest, &raw mut pairs) };
+                    *room = room.saturating_sub(2 * pairs);
+                    continue;
+                }
             };
             if !parts.into_iter().flatten().all(|&word| has_room(word)) {
                 return;
-            }
-            let mut pairs = 0;
-            // SAFETY: the environment and the term are the running call's. If that is no map, the
-            // number stays as it is.
-            unsafe { enif_get_map_size(call.env, rest, &raw mut pairs) };
-            if pairs > layout::MOST_IN_ORDER {
-                *room = room.saturating_sub(2 * pairs);
             }
         }
     }
