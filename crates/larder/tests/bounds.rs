@@ -367,6 +367,7 @@ fn reads_move_the_deadline_of_idle_objects() {
 }
 
 /// The object that `compute` has read lives on while it decides.
+#[cfg(feature = "serde")]
 #[test]
 fn compute_moves_the_deadline_before_it_decides() {
     let _alone = alone();
