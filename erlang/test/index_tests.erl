@@ -6,7 +6,8 @@
 
 -export([answers_test_/0, a_wrong_answer_is_noticed_test_/0, views_test_/0,
          added_beside_writers_test_/0, unique_test_/0, unique_beside_writers_test_/0,
-         plans_test_/0, many_test_/0, far_positions_test_/0, words_test_/0]).
+         plans_test_/0, many_test_/0, far_positions_test_/0, words_test_/0,
+         pages_go_on_behind_their_last_key_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
@@ -525,5 +526,34 @@ words_test_() ->
         "a continuation of the index v, which the table no longer has" = lists:flatten(Gone),
         true = larder:release(S),
         larder:delete(B),
+        larder:delete(T)
+    end).
+
+%% A page of an ordered_set goes on behind the last key of the one before, as in ets: it has what
+%% was inserted there in between, also if there was nothing more then.
+pages_go_on_behind_their_last_key_test_() ->
+    one("pages by an index go on behind their last key", fun() ->
+        Spec = [{{'$1', '$2'}, [{'<', '$2', 5}], ['$1']}],
+        Rows = [{K, 5} || K <- lists:seq(1, 300)] ++ [{K, 1} || K <- [10, 20, 30]],
+        Ask = fun(Module, T) ->
+            {[10], Forward} = Module:select(T, Spec, 1),
+            {[30], Backward} = Module:select_reverse(T, Spec, 1),
+            {[10, 20, 30], AtEnd} = Module:select(T, Spec, 3),
+            {[30, 20, 10], AtBegin} = Module:select_reverse(T, Spec, 3),
+            true = Module:insert(T, [{K, 1} || K <- [5, 15, 25, 35]]),
+            [Module:select(Forward), Module:select_reverse(Backward), Module:select(AtEnd),
+             Module:select_reverse(AtBegin)]
+        end,
+        Results = fun(Answers) -> [Found || {Found, _} <- Answers] end,
+        Ets = ets:new(t, [ordered_set]),
+        true = ets:insert(Ets, Rows),
+        [[15], [25], [35], [5]] = Expected = Results(Ask(ets, Ets)),
+        T = larder:new(t, [ordered_set, {index, [{v, 2, []}]}]),
+        true = larder:insert(T, Rows),
+        #{plan := {index, v}} = larder:explain(T, Spec),
+        {aborted, Expected} = larder:transaction([T], fun([View]) ->
+            larder:abort(Results(Ask(larder, View)))
+        end),
+        Expected = Results(Ask(larder, T)),
         larder:delete(T)
     end).

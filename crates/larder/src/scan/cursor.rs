@@ -568,16 +568,15 @@ impl Cursor {
         };
         let positions = gathered.positions.as_ref()?;
         // When the scan is resumed, the keys are gathered again, and may be others. So write a
-        // position of the table instead of the number of a key.
-        let between = self.place == CursorPlace::Begin && self.key > 0;
-        let place = if !between {
-            self.place.clone()
-        } else if self.key == positions.len() {
-            CursorPlace::End
-        } else if self.direction == Direction::Forward {
-            CursorPlace::Resume(positions.get(self.key).to_vec())
-        } else {
-            CursorPlace::Past(positions.get(self.key - 1).to_vec())
+        // position of the table instead of the number of a key. In an ordered_set it is right
+        // behind the last key, as without an index: the next page has what is inserted there.
+        let place = match self.key.checked_sub(1) {
+            Some(last) if self.place == CursorPlace::Begin => match self.key {
+                _ if self.ordered => CursorPlace::Past(positions.get(last).to_vec()),
+                next if next == positions.len() => CursorPlace::End,
+                next => CursorPlace::Resume(positions.get(next).to_vec()),
+            },
+            _ => self.place.clone(),
         };
         Some(place.to_bytes(0))
     }
