@@ -18,6 +18,7 @@ use crate::{
     raw,
     row::Row,
     steps::UnorderedMap,
+    test,
     value::{give, take, MachineValues, Run, Scratch, Val, EXIT, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };
@@ -304,16 +305,20 @@ impl<'a> Machine<'a, '_> {
             Operand::Int(n) => Some(n),
             Operand::Field(position) => wire::int(self.row.run(position)),
             Operand::Const(Constant::Argument(index)) => self.constants.int(index),
+            Operand::Var(slot) => builtins::small(&self.vars.at(slot as usize)),
             _ => None,
         }
     }
 
-    /// Short cut: applies a function to two small integers, or `element/2` to an element of the row
-    /// that is a tuple. `None` if the operands are others.
+    /// Short cut: applies a function to two small integers, `element/2` to an element of the row
+    /// that is a tuple, or a comparison to a variable and a constant; or looks for a constant key
+    /// in an element of the row that is a map. `None` if the operands are others.
     #[inline]
     fn apply_to_operands(&mut self, func: Func, a: Operand, b: Operand) -> Option<Val<'a>> {
         // Read the operands in place. Nothing is pushed for them.
-        let a = self.int(a)?;
+        let Some(a) = self.int(a) else {
+            return self.apply_to_constant(func, a, b);
+        };
         if func == Func::Element {
             let Operand::Field(position) = b else {
                 return None;
@@ -321,6 +326,24 @@ impl<'a> Machine<'a, '_> {
             return builtins::element_of(a, self.row.run(position));
         }
         builtins::apply_to_ints(func, a, self.int(b)?)
+    }
+
+    /// The short cuts for a constant that is no small integer.
+    #[inline(never)]
+    fn apply_to_constant(&mut self, func: Func, a: Operand, b: Operand) -> Option<Val<'a>> {
+        match (func, a, b) {
+            (Func::MapGet | Func::IsMapKey, Operand::Const(key), Operand::Field(position)) => {
+                builtins::look_up(func, self.constants.get(key), self.row.run(position))
+            }
+            (Func::Cmp(cmp), Operand::Var(slot), Operand::Const(constant)) => {
+                let Val::Term(term) = self.vars.at(slot as usize) else {
+                    return None;
+                };
+                let constant = self.constants.get(constant);
+                Some(Val::Bool(test::compare_to_constant(cmp, term, constant)))
+            }
+            _ => None,
+        }
     }
 
     /// Short cut: applies a function to an element of the row if the result can be read off the

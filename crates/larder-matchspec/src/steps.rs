@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A key that is searched for in a map.
-struct MapKey<'k> {
+pub(crate) struct MapKey<'k> {
     key: &'k [u8],
     /// Whether the key is an integer or an atom of at most eight bytes. Then only its bytes are
     /// compared.
@@ -20,7 +20,8 @@ struct MapKey<'k> {
 }
 
 impl<'k> MapKey<'k> {
-    fn new(key: &'k [u8]) -> Self {
+    /// The key that these bytes are.
+    pub(crate) fn new(key: &'k [u8]) -> Self {
         // Short keys are compared as one word, which is loaded here.
         let used = key.len().min(8);
         let mut eight = [0; 8];
@@ -62,7 +63,7 @@ impl MapKey<'_> {
     /// Searches for the key among `left` pairs. Returns what follows it, and updates `left` to the
     /// number of pairs behind it.
     #[inline]
-    fn find<'a>(&self, mut run: &'a [u8], left: &mut usize) -> Option<&'a [u8]> {
+    pub(crate) fn find<'a>(&self, mut run: &'a [u8], left: &mut usize) -> Option<&'a [u8]> {
         while *left > 0 {
             // Pairs are in order of their keys. A pair that isn't the one is skipped, key and
             // value.

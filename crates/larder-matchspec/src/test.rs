@@ -236,7 +236,7 @@ fn compare_runs(cmp: Cmp, a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Compares any term with a constant. Tries fast comparisons of the bytes first.
-fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
+pub(crate) fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
     // The fastest comparison that applies is taken: by value for floats, by bytes for binaries, by
     // bytes for equality.
     if let (Some(x), false) = (wire::float(constant), cmp.is_exact()) {

@@ -102,6 +102,58 @@ fn parts_of_terms_that_were_built_are_values_like_others() {
 }
 
 #[test]
+fn keys_are_found_in_maps_of_every_size() {
+    let large: Vec<String> = (0..40).map(|n| format!("{n}=>{}", n + 1)).collect();
+    let large = format!(
+        "{{k,#{{a=>true,b=>2,<<\"long binary\">>=>3,{}}}}}",
+        large.join(",")
+    );
+    let small = "{k,#{a=>true,b=>2,7=>8,<<\"long binary\">>=>3}}";
+    for object in [small, large.as_str()] {
+        for (guard, passes) in [
+            ("{map_get,a,'$1'}", true),
+            ("{'=:=',{map_get,b,'$1'},2}", true),
+            ("{'=:=',{map_get,b,'$1'},3}", false),
+            ("{'=:=',{map_get,7,'$1'},8}", true),
+            ("{'=:=',{map_get,{const,<<\"long binary\">>},'$1'},3}", true),
+            ("{map_get,c,'$1'}", false),
+            ("{is_map_key,b,'$1'}", true),
+            ("{is_map_key,c,'$1'}", false),
+            ("{'not',{is_map_key,c,'$1'}}", true),
+            ("{is_map_key,7.0,'$1'}", false),
+            ("{is_map_key,b,{element,1,'$_'}}", false),
+        ] {
+            let spec = format!("[{{{{'_','$1'}},[{guard}],[ok]}}]");
+            let found = run(&program(&spec), &term(object));
+            assert_eq!(found.is_some(), passes, "{guard} {object}");
+        }
+    }
+}
+
+#[test]
+fn parts_of_elements_are_compared_with_constants() {
+    for (guard, passes) in [
+        ("{'=:=','$1',7}", true),
+        ("{'=:=','$1',7.0}", false),
+        ("{'==','$1',7.0}", true),
+        ("{'<','$1',8}", true),
+        ("{'<',8,'$1'}", false),
+        ("{'=:=','$2',x}", true),
+        ("{'=/=','$2',x}", false),
+        ("{'>','$2',7}", true),
+        ("{'=:=','$3',<<\"ab\">>}", true),
+        ("{'<','$3',<<\"b\">>}", true),
+        ("{'=:=','$4',{{1,[2]}}}", true),
+        ("{'=:=','$4',{{1,[2.0]}}}", false),
+        ("{'==','$4',{{1,[2.0]}}}", true),
+    ] {
+        let spec = format!("[{{{{k,{{'$1','$2','$3','$4'}}}},[{guard}],[ok]}}]");
+        let found = run(&program(&spec), &term("{k,{7,x,<<\"ab\">>,{1,[2]}}}"));
+        assert_eq!(found.is_some(), passes, "{guard}");
+    }
+}
+
+#[test]
 fn functions_that_newer_releases_added_are_there() {
     for (expression, value) in [
         ("{floor,-2.5}", "-3"),

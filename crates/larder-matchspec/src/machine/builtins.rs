@@ -8,13 +8,13 @@ use crate::{
     compare::{compare_flat, compare_ints},
     constant::Span,
     func::{Arith, Cmp, Func, Unary},
-    raw,
+    steps::MapKey,
     value::{Run, Val, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };
 use larder_term::{
     number::{Number, NumberError},
-    tags, Encoder, Kind, Mode, Node, TermRef, View,
+    tags, Encoder, Kind, Mode, Node, View,
 };
 
 type BuiltinResult<'a> = Result<Val<'a>, Fail>;
@@ -94,6 +94,19 @@ pub(crate) fn element_of<'a>(position: i64, run: &'a [u8]) -> Option<Val<'a>> {
         at += larder_term::skip(&run[at..]);
     }
     Some(Val::Term(wire::split(&run[at..]).0))
+}
+
+/// Applies `map_get/2` or `is_map_key/2` to a key and to the map at the beginning of a run. `None`
+/// if that is no map, and if `map_get/2` fails.
+pub(crate) fn look_up<'a>(func: Func, key: &[u8], run: &'a [u8]) -> Option<Val<'a>> {
+    let (Head::Map(mut left), at) = wire::open(run) else {
+        return None;
+    };
+    let found = MapKey::new(key).find(&run[at..], &mut left);
+    match func {
+        Func::IsMapKey => Some(Val::Bool(found.is_some())),
+        _ => found.map(|value| Val::Term(wire::split(value).0)),
+    }
 }
 
 impl<'a> Machine<'a, '_> {
@@ -516,10 +529,13 @@ impl<'a> Machine<'a, '_> {
         // Both as bytes, since keys are compared by their encoding.
         let (key, map) = (self.flat(key), self.flat(map));
         let (bytes, arena) = self.bytes_of(map).ok_or(Fail)?;
-        let View::Map(pairs) = raw::whole(bytes).view() else {
+        let (Head::Map(mut left), at) = wire::open(bytes) else {
             return Err(Fail);
         };
-        let found = self.with(key, |key| pairs.get(key).map(TermRef::bytes));
+        let found = self.with(key, |key| {
+            let value = MapKey::new(key.bytes()).find(&bytes[at..], &mut left);
+            value.map(|value| wire::split(value).0)
+        });
         if func == Func::IsMapKey {
             return Ok(Val::Bool(found.is_some()));
         }
