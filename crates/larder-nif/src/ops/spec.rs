@@ -84,8 +84,12 @@ pub type ProgramSource = Option<PatternResult>;
 
 /// The number of templates whose code a thread keeps.
 const KEPT: usize = 64;
-/// The longest template that is kept, in bytes.
+/// The longest template of which many are kept, in bytes.
 const LONGEST_KEPT: usize = 512;
+/// The longest template that is kept, in bytes. Code may have a hundred times as many bytes, so of
+/// the templates that are longer than `LONGEST_KEPT` a thread keeps the last one alone: that of a
+/// program that reads or removes many keys at once, by a clause for each.
+const LONGEST_ALONE: usize = 4 << 10;
 /// The longest specification that is compiled and planned on a normal scheduler, in bytes. Both
 /// can't be cut in slices, and take some milliseconds for this size.
 const LONG: usize = 16 << 10;
@@ -100,7 +104,8 @@ enum Compiled {
 /// A thread's cache of code, and its buffers.
 #[derive(Default)]
 struct CodeCache {
-    /// A direct-mapped cache of what became of templates, by a hash of the template.
+    /// A direct-mapped cache of what became of templates, by a hash of the template. The place
+    /// behind the others is that of the last long template.
     kept: Vec<Option<Compiled>>,
     /// The buffer for the template of the current call.
     template: Template,
@@ -329,10 +334,14 @@ impl CodeCache {
     /// Step 2: the code of the template, from the cache or newly compiled.
     fn code(&mut self) -> Result<Arc<Code>, CompileError> {
         if self.kept.is_empty() {
-            self.kept.resize_with(KEPT, || None);
+            self.kept.resize_with(KEPT + 1, || None);
         }
         // Two templates may have the same hash, so compare them.
-        let slot = &mut self.kept[self.template.hash() as usize % KEPT];
+        let size = self.template.size();
+        let slot = &mut self.kept[match size <= LONGEST_KEPT {
+            true => self.template.hash() as usize % KEPT,
+            false => KEPT,
+        }];
         match slot {
             Some(Compiled::Code(code)) if code.is_of(&self.template) => {
                 return Ok(Arc::clone(code))
@@ -342,11 +351,10 @@ impl CodeCache {
             }
             _ => {}
         }
-        // Compile the template. The code takes over the buffer, if there is any. Long templates
+        // Compile the template. The code takes over the buffer, if there is any. Very long templates
         // aren't cached, as they would keep much memory alive.
-        let keeps = self.template.size() <= LONGEST_KEPT;
         let code = Code::compile(&mut self.template).map(Arc::new);
-        if keeps {
+        if size <= LONGEST_ALONE {
             *slot = Some(match &code {
                 Ok(code) => Compiled::Code(Arc::clone(code)),
                 Err(error) => Compiled::Refused(self.template.clone(), error.clone()),
