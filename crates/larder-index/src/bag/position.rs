@@ -65,20 +65,35 @@ pub(super) fn prefix(key: Key<'_>) -> Position {
     prefix
 }
 
+/// What a number is appended to.
+pub(super) trait NumberSink {
+    /// Appends bytes by one copy. `Extend` would append them one by one.
+    fn append(&mut self, bytes: &[u8]);
+}
+
+impl NumberSink for Vec<u8> {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl NumberSink for Position {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// Appends the number of an object.
-pub(super) fn push_number(n: u64, out: &mut impl Extend<u8>) {
+pub(super) fn push_number(n: u64, out: &mut impl NumberSink) {
     if n < 0x80 {
-        out.extend([n as u8]);
-        return;
+        return out.append(&[n as u8]);
     }
     // As few bytes as the number needs. The mark is on both sides, so that the number can be read
     // from the end, and longer numbers sort behind shorter ones.
-    let bytes = n.to_be_bytes();
-    let skip = n.leading_zeros() as usize / 8;
-    let mark = 0x80 + (8 - skip) as u8;
-    out.extend([mark]);
-    out.extend(bytes[skip..].iter().copied());
-    out.extend([mark]);
+    let len = 8 - n.leading_zeros() as usize / 8;
+    let mut bytes = [0x80 + len as u8; 10];
+    bytes[1..=len].copy_from_slice(&n.to_be_bytes()[8 - len..]);
+    out.append(&bytes[..len + 2]);
 }
 
 /// The length of the number at the end of a position.

@@ -125,7 +125,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     }
 
     fn position(&self, number: u64) -> Position {
-        let mut position = self.prefix.clone();
+        let mut position = Position::from_slice(&self.prefix);
         push_number(number, &mut position);
         position
     }
@@ -209,7 +209,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
 impl<R: KeyRule> TreeValues<'_, R> {
     /// The common prefix of the marks of all objects with this hash.
     fn hash_marks(&self, hash: u64) -> Position {
-        let mut mark = self.prefix.clone();
+        let mut mark = Position::from_slice(&self.prefix);
         mark.extend_from_slice(&hash.to_be_bytes()[..HASH]);
         mark
     }
@@ -405,7 +405,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         // Several replacements in ascending order take one pass, which continues from the last one.
         let (mut i, start) = match &self.replaced {
             Some(last) if last.ordinal <= ordinal => (last.ordinal, last.position.clone()),
-            _ => (0, self.prefix.clone()),
+            _ => (0, Position::from_slice(&self.prefix)),
         };
         let mut found = None;
         // `i` is the ordinal of the object at hand. Objects have numbers, but ordinals are only
@@ -413,7 +413,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         self.entries_from(&start, &mut |position, old| {
             if i == ordinal {
                 let hash = if self.entry.marked { self.hash(old) } else { 0 };
-                found = Some((Position::from(position), hash));
+                found = Some((Position::from_slice(position), hash));
             }
             i += 1;
             found.is_none()
