@@ -22,15 +22,23 @@ use std::collections::BTreeSet;
 /// An undo index of at most this number of bytes is looked through.
 const FEW_BYTES: usize = if cfg!(larder_model) { 0 } else { 64 << 10 };
 
+/// Ranges in which scans have passed no more entries than this have few changed keys.
+const FEW_PASSED: usize = 1_000;
+
 /// A range of positions. An end that is `None` is unbounded.
-#[derive(Default)]
 struct ReadRange {
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
 }
 
-/// The ends of a range of positions, likewise.
-type RangeEnds<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+/// The lower and the upper end of a range.
+type Ends<'r> = (Option<&'r [u8]>, Option<&'r [u8]>);
+
+impl ReadRange {
+    fn ends(&self) -> Ends<'_> {
+        (self.low.as_deref(), self.high.as_deref())
+    }
+}
 
 /// The read set of a transaction in one table.
 #[derive(Default)]
@@ -38,6 +46,8 @@ pub(super) struct Reads {
     keys: BTreeSet<Vec<u8>>,
     ranges: Vec<ReadRange>,
     entries: Vec<EntriesRead>,
+    /// How many entries the scans of the ranges have passed.
+    passed: usize,
 }
 
 impl Reads {
@@ -48,8 +58,16 @@ impl Reads {
         }
     }
 
-    /// Adds a range that a scan has read, from one position to another in this direction.
-    pub(super) fn range(&mut self, from: Option<&[u8]>, to: Option<&[u8]>, direction: Direction) {
+    /// Adds a range that a scan has read, from one position to another in this direction. It has
+    /// passed this number of entries.
+    pub(super) fn range(
+        &mut self,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+        direction: Direction,
+        passed: usize,
+    ) {
+        self.passed += passed;
         // In a backward scan the later end is the lower one.
         let (low, high) = match direction {
             Direction::Forward => (from, to),
@@ -59,8 +77,14 @@ impl Reads {
         if low.zip(high).is_some_and(|(low, high)| low > high) {
             return;
         }
-        // If the scan has continued where the last range ends, extend that range.
         if let Some(last) = self.ranges.last_mut() {
+            // A scan that is repeated adds nothing.
+            let (last_low, last_high) = last.ends();
+            let ends_within = last_high.is_none() || (high.is_some() && high <= last_high);
+            if last_low <= low && ends_within {
+                return;
+            }
+            // If the scan has continued where the last range ends, extend that range.
             match direction {
                 Direction::Forward if last.high.is_some() && last.high.as_deref() == low => {
                     last.high = high.map(<[u8]>::to_vec);
@@ -106,7 +130,26 @@ impl Reads {
     /// Whether any key of the table that has changed may have to be looked at.
     pub(super) fn is_wide(&self) -> bool {
         let is_open = |range: &ReadRange| range.low.is_none() || range.high.is_none();
-        !self.entries.is_empty() || self.ranges.iter().any(is_open)
+        !self.entries.is_empty() || self.passed > FEW_PASSED || self.ranges.iter().any(is_open)
+    }
+
+    /// The ranges that were read, in order. Those that overlap or adjoin are one, so that no key is
+    /// looked at twice.
+    fn disjoint_ranges(&self) -> Vec<Ends<'_>> {
+        let mut ranges: Vec<Ends<'_>> = self.ranges.iter().map(ReadRange::ends).collect();
+        ranges.sort_unstable();
+        let mut disjoint: Vec<Ends<'_>> = Vec::new();
+        for (low, high) in ranges {
+            match disjoint.last_mut() {
+                Some((_, end)) if end.is_none() || low <= *end => {
+                    if end.is_some() && (high.is_none() || high > *end) {
+                        *end = high;
+                    }
+                }
+                _ => disjoint.push((low, high)),
+            }
+        }
+        disjoint
     }
 
     /// Whether anything was read that is not protected by the lock of a key.
@@ -170,7 +213,7 @@ impl Reads {
     /// Whether no key in the ranges has changed since the snapshot with this number. Looks at each
     /// key with versions once, however often it was read.
     pub(super) fn ranges_are_valid(&self, history: &History, guard: &Guard, number: u64) -> bool {
-        self.merged_ranges().into_iter().all(|range| {
+        let is_unchanged = |range: Ends<'_>| {
             let mut holds = true;
             each_changed(range, history, guard, number, &mut |_| {
                 // The first changed key decides, so the scan stops there.
@@ -178,40 +221,15 @@ impl Reads {
                 false
             });
             holds
-        })
-    }
-
-    /// The ranges in order, where several that overlap or touch are one.
-    fn merged_ranges(&self) -> Vec<RangeEnds<'_>> {
-        let ends = self
-            .ranges
-            .iter()
-            .map(|range| (range.low.as_deref(), range.high.as_deref()));
-        let mut sorted: Vec<RangeEnds<'_>> = ends.collect();
-        // `None` is less than all others, as an unbounded low end is.
-        sorted.sort_unstable();
-        let mut merged: Vec<RangeEnds<'_>> = Vec::with_capacity(sorted.len());
-        for (low, high) in sorted {
-            match merged.last_mut() {
-                // The last range has all positions from its low end on.
-                Some((_, None)) => break,
-                Some((_, last)) if low <= *last => {
-                    *last = match high {
-                        None => None,
-                        Some(_) => high.max(*last),
-                    }
-                }
-                _ => merged.push((low, high)),
-            }
-        }
-        merged
+        };
+        self.disjoint_ranges().into_iter().all(is_unchanged)
     }
 }
 
 /// Visits the keys in a range that have changed since the snapshot with this number, until `visit`
 /// returns `false`. A changed key has a version with the snapshot's number or a greater one.
 fn each_changed(
-    (low, high): RangeEnds<'_>,
+    (low, high): Ends<'_>,
     history: &History,
     guard: &Guard,
     number: u64,
@@ -251,44 +269,59 @@ fn each_changed(
 mod tests {
     use super::*;
 
-    /// Ranges that overlap or touch are one, so no key is looked at twice.
+    /// Adds a range. Ends that are empty are unbounded.
+    fn read(reads: &mut Reads, low: &str, high: &str) {
+        let [low, high] = [low, high].map(|end| (!end.is_empty()).then_some(end.as_bytes()));
+        reads.range(low, high, Direction::Forward, 1);
+    }
+
+    fn disjoint(ranges: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut reads = Reads::default();
+        for (low, high) in ranges {
+            read(&mut reads, low, high);
+        }
+        let text = |end: Option<&[u8]>| String::from_utf8_lossy(end.unwrap_or(b"")).into_owned();
+        let ranges = reads.disjoint_ranges().into_iter();
+        ranges.map(|(low, high)| (text(low), text(high))).collect()
+    }
+
     #[test]
-    fn ranges_are_merged() {
-        let merged = |ranges: &[(Option<u8>, Option<u8>)]| {
-            let mut reads = Reads::default();
-            for (low, high) in ranges {
-                reads.ranges.push(ReadRange {
-                    low: low.map(|low| vec![low]),
-                    high: high.map(|high| vec![high]),
-                });
-            }
-            let byte = |end: Option<&[u8]>| end.map(|end| end[0]);
-            let all = reads.merged_ranges().into_iter();
-            all.map(|(low, high)| (byte(low), byte(high)))
-                .collect::<Vec<_>>()
-        };
-        let range = |low, high| (Some(low), Some(high));
-        assert_eq!(merged(&[]), []);
-        assert_eq!(merged(&[range(3, 5); 100]), [range(3, 5)]);
-        assert_eq!(
-            merged(&[range(6, 7), range(1, 2), range(2, 4)]),
-            [range(1, 4), range(6, 7)]
-        );
-        assert_eq!(
-            merged(&[range(1, 9), range(2, 3), range(9, 10)]),
-            [range(1, 10)]
-        );
-        assert_eq!(
-            merged(&[range(1, 3), (Some(2), None), range(7, 8)]),
-            [(Some(1), None)]
-        );
-        assert_eq!(
-            merged(&[range(5, 6), (None, Some(2))]),
-            [(None, Some(2)), range(5, 6)]
-        );
-        assert_eq!(
-            merged(&[range(5, 6), (None, Some(5)), (None, None)]),
-            [(None, None)]
-        );
+    fn no_key_is_in_two_ranges() {
+        type Ranges = &'static [(&'static str, &'static str)];
+        let cases: [(Ranges, Ranges); 7] = [
+            (&[("e", "g"), ("a", "b")], &[("a", "b"), ("e", "g")]),
+            (&[("e", "g"), ("a", "e")], &[("a", "g")]),
+            (
+                &[("c", "g"), ("a", "f"), ("i", "k")],
+                &[("a", "g"), ("i", "k")],
+            ),
+            (
+                &[("a", "k"), ("m", "n"), ("c", "d")],
+                &[("a", "k"), ("m", "n")],
+            ),
+            (&[("c", ""), ("a", "d"), ("f", "g")], &[("a", "")]),
+            (
+                &[("", "c"), ("f", "g"), ("", "d")],
+                &[("", "d"), ("f", "g")],
+            ),
+            (&[("c", "d"), ("", ""), ("c", "d")], &[("", "")]),
+        ];
+        for (ranges, expected) in cases {
+            let found = disjoint(ranges);
+            let found: Vec<(&str, &str)> = found.iter().map(|(l, h)| (&l[..], &h[..])).collect();
+            assert_eq!(found, expected, "{ranges:?}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_scan_is_one_range() {
+        let mut reads = Reads::default();
+        for i in 0..FEW_PASSED {
+            read(&mut reads, "a", ["k", "d"][i % 2]);
+        }
+        assert_eq!((reads.count(), reads.is_wide()), (1, false));
+        // What has passed many entries may have many that have changed.
+        read(&mut reads, "b", "c");
+        assert_eq!((reads.count(), reads.is_wide()), (1, true));
     }
 }

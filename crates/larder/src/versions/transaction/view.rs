@@ -190,7 +190,7 @@ impl WorkingSet {
 
     /// Records a read of all keys.
     fn note_all(&self) {
-        self.reads.lock().range(None, None, Direction::Forward);
+        self.reads.lock().range(None, None, Direction::Forward, 0);
     }
 
     /// Records a read of a key.
@@ -224,7 +224,8 @@ impl WorkingSet {
             (Some(next), Some(end), Direction::Backward) => Some(next.max(end)),
             _ => next.or(end),
         };
-        self.reads.lock().range(from, to, direction);
+        let passed = batch.len() + batch.skipped;
+        self.reads.lock().range(from, to, direction, passed);
     }
 }
 
@@ -389,7 +390,9 @@ impl Ranked for ViewIndex<dyn Unique> {
     ) -> Option<Counted> {
         let counted = self.seen.ranked()?.count_between(guard, low, high, work)?;
         // A count depends on every key in the range, so the range counts as read.
-        self.set.reads.lock().range(low, high, Direction::Forward);
+        let passed = counted.entries as usize;
+        let mut reads = self.set.reads.lock();
+        reads.range(low, high, Direction::Forward, passed);
         Some(counted)
     }
 
@@ -404,7 +407,7 @@ impl Ranked for ViewIndex<dyn Unique> {
         let there = self.seen.ranked()?.nth(guard, n, direction, work, batch)?;
         // All keys from the edge to the n-th one have been counted.
         let to = there.then(|| batch.key(0));
-        self.set.reads.lock().range(None, to, direction);
+        self.set.reads.lock().range(None, to, direction, 0);
         Some(there)
     }
 }
