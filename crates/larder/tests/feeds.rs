@@ -13,7 +13,7 @@ use larder_testing::random::Random;
 use lists::list;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Feeds that never lose anything here.
 fn all() -> FeedOptions {
@@ -551,4 +551,24 @@ fn no_part_of_a_list_comes_after_a_loss() {
         let inserts = events.filter(|event| matches!(event, Event::Insert(_)));
         assert_eq!(inserts.count(), 0, "{units}");
     }
+}
+
+/// To read an event takes as long among many subscribers as among few.
+#[test]
+fn many_subscribers_read_in_time() {
+    let time_of_a_read = |subscribers: u32| {
+        let t = Larder::new().table("t").create().unwrap();
+        let mut feeds: Vec<Feed> = (0..subscribers).map(|_| t.subscribe().unwrap()).collect();
+        let read = |round: i64, feeds: &mut [Feed]| {
+            t.insert(&pair(round, round)).unwrap();
+            let begun = Instant::now();
+            for feed in feeds {
+                assert!(feed.try_recv().is_some() && feed.try_recv().is_none());
+            }
+            begun.elapsed() / subscribers
+        };
+        (0..3).map(|round| read(round, &mut feeds)).min().unwrap()
+    };
+    let (few, many) = (time_of_a_read(500), time_of_a_read(16_000));
+    assert!(many < 8 * few, "{many:?} among many, {few:?} among few");
 }

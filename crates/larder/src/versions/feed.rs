@@ -44,6 +44,7 @@
 
 use super::changed_object::ChangedObject;
 use super::clock;
+use super::followers::Followers;
 use crate::ids::TableId;
 use crate::reclaim::reaper;
 use larder_index::are_flushes_held;
@@ -98,21 +99,6 @@ pub(crate) struct DeferredWork {
     dropped: SmallVec<[FeedSlot; 1]>,
 }
 
-struct Follower {
-    id: u64,
-    /// The position of the next event that it reads.
-    position: u64,
-    /// How many events it may lag behind.
-    limit: usize,
-    /// Whether its last loss has ended within a group. It doesn't get the rest of that.
-    is_cut: bool,
-    /// The number of its snapshot.
-    since: u64,
-    /// Whether it has found nothing and is to be woken.
-    asleep: bool,
-    waker: Waker,
-}
-
 /// The list that is being inserted.
 struct Open {
     seq: u64,
@@ -148,12 +134,7 @@ struct EventQueue {
     /// The number of the table's current store, whose writers alone are listened to (FD5).
     store_number: u64,
     gone: bool,
-    followers: Vec<Follower>,
-    /// How many of them are asleep.
-    asleep: usize,
-    /// The largest limit.
-    limit: usize,
-    next_id: u64,
+    followers: Followers,
 }
 
 /// A table's feed.
@@ -278,16 +259,9 @@ impl TableFeed {
     #[cold]
     fn wake(&self) {
         // Wake only followers that were told that there is nothing, and each once.
-        let mut wakers: SmallVec<[Waker; 2]> = SmallVec::new();
         let mut queue = self.queue.lock();
         let end = queue.readable_end();
-        for follower in &mut queue.followers {
-            if follower.asleep && follower.position < end {
-                follower.asleep = false;
-                wakers.push(Arc::clone(&follower.waker));
-            }
-        }
-        queue.asleep -= wakers.len();
+        let wakers = queue.followers.wake_before(end);
         // Wakers call into the host, so the lock is released first.
         drop(queue);
         for waker in wakers {
@@ -313,7 +287,7 @@ impl TableFeed {
         let mut queue = self.queue.lock();
         queue.close();
         DeferredWork {
-            wakes: queue.asleep > 0,
+            wakes: queue.followers.any_asleep(),
             ..DeferredWork::default()
         }
     }
@@ -371,20 +345,10 @@ impl TableFeed {
     /// Adds a follower that begins at the end of the queue, and returns its id.
     pub(super) fn follow(&self, limit: usize, waker: Waker) -> u64 {
         let mut queue = self.queue.lock();
-        // The position is the end of the queue: the follower gets what is pushed from now on.
-        queue.next_id += 1;
-        let (id, position) = (queue.next_id, queue.end());
-        queue.followers.push(Follower {
-            id,
-            position,
-            limit,
-            is_cut: false,
-            since: 0,
-            asleep: false,
-            waker,
-        });
-        // The queue keeps as many events as the most patient follower may lag behind.
-        queue.limit = queue.limit.max(limit);
+        // The position is the end of the queue: the follower gets what is pushed from now on. The
+        // queue keeps as many events as the most patient follower may lag behind.
+        let end = queue.end();
+        let id = queue.followers.add(end, limit, waker);
         self.publish_count(&queue);
         id
     }
@@ -393,36 +357,29 @@ impl TableFeed {
     pub(super) fn go_to_end(&self, id: u64) {
         let mut queue = self.queue.lock();
         let end = queue.end();
-        if let Some(follower) = queue.follower(id) {
-            (follower.position, follower.is_cut) = (end, false);
-        }
+        queue.followers.go_to(id, end, false);
     }
 
     /// Records that the follower has a snapshot with this number.
     pub(super) fn set_snapshot_number(&self, id: u64, number: u64) {
-        if let Some(follower) = self.queue.lock().follower(id) {
-            follower.since = number;
-        }
+        let mut queue = self.queue.lock();
+        queue.followers.set_snapshot_number(id, number);
     }
 
     /// Removes a follower, and returns whether it was the last one.
     pub(super) fn unfollow(&self, id: u64) -> bool {
         let mut queue = self.queue.lock();
-        let before = queue.followers.len();
-        let place = queue.followers.iter().position(|f| f.id == id);
-        let follower = place.map(|place| queue.followers.remove(place));
-        queue.asleep = queue.followers.iter().filter(|f| f.asleep).count();
-        queue.limit = queue.followers.iter().map(|f| f.limit).max().unwrap_or(0);
+        let gone = queue.followers.remove(id);
         // Events that nobody else has yet to read are dropped.
         let dropped = queue.trim();
-        let is_last = before == 1 && queue.followers.is_empty();
+        let is_last = gone.is_some() && queue.followers.is_empty();
         if is_last {
             queue.open = None;
         }
         self.publish_count(&queue);
         drop(queue);
         // Its waker is the host's, and so may be what that refers to.
-        drop(follower);
+        drop(gone);
         free(dropped);
         is_last
     }
@@ -491,10 +448,6 @@ impl EventQueue {
         self.store_number == store_number && !self.gone && !self.followers.is_empty()
     }
 
-    fn follower(&mut self, id: u64) -> Option<&mut Follower> {
-        self.followers.iter_mut().find(|f| f.id == id)
-    }
-
     /// The Seq for the next group: that of the open group, or a new one.
     fn seq(&self) -> u64 {
         self.open.as_ref().map_or_else(clock::draw, |open| open.seq)
@@ -529,7 +482,7 @@ impl EventQueue {
             }
         }
         // Wake followers only if they can read the new events, and not while their group is open.
-        deferred.wakes |= self.asleep > 0 && self.readable_end() == end;
+        deferred.wakes |= self.followers.any_asleep() && self.readable_end() == end;
     }
 
     /// Adds an event that is a group of its own.
@@ -541,13 +494,13 @@ impl EventQueue {
             event,
         };
         self.push_slot(slot, deferred);
-        deferred.wakes |= self.asleep > 0;
+        deferred.wakes |= self.followers.any_asleep();
     }
 
     /// Adds an event, and drops the oldest ones if there are too many (FD4).
     fn push_slot(&mut self, slot: FeedSlot, deferred: &mut DeferredWork) {
         self.slots.push_back(slot);
-        while self.slots.len() > self.limit {
+        while self.slots.len() > self.followers.limit() {
             deferred.dropped.extend(self.drop_first());
         }
     }
@@ -597,7 +550,7 @@ impl EventQueue {
         // Only whole groups are readable. An open group isn't.
         let (end, first) = (self.readable_end(), self.first);
         let list_is_open = self.open.is_some();
-        let Some(follower) = self.follower(id) else {
+        let Some(follower) = self.followers.get(id) else {
             return VecDeque::new();
         };
         let (from, since, limit) = (follower.position, follower.since, follower.limit as u64);
@@ -639,14 +592,10 @@ impl EventQueue {
         }
         found.list_is_open = list_is_open;
         found.is_at_end = position == from;
-        if let Some(follower) = self.follower(id) {
-            (follower.position, follower.is_cut) = (position, is_cut);
-            // The follower sleeps only if it wants to and got nothing. Its waker is called once
-            // then.
-            let falls_asleep = found.is_at_end && sleeps;
-            if falls_asleep && !std::mem::replace(&mut follower.asleep, true) {
-                self.asleep += 1;
-            }
+        self.followers.go_to(id, position, is_cut);
+        // The follower sleeps only if it wants to and got nothing. Its waker is called once then.
+        if found.is_at_end && sleeps {
+            self.followers.fall_asleep(id);
         }
         self.trim()
     }
@@ -654,13 +603,13 @@ impl EventQueue {
     /// Drops the events that all followers have read, and returns them to be freed without the
     /// lock.
     fn trim(&mut self) -> VecDeque<FeedSlot> {
-        let Some(needed) = self.followers.iter().map(|f| f.position).min() else {
+        let Some(needed) = self.followers.first_position() else {
             // There are no followers.
             self.first = self.end();
             return std::mem::take(&mut self.slots);
         };
         let read = needed.saturating_sub(self.first) as usize;
-        let n = read.max(self.slots.len().saturating_sub(self.limit));
+        let n = read.max(self.slots.len().saturating_sub(self.followers.limit()));
         let Some(last) = n.checked_sub(1).and_then(|last| self.slots.get(last)) else {
             return VecDeque::new();
         };

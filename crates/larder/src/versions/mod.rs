@@ -74,6 +74,7 @@ mod diff;
 mod differences;
 mod feed;
 mod filter;
+mod followers;
 mod history;
 mod in_place;
 mod key_locks;
