@@ -643,8 +643,8 @@ operation_fault(Operation) ->
 argument_words(Name, Args) ->
     maps:values(explained(badarg, Name, Args, none)).
 
-%% What is wrong with a change, whatever the object is. Where nothing is, ets blames the object: with
-%% the cause `badkey' its absence, without a cause the counter or the position.
+%% What is wrong with a change, whatever the object is. Where nothing is, ets blames the object:
+%% with the cause `badkey' its absence, without a cause the counter or the position.
 change_words(update_counter, Table, Change) ->
     Words = explained(badarg, update_counter, [Table, key, Change], badkey),
     maps:values(maps:with([3], Words));
