@@ -351,7 +351,7 @@ impl CodeCache {
             }
             _ => {}
         }
-        // Compile the template. The code takes over the buffer, if there is any. Very long templates
+        // Compile the template. The code takes over the buffer, if there is any. Very long ones
         // aren't cached, as they would keep much memory alive.
         let code = Code::compile(&mut self.template).map(Arc::new);
         if size <= LONGEST_ALONE {
