@@ -263,6 +263,30 @@ no_message_comes_after_unsubscribe_test_() ->
         true = larder:delete(Tab)
     end).
 
+%% Who has given a private table away isn't told what its new owner writes, nor is anybody else once
+%% a table has become private.
+a_subscription_ends_with_the_right_to_read_test_() ->
+    [{How, ?LEAK_FREE(begin
+         Me = self(),
+         Owner = spawn_link(fun() ->
+             receive {'ETS-TRANSFER', Tab, Me, Settings} -> ok end,
+             true = larder:setopts(Tab, Settings),
+             true = larder:insert(Tab, {secret, 1}),
+             true = larder:delete(Tab),
+             Me ! written
+         end),
+         Tab = larder:new(t, [Access]),
+         Ref = larder:subscribe(Tab, all, #{}),
+         true = larder:insert(Tab, {open, 1}),
+         receive {larder, Ref, _, First} -> ?assertEqual({insert, {open, 1}}, First) end,
+         true = larder:give_away(Tab, Owner, Settings),
+         receive written -> ok end,
+         ?assertMatch([{_, gone}], messages(Ref, gone)),
+         true = larder:unsubscribe(Ref),
+         ?assertEqual(none, receive {larder, Ref, _, _} = More -> More after 0 -> none end)
+     end)} || {How, Access, Settings} <- [{"given away", private, []},
+                                          {"made private", protected, [{protection, private}]}]].
+
 rights_and_errors_test_() ->
     ?LEAK_FREE(begin
         Private = larder:new(t, [private]),

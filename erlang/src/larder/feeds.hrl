@@ -16,7 +16,8 @@
 %% <li>`{overflow, Lost}': the process fell behind by more than its limit, and
 %%     `Lost' events were dropped. To follow the table again, subscribe again with
 %%     snapshot_and_subscribe/3;</li>
-%% <li>`gone': the table was deleted. It is the last message.</li>
+%% <li>`gone': the table was deleted, or has changed after it was given away or made private, so
+%%     that the process may not read it. It is the last message.</li>
 %% </ul>
 %%
 %% With a match specification, only events of objects that it matches are sent,

@@ -20,6 +20,7 @@ use crate::buffers::ThreadBuffers;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::options::Access;
 use crate::programs::{Context, Program};
 use crate::store::Store;
 use crate::table::EngineTable;
@@ -75,6 +76,8 @@ pub enum FeedRead {
 /// A subscription. It ends when it is dropped.
 pub struct Subscription {
     table: Arc<EngineTable>,
+    /// The owner that subscribed.
+    reader: OwnerId,
     feed: Arc<TableFeed>,
     id: u64,
     filter: Option<Program>,
@@ -84,12 +87,13 @@ pub struct Subscription {
 
 impl Subscription {
     /// Step 2.
-    fn follow(table: &Arc<EngineTable>, options: SubscriptionOptions) -> Self {
+    fn follow(table: &Arc<EngineTable>, reader: OwnerId, options: SubscriptionOptions) -> Self {
         let feed = Arc::clone(table.feed());
         Subscription {
             // A limit of 0 could never be kept.
             id: feed.follow(options.limit.max(1), options.waker),
             table: Arc::clone(table),
+            reader,
             feed,
             filter: options.filter,
             over: false,
@@ -113,6 +117,9 @@ impl Subscription {
     /// objects. With `sleeps`, the waker is called once when there are events after there were
     /// none. Otherwise the caller asks again by itself.
     ///
+    /// If the subscriber has lost the right to read the table, the subscription ends, with `Gone`
+    /// in place of the events.
+    ///
     /// # Complexity
     /// Linear in the number of events that are read.
     pub fn next(
@@ -127,6 +134,15 @@ impl Subscription {
         }
         // Copy the next events from the feed. Its lock isn't held while they are visited.
         let found = self.feed.next(self.id, most.max(1), sleeps);
+        // The right is checked after they were read: whatever a new owner has written is behind the
+        // transfer. A table that is dead keeps its last owner.
+        let is_refused =
+            self.table.access() == Access::Private && self.table.owner() != self.reader;
+        if let (true, Some((seq, _))) = (is_refused, found.events.first()) {
+            self.over = true;
+            visit(*seq, FeedEvent::Gone);
+            return FeedRead::Some;
+        }
         // If this follower has fallen behind, the oldest events were dropped. Report that first.
         if let Some((lost, seq)) = found.lost {
             visit(seq, FeedEvent::Overflow(lost));
@@ -222,7 +238,7 @@ impl EngineTable {
         // (1)
         let mut history: Arc<History> = self.watch(&guard)?;
         // (2)
-        let subscription = Subscription::follow(self, options);
+        let subscription = Subscription::follow(self, who, options);
         // (3) A list that began before and isn't over is `Busy`.
         loop {
             let transitions = self.latch.transitions();
@@ -257,7 +273,7 @@ impl Engine {
         table.check_watchable()?;
         // Follow before the snapshot is taken. Each attempt to take it moves the follower on
         // (`go_to_end`).
-        let subscription = Subscription::follow(table, options);
+        let subscription = Subscription::follow(table, who, options);
         let (feed, id) = (&subscription.feed, subscription.id);
         let snapshots = self.snapshot_after(&[table], who, Some(&mut || feed.go_to_end(id)))?;
         let snapshot = snapshots.into_iter().next().ok_or(Error::NoTable)?;
