@@ -35,14 +35,14 @@
 %% @doc Reads how a module uses `ets'.
 -spec read(file:filename()) -> {ok, beam()} | {error, {file:filename(), term()}}.
 read(File) ->
-    case larder_transform_handed:chunks(File, [imports, atoms, debug_info, "LitT"]) of
-        {ok, {Module, [{_, Imports}, {_, Numbered}, {_, Debug}, {_, Literals}]}} ->
+    case larder_transform_handed:chunks(File, [imports, atoms, debug_info, "LitT", "Dbgi"]) of
+        {ok, {Module, [{_, Imports}, {_, Numbered}, {_, Debug}, {_, Literals}, {_, Stored}]}} ->
             Atoms = [Atom || {_, Atom} <- Numbered],
             Beam = #{file => File, module => Module, uses => no, makes => [], names => [],
                      mnesia => lists:keymember(mnesia, 1, Imports)},
             case lists:member(ets, Atoms) orelse lists:member(dets, Atoms)
                 orelse says_ets(Literals) of
-                true -> {ok, maps:merge(Beam, uses(Module, Debug, Imports, Atoms))};
+                true -> {ok, maps:merge(Beam, uses(Module, public(Debug, Stored), Imports, Atoms))};
                 false -> {ok, Beam}
             end;
         {error, Why} ->
@@ -54,6 +54,11 @@ read(File) ->
 says_ets(missing_chunk) -> false;
 says_ets(<<0:32, Plain/binary>>) -> binary:match(Plain, <<"ets">>) =/= nomatch;
 says_ets(<<_:32, Packed/binary>>) -> binary:match(zlib:uncompress(Packed), <<"ets">>) =/= nomatch.
+
+%% Debug information that is encrypted counts as none, also if its key is known here: the new file
+%% would have it in plain. In the file it begins with a zero, and otherwise with the 131 of a term.
+public(_Debug, <<0, _/binary>>) -> missing_chunk;
+public(Debug, _Stored) -> Debug.
 
 uses(Module, Debug, Imports, Atoms) ->
     case {larder_transform_handed:forms(Module, Debug), lists:keymember(ets, 1, Imports)} of
@@ -74,7 +79,7 @@ moved(#{file := File, module := Module}, Beside) ->
     {ok, Binary} = file:read_file(File),
     {ok, {_, [{debug_info, Debug}]}} = beam_lib:chunks(Binary, [debug_info]),
     {ok, Forms0} = larder_transform_handed:forms(Module, Debug),
-    Forms = [Form || Form <- Forms0, not is_transform(Form)],
+    Forms = lists:filtermap(fun of_code/1, Forms0),
     case larder_transform:parse_transform(Forms, [{larder_transform_files, Beside}]) of
         {warning, Forms, Warnings} -> {untouched, Warnings};
         {warning, Moved, Warnings} -> compiled(Binary, Moved, Warnings);
@@ -83,17 +88,41 @@ moved(#{file := File, module := Module}, Beside) ->
         Moved -> compiled(Binary, Moved, [])
     end.
 
-%% The debug information is from after this transform.
-is_transform({attribute, _, compile, Option}) ->
-    lists:keymember(parse_transform, 1, lists:flatten([Option]));
-is_transform(_) ->
-    false.
+%% The forms without options that were for the source. The debug information is from after the
+%% transforms; and options against warnings, of the command that compiled the source, are gone.
+of_code({attribute, A, compile, Options}) ->
+    case [Option || Option <- lists:flatten([Options]), not is_of_source(Option)] of
+        [] -> false;
+        Kept -> {true, {attribute, A, compile, Kept}}
+    end;
+of_code(_) ->
+    true.
+
+is_of_source({parse_transform, _}) -> true;
+is_of_source(warnings_as_errors) -> true;
+is_of_source(_) -> false.
 
 compiled(Binary, Forms, Warnings) ->
     Options = [binary, debug_info, return_errors, no_spawn_compiler_process | kept_options(Binary)],
-    case compile:noenv_forms(Forms, Options) of
+    case compile:noenv_forms(with_exports(Binary, Forms), Options) of
         {ok, _Module, Code} -> {moved, carry_over(Binary, Code), Warnings};
         {error, Errors, _} -> {left, {compiler, words(Errors)}}
+    end.
+
+%% Adds the exports that only an option of the command has made, export_all. A file may lack the
+%% options that it was compiled with.
+with_exports(Binary, Forms) ->
+    {ok, {_, [{exports, Exports}]}} = beam_lib:chunks(Binary, [exports]),
+    Said = lists:append([Functions || {attribute, _, export, Functions} <- Forms]),
+    Unsaid = Exports -- Said,
+    case [{Name, Arity} || {function, _, Name, Arity, _} <- Forms,
+                           lists:member({Name, Arity}, Unsaid)] of
+        [] ->
+            Forms;
+        More ->
+            {Before, [{attribute, A, module, _} = Module | After]} =
+                lists:splitwith(fun(Form) -> element(3, Form) =/= module end, Forms),
+            Before ++ [Module, {attribute, A, export, More} | After]
     end.
 
 %% Options that still matter for the abstract code. The others were for the source. A module that
@@ -106,6 +135,9 @@ kept_options(Binary) ->
             []
     end.
 
+is_kept(tuple_calls) -> true;
+is_kept(strict_record_tests) -> true;
+is_kept(no_strict_record_tests) -> true;
 is_kept(inline) -> true;
 is_kept({inline, _}) -> true;
 is_kept({inline_size, _}) -> true;

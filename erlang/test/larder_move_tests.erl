@@ -202,6 +202,17 @@ encrypted_test_() -> ?IN_FOLDER(encrypted).
 
 encrypted(Folder) -> no_debug_info(Folder, [debug_info, {debug_info_key, "a key"}]).
 
+%% Nor one whose key is known: the new file would have the code in plain.
+encrypted_with_key_test_() -> ?IN_FOLDER(encrypted_with_key).
+
+encrypted_with_key(Folder) ->
+    ok = beam_lib:crypto_key_fun(fun({debug_info, _, _, _}) -> "a key"; (_) -> ok end),
+    try
+        encrypted(Folder)
+    after
+        {ok, _} = beam_lib:clear_crypto_key_fun()
+    end.
+
 no_debug_info(Folder, Options) ->
     Ebin = application(Folder, "counter-1", [counter()]),
     _ = application(Folder, "counter-1", [reader(), other()], Options),
@@ -244,6 +255,36 @@ stripped(Folder) ->
     ?assertMatch({ok, #{moves := [{larder_m_counter, Beam}], left := []}}, larder_move:move(Ebin)),
     ?assertEqual({ok, [Beam]}, larder_move:undo(Ebin)),
     ?assertEqual([Stripped], bytes([Beam])).
+
+%% The command that compiled a module may have had options that say what it exports, what its code
+%% means, or of which errors it doesn't speak. A deterministic file doesn't tell them.
+options_test_() -> ?IN_FOLDER(options).
+
+options(Folder) ->
+    Source = ["-module(larder_m_options).", "-compile([warnings_as_errors, {inline, [one/0]}]).",
+              "-callback b() -> ok.",
+              "up(T) -> ets:update_counter(T, n, one(), {n, 0}).",
+              "one() -> 1.",
+              "own(Unused) -> Tuple = {larder_m_options, 1}, Tuple:of_tuple().",
+              "of_tuple({_, N}) -> N."],
+    Options = [debug_info, export_all, tuple_calls, nowarn_export_all, nowarn_unused_vars],
+    [begin
+         Ebin = application(Folder, Name, [Source], More ++ Options),
+         [Beam] = beams(Ebin),
+         Exports = fun() ->
+             {ok, {_, [{exports, Functions}]}} = beam_lib:chunks(Beam, [exports]),
+             lists:sort(Functions)
+         end,
+         Before = Exports(),
+         ?assertMatch({ok, #{moves := [_], left := []}}, larder_move:move(Ebin)),
+         ?assertEqual(Before, Exports()),
+         with_loaded([Beam], fun() ->
+             Tab = larder:new(t, []),
+             ?assertEqual(1, larder_m_options:up(Tab)),
+             More =:= [] andalso ?assertEqual(1, larder_m_options:own(unused)),
+             true = larder:delete(Tab)
+         end)
+     end || {Name, More} <- [{"plain-1", []}, {"deterministic-1", [deterministic]}]].
 
 %% ---- warnings ----
 
