@@ -2,8 +2,9 @@
 -module(conc_owner_tests).
 
 -export([owner_dies_at_every_step_test_/0, heir_before_down_test_/0, heir_of_the_killed_test_/0,
-         heirs_die_test_/0, name_is_free_test_/0, many_tables_test_/0, give_away_race_test_/0,
-         gift_comes_first_test_/0, killed_callers_test_/0, fixers_die_test_/0, supervised_test_/0]).
+         heirs_die_test_/0, name_is_free_test_/0, many_tables_test_/0, many_inherited_test_/0,
+         give_away_race_test_/0, gift_comes_first_test_/0, killed_callers_test_/0,
+         fixers_die_test_/0, supervised_test_/0]).
 
 suite(Title, Fun) ->
     [larder_test:tc(Title, 120, Sut, fun() -> Fun(Sut) end) || Sut <- larder_test:suts()].
@@ -258,6 +259,22 @@ many_tables(M) ->
     Gone = Plain ++ [Name(N) || N <- lists:seq(1, Count - 1)],
     Gone = Gone -- M:all(),
     [true = M:delete(T) || T <- [Last | Mine]].
+
+%% Tables that an heir gets are there throughout, also before they are passed on.
+many_inherited_test_() ->
+    suite("all/0 while an heir gets many tables", fun many_inherited/1).
+
+many_inherited(M) ->
+    Count = 20000,
+    Self = self(),
+    {Pid, Mon} = spawn_monitor(fun() ->
+        Self ! {tables, [M:new(inherited, [{heir, Self, data}]) || _ <- lists:seq(1, Count)]}
+    end),
+    Tables = receive {tables, Made} -> Made end,
+    receive {'DOWN', Mon, process, Pid, normal} -> ok end,
+    [] = Tables -- M:all(),
+    [receive {'ETS-TRANSFER', _, Pid, data} -> ok end || _ <- Tables],
+    [true = M:delete(T) || T <- Tables].
 
 %% As a supervisor does: the next owner is there the moment the last is down.
 supervised_test_() ->

@@ -70,10 +70,17 @@ pub fn all(call: &Call<'_>) -> Reply {
     let tables = ENGINE.all_of(most).ok_or(Raise::Dirty)?;
     let there: Vec<Word> = tables
         .iter()
-        .filter(|table| owners::is_alive(call.env, owners::pid(table.owner())) && table.is_alive())
+        .filter(|table| table.is_alive() && has_owner(call.env, table))
         .map(|table| tables::term(call.env, table))
         .collect();
     Ok(call.list(&there))
+}
+
+/// Whether the table has a living owner, or an heir who is about to get it. The tables of a process
+/// that has just ended are passed on one after another.
+fn has_owner(env: *mut Env, table: &EngineTable) -> bool {
+    let is_alive = |owner| owners::is_alive(env, owners::pid(owner));
+    is_alive(table.owner()) || table.heir().is_some_and(is_alive)
 }
 
 /// delete(Table) -> true.
