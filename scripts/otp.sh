@@ -44,7 +44,7 @@ prepare() {
   rm -rf "$root/larder"; mkdir -p "$root/larder/priv" "$root/larder/_build"/{larder/ebin,demo,tests}
   cp -r erlang examples scripts docs README.md CHANGELOG.md CONTRIBUTING.md Makefile "$root/larder"
   # Tests that the documents name are looked up there.
-  cp -r crates lib test "$root/larder"
+  cp -r crates fuzz lib test "$root/larder"
   cp priv/larder_nif.so "$root/larder/priv"
   ln -s ../../priv "$root/larder/_build/larder/priv"
 }
@@ -63,8 +63,8 @@ run() (
   set -e
   release=$1 root=$PWD/_build/otp/$1
   prepare "$release" "$root"
-  mount -t proc proc "$root/proc"; mount --bind /dev "$root/dev"
-  trap "umount '$root/proc' '$root/dev'" EXIT
+  mount -t proc proc "$root/proc"; mount -t sysfs sysfs "$root/sys"; mount --bind /dev "$root/dev"
+  trap "umount '$root/proc' '$root/sys' '$root/dev'" EXIT
   beams "$root"
   inside "$root" erl -noinput -eval 'io:format("OTP ~s on ~s~n", [erlang:system_info(otp_release), "'"$release"'"]), halt().'
   inside "$root" erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main

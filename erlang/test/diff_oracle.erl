@@ -79,8 +79,8 @@ oracle(lookup_element, [Table, Key, Pos, Default] = Args) ->
     end;
 %% `take' of OTP 25.2.3 counts an object twice that match_delete has removed from a fixed bag.
 oracle(take, [Table, _] = Args) ->
-    case outcome(ets, info, [Table, type]) of
-        {ok, Type} when Type =:= bag; Type =:= duplicate_bag ->
+    case outcome(ets, info, [Table, fixed]) of
+        {ok, true} ->
             Found = outcome(ets, lookup, Args),
             case outcome(ets, delete, Args) of
                 {ok, true} -> Found;

@@ -235,12 +235,12 @@ from_file(Type, Rows) ->
 
 %% The port of this node with a number. Releases that have no such ports have an atom.
 a_port(Number) ->
-    <<131, 89, Tag, Length, Node:Length/binary, _:32, Creation/binary>> =
-        term_to_binary(hd(erlang:ports())),
-    External = case Number < 1 bsl 28 of
-                   true -> <<131, 89, Tag, Length, Node/binary, Number:32, Creation/binary>>;
-                   false -> <<131, 120, Tag, Length, Node/binary, Number:64, Creation/binary>>
-               end,
+    %% Newer releases write numbers of 64 bits, and each reads them.
+    {Node, Creation} = case term_to_binary(hd(erlang:ports())) of
+        <<131, 89, Tag, Length, Name:Length/binary, _:32, C/binary>> -> {[Tag, Length, Name], C};
+        <<131, 120, Tag, Length, Name:Length/binary, _:64, C/binary>> -> {[Tag, Length, Name], C}
+    end,
+    External = iolist_to_binary([131, 120, Node, <<Number:64>>, Creation]),
     try binary_to_term(External)
     catch error:badarg -> no_port
     end.
