@@ -30,15 +30,19 @@ save(Table, File, Options) ->
     try
         {Format, Sync, Extended} = save_options(Options, {unsaid, unsaid, unsaid}),
         Path = path(File, eaccess),
-        defined(larder:info(Table, size)),
-        case Format of
-            larder -> save(Table, Path, Sync, Extended, File);
-            ets -> larder_file_ets:save(Table, Path, Sync, Extended)
-        end
+        %% By its id: its name may become that of another table meanwhile.
+        Id = defined(larder:info(Table, id)),
+        %% The objects of a snapshot are counted here, in slices. The number is in the header.
+        _ = defined(larder:info(Id, size)),
+        while_there(Id, fun() ->
+            case Format of
+                larder -> save(Id, Path, Sync, Extended, File);
+                ets -> larder_file_ets:save(Id, Path, Sync, Extended)
+            end
+        end)
     catch
         throw:{io, Posix} -> {error, unwritten(Posix, File)};
-        throw:Why -> {error, Why};
-        error:{larder, id} -> {error, badtab}
+        throw:Why -> {error, Why}
     end.
 
 save(Table, Path, Sync, Extended, File) ->
@@ -50,7 +54,17 @@ save(Table, Path, Sync, Extended, File) ->
     end.
 
 defined(undefined) -> throw(badtab);
-defined(_Size) -> ok.
+defined(Id) -> Id.
+
+%% A call fails in several ways when the table is deleted meanwhile.
+while_there(Table, Call) ->
+    try
+        Call()
+    catch
+        error:Why:Stack ->
+            _ = defined(larder:info(Table, id)),
+            erlang:raise(error, Why, Stack)
+    end.
 
 %% The table may have been deleted meanwhile.
 release(Table) ->
@@ -65,6 +79,13 @@ written({error, {io, Posix}}, File) -> throw(unwritten(Posix, File)).
 
 unwritten(Posix, _File) when Posix =:= eisdir; Posix =:= enotdir; Posix =:= eloop;
 Posix =:= enametoolong -> eaccess;
+%% A file that is there and can't be replaced.
+unwritten(Posix, File) when Posix =:= eacces; Posix =:= eperm; Posix =:= ebusy;
+Posix =:= erofs ->
+    case file:read_file_info(File) of
+        {error, enoent} -> {file_error, File, Posix};
+        _ -> eaccess
+    end;
 unwritten(Posix, File) -> {file_error, File, Posix}.
 
 %% `format' and `extended_info' may be given once; a second one is refused like an unknown option.
@@ -188,8 +209,17 @@ path(File, Otherwise) ->
     case name(fun() -> filename:flatten(File) end, File, Otherwise) of
         %% No file has the empty name.
         Flat when Flat =:= []; Flat =:= <<>> -> throw(refused(Otherwise, File, enoent));
-        Flat -> native(name(fun() -> filename:absname(Flat) end, File, Otherwise), Otherwise)
+        Flat ->
+            Name = native(name(fun() -> filename:absname(Flat) end, File, Otherwise), Otherwise),
+            with_slash(last(Flat), last(Name), Name)
     end.
+
+%% A name with a slash at its end is that of a folder, also if there is a file without the slash.
+with_slash($/, Last, Name) when Last =/= $/ -> <<Name/binary, $/>>;
+with_slash(_, _, Name) -> Name.
+
+last(Name) when is_binary(Name) -> binary:last(Name);
+last(Name) -> lists:last(Name).
 
 %% The name that `Make' returns. It fails if the argument isn't a name, or if the name is relative
 %% and the current directory no longer exists.

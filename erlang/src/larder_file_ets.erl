@@ -19,14 +19,17 @@
 
 -define(VERSION, 1).
 -define(CHUNK, 1000).
+%% Objects that are encoded before they are written. They may be long, so there are few, as in `ets'.
+-define(ROWS, 100).
 
 %% @doc Whether a file begins like one of these.
 -spec is_one(binary()) -> boolean().
 is_one(Path) ->
     first_bytes(Path, 4) =:= {ok, <<?MAGIC>>}.
 
+%% The file may have been deleted since its name was looked up.
 first_bytes(Path, Size) ->
-    {ok, Device} = file:open(Path, [read, raw, binary]),
+    Device = opened(file:open(Path, [read, raw, binary])),
     try
         file:read(Device, Size)
     after
@@ -35,7 +38,7 @@ first_bytes(Path, Size) ->
 
 %% ---- writing ----
 
-%% @doc Writes a table, as it is at one moment where it has snapshots, to a file
+%% @doc Writes the table with an id, as it is at one moment where it has snapshots, to a file
 %% of another name, which then gets the name. Throws `{io, Posix}', or a reason.
 -spec save(larder:table(), binary(), boolean(), [object_count | md5sum]) -> ok.
 save(Table, Path, Sync, Extended) ->
@@ -113,12 +116,15 @@ characters(Path) ->
     end.
 
 written(Table, Log, Extended) ->
+    %% The table may be deleted as soon as there is a snapshot. What is read before that is right:
+    %% the table is there when the snapshot is taken.
+    Facts = facts(Table),
     {Source, Release} = at_one_moment(Table),
     try
-        Header = header(Table, larder:info(Source, size), Extended),
+        Header = header(Facts, larder:info(Source, size), Extended),
         Sum0 = add_sum(erlang:md5_init(), Header, Extended),
         done(disk_log:blog_terms(Log, Header)),
-        {Count, Sum} = write_objects(larder:select(Source, [{'_', [], ['$_']}], ?CHUNK), Log,
+        {Count, Sum} = write_objects(larder:select(Source, [{'_', [], ['$_']}], ?ROWS), Log,
                                      Extended, 0, Sum0),
         case [end_item(Item, Count, Sum) || Item <- Extended] of
             [] -> ok;
@@ -140,11 +146,19 @@ at_one_moment(Table) ->
     end.
 
 %% The items from which the table can be created again, in the order of ets:info. A snapshot has no
-%% name.
-header(Table, Size, Extended) ->
-    Facts = [{Item, larder:info(Table, Item)}
-             || Item <- [decentralized_counters, read_concurrency, write_concurrency, compressed,
-                         name, named_table, type, keypos, protection]],
+%% name. A view is private, and is saved with the protection of its table.
+facts(Table) ->
+    [{Item, larder:info(Table, Item)}
+     || Item <- [decentralized_counters, read_concurrency, write_concurrency, compressed, name,
+                 named_table, type, keypos]] ++ [{protection, protection(Table)}].
+
+protection(Table) ->
+    case larder:info(larder_transaction:table_of(Table), protection) of
+        undefined -> throw(badtab);
+        Protection -> Protection
+    end.
+
+header(Facts, Size, Extended) ->
     [term_to_binary(list_to_tuple(Facts ++ [{size, Size}, {major_version, ?VERSION},
                                             {minor_version, 0}, {extended_info, Extended}]))].
 
@@ -199,13 +213,28 @@ load(Path, Verify, NewAtoms) ->
             Sum = erlang:md5_update(erlang:md5_init(), First),
             Found = read_objects(chunk(Log, Continuation, ?CHUNK), Log, Table, Limit, {0, Sum}),
             verify(Found, Header, Verify),
-            {ok, Table}
+            {ok, named(Table)}
         catch
             Class:Why:Stack ->
-                larder:delete(Table),
+                drop(Table),
                 erlang:raise(Class, Why, Stack)
         end
     end).
+
+%% A public table may have been renamed or deleted by other processes meanwhile.
+named(Table) ->
+    case larder:info(Table, named_table) of
+        true -> larder:info(Table, name);
+        false -> Table;
+        undefined -> throw(cannot_create_table)
+    end.
+
+drop(Table) ->
+    try
+        larder:delete(Table)
+    catch
+        error:badarg -> true
+    end.
 
 reading(Path, Read) ->
     case first_bytes(Path, 8) of
@@ -254,6 +283,7 @@ checked(Term) when is_tuple(Term) ->
 checked(_) ->
     throw(badfile).
 
+%% Returns the id of the table.
 new_table(#{name := Name, type := Type, protection := Protection, keypos := Keypos} = Header) ->
     %% A file may have anything here, also options that ask for more than a table.
     lists:member(Type, [set, ordered_set, bag, duplicate_bag])
@@ -265,9 +295,16 @@ new_table(#{name := Name, type := Type, protection := Protection, keypos := Keyp
                || Option <- [read_concurrency, write_concurrency], maps:is_key(Option, Header)],
     try
         larder:new(Name, Options)
+    of
+        Name -> created(larder:whereis(Name));
+        Id -> Id
     catch
         error:_ -> throw(cannot_create_table)
     end.
+
+%% Others may have deleted it at once.
+created(undefined) -> throw(cannot_create_table);
+created(Id) -> Id.
 
 is_set(Option, Header) ->
     case maps:get(Option, Header, false) of
@@ -303,16 +340,16 @@ terms([Binary | Binaries], Limit) ->
     end.
 
 %% Decodes a term. The shortest encoding of an atom has three bytes, so the size of the encoding
-%% limits how many new atoms it can have. This is checked before a term with new atoms is decoded.
+%% limits how many new atoms it can have. If there is no room for so many, they are counted. Both
+%% are done before a term with new atoms is decoded.
 term(Binary, Limit) ->
     try
         binary_to_term(Binary, [safe])
     catch
         error:badarg ->
-            case erlang:system_info(atom_count) + plain_size(Binary) div 3 =< Limit of
-                true -> unsafe_term(Binary);
-                false -> throw(system_limit)
-            end
+            Room = Limit - erlang:system_info(atom_count),
+            plain_size(Binary) div 3 =< Room orelse new_atoms(plain(Binary), 1, #{}, Room),
+            unsafe_term(Binary)
     end.
 
 %% A compressed term says how long it is without compression, which binary_to_term/1 checks.
@@ -326,12 +363,85 @@ unsafe_term(Binary) ->
         error:badarg -> throw(badfile)
     end.
 
+%% The encoding behind its first byte.
+plain(<<131, 80, _Size:32, Compressed/binary>>) ->
+    try
+        zlib:uncompress(Compressed)
+    catch
+        error:_ -> throw(badfile)
+    end;
+plain(<<131, Plain/binary>>) -> Plain;
+plain(_) -> throw(badfile).
+
+%% Goes through the encoding of so many terms. Throws if more atoms than there is room for are new.
+new_atoms(_, _, Names, Room) when map_size(Names) > Room ->
+    throw(system_limit);
+new_atoms(_, 0, _, _) ->
+    ok;
+new_atoms(Binary, Terms, Names, Room) ->
+    case head(Binary) of
+        {Parts, Rest} -> new_atoms(Rest, Terms - 1 + Parts, Names, Room);
+        {Encoding, Name, Rest} ->
+            new_atoms(Rest, Terms - 1, with_new(Encoding, Name, Names), Room)
+    end.
+
+with_new(Encoding, Name, Names) ->
+    try
+        _ = binary_to_existing_atom(Name, Encoding),
+        Names
+    catch
+        error:_ -> Names#{Name => Encoding}
+    end.
+
+%% The first term, with the terms that it consists of left out: their number, and what follows; or
+%% the name of an atom, and what follows.
+head(<<97, _, Rest/binary>>) -> {0, Rest};
+head(<<98, _:32, Rest/binary>>) -> {0, Rest};
+head(<<110, N, _, _:N/binary, Rest/binary>>) -> {0, Rest};
+head(<<111, N:32, _, _:N/binary, Rest/binary>>) -> {0, Rest};
+head(<<70, _:64, Rest/binary>>) -> {0, Rest};
+head(<<99, _:31/binary, Rest/binary>>) -> {0, Rest};
+head(<<106, Rest/binary>>) -> {0, Rest};
+head(<<107, N:16, _:N/binary, Rest/binary>>) -> {0, Rest};
+head(<<109, N:32, _:N/binary, Rest/binary>>) -> {0, Rest};
+head(<<77, N:32, _, _:N/binary, Rest/binary>>) -> {0, Rest};
+head(<<108, N:32, Rest/binary>>) -> {N + 1, Rest};
+head(<<104, N, Rest/binary>>) -> {N, Rest};
+head(<<105, N:32, Rest/binary>>) -> {N, Rest};
+head(<<116, N:32, Rest/binary>>) -> {2 * N, Rest};
+head(<<100, N:16, Name:N/binary, Rest/binary>>) -> {latin1, Name, Rest};
+head(<<115, N, Name:N/binary, Rest/binary>>) -> {latin1, Name, Rest};
+head(<<118, N:16, Name:N/binary, Rest/binary>>) -> {utf8, Name, Rest};
+head(<<119, N, Name:N/binary, Rest/binary>>) -> {utf8, Name, Rest};
+%% Pids, ports and references: the name of the node, and numbers.
+head(<<88, Rest/binary>>) -> of_node(Rest, 12);
+head(<<103, Rest/binary>>) -> of_node(Rest, 9);
+head(<<89, Rest/binary>>) -> of_node(Rest, 8);
+head(<<102, Rest/binary>>) -> of_node(Rest, 5);
+head(<<120, Rest/binary>>) -> of_node(Rest, 12);
+head(<<90, N:16, Rest/binary>>) -> of_node(Rest, 4 + 4 * N);
+head(<<114, N:16, Rest/binary>>) -> of_node(Rest, 1 + 4 * N);
+head(<<101, Rest/binary>>) -> of_node(Rest, 5);
+%% Of a fun, the module, two integers and a pid come before its free variables.
+head(<<112, _:32, _, _:128, _:32, Free:32, Rest/binary>>) -> {4 + Free, Rest};
+head(<<113, Rest/binary>>) -> {3, Rest};
+head(_) -> throw(badfile).
+
+of_node(Binary, Size) ->
+    case head(Binary) of
+        {Encoding, Name, <<_:Size/binary, Rest/binary>>} -> {Encoding, Name, Rest};
+        _ -> throw(badfile)
+    end.
+
 insert(Table, Objects) ->
     try
         true = larder:insert(Table, Objects)
     catch
-        error:badarg -> throw(badfile)
+        error:badarg -> throw(why_not_inserted(larder:info(Table, id)))
     end.
+
+why_not_inserted(undefined) -> cannot_create_table;
+why_not_inserted(_Id) -> badfile.
 
 %% Compares the last term with the objects that were read, and checks the items of the first term.
 verify({Count, Sum, Items}, #{size := Size} = Header, Verify) ->

@@ -14,7 +14,7 @@
 %% transaction begins.
 -module(larder_transaction).
 
--export([run/3, are_options/1, abort/1, commit/1]).
+-export([run/3, are_options/1, table_of/1, abort/1, commit/1]).
 
 %% The transaction that the process is in: whether it is urgent, and [{Table, Id, View}], with the
 %% table as it was named and its id.
@@ -53,6 +53,14 @@ view(Table, Outer) ->
     case [View || {Own, OwnId, View} <- Outer, OwnId =:= Id orelse View =:= Id orelse Own =:= Id] of
         [View | _] -> View;
         [] -> error({larder, not_in_transaction})
+    end.
+
+%% @doc The table of which a table is the caller's view. If it is no view, the table itself.
+-spec table_of(larder:table()) -> larder:table().
+table_of(Table) ->
+    case get(?VIEWS) of
+        undefined -> Table;
+        {_, Outer} -> hd([Own || {Own, View} <- Outer, View =:= Table] ++ [Table])
     end.
 
 id(Name) when is_atom(Name) ->

@@ -3,7 +3,7 @@
 -module(fault_tests).
 
 -export([cut_and_altered_files_test_/0, full_disk_test_/0, file_too_large_test_/0,
-         no_folder_test_/0, no_descriptors_test_/0,
+         no_folder_test_/0, slash_test_/0, no_descriptors_test_/0,
          modules_loaded_again_test_/0, replaced_library_test_/0, removed_and_loaded_again_test_/0,
          absurd_sizes_test_/0]).
 
@@ -144,11 +144,35 @@ no_folder_test_() ->
             Under = filename:join([Dir, "file", "table"]),
             {error, eaccess} = larder:tab2file(T, Under),
             {ok, ["file"]} = file:list_dir(Dir),
-            [{error, eaccess} = larder:tab2file(T, Folder) || Folder <- ["/", Dir ++ "/.."]],
+            %% A file that even root can't replace, and folders that can't be replaced.
+            Fixed = [File || File <- ["/sys/kernel/uevent_seqnum"], filelib:is_regular(File)],
+            [{error, eaccess} = larder:tab2file(T, Name, [{format, Format}])
+             || Name <- ["/", Dir ++ "/.." | Fixed], Format <- [larder, ets]],
             ok = file:make_symlink("loop", filename:join(Dir, "loop")),
             Loop = filename:join(Dir, "loop"),
             {error, {read_error, {file_error, Loop, eloop}}} = larder:file2tab(Loop),
             {error, eaccess} = larder:tab2file(T, filename:join(Loop, "table")),
+            true = larder:delete(T)
+        end)
+     end) || larder_test:sut() =:= larder].
+
+%% The name of a folder isn't that of the file without the slash.
+slash_test_() ->
+    [larder_test:tc("a name with a slash at its end", 30, larder, fun() ->
+        in_folder(fun(Dir) ->
+            T = larder:new(t, []),
+            File = filename:join(Dir, "file"),
+            ok = larder:tab2file(T, File),
+            Before = file:read_file(File),
+            true = larder:insert(T, {1}),
+            [begin
+                 {error, _} = larder:tab2file(T, Name, [{format, Format}]),
+                 {error, {read_error, {file_error, Name, _}}} = larder:file2tab(Name),
+                 {error, {read_error, {file_error, Name, _}}} = larder:tabfile_info(Name)
+             end || Name <- [File ++ "/", File ++ "//", Dir ++ "/none/", Dir ++ "/", "/",
+                             list_to_binary(File ++ "/")], Format <- [larder, ets]],
+            {ok, ["file"]} = file:list_dir(Dir),
+            Before = file:read_file(File),
             true = larder:delete(T)
         end)
      end) || larder_test:sut() =:= larder].

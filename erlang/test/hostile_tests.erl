@@ -444,6 +444,12 @@ lying_files_test_() ->
              _ = larder:tabfile_info(File),
              [] = [U || U <- larder:all(), larder:info(U, name) =:= liar]
          end || Lie <- Lies],
+        %% An object of ten megabytes in ten kilobytes: nothing is unpacked.
+        Zeros = term_to_binary({1, binary:copy(<<0>>, 10000000)}, [{compressed, 9}]),
+        Part = <<$C, (byte_size(Zeros)):32/little, 1:32/little, Zeros/binary>>,
+        Before = binary:part(Fine, 0, byte_size(Fine) - byte_size(Chunk)),
+        ok = file:write_file(File, [Before, Part, <<(erlang:crc32(Part)):32/little>>]),
+        {error, checksum_error} = larder:file2tab(File),
         %% More objects foretold than there are: the number is a remark of the time when the save
         %% began.
         ok = file:write_file(File, Field(Kind, Access, Write, Flags, Keypos, 1 bsl 62)),

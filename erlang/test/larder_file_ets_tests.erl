@@ -100,6 +100,11 @@ sources_test_() ->
         ?assertEqual([{2, b}], Written(T)),
         {atomic, Seen} = larder:transaction([T], fun([X]) -> larder:insert(X, {3, c}), Written(X) end),
         ?assertEqual([{2, b}, {3, c}], Seen),
+        {atomic, {ok, Info}} = larder:transaction([T], fun([X]) ->
+            ok = larder:tab2file(X, File, [{format, ets}]),
+            larder:tabfile_info(File)
+        end),
+        ?assertEqual({protection, protected}, lists:keyfind(protection, 1, Info)),
         ?assertEqual(false, larder:info(T, safe_fixed)),
         true = larder:release(S),
         true = larder:delete(T),
@@ -111,6 +116,24 @@ sources_test_() ->
              true = larder:delete(Other)
          end || #{name := Name, types := [Type | _]} <- larder:structures()]
     end).
+
+%% Long objects aren't all encoded before the first one is written.
+long_objects_saved_test_() ->
+    {timeout, 60, in_folder(fun(File) ->
+        T = larder:new(t, []),
+        true = larder:insert(T, [{I, binary:copy(<<I>>, 100_000)} || I <- lists:seq(1, 1000)]),
+        true = erlang:garbage_collect(),
+        Before = erlang:memory(binary),
+        Watcher = spawn_link(fun() -> most(0) end),
+        ok = larder:tab2file(T, File, [{format, ets}]),
+        Watcher ! {say, self()},
+        receive {most, Most} -> ?assert(Most - Before < 50_000_000) end,
+        true = larder:delete(T)
+    end)}.
+
+most(Most) ->
+    Now = max(Most, erlang:memory(binary)),
+    receive {say, To} -> To ! {most, Now} after 1 -> most(Now) end.
 
 refused_saves_test_() ->
     in_folder(fun(File) ->
@@ -149,6 +172,62 @@ wait_for(Name) ->
         undefined -> timer:sleep(1), wait_for(Name);
         _ -> ok
     end.
+
+%% ---- tables that others rename or delete meanwhile ----
+
+-define(NOW, larder_t_meanwhile_now).
+-define(THEN, larder_t_meanwhile_then).
+-define(COUNT, 20000).
+
+%% With another name, a table is saved and loaded all the same. One that is deleted is an error: the
+%% file that was there stays, and no part of a table.
+meanwhile_test_() ->
+    [{lists:flatten(io_lib:format("~w ~w", [Format, Act])),
+      {timeout, 60, in_folder(fun(File) ->
+          [begin saved_meanwhile(Format, Act, File), loaded_meanwhile(Act, File) end
+           || _ <- lists:seq(1, 5)]
+      end)}} || Format <- [larder, ets], Act <- [renamed, deleted]].
+
+saved_meanwhile(Format, Act, File) ->
+    ?NOW = larder:new(?NOW, [public, named_table]),
+    true = larder:insert(?NOW, [{I, <<I:400>>} || I <- lists:seq(1, ?COUNT)]),
+    ok = larder:tab2file(?NOW, File, [{format, Format}]),
+    Saved = beside(fun() -> length(element(2, file:list_dir(filename:dirname(File)))) > 1 end, Act,
+                   fun() -> larder:tab2file(?NOW, File, [{format, Format}]) end),
+    ?assert(Saved =:= ok orelse {Saved, Act} =:= {{error, badtab}, deleted}),
+    [begin
+         ?assertEqual(false, larder:info(Name, fixed)),
+         true = larder:delete(Name)
+     end || Name <- there()],
+    {ok, Info} = larder:tabfile_info(File),
+    ?assertEqual({size, ?COUNT}, lists:keyfind(size, 1, Info)).
+
+loaded_meanwhile(Act, File) ->
+    Loaded = beside(fun() -> there() =/= [] end, Act, fun() -> larder:file2tab(File) end),
+    case {Loaded, Act, [{Name, larder:info(Name, size)} || Name <- there()]} of
+        {{ok, _}, renamed, [{Name, ?COUNT}]} -> true = larder:delete(Name);
+        {{ok, _}, deleted, []} -> ok;
+        {{error, cannot_create_table}, deleted, []} -> ok
+    end.
+
+there() -> [Name || Name <- [?NOW, ?THEN], larder:whereis(Name) =/= undefined].
+
+%% Calls `Fun' while another process waits for a condition, and then changes the table.
+beside(Condition, Act, Fun) ->
+    {Other, Monitor} = spawn_monitor(fun() ->
+        wait_until(Condition),
+        [case Act of
+             renamed -> larder:rename(Name, hd([?NOW, ?THEN] -- [Name]));
+             deleted -> true = larder:delete(Name)
+         end || Name <- there()]
+    end),
+    Result = Fun(),
+    receive {'DOWN', Monitor, _, _, _} -> ok
+    after 100 -> exit(Other, kill), receive {'DOWN', Monitor, _, _, _} -> ok end
+    end,
+    Result.
+
+wait_until(Condition) -> Condition() orelse wait_until(Condition).
 
 %% ---- damaged files ----
 
@@ -234,6 +313,8 @@ wrong_files_test_() ->
                      {[header([{extended_info, [md5sum]}]), {1}], badfile},
                      {[header([{extended_info, [object_count]}]), {1},
                        ['$end_of_table', [{count, 2}]]], invalid_object_count},
+                     {[header([]), {1}, ['$end_of_table', [{count, 1, 1}]]], badfile},
+                     {[header([]), {1}, ['$end_of_table', [{md5}]]], badfile},
                      {[header([{extended_info, [md5sum]}]), {1},
                        ['$end_of_table', [{md5, <<0:128>>}]]], checksum_error},
                      {[header([]), {1}, ['$end_of_table', [{count}]]], badfile},
@@ -281,3 +362,35 @@ count_of_the_header_test_() ->
              ?assertEqual({error, invalid_object_count}, Module:file2tab(File, [{verify, true}]))
          end || Module <- [ets, larder]]
     end).
+
+%% One new atom in an object that is so long that it could have more than a node has room for.
+long_objects_test_() ->
+    [{lists:flatten(io_lib:format("~w", [Options])), in_folder(fun(File) ->
+        Size = 2 * (erlang:system_info(atom_limit) - erlang:system_info(atom_count)),
+        Terms = [self(), make_ref(), hd(erlang:ports()), fun lists:map/2, fun() -> Size end, 1.5,
+                 1 bsl 80, -(1 bsl 3000), [a | b], "text", <<5:3>>, #{a => [x]}, 300, {}, '\x{e4}',
+                 list_to_tuple(lists:seq(1, 300))],
+        Object = {1, Terms, <<0:Size/unit:8>>, larder_t_name_1},
+        Written = term_to_binary(Object, Options),
+        ?assertEqual(Object, binary_to_term(Written)),
+        %% This test must not make the atom, so it alters the bytes.
+        New = <<"larder_t_name_", ($2 + length(Options))>>,
+        Altered = case Options of
+                      [] -> renamed(Written, New);
+                      [compressed] ->
+                          <<131, 80, Plain:32, Compressed/binary>> = Written,
+                          [131, 80, <<Plain:32>>,
+                           zlib:compress(renamed(zlib:uncompress(Compressed), New))]
+                  end,
+        ?assertError(badarg, binary_to_existing_atom(New)),
+        {ok, Log} = disk_log:open([{name, log}, {file, File}]),
+        ok = disk_log:log(Log, header([])),
+        ok = disk_log:blog(Log, iolist_to_binary(Altered)),
+        ok = disk_log:close(Log),
+        {ok, T} = larder:file2tab(File),
+        [{1, Read, <<0:Size/unit:8>>, Name}] = larder:lookup(T, 1),
+        ?assertEqual({Terms, New}, {Read, atom_to_binary(Name)}),
+        true = larder:delete(T)
+    end)} || Options <- [[], [compressed]]].
+
+renamed(Bytes, New) -> binary:replace(Bytes, <<"larder_t_name_1">>, New).

@@ -379,6 +379,9 @@ impl LoadJob {
             max_atoms: self.atoms.saturating_add(most),
             // The file may be of a host with larger integers.
             max_bits: larder_term::number::host_bits(),
+            // A save compresses no object. One that is compressed could take a thousand times the
+            // memory of its file.
+            max_plain: 0,
             ..etf::EtfOptions::default()
         };
         term.encode(|enc| etf::decode_to(bytes, &self.options.node, &options, enc))
