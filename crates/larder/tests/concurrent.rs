@@ -114,6 +114,32 @@ fn a_list_whose_starter_vanishes_is_finished_by_the_next() {
     }
 }
 
+/// An operation inserts the list's objects under its key in one piece, unless they are long.
+#[test]
+fn a_key_with_long_objects_waits_for_the_list() {
+    for t in tables(&["bag", "duplicate_bag"]) {
+        let long = |key: i64, n: i64, bytes: i64| term!({(key), (n), (Term::list(vec![term!(x); bytes as usize]))});
+        let mut rows = marked(1_000, 1);
+        rows.extend((0..100).map(|n| long(2_000, n, 1_000)));
+        rows.extend((0..100).map(|n| long(2_001, n, 10)));
+        rows.push(long(2_002, 0, 100_000));
+        let table = t.engine_table();
+        let who = table.owner();
+        let mut job = table.begin_insert(who, list(&t, &rows), false).unwrap();
+        let mut few = Budget::new(10, Duration::from_secs(60));
+        assert_eq!(job.step(&mut few).unwrap(), Step::More);
+        let member = |key: i64| {
+            let mut bytes = Vec::new();
+            table.encode_key(Term::from(key).as_ref(), &mut bytes);
+            table.member(who, &bytes)
+        };
+        assert_eq!(member(2_000), Err(Error::Busy));
+        assert_eq!((member(2_001), member(2_002)), (Ok(true), Ok(true)));
+        while job.step(&mut Budget::unlimited()).unwrap() == Step::More {}
+        assert_eq!((member(2_000), t.len()), (Ok(true), rows.len()));
+    }
+}
+
 /// The number in the row under a key, if there is one; of a bag, their sum; and how many rows.
 fn under(t: &Table, key: i64) -> (i64, usize) {
     let rows = t.lookup(&term!((key))).unwrap();

@@ -30,8 +30,9 @@ const LOOKED_FOR: usize = 8;
 /// The number of objects after which the lock of the progress is handed over.
 const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
 
-/// The maximum number of objects under one key that an operation inserts to settle it. If there are
-/// more, the operation waits for the batch.
+/// The maximum number of objects under one key that an operation inserts to settle it, in one
+/// piece. If there are more, or several with more than `SMALL_BYTES`, the operation waits for the
+/// batch.
 const MOST_OF_A_KEY: usize = 256;
 
 /// The phase after the measurement. Values are also claimed if there is no room, since a taken
@@ -447,6 +448,13 @@ impl ListBatch {
         table.put(op, key, value)
     }
 
+    /// Whether these objects of the list may be inserted in one piece.
+    fn is_little(&self, objects: &[usize]) -> bool {
+        let bytes = || objects.iter().map(|&i| self.list.get(i).1.len());
+        objects.len() <= 1
+            || (objects.len() <= MOST_OF_A_KEY && bytes().sum::<usize>() <= SMALL_BYTES)
+    }
+
     /// Settles a key, so that an operation on it can continue beside the batch (see the module).
     /// Returns `false` if the operation has to wait.
     pub(super) fn settle(
@@ -479,7 +487,7 @@ impl ListBatch {
             Phase::Checking | Phase::Claiming { .. } | Phase::GivingBack(_) | Phase::Taken(_) => {
                 return Ok(intent == Intent::Read);
             }
-            Phase::Applying if under.len() <= MOST_OF_A_KEY => {}
+            Phase::Applying if self.is_little(&under) => {}
             _ => return Ok(false),
         }
         // With the lock of the progress held: the objects before `next` and the settled ones are in
