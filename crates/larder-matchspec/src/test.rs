@@ -346,7 +346,15 @@ pub(crate) fn of_head(head: &mut CompiledHead, tests: &mut Tests) {
                 let from = element.steps.start;
                 Condition::Steps(from as u32, (from + used) as u32)
             }
-            _ => return true,
+            // The same holds for steps that bind. The element may be a large map behind what the
+            // last one binds.
+            ref nested => {
+                let walks =
+                    |step: &Step| matches!(step, Step::Skip | Step::RestSkip | Step::CloseMap);
+                let used = nested.iter().rposition(|step| !walks(step));
+                element.steps.end = element.steps.start + used.map_or(0, |last| last + 1);
+                return true;
+            }
         };
         tests.push(Test {
             position,
