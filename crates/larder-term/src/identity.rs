@@ -28,7 +28,7 @@ impl TermRef<'_> {
     #[inline]
     pub fn identical(self, other: TermRef<'_>) -> bool {
         self.bytes() == other.bytes()
-            || identical_by_walk(self.bytes(), other.bytes(), legacy_zero())
+            || identical_by_walk(self.bytes(), other.bytes(), legacy_zero()).is_some()
     }
 
     /// Whether the first term of a run is identical to this one, also in the signs of zeros that
@@ -38,8 +38,13 @@ impl TermRef<'_> {
     /// The run begins with a whole term that an encoder has written, and the counts of its handles
     /// are held during the call.
     pub unsafe fn begins(self, run: &[u8]) -> bool {
-        run.starts_with(self.bytes()) || identical_by_walk(run, self.bytes(), false)
+        run.starts_with(self.bytes()) || identical_by_walk(run, self.bytes(), false).is_some()
     }
+}
+
+/// If two runs begin with terms that are identical, `=:=`: where these end.
+pub(crate) fn identical_ends(a: &[u8], b: &[u8]) -> Option<(usize, usize)> {
+    identical_by_walk(a, b, legacy_zero())
 }
 
 /// The inline encoding of a term.
@@ -78,9 +83,9 @@ pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
     out
 }
 
-/// Whether two runs begin with identical terms: walks over both, and compares what handles refer
-/// to. With `ties_zeros`, 0.0 and −0.0 are identical.
-fn identical_by_walk(a: &[u8], b: &[u8], ties_zeros: bool) -> bool {
+/// Where the identical terms end with which two runs begin; `None` if they aren't identical. Walks
+/// over both, and compares what handles refer to. With `ties_zeros`, 0.0 and −0.0 are identical.
+fn identical_by_walk(a: &[u8], b: &[u8], ties_zeros: bool) -> Option<(usize, usize)> {
     let (mut i, mut j, mut pending) = (0, 0, 1u64);
     // A map of `a` that ends here, and that of `b`, have no −0.0.
     let mut without_zeros = 0;
@@ -89,7 +94,7 @@ fn identical_by_walk(a: &[u8], b: &[u8], ties_zeros: bool) -> bool {
         // bytes have the same number of children.
         let ((i_end, children), (j_end, others)) = (head(a, i), head(b, j));
         if children != others {
-            return false;
+            return None;
         }
         if let (MAP | TREE_MAP, MAP | TREE_MAP) = (a[i], b[j]) {
             let is_checked = !ties_zeros || i < without_zeros;
@@ -106,7 +111,7 @@ fn identical_by_walk(a: &[u8], b: &[u8], ties_zeros: bool) -> bool {
                         false => inline(map),
                     };
                     if plain(x) != plain(y) {
-                        return false;
+                        return None;
                     }
                     (i, j, pending) = (end, other_end, pending - 1);
                     continue;
@@ -124,10 +129,10 @@ fn identical_by_walk(a: &[u8], b: &[u8], ties_zeros: bool) -> bool {
                 _ => false,
             };
         if !same {
-            return false;
+            return None;
         }
         (i, j) = (i_end, j_end);
         pending = pending - 1 + children;
     }
-    true
+    Some((i, j))
 }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     encoder::Encoder,
+    identity::identical_ends,
     order_key,
     skip::{end_of, skip},
     tags::TUPLE,
@@ -405,9 +406,16 @@ impl<'a> ObjectView<'a> {
             }
             (at, left) = (end, left - 1);
         }
-        let elements = |run| Elements::new(run, left);
-        let (ours, theirs) = (elements(&self.others[at..]), elements(&other.others[at..]));
-        ours.zip(theirs).all(|(a, b)| a.identical(b))
+        // Nothing is looked at behind the first difference, also not for the end of an element.
+        let (mut ours, mut theirs) = (&self.others[at..], &other.others[at..]);
+        (0..left).all(|_| {
+            let (a, b) = (&ours[prefix_len(ours)..], &theirs[prefix_len(theirs)..]);
+            let ends = identical_ends(a, b);
+            if let Some((end, other_end)) = ends {
+                (ours, theirs) = (&a[end..], &b[other_end..]);
+            }
+            ends.is_some()
+        })
     }
 }
 

@@ -14,6 +14,7 @@
 use crate::raw;
 use crate::table::EngineTable;
 use larder_term::object::COMPRESSED;
+use larder_term::tags::TREE_MAP;
 
 impl EngineTable {
     /// Whether two values under one key are the same object (`=:=`).
@@ -42,7 +43,12 @@ impl EngineTable {
 fn may_hold_large_maps(a: &[u8], b: &[u8]) -> bool {
     // A large map has at least 33 keys and 33 values, of at least one byte each.
     const SHORTEST: usize = 2 * 33;
-    a.len().min(b.len()) >= SHORTEST && larder_term::tree_maps()
+    // In two maps of the canonical form the bytes decide. So one of both must have a tree, or be
+    // compressed, so that its bytes say nothing.
+    let may_have_tree = |value: &[u8]| value[0] & COMPRESSED != 0 || value.contains(&TREE_MAP);
+    a.len().min(b.len()) >= SHORTEST
+        && larder_term::tree_maps()
+        && (may_have_tree(a) || may_have_tree(b))
 }
 
 /// Whether values with different bytes may be identical because the host's `=:=` takes -0.0 and 0.0
