@@ -136,8 +136,15 @@ impl<'a> Row<'a> {
     #[inline(always)]
     pub(crate) fn whole_element(&mut self, position: usize) -> &'a [u8] {
         let run = self.run(position);
-        if position != self.keypos && self.prefix != 0 {
-            return self.sized_element();
+        if position != self.keypos {
+            // The last element ends where the row does. Of a long one, that saves a walk.
+            let others = self.arity as usize - usize::from(self.keypos != NOWHERE);
+            if self.last + 1 == others {
+                return run;
+            }
+            if self.prefix != 0 {
+                return self.sized_element();
+            }
         }
         &run[..larder_term::skip(run)]
     }

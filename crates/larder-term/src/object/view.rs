@@ -298,7 +298,12 @@ impl<'a> ObjectView<'a> {
             return None;
         }
         let run = self.run(position);
-        Some(TermRef::within(&run[prefix_len(run)..end_of(run, 0)]))
+        // The last element ends where the object does. Of a long one, that saves a walk.
+        let end = match position - usize::from(position > self.keypos) == self.arity - 1 {
+            true => run.len(),
+            false => end_of(run, 0),
+        };
+        Some(TermRef::within(&run[prefix_len(run)..end]))
     }
 
     /// The bytes of the elements from a position on, which the object has, and which isn't that of
