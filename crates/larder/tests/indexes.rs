@@ -669,6 +669,28 @@ fn explain_says_how_many_rows_are_read() -> Result<(), Error> {
     Ok(())
 }
 
+/// To explain a select of a view or a snapshot reads none of its rows.
+#[test]
+fn explain_reads_no_rows() -> Result<(), Error> {
+    const SPEC: &str = "[{{'_',1},[],['$_']}]";
+    for kind in TYPES {
+        let t = table(kind, &[]);
+        t.insert(&term!({1, 1}))?;
+        let larder = t.larder();
+        let mut transaction = larder.begin(&[&t])?;
+        let view = &transaction.views()[0];
+        let plan = view.explain(SPEC)?;
+        assert_eq!((plan.plan, plan.rows), (PlanKind::Scan, None), "{kind}");
+        view.insert(&term!({2, 1}))?;
+        t.insert(&term!({3, 1}))?;
+        // What was explained wasn't read, so this is no conflict.
+        assert!(transaction.commit()?, "{kind}");
+        assert_eq!(t.snapshot()?.explain(SPEC)?.rows, None, "{kind}");
+        assert_eq!(t.explain(SPEC)?.rows, Some(3), "{kind}");
+    }
+    Ok(())
+}
+
 /// Whoever gives up an index doesn't wait for a list that is being inserted.
 #[test]
 fn an_index_that_is_given_up_beside_a_list_is_gone_later() {

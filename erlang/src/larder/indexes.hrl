@@ -85,7 +85,8 @@ index_select(Continuation) ->
 
 %% @doc Returns how a match specification would be evaluated now. `plan' is `key' (by the keys that
 %% it names), `range' (of the keys of an ordered_set), `{index, Name}', `scan', or `nothing' if no
-%% object can match. `rows' is the maximum number of objects to be read, or `unknown'.
+%% object can match. `rows' is the maximum number of objects to be read, or `unknown', as for a scan
+%% of a snapshot or of a transaction's view.
 %% `indexes' has each index that could be used, with the number of its entries that would be read.
 %%
 %% Only counts are read. It takes O(log n) for each index. Fails with `badarg' if the specification

@@ -49,8 +49,9 @@ pub enum PlanKind {
 pub struct Explanation {
     /// The plan.
     pub plan: PlanKind,
-    /// The maximum number of rows that are visited; `None` if it isn't known. It is estimated if
-    /// very many entries of the index have changed since they were last counted.
+    /// The maximum number of rows that are visited; `None` if it isn't known, as for a scan of a
+    /// snapshot or of a transaction's view. It is estimated if very many entries of the index have
+    /// changed since they were last counted.
     pub rows: Option<u64>,
     /// The indexes that could be used, each with the number of its entries that would be visited.
     pub indexes: Vec<(Atom, u64)>,
@@ -187,7 +188,11 @@ impl EngineTable {
         };
         let scan = match is_range {
             true => (PlanKind::Range, None),
-            false => (PlanKind::Scan, Some(store.size() as u64)),
+            // The objects of a view would have to be counted one by one.
+            false => {
+                let is_view = !store.views().is_empty();
+                (PlanKind::Scan, (!is_view).then(|| store.size() as u64))
+            }
         };
         let Some(indexes) = &store.layers().indexes else {
             return none(scan.0, scan.1);

@@ -50,9 +50,27 @@ struct Records {
     of: BTreeMap<Vec<u8>, OwnWrite>,
     /// The lifetime that comes with the next write.
     announced: Option<GivenLifetime>,
+    /// The bytes of the positions and the records.
+    bytes: usize,
 }
 
 impl Records {
+    /// Takes all writes out.
+    fn take(&mut self) -> BTreeMap<Vec<u8>, OwnWrite> {
+        self.bytes = 0;
+        std::mem::take(&mut self.of)
+    }
+
+    /// Forgets a write. Returns whether there was one.
+    fn remove(&mut self, position: &[u8]) -> bool {
+        let gone = self.of.remove(position);
+        let bytes = gone
+            .as_ref()
+            .map(|write| position.len() + write.record.len());
+        self.bytes -= bytes.unwrap_or(0);
+        gone.is_some()
+    }
+
     /// Records a write, with the lifetime that was announced.
     fn insert(&mut self, position: Position, record: Vec<u8>) {
         let mut lifetime = self.announced.take();
@@ -65,7 +83,11 @@ impl Records {
             last: None,
             lifetime,
         };
-        self.of.insert(position.into_vec(), write);
+        let len = position.len();
+        self.bytes += len + write.record.len();
+        if let Some(before) = self.of.insert(position.into_vec(), write) {
+            self.bytes -= len + before.record.len();
+        }
     }
 }
 
@@ -86,7 +108,7 @@ impl Writes {
 
     /// Takes all writes out, and returns their records.
     pub(super) fn take(&self) -> impl ExactSizeIterator<Item = Vec<u8>> + Send {
-        let written = std::mem::take(&mut self.records.lock().of);
+        let written = self.records.lock().take();
         written.into_values().map(|write| write.record)
     }
 
@@ -101,9 +123,12 @@ impl Writes {
     /// if there are none.
     pub(super) fn append(&self, key: Key<'_>, value: &[u8]) -> Option<u64> {
         let mut records = self.records.lock();
-        let write = records.of.get_mut(&self.position_of(key)[..])?;
+        let Records { of, bytes, .. } = &mut *records;
+        let write = of.get_mut(&self.position_of(key)[..])?;
         let last = write.last.or_else(|| undo::last_number(&write.record))?;
+        let before = write.record.len();
         undo::append_object(last + 1, value, &mut write.record);
+        *bytes += write.record.len() - before;
         write.last = Some(last + 1);
         write.last
     }
@@ -171,7 +196,7 @@ impl Unique for Writes {
         let old = old.map(|write| &write.record[..]);
         match f(old, &mut new).whole(old, &mut new) {
             Change::Keep => return false,
-            Change::Remove => return records.of.remove(&position[..]).is_some(),
+            Change::Remove => return records.remove(&position),
             Change::Put | Change::Splice(_) => {}
         }
         records.insert(position, new);
@@ -231,7 +256,7 @@ impl Unique for Writes {
 
 impl Container for Writes {
     fn free_some(&self, _: &Guard, _: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        let written = std::mem::take(&mut self.records.lock().of);
+        let written = self.records.lock().take();
         written.values().for_each(|write| f(&write.record));
         true
     }
@@ -241,9 +266,7 @@ impl Container for Writes {
     }
 
     fn memory(&self) -> usize {
-        let written = &self.records.lock().of;
-        let bytes = |(position, write): (&Vec<u8>, &OwnWrite)| position.len() + write.record.len();
-        written.iter().map(bytes).sum::<usize>() + size_of::<Self>()
+        self.records.lock().bytes + size_of::<Self>()
     }
 
     fn stats(&self) -> Stats {
