@@ -6,8 +6,8 @@ mod lists;
 
 use changes::change;
 use kinds::{table, KINDS};
-use larder::api::{Index, Larder, Snapshot, Table};
-use larder::host::{Budget, Step};
+use larder::api::{Index, Larder, MatchSpec, Snapshot, Table};
+use larder::host::{Budget, Context, ScanStep, Step};
 use larder::{Direction, Error, TableKind};
 use larder_term::{term, Term};
 use larder_testing::environment::{soak, times};
@@ -470,6 +470,35 @@ fn snapshots_beside_everything() {
         let t = now();
         assert!(larder.engine().reaper_idle(Duration::from_secs(10)));
         assert_eq!(t.engine_table().snapshots(), (0, 0), "{kind}");
+    }
+}
+
+/// What has changed for an older snapshot alone is passed in slices, where nothing else is left.
+#[test]
+fn versions_of_an_older_snapshot_are_passed_in_slices() {
+    const ROWS: i64 = 60_000;
+    for kind in KINDS {
+        let t = table(&Larder::new(), kind);
+        (0..ROWS).for_each(|k| t.insert(&term!({(k), 1})).unwrap());
+        let _old = t.snapshot().unwrap();
+        for k in 0..ROWS - 10 {
+            t.delete(&term!((k))).unwrap();
+        }
+        let then = t.snapshot().unwrap();
+        let engine = then.engine_table();
+        for direction in [Direction::Forward, Direction::Backward] {
+            let program = "[{{'_',1},[],['$_']}]".program().unwrap();
+            let job = engine.select(engine.owner(), program, direction, None);
+            let (mut job, mut slices, mut found) = (job.unwrap(), 0, 0);
+            let step = &mut || {
+                let budget = &mut Budget::new(1_000, Duration::from_secs(60));
+                slices += 1;
+                job.step(budget, &Context::none(), &mut |_| found += 1)
+            };
+            while step().unwrap() == ScanStep::More {}
+            assert_eq!(found, 10, "{kind}");
+            assert!(slices >= 10, "{kind}: {slices} slices");
+        }
     }
 }
 

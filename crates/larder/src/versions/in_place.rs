@@ -18,14 +18,14 @@
 //! 3. In an ordered batch they are added after the walk, in the order of their positions. A version
 //!    without an entry is that of a removed key. Of such a key, the position is compared with the
 //!    ends of the batch, as those may have the same hash.
-//! 4. If there are many versions, the batch has to be cut. Then the caller reads it again, and
-//!    merges as it does with other overrides.
+//! 4. If there are many versions, or many records without one for this reader, the batch has to be
+//!    cut. Then the caller reads it again, and merges as it does with other overrides.
 //!
 //! An ordered batch of a bag may begin and end between the objects of a key. The version of such a
 //! key is added as in step 3, without the objects that are outside of the range.
 
 use super::merged::{MergeInput, Merged};
-use super::scan::{partition_point, ViewRange, MOST};
+use super::scan::{partition_point, ViewRange, MOST, MOST_PASSED};
 use super::undo::Override;
 use larder_index::{Batch, Chains, Direction, Guard, Key, Start};
 use smallvec::SmallVec;
@@ -46,16 +46,17 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         direction == Direction::Forward && batch.has_homes()
     }
 
-    /// Merges a batch of the base that begins at `start`, and has homes. If there are too many
-    /// versions in its range, returns `false`; the batch has to be read again then.
+    /// Merges a batch of the base that begins at `start`, and has homes. Returns the number of
+    /// records without a version for this reader. If there are too many of these or of versions in
+    /// its range, returns `None`; the batch has to be read again then.
     pub(super) fn merge_in_place<'g>(
         &'g self,
         guard: &'g Guard,
         chains: &'g Chains,
         start: Start<'_>,
         batch: &mut Batch<'g>,
-    ) -> bool {
-        let (mut rest, mut versions) = (Rest::default(), 0);
+    ) -> Option<usize> {
+        let (mut rest, mut versions, mut passed) = (Rest::default(), 0, 0);
         let first = match start {
             Start::Edge => None,
             Start::At(position) | Start::Past(position) => Some(position),
@@ -71,7 +72,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         // (1)
         let walked = chains.each_between(guard, first, last, &mut |hash, bytes, record| {
             let Some(value) = self.overrides.read(record) else {
-                return true;
+                passed += 1;
+                return passed < MOST_PASSED;
             };
             versions += 1;
             self.put_version(&range, Key { bytes, hash }, value, batch, &mut rest);
@@ -84,7 +86,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
         batch.forget_homes();
         batch.resume = resume;
-        walked
+        walked.then_some(passed)
     }
 
     /// Step 1 for one version.

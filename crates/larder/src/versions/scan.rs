@@ -3,7 +3,8 @@
 //! # Steps of a scan
 //!
 //! 1. Read a batch of the base, which covers the positions up to its `resume`.
-//! 2. Read the overrides of those positions. If there are many, end the batch behind one of them.
+//! 2. Read the overrides of those positions. If there are many, or many records that override
+//!    nothing for this reader, end the batch behind one of them.
 //! 3. If there are no overrides, return the batch. Otherwise merge: entries of an overridden key
 //!    are replaced by those of the override. No other entry is copied, or compared to find its
 //!    place. An unordered batch stays unordered.
@@ -18,6 +19,10 @@ use std::ops::Bound;
 
 /// A batch ends when it has this number of overridden keys.
 pub(super) const MOST: usize = 512;
+
+/// A batch ends when this number of records was passed that override nothing for its reader, such
+/// as those of keys that were deleted before its snapshot, for an older one.
+pub(super) const MOST_PASSED: usize = 4096;
 
 /// The number of overrides that are read together.
 const MIN_BATCH: usize = 32;
@@ -243,11 +248,12 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                     },
                 ),
             };
-            if !merged {
+            let Some(passed) = merged else {
                 // Read the batch again, in order.
                 (batch.any_order, batch.by_hash) = (false, false);
                 continue;
-            }
+            };
+            read += passed;
             // (4)
             if batch.ends_scan(read) {
                 break;
@@ -261,8 +267,9 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         (batch.any_order, batch.by_hash, batch.want) = (any_order, by_hash, want);
     }
 
-    /// Steps 2 and 3 for a batch of the base that begins at `start`. Returns `false`, and does
-    /// nothing, if the batch must be in order.
+    /// Steps 2 and 3 for a batch of the base that begins at `start`. Returns the number of records
+    /// that override nothing for this reader; or `None`, and does nothing, if the batch must be in
+    /// order.
     fn merge_batch(
         &self,
         guard: &Guard,
@@ -271,31 +278,31 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         direction: Direction,
         batch: &mut Batch,
         spare: &mut MergeBuffers,
-    ) -> bool {
-        let cut = self.find_overridden(guard, index, start, direction, batch, spare);
-        if spare.overridden.keys.is_empty() {
-            return true;
-        }
+    ) -> Option<usize> {
+        let (cut, passed) = self.find_overridden(guard, index, start, direction, batch, spare);
         // An unordered batch can't be cut, since it has no order. The caller reads it again in
         // order.
         if cut.is_some() && batch.unordered {
-            return false;
+            return None;
         }
         if let Some(cut) = cut {
             (batch.resume, batch.done) = (cut, false);
             self.truncate_batch(direction, batch, &mut spare.position);
         }
+        if spare.overridden.keys.is_empty() {
+            return Some(passed);
+        }
         // (3)
         self.place_overridden(direction, batch, index, spare);
         if self.base.has_one_each() && self.replace_in_place(batch, spare) {
-            return true;
+            return Some(passed);
         }
         // Pushing overrides must not change where the scan resumes.
         let resume = std::mem::take(&mut batch.resume);
         let range = self.range(start, direction, (!batch.done).then_some(&resume[..]));
         batch.replace_entries(|batch, base| self.push_merged(&range, base, batch, spare));
         batch.resume = resume;
-        true
+        Some(passed)
     }
 
     /// Step 3 for the overridden keys that have an entry, and an override with a value, if each key
@@ -371,7 +378,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
     }
 
     /// Step 2: the overridden keys between the beginning and the end of a batch of the base, in the
-    /// order of the scan. If there are too many, returns where the batch must end instead.
+    /// order of the scan. If there are too many, or too many records that override nothing, returns
+    /// where the batch must end. Also returns the number of the latter.
     fn find_overridden(
         &self,
         guard: &Guard,
@@ -380,7 +388,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         direction: Direction,
         batch: &Batch,
         spare: &mut MergeBuffers,
-    ) -> Option<Vec<u8>> {
+    ) -> (Option<Vec<u8>>, usize) {
         let MergeBuffers {
             overridden: Overridden { reads, keys, .. },
             position,
@@ -390,7 +398,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         keys.clear();
         // An override counts if it is between the beginning of the batch and its end.
         let range = self.range(start, direction, (!batch.done).then_some(&batch.resume[..]));
-        let mut next = self.first_overridden(start);
+        let (mut next, mut passed) = (self.first_overridden(start), 0);
         for number in 0.. {
             if number == reads.len() {
                 reads.push(Batch::default());
@@ -407,6 +415,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             for entry in 0..end {
                 // Records without a version for this reader don't override anything.
                 if !self.overrides.has_override(read.value(entry)) {
+                    passed += 1;
                     continue;
                 }
                 keys.push(OverriddenKey {
@@ -416,16 +425,19 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 });
                 // Many overrides are merged in parts. The batch ends behind this one.
                 if keys.len() == MOST {
-                    return self.cut_behind(read.key(entry), &range);
+                    return (self.cut_behind(read.key(entry), &range), passed);
                 }
             }
             if end < read.len() || read.done || range.is_prefix_behind(&read.resume) {
                 break;
             }
+            if let (Some(last), MOST_PASSED..) = (end.checked_sub(1), passed) {
+                return (self.cut_behind(read.key(last), &range), passed);
+            }
             std::mem::swap(resume, &mut read.resume);
             next = Start::behind(resume, direction);
         }
-        None
+        (None, passed)
     }
 
     /// Where the overridden keys of a batch begin that begins at `start`. If the batch begins
