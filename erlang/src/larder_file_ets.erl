@@ -19,7 +19,7 @@
 
 -define(VERSION, 1).
 -define(CHUNK, 1000).
-%% Objects that are encoded before they are written. They may be long, so there are few, as in `ets'.
+%% Objects that are encoded before they are written. They may be long, so they are few, as in ets.
 -define(ROWS, 100).
 
 %% @doc Whether a file begins like one of these.

@@ -43,12 +43,8 @@ impl Pids {
         if u64::from(id) >> self.id_bits != 0 || u64::from(serial) >> self.serial_bits != 0 {
             return None;
         }
-        // Each byte of a number changes certain bits of the word. A table says which.
-        let [a, b, c, d] = id.to_le_bytes().map(usize::from);
-        let [e, f, g, h] = serial.to_le_bytes().map(usize::from);
-        let of = &self.bytes;
-        let id = of[0][a] ^ of[1][b] ^ of[2][c] ^ of[3][d];
-        Some(self.zero ^ id ^ of[4][e] ^ of[5][f] ^ of[6][g] ^ of[7][h])
+        let (of_id, of_serial) = self.bytes.split_at(4);
+        Some(self.zero ^ changed_bits(of_id, id) ^ changed_bits(of_serial, serial))
     }
 
     /// Searches for the formula among those with these numbers of bits of id and serial. `make`
@@ -110,6 +106,21 @@ impl Pids {
                 && self.parts(word.unwrap_or(0)) == (id, serial)
         })
     }
+}
+
+/// The bits of a word that a number changes. Each byte of it changes certain ones, and a table says
+/// which. A byte that is 0 changes none, so the high bytes, which are mostly 0, aren't looked up.
+#[inline]
+fn changed_bits(tables: &[[Word; 256]], number: u32) -> Word {
+    let (mut word, mut left) = (0, number);
+    for table in tables {
+        if left == 0 {
+            break;
+        }
+        word ^= table[left as usize & 0xFF];
+        left >>= 8;
+    }
+    word
 }
 
 static PIDS: OnceLock<Option<Pids>> = OnceLock::new();

@@ -17,7 +17,7 @@
 //!
 //! ```text
 //!  step      integers of 64 bits, atoms, floats, []                        inline in `fill`'s loop
-//!  tuple, list, binary                                                     one call
+//!  tuple, list, binary, pid                                                one call
 //!  rare      large integer, identifier, bitstring, blob, map, tree, fun, … two calls
 //!  deep      terms below 64 levels, and lists of over 1,000 cells          a stack of its own
 //!  official  kinds of unverified layout                                      the external format
@@ -166,6 +166,7 @@ fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
             (heap.float(f64::from_bits(bits as u64)), behind)
         }
         BIN => return binary(heap, input, place),
+        PID => return pid(heap, input, place),
         LIST => return list(heap, input, place, depth),
         // The empty tuple may lie anywhere, so the emulator makes it.
         TUPLE if input.byte(1) != 0 => return tuple(heap, input, place, depth),
@@ -206,6 +207,15 @@ fn binary<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     let (len, input) = input.varint(1);
     place.fill(heap.binary(input.bytes(), len as usize));
     input.after(len as usize)
+}
+
+#[inline(never)]
+fn pid<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
+    let (id, input) = input.varint(1);
+    let (serial, input) = input.varint(0);
+    let word = layout::local_pid_word(heap.env(), id as u32, serial as u32);
+    place.fill(word.unwrap_or(atoms::UNDEFINED.word()));
+    input
 }
 
 /// As `step`, for a term of a rarer kind.
@@ -381,7 +391,6 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     let (word, behind) = match input.byte(0) {
         tag @ (TUPLE | MAP) => (Some(empty(heap.env(), tag)), input.after(2)),
         REF => reference(heap, input),
-        PID => pid(heap, input),
         PORT => port(input),
         BLOB => blob(heap, input),
         BIG_POS | BIG_NEG => large_integer(heap, input),
@@ -452,13 +461,6 @@ fn reference<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
         plain.and_then(|numbers| heap.reference(numbers)),
         input.after(2 + 4 * count),
     )
-}
-
-fn pid<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
-    let (id, input) = input.varint(1);
-    let (serial, input) = input.varint(0);
-    let word = layout::local_pid_word(heap.env(), id as u32, serial as u32);
-    (Some(word.unwrap_or(atoms::UNDEFINED.word())), input)
 }
 
 fn port(input: Reader<'_>) -> (Option<Word>, Reader<'_>) {
