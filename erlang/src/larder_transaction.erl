@@ -60,7 +60,7 @@ view(Table, Outer) ->
 table_of(Table) ->
     case get(?VIEWS) of
         undefined -> Table;
-        {_, Outer} -> hd([Own || {Own, View} <- Outer, View =:= Table] ++ [Table])
+        {_, Outer} -> hd([Id || {_, Id, View} <- Outer, View =:= Table] ++ [Table])
     end.
 
 id(Name) when is_atom(Name) ->
