@@ -273,9 +273,9 @@ impl Builder {
         self
     }
 
-    /// The lifetime of tuples after they were written, in whole milliseconds: the rest is cut off.
-    /// [`Table::insert_with`] sets a different one for a tuple. Without it, tuples don't expire.
-    /// Bounds are for a set or an ordered_set on the default structure.
+    /// The lifetime of tuples after they were written, in whole milliseconds, of which a part
+    /// counts as one. [`Table::insert_with`] sets a different one for a tuple. Without it, tuples
+    /// don't expire. Bounds are for a set or an ordered_set on the default structure.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options.bounds.get_or_insert_default().ttl = bounds::ms(Some(ttl));
         self

@@ -51,9 +51,10 @@ public final class TableBuilder<T extends LarderTable<?, ?>> {
     }
 
     /**
-     * Rows live for so long after they were written, in whole milliseconds.
+     * Rows live for so long after they were written, in whole milliseconds, of which a part counts
+     * as one.
      *
-     * @throws IllegalArgumentException if it is less than a millisecond
+     * @throws IllegalArgumentException if it is not above 0
      */
     public TableBuilder<T> ttl(Duration ttl) {
         this.ttl = positive(ms(ttl, "ttl"), "ttl in milliseconds");

@@ -34,9 +34,9 @@ abstract class WritableRows<K, V> extends QueriedRows<K, V> {
     }
 
     /**
-     * Puts a row that lives for so long, in whole milliseconds, whatever the table's own time,
-     * until it is put again. Less than a millisecond is none: the row expires at once. A time that
-     * a transaction gives begins when it takes effect.
+     * Puts a row that lives for so long, in whole milliseconds, of which a part counts as one,
+     * whatever the table's own time, until it is put again. With {@link Duration#ZERO} the row
+     * expires at once. A time that a transaction gives begins when it takes effect.
      *
      * @throws IllegalArgumentException if the time is below 0
      * @throws UnsupportedOperationException if the table was made without times and limits
