@@ -499,7 +499,8 @@ defmodule Larder do
   `{:format, :larder | :ets}` (the default is `:larder`).
   `:ets.file2tab/1` reads a file of the format `:ets`. With `sync: true` the file is on the disk
   when the call returns. The file has the table as of one instant. The error of a file that can't
-  be written is `{:error, {:file_error, path, posix}}`, and the file that was there stays.
+  be written is `{:error, {:file_error, path, posix}}`, or `{:error, :eaccess}` if there is one that
+  can't be replaced. The file that was there stays.
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, {:salt, 1})

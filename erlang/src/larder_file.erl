@@ -77,12 +77,12 @@ release(Table) ->
 written(ok, _File) -> ok;
 written({error, {io, Posix}}, File) -> throw(unwritten(Posix, File)).
 
-unwritten(Posix, _File) when Posix =:= eisdir; Posix =:= enotdir; Posix =:= eloop;
-Posix =:= enametoolong -> eaccess;
-%% A file that is there and can't be replaced.
-unwritten(Posix, File) when Posix =:= eacces; Posix =:= eperm; Posix =:= ebusy;
-Posix =:= erofs ->
+%% What is there can't be replaced, or the name can't be that of a file. If nothing is there, it is
+%% the name of a folder: it ends with a slash.
+unwritten(Posix, File) when Posix =:= eisdir; Posix =:= enotdir; Posix =:= eloop;
+Posix =:= enametoolong; Posix =:= eacces; Posix =:= eperm; Posix =:= ebusy; Posix =:= erofs ->
     case file:read_file_info(File) of
+        {error, enoent} when Posix =:= enotdir -> {file_error, File, eisdir};
         {error, enoent} -> {file_error, File, Posix};
         _ -> eaccess
     end;

@@ -171,6 +171,9 @@ slash_test_() ->
                  {error, {read_error, {file_error, Name, _}}} = larder:tabfile_info(Name)
              end || Name <- [File ++ "/", File ++ "//", Dir ++ "/none/", Dir ++ "/", "/",
                              list_to_binary(File ++ "/")], Format <- [larder, ets]],
+            %% As in ets.
+            None = Dir ++ "/none/",
+            {error, {file_error, None, eisdir}} = larder:tab2file(T, None),
             {ok, ["file"]} = file:list_dir(Dir),
             Before = file:read_file(File),
             true = larder:delete(T)

@@ -52,8 +52,8 @@ to_dets(Table, Dets) ->
 %%
 %% The result is `{error, Reason}' if the file can't be written, and the previous file is unchanged
 %% then. `Reason' is `{file_error, File, Posix}', with the error of the operating system, such as
-%% `enospc'; `eaccess' for a name that can't be that of a file; or `badtab' if there is no such
-%% table. Fails with `badarg' if the process may not read the table.
+%% `enospc'; `eaccess' if what has the name can't be replaced, or nothing can have it; or `badtab'
+%% if there is no such table. Fails with `badarg' if the process may not read the table.
 %%
 %% It takes O(n), in slices. No process waits for it.
 -spec tab2file(table(), file:name()) -> ok | {error, term()}.
