@@ -55,7 +55,7 @@ typedef enum larder_status {
   // Success.
   LARDER_OK = 0,
   // Success, but there is nothing: no such key, no next key, or no more rows. Or nothing was
-  // inserted because the key exists.
+  // inserted because the key exists, or because a value is taken in a unique index.
   LARDER_NONE = 1,
   // The table was dropped.
   LARDER_NO_TABLE = 2,

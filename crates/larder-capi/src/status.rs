@@ -22,7 +22,7 @@ pub enum Status {
     /// Success.
     Ok = 0,
     /// Success, but there is nothing: no such key, no next key, or no more rows. Or nothing was
-    /// inserted because the key exists.
+    /// inserted because the key exists, or because a value is taken in a unique index.
     None = 1,
     /// The table was dropped.
     NoTable = 2,
