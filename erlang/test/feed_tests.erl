@@ -304,12 +304,6 @@ rights_and_errors_test_() ->
                                 {all, #{mailbox => 0}}, {all, #{other => 1}},
                                 {nonsense, #{}}, {[{a}], #{}}]],
         ?assertError(badarg, larder:subscribe(make_ref(), all, #{})),
-        {atomic, #{1 := <<"a transaction's view", _/binary>>}} =
-            larder:transaction([Private], fun([View]) ->
-                try larder:subscribe(View, all, #{})
-                catch error:badarg:Stack -> larder:format_error(badarg, Stack)
-                end
-            end),
         ?assertError(badarg, larder:unsubscribe(make_ref())),
         ?assertError(badarg, larder:unsubscribe(a)),
         Snapshot = larder:snapshot(Private),

@@ -207,6 +207,8 @@ loaded_meanwhile(Act, File) ->
     case {Loaded, Act, [{Name, larder:info(Name, size)} || Name <- there()]} of
         {{ok, _}, renamed, [{Name, ?COUNT}]} -> true = larder:delete(Name);
         {{ok, _}, deleted, []} -> ok;
+        %% The other process didn't run in time.
+        {{ok, ?NOW}, deleted, [{?NOW, ?COUNT}]} -> true = larder:delete(?NOW);
         {{error, cannot_create_table}, deleted, []} -> ok
     end.
 
