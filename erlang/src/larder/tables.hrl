@@ -101,8 +101,9 @@ whereis(Name) ->
 %% Returns `undefined' if the table is gone. Fails with `badarg' if the argument can't be a table.
 %%
 %% Any process may call it, even for private tables. The items aren't read at one instant:
-%% other processes may write in between. It takes constant time, but for the first `size' of a
-%% snapshot or of a transaction's view: that counts the objects, in slices.
+%% other processes may write in between. It takes constant time, but for `size': the first call for
+%% a snapshot counts its objects, and so does each call for a transaction's view, which has read all
+%% of them then. They are counted in slices.
 -spec info(table()) -> [{atom(), term()}] | undefined.
 info(Table) ->
     ?TRY(larder_info:all(Table), [Table]).

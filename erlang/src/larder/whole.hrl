@@ -71,9 +71,9 @@ tab2file(Table, File, Options) when is_list(Options) ->
     larder_file:save(Table, File, Options).
 
 %% @doc Creates a table from a file that tab2file/2,3 or `ets:tab2file' has written, with the name
-%% and options of the original, but without its heir, bounds and indexes, and with one counter of
-%% objects. The calling process owns it. A process that finds a named table during the call sees a
-%% part of its objects. It takes O(n), in an ordered_set O(n log n), in slices.
+%% and options of the original, but without its heir, bounds, indexes and `decentralized_counters'.
+%% The calling process owns it. A process that finds a named table during the call sees a part of
+%% its objects. It takes O(n), in an ordered_set O(n log n), in slices.
 %%
 %% Returns `{error, Reason}', and leaves no table, if there is none to be had. `Reason' is
 %%
