@@ -33,7 +33,9 @@ run(Tables, Fun, Options) ->
     case get(?VIEWS) of
         undefined ->
             Retries = maps:get(retries, Options, infinity),
-            attempt(Tables, Fun, 0, Retries, until(maps:get(timeout, Options, infinity)));
+            %% By their ids: they may be renamed meanwhile, also before another attempt.
+            Named = [{Table, id(Table)} || Table <- Tables],
+            attempt(Named, Fun, 0, Retries, until(maps:get(timeout, Options, infinity)));
         {_, Outer} ->
             {nested, [view(Table, Outer) || Table <- Tables]}
     end.
@@ -73,18 +75,17 @@ id(Id) -> Id.
 until(infinity) -> infinity;
 until(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 
-attempt(Tables, Fun, Lost, Retries, Until) ->
+attempt(Named, Fun, Lost, Retries, Until) ->
     Urgent = Lost > ?PATIENCE,
-    %% By their ids: they may be renamed meanwhile.
-    Ids = [id(Table) || Table <- Tables],
+    {Tables, Ids} = lists:unzip(Named),
     case larder_nif:begin_transaction(Ids, Urgent) of
         wait ->
-            again(Tables, Fun, Lost, max(Lost, ?AT_ONCE), Retries, Until);
+            again(Named, Fun, Lost, max(Lost, ?AT_ONCE), Retries, Until);
         {Transaction, Views} ->
             put(?VIEWS, {Urgent, lists:zip3(Tables, Ids, Views)}),
             case ended(Transaction, Views, Fun) of
                 lost when Lost >= Retries -> {aborted, nomore};
-                lost -> again(Tables, Fun, Lost + 1, Lost + 1, Retries, Until);
+                lost -> again(Named, Fun, Lost + 1, Lost + 1, Retries, Until);
                 Ended -> Ended
             end
     end.
@@ -113,12 +114,12 @@ committed(Transaction, Result) ->
         error:{larder, {not_unique, _} = Reason} -> {aborted, Reason}
     end.
 
-again(Tables, Fun, Lost, Pauses, Retries, Until) ->
+again(Named, Fun, Lost, Pauses, Retries, Until) ->
     %% The time may be over behind the pause.
     is_over(Until) orelse pause(Pauses),
     case is_over(Until) of
         true -> {aborted, timeout};
-        false -> attempt(Tables, Fun, Lost, Retries, Until)
+        false -> attempt(Named, Fun, Lost, Retries, Until)
     end.
 
 is_over(infinity) -> false;

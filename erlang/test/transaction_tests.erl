@@ -236,6 +236,32 @@ nested_after_rename_test() ->
                  Finds(before_rename, Id, [before_rename], [before_rename])),
     larder:delete(Id).
 
+%% A transaction that is called again has the tables that it began with, whatever their names are by
+%% then.
+again_after_rename_test() ->
+    before_rename = larder:new(before_rename, [named_table, public]),
+    Id = larder:whereis(before_rename),
+    true = larder:insert(Id, {k, 0}),
+    Calls = counters:new(1, []),
+    Result = larder:transaction([before_rename], fun([X]) ->
+        [{k, N}] = larder:lookup(X, k),
+        ok = counters:add(Calls, 1, 1),
+        case counters:get(Calls, 1) of
+            1 ->
+                {_, Other} = spawn_monitor(fun() -> larder:insert(Id, {k, 5}) end),
+                receive {'DOWN', Other, process, _, normal} -> ok end,
+                renamed = larder:rename(Id, renamed),
+                before_rename = larder:new(before_rename, [named_table]);
+            2 ->
+                ok
+        end,
+        true = larder:insert(X, {k, N + 1}),
+        N
+    end),
+    ?assertEqual({atomic, 5}, Result),
+    ?assertEqual([{k, 6}], larder:lookup(Id, k)),
+    [larder:delete(Table) || Table <- [Id, before_rename]].
+
 %% Who finds a list in the way finishes it, whichever of the tables it is in: the process that
 %% inserts it may be dead.
 beside_a_dead_list_test_() ->
