@@ -73,10 +73,12 @@ impl Engine {
             return Ok(CommitOutcome::Conflict);
         };
         let transaction = EngineTransaction { parts };
+        // What was written is dropped after the locks, also if `run` panics: a variable that is
+        // declared later is dropped sooner.
+        let locks = locks;
         // (kc3) Run the operations. If they fail or write nothing, dropping the locks is all that
-        // is left to do. What was written is dropped after them.
+        // is left to do.
         if !run(&transaction) {
-            drop(locks);
             return Ok(CommitOutcome::Committed);
         }
         let written = transaction.written();
