@@ -567,8 +567,9 @@ fn many_subscribers_read_in_time() {
             }
             begun.elapsed() / subscribers
         };
-        (0..3).map(|round| read(round, &mut feeds)).min().unwrap()
+        (0..8).map(|round| read(round, &mut feeds)).min().unwrap()
     };
     let (few, many) = (time_of_a_read(500), time_of_a_read(16_000));
-    assert!(many < 8 * few, "{many:?} among many, {few:?} among few");
+    // A search through all of them would take 32 times as long. The many don't fit in the caches.
+    assert!(many < 16 * few, "{many:?} among many, {few:?} among few");
 }
