@@ -52,6 +52,7 @@ use larder_index::sync::{each_thread, point, Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -426,9 +427,32 @@ fn free_dropped(dropped: SmallVec<[FeedSlot; 1]>) {
         QueuedEvent::Clear | QueuedEvent::Gone => false,
     };
     if are_flushes_held() && dropped.iter().any(has_handles) {
-        let mut dropped = dropped.into_iter();
-        reaper::bits(0, move || dropped.by_ref().take(64).count() < 64);
+        // One piece of work for many: each piece weighs much in the reaper's backlog, and each
+        // write to a table whose follower lags drops an event.
+        let mut waiting = WAITING.lock();
+        let is_first = waiting.is_empty();
+        waiting.extend(dropped);
+        drop(waiting);
+        if is_first {
+            reaper::bits(0, free_waiting);
+        }
     }
+}
+
+/// Events that the reaper is to free. While there are some, `free_waiting` is among its work.
+static WAITING: parking_lot::Mutex<VecDeque<FeedSlot>> = parking_lot::Mutex::new(VecDeque::new());
+
+/// Frees some of them. Returns whether no others are waiting.
+fn free_waiting() -> bool {
+    let mut waiting = WAITING.lock();
+    let some = waiting.len().min(64);
+    let some: Vec<FeedSlot> = waiting.drain(..some).collect();
+    let is_over = waiting.is_empty();
+    // Freed without the lock: a destructor may write to a table with a feed. If one panics, the
+    // others are freed all the same.
+    drop(waiting);
+    drop(catch_unwind(AssertUnwindSafe(|| drop(some))));
+    is_over
 }
 
 impl EventQueue {
