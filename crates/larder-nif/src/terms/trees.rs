@@ -88,8 +88,10 @@ pub fn read(word: Word, tree: &mut Tree) -> Option<()> {
     if !reader.free.is_empty() {
         return None;
     }
-    let mut keys = tree.pairs.iter().map(|&pair| layout::cell(pair));
-    keys.all(|pair| pair.is_some_and(|(key, _)| has_lasting_hash(key, KEY_LEVELS)))
+    let is_lasting = |key| layout::is_immediate(key) || has_lasting_hash(key, KEY_LEVELS);
+    let mut pairs = tree.pairs.iter();
+    pairs
+        .all(|&pair| layout::cell(pair).is_some_and(|(key, _)| is_lasting(key)))
         .then_some(())
 }
 
@@ -99,6 +101,7 @@ const KEY_LEVELS: u32 = 8;
 /// Whether a key is certain to have the same hash as long as the emulator runs. The hash of an
 /// identifier of another node has the address of what the emulator knows of that node. It forgets
 /// that when no term of its own refers to the node, and those in tables don't count.
+#[inline(never)]
 fn has_lasting_hash(word: Word, levels: u32) -> bool {
     if layout::is_immediate(word) {
         return true;

@@ -441,7 +441,7 @@ pub struct ObjectElements<'a> {
 impl<'a> Iterator for ObjectElements<'a> {
     type Item = TermRef<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<TermRef<'a>> {
         // The key is stored apart, and is shown at its position.
         if self.before_key == 0 {
