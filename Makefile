@@ -110,10 +110,10 @@ build: setup nif beams
 # (scripts/native.escript). cargo decides what is to be done; the library is moved into
 # its place in one step, so that a running node that has the old one mapped is not disturbed.
 nif: setup-rust
-	@mkdir -p '$(dir $(NIF))'
+	@mkdir -p "$$(dirname '$(NIF)')"
 	@built=$$(CARGO='$(CARGO)' scripts/nif.sh build '$(TARGET)' $(QUIET) $(LOCKED) --profile $(PROFILE)) || exit 1; \
 	 so=$$built/liblarder_nif.so; [ -f "$$so" ] || so=$$built/liblarder_nif.dylib; \
-	 new=$(NIF).$$$$; cmp -s "$$so" $(NIF) || { cp "$$so" "$$new" && mv -f "$$new" $(NIF); }
+	 new='$(NIF)'.$$$$; cmp -s "$$so" '$(NIF)' || { cp "$$so" "$$new" && mv -f "$$new" '$(NIF)'; }
 
 # The profile by which the compiler lays out the library's code; to be recorded when much of it has
 # changed, when Cargo.lock has, and for another compiler.
@@ -327,7 +327,7 @@ bench-growth: build demo-beams bench-beams
 # The structures from Rust, beside their peers; libJudy is one of them where its header is
 # installed.
 PEERS := peers$(if $(wildcard /usr/include/Judy.h),$(comma)judy)
-RUST_BENCH = $(TARGET)/release/larder-bench
+RUST_BENCH = '$(TARGET)/release/larder-bench'
 RUST_RESULTS ?= results/rust
 
 rust-bench: setup-rust
@@ -335,7 +335,7 @@ rust-bench: setup-rust
 
 # A bar says how long the rest will take: about twenty minutes for all of them.
 bench-rust: rust-bench
-	@for what in engine growth threads skew typed; do $(RUST_BENCH) $$what --out $(RUST_RESULTS)/$$what.csv || exit 1; done
+	@for what in engine growth threads skew typed; do $(RUST_BENCH) $$what --out '$(RUST_RESULTS)/'$$what.csv || exit 1; done
 
 # Instructions and cache misses of an operation of the index, simulated, in four minutes.
 bench-misses: setup-rust
@@ -344,15 +344,15 @@ bench-misses: setup-rust
 
 # 16 million entries for single operations, 100 million for growth: about half an hour.
 bench-rust-full: rust-bench
-	@$(RUST_BENCH) engine --full --runs 3 --out $(RUST_RESULTS)-full/engine.csv
-	@$(RUST_BENCH) growth --full --runs 1 --out $(RUST_RESULTS)-full/growth.csv
+	@$(RUST_BENCH) engine --full --runs 3 --out '$(RUST_RESULTS)-full/engine.csv'
+	@$(RUST_BENCH) growth --full --runs 1 --out '$(RUST_RESULTS)-full/growth.csv'
 
 # Tables that evict beside caches of other crates, in a few minutes. CACHES_OPTIONS='--churn-minutes
 # 30' fills one for so long, and says what memory it took.
 CACHES_OPTIONS ?=
 
 bench-caches: rust-bench
-	@$(RUST_BENCH) caches --out $(RUST_RESULTS)/caches.csv $(CACHES_OPTIONS)
+	@$(RUST_BENCH) caches --out '$(RUST_RESULTS)/caches.csv' $(CACHES_OPTIONS)
 
 # One study alone, or other options: STUDY=ets-2003, STUDY_OPTIONS='--seed 7 --only btree,default'.
 STUDY ?= all

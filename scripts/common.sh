@@ -37,5 +37,5 @@ unpack() {
   local root=$1 files file; shift
   have dpkg-deb || die "dpkg-deb is not here"
   mkdir -p "$root"; files=$(package "$@") || return
-  for file in $files; do dpkg-deb -x "$file" "$root" || return; done
+  while IFS= read -r file; do dpkg-deb -x "$file" "$root" || return; done <<<"$files"
 }

@@ -50,7 +50,8 @@ otp() { erl -noinput -boot start_clean -eval "io:put_chars($1), halt()."; }
 callgrind() {
   local variables=()
   while [[ $1 = *=* && $1 != -* ]]; do variables+=("$1"); shift; done
-  env -i PATH="$PATH" LD_PRELOAD="$PLACE/steady.so" "${variables[@]}" \
+  # A space would end the name of what is loaded before: from here, it has none.
+  env -i PATH="$PATH" LD_PRELOAD="${PLACE#"$PWD/"}/steady.so" "${variables[@]}" \
     timeout --kill-after=20 600 valgrind --tool=callgrind --quiet --fair-sched=yes --combine-dumps=yes --child-silent-after-fork=yes "$@"
 }
 

@@ -57,6 +57,16 @@ setup_says() {
   sleep 2; [ "$(wc -l <"$WORK/set_up")" = 1 ]
 }
 
+# Debian's packages are unpacked in a folder with a space in its name, too.
+unpacks() {
+  local folder="$WORK/a folder"
+  mkdir -p "$folder/made/DEBIAN" "$folder/_build/packages" && echo here >"$folder/made/file" &&
+    printf '%s\n' 'Package: larder-tiny' 'Version: 1:2' 'Architecture: all' 'Maintainer: test <test@example.org>' \
+      'Description: tiny' >"$folder/made/DEBIAN/control" &&
+    dpkg-deb -b "$folder/made" "$folder/_build/packages/larder-tiny_1%3a2_all.deb" || return 1
+  (cd "$folder" && . "$ROOT/scripts/common.sh" && unpack root larder-tiny=1:2 larder-tiny && grep here root/file)
+}
+
 # What the projects do with Larder; each language the same.
 erlang_program() {
   cat <<'ERL'
@@ -479,5 +489,6 @@ check "package, another library refused" hex_refused
 check "package, built for want of one" hex_builds
 check "package, library from a server" hex_url
 check "set-up, what it says" setup_says
+check "set-up, a folder with a space" unpacks
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -172,7 +172,7 @@ demo() {
 bench() {
   export LARDER_BENCH_OUT=$LOGS/bench LARDER_BENCH_RUNS=1
   # The stage `rust` has built what draws the reports.
-  [ -n "$ONLY" ] || export REPORTER=$TARGET/debug/larder-bench
+  [ -n "$ONLY" ] || export REPORTER="'$TARGET/debug/larder-bench'"
   LARDER_BENCH_SIZES=500 LARDER_BENCH_OPERATIONS=1000 "$MAKE" --no-print-directory bench-ets &&
     LARDER_BENCH_RANGE=2000 LARDER_BENCH_MS=5 "$MAKE" --no-print-directory bench-scaling &&
     LARDER_BENCH_GROWTH=9000 LARDER_BENCH_PART=1000 "$MAKE" --no-print-directory bench-growth &&
