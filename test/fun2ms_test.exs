@@ -257,6 +257,47 @@ defmodule LarderFun2msTest do
     assert Larder.select_take(tab, Larder.fun2ms(fn {k, %User{}} -> k end)) == [1, 2]
   end
 
+  require Record
+  Record.defrecordp(:thing, key: nil, color: :red, at: nil)
+  @part %{a: 1}
+  @nested {1, [%{b: 2}]}
+
+  test "attributes, records and sigils are the patterns that they stand for" do
+    rows = [
+      {1, %{a: 1}},
+      {2, %{a: 1, b: 2}},
+      {3, {1, [%{b: 2, c: 3}]}},
+      {4, {1, [%{b: 3}]}},
+      {5, %{in: %{a: 1, c: 3}}},
+      {6, ~c"abc"},
+      {7, %{"$1": 7}}
+    ]
+
+    tab = table(rows)
+    as = fn fun -> for row <- rows, (found = fun.(row)) != nil, do: found end
+
+    assert as.(fn {k, v} -> if(match?(@part, v), do: k) end) ==
+             Larder.select(tab, Larder.fun2ms(fn {k, @part} -> k end))
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, @part} -> k end)) == [1, 2]
+    assert Larder.select(tab, Larder.fun2ms(fn {k, @nested} -> k end)) == [3]
+    assert Larder.select(tab, Larder.fun2ms(fn {k, %{in: @part}} -> k end)) == [5]
+    assert Larder.select(tab, Larder.fun2ms(fn {k, ~c"abc"} -> k end)) == [6]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, v} when is_map(v) -> v."$1" end)) |> Enum.at(-1) ==
+             7
+
+    assert Larder.fun2ms(fn {@limit, v} -> v end) == [{{30, :"$1"}, [], [:"$1"]}]
+
+    things = Larder.new(:things, [:ordered_set, {:keypos, 2}])
+    Larder.insert(things, [thing(key: 1, at: %{x: 1}), thing(key: 2, color: :blue)])
+    assert Larder.fun2ms(fn thing(key: k) -> k end) == [{{:thing, :"$1", :_, :_}, [], [:"$1"]}]
+    blue = Larder.fun2ms(fn thing(color: :blue) = t when thing(t, :key) > 1 -> t end)
+    assert Larder.select(things, blue) == [thing(key: 2, color: :blue)]
+    at = Larder.fun2ms(fn thing(key: k, at: %{x: x}) -> thing(key: x, at: k) end)
+    assert Larder.select(things, at) == [thing(key: 1, at: 1)]
+  end
+
   test "operators of Bitwise" do
     import Bitwise
     tab = table(for i <- 1..6, do: {i, i})

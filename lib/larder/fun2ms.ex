@@ -6,6 +6,7 @@ defmodule Larder.Fun2ms do
   #    on. Patterns that a head can't express become guards on such a variable: pins, and maps and
   #    structs, which match in part. As everywhere in Elixir, only `_` is anonymous: `_name` is a
   #    variable like any other. One that occurs nowhere else becomes `:_`.
+  #    What a macro makes in a pattern, such as those of `defrecord`, is one.
   # 2. Below a map, a pattern becomes the path to the value: `{:map_get, key, :"$1"}`.
   # 3. Guards and the body. A variable of the head becomes its `:"$1"` or path. Any other variable
   #    is captured, `{:const, value}`, as in any function. Macros, such as those of `defguard`, are
@@ -71,9 +72,18 @@ defmodule Larder.Fun2ms do
   end
 
   defp whole(pattern, state) do
-    case variable?(pattern) do
-      true -> {:_, bind(pattern, :"$_", state)}
-      false -> refuse(pattern, state.env, "is not the pattern of an object: a tuple or a variable")
+    case {variable?(pattern), expanded(pattern, state)} do
+      {true, _} ->
+        {:_, bind(pattern, :"$_", state)}
+
+      {_, {_, _} = object} ->
+        whole(object, state)
+
+      {_, {kind, _, _} = object} when kind in [:{}, :=] and object != pattern ->
+        whole(object, state)
+
+      _ ->
+        refuse(pattern, state.env, "is not the pattern of an object: a tuple or a variable")
     end
   end
 
@@ -102,6 +112,9 @@ defmodule Larder.Fun2ms do
 
       is_atom(state.names[name(pattern)]) and known?(pattern, state, :"$_") ->
         {state.names[name(pattern)], state}
+
+      (other = expanded(pattern, state)) != pattern ->
+        head(other, state)
 
       true ->
         fresh = :"$#{state.next}"
@@ -169,7 +182,20 @@ defmodule Larder.Fun2ms do
     cond do
       variable?(pattern) and ignored?(pattern, state) -> state
       variable?(pattern) -> bind(pattern, at, state)
+      (other = expanded(pattern, state)) != pattern -> path(other, at, state)
       true -> guard([:"=:=", at, constant(pattern, state)], state)
+    end
+  end
+
+  # What a macro makes of itself in a pattern: a record of `Record`, a sigil, an attribute. Binaries
+  # with segments are refused by the name that they have here, and outside functions an attribute is
+  # read when the code runs.
+  defp expanded(pattern, state) do
+    case Macro.expand(pattern, %{state.env | context: :match}) do
+      {:<<>>, _, _} -> pattern
+      {{:., _, _}, _, _} -> pattern
+      {:__block__, _, _} -> pattern
+      other -> other
     end
   end
 
@@ -253,7 +279,7 @@ defmodule Larder.Fun2ms do
     is_field = is_tuple(map) and Keyword.get(meta, :no_parens, false)
 
     if is_field and not is_atom(Macro.expand(map, state.env)) do
-      tuple([:map_get, key, expression(map, state)])
+      tuple([:map_get, expression(key, state), expression(map, state)])
     else
       call(field, state)
     end
@@ -282,6 +308,9 @@ defmodule Larder.Fun2ms do
 
       {{:., _, [:erlang, name]}, _, arguments} when name in @calls ->
         applied(name, arguments, state)
+
+      {kind, _, _} = term when kind in [:{}, :%{}] ->
+        expression(term, state)
 
       {name, _, arguments} when is_atom(name) and is_list(arguments) ->
         case Map.get(@renamed, name, name) do

@@ -454,8 +454,9 @@ defmodule Larder.Queries do
           iex> Larder.fun2ms(fn {id, age} when age >= 18 -> id end)
           [{{:"$1", :"$2"}, [{:>=, :"$2", 18}], [:"$1"]}]
 
-      The function takes an object: a tuple, or a variable, or both (`user = {id, _}`). Elements
-      may be tuples, lists, maps and structs, and pins. Guards and the body, one expression, may use
+      The function takes an object: a tuple, or a variable, or both (`user = {id, _}`), or a record
+      of `Record`. Elements may be tuples, lists, maps and structs, pins, and attributes, which are
+      the patterns that they stand for. Guards and the body, one expression, may use
       what match specifications know: comparisons, arithmetic, tests of types, `elem/2`, `map.key`,
       guards of `defguard`. Other variables are captured.
 
