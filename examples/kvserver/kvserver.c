@@ -204,8 +204,9 @@ static void watch(FILE *out, int fd) {
     const larder_change *change;
     larder_status status = larder_subscribe(table, NULL, 0, NULL, &feed);
     say(out, status);
-    if (status != LARDER_OK || fflush(out) != 0) return;
-    while (going_on() && !is_gone(fd)) {
+    if (status != LARDER_OK) return;
+    bool is_there = fflush(out) == 0;
+    while (is_there && going_on() && !is_gone(fd)) {
         while ((status = larder_feed_next(feed, 100, &change)) == LARDER_OK) {
             if (change->event == LARDER_EVENT_OVERFLOW) {
                 fprintf(out, "LOST %llu\n", (unsigned long long)change->lost);
@@ -321,16 +322,28 @@ static void *accept_all(void *data) {
     return NULL;
 }
 
+/* Whether a server is behind a socket: a connection to one that was killed is refused. */
+static bool is_served(const struct sockaddr_un *address) {
+    int probe = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (probe < 0) die("socket");
+    int status = connect(probe, (const struct sockaddr *)address, sizeof *address);
+    bool refused = status != 0 && errno == ECONNREFUSED;
+    close(probe);
+    return !refused;
+}
+
 static void listen_at(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) errno = ENAMETOOLONG, die(path);
     strcpy(address.sun_path, path);
     listener = socket(AF_UNIX, SOCK_STREAM, 0);
     if (listener < 0) die("socket");
-    /* One that was killed has left its socket. Whatever else is there was not meant. */
+    /* One that was killed has left its socket. Whatever else is there was not meant, least of all a
+     * server at work: it would be cut off, and the last one to end would write over FILE. */
     struct stat there;
     if (lstat(path, &there) == 0) {
         if (!S_ISSOCK(there.st_mode)) errno = EEXIST, die(path);
+        if (is_served(&address)) errno = EADDRINUSE, die(path);
         unlink(path);
     }
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0) die(path);

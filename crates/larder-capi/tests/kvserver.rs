@@ -4,6 +4,7 @@ mod programs;
 
 use programs::{compile, library, root};
 use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -176,6 +177,28 @@ fn key_value_server() {
     client.says("GET bank", "= 200");
     client.says("GET apple", "= red and green");
     client.says("SIZE", "= 3");
+
+    // Another one does not take the place of one that is at work.
+    let mut second = Command::new(&program)
+        .arg(&server.socket)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let mut ended = None;
+    wait_until("the second one ends", || {
+        ended = second.try_wait().expect("its state");
+        ended.is_some() || server.connect().ask("SIZE") != "= 3"
+    });
+    let _ = second.kill();
+    assert_eq!(ended.and_then(|status| status.code()), Some(1));
+    server.connect().says("SIZE", "= 3");
+
+    // One that was killed has left its socket, which the next one takes.
+    drop(server);
+    assert!(place.path().join("socket").exists());
+    let server = Server::start(&program, place.path());
+    server.connect().says("SIZE", "= 3");
     assert!(server.end().success());
 
     // A file in the place of the socket is not deleted, such as a store that was given alone.
@@ -193,6 +216,40 @@ fn key_value_server() {
     let _ = child.kill();
     assert_eq!(ended.and_then(|status| status.code()), Some(1));
     assert!(store.is_file());
+}
+
+/// A feed that nobody frees keeps what is written.
+#[test]
+fn watchers_that_go_before_the_first_answer() {
+    let place = tempfile::tempdir().expect("a folder");
+    let source = root().join("../../examples/kvserver/kvserver.c");
+    let program = compile(&source, &library(".a"), place.path());
+    let server = Server::start(&program, place.path());
+    let mut client = server.connect();
+    client.says("SIZE", "= 0");
+    for _ in 0..20 {
+        let mut watcher = server.connect();
+        let closed = watcher.stream.shutdown(Shutdown::Read);
+        closed.expect("it is connected");
+        writeln!(watcher.stream, "WATCH").expect("the server is there");
+    }
+    let resident = || {
+        let file = format!("/proc/{}/statm", server.child.id());
+        let statm = std::fs::read_to_string(file).expect("its memory");
+        let pages = statm.split(' ').nth(1).expect("a number");
+        pages.parse::<usize>().expect("a number") * 4096
+    };
+    let before = resident();
+    let large = format!("SET large {}", "x".repeat(60_000));
+    for _ in 0..1500 {
+        client.says(&large, "OK");
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(
+        grown < 40_000_000,
+        "{grown} bytes more after 90 MB of writes"
+    );
+    assert!(server.end().success());
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
