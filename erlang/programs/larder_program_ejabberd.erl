@@ -63,8 +63,9 @@ start(Place = #{side := Side, root := Root, data := Data, libs := Libs}) ->
     {Port, true} = {Port, is_free(Port)},
     Config = filename:join(Data, "ejabberd.yml"),
     ok = file:write_file(Config, config(Port)),
-    Libraries = [filename:join([Root, "usr/lib/erlang/lib"]),
-                 filename:join([Root, "usr/lib/x86_64-linux-gnu"]), Libs],
+    %% Debian has what is compiled for a processor in a folder of its name.
+    [Compiled] = filelib:wildcard("usr/lib/*-linux-gnu*", Root),
+    Libraries = [filename:join(Root, "usr/lib/erlang/lib"), filename:join(Root, Compiled), Libs],
     Env = [{"HOME", Data}, {"ERL_LIBS", string:join(Libraries, ":")},
            {"ERL_EPMD_ADDRESS", "127.0.0.1"}, {"EJABBERD_CONFIG_PATH", Config},
            {"EJABBERD_LOG_PATH", filename:join([Data, "log", "ejabberd.log"])}],
