@@ -106,6 +106,25 @@ defmodule Larder.TableTest do
     assert Task.await(task) == {:error, :not_kept}
   end
 
+  test "a table that is being filled is waited for" do
+    test = self()
+
+    fill = fn tab ->
+      send(test, {:filling, self()})
+      receive do: (:filled -> Larder.insert(tab, {:tea, 1}))
+    end
+
+    starter = Task.async(fn -> Larder.Table.start_link(name: :filled, init: fill) end)
+    assert_receive {:filling, keeper}
+    claimer = Task.async(fn -> {Larder.Table.claim(:filled), Larder.lookup(:filled, :tea)} end)
+    # Longer than a call waits unless told otherwise.
+    assert Task.yield(claimer, 5_500) == nil
+    send(keeper, :filled)
+    assert Task.await(claimer) == {{:ok, :filled}, [tea: 1]}
+    assert Task.await(starter) == {:ok, keeper}
+    GenServer.stop(keeper)
+  end
+
   defp asked(keeper) do
     case Process.info(keeper, :message_queue_len) do
       {_, 0} -> asked(keeper)

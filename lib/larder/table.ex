@@ -106,7 +106,8 @@ defmodule Larder.Table do
   Makes the calling process the owner of a table that is kept, until it ends.
 
   `{:error, {:owned, pid}}` if another process has claimed it, and `{:error, :not_kept}` if there is
-  no such table, or none that is kept so. A table that was renamed is claimed by its new name.
+  no such table, or none that is kept so. A table that was renamed is claimed by its new name. While
+  `:init` fills the table, the call waits.
   """
   @spec claim(name :: atom()) :: {:ok, atom()} | {:error, {:owned, pid()} | :not_kept}
   def claim(name) when is_atom(name) do
@@ -128,14 +129,16 @@ defmodule Larder.Table do
     is_pid(heir) and :proc_lib.translate_initial_call(heir) == {__MODULE__, :init, 1}
   end
 
+  # A keeper answers at once, but while its `:init` fills the table. Who no longer waited would be
+  # given the table all the same.
   defp ask(keeper, name) do
-    case GenServer.call(keeper, {__MODULE__, :claim, name, self()}) do
+    case GenServer.call(keeper, {__MODULE__, :claim, name, self()}, :infinity) do
       :given -> {:ok, await_transfer(keeper)}
       {:error, _} = error -> error
     end
   catch
     # The keeper has ended, before the call or during it, and its table with it.
-    :exit, {reason, {GenServer, :call, _}} when reason != :timeout -> {:error, :not_kept}
+    :exit, {_, {GenServer, :call, _}} -> {:error, :not_kept}
   end
 
   # Receives the message about the transfer, so that the caller need not handle it. A keeper has
