@@ -12,8 +12,9 @@
  *   ADD key number    = sum; a counter that is not there begins with 0
  *   RANGE low high    key value, for each key from low on and before high; then OK
  *   MOVE from to n    OK, or NONE if `from` has less than n: two counters change at one instant
- *   WATCH             what changes from here on, a line each: SET key value, DEL key; it ends with
- *                     the connection
+ *   WATCH             what changes from here on, a line each: SET key value, DEL key, or LOST
+ *                     number if the client is too slow for that many changes; it ends with the
+ *                     connection
  *   SIZE              = how many keys there are
  *   SAVE              OK: FILE is written now
  *
@@ -102,7 +103,8 @@ static void say(FILE *out, larder_status status) {
         fprintf(out, "ERR %s\n", larder_message());
 }
 
-/* A key or value: a text as it is, a number in digits. */
+/* A key or value: a text as it is, a number in digits; what a file of others has, as Erlang prints
+ * it. */
 static void print(FILE *out, larder_view view) {
     const uint8_t *bytes;
     size_t len;
@@ -111,6 +113,14 @@ static void print(FILE *out, larder_view view) {
         fwrite(bytes, 1, len, out);
     else if (larder_view_int(view, &number))
         fprintf(out, "%lld", (long long)number);
+    else {
+        len = larder_view_text(view, NULL, 0);
+        char *text = malloc(len + 1);
+        if (!text) return;
+        larder_view_text(view, text, len + 1);
+        fwrite(text, 1, len, out);
+        free(text);
+    }
 }
 
 static void print_row(FILE *out, larder_view row) {

@@ -106,6 +106,11 @@ fn key_value_server() {
     assert_eq!(client.line(), "OK");
     client.says("DEL pear", "OK");
     client.says("DEL pear", "NONE");
+    // A sum that is beyond 64 bits is an error, but it is there.
+    client.says("ADD many 9223372036854775807", "= 9223372036854775807");
+    assert!(client.ask("ADD many 1").starts_with("ERR "));
+    client.says("GET many", "= 9223372036854775808");
+    client.says("DEL many", "OK");
     for wrong in [
         "ADD apple 1",
         "ADD apple many",
