@@ -644,8 +644,8 @@ size_t larder_view_etf(struct larder_view view, uint8_t *out, size_t capacity);
 /* --- Tables and their handles --- */
 
 // Frees a handle. The table itself continues to exist until it is dropped by `larder_table_drop`,
-// or its world and all its handles are freed. A snapshot ends with its handle. Does nothing if
-// `table` is null. O(1); memory is freed in the background.
+// or its world and all its handles are freed. A snapshot ends with its handle and its scans. Does
+// nothing if `table` is null. O(1); memory is freed in the background.
 //
 // Safety:
 // `table` is null or a handle that was not freed, and isn't one of those that

@@ -3,18 +3,23 @@
 use crate::pairs::larder_key;
 use crate::status::{free, guarded, Failure, Status};
 use crate::table::{fill, larder_table, table_at};
-use crate::terms::{at_mut, larder_terms, text_at};
+use crate::terms::{at, at_mut, larder_terms, text_at};
 use crate::view::{give, needed};
-use larder::api::{Rows, Table};
+use larder::api::{Rows, Snapshot, Table};
 use larder::Direction;
 use larder_term::AsTerm;
 use larder_term::Term;
 use std::ffi::c_char;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// A scan, whose results are returned page by page. Only one thread at a time may use it. It
 /// doesn't need the table's handle to stay.
-pub struct larder_rows(Rows);
+pub struct larder_rows {
+    rows: Rows,
+    /// The snapshot that is scanned, which would end with its handle.
+    _kept: Option<Arc<Snapshot>>,
+}
 
 /// Begins a scan, and writes a handle of it to `*rows`.
 ///
@@ -27,12 +32,15 @@ pub(crate) unsafe fn begin(
 ) -> Status {
     guarded(|| {
         // SAFETY: by the *handle* contract of `table`.
-        let table = unsafe { table_at(table) }?;
+        let handle = unsafe { at(table, "table") }?;
         // Check this before the scan begins: its handle could never be freed.
         needed(rows, "rows")?;
-        let begun = Box::into_raw(Box::new(larder_rows(scan(&table)?)));
+        let begun = larder_rows {
+            rows: scan(&handle.current())?,
+            _kept: handle.kept(),
+        };
         // SAFETY: by the *out* contract of `rows`.
-        unsafe { give(rows, begun) };
+        unsafe { give(rows, Box::into_raw(Box::new(begun))) };
         Ok(Status::Ok)
     })
 }
@@ -149,7 +157,7 @@ pub unsafe extern "C" fn larder_rows_next(
         if most == 0 {
             return Err(Failure::new(Status::BadArgument, "most is 0"));
         }
-        let found = rows.0.page(most)?;
+        let found = rows.rows.page(most)?;
         // SAFETY: by the *exclusive sequence* contract of `out`.
         unsafe { fill(out, found) }
     })

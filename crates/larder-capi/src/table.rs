@@ -13,7 +13,7 @@ use larder_term::number::Number;
 use larder_term::{Atom, Term, TermRef};
 use std::borrow::Cow;
 use std::ffi::c_char;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle of a table. A table may have several handles, and any number of threads may use a
 /// handle at once.
@@ -21,7 +21,8 @@ pub struct larder_table(Handle);
 
 enum Handle {
     Table(Table),
-    Snapshot(Snapshot),
+    /// Shared with the scans of it.
+    Snapshot(Arc<Snapshot>),
     /// The view of a table in a transaction. Each attempt has another one, which the commit sets
     /// while other threads may use the handle.
     View(Mutex<Table>),
@@ -61,6 +62,14 @@ impl larder_table {
             )),
         }
     }
+
+    /// The snapshot, for a scan that keeps it; `None` if the table isn't one.
+    pub(crate) fn kept(&self) -> Option<Arc<Snapshot>> {
+        match &self.0 {
+            Handle::Snapshot(snapshot) => Some(Arc::clone(snapshot)),
+            _ => None,
+        }
+    }
 }
 
 impl From<Table> for larder_table {
@@ -71,7 +80,7 @@ impl From<Table> for larder_table {
 
 impl From<Snapshot> for larder_table {
     fn from(snapshot: Snapshot) -> Self {
-        larder_table(Handle::Snapshot(snapshot))
+        larder_table(Handle::Snapshot(Arc::new(snapshot)))
     }
 }
 
@@ -150,8 +159,8 @@ pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<St
 }
 
 /// Frees a handle. The table itself continues to exist until it is dropped by `larder_table_drop`,
-/// or its world and all its handles are freed. A snapshot ends with its handle. Does nothing if
-/// `table` is null. O(1); memory is freed in the background.
+/// or its world and all its handles are freed. A snapshot ends with its handle and its scans. Does
+/// nothing if `table` is null. O(1); memory is freed in the background.
 ///
 /// # Safety
 /// `table` is null or a handle that was not freed, and isn't one of those that

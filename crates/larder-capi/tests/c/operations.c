@@ -308,7 +308,13 @@ static void snapshots(int kind) {
     ENDS(LARDER_TABLE_TYPE, larder_diff(before[0], one, out));
     ended(one), ended(other);
     CHECK(larder_size(before[0]) == 1 && larder_size(later) == 1);
+    /* A scan doesn't need the handle of its snapshot. */
+    larder_rows *rows;
+    OK(larder_each(before[1], false, &rows));
     larder_table_free(before[0]), larder_table_free(before[1]), larder_table_free(later);
+    OK(larder_rows_next(rows, 9, out));
+    CHECK(larder_terms_count(out) == 1 && reads(larder_terms_get(out, 0), "{a,2}"));
+    larder_rows_free(rows);
 }
 
 /* Ranks of the even numbers from 2 to 2000. */

@@ -173,6 +173,10 @@ static void together(const world &w) {
     CHECK(before.get<int>("alice") == 109 && then.get<int>("alice") == 109);
     CHECK(before.diff(from.snapshot()).size() == 1);
     CHECK(fails([&] { before.put(1, 1); }) == LARDER_READ_ONLY);
+    // The scan keeps the snapshot, whose handle is freed before the loop begins.
+    std::size_t rows_seen = 0;
+    for (view each : from.snapshot().each()) rows_seen += each.size() == 2;
+    CHECK(rows_seen == 1);
     feed filtered = from.subscribe("[{{'_','$1'},[{'>','$1',500}],['$_']}]");
     std::thread writer([&] {
         for (int i = 1; i <= 1000; i++) from.put(i, i);
