@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,10 +80,11 @@ inline const char *c_text(const std::string &text) {
     return text.c_str();
 }
 
-// The integer types, except bool and char.
+// The integer types of at most 64 bits, except bool and char. GNU's dialects have longer ones, of
+// which larder.h would take the lower half.
 template <class T>
-inline constexpr bool is_integer =
-    std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char>;
+inline constexpr bool is_integer = std::is_integral_v<T> && sizeof(T) <= sizeof(std::int64_t) &&
+                                   !std::is_same_v<T, bool> && !std::is_same_v<T, char>;
 
 template <class T>
 inline constexpr bool is_text = std::is_convertible_v<const T &, std::string_view>;
@@ -106,9 +108,9 @@ public:
     explicit operator bool() const noexcept { return view_.bytes != nullptr; }
     larder_kind kind() const { return larder_view_kind(view_); }
 
-    // Converts the term to a type of C++: an integer type, double, bool, larderpp::atom,
-    // larderpp::view; a binary to std::string or std::string_view. std::nullopt if the term is of
-    // another type, or if the integer doesn't fit.
+    // Converts the term to a type of C++: an integer type, a floating-point one, bool,
+    // larderpp::atom, larderpp::view; a binary to std::string or std::string_view. std::nullopt if
+    // the term is of another type, or if the number is out of range. A float is rounded.
     template <class T> std::optional<T> as() const {
         if constexpr (std::is_same_v<T, bool>) {
             const auto text = as_atom();
@@ -120,6 +122,8 @@ public:
         } else if constexpr (std::is_floating_point_v<T>) {
             double value = 0;
             if (!larder_view_float(view_, &value)) return std::nullopt;
+            using range = std::numeric_limits<T>;
+            if (value < range::lowest() || value > range::max()) return std::nullopt;
             return static_cast<T>(value);
         } else if constexpr (std::is_same_v<T, atom>) {
             const auto text = as_atom();

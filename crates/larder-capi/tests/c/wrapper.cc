@@ -42,6 +42,8 @@ static void values() {
     CHECK(t[8].text() == "[<<\"x\">>,<<\"y\">>]" && t[8].size() == 2 && t[8][1].as<std::string>() == "y");
     CHECK(t[9].find(t[0]).as<double>() == 2.5 && !t[9].find(t[1]) && t[9].elements().size() == 2);
     CHECK(t[10].text() == "{1,<<\"b\">>,{c,[true,false]}}" && t[11] == t[0] && t[0] != t[1] && t[1] < t[0]);
+    CHECK(!term(1e300).front().as<float>() && !term(-1e300).front().as<float>());
+    CHECK(term(1e300).front().as<long double>() == 1e300 && t[3].as<float>() == 0.5F);
     std::size_t n = 0;
     for (view each : t) n += each.size() == 3;
     CHECK(n == 2);
