@@ -200,6 +200,7 @@ public:
         using difference_type = std::ptrdiff_t;
         using pointer = const view *;
         using reference = view;
+        iterator() noexcept : of_(nullptr), at_(0) {}
         iterator(const larder_terms *of, std::size_t at) : of_(of), at_(at) {}
         view operator*() const { return larder_terms_get(of_, at_); }
         iterator &operator++() {
@@ -353,6 +354,8 @@ public:
     key(std::string_view text) : key_(larder_key_bytes(detail::bytes(text), text.size())) {}
     key(view of) : key_(larder_key_view(of)) {}
     key(std::nullopt_t) noexcept : key_{} {}
+    // A null pointer is no text.
+    key(std::nullptr_t) = delete;
     operator larder_key() const noexcept { return key_; }
 
 private:

@@ -52,6 +52,9 @@ static void values() {
     CHECK(fails([] { terms().front(); }) == LARDER_BAD_ARGUMENT);
     t.clear();
     CHECK(t.empty() && t.begin() == t.end());
+    // The iterators are those of a range of C++20, too.
+    static_assert(std::is_default_constructible_v<terms::iterator>);
+    static_assert(!std::is_constructible_v<key, std::nullptr_t>);
     // What can't be pushed as a whole leaves nothing behind.
     const std::tuple good(1, atom("a"));
     const std::tuple bad(2, atom(std::string(256, 'a')));
