@@ -5,7 +5,9 @@
 #
 # It lies in PREFIX/lib/cmake/larder, and finds the rest from there.
 
-get_filename_component(_larder_lib "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+# Where /lib is a link to /usr/lib, CMake may find the folder as /lib/cmake/larder, and the headers
+# are not in /include.
+get_filename_component(_larder_lib "${CMAKE_CURRENT_LIST_DIR}/../.." REALPATH)
 get_filename_component(_larder_include "${_larder_lib}/../include" ABSOLUTE)
 
 include(CMakeFindDependencyMacro)
