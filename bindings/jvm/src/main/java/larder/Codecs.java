@@ -5,7 +5,7 @@ import java.util.Comparator;
 
 /**
  * The codecs of {@link Codec}. They read only what they would write: other bytes of a key would be
- * looked for in another place than that in which they are found, and iterators would not end.
+ * looked for in another place than that in which they are found, and polls would not end.
  */
 final class Codecs {
     private Codecs() {}

@@ -104,6 +104,11 @@ public final class Input {
         return at;
     }
 
+    /** Appends what was read from a place on to a list of items. */
+    void copyTo(Output items, int from) {
+        items.items(bytes, from, at - from);
+    }
+
     /** A copy of what was read. */
     byte[] soFar() {
         return Arrays.copyOf(bytes, at);

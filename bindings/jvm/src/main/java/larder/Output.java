@@ -129,9 +129,13 @@ public final class Output {
 
     /** Items as they are in a reply. */
     void items(byte[] source) {
-        plain(source.length);
-        System.arraycopy(source, 0, bytes, length, source.length);
-        length += source.length;
+        items(source, 0, source.length);
+    }
+
+    void items(byte[] source, int from, int count) {
+        plain(count);
+        System.arraycopy(source, from, bytes, length, count);
+        length += count;
     }
 
     /** Takes back what was written behind this length. */

@@ -227,10 +227,21 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     @Override
     public void replaceAll(BiFunction<? super K, ? super V, ? extends V> function) {
         Objects.requireNonNull(function, "function");
-        Iterator<K> all = keyIterator();
+        RowIterator<K, V, K> all = keyIterator();
         while (all.hasNext()) {
-            K key = all.next();
-            change(key, old -> old == null ? null : checked(function.apply(key, old)));
+            all.next();
+            replace(all.lastKey(), function);
+        }
+    }
+
+    /** Replaces the value of a key as it is stored: the function may change the one it gets. */
+    private void replace(byte[] key, BiFunction<? super K, ? super V, ? extends V> function) {
+        boolean isDone = false;
+        while (!isDone) {
+            Store.Stored<V> now = store.storedAt(key);
+            isDone = now == null
+                    || store.swapAt(
+                            key, now, checked(function.apply(store.key(key), now.value())));
         }
     }
 
@@ -268,9 +279,10 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
             store.clear();
             return;
         }
-        Iterator<K> all = navigableKeySet().iterator();
+        Iterator<K> all = keyIterator();
         while (all.hasNext()) {
-            store.remove(all.next());
+            all.next();
+            all.remove();
         }
     }
 
@@ -280,31 +292,33 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
      */
     private boolean removeRows(Predicate<? super Entry<K, V>> filter) {
         boolean isChanged = false;
-        Iterator<Entry<K, V>> all = entryIterator();
+        RowIterator<K, V, Entry<K, V>> all = entryIterator();
         while (all.hasNext()) {
             Entry<K, V> row = all.next();
-            isChanged |= filter.test(row) && removeTested(row, filter);
+            isChanged |= filter.test(row) && removeTested(all.lastKey(), row.getValue(), filter);
         }
         return isChanged;
     }
 
-    /** Removes a row that a filter has picked, unless there is another one that it doesn't pick. */
-    private boolean removeTested(Entry<K, V> row, Predicate<? super Entry<K, V>> filter) {
-        K key = row.getKey();
-        V tested = row.getValue();
+    /**
+     * Removes a row that a filter has picked, unless there is another one that it doesn't pick. The
+     * key is as it is stored: the filter may change the one that it gets.
+     */
+    private boolean removeTested(byte[] key, V picked, Predicate<? super Entry<K, V>> filter) {
+        V tested = picked;
         while (true) {
-            Store.Stored<V> now = store.stored(key);
+            Store.Stored<V> now = store.storedAt(key);
             if (now == null) {
                 return false;
             }
             // A type may have no notion of values that are the same. Then they are tested again.
             if (!store.values.same(now.value(), tested)) {
                 tested = now.value();
-                if (!filter.test(new Store.Entry<>(key, tested))) {
+                if (!filter.test(new Store.Entry<>(store.key(key), tested))) {
                     return false;
                 }
             }
-            if (store.swap(key, now, null)) {
+            if (store.swapAt(key, now, null)) {
                 return true;
             }
         }
@@ -456,8 +470,8 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         if (high != null && bounds.high() != null) {
             inRange(store.compare(bounds.high(), high), highIn, bounds.highIn());
         }
-        K newLow = low == null ? bounds.low() : low;
-        K newHigh = high == null ? bounds.high() : high;
+        K newLow = low == null ? bounds.low() : store.copy(low);
+        K newHigh = high == null ? bounds.high() : store.copy(high);
         if (newLow != null && newHigh != null && store.compare(newLow, newHigh) > 0) {
             throw new IllegalArgumentException(
                     "the range ends before it begins, or is outside the view's");
@@ -494,7 +508,7 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         return descendingMap().navigableKeySet();
     }
 
-    Iterator<K> keyIterator() {
+    RowIterator<K, V, K> keyIterator() {
         return new RowIterator<K, V, K>(store, bounds, down) {
             @Override
             K row(K key, V value) {
@@ -512,7 +526,7 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         };
     }
 
-    private Iterator<Entry<K, V>> entryIterator() {
+    private RowIterator<K, V, Entry<K, V>> entryIterator() {
         return new RowIterator<K, V, Entry<K, V>>(store, bounds, down) {
             @Override
             Entry<K, V> row(K key, V value) {
@@ -588,10 +602,10 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
             }
             V wanted = asValue(value);
             Predicate<Entry<K, V>> isWanted = row -> store.values.same(row.getValue(), wanted);
-            Iterator<Entry<K, V>> all = entryIterator();
+            RowIterator<K, V, Entry<K, V>> all = entryIterator();
             while (all.hasNext()) {
                 Entry<K, V> row = all.next();
-                if (isWanted.test(row) && removeTested(row, isWanted)) {
+                if (isWanted.test(row) && removeTested(all.lastKey(), row.getValue(), isWanted)) {
                     return true;
                 }
             }

@@ -5,8 +5,8 @@ import java.util.NoSuchElementException;
 
 /**
  * Iterates over the rows of a range, in pages: at first few rows, then more, unless they are long.
- * Nothing is locked between two pages; the next begins behind the last key that was returned. So
- * it is weakly consistent: a row that stays in the table is returned once.
+ * Nothing is locked between two pages; the next begins behind the last key that was returned, as
+ * that is stored. So it is weakly consistent: a row that stays in the table is returned once.
  */
 abstract class RowIterator<K, V, T> implements Iterator<T> {
     private static final int FIRST_PAGE = 8;
@@ -17,10 +17,12 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
     private final Store<K, V> store;
     private final boolean down;
     private final Store.Page page = new Store.Page();
-    private Store.Bounds<K> bounds;
+    private final Store.Bounds<K> bounds;
+    /** The last key of the page before, as it is stored. */
+    private byte[] after;
     private int pageRows = FIRST_PAGE;
     private int next;
-    private K removable;
+    private boolean isRemovable;
 
     RowIterator(Store<K, V> store, Store.Bounds<K> bounds, boolean down) {
         this.store = store;
@@ -30,7 +32,7 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
     }
 
     private void read() {
-        store.page(bounds, down, pageRows, page);
+        store.page(bounds, down, after, pageRows, page);
         next = 0;
         if (page.bytes < LARGE_BYTES) {
             pageRows = Math.min(2 * pageRows, LARGEST_PAGE);
@@ -46,10 +48,7 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
         if (next == page.count && !page.isLast) {
             // If a codec throws, the page is overwritten in part. The next call reads it again.
             if (next > 0) {
-                K last = key(next - 1);
-                bounds = down
-                        ? new Store.Bounds<>(bounds.low(), bounds.lowIn(), last, false)
-                        : new Store.Bounds<>(last, false, bounds.high(), bounds.highIn());
+                after = page.key(next - 1);
                 page.count = 0;
                 next = 0;
             }
@@ -63,19 +62,24 @@ abstract class RowIterator<K, V, T> implements Iterator<T> {
         if (!hasNext()) {
             throw new NoSuchElementException();
         }
-        removable = key(next);
-        T row = row(removable, value(next));
+        T row = row(key(next), value(next));
         next++;
+        isRemovable = true;
         return row;
     }
 
     @Override
     public void remove() {
-        if (removable == null) {
+        if (!isRemovable) {
             throw new IllegalStateException("next was not called");
         }
-        store.remove(removable);
-        removable = null;
+        store.removeAt(lastKey());
+        isRemovable = false;
+    }
+
+    /** The key that was returned last, as it is stored. The caller may have changed its own. */
+    byte[] lastKey() {
+        return next > 0 ? page.key(next - 1) : after;
     }
 
     @SuppressWarnings("unchecked")

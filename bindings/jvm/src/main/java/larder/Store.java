@@ -8,6 +8,7 @@ import java.nio.file.FileSystems;
 import java.nio.file.Path;
 import java.nio.file.ProviderMismatchException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
@@ -195,8 +196,17 @@ sealed class Store<K, V> permits LongStore, BytesStore {
 
     /** The value under a key as it is stored, or null. */
     Stored<V> stored(K key) {
+        return stored((Output request) -> request.item(keys, key));
+    }
+
+    /** As {@link #stored}, of a key as it is stored itself. */
+    Stored<V> storedAt(byte[] key) {
+        return stored((Output request) -> request.items(key));
+    }
+
+    private Stored<V> stored(Write key) {
         try (Scratch scratch = Scratch.take()) {
-            scratch.request.item(keys, key);
+            key.to(scratch.request);
             Input reply = ask(Native::get, scratch);
             return reply == null ? null : new Stored<>(reply.item(values), reply.soFar());
         }
@@ -204,8 +214,17 @@ sealed class Store<K, V> permits LongStore, BytesStore {
 
     /** Puts a value in place of a stored one, where null stands for no row; whether it did. */
     boolean swap(K key, Stored<V> expected, V value) {
+        return swap((Output request) -> request.item(keys, key), expected, value);
+    }
+
+    /** As {@link #swap}, of a key as it is stored itself. */
+    boolean swapAt(byte[] key, Stored<V> expected, V value) {
+        return swap((Output request) -> request.items(key), expected, value);
+    }
+
+    private boolean swap(Write key, Stored<V> expected, V value) {
         return whether(Native::swap, request -> {
-            request.item(keys, key);
+            key.to(request);
             if (expected == null) {
                 request.flag(Output.NOTHING);
             } else {
@@ -213,6 +232,27 @@ sealed class Store<K, V> permits LongStore, BytesStore {
             }
             request.maybe(values, value);
         });
+    }
+
+    /** Removes the row of a key as it is stored. Nothing of it is read. */
+    void removeAt(byte[] key) {
+        try (Scratch scratch = Scratch.take()) {
+            scratch.request.items(key);
+            ask(Native::remove, scratch);
+        }
+    }
+
+    /** The key that is stored so. */
+    K key(byte[] item) {
+        return new Input().of(item).item(keys);
+    }
+
+    /** A key of our own: the caller may change the one that it has passed, such as an array. */
+    K copy(K key) {
+        try (Scratch scratch = Scratch.take()) {
+            scratch.request.item(keys, key);
+            return key(scratch.request.bytes());
+        }
     }
 
     long add(K key, long increment) {
@@ -271,16 +311,42 @@ sealed class Store<K, V> permits LongStore, BytesStore {
     }
 
     private void bounds(Output request, Bounds<K> bounds) {
-        request.flag(bounds.lowIn ? 1 : 0);
-        request.maybe(keys, bounds.low);
-        request.flag(bounds.highIn ? 1 : 0);
-        request.maybe(keys, bounds.high);
+        bound(request, bounds.low, bounds.lowIn);
+        bound(request, bounds.high, bounds.highIn);
+    }
+
+    private void bound(Output request, K key, boolean isIncluded) {
+        request.flag(isIncluded ? 1 : 0);
+        request.maybe(keys, key);
+    }
+
+    /** What of a range is behind a key, as that is stored, in a direction; all of it for null. */
+    private void bounds(Output request, Bounds<K> bounds, boolean down, byte[] after) {
+        if (after == null) {
+            bounds(request, bounds);
+        } else if (down) {
+            bound(request, bounds.low, bounds.lowIn);
+            request.flag(0);
+            request.items(after);
+        } else {
+            request.flag(0);
+            request.items(after);
+            bound(request, bounds.high, bounds.highIn);
+        }
     }
 
     /** Some rows: keys and values in turns. */
     static final class Page {
         Object[] rows;
+        /** The keys as they are stored, and where each ends: the caller may change its own. */
+        private final Output keys = new Output();
+        private int[] ends = {};
         int count;
+
+        byte[] key(int i) {
+            return Arrays.copyOfRange(keys.bytes(), i == 0 ? 0 : ends[i - 1], ends[i]);
+        }
+
         boolean isLast;
         int bytes;
     }
@@ -291,10 +357,15 @@ sealed class Store<K, V> permits LongStore, BytesStore {
 
     /** Has a page read: at most so many rows. Whether these are all. */
     boolean page(Bounds<K> bounds, boolean down, int most, RowReader reader) {
+        return page(bounds, down, null, most, reader);
+    }
+
+    private boolean page(
+            Bounds<K> bounds, boolean down, byte[] after, int most, RowReader reader) {
         try (Scratch scratch = Scratch.take()) {
             scratch.request.flag(down ? 1 : 0);
             scratch.request.number(most);
-            bounds(scratch.request, bounds);
+            bounds(scratch.request, bounds, down, after);
             Input reply = ask(Native::page, scratch);
             int head = reply.number();
             reader.rows(reply, head & Integer.MAX_VALUE);
@@ -302,13 +373,19 @@ sealed class Store<K, V> permits LongStore, BytesStore {
         }
     }
 
-    void page(Bounds<K> bounds, boolean down, int most, Page page) {
-        page.isLast = page(bounds, down, most, (reply, count) -> {
+    /** Reads a page of the rows behind a key, as that is stored, or from the first on for null. */
+    void page(Bounds<K> bounds, boolean down, byte[] after, int most, Page page) {
+        page.isLast = page(bounds, down, after, most, (reply, count) -> {
             if (page.rows == null || page.rows.length < 2 * count) {
                 page.rows = new Object[2 * count];
+                page.ends = new int[count];
             }
+            page.keys.clear();
             for (int i = 0; i < count; i++) {
+                int begin = reply.position();
                 page.rows[2 * i] = reply.item(keys);
+                reply.copyTo(page.keys, begin);
+                page.ends[i] = page.keys.length();
                 page.rows[2 * i + 1] = reply.item(values);
             }
             page.count = count;

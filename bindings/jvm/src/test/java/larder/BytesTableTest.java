@@ -10,10 +10,13 @@ import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.function.IntFunction;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 class BytesTableTest {
     private static final List<IntFunction<ByteBuffer>> KINDS =
@@ -94,6 +97,55 @@ class BytesTableTest {
                     }
                 }
             }
+        }
+    }
+
+    /** Whoever gets or gives a key may change it: iterators and views have their own. */
+    @Test
+    @Timeout(20)
+    void keys_may_be_changed() {
+        try (LarderBytesTable table = LarderBytesTable.builder().open()) {
+            for (int i = 0; i < 100; i++) {
+                table.set(new byte[] {(byte) i}, new byte[] {1});
+            }
+            for (byte turned : new byte[] {0, 127}) {
+                int[] seen = {0, 0};
+                for (byte[] key : table.keySet()) {
+                    assertEquals(seen[0]++, key[0]);
+                    key[0] = turned;
+                }
+                for (Map.Entry<byte[], byte[]> row : table.descendingMap().entrySet()) {
+                    assertEquals(99 - seen[1]++, row.getKey()[0]);
+                    row.getKey()[0] = (byte) (127 - turned);
+                }
+                assertArrayEquals(new int[] {100, 100}, seen);
+            }
+            Iterator<byte[]> keys = table.keySet().iterator();
+            keys.next()[0] = 50;
+            keys.remove();
+            assertThrows(IllegalStateException.class, keys::remove);
+            assertFalse(table.containsKey(new byte[] {0}));
+            assertTrue(table.containsKey(new byte[] {50}));
+            // The last row of the first page, behind which the second one is read already.
+            for (int i = 0; i < 8; i++) {
+                keys.next()[0] = 0;
+            }
+            assertTrue(keys.hasNext());
+            keys.remove();
+            assertFalse(table.containsKey(new byte[] {8}));
+            assertEquals(98, table.size());
+            assertTrue(table.entrySet().removeIf(row -> row.getKey()[0]++ == 20));
+            assertFalse(table.containsKey(new byte[] {20}));
+            assertTrue(table.containsKey(new byte[] {21}));
+            table.replaceAll((key, value) -> new byte[] {key[0]++});
+            assertEquals(97, table.size());
+            table.forEach((key, value) -> assertArrayEquals(key, value));
+            byte[] bound = {90};
+            Map<byte[], byte[]> view = table.tailMap(bound);
+            bound[0] = 0;
+            assertEquals(10, view.size());
+            view.clear();
+            assertEquals(87, table.size());
         }
     }
 
