@@ -10,6 +10,9 @@ import java.util.Objects;
  * null.
  */
 final class BytesStore<K> extends Store<K, byte[]> {
+    /** The length of the array through which a value goes at first to a direct buffer. */
+    private static final int SHORT = 1024;
+
     <X extends Exception> BytesStore(Owned.Opening<X> opening, Codec<K> keys) throws X {
         super(opening, keys, Codec.BYTES);
     }
@@ -76,8 +79,14 @@ final class BytesStore<K> extends Store<K, byte[]> {
                     number, bytes(key), place(key), length,
                     into.array(), place(into), room);
         } else {
-            byte[] copy = new byte[room];
-            found = get(number, bytes(key), place(key), length, copy, 0, room);
+            byte[] from = bytes(key);
+            byte[] copy = new byte[Math.min(room, SHORT)];
+            found = get(number, from, place(key), length, copy, 0, copy.length);
+            // As long as the value, however much room there is. It may have changed meanwhile.
+            while (found > copy.length && found <= room) {
+                copy = new byte[found];
+                found = get(number, from, place(key), length, copy, 0, found);
+            }
             if (found >= 0 && found <= room) {
                 into.duplicate().put(copy, 0, found);
             }

@@ -230,6 +230,32 @@ class BytesTableTest {
         }
     }
 
+    /** A value that goes from an array's key to a direct buffer takes what it needs itself. */
+    @Test
+    void room_is_not_allocated() {
+        com.sun.management.ThreadMXBean threads =
+                (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        ByteBuffer key = ByteBuffer.wrap(new byte[] {1}), into = ByteBuffer.allocateDirect(8 << 20);
+        try (LarderBytesTable table = LarderBytesTable.builder().open()) {
+            for (int length : new int[] {0, 3, 1024, 1025, 5_000, 100_000}) {
+                byte[] value = new byte[length], found = new byte[length];
+                Arrays.fill(value, (byte) length);
+                table.set(new byte[] {1}, value);
+                long thread = Thread.currentThread().getId();
+                long before = threads.getThreadAllocatedBytes(thread);
+                assertEquals(length, table.get(key, into.clear()));
+                long allocated = threads.getThreadAllocatedBytes(thread) - before;
+                assertTrue(allocated < 1 << 20, () -> allocated + " bytes for " + length);
+                assertEquals(length, into.position());
+                into.get(0, found);
+                assertArrayEquals(value, found);
+                into.clear().limit(length / 2);
+                assertEquals(length, table.get(key, into));
+                assertEquals(0, into.position());
+            }
+        }
+    }
+
     @Test
     void long_keys_of_bytes() {
         try (LarderBytesTable table = LarderBytesTable.builder().open()) {
