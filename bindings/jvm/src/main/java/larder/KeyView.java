@@ -1,8 +1,10 @@
 package larder;
 
 import java.util.AbstractSet;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.NavigableSet;
 import java.util.Objects;
@@ -39,6 +41,18 @@ final class KeyView<K, V> extends AbstractSet<K> implements NavigableSet<K> {
                 }
                 action.accept(all.next());
                 return true;
+            }
+
+            /** That of an array, which would say that it is SORTED in the order of Comparable. */
+            @Override
+            public Spliterator<K> trySplit() {
+                Spliterator<K> array = super.trySplit();
+                if (array == null || comparator() == null) {
+                    return array;
+                }
+                List<K> keys = new ArrayList<>();
+                array.forEachRemaining(keys::add);
+                return Spliterators.spliterator(keys, is & ~Spliterator.SORTED);
             }
 
             @Override

@@ -17,6 +17,7 @@ import java.util.Spliterator;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -202,6 +203,12 @@ class TableTest {
             Spliterator<Long> down = table.descendingKeySet().spliterator();
             assertTrue(down.hasCharacteristics(Spliterator.SORTED));
             assertTrue(down.getComparator().compare(1L, 2L) > 0);
+            // A part that is split off is in the same order, and doesn't pass for another one.
+            Spliterator<Long> first = down.trySplit();
+            long count = first.estimateSize();
+            assertEquals(
+                    keys.subList(1000 - (int) Math.min(1000, count), 1000),
+                    StreamSupport.stream(first, false).sorted().collect(Collectors.toList()));
             assertEquals(keys, table.keySet().stream().sorted().collect(Collectors.toList()));
             assertEquals(
                     keys, table.descendingKeySet().stream().sorted().collect(Collectors.toList()));
