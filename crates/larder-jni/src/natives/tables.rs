@@ -6,6 +6,7 @@ use crate::failure::{guarded, guarded_in, Failure};
 use crate::handles::{self, with, world, Handle};
 use jni::objects::JByteArray;
 use jni::sys::{jboolean, jbyteArray, jint, jlong};
+use larder::api::Table;
 use larder::{Bounds, Evict, Limits};
 
 natives! { guarded_in:
@@ -70,12 +71,22 @@ natives! { guarded:
     /// How many tables, snapshots, views, transactions and feeds are open in the process.
     Java_larder_Native_handles() -> jlong, 0, || Ok(handles::count() as jlong);
 
-    Java_larder_Native_size(id: jlong) -> jlong, 0,
-        || with(id, |handle| Ok(handle.table.len() as jlong));
+    Java_larder_Native_size(id: jlong) -> jlong, 0, || statistic(id, Table::len);
 
-    Java_larder_Native_memory(id: jlong) -> jlong, 0,
-        || with(id, |handle| Ok(handle.table.memory() as jlong));
+    Java_larder_Native_memory(id: jlong) -> jlong, 0, || statistic(id, Table::memory);
 
     Java_larder_Native_clear(id: jlong) -> jlong, 0,
         || with(id, |handle| Ok(handle.table.clear()? as jlong));
+}
+
+/// A number that is 0 for a dropped table.
+fn statistic(id: jlong, get: impl FnOnce(&Table) -> usize) -> Result<jlong, Failure> {
+    with(id, |handle| {
+        let number = get(&handle.table);
+        // A close drops the table, and then waits for this call: the 0 isn't the table's.
+        match handle.engine.is_alive() {
+            true => Ok(number as jlong),
+            false => Err(Failure::Closed),
+        }
+    })
 }

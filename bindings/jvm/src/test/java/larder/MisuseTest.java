@@ -226,8 +226,7 @@ class MisuseTest {
     /** Many short races of a close with calls: each call does its work or throws. */
     @Test
     void close_races_with_calls() throws InterruptedException {
-        AtomicReference<LarderLongTable> current =
-                new AtomicReference<>(LarderLongTable.builder().open());
+        AtomicReference<LarderLongTable> current = new AtomicReference<>(withRow());
         AtomicReference<Throwable> wrong = new AtomicReference<>();
         long end = System.nanoTime() + 3_000_000_000L;
         long[] refused = new long[3];
@@ -252,7 +251,13 @@ class MisuseTest {
                                     snapshot.forEach((k, v) -> check(k.equals(v)));
                                 }
                             }
-                            default -> check(table.ceilingKey(key) == null || table.size() >= 0);
+                            default -> {
+                                // A row stays until the table is closed.
+                                check(table.ceilingKey(key) != null);
+                                for (int i = 0; i < 100; i++) {
+                                    check(table.size() > 0 && table.memory() > 0);
+                                }
+                            }
                         }
                     } catch (IllegalStateException e) {
                         refused[me]++;
@@ -266,7 +271,7 @@ class MisuseTest {
         }
         long closed = 0;
         while (System.nanoTime() < end && wrong.get() == null) {
-            LarderLongTable next = LarderLongTable.builder().open();
+            LarderLongTable next = withRow();
             LarderLongTable old = current.getAndSet(next);
             if (closed % 3 == 0) {
                 Thread closer = new Thread(old::close);
@@ -287,6 +292,12 @@ class MisuseTest {
         }
         assertTrue(closed > 100, closed + " closed");
         assertTrue(refused[0] + refused[1] + refused[2] > 0, "no call met a closed table");
+    }
+
+    private static LarderLongTable withRow() {
+        LarderLongTable table = LarderLongTable.builder().open();
+        table.set(1000, 1000);
+        return table;
     }
 
     private static void check(boolean holds) {
