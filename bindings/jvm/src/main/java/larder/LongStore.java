@@ -76,6 +76,7 @@ final class LongStore extends Store<Long, Long> {
     void scan(long from, long to, LarderLongTable.Rows rows) {
         long[] next = {from};
         boolean isLast = next[0] > to;
+        checkOpen();
         while (!isLast) {
             Bounds<Long> rest = new Bounds<>(next[0], true, to, true);
             isLast = page(rest, false, 256, (reply, count) -> {

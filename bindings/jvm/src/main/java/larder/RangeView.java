@@ -73,6 +73,15 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         return isAboveLow(key) && isBelowHigh(key);
     }
 
+    /** As {@link #isWithin}. The table isn't asked for other keys: so whether it is open is. */
+    private boolean mayHave(K key) {
+        if (isWithin(key)) {
+            return true;
+        }
+        store.checkOpen();
+        return false;
+    }
+
     private K within(K key) {
         if (!isWithin(checked(key))) {
             throw new IllegalArgumentException("the key is outside the range of the view");
@@ -119,7 +128,7 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     @Override
     public V get(Object key) {
         K k = asKey(key);
-        return isWithin(k) ? store.get(k) : null;
+        return mayHave(k) ? store.get(k) : null;
     }
 
     @Override
@@ -131,7 +140,7 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     @Override
     public boolean containsKey(Object key) {
         K k = asKey(key);
-        return isWithin(k) && store.has(k);
+        return mayHave(k) && store.has(k);
     }
 
     @Override
@@ -159,12 +168,13 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     @Override
     public V remove(Object key) {
         K k = asKey(key);
-        return isWithin(k) ? store.remove(k) : null;
+        return mayHave(k) ? store.remove(k) : null;
     }
 
     @Override
     public boolean remove(Object key, Object value) {
         K k = asKey(key);
+        store.checkOpen();
         return value != null && isWithin(k) && swap(k, asValue(value), null);
     }
 
@@ -248,7 +258,7 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
     /** Puts what a function makes of the value under a key, where null stands for no row. */
     private V change(K key, Function<V, V> function) {
         while (true) {
-            Store.Stored<V> now = isWithin(key) ? store.stored(key) : null;
+            Store.Stored<V> now = mayHave(key) ? store.stored(key) : null;
             V next = function.apply(now == null ? null : now.value());
             if (now == null && next == null || store.swap(within(key), now, next)) {
                 return next;
