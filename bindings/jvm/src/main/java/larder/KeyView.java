@@ -82,6 +82,16 @@ final class KeyView<K, V> extends AbstractSet<K> implements NavigableSet<K> {
         return rows.remove(key) != null;
     }
 
+    /** As they are stored: what other collections take for equal need not be. No row is counted. */
+    @Override
+    public boolean removeAll(java.util.Collection<?> unwanted) {
+        boolean isChanged = false;
+        for (Object key : unwanted) {
+            isChanged |= key != null && remove(key);
+        }
+        return isChanged;
+    }
+
     @Override
     public void clear() {
         rows.clear();

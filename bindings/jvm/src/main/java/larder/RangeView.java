@@ -659,6 +659,16 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
                     && RangeView.this.remove(row.getKey(), row.getValue());
         }
 
+        /** By their keys: other rows aren't read. */
+        @Override
+        public boolean removeAll(Collection<?> unwanted) {
+            boolean isChanged = false;
+            for (Object row : unwanted) {
+                isChanged |= remove(row);
+            }
+            return isChanged;
+        }
+
         @Override
         public boolean removeIf(Predicate<? super Map.Entry<K, V>> filter) {
             return removeRows(Objects.requireNonNull(filter, "filter"));

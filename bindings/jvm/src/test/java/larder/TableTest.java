@@ -147,6 +147,12 @@ class TableTest {
             assertFalse(table.values().remove(new byte[] {3}));
             assertTrue(table.values().remove(new byte[] {2}));
             assertTrue(table.isEmpty());
+            // However many there are.
+            table.put(key, key);
+            assertTrue(table.keySet().removeAll(List.of(new byte[] {1}, new byte[] {2})));
+            table.put(key, key);
+            assertTrue(table.entrySet().removeAll(List.of(Map.entry(key, new byte[] {1}))));
+            assertTrue(table.isEmpty());
         }
     }
 

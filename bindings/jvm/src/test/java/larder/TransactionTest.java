@@ -294,6 +294,26 @@ class TransactionTest {
         assertEquals(1, attempts.get());
     }
 
+    /** What is removed by its key is all that is read, whatever else others change. */
+    @Test
+    void few_rows_are_read_to_remove_some() {
+        for (long key = 0; key < 1_000; key++) {
+            numbers.set(key, 1);
+        }
+        AtomicInteger attempts = new AtomicInteger();
+        LarderTransaction.on(numbers).retries(5).run(views -> {
+            LarderLongView view = views.of(numbers);
+            assertTrue(view.entrySet().removeAll(Map.of(1L, 1L, 2L, 1L).entrySet()));
+            assertFalse(view.entrySet().removeAll(List.of(Map.entry(3L, 9L), "no row")));
+            assertTrue(view.keySet().removeAll(List.of(4L, 5_000L)));
+            assertFalse(view.tailMap(500L).keySet().removeAll(List.of(6L)));
+            attempts.incrementAndGet();
+            elsewhere(() -> numbers.addAndGet(900, 1));
+        });
+        assertEquals(1, attempts.get());
+        assertEquals(997, numbers.size());
+    }
+
     @Test
     void retries_and_times_are_limited() {
         AtomicInteger attempts = new AtomicInteger();
