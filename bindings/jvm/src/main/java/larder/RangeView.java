@@ -160,6 +160,12 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         return store.put(within(key), checked(value));
     }
 
+    /** Puts all rows at once; none of them if one is out of range. */
+    @Override
+    public void putAll(Map<? extends K, ? extends V> rows) {
+        store.putAll(rows, this::within);
+    }
+
     @Override
     public V putIfAbsent(K key, V value) {
         return store.putNew(within(key), checked(value));

@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.function.UnaryOperator;
 
 /**
  * A table or snapshot with its codecs: each operation once. All views and iterators of a table
@@ -268,12 +269,13 @@ sealed class Store<K, V> permits LongStore, BytesStore {
         return values == Codec.INTEGER ? 1 : 0;
     }
 
-    void putAll(Map<? extends K, ? extends V> rows) {
+    /** Puts rows at once. The function checks a key, and gives it back. */
+    void putAll(Map<? extends K, ? extends V> rows, UnaryOperator<K> checked) {
         List<Map.Entry<? extends K, ? extends V>> list = new ArrayList<>(rows.entrySet());
         whether(Native::putAll, request -> {
             request.number(list.size());
             for (Map.Entry<? extends K, ? extends V> row : list) {
-                request.item(keys, RangeView.checked(row.getKey()));
+                request.item(keys, checked.apply(row.getKey()));
                 request.item(values, RangeView.checked(row.getValue()));
             }
         });

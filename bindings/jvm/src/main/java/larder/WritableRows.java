@@ -1,18 +1,12 @@
 package larder;
 
 import java.time.Duration;
-import java.util.Map;
 import java.util.Objects;
 
 /** All rows of a table or of a transaction's view, with writes that a map has not. */
 abstract class WritableRows<K, V> extends QueriedRows<K, V> {
     WritableRows(Store<K, V> store) {
         super(store);
-    }
-
-    @Override
-    public void putAll(Map<? extends K, ? extends V> rows) {
-        store.putAll(rows);
     }
 
     /**

@@ -223,6 +223,28 @@ class TableTest {
         }
     }
 
+    /** Views put a list at once, too: those of a table, a part, and in reverse. */
+    @Test
+    void lists_are_put_by_views() {
+        try (LarderLongTable table = LarderLongTable.builder().open();
+                LarderFeed<Long, Long> feed = table.feed().open()) {
+            Map<Long, Long> rows = Map.of(5L, 5L, 6L, 6L, 7L, 7L);
+            for (Map<Long, Long> view : List.of(table.tailMap(5L), table.descendingMap())) {
+                view.putAll(rows);
+                assertEquals(3, feed.poll().changes().size());
+                assertNull(feed.poll());
+            }
+            assertThrows(IllegalArgumentException.class, () -> table.headMap(7L).putAll(rows));
+            assertThrows(NullPointerException.class, () -> table.headMap(7L).putAll(null));
+            assertNull(feed.poll());
+            assertEquals(rows, table);
+            try (LarderSnapshot<Long, Long> snapshot = table.snapshot()) {
+                Map<Long, Long> part = snapshot.tailMap(5L);
+                assertThrows(UnsupportedOperationException.class, () -> part.putAll(rows));
+            }
+        }
+    }
+
     @Test
     void sums_of_ints_are_ints() {
         try (LarderTable<String, Integer> table =
