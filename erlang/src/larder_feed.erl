@@ -27,8 +27,11 @@
 -define(EVENTS_PER_FETCH, 100).
 
 %% A relay that is woken twice within BUSY_MS milliseconds polls POLLS times, every POLL_MS
-%% milliseconds. It waits FULL_MS milliseconds for a subscriber with a full mailbox.
+%% milliseconds. Right after events it first looks YIELDS times, and lets others run in between: a
+%% writer may wait for the answer to an event. It waits FULL_MS milliseconds for a subscriber with
+%% a full mailbox.
 -define(BUSY_MS, 2).
+-define(YIELDS, 10).
 -define(POLL_MS, 1).
 -define(POLLS, 20).
 -define(FULL_MS, 5).
@@ -37,7 +40,8 @@
 -define(HIBERNATE_AFTER, 1000).
 
 %% `time' is how long it waits for a message.
--record(relay, {feed, subscriber, monitor, mailbox, woken, polls_left = 0, time = infinity}).
+-record(relay, {feed, subscriber, monitor, mailbox, woken, polls_left = 0, yields_left = 0,
+                time = infinity}).
 
 -spec subscribe(larder:table(), larder:match_spec() | all, map()) -> reference().
 subscribe(Table, Spec, Options) ->
@@ -142,7 +146,7 @@ now_ms() ->
 
 %% Fetches while the subscriber's mailbox has room.
 next(#relay{feed = Feed, subscriber = Subscriber, mailbox = Mailbox,
-           polls_left = PollsLeft} = Relay) ->
+           polls_left = PollsLeft, yields_left = YieldsLeft} = Relay) ->
     case erlang:process_info(Subscriber, message_queue_len) of
         undefined ->
             {stop, normal, Relay};
@@ -152,7 +156,11 @@ next(#relay{feed = Feed, subscriber = Subscriber, mailbox = Mailbox,
             case larder_nif:feed_next(Feed, ?EVENTS_PER_FETCH, PollsLeft =:= 0) of
                 {some, Commits} ->
                     send(Commits, Relay),
-                    wait(0, Relay#relay{polls_left = min(PollsLeft, 1) * ?POLLS});
+                    wait(0, Relay#relay{polls_left = min(PollsLeft, 1) * ?POLLS,
+                                        yields_left = ?YIELDS});
+                {nothing, []} when PollsLeft > 0, YieldsLeft > 0 ->
+                    erlang:yield(),
+                    wait(0, Relay#relay{yields_left = YieldsLeft - 1});
                 {nothing, []} when PollsLeft > 0 ->
                     wait(?POLL_MS, Relay#relay{polls_left = PollsLeft - 1});
                 {nothing, []} ->
