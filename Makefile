@@ -148,13 +148,16 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 CLIBS   := -lpthread -ldl -lm
 
 # Without the library for Rust programs, beside which cargo optimises neither of these as a whole.
-# The structures of the studies are compiled for size: few programs in C choose one.
+# The structures of the studies are compiled for size, as are numbers of any size: few programs in C
+# choose one, or calculate with these.
 # STRIP=true leaves the debugging information in.
 STRIP ?= strip
 
 c: setup-rust
 	@$(CARGO) rustc $(QUIET) $(LOCKED) --profile $(PROFILE) \
-	  --config 'profile.$(PROFILE).package.larder-studies.opt-level="s"' \
+	  --config 'profile.$(PROFILE).package.larder-studies.opt-level="z"' \
+	  --config 'profile.$(PROFILE).package.larder-judy.opt-level="z"' \
+	  --config 'profile.$(PROFILE).package.num-bigint.opt-level="z"' \
 	  -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
 	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig $(CDIR)/lib/cmake/larder $(CDIR)/share/man/man3
 	@rm -f $(CDIR)/lib/liblarder.*

@@ -79,6 +79,7 @@ mod key_bounds;
 mod limits;
 mod lower;
 mod machine;
+mod map_search;
 mod maps;
 mod outcome;
 mod parameters;

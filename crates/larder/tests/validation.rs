@@ -2,7 +2,7 @@
 
 use larder::api::Larder;
 use larder_term::term;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A transaction that has scanned a table many times is validated as fast as one that has scanned
 /// it once, also beside a snapshot for which all rows have versions.
@@ -32,8 +32,9 @@ fn what_was_scanned_again_is_validated_once() {
         };
         let least = |scans| (0..4).map(|_| commit(scans)).min().unwrap();
         let (one, many) = (least(1), least(40));
+        // Forty passes take some hundred milliseconds.
         assert!(
-            many < 8 * one,
+            many < 8 * one + Duration::from_millis(20),
             "{many:?} after many scans, {one:?} after one"
         );
     }

@@ -8,7 +8,7 @@ use crate::{
     compare::{compare_flat, compare_ints},
     constant::Span,
     func::{Arith, Cmp, Func, Unary},
-    steps::MapKey,
+    map_search::MapKey,
     value::{Run, Val, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };

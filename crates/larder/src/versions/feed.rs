@@ -44,7 +44,7 @@
 
 use super::changed_object::ChangedObject;
 use super::clock;
-use super::followers::Followers;
+use super::followers::{Followers, Waker};
 use crate::ids::TableId;
 use crate::reclaim::reaper;
 use larder_index::are_flushes_held;
@@ -66,10 +66,6 @@ const MOST_BYTES: usize = 128 << 10;
 
 /// If the read or the end of a follower drops more events than this, the reaper frees them.
 const FREED_INLINE: usize = 1_000;
-
-/// Called when there may be events for a follower that has found none. The writing thread may hold
-/// locks of keys. So a waker must neither call the table nor block.
-pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// An event (see the module).
 #[derive(Clone)]

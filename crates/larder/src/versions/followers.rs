@@ -1,9 +1,13 @@
 //! The followers of a feed. What a write or a read asks of all of them takes O(log n): there may be
 //! thousands, and each of them reads each event, while writers wait for the queue's lock.
 
-use super::feed::Waker;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Called when there may be events for a follower that has found none. The writing thread may hold
+/// locks of keys. So a waker must neither call the table nor block.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// A follower.
 pub(super) struct Follower {
@@ -147,7 +151,6 @@ impl Followers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[test]
     fn what_is_known_of_all_is_that_of_each() {

@@ -98,7 +98,7 @@ pub(crate) use count::Count;
 pub use diff::{DiffJob, Difference};
 pub(crate) use differences::Differences;
 pub(crate) use feed::TableFeed;
-pub use feed::Waker;
+pub use followers::Waker;
 pub(crate) use history::{History, TableSnapshot};
 pub(crate) use lifetimes::ViewLifetimes;
 pub(crate) use own_writes::GivenLifetime;

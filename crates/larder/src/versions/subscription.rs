@@ -13,7 +13,8 @@
 //! end of the queue between sn2 and sn3.
 
 use super::changed_object::Cause;
-use super::feed::{QueuedEvent, TableFeed, Waker};
+use super::feed::{QueuedEvent, TableFeed};
+use super::followers::Waker;
 use super::history::History;
 use crate::budget::Budget;
 use crate::buffers::ThreadBuffers;
