@@ -17,6 +17,8 @@
 -define(MAGIC, 1, 2, 3, 4).
 -define(CLOSED, 99, 88, 77, 11).
 
+%% The number of bytes in front of the first term.
+-define(START, 8).
 -define(VERSION, 1).
 -define(CHUNK, 1000).
 %% Objects that are encoded before they are written. They may be long, so they are few, as in ets.
@@ -211,7 +213,8 @@ load(Path, Verify, NewAtoms) ->
         Table = new_table(Header),
         try
             Sum = erlang:md5_update(erlang:md5_init(), First),
-            Found = read_objects(chunk(Log, Continuation, ?CHUNK), Log, Table, Limit, {0, Sum}),
+            Left = size_of(Path) - ?START - stored(First),
+            Found = read_objects(chunk(Log, Continuation, ?CHUNK), Log, Table, Limit, {0, Sum, Left}),
             verify(Found, Header, Verify),
             {ok, named(Table)}
         catch
@@ -312,21 +315,33 @@ is_set(Option, Header) ->
         _ -> throw(badfile)
     end.
 
-%% Count and checksum of the objects, and those in the file's last term.
-read_objects(eof, _Log, _Table, _Limit, {Count, Sum}) ->
+%% Count and checksum of the objects, and those in the file's last term. All bytes must have been
+%% read: disk_log passes over the head of a last term without the rest.
+read_objects(eof, _Log, _Table, _Limit, {Count, Sum, Left}) ->
+    Left =:= 0 orelse throw(badfile),
     {Count, Sum, []};
-read_objects({Continuation, Binaries}, Log, Table, Limit, {Count, Sum}) ->
+read_objects({Continuation, Binaries}, Log, Table, Limit, {Count, Sum, Left}) ->
     {Objects, Hashed, Last} = terms(Binaries, Limit),
     insert(Table, Objects),
-    Found = {Count + length(Objects), erlang:md5_update(Sum, Hashed)},
+    Found = {Count + length(Objects), erlang:md5_update(Sum, Hashed),
+             Left - lists:sum([stored(Binary) || Binary <- Binaries])},
     case Last of
         none ->
             read_objects(chunk(Log, Continuation, ?CHUNK), Log, Table, Limit, Found);
         Items ->
             eof =:= chunk(Log, Continuation, ?CHUNK) orelse throw(badfile),
-            {Final, FinalSum} = Found,
+            {Final, FinalSum, _} = Found,
             {Final, FinalSum, Items}
     end.
+
+%% The number of bytes of a term in a log: in front of it are its size and a mark, and before a long
+%% one a checksum, too.
+stored(Binary) when byte_size(Binary) >= 65528 -> 24 + byte_size(Binary);
+stored(Binary) -> 8 + byte_size(Binary).
+
+size_of(Path) ->
+    {ok, Info} = file:read_file_info(Path, [raw]),
+    element(2, Info).
 
 terms([], _Limit) ->
     {[], [], none};

@@ -276,6 +276,13 @@ is_named({unsupported_file_version, _}) -> true;
 is_named(Why) ->
     lists:member(Why, [badfile, checksum_error, invalid_object_count, cannot_create_table]).
 
+%% The number of bytes before the term with this number.
+behind_terms(<<Start:8/binary, Terms/binary>>, Count) ->
+    lists:foldl(fun(_, At) ->
+                    <<_:At/binary, Size:32, _/binary>> = Terms,
+                    At + 8 + Size
+                end, 0, lists:seq(1, Count)) + byte_size(Start).
+
 %% Half a file, which ets loads as if it were all, and other files that only look like one.
 wrong_files_test_() ->
     in_folder(fun(File) ->
@@ -287,6 +294,9 @@ wrong_files_test_() ->
         ok = file:write_file(File, binary:part(Whole, 0, byte_size(Whole) div 2)),
         {ok, Half} = ets:file2tab(File),
         ?assert(ets:info(Half, size) < 1000),
+        ?assertEqual({error, badfile}, larder:file2tab(File)),
+        %% Cut behind the head of a term.
+        ok = file:write_file(File, binary:part(Whole, 0, 8 + behind_terms(Whole, 500))),
         ?assertEqual({error, badfile}, larder:file2tab(File)),
         %% Its writer was stopped before the end.
         <<Magic:4/binary, _Closed:4/binary, Rest/binary>> = Whole,
