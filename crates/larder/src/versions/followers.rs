@@ -47,8 +47,6 @@ pub(super) struct Followers {
     by_id: BTreeMap<u64, Follower>,
     positions: Counted,
     limits: Counted,
-    /// The greatest of the limits.
-    limit: usize,
     /// Those that have found nothing and are to be woken.
     asleep: BTreeSet<u64>,
     last_id: u64,
@@ -76,7 +74,6 @@ impl Followers {
         self.by_id.insert(self.last_id, follower);
         self.positions.add(position);
         self.limits.add(limit as u64);
-        self.limit = self.limit.max(limit);
         self.last_id
     }
 
@@ -86,8 +83,6 @@ impl Followers {
         self.asleep.remove(&id);
         self.positions.remove(follower.position);
         self.limits.remove(follower.limit as u64);
-        let greatest = self.limits.0.last_key_value();
-        self.limit = greatest.map_or(0, |(&limit, _)| limit as usize);
         Some(follower)
     }
 
@@ -121,7 +116,8 @@ impl Followers {
 
     /// The greatest limit; 0 if there are no followers.
     pub(super) fn limit(&self) -> usize {
-        self.limit
+        let greatest = self.limits.0.last_key_value();
+        greatest.map_or(0, |(&limit, _)| limit as usize)
     }
 
     pub(super) fn any_asleep(&self) -> bool {
