@@ -105,7 +105,7 @@ mod thread_values;
 
 #[cfg(not(larder_model))]
 mod real {
-    pub use super::thread_values::{random, thread_number};
+    pub use super::thread_values::{counts_for_sixteen, random, thread_number};
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     pub use std::sync::atomic;

@@ -337,8 +337,8 @@ fn hit_ratios_follow_a_limit_that_is_lowered() {
     }
 }
 
-/// The least number of objects with which a table of `tinylfu` ends epochs early, and more.
-const LARGE: usize = 5_000;
+/// More than the least number of objects with which a table of `tinylfu` ends epochs early.
+const LARGE: usize = 10_000;
 
 /// A trace with a scan of six times as many keys as the table has after 15 times as many requests.
 fn with_long_scans(trace: &[u64]) -> Vec<u64> {

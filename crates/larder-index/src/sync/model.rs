@@ -56,6 +56,14 @@ pub fn random() -> u64 {
     thread_values::random()
 }
 
+/// Whether this event is counted, in place of sixteen. In an execution the checker chooses it (MC3).
+pub fn counts_for_sixteen() -> bool {
+    if in_model() {
+        return random().is_multiple_of(16);
+    }
+    thread_values::counts_for_sixteen()
+}
+
 /// The number of the calling task or thread.
 pub fn thread_number() -> usize {
     if let Some(task) = shuttle::current::try_get_current_task() {

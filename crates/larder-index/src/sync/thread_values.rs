@@ -1,4 +1,5 @@
-//! Values of a thread of the operating system: its number, and its random numbers.
+//! Values of a thread of the operating system: its number, its random numbers, and which of its
+//! events are counted.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -37,6 +38,24 @@ pub fn random() -> u64 {
         x ^= x << 17;
         state.set(x);
         x
+    })
+}
+
+/// Whether this event is counted, in place of sixteen. Of a thread's calls every twelfth to
+/// twentieth is true, so a count differs from the truth less by chance than with a random number
+/// for each. The distances vary, so that tables which a thread uses in turn are counted alike.
+#[inline]
+pub fn counts_for_sixteen() -> bool {
+    thread_local! {
+        static REST: Cell<u64> = const { Cell::new(0) };
+    }
+    REST.with(|rest| {
+        let is_counted = rest.get() == 0;
+        rest.set(match is_counted {
+            true => 11 + random() % 9,
+            false => rest.get() - 1,
+        });
+        is_counted
     })
 }
 

@@ -17,7 +17,7 @@
 //! word.
 
 use crossbeam_utils::CachePadded;
-use larder_index::sync::random;
+use larder_index::sync::counts_for_sixteen;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 /// A policy that measures heat.
@@ -99,8 +99,8 @@ pub(super) fn mixed(hash: u64) -> u64 {
 pub(super) struct Sketch {
     words: Box<[AtomicU64]>,
     epoch: CachePadded<AtomicU64>,
-    /// How often counters were incremented in total. It is an estimate: one increment in
-    /// [`ONE_OF`], chosen at random, adds `ONE_OF`.
+    /// How often counters were incremented in total. It is an estimate: some increments are counted
+    /// for sixteen.
     raised: CachePadded<AtomicUsize>,
     /// How many objects were inserted.
     inserted: CachePadded<AtomicUsize>,
@@ -129,8 +129,6 @@ const WORDS_OF_AN_OBJECT: usize = 2;
 const LEAST_PERIODS: usize = 3;
 /// Epochs of smaller tables don't end early: the numbers of inserts vary too much by chance.
 const LEAST_OBJECTS: usize = 1 << 12;
-/// One of this number of increments is counted.
-const ONE_OF: usize = 16;
 
 /// Converts a word to this epoch.
 #[inline]
@@ -257,9 +255,8 @@ impl Policy for Sketch {
                 self.words[counters.words[i]].store(now + more, Ordering::Relaxed);
             }
         }
-        // The total is only estimated: every sixteenth use on average adds sixteen.
-        if random().is_multiple_of(ONE_OF as u64) {
-            let raised = self.raised.fetch_add(ONE_OF, Ordering::Relaxed) + ONE_OF;
+        if counts_for_sixteen() {
+            let raised = self.raised.fetch_add(16, Ordering::Relaxed) + 16;
             // The number of objects is a multiple of sixteen, so one thread comes here a period.
             if raised.is_multiple_of(self.words.len() / WORDS_OF_AN_OBJECT) {
                 self.end_period();
