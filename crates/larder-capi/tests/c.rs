@@ -130,6 +130,11 @@ fn wrapper_for_cpp17() {
 }
 
 #[test]
+fn static_objects_use_tables_when_the_program_ends() {
+    run("wrapper_at_exit.cc", ".so");
+}
+
+#[test]
 fn example_of_the_wrapper() {
     run("wrapper_example.cc", ".so");
 }

@@ -41,8 +41,9 @@ pub(crate) struct ThreadBuffers(Option<Box<Buffers>>);
 impl ThreadBuffers {
     /// Borrows the thread's set.
     pub(crate) fn new() -> Self {
-        // A visitor may start another operation while this one is lent. It gets a new set.
-        let kept = KEPT.with(Cell::take);
+        // A visitor may start another operation while this one is lent. It gets a new set, as does
+        // a thread that is ending.
+        let kept = KEPT.try_with(Cell::take).ok().flatten();
         ThreadBuffers(Some(kept.unwrap_or_default()))
     }
 }

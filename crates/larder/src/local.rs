@@ -18,6 +18,10 @@
 //! nothing that the outer call uses is changed. When the outer call ends, its own `Local` is stored
 //! back, and that of the nested call is dropped, with its read-ahead cursors and its unreported
 //! work. If the outer call panics, its `Local` is dropped, and the next call may make a new one.
+//!
+//! A thread that is ending: destructors of its other thread-local variables may use tables, and so
+//! may functions of `atexit` and destructors of C++'s static objects in the main thread. Each such
+//! call gets a `Local` of its own, once that of the thread was dropped.
 
 use crate::keys::KeyList;
 use crate::read_ahead::ReadAhead;
@@ -25,6 +29,7 @@ use crossbeam_epoch::{Guard, LocalHandle};
 use larder_index::{ShortValues, Values};
 use larder_term::object::ObjectBuf;
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 
 /// Buffers that together have more bytes than this are dropped after a call.
 const MAX_KEPT_CAPACITY: usize = 64 << 10;
@@ -55,10 +60,12 @@ pub struct Local {
     /// Work of the host and of rank queries that hasn't been reported to the host's scheduler yet,
     /// in units of half a microsecond.
     pub unreported: Cell<u32>,
+    /// Whether it is stored for the next call. It isn't if the thread is ending.
+    is_kept: bool,
 }
 
 impl Local {
-    fn new() -> Self {
+    fn new(is_kept: bool) -> Self {
         Local {
             // Registered once for each thread. Pinning is cheap after that.
             epoch: crossbeam_epoch::default_collector().register(),
@@ -74,6 +81,7 @@ impl Local {
             keys: KeyList::new(),
             is_impatient: false,
             unreported: Cell::new(0),
+            is_kept,
         }
     }
 
@@ -139,8 +147,22 @@ impl Local {
     }
 }
 
+type Kept = Cell<Option<ManuallyDrop<Box<Local>>>>;
+
 thread_local! {
-    static LOCAL: Cell<Option<Box<Local>>> = const { Cell::new(None) };
+    /// The thread's `Local`. The variable has no destructor, so a thread that is ending can still
+    /// look at it.
+    static LOCAL: Kept = const { Cell::new(None) };
+    static AT_END: DropsLocal = const { DropsLocal };
+}
+
+/// Drops the `Local` of a thread that is ending.
+struct DropsLocal;
+
+impl Drop for DropsLocal {
+    fn drop(&mut self) {
+        drop(LOCAL.take().map(ManuallyDrop::into_inner));
+    }
 }
 
 /// Calls `f` with this thread's [`Local`]. In a nested call, `f` gets a fresh one (see the module).
@@ -150,15 +172,21 @@ pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     LOCAL.with(|cell| {
         // Take the `Local` out during the call. If a callback of the host starts another operation,
         // it finds none, and gets a fresh one.
-        let mut local = cell.take().unwrap_or_else(fresh);
+        let mut local = cell.take().map_or_else(fresh, ManuallyDrop::into_inner);
         let result = f(&mut local);
         local.trim();
-        cell.set(Some(local));
+        if local.is_kept {
+            // A nested call may have stored its own one.
+            let nested = cell.replace(Some(ManuallyDrop::new(local)));
+            drop(nested.map(ManuallyDrop::into_inner));
+        }
         result
     })
 }
 
 #[cold]
 fn fresh() -> Box<Local> {
-    Box::new(Local::new())
+    // This also registers the destructor, unless it has run.
+    let is_kept = AT_END.try_with(|_| ()).is_ok();
+    Box::new(Local::new(is_kept))
 }

@@ -34,16 +34,17 @@ pub(crate) fn taken() -> Atom {
 #[cold]
 pub(super) fn note_holder(index: Atom, value: &[u8], key: &[u8]) {
     let (value, key) = (value.to_vec(), key.to_vec());
-    HOLDER.set(Some(Holder { index, value, key }));
+    // A thread that is ending has no place for it.
+    let _ = HOLDER.try_with(|holder| holder.set(Some(Holder { index, value, key })));
 }
 
 /// Who has the value that the thread last failed to claim.
 pub(crate) fn take_holder() -> Option<Holder> {
-    HOLDER.take()
+    HOLDER.try_with(Cell::take).ok().flatten()
 }
 
 /// Forgets the holder if it is one of those for which the caller has claimed values itself: no row
 /// has the value then.
 pub(super) fn forget_holder_if(is_own: impl FnOnce(&Holder) -> bool) {
-    HOLDER.set(HOLDER.take().filter(|holder| !is_own(holder)));
+    let _ = HOLDER.try_with(|kept| kept.set(kept.take().filter(|holder| !is_own(holder))));
 }

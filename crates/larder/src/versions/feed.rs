@@ -216,17 +216,17 @@ impl TableFeed {
         if changes.is_empty() {
             return;
         }
-        // Within a commit the changes are held back until all writes are made (see `together`).
-        let changes = KEPT.with(|kept| match &mut *kept.borrow_mut() {
-            None => Some(changes),
-            Some(kept) => {
-                kept.push(HeldBack {
+        // Within a commit the changes are held back until all writes are made (see `together`). If
+        // the thread is ending, the variable is gone, and each is pushed by itself.
+        let mut changes = Some(changes);
+        let _ = KEPT.try_with(|kept| {
+            if let Some(kept) = &mut *kept.borrow_mut() {
+                kept.extend(changes.take().map(|changes| HeldBack {
                     feed: Arc::clone(self),
                     store_number,
                     number,
                     changes,
-                });
-                None
+                }));
             }
         });
         // The lock of the queue is taken under that of the entry. So the events of a key are in the
@@ -655,13 +655,14 @@ pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
         fn drop(&mut self) {
             // KEPT is empty again before anything is pushed. So a nested commit on this thread
             // can't add to it.
-            let kept = KEPT.with(RefCell::take).unwrap_or_default();
+            let kept = KEPT.try_with(RefCell::take).ok().flatten();
+            let kept = kept.unwrap_or_default();
             if !kept.is_empty() {
                 push_commit(kept);
             }
         }
     }
-    KEPT.with(|kept| kept.replace(Some(Vec::new())));
+    let _ = KEPT.try_with(|kept| kept.replace(Some(Vec::new())));
     let _push = PushOnDrop;
     f()
 }
