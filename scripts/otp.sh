@@ -64,7 +64,7 @@ run() (
   release=$1 root=$PWD/_build/otp/$1
   prepare "$release" "$root"
   mount -t proc proc "$root/proc"; mount -t sysfs sysfs "$root/sys"; mount --bind /dev "$root/dev"
-  trap "umount '$root/proc' '$root/sys' '$root/dev'" EXIT
+  trap "umount -l '$root/proc' '$root/sys' '$root/dev'" EXIT
   beams "$root"
   inside "$root" erl -noinput -eval 'io:format("OTP ~s on ~s~n", [erlang:system_info(otp_release), "'"$release"'"]), halt().'
   inside "$root" erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main

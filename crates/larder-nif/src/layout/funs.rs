@@ -1,7 +1,8 @@
 //! The layout of funs: the emulator's entry of the code, and the free variables behind other words.
 //!
 //! ```text
-//!  fun        header, entry, •, …, free variables
+//!  fun until OTP 26    header, entry, •, •, •, •, free variables
+//!      since OTP 27    header, entry, free variables, a reference to the entry
 //! ```
 
 use super::kinds::*;
@@ -46,25 +47,34 @@ pub fn fun_entry(word: Word) -> Word {
 /// Finds out where the free variables lie, and proves it on samples.
 pub fn prove_funs(samples: &Samples) -> Option<()> {
     let word = samples.fun.filter(|&word| is_boxed(word))?;
-    // The number of words that are certain to be readable.
-    const LOOKED_AT: usize = 6;
-    // SAFETY: a fun with two free variables has eight words in any release, header included.
-    let words = unsafe { words(word, LOOKED_AT + 1) };
     let [a, b] = samples.free;
-    let are_there = |i: &usize| words[*i..i + 2] == [a, b] || words[*i..i + 2] == [b, a];
+    let are_there = |&i: &usize| {
+        // SAFETY: the words up to the second variable belong to the fun, and no more are read once
+        // the variables are found. In a release where they are elsewhere, a fun with two of them
+        // has eight words, header included, as in OTP 25.
+        let two = unsafe { &words(word, i + 2)[i..] };
+        *two == [a, b] || *two == [b, a]
+    };
     // The values of the two variables are known, and no other words of a fun have them. So the
-    // variables begin where these two words lie side by side.
-    let free = (2..LOOKED_AT).find(are_there)?;
-    // Ordering: Relaxed, as in `kind`.
-    FREE.store(free, Ordering::Relaxed);
+    // variables begin where these two words lie side by side: behind the entry since OTP 27, and
+    // behind four more words before.
+    let free = (1..6).find(are_there)?;
     note(word, Kind::Fun);
     // Depending on the release, funs of the form `fun M:F/A` have the same header as other funs, or
-    // one of their own.
+    // one of their own. Each has an entry of its own, or the code couldn't be told by it.
     let exports = [samples.exports[0]?, samples.exports[1]?];
-    let is_boxed = exports.iter().all(|&word| is_boxed(word));
-    if is_boxed && kind(exports[0]) == Kind::Other && fun_entry(exports[0]) != fun_entry(exports[1])
-    {
-        note(exports[0], Kind::Fun);
+    if exports.iter().all(|&word| is_boxed(word)) {
+        let have_entries = fun_entry(exports[0]) != fun_entry(exports[1]);
+        match (kind(exports[0]), have_entries) {
+            (Kind::Other, true) => note(exports[0], Kind::Fun),
+            (Kind::Fun, false) => {
+                forget(Kind::Fun);
+                return None;
+            }
+            _ => (),
+        }
     }
+    // Ordering: Relaxed, as in `kind`.
+    FREE.store(free, Ordering::Relaxed);
     Some(())
 }
