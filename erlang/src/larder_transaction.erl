@@ -5,13 +5,19 @@
 %%   begin ──> run the fun on the views ──> commit ──> {atomic, Result}
 %%     ^              |                       |
 %%     |              v                       v
-%%     |        {aborted, Reason}           conflict: others changed what it read
+%%     |        {aborted, Reason}           lost: others changed what it read
 %%     └───────────── after a pause ──────────┘
 %% '''
 %%
+%% Of the steps of docs/design.md §5.6, begin_transaction makes tx1, the fun tx2, and
+%% commit_transaction tx3 to tx6. An attempt that has lost had no effect.
+%%
 %% The first retries follow at once, later ones after random pauses that grow. After many lost
-%% attempts, the next one is urgent: until it has ended, but for at most 100 ms, no other
-%% transaction begins.
+%% attempts, the next one is urgent, which means that it takes the turn: until it has ended, but for
+%% at most 100 ms, no other transaction and no commit/1 begins.
+%%
+%% commit/1 is one native call, which makes kc1 to kc5. It is lost only in rare cases, such as a
+%% table that was emptied meanwhile. Then it is repeated in the same way.
 -module(larder_transaction).
 
 -export([run/3, are_options/1, table_of/1, abort/1, commit/1]).
@@ -75,6 +81,7 @@ id(Id) -> Id.
 until(infinity) -> infinity;
 until(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 
+%% Makes an attempt, after this number of lost ones.
 attempt(Named, Fun, Lost, Retries, Until) ->
     Urgent = Lost > ?PATIENCE,
     {Tables, Ids} = lists:unzip(Named),
@@ -90,6 +97,7 @@ attempt(Named, Fun, Lost, Retries, Until) ->
             end
     end.
 
+%% Runs the fun and commits. Returns the result of run/3, or `lost'.
 ended(Transaction, Views, Fun) ->
     try Fun(Views) of
         Result ->
@@ -114,8 +122,10 @@ committed(Transaction, Result) ->
         error:{larder, {not_unique, _} = Reason} -> {aborted, Reason}
     end.
 
+%% Makes another attempt after a pause, unless the time is over. Lost is the number of attempts that
+%% were lost, and Pauses the number by which the pause is chosen.
 again(Named, Fun, Lost, Pauses, Retries, Until) ->
-    %% The time may be over behind the pause.
+    %% The time may be over after the pause.
     is_over(Until) orelse pause(Pauses),
     case is_over(Until) of
         true -> {aborted, timeout};
@@ -156,7 +166,8 @@ commit(Operations, Lost) ->
             Done
     end.
 
-%% In an urgent transaction a commit would wait for the process's own turn.
+%% Whether a commit is urgent. In an urgent transaction it would wait for the process's own turn, so
+%% it says that the turn is its own.
 urgency(Lost) ->
     case get(?VIEWS) of
         {true, _} -> own;

@@ -1,4 +1,4 @@
-//! The demands of the clauses on the key, derived once when the program is compiled. It does not
+//! The demands of the clauses on the key, derived once when the program is compiled. They do not
 //! depend on the values of the arguments.
 //!
 //! 1. *Facts.* A clause matches only if all of its guards are `true`, and with a guard all operands
@@ -34,7 +34,8 @@ use smallvec::{smallvec, SmallVec};
 /// The demands of all clauses on the element at one position.
 #[derive(Debug, Clone)]
 pub(crate) struct Demands {
-    /// The position, counted from 1; 0 if the demands are not on an element.
+    /// The position of the element, which need not be the key, counted from 1; 0 if the demands are
+    /// not on an element.
     pub(crate) keypos: usize,
     /// The demand of each clause; `None` for a clause that no object can match.
     pub(crate) each: SmallVec<[Option<Demand>; 1]>,
@@ -193,7 +194,7 @@ impl DemandAnalysis<'_> {
             }
             _ => None,
         };
-        // A guard that is never true makes the clause demand nothing at all.
+        // If a guard is never true, no object matches the clause.
         let (facts, choices) = self.facts()?;
         // Without a variable and without a map, the pattern is one key.
         let is_constant =

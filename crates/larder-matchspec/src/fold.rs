@@ -1,4 +1,4 @@
-//! Computing constant expressions while a specification is compiled.
+//! Constant folding: computing constant expressions while a specification is compiled.
 
 use crate::{
     constant::{Arguments, Constants},
@@ -46,7 +46,8 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
             many: false,
         },
         |machine| {
-            // A failure is not folded. The row's own evaluation has to fail, or give `'EXIT'`.
+            // A failure is not folded. The expression must fail, or give `'EXIT'`, when the program
+            // runs on a row.
             machine.run(&ops).ok()?;
             let value = machine.pop();
             let value = machine.flat(value);

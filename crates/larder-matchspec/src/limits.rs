@@ -55,7 +55,7 @@ pub(crate) enum Limit {
     Nothing,
     /// Only these keys can match.
     Keys(Keys),
-    /// Only keys whose order keys lie between these edges can match.
+    /// Only keys whose order keys lie between these bounds can match.
     Range(KeyBound, KeyBound),
     /// Any key may match.
     AllKeys,
@@ -129,11 +129,11 @@ pub(crate) fn of_clause<'p>(
         demands,
         demand,
     };
-    // Facts about the whole key are used as they are. Those about its parts narrow the range behind
+    // Facts about the whole key are used as they are. Those about its parts narrow the range within
     // the prefix.
     let facts = demand.facts.iter().copied();
     let (whole, parts): (Facts, Facts) = facts.partition(|fact| analysis.is_key(fact.about));
-    // Step 1.
+    // (1) Known keys.
     if let Some(keys) = analysis.known_keys(&whole, access) {
         return if keys.is_empty() {
             Limit::Nothing
@@ -145,10 +145,10 @@ pub(crate) fn of_clause<'p>(
     if access == KeyAccess::Hash {
         return Limit::AllKeys;
     }
-    // Step 2.
+    // (2) The range of the keys that begin with the prefix.
     let (mut low, mut high) = analysis.prefix_range(&parts);
-    // Step 3.
-    // Both ranges hold, so the narrower end counts on each side.
+    // (3) The range of the facts about the whole key. Both ranges hold, so on each side the
+    // narrower bound counts.
     if !whole.is_empty() {
         (low, high) = key_bounds::tighter((low, high), analysis.range(whole.iter()));
     }

@@ -6,8 +6,8 @@ use larder_term::{tags, TermRef};
 
 /// The elements of a row, found by position. A search for an element starts from the one that was
 /// found last, or from the first one if the wanted element is before that. So a caller that asks in
-/// ascending order walks over the row once. A wide row that is asked in another order gets marks,
-/// from which later searches start.
+/// ascending order walks over the row once. If a wide row is asked in another order, checkpoints
+/// are stored, from which later searches start.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     /// The number of elements of the tuple. `u32`, while the object's arity is a `usize`. With
@@ -28,21 +28,21 @@ pub(crate) struct Row<'a> {
     /// The length of its prefix.
     prefix: usize,
     /// Where every `STRIDE`th element of `rest` begins, as far as that is known.
-    marks: Option<Box<Marks>>,
+    checkpoints: Option<Box<Checkpoints>>,
 }
 
-/// Places in the rest of a row.
+/// The offset in `rest` of every `STRIDE`th element, from the first one on.
 #[derive(Debug, Default)]
-struct Marks(Vec<usize>);
+struct Checkpoints(Vec<usize>);
 
 /// A position that no element has.
 const NOWHERE: usize = usize::MAX;
 
-/// The number of elements between two marks.
+/// The number of elements between two checkpoints.
 const STRIDE: usize = 32;
 
-/// An element gets marks before it if it has this number or a greater one, and another one is asked
-/// for that lies before it.
+/// Checkpoints are stored when a search goes back from an element with this number or a greater
+/// one.
 const WIDE: usize = 128;
 
 impl<'a> Row<'a> {
@@ -59,7 +59,7 @@ impl<'a> Row<'a> {
             last: 0,
             at: 0,
             prefix: prefix_len(object.others_bytes()),
-            marks: None,
+            checkpoints: None,
         }
     }
 
@@ -77,7 +77,7 @@ impl<'a> Row<'a> {
                 last: 0,
                 at: 0,
                 prefix: 0,
-                marks: None,
+                checkpoints: None,
             },
             _ => Row {
                 arity: 0,
@@ -88,7 +88,7 @@ impl<'a> Row<'a> {
                 last: 0,
                 at: 0,
                 prefix: 0,
-                marks: None,
+                checkpoints: None,
             },
         }
     }
@@ -105,7 +105,7 @@ impl<'a> Row<'a> {
             last: 0,
             at: 0,
             prefix: 0,
-            marks: None,
+            checkpoints: None,
         }
     }
 
@@ -156,8 +156,9 @@ impl<'a> Row<'a> {
         &sized[self.prefix..larder_term::skip(sized)]
     }
 
-    /// The bytes from the element at a position on. Positions are counted from 1, and the row has
-    /// the element. The element's end isn't determined: an encoding says itself where it ends.
+    /// The bytes from the element at a position to the end of the row. Positions are counted from
+    /// 1, and the row has the element. Where the element ends isn't determined here: its encoding
+    /// says that.
     #[inline(always)]
     pub(crate) fn run(&mut self, position: usize) -> &'a [u8] {
         if position == self.keypos {
@@ -177,15 +178,15 @@ impl<'a> Row<'a> {
         // It lies before the last one: start over.
         if wanted < self.last {
             if self.last >= WIDE {
-                self.mark();
+                self.store_checkpoints();
             }
             (self.last, self.at) = (0, 0);
         }
-        if let Some(marks) = &self.marks {
-            // A mark may lie nearer.
-            let mark = (wanted / STRIDE).min(marks.0.len() - 1);
-            if mark * STRIDE > self.last {
-                (self.last, self.at) = (mark * STRIDE, marks.0[mark]);
+        if let Some(checkpoints) = &self.checkpoints {
+            // A checkpoint may lie nearer.
+            let nearest = (wanted / STRIDE).min(checkpoints.0.len() - 1);
+            if nearest * STRIDE > self.last {
+                (self.last, self.at) = (nearest * STRIDE, checkpoints.0[nearest]);
             }
         }
         // Skip the elements in between.
@@ -196,17 +197,18 @@ impl<'a> Row<'a> {
         self.prefix = prefix_len(&self.rest[self.at..]);
     }
 
-    /// Sets the marks up to the element that was found last. Each is set once.
+    /// Stores the checkpoints up to the element that was found last. Each is stored once.
     #[cold]
-    fn mark(&mut self) {
-        let Marks(marks) = &mut **self.marks.get_or_insert_default();
-        let mut at = marks.pop().unwrap_or(0);
-        marks.push(at);
-        while marks.len() * STRIDE <= self.last {
+    fn store_checkpoints(&mut self) {
+        let Checkpoints(offsets) = &mut **self.checkpoints.get_or_insert_default();
+        // Continue at the last checkpoint. The first one is that of the first element.
+        let mut at = offsets.pop().unwrap_or(0);
+        offsets.push(at);
+        while offsets.len() * STRIDE <= self.last {
             for _ in 0..STRIDE {
                 at += larder_term::skip(&self.rest[at..]);
             }
-            marks.push(at);
+            offsets.push(at);
         }
     }
 
@@ -216,7 +218,7 @@ impl<'a> Row<'a> {
             return out.extend_from_slice(whole);
         }
         wire::push_head(out, tags::TUPLE, self.arity as usize);
-        // Insert the key behind the elements that come before it.
+        // Insert the key after the elements that come before it.
         let (before, others) = (self.keypos - 1, self.arity as usize - 1);
         let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
         push_terms(&self.rest[..apart], before, out);

@@ -62,7 +62,8 @@ enum Condition {
     Type(Type),
     /// The comparison with the element at another position holds.
     Pair(Cmp, usize),
-    /// Matched by the steps from one number up to another. They bind and remember nothing.
+    /// Matched by the steps from the first number up to the second one, exclusive. They bind and
+    /// remember nothing.
     Steps(u32, u32),
     /// A tuple of this number of elements, of which the first is this atom.
     Record(Span, usize),
@@ -70,7 +71,7 @@ enum Condition {
     True,
 }
 
-/// The types that can be told by a tag.
+/// The types that a tag shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Atom,
@@ -97,7 +98,7 @@ impl Test {
         if let Condition::Pair(cmp, other) = self.condition {
             return pair(cmp, row, self.position, other);
         }
-        // `run` begins with the element, and has the following ones behind it.
+        // `run` begins with the element, and continues with those after it.
         let run = row.run(self.position);
         match self.condition {
             Condition::Int(cmp, n) => compare_to_int(cmp, run, n),

@@ -50,9 +50,13 @@
 //! | first, next, last, prev, slot of an ordered_set up to a leaf | as lookup |
 //! | insert, insert_new, delete, delete_object, take | the store that unlocks the leaf |
 //! | update_counter, update_element | as insert |
-//! | these writes, for an absent key or one that stays | the same, with nothing changed |
+//! | these writes, if the leaf is replaced | the store that marks the old leaf obsolete |
+//! | these writes, if nothing changes | as lookup; under the leaf's lock, as insert |
 //! | list insert | the acquisition of the batch latch |
 //! | list insert_new | the end of the search for its keys |
+//! | snapshot, subscribing with one | the increment of the clock, for all tables of the call |
+//! | a transaction, `commit_on_keys` | the drawing of the commit's number |
+//! | a transaction that has only read | the increment of the clock by its snapshot |
 //! | delete_all_objects | the exchange of the state word |
 //! | dropping a table | the setting of the state word's `DEAD` bit |
 //! | select, count of one key (`select_point`, `count_point`) | as lookup |

@@ -1,13 +1,14 @@
 //! Positions of a bag, of the objects of its tree keys, and of their marks.
 //!
 //! ```text
-//!  position   top 48 bits of the hash (6 bytes, big endian) | key | number of the arrival
+//!  position   top 48 bits of the hash (6 bytes, big endian) | key | number of the object
 //!  number     0..=127: one byte; else 0x80+n, n bytes (big endian), 0x80+n
 //! ```
 //!
-//! A number can be decoded from the end of a position, and longer numbers sort after shorter ones.
-//! In place of a number, a position of a bag may have a byte that means "before all objects of the
-//! key" or "behind all objects of the key".
+//! The objects of a key have numbers in the order of their arrival. A number can be decoded from
+//! the end of a position, and longer numbers sort after shorter ones. In place of a number, a
+//! position of a bag may have a byte that means "before all objects of the key" or "after all
+//! objects of the key".
 
 use crate::traits::HASH;
 use crate::Key;
@@ -15,7 +16,7 @@ use smallvec::SmallVec;
 
 /// In the place of a number: before all objects of the key.
 pub(super) const BEFORE_NUMBERS: u8 = 0xFE;
-/// In the place of a number: behind all objects of the key. It sorts after every number.
+/// In the place of a number: after all objects of the key. It sorts after every number.
 pub(super) const PAST_NUMBERS: u8 = 0xFF;
 
 /// The part of a position that refers to the objects of its key.
@@ -25,7 +26,7 @@ pub(super) enum NumberBound {
     Before,
     /// It is the position of the object with this number.
     Number(u64),
-    /// It is behind all objects.
+    /// It is after all objects.
     Behind,
 }
 
@@ -46,8 +47,8 @@ pub(super) fn parse(position: &[u8]) -> BagPosition<'_> {
         Some((&PAST_NUMBERS, prefix)) => (prefix, NumberBound::Behind),
         _ => match position.len().checked_sub(number_len(position)) {
             Some(at) => (&position[..at], NumberBound::Number(number(position))),
-            // A position that was made up may be too short for its number. No object has it, so
-            // any place among them will do.
+            // A position that was made up may be too short for its number. No object has such a
+            // position, so any place among the objects will do.
             None => (position, NumberBound::Before),
         },
     };
@@ -88,8 +89,8 @@ pub(super) fn push_number(n: u64, out: &mut impl NumberSink) {
     if n < 0x80 {
         return out.append(&[n as u8]);
     }
-    // As few bytes as the number needs. The mark is on both sides, so that the number can be read
-    // from the end, and longer numbers sort behind shorter ones.
+    // As few bytes as the number needs. Their count is on both sides, so that the number can be
+    // read from the end, and longer numbers sort after shorter ones.
     let len = 8 - n.leading_zeros() as usize / 8;
     let mut bytes = [0x80 + len as u8; 10];
     bytes[1..=len].copy_from_slice(&n.to_be_bytes()[8 - len..]);
@@ -99,7 +100,7 @@ pub(super) fn push_number(n: u64, out: &mut impl NumberSink) {
 /// The length of the number at the end of a position.
 fn number_len(position: &[u8]) -> usize {
     match position.last() {
-        Some(mark) if *mark >= 0x80 => usize::from(mark - 0x80) + 2,
+        Some(count) if *count >= 0x80 => usize::from(count - 0x80) + 2,
         _ => 1,
     }
 }

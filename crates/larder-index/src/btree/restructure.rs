@@ -1,9 +1,13 @@
 //! Changes of structure in the B+-tree: a leaf is replaced, split, or merged with a neighbour.
 //!
 //! ```text
-//!  split of leaf B     [ s | t ]                [ s | u | t ]    a new node or one slot's store
+//!  split of leaf B     [ s | t ]                [ s | u | t ]    a new node: its separators differ
 //!                     /    |    \      →       /   |   |    \
 //!                    A     B     C            A   B'   B"   C
+//!
+//!  replacement of B    [ s | t ]                [ s | t ]        the same node: one slot's store
+//!                     /    |    \      →       /    |    \
+//!                    A     B     C            A     B'    C
 //! ```
 //!
 //! 1. The caller has locked the leaf.

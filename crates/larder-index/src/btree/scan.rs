@@ -9,12 +9,13 @@
 //! 1. Find the leaf that contains the cursor, together with the fence at its far end.
 //! 2. Copy its entries, starting at the cursor, up to the end of what is requested.
 //! 3. Validate the leaf's version. If it has changed, start again at the cursor.
-//! 4. Store where the scan continues: behind the last entry if the batch is full, otherwise at the
+//! 4. Store where the scan continues: after the last entry if the batch is full, otherwise at the
 //!    fence.
 //!
 //! Invariants:
-//! * **B23** A scan that continues at a position or a fence misses nothing and repeats nothing,
-//!   even if leaves were replaced: it has returned all entries before it, and none behind it.
+//! * **B23** When a scan continues at a position or a fence, it has returned all entries before
+//!   that place and none after it. So it misses nothing and repeats nothing, even if leaves were
+//!   replaced.
 //! * **B24** The fence belongs to the leaf with which it was found. A leaf that isn't obsolete has
 //!   the range that the path to it says, and a validated view shows that it wasn't obsolete.
 //! * **B25** The entries that a call returns are those of one version of one leaf.
@@ -40,7 +41,7 @@ const BATCH_BYTES: usize = 32 << 10;
 pub(crate) struct ScanRequest<'a> {
     pub(crate) start: Start<'a>,
     pub(crate) direction: Direction,
-    /// The bound behind which nothing is needed, in the scan's direction.
+    /// The bound beyond which nothing is needed, in the scan's direction.
     pub(crate) until: Bound<&'a [u8]>,
     /// The maximum number of entries.
     pub(crate) limit: usize,
@@ -57,10 +58,9 @@ pub(crate) enum StepStart<'a> {
     Position(&'a [u8]),
 }
 
-/// The place to which a step in a leaf leads. Forward, it is the number of the first entry behind
-/// `from`.
-/// Backward, it is one more than the number of the last entry before it. Also returns whether there
-/// is an entry at `from`.
+/// The place to which a step in a leaf leads. Forward, it is the number of the first entry after
+/// `from`. Backward, it is one more than the number of the last entry before `from`. Also returns
+/// whether there is an entry at `from`.
 #[inline]
 fn step_from(
     view: &TreeView<'_>,
@@ -109,7 +109,7 @@ impl BPlusTree {
         };
         match next {
             Some(i) => view.copy_next(i, batch).ok()?,
-            // There is nothing behind the last leaf, whose range has no end. The validation below
+            // There is nothing beyond the last leaf, whose range has no end. The validation below
             // shows that it is still the last one: a leaf that was split is obsolete.
             None if leaf.is(self.edge(!forward, guard)) => batch.done = true,
             None => return None,
@@ -169,7 +169,7 @@ impl BPlusTree {
                     batch.done = true;
                     return;
                 }
-                // Continue behind the last entry. A backward scan continues strictly before
+                // Continue after the last entry. A backward scan continues strictly before
                 // `resume`.
                 (Some(Stop::Full), _) => {
                     let mut resume = std::mem::take(&mut batch.resume);
@@ -206,7 +206,7 @@ enum Stop {
 struct Span {
     /// Their numbers.
     entries: Range<usize>,
-    /// Whether the leaf has others behind them, which the scan doesn't request.
+    /// Whether the leaf has others beyond them, which the scan doesn't request.
     cut: bool,
 }
 
@@ -276,7 +276,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Like `span`, without a bound: the first entry, and the one behind the last.
+    /// Like `span`, without a bound: the first entry, and the one after the last.
     fn range(&self, view: &TreeView<'_>) -> Result<(usize, usize), Torn> {
         let n = view.len();
         let start = match self.fence {
@@ -293,7 +293,7 @@ impl<'a> Cursor<'a> {
             _ => return Ok((0, n)),
         };
         let (i, found) = view.search_any(position)?;
-        // `i` is the position's own place, or that of the first entry behind it.
+        // `i` is the position's own place, or that of the first entry after it.
         Ok(match (self.forward, past) {
             (true, past) => (i + usize::from(found && past), n),
             (false, past) => (0, i + usize::from(found && !past)),
@@ -301,7 +301,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Copies the requested entries from a leaf. `None`: up to its end.
+/// Copies the requested entries from a leaf. Returns why it stopped, or `None` if it has copied
+/// all entries up to the end of the leaf.
 fn collect<'g>(
     view: &TreeView<'g>,
     cursor: &Cursor<'_>,
@@ -324,11 +325,11 @@ fn collect<'g>(
         view.add_to(batch, i, &front, request.value_limit)?;
         i = i.wrapping_add(step);
     }
-    // The limit is reached, and the next entry is requested, too: the scan continues behind the
-    // last one.
+    // The limit is reached, and the next entry is requested, too: the scan continues after the last
+    // one.
     if wanted < entries.len() {
         return Ok(Some(Stop::Full));
     }
-    // Entries behind `until` mean that there are none for the scan in later leaves either.
+    // Entries beyond `until` mean that there are none for the scan in later leaves either.
     Ok(cut.then_some(Stop::Outside))
 }

@@ -113,14 +113,17 @@ impl BPlusTree {
         }
     }
 
-    /// Steps 1 and 2 for a write that concerns only a position that is there. Returns `None` if it
-    /// is absent. Mostly that takes no lock: the leaf is read as by a lookup, and its lock is taken
-    /// if its version is still the one that was read. The linearisation point of an absent position
-    /// is that of a lookup.
+    /// Steps 1 and 2 for a write that concerns only a position that is there. The leaf is read as
+    /// by a lookup.
+    ///
+    /// - If the position is absent, returns `None`. No lock was taken, and the linearisation point
+    ///   is that of a lookup.
+    /// - Otherwise takes the lock, if the version is still the one that was read.
     ///
     /// # Errors
-    /// `Torn` if another writer is in the leaf, or has been. The caller then makes the whole write
-    /// under the lock, in a call: so the result stays in registers here.
+    /// `Torn` if another writer holds the lock, or has changed the leaf since the read. The caller
+    /// then makes the whole write under the lock, in a function that isn't inlined. So the result
+    /// stays in registers here.
     #[inline(always)]
     fn find_present<'g, 'p>(
         &self,
@@ -481,9 +484,9 @@ impl BPlusTree {
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
         self.mark_counts_stale(guard, &leaf, at.key);
-        // A contended leaf is left as it is, so that its writers don't contend more, unless it is
-        // empty: no removal would come by again. In a leaf with many entries, only every fourth
-        // removal checks whether it should shrink.
+        // A contended leaf is left as it is, so that its writers don't contend more. An empty one
+        // isn't, since no later removal would look at it. In a leaf with many entries, only every
+        // fourth removal checks whether it should shrink.
         let len = leaf.len();
         if (contention < HIGH_CONTENTION || len == 0)
             && (len < 8 || len.is_multiple_of(4))
@@ -687,8 +690,9 @@ impl BPlusTree {
     }
 
     /// The capacity of a new leaf for `need` bytes of slots and records. If a run of inserts is
-    /// expected to continue in it (`run_continues`), it gets half as much again. If it is known how
-    /// many keys come, it gets room for its share of them. In a small index it doubles.
+    /// expected to continue in it (`run_continues`), it gets half as much again. If the number of
+    /// keys was announced (`expect_keys`), it gets room for its share of them. In a small index it
+    /// doubles.
     fn capacity(&self, need: usize, run_continues: bool, prefix: usize) -> usize {
         let config = &self.shared.config;
         let more = if run_continues { need / 2 } else { 0 };
@@ -733,12 +737,14 @@ impl BPlusTree {
         mut leaf: LockedTreeLeaf<'_>,
         stored: StoredValue<'_>,
     ) {
+        // The lock is held throughout, so no reader validates a leaf whose records are being moved.
         with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
         let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
         debug_assert!(done, "compacting made room");
         if at.record.is_none() {
             self.mark_counts_stale(guard, &leaf, at.key);
         }
+        // (5) Dropping the leaf unlocks it and publishes the entry.
     }
 
     /// Steps 3b and 3c: replaces the leaf by a larger one, or splits it. The entry is stored in the
@@ -753,8 +759,8 @@ impl BPlusTree {
     ) {
         let config = &self.shared.config;
         let capacity = leaf.leaf().capacity();
-        // List the entries of the new leaves: references to those of the old leaf, and
-        // the new entry. The old leaf stays locked until the new ones have been built.
+        // List the entries of the new leaves: references to those of the old leaf, and the new
+        // entry. The old leaf stays locked until the new ones have been built.
         with_entries(|entries| {
             entries.collect(&leaf);
             entries.insert(at.i, at.suffix, stored);

@@ -1,8 +1,11 @@
-//! Eight numbers of 15 bits in one vector, of which the top bits are clear: slot entries without
-//! the flag [`OUTSIDE`](super::shape::OUTSIDE), or what is computed from them.
+//! The vector arithmetic of `tags`, which searches the slot entries of a bucket eight at a time.
+//!
+//! A vector has eight numbers of 15 bits, one in each *column*. They are slot entries without the
+//! flag [`OUTSIDE`](super::shape::OUTSIDE), or ranks that are computed from them.
 //!
 //! There are two implementations: by the vector instructions of SSE2, which every x86-64 processor
-//! has, and by two words. Each function does the same in all of the eight columns.
+//! has, and by two words. Each function does the same in all of the eight columns. The tests of
+//! `tags` compare both.
 
 /// Eight numbers of 15 bits.
 pub(super) trait Eight: Copy {

@@ -291,9 +291,12 @@ impl<R: KeyRule> HashOrder<R> {
         self.read_general(guard, key, |_, hit| Ok(hit.is_some()))
     }
 
-    /// The leaf of a hash, if no leaf before it has an entry. `None`, too, if they are more than a
-    /// reader leaves: `MOST_EMPTY` that it doesn't merge, and those that it has merged
-    /// (`pass_empty`). The caller then reads anew.
+    /// The leaf of a hash, if all leaves before it are empty. Otherwise `None`. The caller then
+    /// reads from the first leaf on.
+    ///
+    /// Of a run of empty leaves a reader leaves at most `2 * MOST_EMPTY`: the first `MOST_EMPTY`,
+    /// and those to which it has merged the others (`pass_empty`). If there are more, returns
+    /// `None`, too.
     #[inline]
     pub(super) fn find_behind_empty<'g>(
         &'g self,

@@ -67,7 +67,8 @@ pub(crate) enum Partner {
 
 impl Partner {
     /// Whether a leaf of this depth, which has this hash in its range, may merge with its buddy.
-    /// That need not be locked: if it is filled meanwhile, the scan just reads a part of a leaf.
+    /// The buddy need not be locked. If another thread fills it meanwhile, the scan reads only a
+    /// part of the merged leaf, which does no harm.
     fn admits(self, hash: u64, depth: u8, buddy: HashLeaf<'_>) -> bool {
         // If the last bit of the leaf's prefix is 1, its buddy, whose last bit is 0, lies before
         // it.
@@ -151,8 +152,8 @@ impl<R: KeyRule> HashOrder<R> {
     #[cold]
     pub(crate) fn split_early(&self, guard: &Guard, leaf: LockedHashLeaf<'_>) {
         // The caller's entry has been stored already. If all hashes are equal, the leaf can't be
-        // split: it is unlocked as it is. Nothing may have been built by then, as objects that were
-        // made for new leaves belong to these.
+        // split, and is unlocked as it is. So this is checked before anything is built: new outside
+        // objects would belong to leaves that are never published.
         let leaves = [&leaf];
         let mut rebuild = self.rebuild(&leaves, &[]);
         let common = rebuild.common_bits();
@@ -238,7 +239,8 @@ impl<R: KeyRule> HashOrder<R> {
         self.retire_all(guard, split.inside_now);
     }
 
-    /// Step 3: merges a sparse leaf with such a buddy, or replaces it by a smaller one.
+    /// Step 3: merges a sparse leaf with its buddy, if `partner` admits that, or replaces it by a
+    /// smaller one.
     #[cold]
     pub(crate) fn reclaim_space<'g>(
         &self,
@@ -295,8 +297,8 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Merges the leaf with its buddy, if it is such a one, both are small, and the buddy's lock is
-    /// free.
+    /// Merges the leaf with its buddy, if `partner` admits the buddy, both are small, and the
+    /// buddy's lock is free.
     ///
     /// # Errors
     /// The leaf, still locked, if they aren't merged.
@@ -379,10 +381,12 @@ impl<R: KeyRule> HashOrder<R> {
         n
     }
 
-    /// Called by a reader that finds no entry in the leaf of the hash, with the number of such
-    /// leaves that it has passed before. Mostly empty leaves merge when they are emptied, but not
-    /// if they are contended or the buddy's lock is held. Then the first reader to pass a long run
-    /// of them merges them. It doesn't wait for locks, and no entry changes.
+    /// Called by a reader that finds the leaf of the hash empty. `passed` is the number of empty
+    /// leaves that it has passed before.
+    ///
+    /// Usually leaves merge when they are emptied, but not if they are contended or the buddy's
+    /// lock is held. The first reader to pass a long run of empty leaves then merges them. It waits
+    /// for no lock, and no entry changes.
     #[inline(always)]
     pub(super) fn pass_empty(&self, guard: &Guard, hash: u64, passed: &mut u32) {
         *passed += 1;
@@ -413,7 +417,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 }
 
-/// The most empty leaves one after the other of which none are buddies: two of each depth.
+/// The greatest number of consecutive empty leaves of which no two are buddies: two of each depth.
 pub(super) const MOST_EMPTY: u32 = 2 * HASH_BITS;
 
 /// Up to this number of entries, their distribution over a leaf doesn't matter.

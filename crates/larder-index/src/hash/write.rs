@@ -118,14 +118,15 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Steps 1 and 2 for a write that may have nothing to do. The leaf is read as by a lookup.
-    /// Returns `None` if `concerns` isn't true of the result. So mostly that takes no lock, and its
-    /// linearisation point is that of a lookup. Otherwise takes the lock, if the version is still
-    /// the one that was read.
+    ///
+    /// - If `concerns` returns `false` for the result, there is nothing to do: returns `None`. No
+    ///   lock was taken, and the linearisation point is that of a lookup.
+    /// - Otherwise takes the lock, if the version is still the one that was read.
     ///
     /// # Errors
-    /// `Undecided` if the key is long, or another writer is in the leaf, or has been. The caller
-    /// then makes the whole write by `find_locked`, in a call: so the result stays in registers
-    /// here.
+    /// `Undecided` if the key is long, if another writer holds the lock, or if one has changed the
+    /// leaf since the read. The caller then makes the whole write by `find_locked`, in a function
+    /// that isn't inlined. So the result stays in registers here.
     #[inline(always)]
     fn find_unlocked<'g>(
         &self,

@@ -8,13 +8,14 @@
 //!
 //! * **L1** A writer takes the lock (compare-exchange, `Acquire`), followed by a `Release` fence.
 //!   It then writes words `Relaxed`.
-//! * **L2** It unlocks by storing a greater count (`Release`).
+//! * **L2** It unlocks by storing (`Release`) a greater count, or the same one if it has changed
+//!   nothing.
 //! * **R1** A reader loads the version (`Acquire`). This pairs with L2, so the reader sees
 //!   everything that was written before. It reads words `Relaxed`.
 //! * **R2** Then it executes an `Acquire` fence, and loads the version again. The fence pairs with
 //!   L1: a reader that has seen any word of a later writer also sees that writer's locked version.
 //!   If both versions are equal and unlocked, everything that was read was the leaf's content at
-//!   one instant.
+//!   one instant: that of R1.
 //! * **R3** What is read before this validation may be torn. So no offset may lead outside the
 //!   leaf: those of a B+-tree are checked ([`words::Torn`]), those of a bucket are taken modulo its
 //!   size (`hash::bucket`). A pointer is only followed after a validation.

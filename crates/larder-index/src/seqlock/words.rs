@@ -29,7 +29,7 @@ pub(crate) fn loaded(word: &AtomicU64) -> u64 {
 /// Eight bytes of two neighbouring words, which begin at bit `shift` of the first.
 #[inline(always)]
 fn joined(low: u64, high: u64, shift: u32) -> u64 {
-    // In two steps: a shift by 64 is none.
+    // In two steps, since a shift by 64 isn't defined: `shift` may be 0.
     low >> shift | (high << (63 - shift)) << 1
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn copy_out(
     copy_out_behind(&CopyPrefix::new(&[]), ShortBytes::NONE, words, at, len, out)
 }
 
-/// Bytes that are put in front of copies.
+/// Bytes that are put before each of several copies, such as the common prefix of a leaf.
 pub(crate) struct CopyPrefix<'f> {
     bytes: &'f [u8],
     /// The same as a word, if they are at most eight, which is mostly so.
@@ -84,8 +84,8 @@ impl ShortBytes {
     };
 }
 
-/// Appends the bytes of `front`, behind them `more`, and behind these `len` bytes from byte `at`,
-/// to `out`. Makes room for all of them once.
+/// Appends to `out` the bytes of `front`, then `more`, then `len` bytes from byte `at`. Makes room
+/// for all of them once.
 #[inline]
 pub(crate) fn copy_out_behind(
     front: &CopyPrefix<'_>,
@@ -135,7 +135,7 @@ pub(crate) fn copy_out_behind(
     Ok(())
 }
 
-/// Appends the bytes of `front`, behind them `more`, and behind these `last`.
+/// Appends to `out` the bytes of `front`, then `more`, then `last`.
 #[inline(always)]
 pub(crate) fn push_behind(
     front: &CopyPrefix<'_>,

@@ -56,7 +56,7 @@ pub fn random() -> u64 {
     thread_values::random()
 }
 
-/// Whether this event is counted, in place of sixteen. In an execution the checker chooses it (MC3).
+/// Whether this event is counted, as one for sixteen. In an execution the checker chooses (MC3).
 pub fn counts_for_sixteen() -> bool {
     if in_model() {
         return random().is_multiple_of(16);

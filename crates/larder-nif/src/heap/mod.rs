@@ -87,8 +87,8 @@ impl Slots {
         let count = count.min(self.left);
         let first = self.first;
         self.left -= count;
-        // SAFETY: so many were left: the place behind them was taken with them, or is the end of
-        // what was.
+        // SAFETY: at least `count` slots were left. So the pointer stays within the memory that was
+        // taken, or is one past its end.
         self.first = unsafe { first.add(count) };
         Slots { first, left: count }
     }
@@ -102,8 +102,8 @@ impl Iterator for Slots {
         self.left = self.left.checked_sub(1)?;
         let slot = Slot(self.first);
         slot.fill(NIL);
-        // SAFETY: there was one left: the place behind it was taken with it, or is the end of what
-        // was.
+        // SAFETY: at least one slot was left. So the pointer stays within the memory that was
+        // taken, or is one past its end.
         self.first = unsafe { self.first.add(1) };
         Some(slot)
     }

@@ -6,10 +6,12 @@
 //! ```text
 //!  [{check, T, K, Objects}, {insert, T, Row}, …]
 //!      1. which tables, which keys                      nothing is locked yet
-//!      2. the engine locks the keys, and shows views    Engine::commit_on_keys
-//!      3. each operation on its view, in order          the first that doesn't hold ends it
-//!      4. the engine applies what was written
+//!      2. the engine locks the keys, and makes views    Engine::commit_on_keys: kc1, kc2
+//!      3. each operation on its view, in order          the first that doesn't hold ends it: kc3
+//!      4. the engine applies what was written           kc4, kc5
 //! ```
+//!
+//! The labels are those of docs/design.md §5.6.
 
 use super::bounds::{expire_of, insert_with_to};
 use super::options::time;
@@ -76,9 +78,9 @@ struct Plan<'c> {
     /// The bytes of the keys.
     bytes: SmallVec<[u8; 128]>,
     /// The maximum number of keys, and of operations.
-    most: usize,
+    max_keys: usize,
     /// The number of terms that the operations may still have; `None` for any number.
-    room: Option<usize>,
+    terms_left: Option<usize>,
 }
 
 /// commit(Operations, Urgent | own) -> true | {false, N} | lost | wait. Urgent is that of
@@ -93,33 +95,36 @@ pub fn commit_many(call: &Call<'_>) -> Reply {
     run(call, usize::MAX)
 }
 
-fn run(call: &Call<'_>, most: usize) -> Reply {
-    // 1. Many keys or operations take longer than a normal scheduler should be blocked. The call is
-    // repeated on a dirty one.
-    let Some(plan) = Plan::read(call, call.args[0], most)? else {
+/// Runs a commit of at most `max_keys` keys and operations. One with more is scheduled again, on a
+/// dirty scheduler.
+fn run(call: &Call<'_>, max_keys: usize) -> Reply {
+    // (1) Read the operations. Many keys or operations take longer than a normal scheduler should
+    // be blocked. The call is repeated on a dirty one.
+    let Some(plan) = Plan::read(call, call.args[0], max_keys)? else {
         return Ok(call.later(entry::commit_many, call.args));
     };
-    // A commit that has lost often takes a turn. Others wait for it, so it can't lose again for
-    // ever.
+    // A commit that has lost often takes the turn. Others then wait for it, so it doesn't lose
+    // forever.
     let urgent = call.args[1] == atoms::TRUE.word();
     let turn = urgent.then(Turn::take).flatten();
     let is_own = call.args[1] == atoms::OWN.word();
     if turn.is_none() && !is_own && Turn::is_taken() {
         return Ok(atoms::WAIT.word());
     }
-    // 2.
+    // (2) The engine locks the keys and makes a view of each table.
     let tables: SmallVec<[&Arc<EngineTable>; 2]> = plan.tables.iter().collect();
     let key = |(table, key): &(usize, Range<usize>)| (*table, &plan.bytes[key.clone()]);
     // The engine sorts the keys by their locks.
     let keys: SmallVec<[(usize, &[u8]); 8]> = plan.keys.iter().map(key).collect();
     let mut stopped = None;
     let done = ENGINE.commit_on_keys(&tables, &keys, caller_id(call), |transaction| {
-        // 3.
+        // (3) Run the operations on the views. This is under the locks of the keys.
         let views: SmallVec<[&Arc<EngineTable>; 2]> = transaction.views().collect();
         stopped = with_local(|local| plan.first_that_fails(call, &views, local));
+        // (4) If all hold, the engine applies what they have written, and unlocks the keys.
         stopped.is_none()
     });
-    if most == MAX_INLINE_COMMIT_KEYS {
+    if max_keys == MAX_INLINE_COMMIT_KEYS {
         call.spent((UNITS_PER_OPERATION * keys.len()) as u64);
     }
     // A commit whose condition failed, or whose operation raised, has changed nothing.
@@ -134,15 +139,15 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
 
 impl<'c> Plan<'c> {
     /// Reads a list of operations. `None` if it has more than this number of keys or operations.
-    fn read(call: &Call<'c>, list: Word, most: usize) -> Result<Option<Self>, Raise> {
+    fn read(call: &Call<'c>, list: Word, max_keys: usize) -> Result<Option<Self>, Raise> {
         let plan = Plan {
-            most,
-            room: (most != usize::MAX).then_some(MAX_INLINE_COMMIT_TERMS),
+            max_keys,
+            terms_left: (max_keys != usize::MAX).then_some(MAX_INLINE_COMMIT_TERMS),
             ..Plan::default()
         };
         let (mut plan, mut rest) = (plan, list);
         while let Some((operation, tail)) = layout::cell(rest) {
-            plan.weigh(call, operation);
+            plan.count_terms(call, operation);
             if plan.is_long() {
                 return Ok(None);
             }
@@ -155,27 +160,30 @@ impl<'c> Plan<'c> {
         (rest == layout::NIL).then_some(Some(plan)).ok_or(BADARG)
     }
 
-    /// Whether this is too much already.
+    /// Whether the operations read so far have too many keys or terms, or are too many.
     fn is_long(&self) -> bool {
-        self.keys.len().max(self.operations.len()) > self.most || self.room == Some(0)
+        self.keys.len().max(self.operations.len()) > self.max_keys || self.terms_left == Some(0)
     }
 
-    /// Takes the terms of an operation from the room, until there is none. Of a large map the pairs
-    /// are counted, not what is in them.
-    fn weigh(&mut self, call: &Call<'_>, operation: Word) {
-        let Some(room) = &mut self.room else { return };
+    /// Subtracts the number of terms of an operation from `terms_left`, down to 0. Of a large map
+    /// the keys and values are counted, not what is in them.
+    fn count_terms(&mut self, call: &Call<'_>, operation: Word) {
+        let Some(terms_left) = &mut self.terms_left else {
+            return;
+        };
         let mut todo: SmallVec<[Word; 32]> = SmallVec::new();
         todo.push(operation);
         while let Some(mut rest) = todo.pop() {
-            let mut has_room = |word: Word| {
-                *room = room.saturating_sub(1);
+            // Counts a term. Returns whether more may follow.
+            let mut count = |word: Word| {
+                *terms_left = terms_left.saturating_sub(1);
                 if !layout::is_immediate(word) {
                     todo.push(word);
                 }
-                *room > 0
+                *terms_left > 0
             };
             while let Some((head, tail)) = layout::cell(rest) {
-                if !has_room(head) {
+                if !count(head) {
                     return;
                 }
                 rest = tail;
@@ -191,16 +199,20 @@ impl<'c> Plan<'c> {
                     // SAFETY: the environment and the term are the running call's. If that is no
                     // map, the number stays as it is.
                     unsafe { enif_get_map_size(call.env, rest, &raw mut pairs) };
-                    *room = room.saturating_sub(2 * pairs);
+                    *terms_left = terms_left.saturating_sub(2 * pairs);
                     continue;
                 }
             };
-            if !parts.into_iter().flatten().all(|&word| has_room(word)) {
+            if !parts.into_iter().flatten().all(|&word| count(word)) {
                 return;
             }
         }
     }
 
+    /// Adds an operation, with the keys that it uses.
+    ///
+    /// # Errors
+    /// A badarg if it isn't the name of such a function with its arguments.
     fn push(&mut self, call: &Call<'c>, operation: Word) -> Result<(), Raise> {
         let Some([name, args @ ..]) = layout::tuple(operation) else {
             return Err(BADARG);

@@ -46,8 +46,8 @@ fn encoded<E>(push: impl FnOnce(&mut Encoder<'_>) -> Result<(), E>) -> Result<Te
     buffer.into_term().ok_or(BADARG)
 }
 
-/// An heir, and the data for its message: `{data, Data}` as a 1-tuple, or `none` if there is to be
-/// no message.
+/// An heir, and the data for its message: a 1-tuple of the data, or `none` if there is to be no
+/// message.
 pub type Heir = Option<(OwnerId, Term)>;
 
 /// Reads the option `{heir, ...}`. The heir is monitored from now on. If it has already ended, it
@@ -92,8 +92,8 @@ pub fn flag(word: Word) -> Result<bool, Raise> {
     }
 }
 
-/// Reads the options of new/2. Of contradictory options the last one counts. But `set` and
-/// `protected` have no effect, as in `ets`.
+/// Reads the options of new/2. If options contradict each other, the last one counts. `set` and
+/// `protected` have no effect, as in `ets`: they don't undo an earlier option.
 pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> {
     if !layout::is_atom(name) {
         return Err(BADARG);
@@ -109,9 +109,9 @@ pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> 
     while let Some((option, tail)) = layout::cell(rest) {
         rest = tail;
         match layout::tuple(option) {
-            Some([tag, parts @ ..]) => pair(call, *tag, parts, &mut parsed)?,
+            Some([tag, parts @ ..]) => tuple_option(call, *tag, parts, &mut parsed)?,
             Some([]) => return Err(BADARG),
-            None => plain(option, &mut parsed.options)?,
+            None => atom_option(option, &mut parsed.options)?,
         }
     }
     if rest != layout::NIL {
@@ -144,7 +144,8 @@ impl Parsed {
     }
 }
 
-fn plain(option: Word, options: &mut Options) -> Result<(), Raise> {
+/// Applies an option that is an atom.
+fn atom_option(option: Word, options: &mut Options) -> Result<(), Raise> {
     let is = |known: Known| option == known.word();
     // The defaults have no effect, even after other options.
     match () {
@@ -161,7 +162,13 @@ fn plain(option: Word, options: &mut Options) -> Result<(), Raise> {
     Ok(())
 }
 
-fn pair(call: &Call<'_>, tag: Word, parts: &[Word], parsed: &mut Parsed) -> Result<(), Raise> {
+/// Applies an option that is a tuple of its name and these parts.
+fn tuple_option(
+    call: &Call<'_>,
+    tag: Word,
+    parts: &[Word],
+    parsed: &mut Parsed,
+) -> Result<(), Raise> {
     let options = &mut parsed.options;
     let is = |known: Known| tag == known.word();
     // The heir is the only option with several parts.
@@ -204,7 +211,8 @@ fn bound(call: &Call<'_>, value: Word) -> Result<Option<usize>, Raise> {
     number.map(|n| (n < UNREACHED).then_some(n)).ok_or(BADARG)
 }
 
-/// The least number that isn't a small integer. No time and no size gets there.
+/// The least positive integer that isn't a small integer of the emulator's. No time and no size
+/// reaches it.
 const UNREACHED: usize = 1 << 59;
 
 fn limits(options: &mut Options) -> &mut Limits {

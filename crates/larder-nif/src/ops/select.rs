@@ -200,7 +200,7 @@ fn point_or_scan(
     all: impl FnOnce(Program, CallerContext) -> Reply,
 ) -> Reply {
     let caller = CallerContext::new(call, &program)?;
-    // A bound key needs no scan: one look-up, in the same call.
+    // A bound key needs no scan: one lookup, in the same call.
     let Some(key) = program.bound_key(table.keypos()) else {
         return all(program, caller);
     };

@@ -2,8 +2,8 @@
 //! and only what is asked for is decoded.
 //!
 //! An [`ObjectView`] reads any object. The functions at the beginning of this file read key and
-//! value without one. Each is for one question. Most return `None` if the object has another form
-//! than the usual one: it is compressed, or its key is stored elsewhere.
+//! value without one. Each answers one question. Most return `None` for an object of a rarer form:
+//! it is compressed, or its value has the exact key.
 
 use super::{
     packed, prefix_len, push_terms, Elements, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS,
@@ -21,7 +21,7 @@ use crate::{
 use std::cell::UnsafeCell;
 use std::fmt;
 
-/// The arity, the flags and the bytes behind the header. `None` for an object of more than 1,023
+/// The arity, the flags and the bytes after the header. `None` for an object of more than 1,023
 /// elements.
 #[inline]
 fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
@@ -54,22 +54,22 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
 /// compressed, or its value has an exact key.
 #[inline]
 pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize) -> Option<bool> {
-    let ((arity, mut bytes), (others_arity, mut others)) = (beside_key(one)?, beside_key(other)?);
+    let ((arity, mut ours), (their_arity, mut theirs)) = (beside_key(one)?, beside_key(other)?);
     if position == keypos {
         return Some(true);
     }
-    if position == 0 || position > arity.min(others_arity) {
-        return Some(position == 0 || position > arity.max(others_arity));
+    if position == 0 || position > arity.min(their_arity) {
+        return Some(position == 0 || position > arity.max(their_arity));
     }
     // The key isn't stored among the other elements.
     for _ in 0..position - 1 - usize::from(position > keypos) {
-        bytes = &bytes[end_of(bytes, 0)..];
-        others = &others[end_of(others, 0)..];
+        ours = &ours[end_of(ours, 0)..];
+        theirs = &theirs[end_of(theirs, 0)..];
     }
     // No stored term is the beginning of another one, so the end is sought in one of them. If only
     // one of them is the last element of its object, only the other one has a prefix.
-    let end = end_of(bytes, 0);
-    Some(others[prefix_len(others)..].starts_with(&bytes[prefix_len(bytes)..end]))
+    let end = end_of(ours, 0);
+    Some(theirs[prefix_len(theirs)..].starts_with(&ours[prefix_len(ours)..end]))
 }
 
 /// Whether the value begins with the exact key. Otherwise the key of the object follows from its
@@ -195,8 +195,8 @@ impl<'a> ObjectView<'a> {
         open(index_key, value, keypos, scratch)
     }
 
-    /// Like `open`, for a caller that reads no element behind position `last()`. If these elements
-    /// of a compressed object lie in front of what is packed, it isn't unpacked.
+    /// Like `open`, for a caller that reads no element after position `last()`. If the elements up
+    /// to there lie in the run of a compressed object, which isn't packed, nothing is unpacked.
     ///
     /// # Safety
     /// As for `open`.
@@ -298,7 +298,7 @@ impl<'a> ObjectView<'a> {
             return None;
         }
         let run = self.run(position);
-        // The last element ends where the object does. Of a long one, that saves a walk.
+        // The last element ends where the object does, so no walk over it is needed.
         let end = match position - usize::from(position > self.keypos) == self.arity - 1 {
             true => run.len(),
             false => end_of(run, 0),

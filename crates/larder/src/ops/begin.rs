@@ -194,7 +194,9 @@ impl EngineTable {
         if op.admission != Admission::UNLATCHED {
             return self.revalidate_beside_batch(op);
         }
-        // An equal word means the same store, alive, with the latch free.
+        // An equal word means the same store, alive, with the latch free. It can't be another store
+        // at the same address, since the guard has been pinned throughout. If a batch has acquired
+        // and released the latch since (1), this write comes after the batch.
         self.state.holds(op.state, op.guard) || planted(Fault::NotRevalidated)
     }
 

@@ -3,14 +3,15 @@
 //!
 //! This applies to the counts of what values referred to outside themselves, and to small stores.
 //! They are gathered on *release lists*. Each list serves some of the threads, so threads seldom
-//! compete for one. The epoch gets a list as a whole. A deferred call for each count, and the
-//! effort to ensure that none is forgotten, would cost more than the write.
+//! compete for one. A list is handed to the epoch as a whole, in one deferred call. A deferred call
+//! for each count, and the effort to ensure that none is forgotten, would cost more than the write
+//! that removed the value.
 //!
 //! ```text
 //!  writer   unlinks a value, then puts the counts of its handles on a list ─┐
 //!  dropper  takes a small store out of its table, and puts it there ────────┤
 //!                   full: one deferred call for the whole list ◀────────────┤
-//!                   not full: the reaper comes by and defers it ◀───────────┘
+//!                   not full: the reaper defers it on its next sweep ◀──────┘
 //!  any thread runs the call: the counts are released, the stores go back to their list
 //!  writer, dropper, or the reaper: frees the stores that have come back
 //! ```
@@ -31,7 +32,7 @@
 //!   have unpinned.
 //! * **RC6** `PENDING` counts the lists that are not empty, the deferred calls that have not run,
 //!   and the stores that have gone back and are not freed. While it is not 0, the reaper keeps
-//!   coming by.
+//!   sweeping the lists.
 
 use super::Reaped;
 use crate::raw::Retired;
@@ -151,23 +152,24 @@ pub(crate) fn add_store(
 }
 
 fn add_store_to(
-    pending: &'static Mutex<Releases>,
+    home: &'static Mutex<Releases>,
     guard: &Guard,
     store: Retired<dyn Reaped>,
 ) -> Result<bool, Retired<dyn Reaped>> {
     if store.memory() > SMALL_STORE_BYTES {
         return Err(store);
     }
-    Ok(on_list(pending, guard, |list| list.stores.push(store)))
+    Ok(on_list(home, guard, |list| list.stores.push(store)))
 }
 
+/// Calls `put` with a list, and defers the list if it is full then. Returns the result of `add`.
 fn on_list(
-    pending: &'static Mutex<Releases>,
+    home: &'static Mutex<Releases>,
     guard: &Guard,
     put: impl FnOnce(&mut ReleaseList),
 ) -> bool {
     // The caller has unlinked what it adds (RC4).
-    let mut releases = pending.lock();
+    let mut releases = home.lock();
     let list = &mut releases.list;
     let was_empty = list.is_empty();
     put(list);
@@ -175,16 +177,18 @@ fn on_list(
     // lists wakes the reaper.
     let first = was_empty && !list.is_empty() && note_pending(1);
     if list.is_full() || !releases.returned.is_empty() {
-        relieve(pending, releases, guard);
+        defer_and_free(home, releases, guard);
     }
     first
 }
 
-/// Defers a list that is full, and frees some of the stores that have come back to it. A caller
-/// that holds locks holds flushes back. Nothing is freed under them.
+/// Defers the list if it is full, and frees some of the stores that have come back to it.
+///
+/// A caller that holds locks has asked for flushes to be held back (`HeldFlushes`). Then nothing is
+/// freed here, since a destructor may need one of these locks.
 #[cold]
-fn relieve(
-    pending: &'static Mutex<Releases>,
+fn defer_and_free(
+    home: &'static Mutex<Releases>,
     mut releases: MutexGuard<'_, Releases>,
     guard: &Guard,
 ) {
@@ -198,14 +202,14 @@ fn relieve(
     drop(releases);
     if let Some(full) = full {
         // The caller defers the list, under the guard with which it has unlinked (RC5).
-        release_later(full, pending, guard);
+        release_later(full, home, guard);
         flush_or_hold(guard);
     }
     returned.into_iter().flatten().for_each(free);
 }
 
-/// Frees something that has no readers. A panic is caught, since the destructor may be that of a
-/// host's value: what comes after it is freed, too.
+/// Frees something that has no readers. The destructor may be that of a host's value. If it panics,
+/// the panic is caught, so that the rest of the list is freed, too.
 fn free<T>(garbage: T) {
     drop(catch_unwind(AssertUnwindSafe(|| drop(garbage))));
     note_released();
@@ -349,12 +353,12 @@ mod tests {
     }
 
     /// Puts a store on a list, as a table that is dropped does.
-    fn put_store(pending: &'static Mutex<Releases>, freed: &'static AtomicUsize, panics: bool) {
+    fn put_store(home: &'static Mutex<Releases>, freed: &'static AtomicUsize, panics: bool) {
         let guard = larder_index::pin();
         let cell = EpochCell::new(Counting(freed, panics));
         let store = cell.take(&guard).expect("it has a value");
         let store = store.upcast(|store| store as NonNull<dyn Reaped>);
-        assert!(add_store_to(pending, &guard, store).is_ok());
+        assert!(add_store_to(home, &guard, store).is_ok());
     }
 
     /// Lets deferred calls run, on this thread or another.

@@ -15,9 +15,9 @@
 //!
 //! # Steps
 //!
-//! 1. `fill` reads the next batch, starting at the place, and moves the place behind it.
+//! 1. `fill` reads the next batch, starting at the place, and moves the place past it.
 //! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the place
-//!    back, behind the last processed entry.
+//!    back, to just after the last processed entry.
 //! 3. Between slices the cursor keeps the place, and the entries to skip. A continuation
 //!    (`to_bytes`) has the place and the number of the current key, but no entries to skip. So
 //!    there is none within an unordered batch, and none among keys that a secondary index gave in
@@ -26,13 +26,13 @@
 //! # Unordered batches
 //!
 //! A scan of everything whose results need no order reads the entries of a leaf as they lie
-//! (`Batch::any_order`). Such a batch has no order in which "behind entry i" is a place. If the
+//! (`Batch::any_order`). Such a batch has no order in which "after entry i" is a place. If the
 //! scan stops within it, the cursor returns to where the batch began, and remembers the processed
 //! entries: by their keys, or in a bag by their positions. From there on it reads in order, and
-//! skips the remembered entries, until it is behind the batch.
+//! skips the remembered entries, until it is past the batch.
 //!
 //! ```text
-//!   batch, from p to q     k7 k2 k9 │ k4 k1        stops behind k9
+//!   batch, from p to q     k7 k2 k9 │ k4 k1        stops after k9
 //!   cursor                 Resume(p), passed {k7 k2 k9}, until q
 //!   the next batches       k1 k4                   in order; from q on in any order again
 //! ```
@@ -40,9 +40,9 @@
 //! # Invariants
 //!
 //! * **CU1** An entry that is present throughout the scan is processed once. Entries before the
-//!   place have been processed or are not on the path. Entries behind it have not been processed,
-//!   unless `passed` names them.
-//! * **CU2** `passed` only names entries between the place and its `until`.
+//!   place have been processed or are not on the path. Entries after it have not been processed,
+//!   unless they are among `passed`.
+//! * **CU2** `passed` only has entries between the place and its `until`.
 
 use crate::budget::{Budget, Step};
 use crate::buffers::Buffers;
@@ -86,7 +86,7 @@ enum Path {
 enum CursorPlace {
     /// At the beginning, of the path or of the current key.
     Begin,
-    /// Behind the entry with this position.
+    /// After the entry with this position.
     Past(Vec<u8>),
     /// At the position where the next batch begins, as the last one said.
     Resume(Vec<u8>),
@@ -96,9 +96,9 @@ enum CursorPlace {
 
 /// Entries that a scan has already processed and must skip.
 struct Passed {
-    /// What identifies each of them (`name`).
-    names: HashSet<Vec<u8>>,
-    /// The position behind all of them; `None` is the end.
+    /// What identifies each of them (`identity`).
+    identities: HashSet<Vec<u8>>,
+    /// The position after all of them; `None` is the end.
     until: Option<Vec<u8>>,
 }
 
@@ -117,7 +117,7 @@ pub(crate) struct Cursor {
     /// Where the last batch began. `stop` returns there if none of the batch was processed, or if
     /// it is unordered.
     batch_start: BatchStart,
-    /// The entries behind `place` that have been processed already; see the module.
+    /// The entries after `place` that have been processed already; see the module.
     passed: Option<Passed>,
     /// The number of the current key, on a path of keys or of gathered keys.
     key: usize,
@@ -270,9 +270,9 @@ impl Cursor {
         }
     }
 
-    /// Step 1: fills `batch` with the next entries, and moves the cursor behind them. Returns how
+    /// Step 1: fills `batch` with the next entries, and moves the cursor past them. Returns how
     /// many of the first entries are on the path. 0 means the end of the path (`is_at_end`), or, if
-    /// the batch may pause (`Batch::may_pause`), that the index has only left out entries so far.
+    /// the batch may pause (`Batch::may_pause`), that the index has only skipped entries so far.
     ///
     /// `wanted` is how many entries the caller can use (0: any number). `any_order` says that it
     /// uses all of them, and needs no order.
@@ -303,14 +303,14 @@ impl Cursor {
                 Path::Full => self.fill_anywhere(op, batch),
             };
             // If no entry of the batch is usable, this isn't the end of the path. The place is
-            // behind the batch, so read the next one.
+            // past the batch, so read the next one.
             if usable > 0 || batch.may_pause && batch.skipped > 0 {
                 return usable;
             }
         }
     }
 
-    /// Like `fill`, in a slice: entries that the index leaves out use the budget, too. `Break` ends
+    /// Like `fill`, in a slice: entries that the index skips use the budget, too. `Break` ends
     /// the slice.
     #[inline]
     pub(crate) fn fill_in_slice<'g>(
@@ -343,13 +343,13 @@ impl Cursor {
     /// Empties the batch, and notes where the next one begins.
     fn begin_batch(&mut self, any_order: bool, batch: &mut Batch) {
         batch.clear();
-        // Once the place is behind the batch in which the scan stopped, there is nothing left to
+        // Once the place is past the batch in which the scan stopped, there is nothing left to
         // skip.
         if self.passed.is_some() {
             self.forget_passed();
         }
         // While there are entries to skip, read in order: only then is it known when the place is
-        // behind all of them.
+        // past all of them.
         batch.any_order = any_order && self.passed.is_none();
         // Save the place. `stop` returns to it if the batch is unordered, or if none of its entries
         // is processed.
@@ -381,11 +381,11 @@ impl Cursor {
             self.place = CursorPlace::End;
             return 0;
         };
-        // The read of a single key is a look-up.
+        // The read of a single key is a lookup.
         let looks_up = matches!(&self.path, Path::Keys(keys) if keys.len() == 1);
-        let (usable, behind) = under_key(table, op, (key, looks_up), &self.place, batch);
-        self.place = behind;
-        // A key without objects takes a search, which counts as an object that was left out.
+        let (usable, next) = under_key(table, op, (key, looks_up), &self.place, batch);
+        self.place = next;
+        // A key without objects takes a search, which counts as an object that was skipped.
         batch.skipped += usize::from(usable == 0);
         // When the place is `Begin` again, the key is done.
         if self.place == CursorPlace::Begin {
@@ -434,7 +434,7 @@ impl Cursor {
         let (near, far) = bounds.near_and_far(self.direction);
         let start = start(&self.place, near, self.direction);
         scan_to(op, start, far, self.direction, batch);
-        self.go_behind(batch);
+        self.move_past(batch);
         batch.len()
     }
 
@@ -443,38 +443,38 @@ impl Cursor {
         let start = start(&self.place, &Bound::Unbounded, self.direction);
         op.store.index.scan(op.guard, start, self.direction, batch);
         if self.passed.is_some() {
-            self.leave_out(op, batch);
+            self.drop_passed(op, batch);
         }
-        self.go_behind(batch);
+        self.move_past(batch);
         batch.len()
     }
 
-    /// Moves the place behind a batch. Swaps the memory of the two positions instead of copying.
-    fn go_behind(&mut self, batch: &mut Batch) {
+    /// Moves the place past a batch. Swaps the memory of the two positions instead of copying.
+    fn move_past(&mut self, batch: &mut Batch) {
         match &mut self.place {
             CursorPlace::Resume(position) if !batch.done => {
                 std::mem::swap(position, &mut batch.resume);
             }
-            place => *place = behind(batch),
+            place => *place = place_after(batch),
         }
     }
 
     /// Drops the entries of a batch that have been processed already.
     #[cold]
-    fn leave_out(&mut self, op: &Operation<'_>, batch: &mut Batch) {
+    fn drop_passed(&mut self, op: &Operation<'_>, batch: &mut Batch) {
         let Some(passed) = &self.passed else {
             return;
         };
-        // First look at all entries, and then remove: `name` takes the number of an entry, which
-        // removals change.
+        // First look at all entries, and then remove: `identity` takes the number of an entry,
+        // which removals change.
         let wanted: Vec<bool> = (0..batch.len())
-            .map(|i| !passed.names.contains(&name(op, batch, i)))
+            .map(|i| !passed.identities.contains(&identity(op, batch, i)))
             .collect();
         let mut wanted = wanted.into_iter();
         batch.retain(|_, _, _| wanted.next() == Some(true));
     }
 
-    /// Forgets the processed entries if the place is behind all of them.
+    /// Forgets the processed entries if the place is past all of them.
     #[cold]
     fn forget_passed(&mut self) {
         if let (Some(passed), CursorPlace::Resume(here)) = (&self.passed, &self.place) {
@@ -501,7 +501,7 @@ impl Cursor {
         }
     }
 
-    /// Step 2: moves the cursor back, behind the first `done` entries of the last batch.
+    /// Step 2: moves the cursor back, to just after the first `done` entries of the last batch.
     pub(crate) fn stop(
         &mut self,
         table: &EngineTable,
@@ -531,8 +531,8 @@ impl Cursor {
             (self.place, self.key) = (CursorPlace::Begin, self.key + 1);
             return;
         }
-        // The batch is ordered, so the place is behind the last processed entry. It doesn't matter
-        // which leaf has that position when the scan is resumed.
+        // The batch is ordered, so the place is just after the last processed entry. It doesn't
+        // matter which leaf has that position when the scan is resumed.
         let mut position = Vec::new();
         let key = table.key(batch.key(last));
         op.store
@@ -545,9 +545,9 @@ impl Cursor {
     /// batch began.
     #[cold]
     fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, done: usize) {
-        // From the place behind the batch on, there is nothing to skip.
+        // From the place after the batch on, there is nothing to skip.
         self.passed = Some(Passed {
-            names: (0..done).map(|i| name(op, batch, i)).collect(),
+            identities: (0..done).map(|i| identity(op, batch, i)).collect(),
             until: match &self.place {
                 CursorPlace::Past(position) | CursorPlace::Resume(position) => {
                     Some(position.clone())
@@ -569,7 +569,7 @@ impl Cursor {
         let positions = gathered.positions.as_ref()?;
         // When the scan is resumed, the keys are gathered again, and may be others. So write a
         // position of the table instead of the number of a key. In an ordered_set it is right
-        // behind the last key, as without an index: the next page has what is inserted there.
+        // after the last key, as without an index: the next page has what is inserted there.
         let place = match self.key.checked_sub(1) {
             Some(last) if self.place == CursorPlace::Begin => match self.key {
                 _ if self.ordered => CursorPlace::Past(positions.get(last).to_vec()),
@@ -633,7 +633,7 @@ impl CursorPlace {
 }
 
 /// What identifies entry `i` of a batch in its table: its key, or in a bag its position.
-fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
+fn identity(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
     match &op.store.index {
         TableIndex::Unique(_) => batch.key(i).to_vec(),
         TableIndex::Multi(ix) => {
@@ -712,8 +712,8 @@ fn sort_and_dedup(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) 
 }
 
 /// Reads objects under one key into the batch. Returns how many of the first entries are under the
-/// key, and the place behind them, which is `Begin` when the key is done. `looks_up` says that this
-/// is a look-up, which a bounded table records.
+/// key, and the place after them, which is `Begin` when the key is done. `looks_up` says that this
+/// is a lookup, which a bounded table records.
 fn under_key<'g>(
     table: &EngineTable,
     op: &Operation<'g>,
@@ -759,7 +759,7 @@ fn under_key<'g>(
             match (0..batch.len()).position(|i| batch.key(i) != key) {
                 Some(others) => (others, CursorPlace::Begin),
                 None if batch.done => (batch.len(), CursorPlace::Begin),
-                None => (batch.len(), behind(batch)),
+                None => (batch.len(), place_after(batch)),
             }
         }
     }
@@ -775,8 +775,8 @@ fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direct
     }
 }
 
-/// The place behind a batch.
-fn behind(batch: &Batch) -> CursorPlace {
+/// The place after a batch.
+fn place_after(batch: &Batch) -> CursorPlace {
     if batch.done {
         CursorPlace::End
     } else {

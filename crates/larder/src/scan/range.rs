@@ -3,7 +3,7 @@
 //! ```text
 //!  range    near ──────────────────────────────────── far     in the direction of the scan
 //!  batch    ████████                                          `scan_to` reads it
-//!                   near ──────────────────────────── far     the rest begins behind it
+//!                   near ──────────────────────────── far     the rest begins after it
 //! ```
 
 use crate::ops::Operation;
@@ -53,7 +53,7 @@ pub(super) fn scan_to<'g>(
     truncate_beyond(batch, far, direction);
 }
 
-/// Where a scan begins that hasn't read what is behind this bound.
+/// Where a scan of a range begins, given the near bound of what it hasn't read.
 pub(super) fn start_at(near: &Bound<Vec<u8>>) -> Start<'_> {
     match near {
         Bound::Included(position) => Start::At(position),
@@ -62,7 +62,7 @@ pub(super) fn start_at(near: &Bound<Vec<u8>>) -> Start<'_> {
     }
 }
 
-/// Moves the near bound behind a batch: `start_at` is then [`Start::behind`] the batch. The bound
+/// Moves the near bound past a batch: `start_at` is then [`Start::behind`] the batch. The bound
 /// and the batch exchange their memory.
 #[cfg(feature = "serde")]
 pub(super) fn move_behind(near: &mut Bound<Vec<u8>>, batch: &mut Batch<'_>, direction: Direction) {

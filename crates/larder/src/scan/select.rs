@@ -4,8 +4,8 @@
 //!    first gather its keys, in slices (`Cursor::gather`).
 //! 2. Fill a batch with the next entries of the path (`cursor`).
 //! 3. Run the program on each entry, and pass on its results.
-//! 4. If the budget is used up or no more results are wanted, move the cursor back behind the last
-//!    processed entry, and end the slice. Otherwise continue with (1).
+//! 4. If the budget is used up or no more results are wanted, move the cursor back to just after
+//!    the last processed entry, and end the slice. Otherwise continue with (1).
 
 use super::output::{Output, ScanStep, Sink};
 use super::range::KeyBounds;

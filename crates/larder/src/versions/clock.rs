@@ -5,7 +5,7 @@
 //! | a snapshot | s: increments the clock | at its cut, which is its linearisation point |
 //! | a write | c: reads the clock | under the lock of its entry, and again if it stores a version |
 //! | the writes of a list | c: reads the clock | when the list has the table's latch |
-//! | the writes of a commit | n − 1, where n increments the clock | when it holds its key locks |
+//! | the writes of a commit | n − 1: increments the clock to n | when it holds its key locks |
 //! | a group of events | its Seq: increments the clock | under the lock of the feed's queue |
 //!
 //! A write that stores a version reads the clock again afterwards, and the second value counts.
@@ -158,7 +158,7 @@ impl ActiveCommit {
             place = (place + 1) % MAX_ACTIVE_COMMITS;
             give_way();
         }
-        // Mostly the place was used before. It never becomes less.
+        // Usually the place was used before. `HIGH_WATER` never decreases.
         if HIGH_WATER.load(Ordering::SeqCst) <= place {
             HIGH_WATER.fetch_max(place + 1, Ordering::SeqCst);
         }

@@ -5,7 +5,7 @@
 //! - *Live snapshot*: one that has been taken and not been released.
 //! - *Pending snapshot*: one that is being taken, and whose number isn't known yet.
 //! - *Undo index*: undo records under keys, in the order of the store's own index. In hash order it
-//!   is an index of chains (`larder_index::Chains`), in key order a B-tree.
+//!   is an index of chains (`larder_index::Chains`), in key order a B+-tree.
 //!
 //! # Invariants (docs/design.md §5.5)
 //!

@@ -15,7 +15,7 @@ use larder_index::Guard;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-/// The number of locks. There are so many that keys rarely share one.
+/// The number of locks. There are enough that keys rarely share one.
 const LOCKS: usize = if cfg!(larder_model) { 64 } else { 1 << 14 };
 
 const FREE: u8 = 0;
@@ -94,8 +94,9 @@ impl KeyLock {
 pub(super) fn wait_for_writes() {
     for lock in &KEY_LOCKS {
         let backoff = Backoff::new();
-        // Ordering: Acquire, pairs with `unlock`: what the write has changed is seen. If others of
-        // its keys follow, one look between two of them is enough.
+        // Ordering: Acquire, pairs with `unlock`: what the write has changed is seen. Other writes
+        // may take the lock one after the other. The wait ends as soon as one load finds the lock
+        // free between two of them.
         while lock.load(Ordering::Acquire) == WRITE {
             backoff.snooze();
         }

@@ -181,10 +181,10 @@ fn cut_after(
         // (sn4) Check that nothing has come between.
         let mut as_before = true;
         for ((table, snapshot), transitions) in tables.iter().zip(&mut snapshots).zip(transitions) {
-            as_before &= table.note_indexes(snapshot, &guard)?;
-            // A list may have been inserted meanwhile. A write that began before it may have
-            // overtaken it. In that case the write has the greater number, and was overwritten by
-            // the list's object.
+            as_before &= table.has_history_of(snapshot, &guard)?;
+            // A list may have been inserted meanwhile. A write that revalidated before the list
+            // acquired the latch may have read a later clock than the list, although the list has
+            // overwritten it. The snapshot would then lack the list's object under that key.
             as_before &= planted(Fault::ListPasses) || table.latch.transitions() == transitions;
         }
         if as_before {
@@ -259,7 +259,7 @@ impl EngineTable {
     pub(super) fn lock_keys(self: &Arc<Self>) -> Result<(), Error> {
         let guard = larder_index::pin();
         loop {
-            // The store may have been replaced between the two lines. Then the loop begins anew.
+            // The store may be replaced between the two calls. Then the loop starts again.
             let history = self.watch(&guard)?;
             let op = self.begin(&guard)?;
             if op.store.layers().locks {
@@ -301,9 +301,9 @@ impl EngineTable {
         Ok(current.is_some_and(|current| Arc::ptr_eq(current, history)))
     }
 
-    /// Like `has_history` for that of a snapshot. If so, the snapshot gets the indexes. Later the
-    /// table may have been emptied, and have others.
-    fn note_indexes(&self, snapshot: &mut TableSnapshot, guard: &Guard) -> Result<bool, Error> {
+    /// Like `has_history`, for the history of a snapshot. If the table has it, also stores the
+    /// table's secondary indexes to the snapshot. Later the table may be emptied, and get others.
+    fn has_history_of(&self, snapshot: &mut TableSnapshot, guard: &Guard) -> Result<bool, Error> {
         let op = self.begin(guard)?;
         let current = op.store.history();
         let is_own = current.is_some_and(|current| Arc::ptr_eq(current, &snapshot.history));

@@ -1,9 +1,13 @@
 //! Priority between transactions that keep losing.
 //!
 //! A transaction that has lost several times asks for the *turn*. While a transaction has the turn,
-//! no other one begins, for at most `TURN`. Those under way end. So the transaction with the turn
-//! first competes only with those, and then with none. (Writes of single keys continue. A thread
-//! that keeps writing what the transaction reads can still make it lose.)
+//! no other one begins, and no commit of operations, for at most `TURN`. Those under way end. So
+//! the transaction with the turn first competes only with those, and then with none. (Writes of
+//! single keys continue. A thread that keeps writing what the transaction reads can still make it
+//! lose.)
+//!
+//! The host interfaces enforce this: before they begin a transaction, they ask whether the turn is
+//! taken.
 
 use larder_index::sync::atomic::{AtomicU64, Ordering};
 use std::sync::LazyLock;
@@ -21,7 +25,7 @@ fn now() -> u64 {
     BEGIN.elapsed().as_micros() as u64
 }
 
-/// The turn, as long as this value exists.
+/// The turn. It is given up when this value is dropped.
 pub struct Turn(u64);
 
 impl Turn {

@@ -19,7 +19,8 @@ use larder_index::sync::{planted, Fault};
 use larder_index::{Batch, Direction, Guard, Key, Start};
 use std::collections::BTreeSet;
 
-/// An undo index of at most this number of bytes is looked through.
+/// An undo index of at most this number of bytes is scanned for changed keys, without waiting for
+/// all writes first.
 const FEW_BYTES: usize = if cfg!(larder_model) { 0 } else { 64 << 10 };
 
 /// Ranges in which scans have passed no more entries than this have few changed keys.
@@ -127,7 +128,7 @@ impl Reads {
         self.keys.len() + self.ranges.len()
     }
 
-    /// Whether any key of the table that has changed may have to be looked at.
+    /// Whether validation may have to look at every key of the table that has changed.
     pub(super) fn is_wide(&self) -> bool {
         let is_open = |range: &ReadRange| range.low.is_none() || range.high.is_none();
         !self.entries.is_empty() || self.passed > FEW_PASSED || self.ranges.iter().any(is_open)
@@ -182,7 +183,7 @@ impl Reads {
             let mut each = now.iter().flat_map(|now| &now.each);
             each.any(|entries| read.is_of(&entries.changes))
         };
-        let holds = || {
+        let counts_are_same = || {
             let mut each = self.entries.iter();
             each.all(|read| is_counted(read) && read.holds())
         };
@@ -191,7 +192,7 @@ impl Reads {
             if !planted(Fault::UnsettledEntry) {
                 key_locks::wait_for_writes();
             }
-            if holds() {
+            if counts_are_same() {
                 return true;
             }
         }
@@ -206,8 +207,8 @@ impl Reads {
             }
             true
         });
-        // (3)
-        !has_changed || holds()
+        // (3) The writes that were waited for have counted their entries.
+        !has_changed || counts_are_same()
     }
 
     /// Whether no key in the ranges has changed since the snapshot with this number. Looks at each

@@ -423,7 +423,8 @@ struct ViewObjects<'v> {
     /// The number of the next one, once they have changed.
     next: u64,
     changed: bool,
-    /// Whether they are the snapshot's. The first change then retains their handles.
+    /// Whether they are the snapshot's, and not the transaction's own. The first change then
+    /// retains their handles.
     below: bool,
 }
 
@@ -436,7 +437,8 @@ impl ViewObjects<'_> {
         BagObjects::of(Override::Value(list))
     }
 
-    /// Called before each change, but for one that is made where the objects are stored.
+    /// Called before each change, except for an append to the objects that the transaction has
+    /// stored.
     fn begin(&mut self) {
         if self.changed {
             return;
@@ -501,8 +503,9 @@ impl Objects for ViewObjects<'_> {
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
-        let no_matter: &[u8] = &[];
-        self.replace_each(&[(ordinal, no_matter, value)]);
+        // `replace_each` doesn't use the old value.
+        let unused: &[u8] = &[];
+        self.replace_each(&[(ordinal, unused, value)]);
     }
 
     fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
@@ -571,7 +574,7 @@ impl Multi for ViewIndex<dyn Multi> {
             list: OnceCell::new(),
             next: 0,
             changed: false,
-            // `below` says that the objects there are still those of the snapshot.
+            // Until the transaction has written the key, its objects are those of the snapshot.
             below: !self.set.has_written(guard, key),
         };
         f(&mut objects);
@@ -648,14 +651,14 @@ impl<I: Container + ?Sized> Container for ViewIndex<I> {
 }
 
 /// How the objects under a key of a bag become those that a transaction has written: which of the
-/// present ones (`there`) stay, and which are added behind them. An object stays if the transaction
-/// has it with the same number of arrival.
-pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Survivors {
+/// present ones stay, and which are added after them. An object stays if the transaction has it
+/// with the same number of arrival.
+pub(super) fn survivors(value: Override<'_>, present: &[(u64, Vec<u8>)]) -> Survivors {
     let new: Vec<(u64, Vec<u8>)> = BagObjects::of(value)
         .map(|(number, value)| (number, value.to_vec()))
         .collect();
     // Both lists are in the order of arrival.
-    let stays: Vec<bool> = there
+    let stays: Vec<bool> = present
         .iter()
         .map(|object| {
             let place = new.binary_search_by_key(&object.0, |(number, _)| *number);
@@ -665,7 +668,7 @@ pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Surviv
     let count = stays.iter().filter(|stays| **stays).count();
     // If the objects that stay are the first ones of the result, it is enough to remove the others
     // and to append the rest. Otherwise the order has changed: remove all, and append all.
-    let kept = there.iter().zip(&stays).filter(|(_, stays)| **stays);
+    let kept = present.iter().zip(&stays).filter(|(_, stays)| **stays);
     if kept.map(|(object, _)| object).eq(&new[..count]) {
         Survivors {
             stays,
@@ -673,7 +676,7 @@ pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Surviv
         }
     } else {
         Survivors {
-            stays: vec![false; there.len()],
+            stays: vec![false; present.len()],
             new,
         }
     }
@@ -683,6 +686,7 @@ pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Surviv
 pub(super) struct Survivors {
     /// Whether each existing object stays.
     pub(super) stays: Vec<bool>,
-    /// What comes behind those, with numbers of its own.
+    /// The objects that are added after those, with their numbers of arrival in the view. The table
+    /// gives them new numbers.
     pub(super) new: Vec<(u64, Vec<u8>)>,
 }
