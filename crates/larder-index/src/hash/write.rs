@@ -113,6 +113,7 @@ impl<R: KeyRule> HashOrder<R> {
         // (2) Search it. While we hold the lock the search can't fail with `Torn`.
         let view = locked.leaf.view();
         let hit = view.find(hash, &locked.home, key.bytes, form);
+        debug_assert!(hit.is_ok(), "a leaf was torn under its lock");
         let hit = hit.unwrap_or_default();
         Found { locked, hit }
     }
@@ -409,6 +410,7 @@ impl<R: KeyRule> HashOrder<R> {
         // (2) Search the leaf again. The lock has been held since the first search, so the result
         // is the same.
         let found = leaf.view().find_general(hash, key.bytes, length_prefixed);
+        debug_assert!(found.is_ok(), "a leaf was torn under its lock");
         let hit = found.unwrap_or_default();
         let body = match self.outside_of(key.bytes, &[value], shape.class) {
             Some(handle) => Body::Outside(handle),
