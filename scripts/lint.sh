@@ -22,9 +22,12 @@ check() {
 
 fmt() { cargo fmt --all -- --check; }
 
-# With what the bench compares with, which is built for the bench alone.
+# With what the bench compares with, which is built for the bench alone. libJudy needn't be
+# installed: nothing is linked.
 clippy() {
-  cargo clippy --quiet --locked --workspace --all-targets --features larder-bench/peers --target-dir "$TARGET" -- -D warnings
+  cargo clippy --quiet --locked --workspace --all-targets \
+    --features larder-bench/peers,larder-bench/judy,larder-judy/libjudy --target-dir "$TARGET" \
+    -- -D warnings
 }
 
 # The engine without features, and with one each; and the fuzz targets with theirs.

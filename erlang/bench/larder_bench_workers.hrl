@@ -6,7 +6,7 @@ new_with(Options) ->
     catch error:badarg -> refused
     end.
 
-%% Puts every second key of the range into the table, in random order.
+%% Puts half of the keys of the range into the table, which half and in which order at random.
 -spec prefill(term(), pos_integer(), 1 | 2) -> ok.
 prefill(T, Range, Arity) ->
     Place = larder_bench_rows:places(at_random, Range, 1),

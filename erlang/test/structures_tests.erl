@@ -58,6 +58,9 @@ what_is_not_there_is_said_test() ->
     Says([{structure, avocado}], [<<"avocado">>, <<"default">>, <<"catree">>]),
     Says([{structure, {btree, [{n, 4}]}}], [<<"'n'">>, <<"reader_groups">>]),
     Says([{structure, {btree, [{m, 1}]}}], [<<"'m'">>, <<"from 3 to 1024">>]),
+    [Says([{structure, {btree, [{m, M}]}}], [<<"'m'">>, <<"from 3 to 1024">>])
+     || M <- [1 bsl 70, 4.0, "4"]],
+    Says([{structure, {catree, [{over, "avl"}]}}], [<<"'over'">>, <<"one of avl">>]),
     Says([{structure, {default, [{m, 4}]}}], [<<"no options">>]),
     Says([ordered_set, {structure, chained}], [<<"order of keys">>, <<"avl">>]),
     badarg = Fault([{structure, {btree, [m]}}]),

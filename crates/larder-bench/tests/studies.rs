@@ -149,6 +149,8 @@ fn ordered_set() {
     let is_scenario = |p: &&Point| p.plot == "scenarios" && p.series == "default ordered_set";
     assert_eq!(study.points.iter().filter(is_scenario).count(), 14);
     assert!(has(&study, "disjoint", "ordered_set (CA tree)"));
+    let mut disjoint = study.points.iter().filter(|p| p.plot == "disjoint");
+    assert!(disjoint.all(|p| p.x != X::Number(4.0)), "--threads 2");
     assert!(has(&study, "counters", "default ordered_set, on"));
     assert!(has(&study, "counters", "default set, off"));
     let recording =
@@ -272,6 +274,8 @@ fn what_there_is_not_is_said() {
         .contains("--sizes is of the studies ets-2003, erlang and transactions alone"));
     let output = study("ets-2003", folder.path(), &["--sizes", "0"]);
     assert!(!output.status.success());
+    let output = study("transactions", folder.path(), &["--sizes", "300,500"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("one number of rows"));
     let list = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
         .args(["study", "list"])
         .output()

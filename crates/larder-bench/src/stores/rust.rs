@@ -1,6 +1,6 @@
 //! Peers in Rust: every map of this crate. Some can also append bytes.
 
-use crate::maps::peers::index::Index;
+use crate::maps::peers::index::Owned;
 use crate::maps::peers::{each_map, each_other_map, Filter, Map, Named, Store};
 use crate::result::Outcome;
 use crate::stores::peer::{Listed, Peer};
@@ -47,9 +47,10 @@ pub fn all() -> Vec<Listed> {
 }
 
 fn make<M: Map>() -> Box<dyn Peer> {
+    // Larder's share the pin of the map, which would keep the epoch otherwise.
     let bytes: Option<Box<dyn Store>> = match M::NAME {
-        "larder hash" => Some(Box::new(Index::default_structure(false))),
-        "larder ordered" => Some(Box::new(Index::default_structure(true))),
+        "larder hash" => Some(Box::new(Owned::<false>::empty())),
+        "larder ordered" => Some(Box::new(Owned::<true>::empty())),
         "std HashMap" => Some(Box::new(HashMap::<u64, Vec<u8>>::new())),
         _ => None,
     };

@@ -10,7 +10,7 @@ use crate::result::{Failure, Outcome};
 use larder::structures;
 
 /// A structure in a study.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Contender {
     pub name: String,
     /// `type structure` of a table, see [`StudyTable::new`]. Empty for a peer.
@@ -29,8 +29,7 @@ impl Contender {
         Contender {
             name: name.to_owned(),
             spec: spec.to_owned(),
-            peer: None,
-            forgets: false,
+            ..Contender::default()
         }
     }
 
@@ -87,7 +86,7 @@ pub fn peers() -> Vec<Contender> {
     let mut peers = Vec::new();
     each_shared!(Filter::default(), S => {
         let make = || -> Box<dyn BenchTable> { Box::new(S::empty()) };
-        peers.push(Contender { name: S::NAME.into(), spec: String::new(), peer: Some(make), forgets: false });
+        peers.push(Contender { name: S::NAME.into(), peer: Some(make), ..Contender::default() });
     });
     peers.retain(|peer: &Contender| !peer.name.starts_with("larder"));
     peers

@@ -105,7 +105,8 @@ pub struct StudyOptions {
     /// Seconds: sizes that prove that everything works, and no more.
     #[arg(long, conflicts_with_all = ["quick", "full"], hide = true)]
     pub tiny: bool,
-    /// Keys and orders follow from this number: the same number, the same work.
+    /// Keys and orders follow from this number: the same number, the same work. The study erlang
+    /// always has the same.
     #[arg(long, default_value_t = 2003)]
     pub seed: u64,
     /// How often everything is measured, in turns; medians count. The study's own choice if not
@@ -113,10 +114,11 @@ pub struct StudyOptions {
     #[arg(long)]
     pub runs: Option<usize>,
     /// The sizes of ets-2003, or of its workloads in the study erlang, in keys, instead of the
-    /// study's own: `21000000,54000000`.
+    /// study's own: `21000000,54000000`. Of transactions, one number of rows.
     #[arg(long, value_name = "KEYS,...", value_delimiter = ',', value_parser = RangedU64ValueParser::<usize>::new().range(1..=u64::from(u32::MAX)))]
     pub sizes: Vec<usize>,
-    /// The most threads; as many as there are cores if not said.
+    /// The most threads of ets-2013 and ordered-set. If not said: as many as there are cores, and
+    /// up to four for disjoint inserts.
     #[arg(long)]
     pub threads: Option<usize>,
     /// Begins nothing after so many minutes, and says what was left out. If not said: about a

@@ -27,6 +27,8 @@ pub struct Run {
     pub progress: Progress,
     pub clock: Clock,
     pub filter: Filter,
+    /// The turn of the part that is being measured, from 0.
+    turn: usize,
     /// The figures of the runs at each place, in the order in which places first appear.
     figures: Vec<(Place, Vec<f64>)>,
     /// The result, save its points.
@@ -60,6 +62,7 @@ impl Run {
             progress: Progress::new(options.no_progress),
             clock,
             filter: filter.clone(),
+            turn: 0,
             figures: Vec::new(),
             result: Study {
                 study: name.into(),
@@ -119,6 +122,7 @@ impl Run {
                 }
                 break;
             }
+            self.turn = turn;
             let begin = self.clock.seconds();
             let name = format!("{}, {part}, run {}", self.result.study, turn + 1);
             self.progress.part(&name, items.len());
@@ -134,6 +138,7 @@ impl Run {
             }
             last = self.clock.seconds() - begin;
         }
+        self.turn = 0;
         self.save()
     }
 
@@ -156,10 +161,11 @@ impl Run {
     }
 
     /// Whether there is no time for work of so many seconds in a part with this share. If so, the
-    /// work is skipped.
+    /// work is skipped. What a later turn leaves out was measured in the first one, or was skipped
+    /// there.
     pub fn is_over(&mut self, what: &str, share: f64, seconds: f64) -> bool {
         let over = self.clock.is_over(share, seconds);
-        if over {
+        if over && self.turn == 0 {
             self.skip(format!("{what}: {NO_TIME}"));
         }
         over
@@ -416,6 +422,24 @@ mod tests {
         assert_eq!((plots[0].title.as_str(), points.len()), ("of it", 2));
         let first = &points[0];
         assert_eq!((first.low, first.high, first.runs), (1.0, 5.0, 3));
+    }
+
+    /// What a later turn has no time for was measured, so it isn't among what was not.
+    #[test]
+    fn a_later_turn_skips_nothing() {
+        let mut run = run(None, &[]);
+        let items = [(String::from("item"), ())];
+        let measured = run.in_turns("part", (2, 1.0), &items, |run, turn, ()| {
+            let turn = turn - run.options.seed;
+            // The clock of a user whose time is over.
+            let clock = Clock::new(Some(Duration::ZERO), true);
+            let clock = std::mem::replace(&mut run.clock, clock);
+            assert!(run.is_over(&format!("turn {turn}"), 1.0, 0.0));
+            run.clock = clock;
+            Ok(())
+        });
+        measured.expect("nothing is wrong");
+        assert_eq!(run.end().skipped, [format!("turn 0: {NO_TIME}")]);
     }
 
     #[test]

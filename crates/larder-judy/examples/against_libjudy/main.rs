@@ -274,25 +274,27 @@ fn main() -> Result<(), String> {
                         .map(|at| pattern.string(at))
                         .collect::<Vec<_>>()
                 };
-                let what = (array.as_str(), pattern);
+                let (rounds, report) = (options.rounds, &mut report);
                 match array.as_str() {
                     "judy1" => {
-                        compare::<u64, _, Judy1, Lib1>(what, &words(), options.rounds, &mut report)
+                        compare::<u64, _, Judy1, Lib1>(array, pattern, &words(), rounds, report)
                     }
                     "judyl" => {
-                        compare::<u64, _, JudyL, LibL>(what, &words(), options.rounds, &mut report)
+                        compare::<u64, _, JudyL, LibL>(array, pattern, &words(), rounds, report)
                     }
                     "judysl" => compare::<[u8], _, JudySL, LibSl>(
-                        what,
+                        array,
+                        pattern,
                         &strings(),
-                        options.rounds,
-                        &mut report,
+                        rounds,
+                        report,
                     ),
                     "judyesl" => compare::<[u8], _, JudyESL, LibSl>(
-                        what,
+                        array,
+                        pattern,
                         &strings(),
-                        options.rounds,
-                        &mut report,
+                        rounds,
+                        report,
                     ),
                     _ => return Err(format!("no array {array}")),
                 }

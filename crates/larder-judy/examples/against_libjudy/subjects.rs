@@ -97,7 +97,7 @@ macro_rules! of_libjudy {
 
 of_libjudy! {
     LibL, u64,
-        |array, key, value| _ = array.insert(*key, value),
+        |array, key, value| array.insert(*key, value),
         |array, key| array.get(*key),
         |array, key| array.remove(*key),
         |array| Some(array.memory());
@@ -107,7 +107,7 @@ of_libjudy! {
         |array, key| array.remove(*key),
         |array| Some(array.memory());
     LibSl, [u8],
-        |array, key, value| _ = array.insert(key, value),
+        |array, key, value| array.insert(key, value),
         |array, key| array.get(key),
         |array, key| array.remove(key),
         |_| None;

@@ -255,7 +255,9 @@ fn structure(call: &Call<'_>, value: Word, options: &mut Options) -> Result<(), 
         let value = match (layout::small(value), flag(value)) {
             (Some(n), _) => StructureValue::Int(n),
             (_, Ok(flag)) => StructureValue::Flag(flag),
-            _ => StructureValue::Name(text(call, value)?),
+            // A value of another kind has no name, which no option takes: the error says what
+            // this option does.
+            _ => StructureValue::Name(text(call, value).unwrap_or_default()),
         };
         options.structure_options.push((text(call, name)?, value));
     }

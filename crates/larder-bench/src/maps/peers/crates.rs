@@ -1,5 +1,5 @@
-//! Maps of other crates. With concurrent-map each thread has a clone. scc's `insert` keeps an
-//! existing value, which makes no difference here.
+//! Maps of other crates. With concurrent-map each thread has a clone. An insert into scc's
+//! `HashIndex` keeps an existing value: where the key is there, it is no more than a lookup.
 
 use super::{Handle, Map, Named, Shared};
 use concurrent_map::ConcurrentMap;
@@ -53,7 +53,7 @@ shared! {
         (**map).pin().get(&key).copied(), (**map).pin().remove(&key).is_some());
     scc::HashIndex<u64, u64>, "scc::HashIndex", false, (|map, key, value| (**map).insert_sync(key, value),
         (**map).peek_with(&key, |_, value| *value), (**map).remove_sync(&key));
-    scc::TreeIndex<u64, u64>, "scc::TreeIndex", true, (|map, key, value| (**map).insert_sync(key, value),
+    scc::TreeIndex<u64, u64>, "scc::TreeIndex", true, (|map, key, value| (**map).upsert_sync(key, value),
         (**map).peek_with(&key, |_, value| *value), (**map).remove_sync(&key));
     crossbeam_skiplist::SkipMap<u64, u64>, "crossbeam SkipMap", true, (|map, key, value| (**map).insert(key, value),
         (**map).get(&key).map(|entry| *entry.value()), (**map).remove(&key).is_some());

@@ -144,6 +144,23 @@ impl Index {
         });
     }
 
+    /// Appends to the bytes under a number, or replaces them if they would be more than `most`.
+    pub fn append(&self, guard: &Guard, number: u64, piece: &[u8], most: usize) {
+        self.at(number, |index, key| {
+            index.update(guard, key, &mut |old, new| {
+                let fits = |old: &&[u8]| old.len() + piece.len() <= most;
+                new.extend_from_slice(old.filter(fits).unwrap_or_default());
+                new.extend_from_slice(piece);
+                Change::Put
+            })
+        });
+    }
+
+    /// Appends the bytes under a number to `out`. Returns whether there are any.
+    pub fn read(&self, guard: &Guard, number: u64, out: &mut Vec<u8>) -> bool {
+        self.at(number, |index, key| index.get(guard, key, out))
+    }
+
     /// Visits numbers and words, from a number on if one is given, until `visit` returns false.
     /// Reads `want` entries at once, or a default number if it is 0.
     pub fn walk(&self, from: Option<u64>, want: usize, mut visit: impl FnMut(u64, u64) -> bool) {
@@ -177,17 +194,10 @@ impl Store for Index {
         Index::put(self, &pin(), number, value);
     }
     fn append(&mut self, number: u64, piece: &[u8], most: usize) {
-        self.at(number, |index, key| {
-            index.update(&pin(), key, &mut |old, new| {
-                let fits = |old: &&[u8]| old.len() + piece.len() <= most;
-                new.extend_from_slice(old.filter(fits).unwrap_or_default());
-                new.extend_from_slice(piece);
-                Change::Put
-            })
-        });
+        Index::append(self, &pin(), number, piece, most);
     }
     fn get(&mut self, number: u64, out: &mut Vec<u8>) -> bool {
-        self.at(number, |index, key| index.get(&pin(), key, out))
+        self.read(&pin(), number, out)
     }
     fn bytes(&self) -> Option<usize> {
         Some(self.index.memory())
@@ -252,6 +262,26 @@ impl<const ORDERED: bool> Map for Owned<ORDERED> {
     }
 }
 
+/// The same under the pin of the thread, for a store beside a map of the thread.
+impl<const ORDERED: bool> Store for Owned<ORDERED> {
+    fn put(&mut self, number: u64, value: &[u8]) {
+        let index = &self.index.0;
+        self.pin.with(|guard| index.put(guard, number, value));
+    }
+    fn append(&mut self, number: u64, piece: &[u8], most: usize) {
+        let index = &self.index.0;
+        self.pin
+            .with(|guard| index.append(guard, number, piece, most));
+    }
+    fn get(&mut self, number: u64, out: &mut Vec<u8>) -> bool {
+        let index = &self.index.0;
+        self.pin.with(|guard| index.read(guard, number, out))
+    }
+    fn bytes(&self) -> Option<usize> {
+        self.index.0.bytes()
+    }
+}
+
 impl<const ORDERED: bool> Shared for SharedIndex<ORDERED> {
     type Handle<'a> = IndexHandle<ORDERED, &'a SharedIndex<ORDERED>>;
     fn empty() -> Self {
@@ -260,5 +290,32 @@ impl<const ORDERED: bool> Shared for SharedIndex<ORDERED> {
     fn handle(&self) -> Self::Handle<'_> {
         let (index, pin) = (self, ThreadPin::get());
         IndexHandle { index, pin }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    /// What a store retires is freed although a map of the same thread has a pin.
+    #[test]
+    fn a_store_beside_a_map_lets_the_epoch_advance() {
+        let (_map, mut store) = (Owned::<false>::empty(), Owned::<true>::empty());
+        let freed = Arc::new(AtomicBool::new(false));
+        let free = Arc::clone(&freed);
+        // Ordering, both: Relaxed, in a test.
+        store
+            .pin
+            .with(|guard| guard.defer(move || free.store(true, Relaxed)));
+        let begin = Instant::now();
+        while !freed.load(Relaxed) {
+            let late = begin.elapsed() > Duration::from_secs(30);
+            assert!(!late, "the epoch doesn't advance");
+            store.append(1, b"a piece", 100);
+            pin().flush();
+        }
     }
 }
