@@ -3,8 +3,8 @@
 -module(conc_tests).
 
 -export([no_increment_is_lost_test_/0, insert_new_has_one_winner_test_/0, lists_are_whole_or_absent_test_/0, delete_all_objects_is_one_step_test_/0,
-         traversals_test_/0, each_object_is_taken_once_test_/0, take_many_goes_on_test_/0, bag_order_test_/0,
-         planted_faults_are_found_test_/0]).
+         traversals_test_/0, each_object_is_taken_once_test_/0, take_many_goes_on_test_/0,
+         lookup_many_goes_on_test_/0, bag_order_test_/0, planted_faults_are_found_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 -define(CONCURRENCY, [[], [{write_concurrency, true}, {read_concurrency, true}],
@@ -243,6 +243,31 @@ goes_on(Keys) ->
             =:= [[{K}] || K <- Keys] end,
     0 = larder:info(T, size),
     true = larder:delete(T).
+
+lookup_many_goes_on_test_() ->
+    larder_test:tc("lookup_many goes on", 120, larder, fun() ->
+        Keys = lists:seq(1, 50000),
+        T = larder:new(conc, [public]),
+        true = larder:insert(T, [{K} || K <- Keys]),
+        [finds_all(T, Keys) || _ <- lists:seq(1, 10)],
+        larder:delete(T)
+    end).
+
+finds_all(T, Keys) ->
+    {Pid, Mon} = spawn_monitor(fun() -> exit({result, larder:lookup_many(T, Keys)}) end),
+    %% It is asked between two slices: the second time, one has been run.
+    [looks_up(Pid) || _ <- [1, 2]],
+    true = larder:setopts(T, {protection, private}),
+    receive {'DOWN', Mon, process, Pid, Why} -> {result, Found} = Why end,
+    true = Found =:= [[{K}] || K <- Keys],
+    true = larder:setopts(T, {protection, public}).
+
+looks_up(Pid) ->
+    case process_info(Pid, current_function) of
+        {_, {larder_nif, lookup_many, _}} -> ok;
+        undefined -> ended;
+        _ -> looks_up(Pid)
+    end.
 
 begun(T, Size) ->
     case larder:info(T, size) < Size of

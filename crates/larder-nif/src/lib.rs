@@ -90,6 +90,7 @@ natives! {
     insert_more => insert::insert_more or Failure;
     lookup(Table, Key) => single::lookup or Failure;
     lookup_many(Table, Keys, Done) => key_batch::lookup_many;
+    lookup_more => key_batch::lookup_more;
     take_many(Table, Keys, Done) => key_batch::take_many;
     take_more => key_batch::take_more;
     lookup_element(Table, Key, Position) => single::lookup_element;

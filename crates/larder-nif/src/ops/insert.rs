@@ -173,10 +173,9 @@ fn slice<'t>(
         rest = gather(call, table, list, rest, &mut budget)?;
         if rest == layout::NIL {
             // All are encoded. From here on the list will be inserted, even if this process dies.
-            // The caller's right to write was checked before the first slice, so act in the owner's
-            // name.
-            let job = table.begin_insert(table.owner(), std::mem::take(list), new);
-            *stage = Stage::Apply(reply_or_raise(call, table, job)?);
+            // The caller's right to write was checked before the first slice. If the table was
+            // dropped since, the first step finds that out.
+            *stage = Stage::Apply(table.begin_permitted_insert(std::mem::take(list), new));
         }
     }
     // 2. Let the engine insert objects, with the rest of the budget.

@@ -12,7 +12,7 @@ use crate::layout::{self, NIL};
 use crate::sys::*;
 use crate::tables::{self, lazy_caller_id, reply_or_raise};
 use crate::terms::{atoms, decode};
-use larder::host::{EngineTable, KeyList, Local, Stored, MAX_KEYS_PER_LOOKUP};
+use larder::host::{EngineTable, Error, KeyList, Local, OwnerId, Stored, MAX_KEYS_PER_LOOKUP};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -98,10 +98,37 @@ impl<'c> FoundLists<'c> {
 /// the keys, if Done is `[]` and one slice was sufficient. Otherwise `{more, List}`, with the lists
 /// in reverse order in front of Done.
 pub fn lookup_many(call: &Call<'_>) -> Reply {
-    let again = entry::lookup_many;
-    slice(call, again, again, |table, local, at, visit| {
+    let (again, more) = (entry::lookup_many, entry::lookup_more);
+    slice(call, again, more, |table, local, at, visit| {
         table.lookup_many_in(local, lazy_caller_id(call), at, visit)
     })
+}
+
+/// Runs a slice of `lookup_many` after one that has done a key. It acts in the owner's name, since
+/// the caller had the right to read then.
+pub fn lookup_more(call: &Call<'_>) -> Reply {
+    let more = entry::lookup_more;
+    slice(call, more, more, |table, local, keys, visit| {
+        in_owners_name(table, |owner| {
+            table.lookup_many_in(local, owner, keys, &mut *visit)
+        })
+    })
+}
+
+/// Calls `f` with the owner of the table, who has all rights. If the table goes to another owner at
+/// this moment, `f` is refused before it has done anything, and is called again.
+fn in_owners_name(
+    table: &EngineTable,
+    mut f: impl FnMut(OwnerId) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut owner = table.owner();
+    loop {
+        let done = f(owner);
+        let before = std::mem::replace(&mut owner, table.owner());
+        if !matches!(done, Err(Error::Access)) || owner == before {
+            return done;
+        }
+    }
 }
 
 /// The rest of a list behind this number of cells.
@@ -123,7 +150,9 @@ pub fn take_many(call: &Call<'_>) -> Reply {
 pub fn take_more(call: &Call<'_>) -> Reply {
     let more = entry::take_more;
     slice(call, more, more, |table, local, keys, visit| {
-        table.take_many_in(local, table.owner(), keys, visit)
+        in_owners_name(table, |owner| {
+            table.take_many_in(local, owner, keys, &mut *visit)
+        })
     })
 }
 

@@ -27,14 +27,20 @@ impl EngineTable {
         new: bool,
     ) -> Result<ListJob<'_>, Error> {
         self.check_write(who)?;
+        Ok(self.begin_permitted_insert(list, new))
+    }
+
+    /// As [`begin_insert`](Self::begin_insert), for a caller whose right to write was checked when
+    /// its call began.
+    pub fn begin_permitted_insert(self: &Arc<Self>, list: ObjectList, new: bool) -> ListJob<'_> {
         // The latch isn't acquired yet: the first step does that, so that a job that is never
         // stepped blocks nobody.
-        Ok(ListJob {
+        ListJob {
             table: Cow::Borrowed(self),
             batch: Arc::new(ListBatch::new(list, new)),
             begun: false,
             over: false,
-        })
+        }
     }
 }
 
