@@ -10,7 +10,7 @@
          a_file_of_compressed_atoms_test_/0, files_of_atoms_test_/0,
          more_atoms_than_the_limit_test_/0,
          exploding_specifications_test_/0, lying_files_test_/0, terms_from_noise_test_/0,
-         records_of_later_releases_test_/0]).
+         altered_funs_test_/0, records_of_later_releases_test_/0]).
 
 %% So many of the types, or all of them when there is time (LARDER_CASES over 100).
 tests(Title, Seconds, Count, Fun) ->
@@ -508,6 +508,34 @@ noise(Tables, Bytes) ->
             1
     catch error:badarg -> 0
     end.
+
+%% A fun whose external format was altered has fewer free variables, or more, than others of its
+%% code. It is stored as it is.
+altered_funs_test_() ->
+    test("altered funs", 60, fun() ->
+        {A, B} = {rand:uniform(9), rand:uniform(9)},
+        Fun = fun(C) -> {A, B, C} end,
+        Funs = [Fun | [with_free(Fun, Free) || Free <- [0, 1, 3, 200]]],
+        [begin
+             T = larder:new(hostile, [Type]),
+             Rows = [{N, Stored} || {N, Stored} <- lists:enumerate(Order)],
+             true = larder:insert(T, Rows),
+             [[Row] = larder:lookup(T, N) || {N, _} = Row <- Rows],
+             true = larder:delete_all_objects(T),
+             true = larder:insert(T, [{Key, 1} || Key <- Order]),
+             [[{Key, 1}] = larder:lookup(T, Key) || Key <- Order],
+             true = erlang:garbage_collect(),
+             true = larder:delete(T)
+         end || Type <- types(4), Order <- [Funs, lists:reverse(Funs)]]
+    end).
+
+%% A fun of the same code with so many free variables, each 7. The last two of the external format
+%% are the fun's own, which are small integers.
+with_free(Fun, Free) ->
+    <<131, 112, _:32, Head:21/binary, 2:32, Rest/binary>> = term_to_binary(Fun),
+    Code = binary:part(Rest, 0, byte_size(Rest) - 4),
+    Body = [Head, <<Free:32>>, Code, lists:duplicate(Free, <<97, 7>>)],
+    binary_to_term(iolist_to_binary([131, 112, <<(4 + iolist_size(Body)):32>>, Body])).
 
 mutated(Bytes, 0) -> Bytes;
 mutated(Bytes, N) ->

@@ -6,7 +6,7 @@
 -export([beside_ets_test_/0, forms_test_/0, counters_test_/0, counters_beside_an_oracle_test_/0,
          kept_keys_test_/0, many_test_/0, concurrent_test_/0, views_test_/0,
          watchers_test_/0, refused_test_/0, words_test_/0,
-         unmet_atoms_test_/0, loaded/1]).
+         unmet_atoms_test_/0, maps_as_keys_test_/0, loaded/1]).
 
 one(Title, Fun) ->
     [larder_test:tc(Title, 240, larder, Fun)].
@@ -343,6 +343,29 @@ loaded(File) ->
     [{Small, v}] = larder:lookup(T, Small),
     true = larder:delete(T),
     ok.
+
+%% From OTP 26 on, maps within keys of maps are compared pair by pair, in the order in which their
+%% own pairs lie, which is that of the numbers of atoms.
+maps_as_keys_test_() ->
+    one("maps as keys of maps", fun() ->
+        File = larder_test:file("maps_as_keys"),
+        [Z, A] = lists:reverse(lists:sort(maps:keys(unmet(2)))),
+        Keys = [#{Z => 1, A => 2}, #{Z => 2, A => 1}, {#{Z => 3, A => 4}}, [#{Z => 4, A => 3}],
+                #{#{Z => 1, A => 2} => 1, #{Z => 2, A => 1} => 2},
+                #{#{Z => 1, A => 2} => 2, #{Z => 2, A => 1} => 1},
+                {#{Z => 4, A => 3}}, [#{Z => 3, A => 4}]],
+        Map = maps:from_list([{Key, x} || Key <- Keys]),
+        T = larder:new(t, []),
+        true = larder:insert(T, [{Map, 1}, {k, Map}, {changed, #{}}]),
+        [true = larder:update_map(T, changed, 2, Key, x) || Key <- lists:reverse(Keys)],
+        [{changed, Map}] = larder:lookup(T, changed),
+        ok = larder:tab2file(T, File),
+        {ok, Loaded} = larder:file2tab(File),
+        [{k, Map}] = larder:lookup(Loaded, k),
+        [{Map, 1}] = larder:lookup(Loaded, Map),
+        ok = file:delete(File),
+        [true = larder:delete(Table) || Table <- [T, Loaded]]
+    end).
 
 %% A map whose keys are atoms: the later the text, the lesser the number.
 unmet(Count) ->

@@ -48,14 +48,20 @@ impl TermRef<'_> {
         if let (Some(a), Some(b)) = (self.as_int(), other.as_int()) {
             return a.cmp(&b);
         }
-        compare(self.bytes(), other.bytes(), false)
+        compare(self.bytes(), other.bytes(), false, false)
     }
 
     /// Compares both in the order of keys of a map: as [`TermRef::cmp_term`], but all integers
     /// precede all floats, at any depth. Only identical terms are equal. −0.0 precedes 0.0 unless
     /// they are identical.
     pub fn cmp_exact(self, other: TermRef<'_>) -> Ordering {
-        compare(self.bytes(), other.bytes(), true)
+        compare(self.bytes(), other.bytes(), true, false)
+    }
+
+    /// As [`TermRef::cmp_exact`], but compares small maps by their pairs as they lie: all keys, and
+    /// then all values. Both terms have the keys of these maps in the same order.
+    pub(crate) fn cmp_stored(self, other: TermRef<'_>) -> Ordering {
+        compare(self.bytes(), other.bytes(), true, true)
     }
 }
 
@@ -80,7 +86,7 @@ enum Rest {
     Elements,
 }
 
-fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
+fn compare(a: &[u8], b: &[u8], exact: bool, as_stored: bool) -> Ordering {
     let (mut i, mut j) = (0, 0);
     let mut open: SmallVec<[OpenPair; 8]> = SmallVec::new();
     // The outermost terms are the only children of a container that has no head.
@@ -122,7 +128,7 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
         let order = match kind {
             Kind::Tuple => open_tuples(a, b, &mut i, &mut j, exact, &mut open),
             Kind::List => open_lists(a, b, &mut i, &mut j, exact, &mut open),
-            Kind::Map => open_maps(a, b, &mut i, &mut j, exact, &mut open),
+            Kind::Map => open_maps(a, b, &mut i, &mut j, [exact, as_stored], &mut open),
             Kind::Fun => open_funs(a, b, &mut i, &mut j, exact, &mut open),
             _ => {
                 // Leaves of the same rank may be encoded in different lengths. So each cursor moves
@@ -210,7 +216,7 @@ fn open_maps(
     b: &[u8],
     i: &mut usize,
     j: &mut usize,
-    exact: bool,
+    [exact, as_stored]: [bool; 2],
     open: &mut OpenPairs,
 ) -> Ordering {
     // Remember both heads. The comparison by order keys needs the whole maps.
@@ -240,7 +246,11 @@ fn open_maps(
     // this file.
     let key = |bytes| {
         let mut out = Vec::new();
-        order_key::encode_as(TermRef::within(bytes), exact, LocalNode::ByName, &mut out);
+        let (map, local) = (TermRef::within(bytes), LocalNode::ByName);
+        match as_stored {
+            true => order_key::encode_stored(map, local, &mut out),
+            false => order_key::encode_as(map, exact, local, &mut out),
+        }
         out
     };
     key(a).cmp(&key(b))

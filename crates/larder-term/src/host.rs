@@ -29,6 +29,7 @@ pub fn legacy_zero() -> bool {
 pub type AtomOrder = fn(Atom, Atom) -> Ordering;
 
 static ATOM_ORDER: OnceLock<AtomOrder> = OnceLock::new();
+static MAPS_AS_STORED: AtomicBool = AtomicBool::new(false);
 static TREE_MAPS: AtomicBool = AtomicBool::new(false);
 
 /// Sets how the host orders atoms that are keys of one map. Must be called before any map is
@@ -40,6 +41,20 @@ pub fn set_atom_order(order: AtomOrder) {
 /// How the host orders atoms that are keys of one map, if that was set.
 pub(crate) fn atom_order() -> Option<AtomOrder> {
     ATOM_ORDER.get().copied()
+}
+
+/// Says that the host compares two small maps in the keys of a map by their pairs as they lie, not
+/// in term order. The two orders differ if it has an order of its own for atoms. Must be called
+/// before any map is encoded.
+pub fn set_maps_as_stored() {
+    // Ordering: Relaxed; a switch that the host sets before it makes its first table.
+    MAPS_AS_STORED.store(true, Memory::Relaxed);
+}
+
+/// Whether the host compares maps in the keys of a map by their pairs as they lie.
+pub(crate) fn maps_as_stored() -> bool {
+    // Ordering: Relaxed; pairs with the store of `set_maps_as_stored`, see there.
+    MAPS_AS_STORED.load(Memory::Relaxed)
 }
 
 /// From now on, large maps may be written in the order of the host's tree.

@@ -27,7 +27,7 @@ use crate::{
 use std::ops::Range;
 
 /// The emulator stores maps of more pairs than this as trees.
-const MOST_SORTED: usize = 32;
+pub(crate) const MOST_SORTED: usize = 32;
 
 /// A map that is being changed.
 #[derive(Debug)]

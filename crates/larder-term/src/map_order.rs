@@ -16,7 +16,10 @@
 //! no others. So places outside stay the same. A map has a head in front of its first key. So moves
 //! that are nested begin at different places.
 
-use crate::{host::atom_order, view::TermRef};
+use crate::{
+    host::{atom_order, maps_as_stored},
+    view::TermRef,
+};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,10 +37,12 @@ impl fmt::Display for DuplicateKey {
 impl std::error::Error for DuplicateKey {}
 
 /// The order of keys in the encoding of a map, which is that of the host: as `cmp_exact`, except
-/// that the host may have an order of its own for keys that are atoms.
+/// that the host may have an order of its own for keys that are atoms. Then it may also compare
+/// small maps in keys by their pairs as they lie, which are in that order.
 pub fn key_order(a: TermRef<'_>, b: TermRef<'_>) -> Ordering {
     match (atom_order(), a.as_atom(), b.as_atom()) {
         (Some(order), Some(a), Some(b)) => order(a, b),
+        _ if maps_as_stored() => a.cmp_stored(b),
         _ => a.cmp_exact(b),
     }
 }

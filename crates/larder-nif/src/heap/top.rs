@@ -62,10 +62,13 @@ pub fn take_before(env: *mut Env, words: usize, more: usize) -> Option<*mut Word
     // SAFETY:
     // 1. the words are the environment's, which is the running call's, or one that no other thread
     //    uses: nobody changes them meanwhile;
-    // 2. the top never lies behind the end, as `prove` has verified, and stays before it here.
+    // 2. the words lie before the end, so they are free, as `prove` has verified.
     unsafe {
         let (top, end) = (*place, *place.add(1));
-        if words + more > (end as usize - top as usize) / size_of::<Word>() {
+        // The end may lie in front of the top: the words in front of a process's stack that are
+        // reserved for Erlang code aren't the environment's, and may be in use already.
+        let free = (end as isize).wrapping_sub(top as isize);
+        if ((words + more) * size_of::<Word>()) as isize > free {
             return None;
         }
         // From now on the words are below the top, so no official function takes them.

@@ -37,9 +37,10 @@ impl<const CHUNKS: usize> NumberMap<CHUNKS> {
         // SAFETY: the pointer is null or came from `Box::into_raw` in `chunk`, and chunks are never
         // freed.
         let chunk = unsafe { chunk.as_ref() }?;
-        // Ordering: Relaxed; the number is all that is published, atoms live for ever.
+        // Ordering: Acquire, pairs with the Release in `set`: whoever finds the number of an atom
+        // finds the atom's text, which the other thread may just have added.
         chunk[at as usize % CHUNK]
-            .load(Ordering::Relaxed)
+            .load(Ordering::Acquire)
             .checked_sub(1)
     }
 
@@ -48,8 +49,8 @@ impl<const CHUNKS: usize> NumberMap<CHUNKS> {
         let Some(slot) = self.chunks.get(at as usize / CHUNK) else {
             return false;
         };
-        // Ordering: Relaxed, as in `get`.
-        Self::chunk(slot)[at as usize % CHUNK].swap(value + 1, Ordering::Relaxed) == 0
+        // Ordering: Release, see `get`.
+        Self::chunk(slot)[at as usize % CHUNK].swap(value + 1, Ordering::Release) == 0
     }
 
     fn chunk(slot: &AtomicPtr<Chunk>) -> &'static Chunk {

@@ -6,10 +6,10 @@
 //! ```
 //!
 //! The code of a fun (module, function and so on) is read through the external term format, once in
-//! each thread. After that it is found in a cache by the word of the emulator's entry, or by its
-//! bytes. To make a fun, copy a *template*, which is a fun of the same code with `[]` for its free
-//! variables, and fill in the variables. A template keeps the emulator's entry alive, so that the
-//! entry's word isn't reused for other code.
+//! each thread. After that it is found in a cache by the word of the emulator's entry and the shape
+//! of the fun, or by its bytes. To make a fun, copy a *template*, which is a fun of the same code
+//! with `[]` for its free variables, and fill in the variables. A template keeps the emulator's
+//! entry alive, so that the entry's word isn't reused for other code.
 
 use super::kept::KeptTerm;
 use super::official;
@@ -29,6 +29,8 @@ pub struct Code {
     pub free: usize,
     /// The emulator's entry.
     entry: Word,
+    /// The shape of the funs that have so many free variables (`layout::fun_shape`).
+    shape: Word,
     template: KeptTerm,
 }
 
@@ -51,10 +53,12 @@ thread_local! {
 
 impl Codes {
     #[inline]
-    fn of_entry(&self, entry: Word) -> Option<Rc<Code>> {
+    fn of_entry(&self, entry: Word, shape: Word) -> Option<Rc<Code>> {
         let places = self.by_entry.get(places_of(entry as u64))?;
         let mut known = places.iter().flatten();
-        known.find(|code| code.entry == entry).cloned()
+        known
+            .find(|code| code.entry == entry && code.shape == shape)
+            .cloned()
     }
 
     #[inline]
@@ -97,8 +101,8 @@ fn mix(bytes: &[u8]) -> u64 {
 
 /// The code of a fun. `None` if the fun must be stored in the external term format.
 pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
-    let entry = layout::fun_entry(word);
-    if let Some(code) = KNOWN.with_borrow(|known| known.of_entry(entry)) {
+    let (entry, shape) = (layout::fun_entry(word), layout::fun_shape(word));
+    if let Some(code) = KNOWN.with_borrow(|known| known.of_entry(entry, shape)) {
         return Some(code);
     }
     let mut bytes = Vec::new();
@@ -106,10 +110,13 @@ pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
     // The code is encoded in front of the free variables.
     // SAFETY: one whole term, without handles.
     let head = head_of(unsafe { TermRef::trusted(&bytes) })?;
-    let code = of_head(env, &bytes[..head]).filter(|code| code.entry == entry)?;
+    let code = of_head(env, &bytes[..head])?;
+    if code.entry != entry || code.shape != shape {
+        return None;
+    }
     // Other funs may have taken its place.
     KNOWN.with_borrow_mut(|known| {
-        if known.of_entry(entry).is_none() {
+        if known.of_entry(entry, shape).is_none() {
             known.add_entry(&code);
         }
     });
@@ -149,6 +156,7 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
         bytes: head.into(),
         free,
         entry: layout::fun_entry(word),
+        shape: layout::fun_shape(word),
         template: KeptTerm::new(word, false),
     });
     KNOWN.with_borrow_mut(|known| known.add_bytes(&code));

@@ -185,14 +185,16 @@ pub fn prove(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     }
     // Older releases order atoms in small maps by their texts, newer ones by their numbers. Larder
     // has to agree.
-    let known = match atom_order(heap) {
-        Some(Order::Less) => true,
-        Some(_) => {
+    let orders = atom_order(heap).zip(maps_as_stored(heap));
+    if let Some((atoms_by, as_stored)) = orders {
+        if atoms_by.is_gt() {
             larder_term::set_atom_order(|a, b| atoms::index(a).cmp(&atoms::index(b)));
-            true
         }
-        None => false,
-    };
+        if as_stored {
+            larder_term::set_maps_as_stored();
+        }
+    }
+    let known = orders.is_some();
     // Ordering: Relaxed, as in `is_order_known`.
     ORDER_KNOWN.store(known, Ordering::Relaxed);
     // The pairs of a tree lie in the order of hashes. But if small maps aren't as expected, don't
@@ -202,25 +204,32 @@ pub fn prove(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     }
 }
 
+fn atom(heap: &Heap, text: &str) -> Word {
+    atoms::to_word(heap.env(), larder_term::Atom::new(text))
+}
+
+/// Two atoms, of which the first has the greater text and the lesser number. `None` if others have
+/// made all that are tried.
+fn two_atoms(heap: &Heap) -> Option<(Word, Word)> {
+    let mut pairs = (0..8).map(|n| {
+        let last = atom(heap, &format!("larder_z{n}"));
+        (last, atom(heap, &format!("larder_a{n}")))
+    });
+    pairs.find(|&(last, first)| layout::atom_index(last) < layout::atom_index(first))
+}
+
 /// Finds out how maps order two atoms, of which the first has the lesser text and the greater
 /// number. Returns `Less` if the first precedes the other. `None` if the keys of maps aren't in any
 /// known order.
 fn atom_order(heap: &Heap) -> Option<Order> {
-    let atom = |text: &str| {
-        let atom = larder_term::Atom::new(text);
-        atoms::to_word(heap.env(), atom)
-    };
-    let (last, first) = (atom("larder_z"), atom("larder_a"));
+    let (last, first) = two_atoms(heap)?;
     let map = heap.official_map(&[last, first], &[NIL, NIL]);
     // The texts and the numbers of the two atoms are in different orders.
     let by_text = match layout::flatmap(map)?.0 {
         [a, _] => *a == first,
         _ => return None,
     };
-    if !by_text
-        && (layout::atom_index(last) > layout::atom_index(first)
-            || layout::flatmap(map)?.0[0] != last)
-    {
+    if !by_text && layout::flatmap(map)?.0[0] != last {
         return None;
     }
     // Keys of other kinds, in their expected order.
@@ -232,7 +241,7 @@ fn atom_order(heap: &Heap) -> Option<Order> {
         heap_int(heap, 700),
         float,
         heap.float(1.5),
-        atom("larder_only"),
+        atom(heap, "larder_only"),
         heap.tuple_of(&[heap_int(heap, 1)]),
         heap.tuple_of(&[heap_int(heap, 1), NIL]),
         NIL,
@@ -244,6 +253,21 @@ fn atom_order(heap: &Heap) -> Option<Order> {
     let map = heap.official_map(&mixed, &mixed);
     let in_order = layout::flatmap(map)?.0 == keys;
     in_order.then_some(if by_text { Order::Less } else { Order::Greater })
+}
+
+/// Whether two maps that are keys of one map are compared by their pairs as they lie, not in term
+/// order. `None` if they are in neither order. (Where atoms are ordered by their texts, the two
+/// orders are the same.)
+fn maps_as_stored(heap: &Heap) -> Option<bool> {
+    let (last, first) = two_atoms(heap)?;
+    let map = |a, b| heap.official_map(&[last, first], &[heap_int(heap, a), heap_int(heap, b)]);
+    // In term order, the values of the atom with the lesser text decide.
+    let (one, other) = (map(1, 2), map(2, 1));
+    match *layout::flatmap(heap.official_map(&[other, one], &[NIL, NIL]))?.0 {
+        [a, b] if [a, b] == [one, other] => Some(true),
+        [a, b] if [a, b] == [other, one] => Some(false),
+        _ => None,
+    }
 }
 
 fn heap_int(heap: &Heap, n: i64) -> Word {

@@ -44,6 +44,7 @@ use counts::push_count;
 
 use crate::{
     atom::Atom,
+    map_edit::MOST_SORTED,
     maps::MapIndex,
     node::{Node, NodeName},
     skip::head,
@@ -177,6 +178,8 @@ struct KeyWriter<'a, 'o> {
     /// The cursor: the place of the next head.
     at: usize,
     local: LocalNode,
+    /// Whether small maps have their keys as they lie, not in term order.
+    as_stored: bool,
     out: &'o mut Vec<u8>,
     /// The open containers, the innermost one last.
     open: Vec<Pending>,
@@ -186,23 +189,38 @@ struct KeyWriter<'a, 'o> {
 /// Appends the order key of a term. If `exact` is set, integers precede floats, as in the keys of
 /// maps.
 pub(crate) fn encode_as(term: TermRef<'_>, exact: bool, local: LocalNode, out: &mut Vec<u8>) {
-    let mut writer = KeyWriter {
-        bytes: term.bytes(),
-        at: 0,
-        local,
-        out,
-        open: Vec::new(),
-        maps: None,
-    };
-    writer.term(exact);
-    // The innermost open container is on top of the stack. Each step writes one of its children,
-    // which may be pushed above it.
-    while let Some(open) = writer.open.pop() {
-        writer.step(open);
-    }
+    KeyWriter::new(term, local, false, out).all(exact);
 }
 
-impl KeyWriter<'_, '_> {
+/// As `encode_as` with `exact`, but small maps have their keys as they lie, and the values in this
+/// order. So the bytes compare as [`TermRef::cmp_stored`] does. No order key of a table is like it.
+pub(crate) fn encode_stored(term: TermRef<'_>, local: LocalNode, out: &mut Vec<u8>) {
+    KeyWriter::new(term, local, true, out).all(true);
+}
+
+impl<'a, 'o> KeyWriter<'a, 'o> {
+    fn new(term: TermRef<'a>, local: LocalNode, as_stored: bool, out: &'o mut Vec<u8>) -> Self {
+        KeyWriter {
+            bytes: term.bytes(),
+            at: 0,
+            local,
+            as_stored,
+            out,
+            open: Vec::new(),
+            maps: None,
+        }
+    }
+
+    /// Writes the whole term.
+    fn all(mut self, exact: bool) {
+        self.term(exact);
+        // The innermost open container is on top of the stack. Each step writes one of its
+        // children, which may be pushed above it.
+        while let Some(open) = self.open.pop() {
+            self.step(open);
+        }
+    }
+
     /// Writes the next part of an open container. Pushes the container again if it has more parts.
     fn step(&mut self, open: Pending) {
         match open {
@@ -354,7 +372,8 @@ impl KeyWriter<'_, '_> {
         // All keys are written. Sort them as bytes, which is term order. The values follow in the
         // same order.
         let mut order: Vec<usize> = (0..starts.len() - 1).collect();
-        if sort_runs(self.out, &starts, &mut order) {
+        let is_kept = self.as_stored && places.pairs() <= MOST_SORTED;
+        if !is_kept && sort_runs(self.out, &starts, &mut order) {
             let key = |&i: &usize| &self.out[starts[i]..starts[i + 1]];
             let sorted = order.iter().map(key).collect::<Vec<_>>().concat();
             self.out[starts[0]..].copy_from_slice(&sorted);
