@@ -240,6 +240,39 @@ commit_test() ->
     true = larder:delete(Plain),
     true = larder:delete(Tab).
 
+%% Of two transactions that take an object one gets it, also if it expires before they end, and
+%% subscribers are told what has become of it.
+taken_once_test_() ->
+    [{timeout, 60, ?LEAK_FREE([taken_once(Type) || _ <- lists:seq(1, 20)])} || Type <- ?TYPES].
+
+taken_once(Type) ->
+    Tab = larder:new(t, [Type, public, {ttl, 20}]),
+    Ref = larder:subscribe(Tab, all, #{}),
+    true = larder:insert(Tab, {a, 1}),
+    Me = self(),
+    Take = fun() ->
+        {atomic, Taken} = larder:transaction([Tab], fun([View]) ->
+            Objects = larder:take(View, a),
+            gone(Tab),
+            Objects
+        end),
+        Me ! {taken, Taken}
+    end,
+    [spawn_link(Take) || _ <- [1, 2]],
+    Taken = lists:append([receive {taken, Objects} -> Objects end || _ <- [1, 2]]),
+    ?assert(length(Taken) =< 1),
+    Event = case Taken of [] -> expire; [_] -> delete end,
+    receive {larder, Ref, _, {insert, {a, 1}}} -> ok end,
+    receive {larder, Ref, _, What} -> ?assertEqual({Event, {a, 1}}, What) end,
+    true = larder:delete(Tab).
+
+%% Waits until the object has expired.
+gone(Tab) ->
+    case larder:member(Tab, a) of
+        true -> erlang:yield(), gone(Tab);
+        false -> ok
+    end.
+
 %% A process that is killed while others expire and insert leaves nothing.
 kill_test_() ->
     {timeout, 60, ?LEAK_FREE(begin

@@ -543,13 +543,50 @@ fn lifetimes_of_transactions_conflict() -> Result<(), Error> {
         assert_eq!(!transaction.commit()?, is_lost);
         assert_eq!(units_left(&t, 1)?, Some(100));
     }
-    // An object that expires before the commit stays expired.
+    // An object that expires before the commit is there again.
     let mut transaction = larder.begin(&[&t])?;
     let view = &transaction.views()[0];
     assert!(view.expire(&key(1), None)?);
     advance_clock(101 * UNIT);
     assert!(transaction.commit()?);
-    assert_eq!(t.to_vec()?, []);
+    assert_eq!(t.to_vec()?, [pair(1, 2)]);
+    assert_eq!(units_left(&t, 1)?, Some(u64::MAX));
+    Ok(())
+}
+
+/// What a transaction has seen is there for its commit, also if it has expired since: of two that
+/// delete it one is lost, and followers are told of the deletion.
+#[test]
+fn what_expires_before_a_commit_is_taken_once() -> Result<(), Error> {
+    let _alone = alone();
+    for ordered in [false, true] {
+        let larder = Larder::new();
+        let builder = larder.table("t").ttl(units(5));
+        let t = match ordered {
+            true => builder.ordered_set().create()?,
+            false => builder.create()?,
+        };
+        (1..=2).try_for_each(|k| t.insert(&pair(k, k)))?;
+        let mut feed = t.subscribe()?;
+        let mut transactions = [larder.begin(&[&t])?, larder.begin(&[&t])?];
+        for transaction in &transactions {
+            let view = &transaction.views()[0];
+            assert_eq!(view.delete(&key(1))?, 1);
+            view.insert(&pair(2, 20))?;
+        }
+        advance_clock(5 * UNIT);
+        let [first, second] = &mut transactions;
+        let is_first = first.commit()?;
+        assert!(!second.commit()?);
+        // If the library has removed the objects before, both are lost.
+        if is_first {
+            let mut events = feed.recv_timeout(Duration::from_secs(20)).unwrap().events;
+            events.sort_by_key(|event| format!("{event:?}"));
+            let replaced = Event::Replace(pair(2, 2), pair(2, 20));
+            assert_eq!(events, [Event::Delete(pair(1, 1)), replaced]);
+            assert_eq!(t.to_vec()?, [pair(2, 20)]);
+        }
+    }
     Ok(())
 }
 

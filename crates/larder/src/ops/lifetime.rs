@@ -75,7 +75,10 @@ impl EngineTable {
         let (key, value) = (self.key(object.key()), object.value());
         self.writing_under(&local.pin(), key.bytes, |op| {
             let written = match Self::lifetimes(op)? {
-                Lifetimes::Table(bounded) => self.put_for(op, bounded, key, value, ttl)?,
+                Lifetimes::Table(bounded) => {
+                    let lifetime = Some(ttl.unwrap_or(NEVER));
+                    self.put_for(op, bounded, key, value, lifetime, None)?
+                }
                 Lifetimes::View(view) => self.change_view(op, view, key, ttl, Some(value))?.0,
             };
             Ok((written, ()))
@@ -111,41 +114,73 @@ impl EngineTable {
         })
     }
 
-    /// Applies the lifetime that a transaction has given the object under a key, and the object, if
-    /// it has written that, too.
-    pub(crate) fn apply_lifetime(
+    /// Makes a commit's write of a key of a bounded table: stores `value`, with the lifetime that
+    /// the transaction gives it, if there is one, or deletes the object. `seen` is the time as of
+    /// which the transaction has seen the table.
+    ///
+    /// An object that the transaction has seen counts as there, also if it has expired since.
+    /// Nobody has removed it, because the transaction was validated. So its deletion leaves a
+    /// version, as any other does, and another transaction that has seen it is lost. Followers are
+    /// told what the transaction has done to it, and not that it has expired.
+    pub(crate) fn apply_bounded(
         &self,
         op: &Operation<'_>,
+        bounded: &Bounded,
         key: Key<'_>,
-        value: &[u8],
-        given: GivenLifetime,
+        value: Option<&[u8]>,
+        given: Option<GivenLifetime>,
+        seen: u64,
     ) -> Result<(), Error> {
-        let bounded = op.store.bounded().ok_or(Error::Unbounded)?;
-        match given.is_alone {
-            true => self.move_deadline(op, bounded, key, given.ttl).map(|_| ()),
-            false => self.put_for(op, bounded, key, value, given.ttl).map(|_| ()),
+        match (value, given) {
+            (None, _) => {
+                self.remove_below(op, bounded, key, |stored| {
+                    Some(match ObjectTimes::of(stored).is_expired(seen) {
+                        true => ChangeCause::Expired,
+                        false => ChangeCause::Program,
+                    })
+                });
+                Ok(())
+            }
+            (Some(value), Some(given)) if given.is_alone => {
+                let (_, is_live) = self.move_deadline(op, bounded, key, given.ttl)?;
+                if !is_live {
+                    // Others may have found it absent since. So it is written anew, which leaves a
+                    // version for snapshots.
+                    let lifetime = Some(given.ttl.unwrap_or(NEVER));
+                    self.put_for(op, bounded, key, value, lifetime, Some(seen))?;
+                }
+                Ok(())
+            }
+            (Some(value), given) => {
+                let lifetime = given.map(|given| given.ttl.unwrap_or(NEVER));
+                self.put_for(op, bounded, key, value, lifetime, Some(seen))
+                    .map(drop)
+            }
         }
     }
 
-    /// Stores an object with a lifetime, below the table's bounds.
+    /// Stores an object below the table's bounds, with a lifetime, or with that of the table.
+    /// Whether it replaces an expired object is decided as of `seen`, or as of now.
     fn put_for(
         &self,
         op: &Operation<'_>,
         bounded: &Bounded,
         key: Key<'_>,
         object: &[u8],
-        ttl: Option<u64>,
+        lifetime: Option<u64>,
+        seen: Option<u64>,
     ) -> Result<Written, Error> {
         let (mut arm, mut growth) = Default::default();
         let written = self.change_below(op, bounded, key, |now, value, scratch| {
             let old = value.map(ObjectTimes::of);
             let stamp;
-            (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(NEVER)));
+            (stamp, arm) = bounded.layer().stamp(now, old, lifetime);
             scratch.extend_from_slice(object);
             stamp.push(scratch);
             // An expired object counts as absent for the number of objects, but not for the
             // weight.
-            let replaces_expired = old.is_some_and(|old| old.is_expired(now));
+            let at = seen.unwrap_or(now);
+            let replaces_expired = old.is_some_and(|old| old.is_expired(at));
             if let Some(quota) = bounded.layer().quota() {
                 growth = quota.growth(key.bytes, value, object, old.is_none() || replaces_expired);
             }

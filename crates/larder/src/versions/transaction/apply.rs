@@ -268,7 +268,7 @@ impl EngineTransaction {
         guard: &Guard,
     ) -> Result<(), Error> {
         for written_key in written {
-            let table = &self.parts[written_key.part].table;
+            let TableInTransaction { table, set, .. } = &self.parts[written_key.part];
             // The operation is the commit's own: it needs no revalidation, and is refused by
             // nothing.
             let op = Operation {
@@ -279,11 +279,22 @@ impl EngineTransaction {
                 walk: None,
             };
             let key = table.key(&written_key.key);
+            // Without lifetimes, no object has expired since it was seen. The key's lock is held,
+            // so nobody gives the object one.
+            let gives = written_key.lifetime.is_some();
+            let bounded = op.store.bounded();
+            if let Some(bounded) = bounded.filter(|b| gives || b.layer().needs_time()) {
+                let value = match written_key.value() {
+                    Override::Value(value) => Some(value),
+                    Override::Absent => None,
+                };
+                table.apply_bounded(&op, bounded, key, value, written_key.lifetime, set.time)?;
+                continue;
+            }
             match (&op.store.index, written_key.value()) {
-                (TableIndex::Unique(ix), Override::Value(value)) => match written_key.lifetime {
-                    None => drop(table.put_one(&op, &**ix, key, NewValue::copied(value), |_| true)),
-                    Some(given) => table.apply_lifetime(&op, key, value, given)?,
-                },
+                (TableIndex::Unique(ix), Override::Value(value)) => {
+                    table.put_one(&op, &**ix, key, NewValue::copied(value), |_| true);
+                }
                 (TableIndex::Unique(ix), Override::Absent) => {
                     table.remove_one(&op, &**ix, key, |_| true);
                 }
