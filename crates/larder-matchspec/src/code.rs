@@ -20,6 +20,7 @@ use crate::{
     head::{self, HeadForm},
     ir::{Ir, Node},
     lower::{Lowering, Scope},
+    reads::Reads,
     source::{Source, TermIndex},
     template::Template,
     test::{self, Reader},
@@ -56,6 +57,8 @@ pub struct Code {
     pub(crate) asks_context: bool,
     /// The demands on keys, for the position of the first call.
     demands: OnceLock<Demands>,
+    /// See [`crate::Program::positions_read`].
+    reads: OnceLock<Reads>,
 }
 
 impl Code {
@@ -117,6 +120,11 @@ impl Code {
             position,
             is_key: false,
         }))
+    }
+
+    /// The elements that the clauses look at.
+    pub(crate) fn reads(&self) -> &Reads {
+        self.reads.get_or_init(|| Reads::of(&self.clauses))
     }
 
     /// The facts of the guards alone.
@@ -204,6 +212,7 @@ impl CompiledClauses {
             ir,
             clauses,
             demands: OnceLock::new(),
+            reads: OnceLock::new(),
         }
     }
 }

@@ -167,7 +167,11 @@ impl<'a> Machine<'a, '_> {
     pub(crate) fn body(&mut self, ops: &[Op]) -> Result<Val<'a>, Fail> {
         // A body that is a single operand, the common case, needs no run.
         if let [Op::Push(operand)] = *ops {
-            return Ok(self.operand(operand));
+            // The row as a whole is its host's, which has it in its own form.
+            return Ok(match operand {
+                Operand::Object => Val::Object,
+                _ => self.operand(operand),
+            });
         }
         // From here on, the value of a call that fails is `'EXIT'`.
         self.catching = true;

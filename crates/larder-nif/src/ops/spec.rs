@@ -71,7 +71,8 @@ impl CallerContext {
 }
 
 /// Encodes a term.
-fn encoded_term(call: &Call<'_>, word: Word, mut buffer: TermBuf) -> Result<TermBuf, Raise> {
+fn encoded_term(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
+    let mut buffer = TermBuf::default();
     buffer
         .encode(|out| encode::term(call.env, word, out))
         .map_err(|_| BADARG)?;
@@ -368,7 +369,7 @@ impl CodeCache {
 #[cold]
 fn compile_whole(call: &Call<'_>, word: Word, source: ProgramSource) -> Result<Program, Raise> {
     // The term is only needed while it is compiled.
-    let buffer = encoded_term(call, word, TermBuf::default())?;
+    let buffer = encoded_term(call, word)?;
     let spec = long_off_scheduler(call, &buffer)?;
     let program = match source {
         None => Program::compile(spec),
@@ -413,7 +414,7 @@ pub fn compile_ref(call: &Call<'_>) -> Reply {
 
 /// Compiles a match specification with parameters.
 fn prepared(call: &Call<'_>, word: Word) -> Result<Result<Prepared, CompileError>, Raise> {
-    let buffer = encoded_term(call, word, TermBuf::default())?;
+    let buffer = encoded_term(call, word)?;
     Ok(Prepared::compile(long_off_scheduler(call, &buffer)?))
 }
 
@@ -452,6 +453,22 @@ pub fn is_compiled(call: &Call<'_>) -> Reply {
     Ok(boolean(PROGRAMS.get(call, call.args[0]).is_some()))
 }
 
+/// Encodes a term for a program, in the form that a row has. What the program doesn't look at is
+/// left out.
+#[inline]
+fn row<'w>(
+    program: &Program,
+    word: Word,
+    written: &'w mut Writer<'_>,
+) -> Result<TermRef<'w>, Raise> {
+    let is_written = match program.positions_read() {
+        Some(positions) => written.term_read_at(word, positions),
+        None => written.term(word),
+    };
+    is_written.map_err(|_| BADARG)?;
+    Ok(written.as_term())
+}
+
 /// run(List, Compiled, Acc) -> the results for the terms of a list, reversed, in front of Acc.
 pub fn run(call: &Call<'_>) -> Reply {
     let program = PROGRAMS.get(call, call.args[1]).ok_or(BADARG)?;
@@ -461,13 +478,11 @@ pub fn run(call: &Call<'_>) -> Reply {
     let mut scratch = Scratch::default();
     let mut budget = Budget::slice();
     let (mut rest, mut done) = (call.args[0], call.args[2]);
-    let mut buffer = TermBuf::new(Mode::Shared);
+    let mut stack = stack_bytes();
+    let mut written = Writer::at(&mut stack, call.env, Mode::Shared);
     while let Some((tuple, tail)) = layout::cell(rest) {
-        // The term is encoded as a row would be, so that the program runs on the same form.
-        buffer
-            .encode(|out| encode::term(call.env, tuple, out))
-            .map_err(|_| BADARG)?;
-        let row = buffer.term().ok_or(BADARG)?;
+        written.clear();
+        let row = row(program, tuple, &mut written)?;
         let result = match program.run_term(row, &caller.context(), &mut scratch) {
             Some(Outcome::Object) => Some(tuple),
             Some(Outcome::Term(term)) => Some(decode::term(&call.heap, term)),
@@ -495,11 +510,12 @@ pub fn run(call: &Call<'_>) -> Reply {
 /// test(Tuple, Spec) -> {ok, Result} | false: runs a specification on a term.
 pub fn test(call: &Call<'_>) -> Reply {
     let program = program(call, call.args[1], None)?;
-    // The row is encoded as a stored term would be.
-    let row = encoded_term(call, call.args[0], TermBuf::new(Mode::Shared))?;
+    let mut stack = stack_bytes();
+    let mut written = Writer::at(&mut stack, call.env, Mode::Shared);
+    let row = row(&program, call.args[0], &mut written)?;
     let caller = CallerContext::new(call, &program)?;
     let mut scratch = Scratch::default();
-    let outcome = program.run_term(row.term().ok_or(BADARG)?, &caller.context(), &mut scratch);
+    let outcome = program.run_term(row, &caller.context(), &mut scratch);
     Ok(match outcome {
         Some(Outcome::Object) => call.tuple(&[atoms::OK.word(), call.args[0]]),
         Some(Outcome::Term(term)) => {
