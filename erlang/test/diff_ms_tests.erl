@@ -6,7 +6,8 @@
 %% Improper lists behind exactly/1: PropEr can't shrink them.
 -define(IMPROPER(H, T), exactly([H | T])).
 
--export([specifications_on_terms_test_/0, computed_keys_test_/0, skipped_variables_test_/0, bound_keys_test_/0, specifications_on_tables_test_/0, planted_faults_are_found_test_/0]).
+-export([specifications_on_terms_test_/0, computed_keys_test_/0, skipped_variables_test_/0, constant_maps_test_/0,
+         bound_keys_test_/0, specifications_on_tables_test_/0, planted_faults_are_found_test_/0]).
 
 %% One object against one specification ----------------------------------------------
 
@@ -92,6 +93,26 @@ skipped_variables_test_() ->
                           {'not', {'andalso', {'<', 2, 1}, {'==', '$2', '$2'}, true}}],
                 {Head, Again, Expected} <- [{{'_', '$2'}, '$2', Value}, {{'_', '$2'}, '$$', [Value]},
                                             {'$2', '$2', {1, Value}}]]
+     end) || Sut <- larder_test:other_suts()].
+
+%% A large map as a filter: a key of each row is searched for in it, until its keys are sorted.
+constant_maps_test_() ->
+    [larder_test:tc("large maps among the constants", 60, Sut, fun() ->
+        Keys = [<<"key">>, 0.0, 1.0, {2}, [], -7, a, 1 bsl 70, <<0:1600>>, #{b => 1}, [c | d]],
+        Map = maps:from_list([{K, {value, K}} || K <- Keys ++ lists:seq(1, 200, 2)]),
+        Rows = [{I, K} || {I, K} <- lists:enumerate([3.0, -0.0, {3}, b | Keys] ++
+                                                    lists:seq(1, 300))],
+        Specs = [[{{'$1', '$2'}, [{is_map_key, '$2', {const, Map}}], ['$1']}],
+                 [{{'$1', '$2'}, [], [{{'$1', {map_get, '$2', {const, Map}}}}]}],
+                 [{{'$1', '$2'}, [{is_map_key, '$1', {const, Map}},
+                                  {is_map_key, '$2', {const, Map#{'$x' => 1}}}], ['$_']}]],
+        [begin
+             [T, Oracle] = [M:new(diff_ms, [ordered_set]) || M <- [Sut, ets]],
+             [true = M:insert(X, Rows) || {M, X} <- [{Sut, T}, {ets, Oracle}]],
+             Expected = ets:select(Oracle, Spec),
+             [Expected = Sut:select(T, Spec) || _ <- [1, 2]],
+             [true = M:delete(X) || {M, X} <- [{Sut, T}, {ets, Oracle}]]
+         end || Spec <- Specs]
      end) || Sut <- larder_test:other_suts()].
 
 %% Specifications that name a key: each kind of key, and keys that are equal but not identical.

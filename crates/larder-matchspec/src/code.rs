@@ -14,12 +14,14 @@
 use crate::{
     body::DirectBody,
     clause::Clause,
+    constant::{Constant, LargeMaps},
     demand::{Demands, Element},
     error::{CompileError, Fault},
     gen::{Gen, Op},
     head::{self, HeadForm},
     ir::{Ir, Node},
     lower::{Lowering, Scope},
+    map_search::ConstantMap,
     reads::Reads,
     source::{Source, TermIndex},
     template::Template,
@@ -47,6 +49,8 @@ pub struct Code {
     index: TermIndex,
     /// The template's bytes, followed by all constants that were assembled at compile time.
     pub(crate) pool: Vec<u8>,
+    /// The constants of the pool that are large maps.
+    pub(crate) maps: LargeMaps,
     pub(crate) ir: Ir,
     pub(crate) clauses: Vec<Clause>,
     /// Whether a clause has many variables or instructions, and so may need many values.
@@ -208,6 +212,7 @@ impl CompiledClauses {
             is_prepared: false,
             template,
             index,
+            maps: large_maps(&ir, &pool),
             pool,
             ir,
             clauses,
@@ -215,6 +220,17 @@ impl CompiledClauses {
             reads: OnceLock::new(),
         }
     }
+}
+
+/// The constants of a pool that are large maps.
+fn large_maps(ir: &Ir, pool: &[u8]) -> LargeMaps {
+    let map = |node: &Node| match *node {
+        Node::Const(Constant::Fixed(span)) if ConstantMap::is_for(&pool[span.range()]) => {
+            Some((span, ConstantMap::default()))
+        }
+        _ => None,
+    };
+    ir.since(0).iter().filter_map(map).collect()
 }
 
 /// The places of a clause's parts.

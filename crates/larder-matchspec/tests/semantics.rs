@@ -5,7 +5,7 @@ mod common;
 
 use common::{fault, program, run, term};
 use larder_matchspec::{compile_pattern, Fault, PatternResult};
-use larder_term::Atom;
+use larder_term::{Atom, Term};
 
 /// The value of a body expression on `{k,1,[2],#{a=>1}}`, whose elements after the first are $1, $2
 /// and $3.
@@ -398,4 +398,33 @@ fn a_guard_that_ends_in_a_comparison_need_not_come_to_it() {
         "[{{{{'$1','$2'}},[{{'orelse',{{is_list,'$1'}},{compared}}}],[true]}}]"
     ));
     assert_eq!(run(&program, &row), Some(term("true")));
+}
+
+/// A large map among the constants is searched pair by pair, and by a sorted list later.
+#[test]
+fn keys_are_found_in_large_constant_maps() {
+    let pairs: Vec<String> = (0..200).map(|n| format!("{}=>{n}", 3 * n)).collect();
+    let map = format!("#{{{},2.0=>f,<<\"k\">>=>b}}", pairs.join(","));
+    let is_key = program(&format!(
+        "[{{{{'_','$1'}},[{{is_map_key,'$1',{{const,{map}}}}}],['$1']}}]"
+    ));
+    let value = program(&format!(
+        "[{{{{'_','$1'}},[],[{{map_get,'$1',{{const,{map}}}}}]}}]"
+    ));
+    for _ in 0..20 {
+        for n in 0..650 {
+            let row = term(&format!("{{x,{n}}}"));
+            let is_in = n % 3 == 0 && n < 600;
+            assert_eq!(run(&is_key, &row), is_in.then(|| Term::from(n)), "{n}");
+            let wanted = if is_in {
+                Term::from(n / 3)
+            } else {
+                term("'EXIT'")
+            };
+            assert_eq!(run(&value, &row), Some(wanted), "{n}");
+        }
+        assert_eq!(run(&value, &term("{x,2.0}")), Some(term("f")));
+        assert_eq!(run(&value, &term("{x,<<\"k\">>}")), Some(term("b")));
+        assert_eq!(run(&is_key, &term("{x,3.0}")), None);
+    }
 }
