@@ -7,7 +7,7 @@
 -define(IMPROPER(H, T), exactly([H | T])).
 
 -export([specifications_on_terms_test_/0, computed_keys_test_/0, skipped_variables_test_/0, constant_maps_test_/0,
-         bound_keys_test_/0, specifications_on_tables_test_/0, planted_faults_are_found_test_/0]).
+         many_shapes_test_/0, bound_keys_test_/0, specifications_on_tables_test_/0, planted_faults_are_found_test_/0]).
 
 %% One object against one specification ----------------------------------------------
 
@@ -113,6 +113,27 @@ constant_maps_test_() ->
              [Expected = Sut:select(T, Spec) || _ <- [1, 2]],
              [true = M:delete(X) || {M, X} <- [{Sut, T}, {ets, Oracle}]]
          end || Spec <- Specs]
+     end) || Sut <- larder_test:other_suts()].
+
+%% More shapes of specifications in turn than a thread keeps the code of, wrong ones among them.
+many_shapes_test_() ->
+    [larder_test:tc("many shapes in turn", 60, Sut, fun() ->
+        T = Sut:new(diff_ms, [ordered_set]),
+        true = Sut:insert(T, [{K, K + 1} || K <- lists:seq(1, 20)]),
+        Shape = fun(I) ->
+            Guards = [case (I bsr J) band 1 of 1 -> {'<', '$1', 15}; 0 -> {'>', '$2', 3} end
+                      || J <- lists:seq(0, 9)],
+            Wrong = [{no_such_guard, '$1'} || I rem 7 =:= 0],
+            Long = [{'=/=', '$1', {const, list_to_atom("x" ++ integer_to_list(J))}}
+                    || I rem 50 =:= 1, J <- lists:seq(1, 60)],
+            [{{'$1', '$2'}, Guards ++ Wrong ++ Long, ['$1']}]
+        end,
+        Expected = fun(0) -> lists:seq(3, 20); (1023) -> lists:seq(1, 14); (_) -> lists:seq(3, 14) end,
+        [case I rem 7 of
+             0 -> {error, badarg} = attempt(fun() -> Sut:select(T, Shape(I)) end);
+             _ -> Wanted = Expected(I), Wanted = Sut:select(T, Shape(I))
+         end || _ <- [1, 2, 3], I <- lists:seq(0, 1023)],
+        Sut:delete(T)
      end) || Sut <- larder_test:other_suts()].
 
 %% Specifications that name a key: each kind of key, and keys that are equal but not identical.
