@@ -323,11 +323,13 @@ impl<'a> Machine<'a, '_> {
         let Some(a) = self.int(a) else {
             return self.apply_to_constant(func, a, b);
         };
-        if func == Func::Element {
-            let Operand::Field(position) = b else {
-                return None;
+        if let (Func::Element | Func::MapGet | Func::IsMapKey, Operand::Field(position)) = (func, b)
+        {
+            let run = self.row.run(position);
+            return match func {
+                Func::Element => builtins::element_of(a, run),
+                _ => builtins::look_up(func, Short::int(a).bytes(), run),
             };
-            return builtins::element_of(a, self.row.run(position));
         }
         builtins::apply_to_ints(func, a, self.int(b)?)
     }

@@ -5,6 +5,7 @@ use crate::{
     wire::{self, Head},
 };
 use larder_term::TermRef;
+use std::hint::black_box;
 use std::sync::{
     atomic::{AtomicUsize, Ordering},
     OnceLock,
@@ -13,10 +14,9 @@ use std::sync::{
 /// A key that is searched for in a map.
 pub(crate) struct MapKey<'k> {
     key: &'k [u8],
-    /// Whether the key is an integer or an atom of at most eight bytes. Then only its bytes are
-    /// compared.
+    /// Whether the key is an integer, an atom or a short binary. Then only its bytes are compared.
     plain: bool,
-    /// The first eight bytes of a plain key, and the number of their bits that don't belong to it.
+    /// The first eight bytes of the key, and the number of their bits that don't belong to it.
     eight: u64,
     unused: u32,
 }
@@ -30,7 +30,7 @@ impl<'k> MapKey<'k> {
         eight[..used].copy_from_slice(&key[..used]);
         MapKey {
             key,
-            plain: used == key.len() && wire::is_integer_or_atom(key),
+            plain: wire::is_integer_or_atom(key) || wire::is_short_binary(key),
             eight: u64::from_le_bytes(eight),
             unused: 64 - 8 * used as u32,
         }
@@ -43,17 +43,42 @@ impl<'k> MapKey<'k> {
         // Compare eight bytes at once: most keys are atoms or short binaries.
         if let (true, Some(&eight)) = (self.plain, run.first_chunk()) {
             // No encoding of a key is a prefix of another.
-            if (u64::from_le_bytes(eight) ^ self.eight) << self.unused == 0 {
+            let begins = (u64::from_le_bytes(eight) ^ self.eight) << self.unused == 0;
+            if begins && (self.key.len() <= 8 || run.starts_with(self.key)) {
                 return Ok(&run[self.key.len()..]);
             }
-            return Err(wire::split(run).1);
+            return Err(behind_key(run));
         }
-        // A long key, or one with several encodings.
+        // A key with several encodings, or one that may be at the end of a short map.
         let (key, value) = wire::split(run);
         match raw::whole(key).identical(raw::whole(self.key)) {
             true => Ok(value),
             false => Err(value),
         }
+    }
+}
+
+/// What follows the key that a run begins with.
+#[inline]
+fn behind_key(run: &[u8]) -> &[u8] {
+    // The keys of a map have mostly the same length. The branch for it is predicted, so the search
+    // goes on before the key has been loaded. Doing something in each branch, which takes no
+    // instruction, keeps the compiler from adding the length that the table has instead.
+    match larder_term::fixed_len(run[0]) {
+        0 => wire::split(run).1,
+        1 => {
+            black_box(());
+            &run[1..]
+        }
+        2 => {
+            black_box(());
+            &run[2..]
+        }
+        3 => {
+            black_box(());
+            &run[3..]
+        }
+        len => &run[len..],
     }
 }
 

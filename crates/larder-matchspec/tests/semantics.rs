@@ -428,3 +428,45 @@ fn keys_are_found_in_large_constant_maps() {
         assert_eq!(run(&is_key, &term("{x,3.0}")), None);
     }
 }
+
+/// Keys of maps whose first eight bytes are equal, and keys at the end of a row.
+#[test]
+fn similar_keys_of_maps_are_told_apart() {
+    let keys = [
+        "0",
+        "127",
+        "128",
+        "100000",
+        "ab",
+        "<<>>",
+        "<<\"a\">>",
+        "<<\"a_long_key_1\">>",
+        "<<\"a_long_key_2\">>",
+        "<<\"a_long_key_21\">>",
+        "1.0",
+        "{k}",
+    ];
+    for (n, key) in keys.iter().enumerate() {
+        // All keys but this one, and all up to this one.
+        let others = keys.iter().enumerate().filter(|&(i, _)| i != n);
+        let others: Vec<String> = others.map(|(i, key)| format!("{key}=>{i}")).collect();
+        let some: Vec<String> = (0..=n).map(|i| format!("{}=>{i}", keys[i])).collect();
+        let (without, with) = (
+            term(&format!("{{x,#{{{}}}}}", others.join(","))),
+            term(&format!("{{x,#{{{}}}}}", some.join(","))),
+        );
+        let get = program(&format!(
+            "[{{{{'_','$1'}},[],[{{map_get,{{const,{key}}},'$1'}}]}}]"
+        ));
+        let is_key = program(&format!(
+            "[{{{{'_','$1'}},[{{is_map_key,{{const,{key}}},'$1'}}],[true]}}]"
+        ));
+        let pattern = program(&format!("[{{{{'_',#{{{key}=>'$1'}}}},[],['$1']}}]"));
+        assert_eq!(run(&get, &with), Some(Term::from(n as i64)), "{key}");
+        assert_eq!(run(&get, &without), Some(term("'EXIT'")), "{key}");
+        assert_eq!(run(&is_key, &with), Some(term("true")), "{key}");
+        assert_eq!(run(&is_key, &without), None, "{key}");
+        assert_eq!(run(&pattern, &with), Some(Term::from(n as i64)), "{key}");
+        assert_eq!(run(&pattern, &without), None, "{key}");
+    }
+}
