@@ -6,7 +6,8 @@
 %% Improper lists behind exactly/1: PropEr can't shrink them.
 -define(IMPROPER(H, T), exactly([H | T])).
 
--export([specifications_on_terms_test_/0, computed_keys_test_/0, skipped_variables_test_/0, bound_keys_test_/0, specifications_on_tables_test_/0, planted_faults_are_found_test_/0]).
+-export([specifications_on_terms_test_/0, computed_keys_test_/0, skipped_variables_test_/0, constant_maps_test_/0,
+         many_shapes_test_/0, bound_keys_test_/0, specifications_on_tables_test_/0, planted_faults_are_found_test_/0]).
 
 %% One object against one specification ----------------------------------------------
 
@@ -92,6 +93,47 @@ skipped_variables_test_() ->
                           {'not', {'andalso', {'<', 2, 1}, {'==', '$2', '$2'}, true}}],
                 {Head, Again, Expected} <- [{{'_', '$2'}, '$2', Value}, {{'_', '$2'}, '$$', [Value]},
                                             {'$2', '$2', {1, Value}}]]
+     end) || Sut <- larder_test:other_suts()].
+
+%% A large map as a filter: a key of each row is searched for in it, until its keys are sorted.
+constant_maps_test_() ->
+    [larder_test:tc("large maps among the constants", 60, Sut, fun() ->
+        Keys = [<<"key">>, 0.0, 1.0, {2}, [], -7, a, 1 bsl 70, <<0:1600>>, #{b => 1}, [c | d]],
+        Map = maps:from_list([{K, {value, K}} || K <- Keys ++ lists:seq(1, 200, 2)]),
+        Rows = [{I, K} || {I, K} <- lists:enumerate([3.0, -0.0, {3}, b | Keys] ++
+                                                    lists:seq(1, 300))],
+        Specs = [[{{'$1', '$2'}, [{is_map_key, '$2', {const, Map}}], ['$1']}],
+                 [{{'$1', '$2'}, [], [{{'$1', {map_get, '$2', {const, Map}}}}]}],
+                 [{{'$1', '$2'}, [{is_map_key, '$1', {const, Map}},
+                                  {is_map_key, '$2', {const, Map#{'$x' => 1}}}], ['$_']}]],
+        [begin
+             [T, Oracle] = [M:new(diff_ms, [ordered_set]) || M <- [Sut, ets]],
+             [true = M:insert(X, Rows) || {M, X} <- [{Sut, T}, {ets, Oracle}]],
+             Expected = ets:select(Oracle, Spec),
+             [Expected = Sut:select(T, Spec) || _ <- [1, 2]],
+             [true = M:delete(X) || {M, X} <- [{Sut, T}, {ets, Oracle}]]
+         end || Spec <- Specs]
+     end) || Sut <- larder_test:other_suts()].
+
+%% More shapes of specifications in turn than a thread keeps the code of, wrong ones among them.
+many_shapes_test_() ->
+    [larder_test:tc("many shapes in turn", 60, Sut, fun() ->
+        T = Sut:new(diff_ms, [ordered_set]),
+        true = Sut:insert(T, [{K, K + 1} || K <- lists:seq(1, 20)]),
+        Shape = fun(I) ->
+            Guards = [case (I bsr J) band 1 of 1 -> {'<', '$1', 15}; 0 -> {'>', '$2', 3} end
+                      || J <- lists:seq(0, 9)],
+            Wrong = [{no_such_guard, '$1'} || I rem 7 =:= 0],
+            Long = [{'=/=', '$1', {const, list_to_atom("x" ++ integer_to_list(J))}}
+                    || I rem 50 =:= 1, J <- lists:seq(1, 60)],
+            [{{'$1', '$2'}, Guards ++ Wrong ++ Long, ['$1']}]
+        end,
+        Expected = fun(0) -> lists:seq(3, 20); (1023) -> lists:seq(1, 14); (_) -> lists:seq(3, 14) end,
+        [case I rem 7 of
+             0 -> {error, badarg} = attempt(fun() -> Sut:select(T, Shape(I)) end);
+             _ -> Wanted = Expected(I), Wanted = Sut:select(T, Shape(I))
+         end || _ <- [1, 2, 3], I <- lists:seq(0, 1023)],
+        Sut:delete(T)
      end) || Sut <- larder_test:other_suts()].
 
 %% Specifications that name a key: each kind of key, and keys that are equal but not identical.

@@ -12,6 +12,40 @@ terms_test_() ->
        fun() -> [row(Type, Options, Row) || Options <- [[], [compressed]], Row <- rows()] end}}
      || Type <- types()].
 
+%% Binaries of 65 to 127 bytes are given back as parts of one, if they stand near each other.
+binaries_near_each_other_come_back_test_() ->
+    [{lists:concat([Type]), {timeout, 60, fun() -> binaries_near_each_other_come_back(Type) end}}
+     || Type <- [set, ordered_set, bag]].
+
+binaries_near_each_other_come_back(Type) ->
+    _ = rand:seed(exsss, {1, 2, 3}),
+    Tab = larder:new(t, [Type]),
+    Rows = [list_to_tuple([N | [part(rand:uniform(9)) || _ <- lists:seq(1, rand:uniform(30))]])
+            || N <- lists:seq(1, 500)],
+    true = larder:insert(Tab, Rows),
+    Read = [Row || N <- lists:seq(1, 500), Row <- larder:lookup(Tab, N)],
+    ?assertEqual(Rows, Read),
+    ?assertEqual(lists:sort(Rows), lists:sort(larder:tab2list(Tab))),
+    Seconds = [larder:lookup_element(Tab, N, 2) || N <- lists:seq(1, 500)],
+    ?assertEqual([element(2, Row) || Row <- Rows],
+                 case Type of bag -> lists:append(Seconds); _ -> Seconds end),
+    true = larder:delete(Tab),
+    erlang:garbage_collect(),
+    ?assertEqual(Rows, Read),
+    %% A part keeps no more than the others of its object, and at most 1,024 bytes.
+    [?assert(binary:referenced_byte_size(Element) =< 1024)
+     || Row <- Read, Element <- tuple_to_list(Row), is_binary(Element)].
+
+part(1) -> rand:uniform(300);
+part(2) -> [random(70), random(90), {random(127), random(64)}];
+part(3) -> #{a => random(65), b => 1, c => random(66)};
+part(4) -> rand:uniform();
+part(5) -> random(rand:uniform(63));
+part(6) -> random(300);
+part(_) -> random(60 + rand:uniform(70)).
+
+random(Size) -> list_to_binary([rand:uniform(256) - 1 || _ <- lists:seq(1, Size)]).
+
 %% The emulator appends in place to a binary that it made by appending. What a table holds of it
 %% stays as it was, and the process goes on to append.
 appended_test_() ->

@@ -14,12 +14,15 @@
 use crate::{
     body::DirectBody,
     clause::Clause,
+    constant::{Constant, LargeMaps},
     demand::{Demands, Element},
     error::{CompileError, Fault},
     gen::{Gen, Op},
     head::{self, HeadForm},
     ir::{Ir, Node},
     lower::{Lowering, Scope},
+    map_search::ConstantMap,
+    reads::Reads,
     source::{Source, TermIndex},
     template::Template,
     test::{self, Reader},
@@ -46,6 +49,8 @@ pub struct Code {
     index: TermIndex,
     /// The template's bytes, followed by all constants that were assembled at compile time.
     pub(crate) pool: Vec<u8>,
+    /// The constants of the pool that are large maps.
+    pub(crate) maps: LargeMaps,
     pub(crate) ir: Ir,
     pub(crate) clauses: Vec<Clause>,
     /// Whether a clause has many variables or instructions, and so may need many values.
@@ -56,6 +61,8 @@ pub struct Code {
     pub(crate) asks_context: bool,
     /// The demands on keys, for the position of the first call.
     demands: OnceLock<Demands>,
+    /// See [`crate::Program::positions_read`].
+    reads: OnceLock<Reads>,
 }
 
 impl Code {
@@ -117,6 +124,11 @@ impl Code {
             position,
             is_key: false,
         }))
+    }
+
+    /// The elements that the clauses look at.
+    pub(crate) fn reads(&self) -> &Reads {
+        self.reads.get_or_init(|| Reads::of(&self.clauses))
     }
 
     /// The facts of the guards alone.
@@ -200,12 +212,25 @@ impl CompiledClauses {
             is_prepared: false,
             template,
             index,
+            maps: large_maps(&ir, &pool),
             pool,
             ir,
             clauses,
             demands: OnceLock::new(),
+            reads: OnceLock::new(),
         }
     }
+}
+
+/// The constants of a pool that are large maps.
+fn large_maps(ir: &Ir, pool: &[u8]) -> LargeMaps {
+    let map = |node: &Node| match *node {
+        Node::Const(Constant::Fixed(span)) if ConstantMap::is_for(&pool[span.range()]) => {
+            Some((span, ConstantMap::default()))
+        }
+        _ => None,
+    };
+    ir.since(0).iter().filter_map(map).collect()
 }
 
 /// The places of a clause's parts.

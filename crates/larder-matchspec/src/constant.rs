@@ -4,10 +4,11 @@
 //! (`template` says which constants are arguments). The others are fixed, and are in the code's
 //! pool.
 
-use crate::{raw, wire};
+use crate::{map_search::ConstantMap, raw, wire};
 use larder_term::{Term, TermRef};
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A range of bytes: of the pool, which begins with the template, or of a run's arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,13 +70,17 @@ pub struct Arguments {
     /// The bytes of all arguments.
     bytes: SmallVec<[u8; 32]>,
     list: SmallVec<[Argument; 3]>,
-    /// Owns the counts of the handles in `bytes`, if there are any.
-    held: Option<Box<KeptTerms>>,
+    rare: Option<Box<RareArguments>>,
 }
 
-/// Terms that are kept because they own the counts of handles.
+/// What some kinds of arguments need.
 #[derive(Debug, Clone, Default)]
-struct KeptTerms(Vec<Term>);
+struct RareArguments {
+    /// Terms that own the counts of the handles in the bytes.
+    held: Vec<Term>,
+    /// The arguments that are large maps.
+    maps: Vec<(u32, Arc<ConstantMap>)>,
+}
 
 impl Arguments {
     /// No arguments.
@@ -113,7 +118,12 @@ impl Arguments {
         let other_forms = wire::may_hold_handles(bytes);
         // The bytes alone don't keep the handles in them alive. A term of its own does.
         if other_forms && term.has_handles() {
-            self.held.get_or_insert_default().0.push(Term::from(term));
+            let rare = self.rare.get_or_insert_default();
+            rare.held.push(Term::from(term));
+        }
+        if ConstantMap::is_for(bytes) {
+            let map = (self.list.len() as u32, Arc::default());
+            self.rare.get_or_insert_default().maps.push(map);
         }
         let from = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -139,18 +149,31 @@ impl Arguments {
     }
 }
 
+/// The constants of a pool that are large maps.
+pub(crate) type LargeMaps = Vec<(Span, ConstantMap)>;
+
 /// All constants of a running program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Constants<'a> {
     pool: &'a Vec<u8>,
+    /// The large maps of the pool.
+    maps: &'a LargeMaps,
     arguments: &'a Arguments,
 }
 
 impl<'a> Constants<'a> {
     /// The constants of a pool and of arguments.
     #[inline]
-    pub(crate) fn of(pool: &'a Vec<u8>, arguments: &'a Arguments) -> Constants<'a> {
-        Constants { pool, arguments }
+    pub(crate) fn of(
+        pool: &'a Vec<u8>,
+        maps: &'a LargeMaps,
+        arguments: &'a Arguments,
+    ) -> Constants<'a> {
+        Constants {
+            pool,
+            maps,
+            arguments,
+        }
     }
 
     /// Bytes of the pool.
@@ -196,6 +219,19 @@ impl<'a> Constants<'a> {
             Constant::Fixed(span) => wire::may_hold_handles(&self.pool[span.range()]),
             Constant::Argument(index) => self.arguments.list[index as usize].other_forms,
         }
+    }
+
+    /// The constant that lies at these bytes, if there is one and it is a large map.
+    pub(crate) fn map_at(&self, bytes: &[u8]) -> Option<&'a ConstantMap> {
+        // Constants are passed on as references to their bytes, and never copied.
+        let is_it = |constant| std::ptr::eq(self.get(constant), bytes);
+        let mut fixed = self.maps.iter();
+        let fixed = fixed.find(|(span, _)| is_it(Constant::Fixed(*span)));
+        fixed.map(|(_, map)| map).or_else(|| {
+            let mut maps = self.arguments.rare.as_ref()?.maps.iter();
+            let map = maps.find(|(index, _)| is_it(Constant::Argument(*index)));
+            map.map(|(_, map)| &**map)
+        })
     }
 
     /// The argument as an integer, if it is one of 64 bits.

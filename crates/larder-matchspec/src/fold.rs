@@ -38,7 +38,7 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
         &head,
         &mut row,
         Environment {
-            constants: Constants::of(pool, &arguments),
+            constants: Constants::of(pool, &Vec::new(), &arguments),
             context: &context,
         },
         Memory {

@@ -87,6 +87,7 @@ mod plan;
 mod program;
 #[allow(unsafe_code)]
 mod raw;
+mod reads;
 mod replace;
 mod row;
 mod source;

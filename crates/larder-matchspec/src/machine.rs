@@ -167,7 +167,11 @@ impl<'a> Machine<'a, '_> {
     pub(crate) fn body(&mut self, ops: &[Op]) -> Result<Val<'a>, Fail> {
         // A body that is a single operand, the common case, needs no run.
         if let [Op::Push(operand)] = *ops {
-            return Ok(self.operand(operand));
+            // The row as a whole is its host's, which has it in its own form.
+            return Ok(match operand {
+                Operand::Object => Val::Object,
+                _ => self.operand(operand),
+            });
         }
         // From here on, the value of a call that fails is `'EXIT'`.
         self.catching = true;
@@ -319,11 +323,13 @@ impl<'a> Machine<'a, '_> {
         let Some(a) = self.int(a) else {
             return self.apply_to_constant(func, a, b);
         };
-        if func == Func::Element {
-            let Operand::Field(position) = b else {
-                return None;
+        if let (Func::Element | Func::MapGet | Func::IsMapKey, Operand::Field(position)) = (func, b)
+        {
+            let run = self.row.run(position);
+            return match func {
+                Func::Element => builtins::element_of(a, run),
+                _ => builtins::look_up(func, Short::int(a).bytes(), run),
             };
-            return builtins::element_of(a, self.row.run(position));
         }
         builtins::apply_to_ints(func, a, self.int(b)?)
     }

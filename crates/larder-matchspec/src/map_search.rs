@@ -1,14 +1,22 @@
 //! The search for a key in the bytes of a map.
 
-use crate::{raw, wire};
+use crate::{
+    raw,
+    wire::{self, Head},
+};
+use larder_term::TermRef;
+use std::hint::black_box;
+use std::sync::{
+    atomic::{AtomicUsize, Ordering},
+    OnceLock,
+};
 
 /// A key that is searched for in a map.
 pub(crate) struct MapKey<'k> {
     key: &'k [u8],
-    /// Whether the key is an integer or an atom of at most eight bytes. Then only its bytes are
-    /// compared.
+    /// Whether the key is an integer, an atom or a short binary. Then only its bytes are compared.
     plain: bool,
-    /// The first eight bytes of a plain key, and the number of their bits that don't belong to it.
+    /// The first eight bytes of the key, and the number of their bits that don't belong to it.
     eight: u64,
     unused: u32,
 }
@@ -22,7 +30,7 @@ impl<'k> MapKey<'k> {
         eight[..used].copy_from_slice(&key[..used]);
         MapKey {
             key,
-            plain: used == key.len() && wire::is_integer_or_atom(key),
+            plain: wire::is_integer_or_atom(key) || wire::is_short_binary(key),
             eight: u64::from_le_bytes(eight),
             unused: 64 - 8 * used as u32,
         }
@@ -35,17 +43,42 @@ impl<'k> MapKey<'k> {
         // Compare eight bytes at once: most keys are atoms or short binaries.
         if let (true, Some(&eight)) = (self.plain, run.first_chunk()) {
             // No encoding of a key is a prefix of another.
-            if (u64::from_le_bytes(eight) ^ self.eight) << self.unused == 0 {
+            let begins = (u64::from_le_bytes(eight) ^ self.eight) << self.unused == 0;
+            if begins && (self.key.len() <= 8 || run.starts_with(self.key)) {
                 return Ok(&run[self.key.len()..]);
             }
-            return Err(wire::split(run).1);
+            return Err(behind_key(run));
         }
-        // A long key, or one with several encodings.
+        // A key with several encodings, or one that may be at the end of a short map.
         let (key, value) = wire::split(run);
         match raw::whole(key).identical(raw::whole(self.key)) {
             true => Ok(value),
             false => Err(value),
         }
+    }
+}
+
+/// What follows the key that a run begins with.
+#[inline]
+fn behind_key(run: &[u8]) -> &[u8] {
+    // The keys of a map have mostly the same length. The branch for it is predicted, so the search
+    // goes on before the key has been loaded. Doing something in each branch, which takes no
+    // instruction, keeps the compiler from adding the length that the table has instead.
+    match larder_term::fixed_len(run[0]) {
+        0 => wire::split(run).1,
+        1 => {
+            black_box(());
+            &run[1..]
+        }
+        2 => {
+            black_box(());
+            &run[2..]
+        }
+        3 => {
+            black_box(());
+            &run[3..]
+        }
+        len => &run[len..],
     }
 }
 
@@ -78,9 +111,8 @@ pub(crate) struct UnorderedMap<'a> {
     count: usize,
     /// How many pairs searches have passed.
     passed: usize,
-    /// For each pair, where its key and its value begin, and its number, in the exact order of the
-    /// keys. Empty until searches have passed many pairs.
-    sorted: Vec<(usize, usize, usize)>,
+    /// The pairs in the exact order of their keys. Empty until searches have passed many pairs.
+    sorted: Vec<Pair>,
 }
 
 /// Searches may pass all pairs of a map this number of times before the pairs are sorted.
@@ -132,24 +164,74 @@ impl<'a> UnorderedMap<'a> {
             *left -= 1;
             return Some(value);
         }
-        let key_at = |at: usize, middle: usize| raw::whole(&pairs[at..middle]);
         if self.sorted.is_empty() {
-            let mut rest = pairs;
-            for number in 0..self.count {
-                let (_, value) = wire::split(rest);
-                let (at, middle) = (pairs.len() - rest.len(), pairs.len() - value.len());
-                self.sorted.push((at, middle, number));
-                rest = wire::split(value).1;
-            }
-            let order = |one: &(usize, usize, usize), other: &(usize, usize, usize)| {
-                key_at(one.0, one.1).cmp_exact(key_at(other.0, other.1))
-            };
-            self.sorted.sort_by(order);
+            self.sorted = sorted(pairs, self.count);
         }
-        let wanted = raw::whole(key.key);
-        let order = |&(at, middle, _): &(usize, usize, usize)| key_at(at, middle).cmp_exact(wanted);
-        let (_, middle, number) = self.sorted[self.sorted.binary_search_by(order).ok()?];
+        let (value, number) = search(pairs, &self.sorted, raw::whole(key.key))?;
         *left = self.count - number - 1;
-        Some(&pairs[middle..])
+        Some(value)
+    }
+}
+
+/// A pair of a map: where its key and its value begin, and its number.
+type Pair = (usize, usize, usize);
+
+/// The pairs of a map, of which there are `count`, in the exact order of their keys.
+fn sorted(pairs: &[u8], count: usize) -> Vec<Pair> {
+    let mut rest = pairs;
+    let mut sorted: Vec<Pair> = (0..count)
+        .map(|number| {
+            let (_, value) = wire::split(rest);
+            let (at, middle) = (pairs.len() - rest.len(), pairs.len() - value.len());
+            rest = wire::split(value).1;
+            (at, middle, number)
+        })
+        .collect();
+    let key = |&(at, middle, _): &Pair| raw::whole(&pairs[at..middle]);
+    sorted.sort_by(|one, other| key(one).cmp_exact(key(other)));
+    sorted
+}
+
+/// Searches for a key in sorted pairs. Returns what follows the key, and the number of the pair.
+fn search<'a>(pairs: &'a [u8], sorted: &[Pair], key: TermRef<'_>) -> Option<(&'a [u8], usize)> {
+    let order = |&(at, middle, _): &Pair| raw::whole(&pairs[at..middle]).cmp_exact(key);
+    let (_, middle, number) = sorted[sorted.binary_search_by(order).ok()?];
+    Some((&pairs[middle..], number))
+}
+
+/// A large map among the constants of a program, in which a key of each row may be searched for.
+#[derive(Debug, Default)]
+pub(crate) struct ConstantMap {
+    /// How many pairs searches have passed.
+    passed: AtomicUsize,
+    /// As in `UnorderedMap`.
+    sorted: OnceLock<Vec<Pair>>,
+}
+
+impl ConstantMap {
+    /// Whether a constant is a large map.
+    #[inline]
+    pub(crate) fn is_for(constant: &[u8]) -> bool {
+        matches!(wire::open(constant), (Head::Map(count), _) if count > LARGEST_IN_ORDER)
+    }
+
+    /// Searches for a key in the map, whose pairs and their number are given. Returns what follows
+    /// the key.
+    pub(crate) fn find<'a>(
+        &self,
+        key: TermRef<'_>,
+        pairs: &'a [u8],
+        count: usize,
+    ) -> Option<&'a [u8]> {
+        // Relaxed: the number decides when the pairs are sorted, and nothing else.
+        let passed = self.passed.load(Ordering::Relaxed);
+        if passed > PASSES * count {
+            let sorted = self.sorted.get_or_init(|| sorted(pairs, count));
+            return Some(search(pairs, sorted, key)?.0);
+        }
+        let mut left = count;
+        let found = MapKey::new(key.bytes()).find(pairs, &mut left);
+        self.passed.store(passed + count - left, Ordering::Relaxed);
+        found
     }
 }

@@ -73,7 +73,7 @@ impl Program {
     /// All constants: those of the code, and the arguments.
     #[inline]
     pub(crate) fn constants(&self) -> Constants<'_> {
-        Constants::of(&self.code.pool, &self.arguments)
+        Constants::of(&self.code.pool, &self.code.maps, &self.arguments)
     }
 
     /// The specification: the template with the arguments in its holes. Handles in it are counted

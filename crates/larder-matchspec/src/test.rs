@@ -85,6 +85,15 @@ enum Type {
 }
 
 impl Test {
+    /// The positions of the elements that it looks at.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = usize> {
+        let other = match self.condition {
+            Condition::Pair(_, other) => Some(other),
+            _ => None,
+        };
+        std::iter::once(self.position).chain(other)
+    }
+
     /// Whether the row passes. The row must have an element at the position. `head` is the head of
     /// the test's clause.
     #[inline]

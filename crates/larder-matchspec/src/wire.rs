@@ -57,6 +57,12 @@ pub(crate) fn begins(run: &[u8], bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether a term is a binary of at most 127 bytes. It has one encoding.
+#[inline]
+pub(crate) fn is_short_binary(term: &[u8]) -> bool {
+    matches!(term, [tags::BIN, 0..0x80, ..])
+}
+
 /// Whether a term is an atom or an integer of 64 bits.
 #[inline]
 pub(crate) fn is_integer_or_atom(term: &[u8]) -> bool {

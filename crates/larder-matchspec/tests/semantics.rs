@@ -5,7 +5,7 @@ mod common;
 
 use common::{fault, program, run, term};
 use larder_matchspec::{compile_pattern, Fault, PatternResult};
-use larder_term::Atom;
+use larder_term::{Atom, Term};
 
 /// The value of a body expression on `{k,1,[2],#{a=>1}}`, whose elements after the first are $1, $2
 /// and $3.
@@ -398,4 +398,75 @@ fn a_guard_that_ends_in_a_comparison_need_not_come_to_it() {
         "[{{{{'$1','$2'}},[{{'orelse',{{is_list,'$1'}},{compared}}}],[true]}}]"
     ));
     assert_eq!(run(&program, &row), Some(term("true")));
+}
+
+/// A large map among the constants is searched pair by pair, and by a sorted list later.
+#[test]
+fn keys_are_found_in_large_constant_maps() {
+    let pairs: Vec<String> = (0..200).map(|n| format!("{}=>{n}", 3 * n)).collect();
+    let map = format!("#{{{},2.0=>f,<<\"k\">>=>b}}", pairs.join(","));
+    let is_key = program(&format!(
+        "[{{{{'_','$1'}},[{{is_map_key,'$1',{{const,{map}}}}}],['$1']}}]"
+    ));
+    let value = program(&format!(
+        "[{{{{'_','$1'}},[],[{{map_get,'$1',{{const,{map}}}}}]}}]"
+    ));
+    for _ in 0..20 {
+        for n in 0..650 {
+            let row = term(&format!("{{x,{n}}}"));
+            let is_in = n % 3 == 0 && n < 600;
+            assert_eq!(run(&is_key, &row), is_in.then(|| Term::from(n)), "{n}");
+            let wanted = if is_in {
+                Term::from(n / 3)
+            } else {
+                term("'EXIT'")
+            };
+            assert_eq!(run(&value, &row), Some(wanted), "{n}");
+        }
+        assert_eq!(run(&value, &term("{x,2.0}")), Some(term("f")));
+        assert_eq!(run(&value, &term("{x,<<\"k\">>}")), Some(term("b")));
+        assert_eq!(run(&is_key, &term("{x,3.0}")), None);
+    }
+}
+
+/// Keys of maps whose first eight bytes are equal, and keys at the end of a row.
+#[test]
+fn similar_keys_of_maps_are_told_apart() {
+    let keys = [
+        "0",
+        "127",
+        "128",
+        "100000",
+        "ab",
+        "<<>>",
+        "<<\"a\">>",
+        "<<\"a_long_key_1\">>",
+        "<<\"a_long_key_2\">>",
+        "<<\"a_long_key_21\">>",
+        "1.0",
+        "{k}",
+    ];
+    for (n, key) in keys.iter().enumerate() {
+        // All keys but this one, and all up to this one.
+        let others = keys.iter().enumerate().filter(|&(i, _)| i != n);
+        let others: Vec<String> = others.map(|(i, key)| format!("{key}=>{i}")).collect();
+        let some: Vec<String> = (0..=n).map(|i| format!("{}=>{i}", keys[i])).collect();
+        let (without, with) = (
+            term(&format!("{{x,#{{{}}}}}", others.join(","))),
+            term(&format!("{{x,#{{{}}}}}", some.join(","))),
+        );
+        let get = program(&format!(
+            "[{{{{'_','$1'}},[],[{{map_get,{{const,{key}}},'$1'}}]}}]"
+        ));
+        let is_key = program(&format!(
+            "[{{{{'_','$1'}},[{{is_map_key,{{const,{key}}},'$1'}}],[true]}}]"
+        ));
+        let pattern = program(&format!("[{{{{'_',#{{{key}=>'$1'}}}},[],['$1']}}]"));
+        assert_eq!(run(&get, &with), Some(Term::from(n as i64)), "{key}");
+        assert_eq!(run(&get, &without), Some(term("'EXIT'")), "{key}");
+        assert_eq!(run(&is_key, &with), Some(term("true")), "{key}");
+        assert_eq!(run(&is_key, &without), None, "{key}");
+        assert_eq!(run(&pattern, &with), Some(Term::from(n as i64)), "{key}");
+        assert_eq!(run(&pattern, &without), None, "{key}");
+    }
 }

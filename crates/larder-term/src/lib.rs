@@ -127,7 +127,7 @@ pub use map_edit::{MapEdit, MapSearch, PairChange};
 pub use map_order::{key_order, DuplicateKey};
 pub use node::{Node, NodeName};
 pub use num_bigint::BigInt;
-pub use skip::{head, skip};
+pub use skip::{fixed_len, head, skip};
 pub use term::{AsTerm, Incomplete, NotFinite, Term, TermBuf};
 pub use utf8::utf8;
 pub use view::{

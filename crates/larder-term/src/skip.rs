@@ -13,7 +13,7 @@ use crate::{tags::*, varint};
 #[inline(always)]
 pub fn head(bytes: &[u8], at: usize) -> (usize, u64) {
     // Most terms of most rows are numbers and atoms, whose lengths stand in the table.
-    match fixed(bytes[at]) {
+    match fixed_len(bytes[at]) {
         0 => other_head(bytes, at),
         len => (at + len, 0),
     }
@@ -117,7 +117,7 @@ pub fn skip(bytes: &[u8]) -> usize {
 
 /// The length of a term, if the tag alone determines it; otherwise 0.
 #[inline]
-pub(crate) fn fixed(tag: u8) -> usize {
+pub fn fixed_len(tag: u8) -> usize {
     usize::from(FIXED[usize::from(tag)])
 }
 
@@ -141,7 +141,7 @@ const FIXED: [u8; 256] = {
 /// The place behind the term at `at`.
 #[inline]
 pub fn end_of(bytes: &[u8], at: usize) -> usize {
-    match fixed(bytes[at]) {
+    match fixed_len(bytes[at]) {
         0 => end_of_other(bytes, at),
         len => at + len,
     }

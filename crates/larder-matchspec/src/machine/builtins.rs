@@ -532,8 +532,12 @@ impl<'a> Machine<'a, '_> {
         let (Head::Map(mut left), at) = wire::open(bytes) else {
             return Err(Fail);
         };
+        let constant = self.constants.map_at(bytes);
         let found = self.with(key, |key| {
-            let value = MapKey::new(key.bytes()).find(&bytes[at..], &mut left);
+            let value = match constant {
+                Some(map) => map.find(key, &bytes[at..], left),
+                None => MapKey::new(key.bytes()).find(&bytes[at..], &mut left),
+            };
             value.map(|value| wire::split(value).0)
         });
         if func == Func::IsMapKey {

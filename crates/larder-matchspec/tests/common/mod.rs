@@ -36,10 +36,25 @@ pub fn run_as(program: &Program, object: &Term, me: &Term) -> Option<Term> {
         self_pid: me.as_ref(),
         node: atoms::NONODE,
     };
-    let mut scratch = Scratch::new();
-    let found = match program.run_term(object.as_ref(), &context, &mut scratch)? {
-        Outcome::Object => object.clone(),
-        Outcome::Term(term) => Term::from(term),
+    let result = |row: &Term| {
+        let mut scratch = Scratch::new();
+        Some(
+            match program.run_term(row.as_ref(), &context, &mut scratch)? {
+                Outcome::Object => object.clone(),
+                Outcome::Term(term) => Term::from(term),
+            },
+        )
     };
-    Some(found)
+    let found = result(object);
+    // Elements that the program doesn't look at have no influence.
+    if let (Some(positions), Some(tuple)) = (program.positions_read(), object.as_ref().as_tuple()) {
+        let elements = tuple.iter().enumerate().map(|(index, element)| {
+            match positions.contains(&(index + 1)) {
+                true => Term::from(element),
+                false => Term::nil(),
+            }
+        });
+        assert_eq!(result(&Term::tuple(elements)), found, "{object}");
+    }
+    found
 }

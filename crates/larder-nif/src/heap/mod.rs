@@ -236,11 +236,23 @@ impl<'h> ListBuilder<'h> {
     }
 }
 
+/// Where the bytes lie of which a binary was made, and the binary.
+///
+/// Invariant: the bytes belong to the object that is being decoded, and are unchanged.
+#[derive(Clone, Copy, Default)]
+pub struct CopiedBytes {
+    pub from: usize,
+    pub to: usize,
+    pub word: Word,
+}
+
 /// The heap of an environment, as used by one call.
 pub struct Heap {
     env: *mut Env,
     /// The total size of all blocks, in words.
     taken: Cell<usize>,
+    /// What the decoder has copied for several binaries of the object that it decodes.
+    pub copied: Cell<CopiedBytes>,
 }
 
 impl Heap {
@@ -254,6 +266,7 @@ impl Heap {
         Heap {
             env,
             taken: Cell::new(0),
+            copied: Cell::default(),
         }
     }
 
@@ -404,7 +417,7 @@ impl Heap {
         let head =
             layout::heap_binary_head(wanted.len()).filter(|_| wanted.len() <= MAX_HEAP_BINARY);
         let Some((header, size)) = head else {
-            return self.official_binary(wanted);
+            return self.counted_binary(wanted);
         };
         // Copy up to 32 bytes by two instructions of fixed length, with the bytes behind them, if
         // those may be read, and if the heap has the space.
@@ -461,8 +474,10 @@ impl Heap {
         place
     }
 
+    /// Makes a reference-counted binary with a copy of these bytes, or one on the heap, if there are
+    /// few.
     #[inline(never)]
-    fn official_binary(&self, bytes: &[u8]) -> Word {
+    pub fn counted_binary(&self, bytes: &[u8]) -> Word {
         let mut word = NIL;
         // SAFETY: the environment may be used; the call gives memory for as many bytes as asked,
         // which nobody else sees yet.

@@ -31,6 +31,7 @@ use larder_matchspec::{
 use larder_term::{Atom, Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The resource type of compiled match specifications.
@@ -71,7 +72,8 @@ impl CallerContext {
 }
 
 /// Encodes a term.
-fn encoded_term(call: &Call<'_>, word: Word, mut buffer: TermBuf) -> Result<TermBuf, Raise> {
+fn encoded_term(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
+    let mut buffer = TermBuf::default();
     buffer
         .encode(|out| encode::term(call.env, word, out))
         .map_err(|_| BADARG)?;
@@ -82,10 +84,14 @@ fn encoded_term(call: &Call<'_>, word: Word, mut buffer: TermBuf) -> Result<Term
 /// for a row that matches it.
 pub type ProgramSource = Option<PatternResult>;
 
-/// The number of templates whose code a thread keeps.
-const KEPT: usize = 64;
+/// The number of sets of places in which a thread keeps code. A template's hash chooses its set.
+const SETS: usize = 128;
+/// The number of places of a set, each for the code of one template.
+const PLACES: usize = 4;
 /// The longest template of which many are kept, in bytes.
 const LONGEST_KEPT: usize = 512;
+/// The most bytes of all templates that are kept, but the long one.
+const MOST_KEPT: usize = 32 << 10;
 /// The longest template that is kept, in bytes. Code may have a hundred times as many bytes, so of
 /// the templates that are longer than `LONGEST_KEPT` a thread keeps the last one alone: that of a
 /// program that reads or removes many keys at once, by a clause for each.
@@ -98,15 +104,40 @@ const LONG: usize = 16 << 10;
 enum Compiled {
     Code(Arc<Code>),
     /// It can't be compiled.
-    Refused(Template, CompileError),
+    Refused(Box<(Template, CompileError)>),
+}
+
+impl Compiled {
+    /// The code of a template, or why there is none. `None`: this is of another template.
+    #[inline]
+    fn of(&self, template: &Template) -> Option<Result<Arc<Code>, CompileError>> {
+        match self {
+            Compiled::Code(code) => code.is_of(template).then(|| Ok(Arc::clone(code))),
+            Compiled::Refused(refused) => {
+                let (other, error) = &**refused;
+                (other == template).then(|| Err(error.clone()))
+            }
+        }
+    }
+}
+
+/// A place for what became of a template, and the size of the template.
+#[derive(Default)]
+struct Place {
+    kept: Option<Compiled>,
+    size: usize,
 }
 
 /// A thread's cache of code, and its buffers.
 #[derive(Default)]
 struct CodeCache {
-    /// A direct-mapped cache of what became of templates, by a hash of the template. The place
-    /// behind the others is that of the last long template.
-    kept: Vec<Option<Compiled>>,
+    /// What became of templates: the places of each set, and behind them the place of the last long
+    /// template. Empty until the first call.
+    places: Vec<Place>,
+    /// The sizes of all templates, but the long one.
+    kept: usize,
+    /// The place where the next search for one to forget begins.
+    hand: usize,
     /// The buffer for the template of the current call.
     template: Template,
     /// The buffer for an encoded value of a parameter.
@@ -332,35 +363,72 @@ impl CodeCache {
     }
 
     /// Step 2: the code of the template, from the cache or newly compiled.
+    #[inline]
     fn code(&mut self) -> Result<Arc<Code>, CompileError> {
-        if self.kept.is_empty() {
-            self.kept.resize_with(KEPT + 1, || None);
+        let places = self.places_of_template();
+        // Templates of one set may have the same hash, so compare them.
+        let mut kept = self.places.get(places.clone()).into_iter().flatten();
+        kept.find_map(|place| place.kept.as_ref()?.of(&self.template))
+            .unwrap_or_else(|| self.compile(places))
+    }
+
+    /// The places where the template may be kept.
+    #[inline]
+    fn places_of_template(&self) -> Range<usize> {
+        match self.template.size() <= LONGEST_KEPT {
+            true => {
+                let first = self.template.hash() as usize % SETS * PLACES;
+                first..first + PLACES
+            }
+            false => SETS * PLACES..SETS * PLACES + 1,
         }
-        // Two templates may have the same hash, so compare them.
+    }
+
+    /// Compiles the template, and keeps the code in one of these places.
+    #[inline(never)]
+    fn compile(&mut self, places: Range<usize>) -> Result<Arc<Code>, CompileError> {
         let size = self.template.size();
-        let slot = &mut self.kept[match size <= LONGEST_KEPT {
-            true => self.template.hash() as usize % KEPT,
-            false => KEPT,
-        }];
-        match slot {
-            Some(Compiled::Code(code)) if code.is_of(&self.template) => {
-                return Ok(Arc::clone(code))
-            }
-            Some(Compiled::Refused(template, error)) if *template == self.template => {
-                return Err(error.clone())
-            }
-            _ => {}
-        }
-        // Compile the template. The code takes over the buffer, if there is any. Very long ones
-        // aren't cached, as they would keep much memory alive.
+        // The code takes over the buffer, if there is any.
         let code = Code::compile(&mut self.template).map(Arc::new);
-        if size <= LONGEST_ALONE {
-            *slot = Some(match &code {
+        // Very long templates aren't kept, as their code would keep much memory alive.
+        if size > LONGEST_ALONE {
+            return code;
+        }
+        if self.places.is_empty() {
+            self.places.resize_with(SETS * PLACES + 1, Place::default);
+        }
+        // Forget the one whose turn it is, if all places are taken.
+        let is_free = |&place: &usize| self.places[place].kept.is_none();
+        self.hand += 1;
+        let turn = places.start + self.hand % places.len();
+        let place = places.clone().find(is_free).unwrap_or(turn);
+        self.forget(place);
+        self.places[place] = Place {
+            kept: Some(match &code {
                 Ok(code) => Compiled::Code(Arc::clone(code)),
-                Err(error) => Compiled::Refused(self.template.clone(), error.clone()),
-            });
+                Err(error) => Compiled::Refused(Box::new((self.template.clone(), error.clone()))),
+            }),
+            size,
+        };
+        if size <= LONGEST_KEPT {
+            self.kept += size;
+            // Forget others if all of them are too long. The hand goes from place to place.
+            while self.kept > MOST_KEPT {
+                self.hand = (self.hand + 1) % (SETS * PLACES);
+                if self.hand != place {
+                    self.forget(self.hand);
+                }
+            }
         }
         code
+    }
+
+    /// Forgets what is kept in a place.
+    fn forget(&mut self, place: usize) {
+        let forgotten = std::mem::take(&mut self.places[place]);
+        if place < SETS * PLACES {
+            self.kept -= forgotten.size;
+        }
     }
 }
 
@@ -368,7 +436,7 @@ impl CodeCache {
 #[cold]
 fn compile_whole(call: &Call<'_>, word: Word, source: ProgramSource) -> Result<Program, Raise> {
     // The term is only needed while it is compiled.
-    let buffer = encoded_term(call, word, TermBuf::default())?;
+    let buffer = encoded_term(call, word)?;
     let spec = long_off_scheduler(call, &buffer)?;
     let program = match source {
         None => Program::compile(spec),
@@ -413,7 +481,7 @@ pub fn compile_ref(call: &Call<'_>) -> Reply {
 
 /// Compiles a match specification with parameters.
 fn prepared(call: &Call<'_>, word: Word) -> Result<Result<Prepared, CompileError>, Raise> {
-    let buffer = encoded_term(call, word, TermBuf::default())?;
+    let buffer = encoded_term(call, word)?;
     Ok(Prepared::compile(long_off_scheduler(call, &buffer)?))
 }
 
@@ -452,6 +520,22 @@ pub fn is_compiled(call: &Call<'_>) -> Reply {
     Ok(boolean(PROGRAMS.get(call, call.args[0]).is_some()))
 }
 
+/// Encodes a term for a program, in the form that a row has. What the program doesn't look at is
+/// left out.
+#[inline]
+fn row<'w>(
+    program: &Program,
+    word: Word,
+    written: &'w mut Writer<'_>,
+) -> Result<TermRef<'w>, Raise> {
+    let is_written = match program.positions_read() {
+        Some(positions) => written.term_read_at(word, positions),
+        None => written.term(word),
+    };
+    is_written.map_err(|_| BADARG)?;
+    Ok(written.as_term())
+}
+
 /// run(List, Compiled, Acc) -> the results for the terms of a list, reversed, in front of Acc.
 pub fn run(call: &Call<'_>) -> Reply {
     let program = PROGRAMS.get(call, call.args[1]).ok_or(BADARG)?;
@@ -461,13 +545,11 @@ pub fn run(call: &Call<'_>) -> Reply {
     let mut scratch = Scratch::default();
     let mut budget = Budget::slice();
     let (mut rest, mut done) = (call.args[0], call.args[2]);
-    let mut buffer = TermBuf::new(Mode::Shared);
+    let mut stack = stack_bytes();
+    let mut written = Writer::at(&mut stack, call.env, Mode::Shared);
     while let Some((tuple, tail)) = layout::cell(rest) {
-        // The term is encoded as a row would be, so that the program runs on the same form.
-        buffer
-            .encode(|out| encode::term(call.env, tuple, out))
-            .map_err(|_| BADARG)?;
-        let row = buffer.term().ok_or(BADARG)?;
+        written.clear();
+        let row = row(program, tuple, &mut written)?;
         let result = match program.run_term(row, &caller.context(), &mut scratch) {
             Some(Outcome::Object) => Some(tuple),
             Some(Outcome::Term(term)) => Some(decode::term(&call.heap, term)),
@@ -495,11 +577,12 @@ pub fn run(call: &Call<'_>) -> Reply {
 /// test(Tuple, Spec) -> {ok, Result} | false: runs a specification on a term.
 pub fn test(call: &Call<'_>) -> Reply {
     let program = program(call, call.args[1], None)?;
-    // The row is encoded as a stored term would be.
-    let row = encoded_term(call, call.args[0], TermBuf::new(Mode::Shared))?;
+    let mut stack = stack_bytes();
+    let mut written = Writer::at(&mut stack, call.env, Mode::Shared);
+    let row = row(&program, call.args[0], &mut written)?;
     let caller = CallerContext::new(call, &program)?;
     let mut scratch = Scratch::default();
-    let outcome = program.run_term(row.term().ok_or(BADARG)?, &caller.context(), &mut scratch);
+    let outcome = program.run_term(row, &caller.context(), &mut scratch);
     Ok(match outcome {
         Some(Outcome::Object) => call.tuple(&[atoms::OK.word(), call.args[0]]),
         Some(Outcome::Term(term)) => {

@@ -129,7 +129,7 @@ impl<'p> Writer<'p> {
 
     /// Discards what was written and gives back the counts of its handles.
     #[inline]
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         if self.handles.get() {
             self.release();
         }
@@ -141,6 +141,26 @@ impl<'p> Writer<'p> {
     #[inline(always)]
     pub fn term(&mut self, word: Word) -> Written {
         self.child(word, DEPTH)
+    }
+
+    /// Writes a term for a program that looks at some elements of tuples alone, at these positions
+    /// in ascending order. The other elements of a tuple are written as `[]`.
+    pub fn term_read_at(&mut self, word: Word, positions: &[usize]) -> Written {
+        let Some(elements) = layout::tuple(word) else {
+            return self.term(word);
+        };
+        self.out.head(TUPLE, elements.len());
+        let mut positions = positions.iter();
+        let mut next = positions.next();
+        for (index, &element) in elements.iter().enumerate() {
+            if next == Some(&(index + 1)) {
+                next = positions.next();
+                self.term(element)?;
+            } else {
+                self.out.byte(NIL);
+            }
+        }
+        Ok(())
     }
 
     /// Writes a term, of which at most `depth` levels of containers recursively.

@@ -14,7 +14,7 @@
 //!   the value is the same as that of the changed row.
 
 use super::{lz, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
-use crate::skip::{end_of, fixed};
+use crate::skip::{end_of, fixed_len};
 use crate::varint;
 
 /// The most elements of a run.
@@ -58,7 +58,7 @@ fn run_of(plain: &[u8], flags: u8) -> usize {
     }
     // Elements follow whose tags determine their lengths. They are skipped without reading them.
     for _ in 0..MOST {
-        match plain.get(end).map_or(0, |&tag| fixed(tag)) {
+        match plain.get(end).map_or(0, |&tag| fixed_len(tag)) {
             0 => break,
             len => end += len,
         }
@@ -120,7 +120,7 @@ pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
     // The key isn't stored among the elements.
     let mut others = position - usize::from(position >= keypos);
     while others > 0 && at < end {
-        at += fixed(value[at]);
+        at += fixed_len(value[at]);
         others -= 1;
     }
     others == 0
@@ -144,7 +144,7 @@ pub(super) fn close_run(value: &mut [u8], before: usize) -> bool {
         at = end_of(value, at);
     }
     while at < end {
-        match fixed(value[at]) {
+        match fixed_len(value[at]) {
             0 => return false,
             len => at += len,
         }

@@ -38,6 +38,7 @@
 //!
 //! Binaries that are kept outside of tables are returned without a copy (see [`binaries`]).
 
+mod grouped;
 mod reader;
 mod tree;
 
@@ -62,6 +63,7 @@ pub fn term(heap: &Heap, term: TermRef<'_>) -> Word {
 pub fn term_at(heap: &Heap, term: TermRef<'_>, place: Slot) {
     // SAFETY: a `TermRef` is one whole term, whose handles are held while it is borrowed.
     let input = unsafe { Reader::of(term.bytes()) };
+    heap.copied.take();
     fill_one(heap, input, place, DEPTH);
 }
 
@@ -107,6 +109,7 @@ fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8], place
     // SAFETY: an object's view has its elements but the key, as whole terms, and their handles are
     // held while it is borrowed. No more of them are read than the arity says.
     let mut input = unsafe { Reader::of(others) };
+    heap.copied.take();
     // The bytes don't contain the key, which is put between the elements before and after it.
     if keypos > 1 {
         input = fill(heap, input, slots.first(keypos - 1), DEPTH);
@@ -205,8 +208,12 @@ fn list<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
 #[inline(never)]
 fn binary<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     let (len, input) = input.varint(1);
-    place.fill(heap.binary(input.bytes(), len as usize));
-    input.after(len as usize)
+    let len = len as usize;
+    place.fill(match len {
+        ..=MAX_HEAP_BINARY => heap.binary(input.bytes(), len),
+        _ => grouped::binary(heap, input, len),
+    });
+    input.after(len)
 }
 
 #[inline(never)]
