@@ -14,6 +14,7 @@ use crate::{
     machine::{Environment, Machine, Memory, ResultLocation},
     outcome::{Context, Outcome, PatternResult},
     raw,
+    reads::Reads,
     row::Row,
     template::Template,
     value::Scratch,
@@ -63,6 +64,27 @@ impl Program {
         // Both must hold: the arguments were read, and there is one for each hole.
         let is_pushed = push(&mut program.arguments).is_ok();
         (is_pushed && program.arguments.len() == program.code.holes()).then_some(program)
+    }
+
+    /// The positions of the elements of a tuple that the program looks at, in ascending order;
+    /// `None`: it may look at all of them. The result for a tuple doesn't depend on its other
+    /// elements, unless it is [`crate::Outcome::Object`]. So they may be given to
+    /// [`Program::run_term`] as any other terms.
+    ///
+    /// # Examples
+    /// ```
+    /// use larder_matchspec::Program;
+    /// use larder_term::Term;
+    ///
+    /// let spec: Term = "[{{'$1','_','$3','$4'},[{'>','$3',7}],[{{'$1'}}]}]".parse().unwrap();
+    /// let program = Program::compile(spec.as_ref()).unwrap();
+    /// assert_eq!(program.positions_read(), Some(&[1, 3][..]));
+    /// ```
+    pub fn positions_read(&self) -> Option<&[usize]> {
+        match self.code.reads() {
+            Reads::All => None,
+            Reads::Some(positions) => Some(positions),
+        }
     }
 
     /// Whether two programs differ in their arguments alone, so that they could share their code.

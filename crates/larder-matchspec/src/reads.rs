@@ -5,7 +5,6 @@ use crate::{
     clause::Clause,
     gen::{Op, Operand},
     head::{HeadForm, Step},
-    program::Program,
 };
 use smallvec::SmallVec;
 
@@ -94,32 +93,9 @@ fn of_clause(clause: &Clause, positions: &mut SmallVec<[usize; 4]>) -> bool {
     })
 }
 
-impl Program {
-    /// The positions of the elements of a tuple that the program looks at, in ascending order;
-    /// `None`: it may look at all of them. The result for a tuple doesn't depend on its other
-    /// elements, unless it is [`crate::Outcome::Object`]. So they may be given to
-    /// [`Program::run_term`] as any other terms.
-    ///
-    /// # Examples
-    /// ```
-    /// use larder_matchspec::Program;
-    /// use larder_term::Term;
-    ///
-    /// let spec: Term = "[{{'$1','_','$3','$4'},[{'>','$3',7}],[{{'$1'}}]}]".parse().unwrap();
-    /// let program = Program::compile(spec.as_ref()).unwrap();
-    /// assert_eq!(program.positions_read(), Some(&[1, 3][..]));
-    /// ```
-    pub fn positions_read(&self) -> Option<&[usize]> {
-        match self.code.reads() {
-            Reads::All => None,
-            Reads::Some(positions) => Some(positions),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::Program;
     use larder_term::Term;
 
     fn reads(spec: &str) -> Option<Vec<usize>> {
