@@ -3,8 +3,8 @@
 
 use super::super::clock::{self, ActiveCommit};
 use super::super::key_locks::{CommitLocks, KeyLock};
-use super::super::own_writes::GivenLifetime;
-use super::super::undo::{self, Override};
+use super::super::own_writes::{OwnWrite, Records};
+use super::super::undo::Override;
 use super::view::survivors;
 use super::{EngineTransaction, TableInTransaction};
 use crate::error::Error;
@@ -13,28 +13,32 @@ use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
 use crate::ops::{Admission, NewValue, Operation, ValueList};
 use crate::store::Store;
 use crate::table::EngineTable;
-use larder_index::sync::{planted, Fault};
-use larder_index::{Guard, Previous, Values};
+use larder_index::sync::{planted, Fault, MutexGuard};
+use larder_index::{Guard, Key, Previous, Values};
+use smallvec::SmallVec;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
 /// A key that a transaction has written.
-pub(super) struct WrittenKey {
+pub(super) struct WrittenKey<'w> {
     /// The place of its table among those of the transaction.
     part: usize,
-    key: Vec<u8>,
-    /// The undo record with the value that the transaction has written.
-    record: Vec<u8>,
-    /// The lifetime that the transaction gives the object.
-    lifetime: Option<GivenLifetime>,
-    pub(super) lock: KeyLock,
+    key: Key<'w>,
+    write: &'w OwnWrite,
 }
 
-impl WrittenKey {
+impl WrittenKey<'_> {
     fn value(&self) -> Override<'_> {
-        undo::as_of(&self.record, 0).unwrap_or(Override::Absent)
+        self.write.value()
+    }
+
+    pub(super) fn lock(&self) -> KeyLock {
+        KeyLock::of(self.write.hash)
     }
 }
+
+/// The writes of a transaction, for each table. They stay as they are while this value lives.
+pub(super) type LockedWrites<'s> = SmallVec<[MutexGuard<'s, Records>; 4]>;
 
 /// The values in unique indexes that a commit has claimed.
 pub(super) struct ClaimedValues {
@@ -64,20 +68,27 @@ fn unique(store: &Store) -> Option<&Arc<Indexes>> {
 }
 
 impl EngineTransaction {
+    /// The writes of all tables, which don't change any more.
+    pub(super) fn locked_writes(&self) -> LockedWrites<'_> {
+        self.parts
+            .iter()
+            .map(|part| part.set.writes.lock())
+            .collect()
+    }
+
     /// The written keys, table by table.
-    pub(super) fn written(&self) -> Vec<WrittenKey> {
-        let mut written = Vec::new();
+    pub(super) fn written<'w>(&self, writes: &'w LockedWrites<'_>) -> Vec<WrittenKey<'w>> {
+        let count = writes.iter().map(|writes| writes.len()).sum();
+        let mut written = Vec::with_capacity(count);
         // The order is that of the tables, and of the keys within one. `key_locks` sorts the locks.
-        for (part, TableInTransaction { set, .. }) in self.parts.iter().enumerate() {
-            set.writes.each(|key, record, lifetime| {
-                written.push(WrittenKey {
-                    part,
-                    lock: set.history.key_lock(set.history.key(key)),
-                    key: key.to_vec(),
-                    record: record.to_vec(),
-                    lifetime,
-                });
-            });
+        for (part, (TableInTransaction { set, .. }, writes)) in
+            self.parts.iter().zip(writes).enumerate()
+        {
+            written.extend(writes.each().map(|(key, write)| WrittenKey {
+                part,
+                key: set.history.hashed_key(key, write.hash),
+                write,
+            }));
         }
         written
     }
@@ -89,15 +100,15 @@ impl EngineTransaction {
     /// `NoTable`, `Busy`.
     pub(super) fn without_room(
         &self,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<Option<&Arc<EngineTable>>, Error> {
         for (i, TableInTransaction { table, .. }) in self.parts.iter().enumerate() {
             let of_part = written.iter().filter(|key| key.part == i);
             let rows = of_part.map(|key| match key.value() {
-                Override::Value(value) => (&key.key[..], Some(value)),
+                Override::Value(value) => (key.key.bytes, Some(value)),
                 // A deletion makes room.
-                Override::Absent => (&key.key[..], None),
+                Override::Absent => (key.key.bytes, None),
             });
             if !table.has_room(guard, rows)? {
                 return Ok(Some(table));
@@ -113,7 +124,7 @@ impl EngineTransaction {
     pub(super) fn make_room(
         &self,
         table: &Arc<EngineTable>,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<(), Error> {
         let removed = table.make_room_for_commit(guard);
@@ -129,7 +140,7 @@ impl EngineTransaction {
     /// lost without need.
     pub(super) fn is_valid(
         &self,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         locks: &CommitLocks,
         under_way: &ActiveCommit,
         guard: &Guard,
@@ -141,12 +152,12 @@ impl EngineTransaction {
         // A written key counts as read.
         let unchanged = written.iter().all(|key| {
             let set = &self.parts[key.part].set;
-            let hashed = set.history.key(&key.key);
             if let TableIndex::Multi(index) = &set.history.store().index {
                 // A write that began before the table had key locks may still hold the lock of the
                 // bag's key. An empty update waits for it.
-                index.update(guard, hashed, &mut |_| ());
+                index.update(guard, key.key, &mut |_| ());
             }
+            let hashed = (key.key, key.write.hash);
             !set.history.has_changed(guard, hashed, set.number)
         });
         unchanged && self.keys_are_valid(locks, guard) && self.ranges_are_valid(under_way, guard)
@@ -155,14 +166,14 @@ impl EngineTransaction {
     /// Whether nobody has changed a key that was read by key.
     fn keys_are_valid(&self, locks: &CommitLocks, guard: &Guard) -> bool {
         self.parts.iter().all(|TableInTransaction { set, .. }| {
-            set.reads.lock().keys().all(|bytes| {
-                let key = set.history.key(bytes);
-                let lock = set.history.key_lock(key);
+            set.reads.lock().keys().all(|(bytes, hash)| {
+                let key = set.history.hashed_key(bytes, hash);
+                let lock = KeyLock::of(hash);
                 // Check the lock first, then look for versions. A commit that is under way holds
                 // the lock. One that has released it has left its versions before.
                 planted(Fault::NotValidated)
                     || ((locks.has(lock) || !lock.is_committing())
-                        && !set.history.has_changed(guard, key, set.number))
+                        && !set.history.has_changed(guard, (key, hash), set.number))
             })
         })
     }
@@ -198,7 +209,7 @@ impl EngineTransaction {
     /// Those of `commit`.
     pub(super) fn claim(
         &self,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<ClaimedValues, Error> {
         // A holder that an earlier write has met must not be taken for one of these rows' values.
@@ -236,7 +247,7 @@ impl EngineTransaction {
         &self,
         part: usize,
         indexes: &Arc<Indexes>,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<Claimed, Refused> {
         let history = &self.parts[part].set.history;
@@ -250,9 +261,9 @@ impl EngineTransaction {
             let (mut old, mut new) = (Values::default(), Values::default());
             // The key's lock is held, so nobody changes the old rows before the commit does.
             let objects = &history.store().index;
-            objects.copy_for_write(guard, history.key(&written_key.key), &mut old);
+            objects.copy_for_write(guard, written_key.key, &mut old);
             history.values(written_key.value(), &mut |value| new.push(value));
-            let key = &written_key.key[..];
+            let key = written_key.key.bytes;
             rows.push(ReplacedRows { key, old, new });
         }
         let mut claimed = Claimed::begin(indexes);
@@ -263,7 +274,7 @@ impl EngineTransaction {
     /// (tx5) Makes the writes. The key locks are held, so nobody else writes these keys meanwhile.
     pub(super) fn apply(
         &self,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         stores: &[&Store],
         guard: &Guard,
     ) -> Result<(), Error> {
@@ -278,9 +289,9 @@ impl EngineTransaction {
                 admission: Admission::COMMIT,
                 walk: None,
             };
-            let key = table.key(&written_key.key);
-            match (&op.store.index, written_key.value()) {
-                (TableIndex::Unique(ix), Override::Value(value)) => match written_key.lifetime {
+            let WrittenKey { key, write, .. } = *written_key;
+            match (&op.store.index, write.value()) {
+                (TableIndex::Unique(ix), Override::Value(value)) => match write.lifetime() {
                     None => drop(table.put_one(&op, &**ix, key, NewValue::copied(value), |_| true)),
                     Some(given) => table.apply_lifetime(&op, key, value, given)?,
                 },

@@ -81,11 +81,12 @@ impl Engine {
         if !run(&transaction) {
             return Ok(CommitOutcome::Committed);
         }
-        let written = transaction.written();
+        let writes = transaction.locked_writes();
+        let written = transaction.written(&writes);
         if written.is_empty() {
             return Ok(CommitOutcome::Committed);
         }
-        let is_locked = || written.iter().all(|key| locks.has(key.lock));
+        let is_locked = || written.iter().all(|key| locks.has(key.lock()));
         debug_assert!(planted(Fault::KeysUnlocked) || is_locked());
         if let Some(table) = transaction.without_room(&written, &guard)? {
             // Expired objects make room. Their removal takes the locks of their keys.
