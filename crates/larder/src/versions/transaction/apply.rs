@@ -2,10 +2,10 @@
 //! writes. Labels in parentheses are steps (docs/design.md §5.6).
 
 use super::super::clock::{self, ActiveCommit};
+use super::super::history::History;
 use super::super::key_locks::{CommitLocks, KeyLock};
 use super::super::own_writes::{OwnWrite, Records};
-use super::super::undo::Override;
-use super::view::survivors;
+use super::super::undo::{BagObjects, Override};
 use super::{EngineTransaction, TableInTransaction};
 use crate::error::Error;
 use crate::index::TableIndex;
@@ -152,11 +152,7 @@ impl EngineTransaction {
         // A written key counts as read.
         let unchanged = written.iter().all(|key| {
             let set = &self.parts[key.part].set;
-            if let TableIndex::Multi(index) = &set.history.store().index {
-                // A write that began before the table had key locks may still hold the lock of the
-                // bag's key. An empty update waits for it.
-                index.update(guard, key.key, &mut |_| ());
-            }
+            wait_for_early_write(&set.history, key.key, guard);
             let hashed = (key.key, key.write.hash);
             !set.history.has_changed(guard, hashed, set.number)
         });
@@ -310,19 +306,46 @@ impl EngineTransaction {
     }
 }
 
-/// Changes the objects of a bag's key to those of its record, which lists all objects that the key
-/// is to have.
-fn apply_to_bag(record: Override<'_>, values: &mut ValueList<'_>) {
-    let mut stored = Vec::new();
-    values.each_numbered(&mut |number, value| stored.push((number, value.to_vec())));
-    // Objects that the transaction hasn't touched stay in place, so their numbers of arrival stay,
-    // too.
-    let target = survivors(record, &stored);
-    let mut stays = target.stays.iter();
-    if target.stays.contains(&false) {
-        values.remove_if(&mut |_| stays.next() == Some(&false));
+/// Waits for a write of a bag's key that began before the table had key locks, and that may still
+/// hold the lock of the leaf. The key's lock is held.
+pub(super) fn wait_for_early_write(history: &History, key: Key<'_>, guard: &Guard) {
+    if let (TableIndex::Multi(index), false) = (&history.store().index, history.all_lock.holds()) {
+        // An empty update waits for it.
+        index.update(guard, key, &mut |_| ());
     }
-    for (_, value) in &target.new {
+}
+
+/// Changes the objects of a bag's key to those of its record, which lists all objects that the key
+/// is to have. One that is there stays if the record has it with the same number of arrival.
+fn apply_to_bag(record: Override<'_>, values: &mut ValueList<'_>) {
+    /// Objects with their numbers, in the order of arrival. Mostly they are few and small.
+    type Numbered<T> = SmallVec<[(u64, T); 4]>;
+    let mut there: Numbered<SmallVec<[u8; 32]>> = Numbered::new();
+    values.each_numbered(&mut |number, value| there.push((number, SmallVec::from_slice(value))));
+    let new: Numbered<&[u8]> = BagObjects::of(record).collect();
+    let stays: SmallVec<[bool; 8]> = there
+        .iter()
+        .map(|(number, value)| {
+            let place = new.binary_search_by_key(number, |(number, _)| *number);
+            place.is_ok_and(|i| *new[i].1 == **value)
+        })
+        .collect();
+    let kept = || there.iter().zip(&stays).filter(|(_, stays)| **stays);
+    let count = kept().count();
+    // If the objects that stay are the first ones of the result, it is enough to remove the others
+    // and to append the rest. Otherwise the order has changed: remove all, and append all.
+    let in_order = kept()
+        .zip(&new)
+        .all(|(((number, _), _), (first, _))| number == first);
+    let (stays, rest) = match in_order {
+        true => (stays, &new[count..]),
+        false => (SmallVec::from_elem(false, there.len()), &new[..]),
+    };
+    let mut each = stays.iter();
+    if stays.contains(&false) {
+        values.remove_if(&mut |_| each.next() == Some(&false));
+    }
+    for (_, value) in rest {
         values.push(value);
     }
 }

@@ -173,6 +173,13 @@ impl WorkingSet {
         Some(number)
     }
 
+    /// Calls `f` with the value that the transaction has written to a key; `None` if it hasn't. A
+    /// written key counts as read, so such a read isn't recorded.
+    fn own_value<R>(&self, key: Key<'_>, f: impl FnOnce(Override<'_>) -> R) -> Option<R> {
+        self.writes
+            .with(key, |write| write.map(|write| f(write.value())))
+    }
+
     /// Whether the transaction has written a key.
     fn has_written(&self, key: Key<'_>) -> bool {
         self.writes.with(key, |write| write.is_some())
@@ -309,6 +316,17 @@ fn with_reads(set: WorkingSet) -> (TableIndex, Arc<WorkingSet>) {
     (index, shared)
 }
 
+impl<I: ?Sized> ViewIndex<I> {
+    /// Whether the transaction sees an object under a key. `is_below` tells it of the snapshot.
+    fn has_object(&self, key: Key<'_>, is_below: impl FnOnce() -> bool) -> bool {
+        let own = self.set.own_value(key, |value| value != Override::Absent);
+        own.unwrap_or_else(|| {
+            self.set.note_key(key);
+            is_below()
+        })
+    }
+}
+
 impl ViewIndex<dyn Unique> {
     /// Replaces the value under a key by what `f` returns for the present one, unless that is
     /// `None`. Returns whether it did.
@@ -370,8 +388,17 @@ impl Unique for ViewIndex<dyn Unique> {
     }
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
-        self.set.note_key(key);
-        self.seen.get(guard, key, out)
+        let own = self.set.own_value(key, |value| match value {
+            Override::Absent => false,
+            Override::Value(value) => {
+                out.extend_from_slice(value);
+                true
+            }
+        });
+        own.unwrap_or_else(|| {
+            self.set.note_key(key);
+            self.below.get(guard, key, out)
+        })
     }
 
     fn get_into(
@@ -382,7 +409,6 @@ impl Unique for ViewIndex<dyn Unique> {
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         let mut long = long;
-        // A written key counts as read, so it isn't recorded.
         if let Some(own) = self.set.writes.value_into(key, out, long.as_deref_mut()) {
             return own;
         }
@@ -392,8 +418,7 @@ impl Unique for ViewIndex<dyn Unique> {
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.set.note_key(key);
-        self.seen.contains(guard, key)
+        self.has_object(key, || self.below.contains(guard, key))
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
@@ -599,16 +624,16 @@ impl ViewIndex<dyn Multi> {
         let mut list = Vec::new();
         let (mut batch, mut from) = (Batch::default(), Vec::new());
         let push = |batch: &Batch<'_>, i, list: &mut Vec<u8>| {
-            undo::push_object(self.seen.entry_number(batch, i), batch.value(i), list);
+            undo::push_object(self.below.entry_number(batch, i), batch.value(i), list);
         };
         // Mostly they are few, and are read alone.
-        if self.seen.scan_key(guard, key, &mut batch) {
+        if self.below.scan_key(guard, key, &mut batch) {
             (0..batch.len()).for_each(|i| push(&batch, i, &mut list));
             return list;
         }
-        self.seen.first_position(key, &mut from);
+        self.below.first_position(key, &mut from);
         loop {
-            self.seen
+            self.below
                 .scan(guard, Start::At(&from), Direction::Forward, &mut batch);
             for i in 0..batch.len() {
                 // Behind the objects of the key. The scan has no upper bound.
@@ -627,13 +652,18 @@ impl ViewIndex<dyn Multi> {
 
 impl Multi for ViewIndex<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
-        self.set.note_key(key);
-        self.seen.read(guard, key, values)
+        let own = self.set.own_value(key, |value| {
+            let objects = BagObjects::of(value);
+            objects.map(|(_, object)| values.push(object)).count()
+        });
+        own.unwrap_or_else(|| {
+            self.set.note_key(key);
+            self.below.read(guard, key, values)
+        })
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.set.note_key(key);
-        self.seen.contains(guard, key)
+        self.has_object(key, || self.below.contains(guard, key))
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
@@ -685,7 +715,10 @@ impl Multi for ViewIndex<dyn Multi> {
     }
 
     fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
-        self.set.note_key(key);
+        if !self.set.has_written(key) {
+            self.set.note_key(key);
+            return self.below.scan_key(guard, key, batch);
+        }
         self.seen.scan_key(guard, key, batch)
     }
 
@@ -728,44 +761,4 @@ impl<I: Container + ?Sized> Container for ViewIndex<I> {
     fn stats(&self) -> Stats {
         Stats::default()
     }
-}
-
-/// How the objects under a key of a bag become those that a transaction has written: which of the
-/// present ones (`there`) stay, and which are added behind them. An object stays if the transaction
-/// has it with the same number of arrival.
-pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Survivors {
-    let new: Vec<(u64, Vec<u8>)> = BagObjects::of(value)
-        .map(|(number, value)| (number, value.to_vec()))
-        .collect();
-    // Both lists are in the order of arrival.
-    let stays: Vec<bool> = there
-        .iter()
-        .map(|object| {
-            let place = new.binary_search_by_key(&object.0, |(number, _)| *number);
-            place.is_ok_and(|i| new[i] == *object)
-        })
-        .collect();
-    let count = stays.iter().filter(|stays| **stays).count();
-    // If the objects that stay are the first ones of the result, it is enough to remove the others
-    // and to append the rest. Otherwise the order has changed: remove all, and append all.
-    let kept = there.iter().zip(&stays).filter(|(_, stays)| **stays);
-    if kept.map(|(object, _)| object).eq(&new[..count]) {
-        Survivors {
-            stays,
-            new: new[count..].to_vec(),
-        }
-    } else {
-        Survivors {
-            stays: vec![false; there.len()],
-            new,
-        }
-    }
-}
-
-/// What becomes of the objects under a key.
-pub(super) struct Survivors {
-    /// Whether each existing object stays.
-    pub(super) stays: Vec<bool>,
-    /// What comes behind those, with numbers of its own.
-    pub(super) new: Vec<(u64, Vec<u8>)>,
 }
