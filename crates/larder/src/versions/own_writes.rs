@@ -69,6 +69,10 @@ pub(super) struct Records {
     of: BTreeMap<SortedKey, OwnWrite>,
     /// The lifetime that comes with the next write.
     announced: Option<GivenLifetime>,
+    /// A position below which the view has no entry, and the key there.
+    front: Option<(Vec<u8>, SortedKey)>,
+    /// The number of writes.
+    count: u64,
 }
 
 impl Records {
@@ -79,6 +83,18 @@ impl Records {
 
     pub(super) fn len(&self) -> usize {
         self.of.len()
+    }
+
+    /// Counts a write of a key. If it `adds` an object, the front is forgotten, unless the key is
+    /// behind it.
+    fn note_write(&mut self, key: &SortedKey, adds: bool, ordered: bool) {
+        self.count += 1;
+        let is_before = |(_, front): &(Vec<u8>, SortedKey)| {
+            key <= front || (!ordered && key.word() == front.word())
+        };
+        if adds && self.front.as_ref().is_some_and(is_before) {
+            self.front = None;
+        }
     }
 
     /// Records a write, with the lifetime that was announced. `replaces` is as in `OwnWrite`, if
@@ -156,8 +172,27 @@ impl Writes {
     /// `replaces` says whether there was an object under the key before.
     pub(super) fn put(&self, key: Key<'_>, hash: u64, value: Override<'_>, replaces: bool) {
         let (key, record) = (self.sorted(key), undo::record(OWN, value));
-        let more = self.records.lock().insert(key, hash, record, replaces);
+        let mut records = self.records.lock();
+        records.note_write(&key, value != Override::Absent, self.ordered);
+        let more = records.insert(key, hash, record, replaces);
         self.add_bytes(more);
+    }
+
+    /// A position below which the view has no entry, if one is known, and the number of writes.
+    pub(super) fn front(&self) -> (Option<Vec<u8>>, u64) {
+        let records = self.records.lock();
+        let front = records.front.as_ref();
+        (front.map(|(position, _)| position.clone()), records.count)
+    }
+
+    /// Called after a scan of the view, which has found nothing below a position. `count` is the
+    /// number of writes before the scan. If there have been others since, this does nothing.
+    pub(super) fn set_front(&self, position: Vec<u8>, count: u64) {
+        let key = self.sorted_at(&position);
+        let mut records = self.records.lock();
+        if records.count == count {
+            records.front = Some((position, key));
+        }
     }
 
     /// By how much the writes of the next keys change the number of objects: of those at or above
@@ -211,7 +246,9 @@ impl Writes {
     /// if there are none.
     pub(super) fn append(&self, key: Key<'_>, value: &[u8]) -> Option<u64> {
         let mut records = self.records.lock();
-        let write = records.of.get_mut(&self.sorted(key))?;
+        let sorted = self.sorted(key);
+        records.note_write(&sorted, true, self.ordered);
+        let write = records.of.get_mut(&sorted)?;
         let number = match write.next {
             0 => undo::last_number(&write.record)? + 1,
             next => next,

@@ -65,6 +65,7 @@
 //! (Tu et al., SOSP 2013).
 
 mod apply;
+mod front;
 mod keyed;
 mod priority;
 mod reads;

@@ -460,7 +460,14 @@ impl Unique for ViewIndex<dyn Unique> {
         direction: Direction,
         batch: &mut Batch<'g>,
     ) {
-        self.seen.scan(guard, start, direction, batch);
+        let scan = |start: Start<'_>, batch: &mut Batch<'g>| {
+            self.seen.scan(guard, start, direction, batch);
+        };
+        let position = |batch: &Batch<'g>, position: &mut Vec<u8>| {
+            let first = self.set.history.key(batch.key(0));
+            self.seen.position(first, position);
+        };
+        self.set.scan_from(start, direction, batch, scan, position);
         // The caller uses nothing beyond `until` (`Batch::until`), so nothing beyond it was read.
         // The end itself counts as read, even if it is excluded.
         let end = match &batch.until {
@@ -707,7 +714,13 @@ impl Multi for ViewIndex<dyn Multi> {
         direction: Direction,
         batch: &mut Batch<'g>,
     ) {
-        self.seen.scan(guard, start, direction, batch);
+        let scan = |start: Start<'_>, batch: &mut Batch<'g>| {
+            self.seen.scan(guard, start, direction, batch);
+        };
+        let position = |batch: &Batch<'g>, position: &mut Vec<u8>| {
+            self.seen.entry_position(batch, 0, position);
+        };
+        self.set.scan_from(start, direction, batch, scan, position);
         self.set
             .note_scan(start, None, direction, batch, |position| {
                 self.seen.key_position(position)
