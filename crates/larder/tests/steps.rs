@@ -505,3 +505,54 @@ fn steps_to_keys_and_to_objects_find_the_same_rows() {
         }
     }
 }
+
+/// A transaction that empties a table from its front finds what it has inserted there meanwhile.
+#[test]
+fn a_queue_is_emptied() {
+    let mut random = larder_testing::random::Random(31);
+    for (i, kind) in KINDS.into_iter().enumerate() {
+        let larder = Larder::new();
+        let t = kind(larder.table("t")).create().unwrap();
+        let is_ordered = i == KINDS.len() - 1;
+        let mut keys: BTreeSet<i64> = (0..400).map(|key| 3 * key).collect();
+        for key in &keys {
+            t.insert(&term!({(*key), 1})).unwrap();
+        }
+        larder
+            .transaction(&[&t], |views| {
+                let view = &views[0];
+                let first = |keys: &BTreeSet<i64>| {
+                    let found = view
+                        .first()
+                        .unwrap()
+                        .map(|key| key.as_ref().as_int().unwrap());
+                    assert!(found.is_none_or(|key| keys.contains(&key)), "{i}");
+                    assert!(found.is_some() || keys.is_empty(), "{i}: {keys:?}");
+                    assert!(!is_ordered || found == keys.first().copied(), "{i}");
+                    found
+                };
+                while let Some(key) = first(&keys) {
+                    view.delete(&term!((key))).unwrap();
+                    keys.remove(&key);
+                    // Now and then a key comes, or comes back: before the front, or behind it.
+                    if random.below(8) == 0 {
+                        let key = random.below(1_200) as i64;
+                        view.insert(&term!({(key), 2})).unwrap();
+                        keys.insert(key);
+                        first(&keys);
+                        let all: BTreeSet<i64> = view
+                            .to_vec()
+                            .unwrap()
+                            .iter()
+                            .map(|row| row.as_ref().as_tuple().unwrap().get(0).unwrap())
+                            .map(|key| key.as_int().unwrap())
+                            .collect();
+                        assert_eq!(all, keys, "{i}");
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert!(t.is_empty(), "{i}");
+    }
+}

@@ -19,11 +19,7 @@ pub enum Lookup {
 impl Lookup {
     /// Copies a value to `out`. If it is too long for that, it replaces the contents of `long`.
     #[inline]
-    pub(crate) fn copied(
-        value: &[u8],
-        out: &mut [u8; SHORT_VALUE],
-        long: Option<&mut Vec<u8>>,
-    ) -> Lookup {
+    pub fn copied(value: &[u8], out: &mut [u8; SHORT_VALUE], long: Option<&mut Vec<u8>>) -> Lookup {
         let Some(to) = out.get_mut(..value.len()) else {
             if let Some(long) = long {
                 long.clear();

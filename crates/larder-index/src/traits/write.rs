@@ -192,7 +192,7 @@ pub enum Previous {
 impl Previous {
     /// The result of a write that was made.
     #[inline]
-    pub(crate) fn of(present: bool) -> Previous {
+    pub fn of(present: bool) -> Previous {
         if present {
             Previous::Present
         } else {

@@ -1,6 +1,6 @@
 //! Positions whose ranks are known. They are positions of a snapshot, which doesn't change, or of a
 //! transaction's view, which only the transaction changes. A change doesn't affect the ranks below
-//! it.
+//! it, and shifts those above it by one, if at all.
 
 use larder_index::sync::Mutex;
 
@@ -49,11 +49,13 @@ impl Checkpoints {
         }
     }
 
-    /// Drops the checkpoints above a position that is about to change.
-    pub(super) fn forget_above(&self, position: &[u8]) {
+    /// Shifts the ranks above a position, where the number of entries changes by this.
+    pub(super) fn shift_above(&self, position: &[u8], change: i64) {
         let mut checkpoints = self.0.lock();
-        let kept =
-            checkpoints.partition_point(|checkpoints| checkpoints.position.as_slice() <= position);
-        checkpoints.truncate(kept);
+        let below =
+            checkpoints.partition_point(|checkpoint| checkpoint.position.as_slice() <= position);
+        for checkpoint in &mut checkpoints[below..] {
+            checkpoint.rank = checkpoint.rank.saturating_add_signed(change);
+        }
     }
 }

@@ -239,9 +239,14 @@ impl History {
         keys::with_hash(&self.seed, self.store.index.is_ordered(), bytes)
     }
 
-    /// Whether a key has changed since the snapshot with this number.
-    pub(super) fn has_changed(&self, guard: &Guard, key: Key<'_>, number: u64) -> bool {
-        self.undo_of(key).is_some_and(|undo| {
+    /// Whether a key with this hash has changed since the snapshot with this number.
+    pub(super) fn has_changed(
+        &self,
+        guard: &Guard,
+        (key, hash): (Key<'_>, u64),
+        number: u64,
+    ) -> bool {
+        self.undo_of_hash(hash).is_some_and(|undo| {
             with_record(|record| undo.get(guard, key, record) && undo::newest(record) >= number)
         })
     }
@@ -254,6 +259,17 @@ impl History {
     /// Whether the table is bounded.
     pub(super) fn is_bounded(&self) -> bool {
         self.store.is_bounded()
+    }
+
+    /// A key with this hash, as the index takes it.
+    #[inline]
+    pub(super) fn hashed_key<'k>(&self, bytes: &'k [u8], hash: u64) -> Key<'k> {
+        let hash = if self.store.index.is_ordered() {
+            0
+        } else {
+            hash
+        };
+        Key { bytes, hash }
     }
 
     /// The lock of a key.
@@ -299,7 +315,7 @@ impl History {
 
     /// The hash of a key, also of an ordered_set.
     #[inline]
-    fn hash(&self, key: Key<'_>) -> u64 {
+    pub(super) fn hash(&self, key: Key<'_>) -> u64 {
         keys::hash_of(&self.seed, self.store.index.is_ordered(), key)
     }
 

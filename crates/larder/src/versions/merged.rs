@@ -13,6 +13,7 @@
 
 use super::checkpoints::Checkpoints;
 use super::history::{History, TableSnapshot};
+use super::own_writes::Writes;
 use super::undo::{self, BagObjects, Override};
 use super::undo_index::with_record;
 use crate::index::TableIndex;
@@ -33,7 +34,7 @@ pub(crate) struct Overrides {
     seed: Seed,
     /// Whether positions in the index are keys, without a hash in front.
     pub(super) ordered: bool,
-    /// Known ranks in the merged order. A change of the overrides discards those above it.
+    /// Known ranks in the merged order. A change of the overrides shifts those above it.
     pub(super) checkpoints: Arc<Checkpoints>,
 }
 
@@ -56,7 +57,7 @@ enum Source {
     /// In the undo index of a snapshot that the caller keeps alive.
     History(Arc<History>),
     /// In an index of their own: the writes of a transaction.
-    Writes(Arc<dyn Unique>),
+    Writes(Arc<Writes>),
 }
 
 impl Overrides {
@@ -82,10 +83,10 @@ impl Overrides {
         }
     }
 
-    /// The writes of a transaction, all of which count. The transaction discards the checkpoints
+    /// The writes of a transaction, all of which count. The transaction shifts the checkpoints
     /// above each of its writes.
     pub(super) fn of_writes(
-        writes: Arc<dyn Unique>,
+        writes: Arc<Writes>,
         seed: Seed,
         checkpoints: Arc<Checkpoints>,
     ) -> Self {
@@ -104,7 +105,15 @@ impl Overrides {
         match &self.source {
             Source::Snapshot(snapshot) => snapshot.history.undo(),
             Source::History(history) => history.undo(),
-            Source::Writes(writes) => Some(&**writes),
+            Source::Writes(writes) => Some(&**writes as &dyn Unique),
+        }
+    }
+
+    /// The overrides, if they are the writes of a transaction.
+    pub(super) fn own_writes(&self) -> Option<&Writes> {
+        match &self.source {
+            Source::Writes(writes) => Some(writes),
+            Source::Snapshot(_) | Source::History(_) => None,
         }
     }
 
@@ -155,7 +164,7 @@ impl Overrides {
         let index = match &self.source {
             Source::Snapshot(snapshot) => undo_of(&snapshot.history, (key, hash)),
             Source::History(history) => undo_of(history, (key, hash)),
-            Source::Writes(writes) => Some(&**writes),
+            Source::Writes(writes) => Some(&**writes as &dyn Unique),
         };
         let Some(index) = index else {
             return f(None);

@@ -18,6 +18,7 @@
 //! | `diff` | what differs between two snapshots |
 //! | `differences` | which keys of a view may differ from those of its table |
 //! | `own_writes` | what a transaction has written to a table |
+//! | `sorted_key` | keys in the B-trees of a transaction |
 //! | `lifetimes` | the lifetimes of the objects in a view of a bounded table |
 //! | `key_locks` | locks of keys, for tables that commits write to |
 //! | `transaction` | views, and their commit |
@@ -86,6 +87,7 @@ mod ranks;
 mod removed_key;
 mod scan;
 mod snapshot;
+mod sorted_key;
 mod subscription;
 mod transaction;
 mod undo;

@@ -2,20 +2,23 @@
 //! index.
 //!
 //! There are usually few of them, and nearly always one thread makes them. So they are in a B-tree
-//! over positions under a mutex, which allocates nothing while it is empty.
+//! under a mutex, which allocates nothing while it is empty. The B-tree compares words first
+//! (`sorted_key`), and has short keys and records in its nodes.
 //!
 //! In a bounded table, a write may come with a lifetime. The operation announces it under the lock
 //! of the view's writes, when it is certain that the write follows. A write without one forgets
 //! the lifetime that an earlier write gave the key.
 
-use super::undo;
-use larder_index::sync::Mutex;
+use super::sorted_key::SortedKey;
+use super::undo::{self, Override, Record};
+use larder_index::sync::{Mutex, MutexGuard};
 use larder_index::{
-    Batch, Change, Container, Direction, Guard, Key, Start, Stats, Unique, Updater,
+    Batch, Container, Direction, Guard, Key, Lookup, Start, Stats, Unique, Updater, SHORT_VALUE,
 };
-use smallvec::SmallVec;
+use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// The most records in a batch of a scan.
 const MOST: usize = 64;
@@ -23,8 +26,8 @@ const MOST: usize = 64;
 /// The number of bytes of the hash in a position.
 const HASH: usize = 6;
 
-/// A position that is searched for.
-type Position = SmallVec<[u8; 64]>;
+/// The number of the version of an own write.
+const OWN: u64 = u64::MAX;
 
 /// A lifetime that a transaction gives an object.
 #[derive(Clone, Copy)]
@@ -36,101 +39,225 @@ pub(crate) struct GivenLifetime {
 }
 
 /// The write of a key.
-struct OwnWrite {
+pub(super) struct OwnWrite {
     /// The undo record with the value that was written.
-    record: Vec<u8>,
-    /// The number of the last object of a bag's key, once one was appended.
-    last: Option<u64>,
+    pub(super) record: Record,
+    /// The hash of the key, also in an ordered_set.
+    pub(super) hash: u64,
+    /// One more than the number of the last object of a bag's key, once one was appended; 0 before.
+    next: u64,
+    /// Whether there was an object under the key before the first write.
+    replaces: bool,
     /// `None` if the object has the lifetime that the table gives.
-    lifetime: Option<GivenLifetime>,
+    lifetime: Option<Box<GivenLifetime>>,
 }
 
+impl OwnWrite {
+    /// The value that was written.
+    pub(super) fn value(&self) -> Override<'_> {
+        undo::as_of(&self.record, OWN).unwrap_or(Override::Absent)
+    }
+
+    pub(super) fn lifetime(&self) -> Option<GivenLifetime> {
+        self.lifetime.as_deref().copied()
+    }
+}
+
+/// The writes, by key.
 #[derive(Default)]
-struct Records {
-    of: BTreeMap<Vec<u8>, OwnWrite>,
+pub(super) struct Records {
+    of: BTreeMap<SortedKey, OwnWrite>,
     /// The lifetime that comes with the next write.
     announced: Option<GivenLifetime>,
-    /// The bytes of the positions and the records.
-    bytes: usize,
+    /// A position below which the view has no entry, and the key there.
+    front: Option<(Vec<u8>, SortedKey)>,
+    /// The number of writes.
+    count: u64,
 }
 
 impl Records {
-    /// Takes all writes out.
-    fn take(&mut self) -> BTreeMap<Vec<u8>, OwnWrite> {
-        self.bytes = 0;
-        std::mem::take(&mut self.of)
+    /// Each key with its write, in the order of the table's index.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&[u8], &OwnWrite)> {
+        self.of.iter().map(|(key, write)| (key.bytes(), write))
     }
 
-    /// Forgets a write. Returns whether there was one.
-    fn remove(&mut self, position: &[u8]) -> bool {
-        let gone = self.of.remove(position);
-        let bytes = gone
-            .as_ref()
-            .map(|write| position.len() + write.record.len());
-        self.bytes -= bytes.unwrap_or(0);
-        gone.is_some()
+    pub(super) fn len(&self) -> usize {
+        self.of.len()
     }
 
-    /// Records a write, with the lifetime that was announced.
-    fn insert(&mut self, position: Position, record: Vec<u8>) {
-        let mut lifetime = self.announced.take();
-        if let (Some(given), Some(before)) = (&mut lifetime, self.of.get(&position[..])) {
-            // A lifetime for an object that an earlier write has changed isn't the only change.
-            given.is_alone &= before.lifetime.is_some_and(|before| before.is_alone);
-        }
-        let write = OwnWrite {
-            record,
-            last: None,
-            lifetime,
+    /// Counts a write of a key. If it `adds` an object, the front is forgotten, unless the key is
+    /// behind it.
+    fn note_write(&mut self, key: &SortedKey, adds: bool, ordered: bool) {
+        self.count += 1;
+        let is_before = |(_, front): &(Vec<u8>, SortedKey)| {
+            key <= front || (!ordered && key.word() == front.word())
         };
-        let len = position.len();
-        self.bytes += len + write.record.len();
-        if let Some(before) = self.of.insert(position.into_vec(), write) {
-            self.bytes -= len + before.record.len();
+        if adds && self.front.as_ref().is_some_and(is_before) {
+            self.front = None;
+        }
+    }
+
+    /// Records a write, with the lifetime that was announced. `replaces` is as in `OwnWrite`, if
+    /// this is the first write of the key. Returns by how many bytes the writes have grown.
+    fn insert(&mut self, key: SortedKey, hash: u64, record: Record, replaces: bool) -> isize {
+        let mut lifetime = self.announced.take();
+        let (key_len, len) = (key.bytes().len(), record.len());
+        match self.of.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(OwnWrite {
+                    record,
+                    hash,
+                    next: 0,
+                    replaces,
+                    lifetime: lifetime.map(Box::new),
+                });
+                (key_len + len) as isize
+            }
+            Entry::Occupied(mut place) => {
+                let before = place.get_mut();
+                if let Some(given) = &mut lifetime {
+                    // A lifetime for an object that an earlier write has changed isn't the only
+                    // change.
+                    given.is_alone &= before.lifetime().is_some_and(|before| before.is_alone);
+                }
+                let more = len as isize - before.record.len() as isize;
+                (before.record, before.next) = (record, 0);
+                before.lifetime = lifetime.map(Box::new);
+                more
+            }
         }
     }
 }
 
-/// Writes under positions: the key, or the top of its hash and the key.
+/// Writes under keys, in the order of their positions: by the key, or by the top of its hash and
+/// the key.
 pub(crate) struct Writes {
     ordered: bool,
     records: Mutex<Records>,
+    /// The bytes of the keys and the records. Apart from `records`, since a commit that holds the
+    /// lock of those asks for it.
+    bytes: AtomicIsize,
 }
 
 impl Writes {
-    /// No writes yet. Positions are keys if `ordered` is set, otherwise hashes and keys.
+    /// No writes yet. The order is that of the keys if `ordered` is set, otherwise that of hashes
+    /// and keys.
     pub(crate) fn new(ordered: bool) -> Self {
         Writes {
             ordered,
             records: Mutex::default(),
+            bytes: AtomicIsize::new(0),
         }
     }
 
-    /// Takes all writes out, and returns their records.
-    pub(super) fn take(&self) -> impl ExactSizeIterator<Item = Vec<u8>> + Send {
-        let written = self.records.lock().take();
-        written.into_values().map(|write| write.record)
+    /// Takes all writes out.
+    pub(super) fn take(&self) -> impl ExactSizeIterator<Item = OwnWrite> + Send {
+        let written = std::mem::take(&mut self.records.lock().of);
+        self.add_bytes(-self.bytes.load(Ordering::Relaxed));
+        written.into_values()
     }
 
-    /// Calls `f` with the key and the record of each write, and the lifetime that it gives.
-    pub(crate) fn each(&self, mut f: impl FnMut(&[u8], &[u8], Option<GivenLifetime>)) {
-        for (position, write) in &self.records.lock().of {
-            f(self.key(position), &write.record, write.lifetime);
+    fn add_bytes(&self, more: isize) {
+        // Ordering: Relaxed, as all of `bytes`; a number that is only reported.
+        self.bytes.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// The writes. Others that read or write them wait until the result is dropped. A commit holds
+    /// it to its end, so nothing that is done for a commit may ask for the writes.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Records> {
+        self.records.lock()
+    }
+
+    /// Records the write of a value to a key with this hash, which an ordered index doesn't use.
+    /// `replaces` says whether there was an object under the key before.
+    pub(super) fn put(&self, key: Key<'_>, hash: u64, value: Override<'_>, replaces: bool) {
+        let (key, record) = (self.sorted(key), undo::record(OWN, value));
+        let mut records = self.records.lock();
+        records.note_write(&key, value != Override::Absent, self.ordered);
+        let more = records.insert(key, hash, record, replaces);
+        self.add_bytes(more);
+    }
+
+    /// A position below which the view has no entry, if one is known, and the number of writes.
+    pub(super) fn front(&self) -> (Option<Vec<u8>>, u64) {
+        let records = self.records.lock();
+        let front = records.front.as_ref();
+        (front.map(|(position, _)| position.clone()), records.count)
+    }
+
+    /// Called after a scan of the view, which has found nothing below a position. `count` is the
+    /// number of writes before the scan. If there have been others since, this does nothing.
+    pub(super) fn set_front(&self, position: Vec<u8>, count: u64) {
+        let key = self.sorted_at(&position);
+        let mut records = self.records.lock();
+        if records.count == count {
+            records.front = Some((position, key));
         }
+    }
+
+    /// By how much the writes of the next keys change the number of objects: of those at or above
+    /// one position and below another, at most `most`. Also returns the first key that is left.
+    pub(super) fn growth(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        most: usize,
+    ) -> (i64, Option<Vec<u8>>) {
+        let start = self.bound(Bound::Included(from));
+        let end = self.bound(to.map_or(Bound::Unbounded, Bound::Excluded));
+        let records = self.records.lock();
+        let mut growth = 0;
+        for (i, (key, write)) in range(&records.of, start, end).enumerate() {
+            if i == most {
+                return (growth, Some(key.bytes().to_vec()));
+            }
+            let is_there = write.value() != Override::Absent;
+            growth += i64::from(is_there) - i64::from(write.replaces);
+        }
+        (growth, None)
+    }
+
+    /// Like `Unique::get_into`, with the value that was written; `None` if there is none.
+    #[inline]
+    pub(super) fn value_into(
+        &self,
+        key: Key<'_>,
+        out: &mut [u8; SHORT_VALUE],
+        long: Option<&mut Vec<u8>>,
+    ) -> Option<Lookup> {
+        self.with(key, |write| match write?.value() {
+            Override::Absent => Some(Lookup::Absent),
+            Override::Value(value) => Some(Lookup::copied(value, out, long)),
+        })
+    }
+
+    /// Calls `f` with the write of a key, if there is one.
+    #[inline]
+    pub(super) fn with<R>(&self, key: Key<'_>, f: impl FnOnce(Option<&OwnWrite>) -> R) -> R {
+        let records = self.records.lock();
+        // Most transactions read before they write.
+        if records.of.is_empty() {
+            return f(None);
+        }
+        f(records.of.get(&self.sorted(key)))
     }
 
     /// Adds an object behind those that were written to a bag's key, and returns its number. `None`
     /// if there are none.
     pub(super) fn append(&self, key: Key<'_>, value: &[u8]) -> Option<u64> {
         let mut records = self.records.lock();
-        let Records { of, bytes, .. } = &mut *records;
-        let write = of.get_mut(&self.position_of(key)[..])?;
-        let last = write.last.or_else(|| undo::last_number(&write.record))?;
+        let sorted = self.sorted(key);
+        records.note_write(&sorted, true, self.ordered);
+        let write = records.of.get_mut(&sorted)?;
+        let number = match write.next {
+            0 => undo::last_number(&write.record)? + 1,
+            next => next,
+        };
         let before = write.record.len();
-        undo::append_object(last + 1, value, &mut write.record);
-        *bytes += write.record.len() - before;
-        write.last = Some(last + 1);
-        write.last
+        undo::append_object(number, value, &mut write.record);
+        self.add_bytes((write.record.len() - before) as isize);
+        write.next = number + 1;
+        Some(number)
     }
 
     /// Announces the lifetime that comes with the next write.
@@ -140,27 +267,40 @@ impl Writes {
 
     /// The lifetime that the write of a key gives; `None` if the key wasn't written.
     pub(crate) fn lifetime(&self, key: Key<'_>) -> Option<Option<GivenLifetime>> {
-        let records = self.records.lock();
-        let write = records.of.get(&self.position_of(key)[..]);
-        write.map(|write| write.lifetime)
+        self.with(key, |write| write.map(OwnWrite::lifetime))
     }
 
-    fn position_of(&self, key: Key<'_>) -> Position {
-        let mut position = Position::new();
-        if !self.ordered {
-            position.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
+    #[inline]
+    fn sorted(&self, key: Key<'_>) -> SortedKey {
+        match self.ordered {
+            true => SortedKey::in_order(key.bytes),
+            false => SortedKey::of_hash(key.hash >> (64 - 8 * HASH), key.bytes),
         }
-        position.extend_from_slice(key.bytes);
-        position
     }
 
-    /// The key in a position.
-    fn key<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+    /// The key at a position. A position may also be the beginning of others.
+    fn sorted_at(&self, position: &[u8]) -> SortedKey {
         if self.ordered {
-            position
-        } else {
-            &position[HASH..]
+            return SortedKey::in_order(position);
         }
+        let (hash, key) = position.split_at(HASH.min(position.len()));
+        let mut bytes = [0; 8];
+        bytes[8 - HASH..][..hash.len()].copy_from_slice(hash);
+        SortedKey::of_hash(u64::from_be_bytes(bytes), key)
+    }
+
+    /// Writes the position of a key to `out`.
+    fn set_position(&self, key: &[u8], hash: u64, out: &mut Vec<u8>) {
+        out.clear();
+        if !self.ordered {
+            out.extend_from_slice(&hash.to_be_bytes()[..HASH]);
+        }
+        out.extend_from_slice(key);
+    }
+
+    /// A bound of the writes at the position of another bound.
+    fn bound(&self, bound: Bound<&[u8]>) -> Bound<SortedKey> {
+        bound.map(|position| self.sorted_at(position))
     }
 }
 
@@ -170,37 +310,21 @@ impl Unique for Writes {
     }
 
     fn get(&self, _: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
-        let written = &self.records.lock().of;
-        // Most transactions read before they write.
-        if written.is_empty() {
-            return false;
-        }
-        let write = written.get(&self.position_of(key)[..]);
-        write
-            .inspect(|write| out.extend_from_slice(&write.record))
-            .is_some()
+        self.with(key, |write| {
+            write
+                .inspect(|write| out.extend_from_slice(&write.record))
+                .is_some()
+        })
     }
 
     fn contains(&self, _: &Guard, key: Key<'_>) -> bool {
-        let written = &self.records.lock().of;
-        !written.is_empty() && written.contains_key(&self.position_of(key)[..])
+        self.with(key, |write| write.is_some())
     }
 
-    fn update(&self, _: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
-        // One lock for the whole update: the callback sees the record that it replaces.
-        let mut records = self.records.lock();
-        let position = self.position_of(key);
-        let mut new = Vec::new();
-        // The record that is there, if the transaction has written the key before.
-        let old = records.of.get(&position[..]);
-        let old = old.map(|write| &write.record[..]);
-        match f(old, &mut new).whole(old, &mut new) {
-            Change::Keep => return false,
-            Change::Remove => return records.remove(&position),
-            Change::Put | Change::Splice(_) => {}
-        }
-        records.insert(position, new);
-        true
+    /// Never called: a transaction writes by `put`.
+    fn update(&self, _: &Guard, _: Key<'_>, _: &mut Updater<'_>) -> bool {
+        debug_assert!(false, "own writes are updated");
+        false
     }
 
     fn scan<'g>(
@@ -211,37 +335,33 @@ impl Unique for Writes {
         batch: &mut Batch<'g>,
     ) {
         batch.clear();
-        let written = &self.records.lock().of;
-        let bound = match start {
+        let start = self.bound(match start {
             Start::Edge => Bound::Unbounded,
             Start::At(position) => Bound::Included(position),
             Start::Past(position) => Bound::Excluded(position),
+        });
+        let until = self.bound(batch.until.as_ref().map(|until| &until[..]));
+        let most = match batch.want {
+            0 => MOST,
+            want => want.min(MOST),
         };
+        let written = &self.records.lock().of;
         // The scan stops when the batch is full. What is left begins at `resume`.
-        let mut add = |(position, write): (&Vec<u8>, &OwnWrite)| {
-            if batch.len() == MOST {
-                // Forward, the next batch begins at this entry. Backward, it begins before the last
-                // entry of this batch.
-                if direction == Direction::Forward {
-                    batch.resume.clone_from(position);
-                }
-                return false;
+        let mut add = |(key, write): (&SortedKey, &OwnWrite)| {
+            let is_full = batch.len() == most;
+            // Forward, the next batch begins at the first entry that is left. Backward, it begins
+            // before the last entry of this batch.
+            if is_full == (direction == Direction::Forward) {
+                self.set_position(key.bytes(), write.hash, &mut batch.resume);
             }
-            batch.push(self.key(position), &write.record);
-            if direction == Direction::Backward {
-                batch.resume.clone_from(position);
+            if !is_full {
+                batch.push(key.bytes(), &write.record);
             }
-            true
+            !is_full
         };
         batch.done = match direction {
-            Direction::Forward => {
-                let range = written.range::<[u8], _>((bound, Bound::Unbounded));
-                range.into_iter().all(&mut add)
-            }
-            Direction::Backward => {
-                let range = written.range::<[u8], _>((Bound::Unbounded, bound));
-                range.rev().all(&mut add)
-            }
+            Direction::Forward => range(written, start, until).all(&mut add),
+            Direction::Backward => range(written, until, start).rev().all(&mut add),
         };
         if batch.done {
             batch.resume.clear();
@@ -249,27 +369,118 @@ impl Unique for Writes {
     }
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(&self.position_of(key));
+        self.set_position(key.bytes, key.hash, out);
     }
+}
+
+/// The writes between two bounds; none if these are the wrong way round.
+fn range(
+    written: &BTreeMap<SortedKey, OwnWrite>,
+    low: Bound<SortedKey>,
+    high: Bound<SortedKey>,
+) -> impl DoubleEndedIterator<Item = (&SortedKey, &OwnWrite)> {
+    let is_empty = match (&low, &high) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (
+            Bound::Included(low) | Bound::Excluded(low),
+            Bound::Included(high) | Bound::Excluded(high),
+        ) => low >= high,
+    };
+    let range = (!is_empty).then(|| written.range((low, high)));
+    range.into_iter().flatten()
 }
 
 impl Container for Writes {
     fn free_some(&self, _: &Guard, _: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        let written = self.records.lock().take();
-        written.values().for_each(|write| f(&write.record));
+        self.take().for_each(|write| f(&write.record));
         true
     }
 
     fn len(&self) -> usize {
-        self.records.lock().of.len()
+        self.records.lock().len()
     }
 
     fn memory(&self) -> usize {
-        self.records.lock().bytes + size_of::<Self>()
+        // It may be less than 0 for a moment, while another thread takes the writes out.
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        usize::try_from(bytes).unwrap_or(0) + size_of::<Self>()
     }
 
     fn stats(&self) -> Stats {
         Stats::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys;
+    use larder_term::hash::Seed;
+
+    /// The keys of all batches of a scan, and the number of the batches.
+    fn scan(
+        writes: &Writes,
+        start: Start<'_>,
+        direction: Direction,
+        mut batch: Batch<'static>,
+    ) -> (Vec<Vec<u8>>, usize) {
+        let guard = larder_index::pin();
+        let (mut keys, mut count) = (Vec::new(), 1);
+        batch.lend_owned(|batch| writes.scan(&guard, start, direction, batch));
+        loop {
+            keys.extend((0..batch.len()).map(|i| batch.key(i).to_vec()));
+            if batch.done {
+                return (keys, count);
+            }
+            let resume = std::mem::take(&mut batch.resume);
+            let start = Start::behind(&resume, direction);
+            batch.lend_owned(|batch| writes.scan(&guard, start, direction, batch));
+            count += 1;
+        }
+    }
+
+    #[test]
+    fn scans_are_in_order_and_end_at_their_bound() {
+        let seed = Seed::random();
+        for ordered in [true, false] {
+            let writes = Writes::new(ordered);
+            let position = |bytes: &[u8]| {
+                let mut out = Vec::new();
+                writes.position(keys::with_hash(&seed, ordered, bytes), &mut out);
+                out
+            };
+            // Keys of several lengths, some of which begin alike.
+            let of = |i: usize| format!("{i:0width$}", width = 2 + i % 41).into_bytes();
+            let mut keys: Vec<Vec<u8>> = (0..300).map(of).collect();
+            for bytes in &keys {
+                let (key, hash) = (keys::with_hash(&seed, ordered, bytes), seed.hash(bytes));
+                writes.put(key, hash, Override::Value(bytes), false);
+            }
+            keys.sort_by_key(|bytes| position(bytes));
+            let reversed: Vec<Vec<u8>> = keys.iter().rev().cloned().collect();
+            for (from, to) in [(0, 299), (7, 9), (40, 250), (13, 13)] {
+                let until = |i: usize| Bound::Included(position(&keys[i]));
+                let batch = |i| Batch::default().with_until(until(i));
+                let at = |i: usize| position(&keys[i]);
+                let forward = scan(&writes, Start::At(&at(from)), Direction::Forward, batch(to));
+                assert_eq!(forward.0, keys[from..=to]);
+                let backward = scan(
+                    &writes,
+                    Start::At(&at(to)),
+                    Direction::Backward,
+                    batch(from),
+                );
+                assert_eq!(backward.0, reversed[299 - to..=299 - from]);
+                assert_eq!(backward.1, (to - from) / MOST + 1);
+            }
+            let few = Batch::default().with_want(10);
+            let all = scan(&writes, Start::Edge, Direction::Forward, few);
+            assert_eq!((all.0, all.1), (keys.clone(), 30));
+            let beyond = Batch::default().with_until(Bound::Excluded(position(&keys[5])));
+            let past = position(&keys[5]);
+            let none = scan(&writes, Start::Past(&past), Direction::Forward, beyond);
+            assert_eq!(none, (Vec::new(), 1));
+        }
     }
 }

@@ -19,13 +19,17 @@
 //!    are too many, return to (2): the segment becomes shorter.
 //! 5. At the end of a full segment, put a checkpoint.
 //!
+//! If the overrides are the writes of a transaction, each knows whether its base has the key, which
+//! doesn't change. So the entries of the base in a segment are counted at once, and steps (3) and
+//! (4) are one sum.
+//!
 //! Invariants:
 //! * **S14** A key that isn't overridden in step 4 wasn't changed between the snapshot and step 3:
 //!   the base has it if and only if the snapshot has. So the count of a segment is that of the
 //!   snapshot, even if other threads write meanwhile.
 //! * **S15** A snapshot doesn't change, and neither does the rank of a checkpoint. A view is
-//!   changed only by its own transaction, one call at a time, and each write drops the checkpoints
-//!   above it.
+//!   changed only by its own transaction, one call at a time, and each write that adds or removes
+//!   an entry shifts the checkpoints above it.
 //!
 //! Cost: O(log n) for each overridden key behind the checkpoint, and O(1) for each record of a key
 //! that isn't: it has versions for other snapshots alone. There are at most [`SEGMENT`] and
@@ -34,6 +38,7 @@
 
 use super::checkpoints::Checkpoint;
 use super::merged::Merged;
+use super::own_writes::Writes;
 use super::scan::MOST;
 use super::undo::Override;
 use larder_index::{Batch, Counted, Direction, Guard, Ranked, Start, Unique};
@@ -41,6 +46,8 @@ use std::ops::Bound;
 
 /// The maximum number of overridden keys in a segment.
 const SEGMENT: usize = 32;
+/// The same for the writes of a transaction.
+const OWN_SEGMENT: usize = 64;
 /// The maximum number of records of a segment, when its end is found.
 const RECORDS: usize = 1024;
 /// The cost of an overridden key, in leaves that are counted.
@@ -51,8 +58,9 @@ const RECORDS_A_LEAF: usize = 4;
 /// budget is exhausted before its first segment ends repeats what it has done. If the base counted
 /// nothing then, no call would get further.
 const LEAST: usize = 128;
-/// The number of entries that are passed one by one, rather than to guess again.
-const FEW: u64 = 2 * SEGMENT as u64;
+/// The number of entries that are passed one by one, rather than to guess again. No segment has
+/// more overridden keys.
+const FEW: u64 = OWN_SEGMENT as u64;
 
 /// Overridden keys, each with whether the snapshot has it.
 struct OverriddenKeys {
@@ -62,6 +70,9 @@ struct OverriddenKeys {
     /// The number of records that were passed.
     passed: usize,
 }
+
+/// The number of entries of a segment, and the key that follows it, if any.
+type Segment = (u64, Option<Vec<u8>>);
 
 /// The first position behind a key. Keys are prefix-free.
 fn behind(key: &[u8]) -> Vec<u8> {
@@ -151,19 +162,17 @@ impl Merged<dyn Unique> {
             mut rank,
         } = self.overrides.checkpoints.at(to);
         loop {
-            // (2)
-            let found = self.overridden(guard, &from, to, (SEGMENT, RECORDS));
-            *work = work.saturating_sub(found.passed / RECORDS_A_LEAF);
-            let all = found.next.is_none();
-            let end = found.next.or_else(|| to.map(<[u8]>::to_vec));
-            // (3), (4)
-            let count = self.count_segment(guard, &from, end.as_deref(), found.keys, work)?;
+            // (2) to (4)
+            let segment = match self.overrides.own_writes() {
+                Some(writes) => self.count_own(guard, writes, (&from, to), work)?,
+                None => self.count_versions(guard, (&from, to), work)?,
+            };
             // Too many keys are overridden by now. Divide the segment again.
-            let Some(count) = count else {
+            let Some((count, next)) = segment else {
                 continue;
             };
             rank += count;
-            let Some(end) = end.filter(|_| !all) else {
+            let Some(end) = next else {
                 return Some(rank);
             };
             // (5)
@@ -173,6 +182,38 @@ impl Merged<dyn Unique> {
                 return None;
             }
         }
+    }
+
+    /// Steps 2 to 4 for the writes of a transaction. Returns the entries of the segment, and the
+    /// key that follows it, if any. The result is as that of `count_versions`.
+    fn count_own(
+        &self,
+        guard: &Guard,
+        writes: &Writes,
+        (from, to): (&[u8], Option<&[u8]>),
+        work: &mut usize,
+    ) -> Option<Option<Segment>> {
+        let (growth, next) = writes.growth(from, to, OWN_SEGMENT);
+        let below = self.count_base(guard, (Some(from), next.as_deref().or(to)), work)?;
+        *work = work.saturating_sub(OWN_SEGMENT / RECORDS_A_LEAF);
+        Some(Some((below.saturating_add_signed(growth), next)))
+    }
+
+    /// Steps 2 to 4 for versions. `None` if the budget is exhausted. `Some(None)` if more keys are
+    /// overridden by now than a segment may have.
+    fn count_versions(
+        &self,
+        guard: &Guard,
+        (from, to): (&[u8], Option<&[u8]>),
+        work: &mut usize,
+    ) -> Option<Option<Segment>> {
+        // (2)
+        let found = self.overridden(guard, from, to, (SEGMENT, RECORDS));
+        *work = work.saturating_sub(found.passed / RECORDS_A_LEAF);
+        let end = found.next.as_deref().or(to);
+        // (3), (4)
+        let count = self.count_segment(guard, from, end, found.keys, work)?;
+        Some(count.map(|count| (count, found.next)))
     }
 
     /// Counts the entries of a segment with these overridden keys. `None` if the budget is

@@ -15,6 +15,10 @@
 use crate::raw;
 use larder_index::Objects;
 use larder_term::varint;
+use smallvec::SmallVec;
+
+/// A record of a transaction's own write. A short one takes no memory of its own.
+pub(crate) type Record = SmallVec<[u8; 32]>;
 
 /// The value of a key, according to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +134,16 @@ pub(crate) fn push(number: u64, value: Override<'_>, record: &mut Vec<u8>) {
     record.extend_from_slice(value);
 }
 
+/// A record with one version.
+#[inline]
+pub(crate) fn record(number: u64, value: Override<'_>) -> Record {
+    let (head, value) = VersionHead::of(number, value);
+    let mut record = Record::with_capacity(head.len + value.len());
+    record.extend_from_slice(head.bytes());
+    record.extend_from_slice(value);
+    record
+}
+
 /// Changes the number of the newest version of a record.
 pub(crate) fn renumber(number: u64, record: &mut [u8]) {
     if let Some(newest) = record.first_chunk_mut() {
@@ -152,15 +166,21 @@ pub(crate) fn last_number(record: &[u8]) -> Option<u64> {
 }
 
 /// Appends an object to a record of a bag's key that has one version, with at least one object.
-pub(crate) fn append_object(number: u64, value: &[u8], record: &mut Vec<u8>) {
+pub(crate) fn append_object(number: u64, value: &[u8], record: &mut Record) {
     const NUMBER: usize = size_of::<u64>();
     let (len, at) = varint::read(record, NUMBER);
     let before = record.len();
-    push_object(number, value, record);
-    // Mostly the new length takes as many bytes as the old one.
     let mut bytes = [0; varint::MOST];
+    for head in [number, value.len() as u64] {
+        let most = varint::write(&mut bytes, head);
+        record.extend_from_slice(&bytes[..most]);
+    }
+    record.extend_from_slice(value);
     let most = varint::write(&mut bytes, len + (record.len() - before) as u64);
-    drop(record.splice(NUMBER..at, bytes[..most].iter().copied()));
+    // Mostly the new length takes as many bytes as the old one.
+    let (same, more) = bytes[..most].split_at(at - NUMBER);
+    record[NUMBER..at].copy_from_slice(same);
+    record.insert_from_slice(at, more);
 }
 
 /// The value of a key that is about to change.
@@ -252,20 +272,19 @@ mod tests {
 
     #[test]
     fn objects_are_appended() {
-        let (mut list, mut record) = (Vec::new(), Vec::new());
+        let mut list = Vec::new();
         push_object(7, b"first", &mut list);
-        push(9, Override::Value(&list), &mut record);
+        let mut record = record(9, Override::Value(&list));
         for number in 8..4_000 {
             assert_eq!(last_number(&record), Some(number - 1));
             append_object(number, b"next", &mut record);
             push_object(number, b"next", &mut list);
-            let mut whole = Vec::new();
-            push(9, Override::Value(&list), &mut whole);
-            assert!(record == whole, "{number}");
+            assert!(
+                record == super::record(9, Override::Value(&list)),
+                "{number}"
+            );
         }
-        record.clear();
-        push(9, Override::Absent, &mut record);
-        assert_eq!(last_number(&record), None);
+        assert_eq!(last_number(&super::record(9, Override::Absent)), None);
     }
 
     #[test]

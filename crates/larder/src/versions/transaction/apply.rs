@@ -2,10 +2,10 @@
 //! writes. Labels in parentheses are steps (docs/design.md §5.6).
 
 use super::super::clock::{self, ActiveCommit};
+use super::super::history::History;
 use super::super::key_locks::{CommitLocks, KeyLock};
-use super::super::own_writes::GivenLifetime;
-use super::super::undo::{self, Override};
-use super::view::survivors;
+use super::super::own_writes::{OwnWrite, Records};
+use super::super::undo::{BagObjects, Override};
 use super::{EngineTransaction, TableInTransaction};
 use crate::error::Error;
 use crate::index::TableIndex;
@@ -13,28 +13,32 @@ use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
 use crate::ops::{Admission, NewValue, Operation, ValueList};
 use crate::store::Store;
 use crate::table::EngineTable;
-use larder_index::sync::{planted, Fault};
-use larder_index::{Guard, Previous, Values};
+use larder_index::sync::{planted, Fault, MutexGuard};
+use larder_index::{Guard, Key, Previous, Values};
+use smallvec::SmallVec;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
 /// A key that a transaction has written.
-pub(super) struct WrittenKey {
+pub(super) struct WrittenKey<'w> {
     /// The place of its table among those of the transaction.
     part: usize,
-    key: Vec<u8>,
-    /// The undo record with the value that the transaction has written.
-    record: Vec<u8>,
-    /// The lifetime that the transaction gives the object.
-    lifetime: Option<GivenLifetime>,
-    pub(super) lock: KeyLock,
+    key: Key<'w>,
+    write: &'w OwnWrite,
 }
 
-impl WrittenKey {
+impl WrittenKey<'_> {
     fn value(&self) -> Override<'_> {
-        undo::as_of(&self.record, 0).unwrap_or(Override::Absent)
+        self.write.value()
+    }
+
+    pub(super) fn lock(&self) -> KeyLock {
+        KeyLock::of(self.write.hash)
     }
 }
+
+/// The writes of a transaction, for each table. They stay as they are while this value lives.
+pub(super) type LockedWrites<'s> = SmallVec<[MutexGuard<'s, Records>; 4]>;
 
 /// The values in unique indexes that a commit has claimed.
 pub(super) struct ClaimedValues {
@@ -64,20 +68,27 @@ fn unique(store: &Store) -> Option<&Arc<Indexes>> {
 }
 
 impl EngineTransaction {
+    /// The writes of all tables, which don't change any more.
+    pub(super) fn locked_writes(&self) -> LockedWrites<'_> {
+        self.parts
+            .iter()
+            .map(|part| part.set.writes.lock())
+            .collect()
+    }
+
     /// The written keys, table by table.
-    pub(super) fn written(&self) -> Vec<WrittenKey> {
-        let mut written = Vec::new();
+    pub(super) fn written<'w>(&self, writes: &'w LockedWrites<'_>) -> Vec<WrittenKey<'w>> {
+        let count = writes.iter().map(|writes| writes.len()).sum();
+        let mut written = Vec::with_capacity(count);
         // The order is that of the tables, and of the keys within one. `key_locks` sorts the locks.
-        for (part, TableInTransaction { set, .. }) in self.parts.iter().enumerate() {
-            set.writes.each(|key, record, lifetime| {
-                written.push(WrittenKey {
-                    part,
-                    lock: set.history.key_lock(set.history.key(key)),
-                    key: key.to_vec(),
-                    record: record.to_vec(),
-                    lifetime,
-                });
-            });
+        for (part, (TableInTransaction { set, .. }, writes)) in
+            self.parts.iter().zip(writes).enumerate()
+        {
+            written.extend(writes.each().map(|(key, write)| WrittenKey {
+                part,
+                key: set.history.hashed_key(key, write.hash),
+                write,
+            }));
         }
         written
     }
@@ -89,15 +100,15 @@ impl EngineTransaction {
     /// `NoTable`, `Busy`.
     pub(super) fn without_room(
         &self,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<Option<&Arc<EngineTable>>, Error> {
         for (i, TableInTransaction { table, .. }) in self.parts.iter().enumerate() {
             let of_part = written.iter().filter(|key| key.part == i);
             let rows = of_part.map(|key| match key.value() {
-                Override::Value(value) => (&key.key[..], Some(value)),
+                Override::Value(value) => (key.key.bytes, Some(value)),
                 // A deletion makes room.
-                Override::Absent => (&key.key[..], None),
+                Override::Absent => (key.key.bytes, None),
             });
             if !table.has_room(guard, rows)? {
                 return Ok(Some(table));
@@ -113,7 +124,7 @@ impl EngineTransaction {
     pub(super) fn make_room(
         &self,
         table: &Arc<EngineTable>,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<(), Error> {
         let removed = table.make_room_for_commit(guard);
@@ -129,7 +140,7 @@ impl EngineTransaction {
     /// lost without need.
     pub(super) fn is_valid(
         &self,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         locks: &CommitLocks,
         under_way: &ActiveCommit,
         guard: &Guard,
@@ -141,12 +152,8 @@ impl EngineTransaction {
         // A written key counts as read.
         let unchanged = written.iter().all(|key| {
             let set = &self.parts[key.part].set;
-            let hashed = set.history.key(&key.key);
-            if let TableIndex::Multi(index) = &set.history.store().index {
-                // A write that began before the table had key locks may still hold the lock of the
-                // bag's key. An empty update waits for it.
-                index.update(guard, hashed, &mut |_| ());
-            }
+            wait_for_early_write(&set.history, key.key, guard);
+            let hashed = (key.key, key.write.hash);
             !set.history.has_changed(guard, hashed, set.number)
         });
         unchanged && self.keys_are_valid(locks, guard) && self.ranges_are_valid(under_way, guard)
@@ -155,14 +162,14 @@ impl EngineTransaction {
     /// Whether nobody has changed a key that was read by key.
     fn keys_are_valid(&self, locks: &CommitLocks, guard: &Guard) -> bool {
         self.parts.iter().all(|TableInTransaction { set, .. }| {
-            set.reads.lock().keys().all(|bytes| {
-                let key = set.history.key(bytes);
-                let lock = set.history.key_lock(key);
+            set.reads.lock().keys().all(|(bytes, hash)| {
+                let key = set.history.hashed_key(bytes, hash);
+                let lock = KeyLock::of(hash);
                 // Check the lock first, then look for versions. A commit that is under way holds
                 // the lock. One that has released it has left its versions before.
                 planted(Fault::NotValidated)
                     || ((locks.has(lock) || !lock.is_committing())
-                        && !set.history.has_changed(guard, key, set.number))
+                        && !set.history.has_changed(guard, (key, hash), set.number))
             })
         })
     }
@@ -198,7 +205,7 @@ impl EngineTransaction {
     /// Those of `commit`.
     pub(super) fn claim(
         &self,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<ClaimedValues, Error> {
         // A holder that an earlier write has met must not be taken for one of these rows' values.
@@ -236,7 +243,7 @@ impl EngineTransaction {
         &self,
         part: usize,
         indexes: &Arc<Indexes>,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<Claimed, Refused> {
         let history = &self.parts[part].set.history;
@@ -250,9 +257,9 @@ impl EngineTransaction {
             let (mut old, mut new) = (Values::default(), Values::default());
             // The key's lock is held, so nobody changes the old rows before the commit does.
             let objects = &history.store().index;
-            objects.copy_for_write(guard, history.key(&written_key.key), &mut old);
+            objects.copy_for_write(guard, written_key.key, &mut old);
             history.values(written_key.value(), &mut |value| new.push(value));
-            let key = &written_key.key[..];
+            let key = written_key.key.bytes;
             rows.push(ReplacedRows { key, old, new });
         }
         let mut claimed = Claimed::begin(indexes);
@@ -263,7 +270,7 @@ impl EngineTransaction {
     /// (tx5) Makes the writes. The key locks are held, so nobody else writes these keys meanwhile.
     pub(super) fn apply(
         &self,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         stores: &[&Store],
         guard: &Guard,
     ) -> Result<(), Error> {
@@ -278,20 +285,21 @@ impl EngineTransaction {
                 admission: Admission::COMMIT,
                 walk: None,
             };
-            let key = table.key(&written_key.key);
+            let WrittenKey { key, write, .. } = *written_key;
             // Without lifetimes, no object has expired since it was seen. The key's lock is held,
             // so nobody gives the object one.
-            let gives = written_key.lifetime.is_some();
+            let lifetime = write.lifetime();
             let bounded = op.store.bounded();
-            if let Some(bounded) = bounded.filter(|b| gives || b.layer().needs_time()) {
-                let value = match written_key.value() {
+            if let Some(bounded) = bounded.filter(|b| lifetime.is_some() || b.layer().needs_time())
+            {
+                let value = match write.value() {
                     Override::Value(value) => Some(value),
                     Override::Absent => None,
                 };
-                table.apply_bounded(&op, bounded, key, value, written_key.lifetime, set.time)?;
+                table.apply_bounded(&op, bounded, key, value, lifetime, set.time)?;
                 continue;
             }
-            match (&op.store.index, written_key.value()) {
+            match (&op.store.index, write.value()) {
                 (TableIndex::Unique(ix), Override::Value(value)) => {
                     table.put_one(&op, &**ix, key, NewValue::copied(value), |_| true);
                 }
@@ -310,19 +318,46 @@ impl EngineTransaction {
     }
 }
 
-/// Changes the objects of a bag's key to those of its record, which lists all objects that the key
-/// is to have.
-fn apply_to_bag(record: Override<'_>, values: &mut ValueList<'_>) {
-    let mut stored = Vec::new();
-    values.each_numbered(&mut |number, value| stored.push((number, value.to_vec())));
-    // Objects that the transaction hasn't touched stay in place, so their numbers of arrival stay,
-    // too.
-    let target = survivors(record, &stored);
-    let mut stays = target.stays.iter();
-    if target.stays.contains(&false) {
-        values.remove_if(&mut |_| stays.next() == Some(&false));
+/// Waits for a write of a bag's key that began before the table had key locks, and that may still
+/// hold the lock of the leaf. The key's lock is held.
+pub(super) fn wait_for_early_write(history: &History, key: Key<'_>, guard: &Guard) {
+    if let (TableIndex::Multi(index), false) = (&history.store().index, history.all_lock.holds()) {
+        // An empty update waits for it.
+        index.update(guard, key, &mut |_| ());
     }
-    for (_, value) in &target.new {
+}
+
+/// Changes the objects of a bag's key to those of its record, which lists all objects that the key
+/// is to have. One that is there stays if the record has it with the same number of arrival.
+fn apply_to_bag(record: Override<'_>, values: &mut ValueList<'_>) {
+    /// Objects with their numbers, in the order of arrival. Mostly they are few and small.
+    type Numbered<T> = SmallVec<[(u64, T); 4]>;
+    let mut there: Numbered<SmallVec<[u8; 32]>> = Numbered::new();
+    values.each_numbered(&mut |number, value| there.push((number, SmallVec::from_slice(value))));
+    let new: Numbered<&[u8]> = BagObjects::of(record).collect();
+    let stays: SmallVec<[bool; 8]> = there
+        .iter()
+        .map(|(number, value)| {
+            let place = new.binary_search_by_key(number, |(number, _)| *number);
+            place.is_ok_and(|i| *new[i].1 == **value)
+        })
+        .collect();
+    let kept = || there.iter().zip(&stays).filter(|(_, stays)| **stays);
+    let count = kept().count();
+    // If the objects that stay are the first ones of the result, it is enough to remove the others
+    // and to append the rest. Otherwise the order has changed: remove all, and append all.
+    let in_order = kept()
+        .zip(&new)
+        .all(|(((number, _), _), (first, _))| number == first);
+    let (stays, rest) = match in_order {
+        true => (stays, &new[count..]),
+        false => (SmallVec::from_elem(false, there.len()), &new[..]),
+    };
+    let mut each = stays.iter();
+    if stays.contains(&false) {
+        values.remove_if(&mut |_| each.next() == Some(&false));
+    }
+    for (_, value) in rest {
         values.push(value);
     }
 }

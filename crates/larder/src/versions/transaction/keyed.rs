@@ -25,11 +25,11 @@
 //! There is no deadlock: while the operations run, the commit only waits for the locks of leaves.
 
 use super::super::key_locks::{CommitLocks, KeyLock};
+use super::apply::wait_for_early_write;
 use super::{prepare, view, CommitOutcome, EngineTransaction, TableInTransaction};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::index::TableIndex;
 use crate::options::Access;
 use crate::store::Store;
 use crate::table::EngineTable;
@@ -81,11 +81,12 @@ impl Engine {
         if !run(&transaction) {
             return Ok(CommitOutcome::Committed);
         }
-        let written = transaction.written();
+        let writes = transaction.locked_writes();
+        let written = transaction.written(&writes);
         if written.is_empty() {
             return Ok(CommitOutcome::Committed);
         }
-        let is_locked = || written.iter().all(|key| locks.has(key.lock));
+        let is_locked = || written.iter().all(|key| locks.has(key.lock()));
         debug_assert!(planted(Fault::KeysUnlocked) || is_locked());
         if let Some(table) = transaction.without_room(&written, &guard)? {
             // Expired objects make room. Their removal takes the locks of their keys.
@@ -111,12 +112,8 @@ impl Engine {
             let Some(history) = store.history().filter(|_| store.layers().locks) else {
                 return Ok(None);
             };
-            if let TableIndex::Multi(index) = &history.store().index {
-                // A write that began before the table had key locks may still hold the lock of the
-                // bag's key. An empty update waits for it.
-                for (_, key) in keys.iter().filter(|(table, _)| *table == i) {
-                    index.update(guard, history.key(key), &mut |_| ());
-                }
+            for (_, key) in keys.iter().filter(|(table, _)| *table == i) {
+                wait_for_early_write(history, history.key(key), guard);
             }
             let (index, set) = view::present(Arc::clone(history), &table.seed);
             let lifetimes = set.lifetimes(history.store().bounded.clone());

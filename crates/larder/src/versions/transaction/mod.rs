@@ -65,6 +65,7 @@
 //! (Tu et al., SOSP 2013).
 
 mod apply;
+mod front;
 mod keyed;
 mod priority;
 mod reads;
@@ -215,8 +216,9 @@ impl EngineTransaction {
         }
         // Step tx3 without the claims, tx4 and tx6. The locks and the number are released on
         // return.
-        let written = self.written();
-        let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
+        let writes = self.locked_writes();
+        let written = self.written(&writes);
+        let locks = CommitLocks::take(written.iter().map(WrittenKey::lock).collect());
         let under_way = ActiveCommit::begin();
         let has_stores = self.stores(&guard)?.is_some();
         Ok(has_stores && self.is_valid(&written, &locks, &under_way, &guard))
@@ -232,7 +234,8 @@ impl EngineTransaction {
     /// `Busy` the call may be repeated.
     pub fn commit(&self) -> Result<CommitOutcome, Error> {
         let guard = larder_index::pin();
-        let written = self.written();
+        let writes = self.locked_writes();
+        let written = self.written(&writes);
         // A transaction that has only read can't lose: everything it has read is of its snapshot.
         if written.is_empty() {
             self.end_views(&guard);
@@ -245,7 +248,7 @@ impl EngineTransaction {
         // Destructors of a host may use these keys, so none runs before the locks are released.
         let _held = HeldFlushes::begin(&guard);
         // (tx3) Lock the written keys. This waits for writes of single keys and for other commits.
-        let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
+        let locks = CommitLocks::take(written.iter().map(WrittenKey::lock).collect());
         self.commit_under(locks, &written, &guard)
     }
 
@@ -256,7 +259,7 @@ impl EngineTransaction {
     fn commit_under(
         &self,
         locks: CommitLocks,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<CommitOutcome, Error> {
         // (tx3) Claim values in unique indexes, then draw the number: the linearisation point.
@@ -312,7 +315,7 @@ impl EngineTransaction {
     fn apply_claimed(
         &self,
         mut claimed: Vec<Claimed>,
-        written: &[WrittenKey],
+        written: &[WrittenKey<'_>],
         stores: &[&Store],
         under_way: &ActiveCommit,
         guard: &Guard,

@@ -13,6 +13,7 @@
 
 use super::super::history::History;
 use super::super::key_locks;
+use super::super::sorted_key::SortedKey;
 use super::super::undo;
 use crate::indexes::{EntriesRead, Indexes};
 use larder_index::sync::{planted, Fault};
@@ -44,7 +45,8 @@ impl ReadRange {
 /// The read set of a transaction in one table.
 #[derive(Default)]
 pub(super) struct Reads {
-    keys: BTreeSet<Vec<u8>>,
+    /// The keys, each behind its hash.
+    keys: BTreeSet<SortedKey>,
     ranges: Vec<ReadRange>,
     entries: Vec<EntriesRead>,
     /// How many entries the scans of the ranges have passed.
@@ -52,11 +54,9 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// Adds a key.
-    pub(super) fn key(&mut self, key: &[u8]) {
-        if !self.keys.contains(key) {
-            self.keys.insert(key.to_vec());
-        }
+    /// Adds a key with this hash.
+    pub(super) fn key(&mut self, key: &[u8], hash: u64) {
+        self.keys.insert(SortedKey::of_hash(hash, key));
     }
 
     /// Adds a range that a scan has read, from one position to another in this direction. It has
@@ -114,13 +114,13 @@ impl Reads {
     }
 
     /// Takes the keys out.
-    pub(super) fn take_keys(&mut self) -> impl ExactSizeIterator<Item = Vec<u8>> + Send {
+    pub(super) fn take_keys(&mut self) -> impl ExactSizeIterator<Item = SortedKey> + Send {
         std::mem::take(&mut self.keys).into_iter()
     }
 
-    /// The keys that were read.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.keys.iter().map(|key| &key[..])
+    /// The keys that were read, with their hashes.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        self.keys.iter().map(|key| (key.bytes(), key.word()))
     }
 
     /// The number of keys and ranges that were read.

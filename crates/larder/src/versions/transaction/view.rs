@@ -21,7 +21,7 @@ use super::super::differences::Differences;
 use super::super::history::{self, History, TableSnapshot};
 use super::super::lifetimes::ViewLifetimes;
 use super::super::merged::{self, Overrides};
-use super::super::own_writes::Writes;
+use super::super::own_writes::{OwnWrite, Writes};
 use super::super::undo::{self, BagObjects, Override};
 use super::reads::Reads;
 use crate::bounds::{self, Bounded};
@@ -31,17 +31,14 @@ use crate::raw;
 use crate::reclaim::reaper;
 use larder_index::sync::Mutex;
 use larder_index::{
-    Batch, Change, Container, Counted, Direction, Guard, Key, Lookup, Multi, Objects, Ranked,
-    Start, Stats, Unique, Updater, Values, SHORT_VALUE,
+    Batch, Change, Container, Counted, Direction, Guard, Key, Lookup, Multi, Objects, Predicate,
+    Previous, Ranked, Start, Stats, Unique, Updater, Values, SHORT_VALUE,
 };
 use larder_term::hash::Seed;
 use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-
-/// The number of the version of an own write.
-const OWN: u64 = u64::MAX;
 
 /// The thread that drops a working set of at most this number of keys frees it.
 const FREED_INLINE: usize = 256;
@@ -64,6 +61,8 @@ pub(super) struct WorkingSet {
     writing: Mutex<()>,
     /// The read set.
     pub(super) reads: Mutex<Reads>,
+    /// The snapshot's objects.
+    below: TableIndex,
     /// What the transaction sees: own writes over the snapshot.
     seen: TableIndex,
     /// Ranks that have been counted in the view.
@@ -122,10 +121,11 @@ impl WorkingSet {
         };
         // Own writes are an index like any other, which overrides what the transaction sees of the
         // table.
-        let overrides: Arc<dyn Unique> = writes.clone();
-        let overrides = Overrides::of_writes(overrides, seed.clone(), Arc::clone(&checkpoints));
+        let (overrides, known) = (Arc::clone(&writes), Arc::clone(&checkpoints));
+        let overrides = Overrides::of_writes(overrides, seed.clone(), known);
         WorkingSet {
-            seen: merged::merge(objects, overrides),
+            seen: merged::merge(objects.share(), overrides),
+            below: objects,
             writes,
             unique: index.is_unique(),
             // Without a snapshot, the transaction reads the tables themselves: its keys are locked.
@@ -147,26 +147,28 @@ impl WorkingSet {
         bounded.map(|bounded| ViewLifetimes::new(bounded, writes()))
     }
 
-    /// Records a write.
-    fn write(&self, guard: &Guard, key: Key<'_>, value: Override<'_>) {
+    /// Records a write. The caller tells whether there was an object under the key, and whether
+    /// the transaction has written the key before.
+    fn write(&self, key: Key<'_>, value: Override<'_>, (was_there, is_own): (bool, bool)) {
+        let change = i64::from(value != Override::Absent) - i64::from(was_there);
+        let replaces = was_there && !is_own;
+        self.writes
+            .put(key, self.history.hash(key), value, replaces);
         // Only an ordered index has checkpoints, and its positions are its keys.
-        self.checkpoints.forget_above(key.bytes);
-        self.writes.update(guard, key, &mut |_, record| {
-            undo::push(OWN, value, record);
-            Change::Put
-        });
+        if change != 0 {
+            self.checkpoints.shift_above(key.bytes, change);
+        }
         // Ordering: Release, pairs with `writes`: a reader that sees the count sees the write.
         self.count.fetch_add(1, Ordering::Release);
     }
 
     /// The objects that the transaction has written to a bag's key, with their numbers.
-    fn own_list(&self, guard: &Guard, key: Key<'_>) -> Vec<u8> {
-        let mut record = Vec::new();
-        self.writes.get(guard, key, &mut record);
-        match undo::as_of(&record, OWN) {
-            Some(Override::Value(list)) => list.to_vec(),
-            _ => Vec::new(),
-        }
+    fn own_list(&self, key: Key<'_>) -> Vec<u8> {
+        self.writes
+            .with(key, |write| match write.map(OwnWrite::value) {
+                Some(Override::Value(list)) => list.to_vec(),
+                _ => Vec::new(),
+            })
     }
 
     /// Adds an object behind those that the transaction has written to a bag's key, and returns its
@@ -178,9 +180,16 @@ impl WorkingSet {
         Some(number)
     }
 
+    /// Calls `f` with the value that the transaction has written to a key; `None` if it hasn't. A
+    /// written key counts as read, so such a read isn't recorded.
+    fn own_value<R>(&self, key: Key<'_>, f: impl FnOnce(Override<'_>) -> R) -> Option<R> {
+        self.writes
+            .with(key, |write| write.map(|write| f(write.value())))
+    }
+
     /// Whether the transaction has written a key.
-    fn has_written(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.writes.contains(guard, key)
+    fn has_written(&self, key: Key<'_>) -> bool {
+        self.writes.with(key, |write| write.is_some())
     }
 
     /// See `EngineTransaction::keys_to_validate`.
@@ -204,7 +213,8 @@ impl WorkingSet {
     #[inline]
     fn note_key(&self, key: Key<'_>) {
         if self.notes_reads {
-            self.reads.lock().key(key.bytes);
+            let hash = self.history.hash(key);
+            self.reads.lock().key(key.bytes, hash);
         }
     }
 
@@ -241,17 +251,15 @@ impl Drop for WorkingSet {
         /// The usual size of a key with what was written.
         const RECORD: usize = 64;
         let unique = self.unique;
-        let mut records = self.writes.take();
+        let mut writes = self.writes.take();
         let mut keys = self.reads.lock().take_keys();
-        let count = records.len() + keys.len();
+        let count = writes.len() + keys.len();
         // A commit has copied the values into the tables, with their own counts. So release ours in
         // any case.
         let mut free = move || {
             let mut freed = 0;
-            for record in records.by_ref().take(FREED_TOGETHER) {
-                if let Some(value) = undo::as_of(&record, OWN) {
-                    history::each_value(unique, value, &mut raw::release_value);
-                }
+            for write in writes.by_ref().take(FREED_TOGETHER) {
+                history::each_value(unique, write.value(), &mut raw::release_value);
                 freed += 1;
             }
             freed += keys.by_ref().take(FREED_TOGETHER - freed).count();
@@ -270,6 +278,8 @@ impl Drop for WorkingSet {
 /// The index of a view.
 struct ViewIndex<I: ?Sized> {
     set: Arc<WorkingSet>,
+    /// The snapshot's objects.
+    below: Arc<I>,
     /// What the transaction sees: own writes over the snapshot.
     seen: Arc<I>,
 }
@@ -299,11 +309,84 @@ pub(super) fn present(history: Arc<History>, seed: &Seed) -> (TableIndex, Arc<Wo
 fn with_reads(set: WorkingSet) -> (TableIndex, Arc<WorkingSet>) {
     let shared = Arc::new(set);
     let set = Arc::clone(&shared);
-    let index = match shared.seen.share() {
-        TableIndex::Unique(seen) => TableIndex::Unique(Arc::new(ViewIndex { set, seen })),
-        TableIndex::Multi(seen) => TableIndex::Multi(Arc::new(ViewIndex { set, seen })),
+    let index = match (&shared.below, &shared.seen) {
+        (TableIndex::Unique(below), TableIndex::Unique(seen)) => {
+            let (below, seen) = (Arc::clone(below), Arc::clone(seen));
+            TableIndex::Unique(Arc::new(ViewIndex { set, below, seen }))
+        }
+        (TableIndex::Multi(below), TableIndex::Multi(seen)) => {
+            let (below, seen) = (Arc::clone(below), Arc::clone(seen));
+            TableIndex::Multi(Arc::new(ViewIndex { set, below, seen }))
+        }
+        _ => unreachable!("a merged index is of the kind of its base"),
     };
     (index, shared)
+}
+
+impl<I: ?Sized> ViewIndex<I> {
+    /// Whether the transaction sees an object under a key. `is_below` tells it of the snapshot.
+    fn has_object(&self, key: Key<'_>, is_below: impl FnOnce() -> bool) -> bool {
+        let own = self.set.own_value(key, |value| value != Override::Absent);
+        own.unwrap_or_else(|| {
+            self.set.note_key(key);
+            is_below()
+        })
+    }
+}
+
+impl ViewIndex<dyn Unique> {
+    /// Replaces the value under a key by what `f` returns for the present one, unless that is
+    /// `None`. Returns whether it did.
+    fn replace<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        f: impl FnOnce(Option<&[u8]>) -> Option<Override<'v>>,
+    ) -> bool {
+        let _writing = self.set.writing.lock();
+        let (mut short, mut long) = ([0; SHORT_VALUE], Vec::new());
+        let own = self.set.writes.value_into(key, &mut short, Some(&mut long));
+        // A written key counts as read. If it isn't written after all, or `f` panics, the read is
+        // recorded.
+        let mut read = UnlessWritten {
+            set: &self.set,
+            key,
+            is_written: own.is_some(),
+        };
+        let mut below = || self.below.get_into(guard, key, &mut short, Some(&mut long));
+        let old = match own.unwrap_or_else(&mut below) {
+            Lookup::Absent => None,
+            Lookup::Short(len) => Some(&short[..len]),
+            Lookup::Long => Some(&long[..]),
+        };
+        let Some(new) = f(old) else {
+            return false;
+        };
+        // The caller will release the counts of the old value. If that is the snapshot's, retain
+        // them first.
+        if let (Some(old), None) = (old, own) {
+            raw::retain_value(old);
+        }
+        let before = (old.is_some(), own.is_some());
+        self.set.write(key, new, before);
+        read.is_written = true;
+        true
+    }
+}
+
+/// The read of a key for a write. Records it when dropped, unless the key was written.
+struct UnlessWritten<'s> {
+    set: &'s WorkingSet,
+    key: Key<'s>,
+    is_written: bool,
+}
+
+impl Drop for UnlessWritten<'_> {
+    fn drop(&mut self) {
+        if !self.is_written {
+            self.set.note_key(self.key);
+        }
+    }
 }
 
 impl Unique for ViewIndex<dyn Unique> {
@@ -312,8 +395,17 @@ impl Unique for ViewIndex<dyn Unique> {
     }
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
-        self.set.note_key(key);
-        self.seen.get(guard, key, out)
+        let own = self.set.own_value(key, |value| match value {
+            Override::Absent => false,
+            Override::Value(value) => {
+                out.extend_from_slice(value);
+                true
+            }
+        });
+        own.unwrap_or_else(|| {
+            self.set.note_key(key);
+            self.below.get(guard, key, out)
+        })
     }
 
     fn get_into(
@@ -323,40 +415,49 @@ impl Unique for ViewIndex<dyn Unique> {
         out: &mut [u8; SHORT_VALUE],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        let mut long = long;
+        if let Some(own) = self.set.writes.value_into(key, out, long.as_deref_mut()) {
+            return own;
+        }
         // Recorded before it is read. A key that is recorded and not read does no harm.
         self.set.note_key(key);
-        self.seen.get_into(guard, key, out, long)
+        self.below.get_into(guard, key, out, long)
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.set.note_key(key);
-        self.seen.contains(guard, key)
+        self.has_object(key, || self.below.contains(guard, key))
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
-        let _writing = self.set.writing.lock();
-        // Read the key, which also adds it to the read set.
-        let (mut short, mut long, mut scratch) = ([0; SHORT_VALUE], Vec::new(), Vec::new());
-        let old = match self.get_into(guard, key, &mut short, Some(&mut long)) {
-            Lookup::Absent => None,
-            Lookup::Short(len) => Some(&short[..len]),
-            Lookup::Long => Some(&long[..]),
-        };
-        let change = f(old, &mut scratch).whole(old, &mut scratch);
-        let new = match change {
-            Change::Keep => return false,
-            Change::Remove if old.is_none() => return false,
-            _ => change
-                .value(&scratch)
-                .map_or(Override::Absent, Override::Value),
-        };
-        // The caller will release the counts of the old value. If that is the snapshot's, retain
-        // them first.
-        if let (Some(old), false) = (old, self.set.has_written(guard, key)) {
-            raw::retain_value(old);
-        }
-        self.set.write(guard, key, new);
-        true
+        let mut scratch = Vec::new();
+        self.replace(guard, key, |old| {
+            let change = f(old, &mut scratch).whole(old, &mut scratch);
+            match change {
+                Change::Keep => None,
+                Change::Remove if old.is_none() => None,
+                _ => {
+                    let new = change.value(&scratch);
+                    Some(new.map_or(Override::Absent, Override::Value))
+                }
+            }
+        })
+    }
+
+    fn put(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let mut was = Previous::Refused;
+        self.replace(guard, key, |old| {
+            predicate(old).then(|| {
+                was = Previous::of(old.is_some());
+                Override::Value(value)
+            })
+        });
+        was
     }
 
     fn scan<'g>(
@@ -366,7 +467,14 @@ impl Unique for ViewIndex<dyn Unique> {
         direction: Direction,
         batch: &mut Batch<'g>,
     ) {
-        self.seen.scan(guard, start, direction, batch);
+        let scan = |start: Start<'_>, batch: &mut Batch<'g>| {
+            self.seen.scan(guard, start, direction, batch);
+        };
+        let position = |batch: &Batch<'g>, position: &mut Vec<u8>| {
+            let first = self.set.history.key(batch.key(0));
+            self.seen.position(first, position);
+        };
+        self.set.scan_from(start, direction, batch, scan, position);
         // The caller uses nothing beyond `until` (`Batch::until`), so nothing beyond it was read.
         // The end itself counts as read, even if it is excluded.
         let end = match &batch.until {
@@ -439,7 +547,7 @@ impl ViewObjects<'_> {
     fn objects(&self) -> BagObjects<'_> {
         let list = self.list.get_or_init(|| match self.below {
             true => self.view.list_below(self.guard, self.key),
-            false => self.view.set.own_list(self.guard, self.key),
+            false => self.view.set.own_list(self.key),
         });
         BagObjects::of(Override::Value(list))
     }
@@ -533,16 +641,16 @@ impl ViewIndex<dyn Multi> {
         let mut list = Vec::new();
         let (mut batch, mut from) = (Batch::default(), Vec::new());
         let push = |batch: &Batch<'_>, i, list: &mut Vec<u8>| {
-            undo::push_object(self.seen.entry_number(batch, i), batch.value(i), list);
+            undo::push_object(self.below.entry_number(batch, i), batch.value(i), list);
         };
         // Mostly they are few, and are read alone.
-        if self.seen.scan_key(guard, key, &mut batch) {
+        if self.below.scan_key(guard, key, &mut batch) {
             (0..batch.len()).for_each(|i| push(&batch, i, &mut list));
             return list;
         }
-        self.seen.first_position(key, &mut from);
+        self.below.first_position(key, &mut from);
         loop {
-            self.seen
+            self.below
                 .scan(guard, Start::At(&from), Direction::Forward, &mut batch);
             for i in 0..batch.len() {
                 // Behind the objects of the key. The scan has no upper bound.
@@ -561,19 +669,30 @@ impl ViewIndex<dyn Multi> {
 
 impl Multi for ViewIndex<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
-        self.set.note_key(key);
-        self.seen.read(guard, key, values)
+        let own = self.set.own_value(key, |value| {
+            let objects = BagObjects::of(value);
+            objects.map(|(_, object)| values.push(object)).count()
+        });
+        own.unwrap_or_else(|| {
+            self.set.note_key(key);
+            self.below.read(guard, key, values)
+        })
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.set.note_key(key);
-        self.seen.contains(guard, key)
+        self.has_object(key, || self.below.contains(guard, key))
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         let _writing = self.set.writing.lock();
-        // Reading all objects of the key makes it a read key.
-        self.set.note_key(key);
+        // `below` says that the objects there are still those of the snapshot.
+        let below = !self.set.has_written(key);
+        // As in `replace`.
+        let mut read = UnlessWritten {
+            set: &self.set,
+            key,
+            is_written: !below,
+        };
         let mut objects = ViewObjects {
             view: self,
             guard,
@@ -581,8 +700,7 @@ impl Multi for ViewIndex<dyn Multi> {
             list: OnceCell::new(),
             next: 0,
             changed: false,
-            // Until the transaction has written the key, its objects are those of the snapshot.
-            below: !self.set.has_written(guard, key),
+            below,
         };
         f(&mut objects);
         if !objects.changed {
@@ -594,7 +712,9 @@ impl Multi for ViewIndex<dyn Multi> {
             true => Override::Absent,
             false => Override::Value(&list),
         };
-        self.set.write(guard, key, value);
+        // Bags have no ranks, so it doesn't matter what was there.
+        self.set.write(key, value, (true, !below));
+        read.is_written = true;
     }
 
     fn scan<'g>(
@@ -604,7 +724,13 @@ impl Multi for ViewIndex<dyn Multi> {
         direction: Direction,
         batch: &mut Batch<'g>,
     ) {
-        self.seen.scan(guard, start, direction, batch);
+        let scan = |start: Start<'_>, batch: &mut Batch<'g>| {
+            self.seen.scan(guard, start, direction, batch);
+        };
+        let position = |batch: &Batch<'g>, position: &mut Vec<u8>| {
+            self.seen.entry_position(batch, 0, position);
+        };
+        self.set.scan_from(start, direction, batch, scan, position);
         self.set
             .note_scan(start, None, direction, batch, |position| {
                 self.seen.key_position(position)
@@ -612,7 +738,10 @@ impl Multi for ViewIndex<dyn Multi> {
     }
 
     fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
-        self.set.note_key(key);
+        if !self.set.has_written(key) {
+            self.set.note_key(key);
+            return self.below.scan_key(guard, key, batch);
+        }
         self.seen.scan_key(guard, key, batch)
     }
 
@@ -655,45 +784,4 @@ impl<I: Container + ?Sized> Container for ViewIndex<I> {
     fn stats(&self) -> Stats {
         Stats::default()
     }
-}
-
-/// How the objects under a key of a bag become those that a transaction has written: which of the
-/// present ones stay, and which are added after them. An object stays if the transaction has it
-/// with the same number of arrival.
-pub(super) fn survivors(value: Override<'_>, present: &[(u64, Vec<u8>)]) -> Survivors {
-    let new: Vec<(u64, Vec<u8>)> = BagObjects::of(value)
-        .map(|(number, value)| (number, value.to_vec()))
-        .collect();
-    // Both lists are in the order of arrival.
-    let stays: Vec<bool> = present
-        .iter()
-        .map(|object| {
-            let place = new.binary_search_by_key(&object.0, |(number, _)| *number);
-            place.is_ok_and(|i| new[i] == *object)
-        })
-        .collect();
-    let count = stays.iter().filter(|stays| **stays).count();
-    // If the objects that stay are the first ones of the result, it is enough to remove the others
-    // and to append the rest. Otherwise the order has changed: remove all, and append all.
-    let kept = present.iter().zip(&stays).filter(|(_, stays)| **stays);
-    if kept.map(|(object, _)| object).eq(&new[..count]) {
-        Survivors {
-            stays,
-            new: new[count..].to_vec(),
-        }
-    } else {
-        Survivors {
-            stays: vec![false; present.len()],
-            new,
-        }
-    }
-}
-
-/// What becomes of the objects under a key.
-pub(super) struct Survivors {
-    /// Whether each existing object stays.
-    pub(super) stays: Vec<bool>,
-    /// The objects that are added after those, with their numbers of arrival in the view. The table
-    /// gives them new numbers.
-    pub(super) new: Vec<(u64, Vec<u8>)>,
 }
