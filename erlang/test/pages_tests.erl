@@ -51,6 +51,33 @@ pages_of_a_key_test_() ->
 page_sizes(_, '$end_of_table') -> ['$end_of_table'];
 page_sizes(M, {Page, Continuation}) -> [length(Page) | page_sizes(M, M:select(Continuation))].
 
+%% The next page of an ordered_set begins behind the last key of the one before, also where that
+%% was the last key of a leaf or of the table: it has what was inserted there meanwhile.
+pages_go_on_behind_their_last_key_test_() ->
+    {timeout, 60, fun() ->
+        Rows = [{I, I} || I <- lists:seq(1, 500)],
+        Spec = [{{'$1', '_'}, [], ['$1']}],
+        Ask = fun(M, T) ->
+            [begin
+                {Page, Continuation} = M:Select(T, Spec, Limit),
+                Inserted = lists:last(Page) + Step,
+                true = M:insert(T, {Inserted, new}),
+                {[First | _], _} = M:Select(Continuation),
+                true = M:delete(T, Inserted),
+                ?assertEqual({Select, Limit, Inserted}, {Select, Limit, First}),
+                First
+             end || {Select, Step} <- [{select, 0.5}, {select_reverse, -0.5}],
+                    Limit <- lists:seq(1, length(Rows))]
+        end,
+        [T, Ets] = [M:new(t, [public, ordered_set]) || M <- [larder, ets]],
+        true = larder:insert(T, Rows),
+        true = ets:insert(Ets, Rows),
+        Expected = Ask(ets, Ets),
+        Expected = Ask(larder, T),
+        {atomic, Expected} = larder:transaction([T], fun([View]) -> Ask(larder, View) end),
+        true = larder:delete(T)
+    end}.
+
 %% The work on a key with many objects is charged to the caller.
 work_on_a_key_is_charged_test() ->
     T = larder:new(t, [public, duplicate_bag]),

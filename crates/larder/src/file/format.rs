@@ -13,7 +13,7 @@ use crate::error::FileError;
 use crate::options::{Access, Concurrency, Options, TableKind};
 use larder_term::Atom;
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The first bytes of every file.
@@ -36,7 +36,8 @@ pub struct Header {
     pub version: u16,
     /// The table's options, without the heir.
     pub options: Options,
-    /// The number of objects when the save began.
+    /// The number of objects: that of the table when the save began, which includes expired ones,
+    /// or from `read_header` that of the objects in the file, if the file is complete.
     pub objects: u64,
     /// The bytes of the host.
     pub extra: Vec<u8>,
@@ -235,10 +236,29 @@ pub(super) fn open(path: &Path) -> FileResult<(BufReader<File>, Header, Vec<u8>)
     Ok((input, header, bytes))
 }
 
-/// Returns the description of a table in its file. Only reads the header.
+/// Returns the description of a table in its file. Only reads the header, and the number of objects
+/// in the footer.
 ///
 /// # Errors
 /// The [`FileError`]s of a header: `NotLarder`, `NewerVersion`, `CutShort`, `Damaged`, `Io`.
 pub fn read_header(path: &Path) -> Result<Header, crate::Error> {
-    Ok(open(path)?.1)
+    let (mut input, mut header, _) = open(path)?;
+    if let Some(objects) = objects_by_footer(&mut input) {
+        header.objects = objects;
+    }
+    Ok(header)
+}
+
+/// The number of objects that were written to a file, by its footer. `None` if the file doesn't end
+/// with one.
+fn objects_by_footer(input: &mut BufReader<File>) -> Option<u64> {
+    // The mark, the number, the digest and the checksum.
+    const SUM: usize = 1 + 8 + DIGEST;
+    const LENGTH: usize = SUM + 4;
+    input.seek(SeekFrom::End(-(LENGTH as i64))).ok()?;
+    let mut footer = Vec::new();
+    take(input, LENGTH, &mut footer).ok()?;
+    let sum = u32::from_le_bytes(array(&footer[SUM..]));
+    (footer[0] == FOOTER && sum == crc32fast::hash(&footer[..SUM]))
+        .then(|| u64::from_le_bytes(array(&footer[1..])))
 }

@@ -115,7 +115,8 @@ impl Scan {
                         pauses |= !batch.unordered || overspent.max(left) > budget.grace();
                     }
                     if pauses {
-                        if i + 1 < usable {
+                        let page_ends = flow.is_break() && cursor.pages_end_behind_entries();
+                        if i + 1 < usable || page_ends {
                             cursor.stop(table, &op, batch, i + 1);
                         }
                         return Some(Step::More);
