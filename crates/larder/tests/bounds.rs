@@ -555,6 +555,33 @@ fn lifetimes_of_transactions_conflict() -> Result<(), Error> {
     Ok(())
 }
 
+/// The operations of a commit see what isn't expired when they run. Followers are told of what they
+/// have found expired, also if it was there when the commit began.
+#[test]
+fn what_expires_while_a_commit_runs_is_told() -> Result<(), Error> {
+    let _alone = alone();
+    for ordered in [false, true] {
+        let larder = Larder::new();
+        let builder = larder.table("t").ttl(units(5));
+        let t = match ordered {
+            true => builder.ordered_set().create()?,
+            false => builder.create()?,
+        };
+        t.insert(&pair(1, 1))?;
+        let mut feed = t.subscribe()?;
+        let operations = larder.operations().run(&t, &key(1), |view| {
+            advance_clock(5 * UNIT);
+            view.insert_new(&pair(1, 10))
+        });
+        assert_eq!(operations.commit()?, None);
+        let events = feed.recv_timeout(Duration::from_secs(20)).unwrap().events;
+        let expected = [Event::Expire(pair(1, 1)), Event::Insert(pair(1, 10))];
+        assert_eq!(events, expected);
+        assert_eq!(t.to_vec()?, [pair(1, 10)]);
+    }
+    Ok(())
+}
+
 /// What a transaction has seen is there for its commit, also if it has expired since: of two that
 /// delete it one is lost, and followers are told of the deletion.
 #[test]

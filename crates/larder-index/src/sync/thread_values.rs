@@ -43,17 +43,23 @@ pub fn random() -> u64 {
 
 /// Whether this event is counted, in place of sixteen. Of a thread's calls every twelfth to
 /// twentieth is true, so a count differs from the truth less by chance than with a random number
-/// for each. The distances vary, so that tables which a thread uses in turn are counted alike.
+/// for each. The distances vary, so that tables which a thread uses in turn are counted alike. The
+/// first of them is a part of one, so that threads of a few calls each are counted alike, too.
 #[inline]
 pub fn counts_for_sixteen() -> bool {
+    const BEGINS: u64 = u64::MAX;
     thread_local! {
-        static REST: Cell<u64> = const { Cell::new(0) };
+        static REST: Cell<u64> = const { Cell::new(BEGINS) };
     }
     REST.with(|rest| {
-        let is_counted = rest.get() == 0;
+        let mut now = rest.get();
+        if now == BEGINS {
+            now = random() % 16;
+        }
+        let is_counted = now == 0;
         rest.set(match is_counted {
             true => 11 + random() % 9,
-            false => rest.get() - 1,
+            false => now - 1,
         });
         is_counted
     })
@@ -67,4 +73,19 @@ fn first_state() -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     (x ^ (x >> 31)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One in sixteen, in threads of one event as in one thread.
+    #[test]
+    fn threads_of_few_events_are_counted_alike() {
+        let count = |events: usize| (0..events).filter(|_| counts_for_sixteen()).count();
+        assert!((900..1100).contains(&count(16_000)));
+        let threads = (0..800).map(|_| std::thread::spawn(move || count(1)));
+        let counted: usize = threads.map(|thread| thread.join().unwrap()).sum();
+        assert!((10..150).contains(&counted), "{counted} of 800");
+    }
 }

@@ -115,8 +115,8 @@ impl EngineTable {
     }
 
     /// Makes a commit's write of a key of a bounded table: stores `value`, with the lifetime that
-    /// the transaction gives it, if there is one, or deletes the object. `seen` is the time as of
-    /// which the transaction has seen the table.
+    /// the transaction gives it, if there is one, or deletes the object. `saw` says whether the
+    /// transaction has seen an object under the key.
     ///
     /// An object that the transaction has seen counts as there, also if it has expired since.
     /// Nobody has removed it, because the transaction was validated. So its deletion leaves a
@@ -129,16 +129,16 @@ impl EngineTable {
         key: Key<'_>,
         value: Option<&[u8]>,
         given: Option<GivenLifetime>,
-        seen: u64,
+        saw: bool,
     ) -> Result<(), Error> {
         match (value, given) {
             (None, _) => {
-                self.remove_below(op, bounded, key, |stored| {
-                    Some(match ObjectTimes::of(stored).is_expired(seen) {
-                        true => ChangeCause::Expired,
-                        false => ChangeCause::Program,
-                    })
-                });
+                // An object that it hasn't seen was expired.
+                let cause = match saw {
+                    true => ChangeCause::Program,
+                    false => ChangeCause::Expired,
+                };
+                self.remove_below(op, bounded, key, |_| Some(cause));
                 Ok(())
             }
             (Some(value), Some(given)) if given.is_alone => {
@@ -147,20 +147,21 @@ impl EngineTable {
                     // Others may have found it absent since. So it is written anew, which leaves a
                     // version for snapshots.
                     let lifetime = Some(given.ttl.unwrap_or(NEVER));
-                    self.put_for(op, bounded, key, value, lifetime, Some(seen))?;
+                    self.put_for(op, bounded, key, value, lifetime, Some(saw))?;
                 }
                 Ok(())
             }
             (Some(value), given) => {
                 let lifetime = given.map(|given| given.ttl.unwrap_or(NEVER));
-                self.put_for(op, bounded, key, value, lifetime, Some(seen))
+                self.put_for(op, bounded, key, value, lifetime, Some(saw))
                     .map(drop)
             }
         }
     }
 
     /// Stores an object below the table's bounds, with a lifetime, or with that of the table.
-    /// Whether it replaces an expired object is decided as of `seen`, or as of now.
+    /// An object that is there is expired if the caller hasn't seen it, as `saw` says; without
+    /// `saw`, if its time is over.
     fn put_for(
         &self,
         op: &Operation<'_>,
@@ -168,7 +169,7 @@ impl EngineTable {
         key: Key<'_>,
         object: &[u8],
         lifetime: Option<u64>,
-        seen: Option<u64>,
+        saw: Option<bool>,
     ) -> Result<Written, Error> {
         let (mut arm, mut growth) = Default::default();
         let written = self.change_below(op, bounded, key, |now, value, scratch| {
@@ -179,8 +180,8 @@ impl EngineTable {
             stamp.push(scratch);
             // An expired object counts as absent for the number of objects, but not for the
             // weight.
-            let at = seen.unwrap_or(now);
-            let replaces_expired = old.is_some_and(|old| old.is_expired(at));
+            let is_expired = |old: ObjectTimes| saw.map_or(old.is_expired(now), |saw| !saw);
+            let replaces_expired = old.is_some_and(is_expired);
             if let Some(quota) = bounded.layer().quota() {
                 growth = quota.growth(key.bytes, value, object, old.is_none() || replaces_expired);
             }

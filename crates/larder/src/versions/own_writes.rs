@@ -47,7 +47,7 @@ pub(super) struct OwnWrite {
     /// One more than the number of the last object of a bag's key, once one was appended; 0 before.
     next: u64,
     /// Whether there was an object under the key before the first write.
-    replaces: bool,
+    pub(super) replaces: bool,
     /// `None` if the object has the lifetime that the table gives.
     lifetime: Option<Box<GivenLifetime>>,
 }

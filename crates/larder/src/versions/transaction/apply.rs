@@ -275,7 +275,7 @@ impl EngineTransaction {
         guard: &Guard,
     ) -> Result<(), Error> {
         for written_key in written {
-            let TableInTransaction { table, set, .. } = &self.parts[written_key.part];
+            let table = &self.parts[written_key.part].table;
             // The operation is the commit's own: it needs no revalidation, and is refused by
             // nothing.
             let op = Operation {
@@ -296,7 +296,7 @@ impl EngineTransaction {
                     Override::Value(value) => Some(value),
                     Override::Absent => None,
                 };
-                table.apply_bounded(&op, bounded, key, value, lifetime, set.time)?;
+                table.apply_bounded(&op, bounded, key, value, lifetime, write.replaces)?;
                 continue;
             }
             match (&op.store.index, write.value()) {

@@ -24,7 +24,7 @@ use super::super::merged::{self, Overrides};
 use super::super::own_writes::{OwnWrite, Writes};
 use super::super::undo::{self, BagObjects, Override};
 use super::reads::Reads;
-use crate::bounds::{self, Bounded};
+use crate::bounds::Bounded;
 use crate::index::TableIndex;
 use crate::indexes::EntriesRead;
 use crate::raw;
@@ -49,8 +49,6 @@ const FREED_TOGETHER: usize = 64;
 pub(super) struct WorkingSet {
     pub(super) history: Arc<History>,
     pub(super) number: u64,
-    /// The time at which objects of a bounded table are expired to the transaction.
-    pub(super) time: u64,
     /// The snapshot, until the transaction ends. `None` if the transaction has locked its keys.
     pub(super) snapshot: Mutex<Option<TableSnapshot>>,
     /// Undo records of the written keys.
@@ -115,10 +113,6 @@ impl WorkingSet {
         let index = &history.store().index;
         let writes = Arc::new(Writes::new(index.is_ordered()));
         let checkpoints = Arc::default();
-        let now = || match history.is_bounded() {
-            true => bounds::now(),
-            false => 0,
-        };
         // Own writes are an index like any other, which overrides what the transaction sees of the
         // table.
         let (overrides, known) = (Arc::clone(&writes), Arc::clone(&checkpoints));
@@ -130,7 +124,6 @@ impl WorkingSet {
             unique: index.is_unique(),
             // Without a snapshot, the transaction reads the tables themselves: its keys are locked.
             number: snapshot.as_ref().map_or(u64::MAX, TableSnapshot::number),
-            time: snapshot.as_ref().map_or_else(now, TableSnapshot::time),
             notes_reads: snapshot.is_some(),
             snapshot: Mutex::new(snapshot),
             count: AtomicU64::new(0),
