@@ -130,6 +130,12 @@ impl Arguments {
         self.add(from, wire::int(bytes), other_forms);
     }
 
+    /// The number of their bytes.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     #[inline]
     fn add(&mut self, from: usize, int: Option<i64>, other_forms: bool) {
         self.list.push(Argument {

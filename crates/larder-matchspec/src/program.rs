@@ -260,10 +260,11 @@ impl Program {
         self.code.cost
     }
 
-    /// The number of bytes of its template. Compiling and planning take time in proportion to it.
+    /// The number of bytes of its template and its arguments. Compiling and planning take time in
+    /// proportion to it, and so may a row: a large map that is searched often is sorted.
     #[inline]
     pub fn size(&self) -> usize {
-        self.code.template.size()
+        self.code.template.size() + self.arguments.size()
     }
 }
 
@@ -285,6 +286,19 @@ pub fn compile_pattern(
 mod tests {
     use super::*;
     use larder_term::Term;
+
+    /// Constants that are arguments count in the size.
+    #[test]
+    fn arguments_count_in_the_size() {
+        let size = |elements: usize| {
+            let tuple = format!("{{{}1}}", "1000000,".repeat(elements));
+            let spec = format!("[{{{{'$1'}},[{{'=:=','$1',{{const,{tuple}}}}}],[true]}}]");
+            let spec: Term = spec.parse().unwrap();
+            Program::compile(spec.as_ref()).unwrap().size()
+        };
+        assert!(size(0) < 200);
+        assert!(size(10_000) > 40_000);
+    }
 
     /// The result of a call is not kept in the program if it is far larger than the call.
     #[test]

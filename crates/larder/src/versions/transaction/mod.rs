@@ -234,6 +234,9 @@ impl EngineTransaction {
     /// `Busy` the call may be repeated.
     pub fn commit(&self) -> Result<CommitOutcome, Error> {
         let guard = larder_index::pin();
+        // Destructors of a host may use these keys and views, so none runs before the locks are
+        // released.
+        let _held = HeldFlushes::begin(&guard);
         let writes = self.locked_writes();
         let written = self.written(&writes);
         // A transaction that has only read can't lose: everything it has read is of its snapshot.
@@ -245,8 +248,6 @@ impl EngineTransaction {
         while let Some(table) = self.without_room(&written, &guard)? {
             self.make_room(table, &written, &guard)?;
         }
-        // Destructors of a host may use these keys, so none runs before the locks are released.
-        let _held = HeldFlushes::begin(&guard);
         // (tx3) Lock the written keys. This waits for writes of single keys and for other commits.
         let locks = CommitLocks::take(written.iter().map(WrittenKey::lock).collect());
         self.commit_under(locks, &written, &guard)
