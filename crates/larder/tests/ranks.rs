@@ -200,6 +200,39 @@ fn views_have_the_ranks_of_what_they_see() -> Result<(), Error> {
     Ok(())
 }
 
+/// Many rows that a transaction inserts between two ranks that it has asked for, and deletes again.
+#[test]
+fn rows_between_known_ranks_are_found() -> Result<(), Error> {
+    const ROWS: i64 = 1_000;
+    const APART: i64 = 100_000;
+    const MORE: i64 = 20_000;
+    const PLACE: i64 = ROWS / 2;
+    let table = ordered();
+    let rows: Vec<Term> = (1..=ROWS).map(|k| row(k * APART, 0)).collect();
+    table.insert_all(&rows)?;
+    table.larder().transaction(&[&table], |views| {
+        let view = &views[0];
+        // So many writes that ranks between them are kept.
+        (1..=ROWS).try_for_each(|k| view.insert(&row(k * APART, 1)))?;
+        assert_eq!(view.rank(&Term::from(ROWS * APART))?, Some(ROWS as u64));
+        for way in [1, -1] {
+            (1..=MORE).try_for_each(|i| view.insert(&row(PLACE * APART + i, 2)))?;
+            for i in (1..=MORE).step_by(97) {
+                let i = if way == 1 { i } else { MORE + 1 - i };
+                let found = Some(row(PLACE * APART + i, 2));
+                assert_eq!(view.nth(PLACE + i)?, found, "{i}");
+                assert_eq!(view.nth(PLACE + i - ROWS - MORE - 1)?, found, "{i} from the end");
+            }
+            (1..=MORE).try_for_each(|i| view.delete(&Term::from(PLACE * APART + i)))?;
+            for k in [1, PLACE - 1, PLACE, PLACE + 1, ROWS] {
+                assert_eq!(view.nth(k)?, Some(row(k * APART, 1)));
+                assert_eq!(view.nth(k - ROWS - 1)?, Some(row(k * APART, 1)));
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Two transactions that find a range empty, each by a question about ranks, and insert then: the
 /// second to commit has to see the first's.
 #[test]

@@ -157,10 +157,22 @@ impl Merged<dyn Unique> {
     /// exhausted; the next call then has less to do.
     fn count_to(&self, guard: &Guard, to: Option<&[u8]>, work: &mut usize) -> Option<u64> {
         // (1)
+        let from = self.overrides.checkpoints.at(to);
+        self.count_from(guard, from, to, work)
+    }
+
+    /// Steps 2 to 5, from a checkpoint that isn't above the position.
+    fn count_from(
+        &self,
+        guard: &Guard,
+        from: Checkpoint,
+        to: Option<&[u8]>,
+        work: &mut usize,
+    ) -> Option<u64> {
         let Checkpoint {
             position: mut from,
             mut rank,
-        } = self.overrides.checkpoints.at(to);
+        } = from;
         loop {
             // (2) to (4)
             let segment = match self.overrides.own_writes() {
@@ -248,6 +260,23 @@ impl Merged<dyn Unique> {
             }
             keys = now.keys;
         }
+    }
+
+    /// Puts checkpoints between two that are neighbours, if more keys have been overridden there
+    /// since than a segment has. The n-th entry is between them. Returns whether it has other
+    /// neighbours now. `None` if the budget is exhausted; the next call then has less to do.
+    fn divide(
+        &self,
+        guard: &Guard,
+        n: u64,
+        (from, next): (Checkpoint, Option<&[u8]>),
+        work: &mut usize,
+    ) -> Option<bool> {
+        let before = from.position.clone();
+        self.count_from(guard, from, next, work)?;
+        let (from, behind) = self.overrides.checkpoints.with_rank(n);
+        let behind = behind.map(|behind| behind.position);
+        Some(from.position != before || behind.as_deref() != next)
     }
 
     /// Passes entries from a position with this rank to the n-th one, and copies that. `None` if
@@ -351,7 +380,7 @@ impl Ranked for Merged<dyn Unique> {
             let is_there = with_least(work, |work| base.nth(guard, guess, way, work, batch))?;
             let mut near = is_there.then(|| batch.key(0).to_vec());
             // The entry is before the next checkpoint, wherever the base's is: many may have been
-            // deleted there. At most a segment's were before it.
+            // deleted there.
             let next = next.map(|next| next.position);
             if next.is_some() && (near.is_none() || near > next) {
                 near.clone_from(&next);
@@ -366,8 +395,11 @@ impl Ranked for Merged<dyn Unique> {
                 return Some(false);
             }
             // If it is far away, more keys are overridden than a segment has, so checkpoints were
-            // put. If most entries of the base are new, it takes many guesses.
-            if n.abs_diff(rank) > FEW && near != next.as_deref() {
+            // put; or they are before the next checkpoint, and were overridden since that was put.
+            // If most entries of the base are new, it takes many guesses.
+            let is_far = n.abs_diff(rank) > FEW;
+            let is_end = near == next.as_deref();
+            if is_far && (!is_end || self.divide(guard, n, (from, near), work)?) {
                 if *work == 0 {
                     return None;
                 }

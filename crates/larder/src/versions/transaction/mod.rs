@@ -234,8 +234,8 @@ impl EngineTransaction {
     /// `Busy` the call may be repeated.
     pub fn commit(&self) -> Result<CommitOutcome, Error> {
         let guard = larder_index::pin();
-        // Destructors of a host may use these keys and views, so none runs before the locks are
-        // released.
+        // Destructors of a host may use these keys and the views, so none runs before the locks of
+        // the keys and of the writes are released: what is declared later is dropped sooner.
         let _held = HeldFlushes::begin(&guard);
         let writes = self.locked_writes();
         let written = self.written(&writes);
