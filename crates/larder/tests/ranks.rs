@@ -221,9 +221,13 @@ fn rows_between_known_ranks_are_found() -> Result<(), Error> {
                 let i = if way == 1 { i } else { MORE + 1 - i };
                 let found = Some(row(PLACE * APART + i, 2));
                 assert_eq!(view.nth(PLACE + i)?, found, "{i}");
-                assert_eq!(view.nth(PLACE + i - ROWS - MORE - 1)?, found, "{i} from the end");
+                assert_eq!(
+                    view.nth(PLACE + i - ROWS - MORE - 1)?,
+                    found,
+                    "{i} from the end"
+                );
             }
-            (1..=MORE).try_for_each(|i| view.delete(&Term::from(PLACE * APART + i)))?;
+            (1..=MORE).try_for_each(|i| view.delete(&Term::from(PLACE * APART + i)).map(|_| ()))?;
             for k in [1, PLACE - 1, PLACE, PLACE + 1, ROWS] {
                 assert_eq!(view.nth(k)?, Some(row(k * APART, 1)));
                 assert_eq!(view.nth(k - ROWS - 1)?, Some(row(k * APART, 1)));
