@@ -85,8 +85,8 @@ impl Records {
         self.of.len()
     }
 
-    /// Counts a write of a key. If it `adds` an object, the front is forgotten, unless the key is
-    /// behind it.
+    /// Counts a write of a key. If it `adds` an object that the view didn't have, the front is
+    /// forgotten, unless the key is behind it.
     fn note_write(&mut self, key: &SortedKey, adds: bool, ordered: bool) {
         self.count += 1;
         let is_before = |(_, front): &(Vec<u8>, SortedKey)| {
@@ -169,11 +169,18 @@ impl Writes {
     }
 
     /// Records the write of a value to a key with this hash, which an ordered index doesn't use.
-    /// `replaces` says whether there was an object under the key before.
-    pub(super) fn put(&self, key: Key<'_>, hash: u64, value: Override<'_>, replaces: bool) {
+    /// `replaces` says whether there was an object under the key before, if this is the first write
+    /// of the key, and `adds` whether there is one now that the view didn't have.
+    pub(super) fn put(
+        &self,
+        key: Key<'_>,
+        hash: u64,
+        value: Override<'_>,
+        (replaces, adds): (bool, bool),
+    ) {
         let (key, record) = (self.sorted(key), undo::record(OWN, value));
         let mut records = self.records.lock();
-        records.note_write(&key, value != Override::Absent, self.ordered);
+        records.note_write(&key, adds, self.ordered);
         let more = records.insert(key, hash, record, replaces);
         self.add_bytes(more);
     }
@@ -455,7 +462,7 @@ mod tests {
             let mut keys: Vec<Vec<u8>> = (0..300).map(of).collect();
             for bytes in &keys {
                 let (key, hash) = (keys::with_hash(&seed, ordered, bytes), seed.hash(bytes));
-                writes.put(key, hash, Override::Value(bytes), false);
+                writes.put(key, hash, Override::Value(bytes), (false, true));
             }
             keys.sort_by_key(|bytes| position(bytes));
             let reversed: Vec<Vec<u8>> = keys.iter().rev().cloned().collect();
@@ -482,5 +489,21 @@ mod tests {
             let none = scan(&writes, Start::Past(&past), Direction::Forward, beyond);
             assert_eq!(none, (Vec::new(), 1));
         }
+    }
+
+    /// What changes an object that is there, or adds one behind the front, leaves the front.
+    #[test]
+    fn the_front_is_forgotten_if_an_object_is_added_before_it() {
+        let seed = Seed::random();
+        let writes = Writes::new(true);
+        let put = |bytes: &[u8], adds: bool| {
+            let (key, hash) = (keys::with_hash(&seed, true, bytes), seed.hash(bytes));
+            writes.put(key, hash, Override::Value(b"value"), (!adds, adds));
+            writes.front().0
+        };
+        writes.set_front(b"m".to_vec(), 0);
+        assert_eq!(put(b"m", false), Some(b"m".to_vec()));
+        assert_eq!(put(b"n", true), Some(b"m".to_vec()));
+        assert_eq!(put(b"l", true), None);
     }
 }

@@ -141,12 +141,18 @@ impl WorkingSet {
     }
 
     /// Records a write. The caller tells whether there was an object under the key, and whether
-    /// the transaction has written the key before.
-    fn write(&self, key: Key<'_>, value: Override<'_>, (was_there, is_own): (bool, bool)) {
+    /// the transaction has written the key before, and whether the write adds an object.
+    fn write(
+        &self,
+        key: Key<'_>,
+        value: Override<'_>,
+        (was_there, is_own): (bool, bool),
+        adds: bool,
+    ) {
         let change = i64::from(value != Override::Absent) - i64::from(was_there);
         let replaces = was_there && !is_own;
         self.writes
-            .put(key, self.history.hash(key), value, replaces);
+            .put(key, self.history.hash(key), value, (replaces, adds));
         // Only an ordered index has checkpoints, and its positions are its keys.
         if change != 0 {
             self.checkpoints.shift_above(key.bytes, change);
@@ -361,7 +367,7 @@ impl ViewIndex<dyn Unique> {
             raw::retain_value(old);
         }
         let before = (old.is_some(), own.is_some());
-        self.set.write(key, new, before);
+        self.set.write(key, new, before, old.is_none());
         read.is_written = true;
         true
     }
@@ -531,6 +537,8 @@ struct ViewObjects<'v> {
     /// The number of the next one, once they have changed.
     next: u64,
     changed: bool,
+    /// Whether one was added to the list.
+    added: bool,
     /// Whether they are the snapshot's, and not the transaction's own. The first change then
     /// retains their handles.
     below: bool,
@@ -588,6 +596,7 @@ impl Objects for ViewObjects<'_> {
         let appended = is_own.then(|| self.view.set.append(self.key, value));
         let number = appended.flatten().unwrap_or_else(|| {
             self.begin();
+            self.added = true;
             self.next += 1;
             self.next - 1
         });
@@ -693,6 +702,7 @@ impl Multi for ViewIndex<dyn Multi> {
             list: OnceCell::new(),
             next: 0,
             changed: false,
+            added: false,
             below,
         };
         f(&mut objects);
@@ -706,7 +716,7 @@ impl Multi for ViewIndex<dyn Multi> {
             false => Override::Value(&list),
         };
         // Bags have no ranks, so it doesn't matter what was there.
-        self.set.write(key, value, (true, !below));
+        self.set.write(key, value, (true, !below), objects.added);
         read.is_written = true;
     }
 
