@@ -193,7 +193,7 @@ const LIMIT: Duration = Duration::from_secs(240);
 const FAULTY_LIMIT: Duration = Duration::from_secs(90);
 
 /// How long a process with a fault looks for it. Then it ends well, and has found nothing.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// What [`goes_wrong`] or [`each_is_found`] told this process: `None` for a run without a fault.
 pub fn planted() -> Option<String> {
