@@ -52,8 +52,8 @@
 //! - A range is read optimistically. After some failed attempts its leaves are frozen. In the
 //!   paper, a range query puts a mark into all its leaves, and writers help it. There, one over
 //!   several leaves also subtracts 100 from the count of each. Here scans and ranges count nothing.
-//! - A count goes on to ±20,000, as in OTP's CA tree. In the paper it stops at the limits. So a leaf
-//!   that was quiet for long is split later here.
+//! - A count goes on to ±20,000, as in OTP's CA tree. In the paper it stops at the limits. So a
+//!   leaf that was quiet for long is split later here.
 //! - The writers of one position exclude each other (`key_locks`), because the closure of a change
 //!   is called once.
 //! - Leaves are height-balanced trees. In the paper they are treaps.

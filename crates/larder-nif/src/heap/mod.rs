@@ -474,7 +474,7 @@ impl Heap {
         place
     }
 
-    /// Makes a reference-counted binary with a copy of these bytes, or one on the heap, if there are
+    /// Makes a reference-counted binary with a copy of these bytes, or one on the heap if they are
     /// few.
     #[inline(never)]
     pub fn counted_binary(&self, bytes: &[u8]) -> Word {
