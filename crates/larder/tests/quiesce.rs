@@ -16,6 +16,15 @@ fn threads() -> Vec<String> {
     names.filter(|name| name.starts_with("larder-")).collect()
 }
 
+/// Waits until a thread of the library has its name, which it gives itself when it first runs.
+fn wait_for_a_name() {
+    let begun = Instant::now();
+    while threads().is_empty() {
+        assert!(begun.elapsed() < LONG);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn work(larder: &Larder) {
     let table = larder.table("t").ordered_set().create().unwrap();
     let rows: Vec<Term> = (0..100_000).map(|k| term!({(k), "some text"})).collect();
@@ -28,12 +37,7 @@ fn threads_end_and_begin_anew() {
     let larder = Larder::new();
     for _ in 0..5 {
         work(&larder);
-        // A thread names itself when it first runs.
-        let begun = Instant::now();
-        while threads().is_empty() {
-            assert!(begun.elapsed() < LONG);
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_for_a_name();
         assert!(Larder::quiesce(LONG));
         assert_eq!(threads(), Vec::<String>::new());
         assert_eq!(larder.engine().memory().waiting, 0);
@@ -43,6 +47,7 @@ fn threads_end_and_begin_anew() {
     let bounded = larder.table("b").ttl(LONG).create().unwrap();
     work(&larder);
     assert!(Larder::quiesce(LONG));
+    wait_for_a_name();
     assert_eq!(threads(), ["larder-expirer\n"]);
     bounded
         .insert_with(&term!({a, 1}), Some(Duration::ZERO))
