@@ -3,11 +3,11 @@
 %% loses.
 -module(snapshot_tests).
 
--export([reads_test_/0, hash_order_test_/0, writes_are_refused_test_/0, words_test_/0,
-         info_test_/0, counted_in_slices_test_/0, lifetime_test_/0, killed_reader_test_/0,
-         outlives_table_test_/0, one_instant_test_/0, lists_test_/0, rights_test_/0,
-         diff_test_/0, diff_after_clear_test_/0, diff_while_writing_test_/0, large_diff_test_/0,
-         saved_test_/0, studies_test_/0]).
+-export([reads_test_/0, hash_order_test_/0, emptied_test_/0, writes_are_refused_test_/0,
+         words_test_/0, info_test_/0, counted_in_slices_test_/0, lifetime_test_/0,
+         killed_reader_test_/0, outlives_table_test_/0, one_instant_test_/0, lists_test_/0,
+         rights_test_/0, diff_test_/0, diff_after_clear_test_/0, diff_while_writing_test_/0,
+         large_diff_test_/0, saved_test_/0, studies_test_/0]).
 
 -include_lib("stdlib/include/qlc.hrl").
 
@@ -174,6 +174,28 @@ hash_order_test_() ->
         Order = lists:reverse(larder:foldl(fun(O, Acc) -> [O | Acc] end, [], S)),
         true = larder:delete(T),
         true = larder:release(S)
+    end).
+
+%% Most keys are deleted, so a leaf of the table stands for the range of many former ones. Batches
+%% end within it: after many versions, and where a slice ends. Each object is read once all the
+%% same.
+emptied_test_() ->
+    suite("a snapshot of a table that was nearly emptied", fun(Type) ->
+        [begin
+            T = larder:new(t, [Type, public]),
+            true = larder:insert(T, [{I div Each, I} || I <- lists:seq(1, 100000)]),
+            All = lists:sort(larder:tab2list(T)),
+            Size = length(All),
+            S = larder:snapshot(T),
+            Most = [{{'$1', '_'}, [{'>', {'rem', '$1', Stays}, 0}], [true]}],
+            true = larder:select_delete(T, Most) > Size div 2,
+            Size = larder:info(S, size),
+            [Size = larder:select_count(S, [{'_', [], [true]}]) || _ <- lists:seq(1, 10)],
+            [All = lists:sort(larder:tab2list(S)) || _ <- lists:seq(1, 10)],
+            All = lists:sort(larder:select(S, [{'$1', [], ['$1']}])),
+            true = larder:delete(T),
+            true = larder:release(S)
+        end || {Each, Stays} <- [{1, 50}, {2, 50}, {2, 20}, {3, 50}]]
     end).
 
 %% Writing ---------------------------------------------------------------------------------------

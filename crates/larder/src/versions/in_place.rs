@@ -22,7 +22,8 @@
 //!    cut. Then the caller reads it again, and merges as it does with other overrides.
 //!
 //! An ordered batch of a bag may begin and end between the objects of a key. The version of such a
-//! key is added as in step 3, without the objects that are outside of the range.
+//! key is added as in step 3, without the objects that are outside of the range. An unordered one
+//! doesn't (`Merged::begins_among_objects`).
 
 use super::merged::{MergeInput, Merged};
 use super::scan::{partition_point, ViewRange, MOST, MOST_PASSED};

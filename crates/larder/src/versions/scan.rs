@@ -228,6 +228,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         let (mut start, mut read) = (start, 0);
         loop {
             // (1)
+            batch.any_order &= !self.begins_among_objects(start);
             self.base.scan(guard, start, direction, batch);
             read += batch.len() + batch.skipped;
             // The entries are those of the snapshot, even if the leaf changes.
@@ -265,6 +266,19 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
         batch.skipped = read.saturating_sub(batch.len());
         (batch.any_order, batch.by_hash, batch.want) = (any_order, by_hash, want);
+    }
+
+    /// Whether a batch that begins here begins between the objects of a key, or behind them. It is
+    /// read in order then: in any order, a version of the key would be put in as a whole. (The
+    /// entries of the batch may be those of a later leaf, if this one has no more.)
+    fn begins_among_objects(&self, start: Start<'_>) -> bool {
+        match start {
+            Start::Edge => false,
+            // A position that is before all objects of its key is compared without its end.
+            Start::At(position) | Start::Past(position) => {
+                !self.base.has_one_each() && self.base.comparable(position).len() == position.len()
+            }
+        }
     }
 
     /// Steps 2 and 3 for a batch of the base that begins at `start`. Returns the number of records
