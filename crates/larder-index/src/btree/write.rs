@@ -46,11 +46,8 @@ use crate::btree::prefix::Prefix;
 use crate::btree::record::{Record, StoredValue, SLOT};
 use crate::btree::search_key::SearchKey;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
-use crate::hint::Hint;
-use crate::mark::Mark;
-use crate::scratch::with_scratch;
 use crate::seqlock::words::Torn;
-use crate::sync::Backoff;
+use crate::{hint::Hint, mark::Mark, scratch::with_scratch, sync::Backoff};
 use crate::{Change, MarkedUpdater, Predicate, Preparation, Previous, Updater};
 use crossbeam_epoch::Guard;
 
@@ -114,11 +111,9 @@ impl BPlusTree {
     }
 
     /// Steps 1 and 2 for a write that concerns only a position that is there. The leaf is read as
-    /// by a lookup.
-    ///
-    /// - If the position is absent, returns `None`. No lock was taken, and the linearisation point
-    ///   is that of a lookup.
-    /// - Otherwise takes the lock, if the version is still the one that was read.
+    /// by a lookup. If the position is absent, returns `None`: no lock was taken, and the
+    /// linearisation point is that of a lookup. Otherwise takes the lock, if the version is still
+    /// the one that was read.
     ///
     /// # Errors
     /// `Torn` if another writer holds the lock, or has changed the leaf since the read. The caller
@@ -691,8 +686,7 @@ impl BPlusTree {
 
     /// The capacity of a new leaf for `need` bytes of slots and records. If a run of inserts is
     /// expected to continue in it (`run_continues`), it gets half as much again. If the number of
-    /// keys was announced (`expect_keys`), it gets room for its share of them. In a small index it
-    /// doubles.
+    /// keys was announced (`expect_keys`), it gets room for its share. In a small index it doubles.
     fn capacity(&self, need: usize, run_continues: bool, prefix: usize) -> usize {
         let config = &self.shared.config;
         let more = if run_continues { need / 2 } else { 0 };
