@@ -46,8 +46,11 @@ copied(From, To, Type, Count, Extended, Format, File) ->
     [begin
          {ok, larder_t_files} = To:file2tab(File, [{verify, Verify}]),
          ?assertEqual(lists:sort(Objects), lists:sort(To:tab2list(larder_t_files))),
-         %% Objects of one key keep their order. (OTP before 25.3 turns lists round.)
-         To =:= ets orelse ?assertEqual(OfAKey, To:lookup(larder_t_files, {key, 1})),
+         %% Objects of one key keep their order. (OTP before 25.3 turns lists round. And where `ets'
+         %% ends a chunk of a file among the objects of a key, their order is lost.)
+         Found = To:lookup(larder_t_files, {key, 1}),
+         ?assertEqual(lists:sort(OfAKey), lists:sort(Found)),
+         ets =:= To orelse ets =:= From orelse ?assertEqual(OfAKey, Found),
          ?assertEqual(Infos, infos(To, larder_t_files)),
          {error, cannot_create_table} = To:file2tab(File),
          true = To:delete(larder_t_files)
