@@ -563,12 +563,8 @@ fn lifetimes_of_transactions_conflict() -> Result<(), Error> {
 fn what_expires_while_a_commit_runs_is_told() -> Result<(), Error> {
     let _alone = alone();
     for ordered in [false, true] {
-        let larder = Larder::new();
-        let builder = larder.table("t").ttl(units(5));
-        let t = match ordered {
-            true => builder.ordered_set().create()?,
-            false => builder.create()?,
-        };
+        let t = bounded(ordered);
+        let larder = t.larder();
         t.insert(&pair(1, 1))?;
         let mut feed = t.subscribe()?;
         let operations = larder.operations().run(&t, &key(1), |view| {
@@ -590,12 +586,8 @@ fn what_expires_while_a_commit_runs_is_told() -> Result<(), Error> {
 fn what_expires_before_a_commit_is_taken_once() -> Result<(), Error> {
     let _alone = alone();
     for ordered in [false, true] {
-        let larder = Larder::new();
-        let builder = larder.table("t").ttl(units(5));
-        let t = match ordered {
-            true => builder.ordered_set().create()?,
-            false => builder.create()?,
-        };
+        let t = bounded(ordered);
+        let larder = t.larder();
         (1..=2).try_for_each(|k| t.insert(&pair(k, k)))?;
         let mut feed = t.subscribe()?;
         let mut transactions = [larder.begin(&[&t])?, larder.begin(&[&t])?];
