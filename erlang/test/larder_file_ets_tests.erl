@@ -46,8 +46,8 @@ copied(From, To, Type, Count, Extended, Format, File) ->
     [begin
          {ok, larder_t_files} = To:file2tab(File, [{verify, Verify}]),
          ?assertEqual(lists:sort(Objects), lists:sort(To:tab2list(larder_t_files))),
-         %% Objects of one key keep their order. (OTP before 25.3 turns lists round. And `ets' may end
-         %% each chunk of a file among the objects of a key, whose order is lost then.)
+         %% Objects of one key keep their order. (OTP before 25.3 turns lists round. And `ets' may
+         %% end each chunk of a file among the objects of a key, whose order is lost then.)
          Others = [K || {K, Objects1, Objects2} <- lists:zip3(lists:seq(1, 1500), OfKeys,
                                                               of_keys(To, larder_t_files)),
                         Objects1 =/= Objects2],
