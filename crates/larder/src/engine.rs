@@ -8,7 +8,7 @@ use crate::ids::{OwnerId, TableId};
 use crate::ops::expirer;
 use crate::options::Options;
 use crate::reclaim::reaper;
-use crate::table::{Catalog, EngineTable, Estate, Place, Settled};
+use crate::table::{Catalog, EngineTable, Estate, SettleKey, Settled};
 use larder_index::Guard;
 use larder_term::{Atom, Term};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -147,12 +147,12 @@ impl Engine {
             return;
         }
         // `admin` is held, so no other thread drops the table, or gives it away.
-        let place = Place::of(table, &admin);
+        let key = SettleKey::of(table, &admin);
         let heir = admin.heir.take();
         if let Some((to, data)) = heir {
             // An heir that has ended gets nothing. An heir that ends from here on finds the table
             // in its record, and waits for `admin`.
-            if to != from && self.0.catalog.owners.add_table(to, place, table) {
+            if to != from && self.0.catalog.owners.add_table(to, key, table) {
                 table.set_owner(to);
                 admin.heir = Some((to, data.clone()));
                 // Call the host without a lock.
@@ -230,7 +230,7 @@ impl Engine {
             .0
             .catalog
             .owners
-            .add_table(owner, Place::of(&table, &admin), &table)
+            .add_table(owner, SettleKey::of(&table, &admin), &table)
         {
             self.0.catalog.unlink(&table, admin);
             return Err(Error::NoOwner);

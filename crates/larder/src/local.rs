@@ -147,12 +147,12 @@ impl Local {
     }
 }
 
-type Kept = Cell<Option<ManuallyDrop<Box<Local>>>>;
+type LocalSlot = Cell<Option<ManuallyDrop<Box<Local>>>>;
 
 thread_local! {
     /// The thread's `Local`. The variable has no destructor, so a thread that is ending can still
     /// look at it.
-    static LOCAL: Kept = const { Cell::new(None) };
+    static LOCAL: LocalSlot = const { Cell::new(None) };
     static AT_END: DropsLocal = const { DropsLocal };
 }
 

@@ -351,7 +351,7 @@ impl Parser<'_> {
 
     /// Parses the segments up to `>>`.
     fn binary(&mut self) -> Result<Event, ParseError> {
-        let mut bits = Bits::default();
+        let mut bits = BitBuf::default();
         // An empty binary has no segments, and no comma.
         let mut token = self.lexer.next()?;
         if token == Token::CloseBinary {
@@ -368,7 +368,7 @@ impl Parser<'_> {
     }
 
     /// Parses one segment. Returns the token behind it.
-    fn segment(&mut self, first: Token, bits: &mut Bits) -> Result<Token, ParseError> {
+    fn segment(&mut self, first: Token, bits: &mut BitBuf) -> Result<Token, ParseError> {
         match first {
             Token::String(text) => self.string_segment(&text, bits),
             Token::Integer(n) => self.integer_segment(n, bits),
@@ -382,7 +382,7 @@ impl Parser<'_> {
         }
     }
 
-    fn string_segment(&mut self, text: &[char], bits: &mut Bits) -> Result<Token, ParseError> {
+    fn string_segment(&mut self, text: &[char], bits: &mut BitBuf) -> Result<Token, ParseError> {
         // A string in a binary is a sequence of bytes, unless `/utf8` follows.
         let next = self.lexer.next()?;
         if next == Token::Punctuation('/') {
@@ -405,7 +405,7 @@ impl Parser<'_> {
         Ok(next)
     }
 
-    fn integer_segment(&mut self, n: BigInt, bits: &mut Bits) -> Result<Token, ParseError> {
+    fn integer_segment(&mut self, n: BigInt, bits: &mut BitBuf) -> Result<Token, ParseError> {
         // Without a size, an integer has eight bits.
         let next = self.lexer.next()?;
         if next != Token::Punctuation(':') {
@@ -429,12 +429,12 @@ const MAX_SEGMENT: usize = 1 << 24;
 
 /// A bitstring to which bits are appended.
 #[derive(Default)]
-struct Bits {
+struct BitBuf {
     bytes: Vec<u8>,
     len: usize,
 }
 
-impl Bits {
+impl BitBuf {
     /// Appends the low `size` bits of `value`, from the highest one on. `size` is at most 64.
     fn push(&mut self, value: u64, size: usize) {
         // Bits are added from the highest one on. A new byte begins with zeros.

@@ -63,7 +63,7 @@ pub(crate) enum Refused {
 pub(crate) struct Claimed {
     indexes: Arc<Indexes>,
     made: Vec<ClaimedEntry>,
-    counted: Counted,
+    counted: ClaimCounts,
     /// If the claim of a row was interrupted: the number of the first of its values in `made`. If
     /// the row is claimed again, these values are its own.
     begun: usize,
@@ -74,7 +74,7 @@ pub(crate) struct Claimed {
 
 /// How the claims of a write are counted.
 #[derive(Default)]
-struct Counted {
+struct ClaimCounts {
     /// The stripes in which it is counted as under way, each once: a bit for each.
     stripes: u64,
     /// Whether it has given back a claim.
@@ -140,7 +140,7 @@ impl Stripe {
     }
 }
 
-impl Counted {
+impl ClaimCounts {
     /// Whether the write is counted as under way in a stripe.
     fn has(&self, stripe: usize) -> bool {
         self.stripes >> stripe & 1 != 0
@@ -194,7 +194,7 @@ impl Indexes {
         key: &[u8],
         old: Option<&[u8]>,
         new: &[u8],
-        (made, counted): (&mut Vec<ClaimedEntry>, &mut Counted),
+        (made, counted): (&mut Vec<ClaimedEntry>, &mut ClaimCounts),
         begun: usize,
     ) -> Result<(), Refused> {
         // An earlier attempt for the same row may have claimed some, perhaps very many. Those that
@@ -234,7 +234,7 @@ impl Indexes {
         index: usize,
         guard: &Guard,
         entry: IndexEntry<'_>,
-        (made, counted): (&mut Vec<ClaimedEntry>, &mut Counted),
+        (made, counted): (&mut Vec<ClaimedEntry>, &mut ClaimCounts),
     ) -> Result<(), Refused> {
         let entries = &self.each[index];
         let number = self.stripe(entry.value);
@@ -339,7 +339,7 @@ impl Claimed {
         Claimed {
             indexes: Arc::clone(indexes),
             made: Vec::new(),
-            counted: Counted::default(),
+            counted: ClaimCounts::default(),
             begun: 0,
             moved_values: Vec::new(),
             are_kept: false,

@@ -61,7 +61,7 @@ const PER_KEY: usize = 4;
 const TOGETHER: usize = 256;
 
 /// A position of the index; `None` is the end of the range.
-type Place = Option<Vec<u8>>;
+type IndexPosition = Option<Vec<u8>>;
 
 /// The entries of a view, as a job reads them.
 #[derive(Default)]
@@ -80,7 +80,7 @@ struct Part {
     writes: u64,
     /// The positions of the part: at or above `low`, and below `high`, if there is one.
     low: Vec<u8>,
-    high: Place,
+    high: IndexPosition,
     /// Whether the range has no more behind it.
     is_last: bool,
     /// The entries of the table, and the number of those that aren't needed any more.
@@ -90,14 +90,14 @@ struct Part {
     differing: BTreeMap<Box<[u8]>, usize>,
     /// The bytes of their values and keys.
     differing_bytes: usize,
-    step: Step,
+    stage: Stage,
     /// The walk over the keys that may differ, and the number of those that it has seen.
     walk: Differing,
     walked: usize,
 }
 
-/// The step at which a part is.
-enum Step {
+/// The stage at which a part is.
+enum Stage {
     /// (1) Where to continue.
     Read(Vec<u8>),
     /// (2)
@@ -118,7 +118,7 @@ impl ViewEntries {
         range: &EntryRange,
         from: Option<&[u8]>,
         buffers: &mut Buffers,
-    ) -> ControlFlow<Place, u32> {
+    ) -> ControlFlow<IndexPosition, u32> {
         let writes = op.store.views().iter().map(|view| view.writes()).sum();
         // No position is less than the empty one.
         let from = from.max(range.low()).unwrap_or_default();
@@ -151,18 +151,18 @@ impl ViewEntries {
         let part = self
             .part
             .get_or_insert_with(|| Box::new(Part::new(entries, range, from, writes)));
-        match &part.step {
-            Step::Read(place) => {
+        match &part.stage {
+            Stage::Read(place) => {
                 let enough = self.walked.saturating_mul(PER_KEY).clamp(LEAST, MOST);
                 let place = place.clone();
                 ControlFlow::Continue(part.read_leaf(op, range, &place, enough, buffers))
             }
-            Step::Walk => {
+            Stage::Walk => {
                 let cost = part.walk(table, op, buffers);
                 self.walked = part.walked;
                 ControlFlow::Continue(cost)
             }
-            Step::Return => ControlFlow::Break(part.fill(from, &mut buffers.pairs)),
+            Stage::Return => ControlFlow::Break(part.fill(from, &mut buffers.pairs)),
         }
     }
 
@@ -189,7 +189,7 @@ impl Part {
             done: 0,
             differing: BTreeMap::new(),
             differing_bytes: 0,
-            step: Step::Read(from.to_vec()),
+            stage: Stage::Read(from.to_vec()),
             walk: Differing::default(),
             walked: 0,
         }
@@ -241,13 +241,13 @@ impl Part {
             let entry = entries.entry(batch.key(i), batch.value(i));
             self.read.push(entry.value, entry.key);
         }
-        self.step = match next {
-            Some(next) if self.read.len() < enough => Step::Read(next),
+        self.stage = match next {
+            Some(next) if self.read.len() < enough => Stage::Read(next),
             Some(end) => {
                 self.end_before(end);
-                Step::Walk
+                Stage::Walk
             }
-            None => Step::Walk,
+            None => Stage::Walk,
         };
         1 + batch.len() as u32
     }
@@ -273,7 +273,7 @@ impl Part {
             }
         };
         let Some(count) = walk.next(table, op, &entries, buffers, see) else {
-            self.step = Step::Return;
+            self.stage = Stage::Return;
             return 1;
         };
         (self.walk, self.walked) = (walk, self.walked + count);
@@ -306,7 +306,7 @@ impl Part {
 
     /// (3) Fills `pairs` with the next entries, which are at `from` or behind it. Those before
     /// `from` are dropped: the part begins there from now on. Returns where to continue.
-    fn fill(&mut self, from: &[u8], pairs: &mut Pairs) -> Place {
+    fn fill(&mut self, from: &[u8], pairs: &mut Pairs) -> IndexPosition {
         let Part {
             entries,
             low,

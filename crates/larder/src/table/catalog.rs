@@ -11,7 +11,7 @@
 //! 2. Remove the table from the lists.
 //! 3. Pass its store to the reaper, which frees it when it has no readers any more.
 
-use super::owners::{Owners, Place};
+use super::owners::{Owners, SettleKey};
 use super::registry::Registry;
 use super::{Admin, EngineTable, DEAD, LATCHED};
 use crate::error::Error;
@@ -40,7 +40,7 @@ impl Catalog {
         let replacing = table.changes.replacing();
         let before = table.state.set_tag(DEAD, &guard);
         drop(replacing);
-        let place = Place::of(table, &admin);
+        let key = SettleKey::of(table, &admin);
         // (2) `gone` stops a thread that waits for the lock in order to list the table elsewhere.
         admin.gone = true;
         admin.heir = None;
@@ -49,7 +49,7 @@ impl Catalog {
         if table.is_named() {
             self.registry.free_name(table.name(), &guard);
         }
-        self.owners.remove_table(table.owner(), place);
+        self.owners.remove_table(table.owner(), key);
         drop(admin);
         // `gone` is set, and `safe_fix` checks it under `admin`. So no owner fixes the table
         // afterwards, and these are all records that list it.
@@ -185,8 +185,8 @@ impl EngineTable {
         }
         // From here to the end `admin` is held while the lists and the owner differ. If either
         // owner ends meanwhile, `inherit` waits, and then goes by the owner that is written below.
-        let place = Place::of(self, &admin);
-        if !catalog.owners.pass(self, place, who, to) {
+        let key = SettleKey::of(self, &admin);
+        if !catalog.owners.pass(self, key, who, to) {
             return Err(Error::NoOwner);
         }
         self.set_owner(to);
@@ -206,13 +206,13 @@ impl EngineTable {
         let catalog = self.catalog.upgrade();
         let mut admin = self.admin.lock();
         self.check_owner(&admin, who)?;
-        let place = Place::of(self, &admin);
+        let key = SettleKey::of(self, &admin);
         // The data for the old heir may be a large term, so it is freed without the lock.
         let before = std::mem::replace(&mut admin.heir, heir);
-        let next = Place::of(self, &admin);
+        let next = SettleKey::of(self, &admin);
         // Without a catalog the engine is gone, and with it the lists.
-        if let Some(catalog) = catalog.as_ref().filter(|_| next != place) {
-            catalog.owners.move_table(who, place, next);
+        if let Some(catalog) = catalog.as_ref().filter(|_| next != key) {
+            catalog.owners.move_table(who, key, next);
         }
         drop(admin);
         drop(before);

@@ -34,7 +34,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 pub(crate) use catalog::Catalog;
 pub use info::Info;
-pub(crate) use owners::{Estate, Place, Settled};
+pub(crate) use owners::{Estate, SettleKey, Settled};
 pub(crate) use view_of::{SnapshotOf, ViewOf};
 
 /// The state bit that says that a batch holds the latch.

@@ -35,37 +35,38 @@ enum SettleOrder {
     Other,
 }
 
-/// The place of a table in the record of its owner. It changes under the table's `admin` only.
+/// The sort key of a table among those of its owner: the order in which they are settled. It
+/// changes under the table's `admin` only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(SettleOrder, TableId);
+pub(crate) struct SettleKey(SettleOrder, TableId);
 
-impl Place {
+impl SettleKey {
     pub(crate) fn of(table: &EngineTable, admin: &Admin) -> Self {
         let order = match admin.heir {
             Some(_) => SettleOrder::Heir,
             None if table.is_named() => SettleOrder::Named,
             None => SettleOrder::Other,
         };
-        Place(order, table.id())
+        SettleKey(order, table.id())
     }
 }
 
-/// The record of an owner.
+/// The tables of an owner.
 #[derive(Default)]
-struct Record {
-    tables: BTreeMap<Place, Arc<EngineTable>>,
+struct OwnedTables {
+    tables: BTreeMap<SettleKey, Arc<EngineTable>>,
     fixed: BTreeMap<TableId, Arc<EngineTable>>,
 }
 
 /// The estate of an owner that has ended. It doesn't change while it is settled.
 pub(crate) struct Estate {
     pub(crate) owner: OwnerId,
-    record: Record,
+    record: OwnedTables,
 }
 
 /// How far an estate is settled: the last of the fixed tables and of the tables.
 #[derive(Default)]
-pub(crate) struct Settled(Option<TableId>, Option<Place>);
+pub(crate) struct Settled(Option<TableId>, Option<SettleKey>);
 
 impl Estate {
     /// Calls `unfix` with the next tables that the owner had fixed, and `pass` with the next of its
@@ -84,9 +85,9 @@ impl Estate {
             *fixed = Some(*id);
             left[0] -= 1;
         }
-        for (place, table) in behind(&self.record.tables, *tables).take(most) {
+        for (key, table) in behind(&self.record.tables, *tables).take(most) {
             pass(table);
-            *tables = Some(*place);
+            *tables = Some(*key);
             left[1] -= 1;
         }
         left.iter().all(|&left| left > 0)
@@ -102,7 +103,7 @@ fn behind<K: Ord, V>(map: &BTreeMap<K, V>, key: Option<K>) -> Range<'_, K, V> {
 }
 
 /// Some of the records, under one lock.
-type OwnerShard = Mutex<HashMap<OwnerId, Record, ByNumber>>;
+type OwnerShard = Mutex<HashMap<OwnerId, OwnedTables, ByNumber>>;
 
 /// The number of shards: enough that threads with owners of their own rarely use the same one.
 const SHARDS: usize = 32;
@@ -160,25 +161,25 @@ impl Owners {
     }
 
     /// Calls `f` with the record of a living owner.
-    fn with<R>(&self, id: OwnerId, f: impl FnOnce(&mut Record) -> R) -> Option<R> {
+    fn with<R>(&self, id: OwnerId, f: impl FnOnce(&mut OwnedTables) -> R) -> Option<R> {
         self.shard(id).lock().get_mut(&id).map(f)
     }
 
-    /// Records that the owner has the table at this place. Returns `false` if the owner has ended.
-    pub(crate) fn add_table(&self, id: OwnerId, place: Place, table: &Arc<EngineTable>) -> bool {
-        self.with(id, |r| r.tables.insert(place, Arc::clone(table)))
+    /// Records that the owner has the table, under this key. Returns `false` if it has ended.
+    pub(crate) fn add_table(&self, id: OwnerId, key: SettleKey, table: &Arc<EngineTable>) -> bool {
+        self.with(id, |r| r.tables.insert(key, Arc::clone(table)))
             .is_some()
     }
 
-    /// Records that the owner doesn't have the table at this place any more.
-    pub(crate) fn remove_table(&self, id: OwnerId, place: Place) {
+    /// Records that the owner doesn't have the table under this key any more.
+    pub(crate) fn remove_table(&self, id: OwnerId, key: SettleKey) {
         // This may drop the last reference to the table, so do it without the lock.
-        drop(self.with(id, |r| r.tables.remove(&place)));
+        drop(self.with(id, |r| r.tables.remove(&key)));
     }
 
-    /// Records that the owner has the table at another place.
-    pub(crate) fn move_table(&self, id: OwnerId, from: Place, to: Place) {
-        // An owner that has ended keeps the place in its estate. There it only decides how soon the
+    /// Records that the owner has the table under another key.
+    pub(crate) fn move_table(&self, id: OwnerId, from: SettleKey, to: SettleKey) {
+        // An owner that has ended keeps the key in its estate. There it only decides how soon the
         // table is settled.
         self.with(id, |r| {
             if let Some(table) = r.tables.remove(&from) {
@@ -205,20 +206,20 @@ impl Owners {
         drop(self.with(id, |r| r.fixed.remove(&table)));
     }
 
-    /// Passes a table from one owner to another, to the same place. Returns `false` if the latter
+    /// Passes a table from one owner to another, under the same key. Returns `false` if the latter
     /// has ended.
     pub(crate) fn pass(
         &self,
         table: &Arc<EngineTable>,
-        place: Place,
+        key: SettleKey,
         from: OwnerId,
         to: OwnerId,
     ) -> bool {
         let _passing = self.passing.lock();
         // Add it before it is removed: `to` may have ended, and then `from` still has the table.
-        let taken = self.add_table(to, place, table);
+        let taken = self.add_table(to, key, table);
         if taken {
-            self.remove_table(from, place);
+            self.remove_table(from, key);
         }
         taken
     }

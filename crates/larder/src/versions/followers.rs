@@ -24,9 +24,9 @@ pub(super) struct Follower {
 
 /// Numbers with how often each of them is there.
 #[derive(Default)]
-struct Counted(BTreeMap<u64, usize>);
+struct Multiset(BTreeMap<u64, usize>);
 
-impl Counted {
+impl Multiset {
     fn add(&mut self, number: u64) {
         *self.0.entry(number).or_default() += 1;
     }
@@ -45,8 +45,8 @@ impl Counted {
 #[derive(Default)]
 pub(super) struct Followers {
     by_id: BTreeMap<u64, Follower>,
-    positions: Counted,
-    limits: Counted,
+    positions: Multiset,
+    limits: Multiset,
     /// Those that have found nothing and are to be woken.
     asleep: BTreeSet<u64>,
     last_id: u64,

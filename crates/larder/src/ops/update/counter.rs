@@ -119,7 +119,7 @@ impl EngineTable {
         };
         // Keys of maps are put into the patch, which owns no counts of their handles. So they live
         // until the object is stored.
-        let mut kept = Kept::new();
+        let mut kept = OtherElements::new();
         let found = self.edit(local, who, key, (default, &last), &mut |value, buffer| {
             // Discard what a previous attempt has pushed, which was computed from another old
             // value.
@@ -146,7 +146,7 @@ impl EngineTable {
         patch: &mut Patch<'_, '_>,
         mut ops: impl CounterOps,
         (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-        kept: &mut Kept,
+        kept: &mut OtherElements,
     ) -> Result<bool, Error> {
         let mut place = CounterOp::default();
         // The counter of the last operation.
@@ -191,7 +191,7 @@ impl EngineTable {
         (value, buffer): (&[u8], &mut Vec<u8>),
         mut ops: impl CounterOps,
         (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-        kept: &mut Kept,
+        kept: &mut OtherElements,
     ) -> Result<Option<Patched>, Error> {
         sums.clear();
         kept.clear();
@@ -313,7 +313,7 @@ impl<'v> Counters<'v> {
         self,
         patch: &mut Patch<'v, '_>,
         host: &mut dyn MapHost,
-        kept: &mut Kept,
+        kept: &mut OtherElements,
     ) -> Result<(), Error> {
         let mut put = |counter: UpdatedCounter<'v>| counter.put(patch, host, kept);
         match self {
@@ -324,7 +324,7 @@ impl<'v> Counters<'v> {
 }
 
 /// Rare elements that were written. They own the counts of handles in the patch.
-type Kept = Vec<OtherElement>;
+type OtherElements = Vec<OtherElement>;
 
 /// An element to which operations add: an integer, or a map whose values are integers.
 struct UpdatedCounter<'v> {
@@ -455,7 +455,7 @@ impl<'v> UpdatedCounter<'v> {
         self,
         patch: &mut Patch<'v, '_>,
         host: &mut dyn MapHost,
-        kept: &mut Kept,
+        kept: &mut OtherElements,
     ) -> Result<(), Error> {
         match self.new {
             NewElement::Int(n) => patch.put_with(self.old, |out| Number::Int(n).push(out)),

@@ -217,7 +217,7 @@ impl ScanWork for TakeMatched<'_, '_> {
 }
 
 /// A replacement of the objects that match.
-struct Replacing<'p> {
+struct ReplaceMatched<'p> {
     /// Whether a key has at most one object.
     is_unique: bool,
     /// A buffer for new objects.
@@ -226,7 +226,7 @@ struct Replacing<'p> {
     last: &'p mut Option<u64>,
 }
 
-impl ScanWork for Replacing<'_> {
+impl ScanWork for ReplaceMatched<'_> {
     const REMOVES: bool = false;
     const SEES: bool = false;
 
@@ -781,7 +781,7 @@ impl ReplaceJob {
     /// `KeyChanged` and `NotTuple` if a result isn't an object with the same key, which the proof
     /// about the program excludes.
     pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
-        let mut work = Replacing {
+        let mut work = ReplaceMatched {
             is_unique: self.work.scan.table.kind().is_unique(),
             prepared: &mut self.prepared,
             last: &mut self.last,
