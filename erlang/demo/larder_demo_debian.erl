@@ -132,7 +132,8 @@ field(Name, Value) ->
     end.
 
 words(Value, Separator) ->
-    [W || Part <- binary:split(Value, Separator, [global]), (W = trim(Part)) =/= <<>>].
+    Words = [trim(Part) || Part <- binary:split(Value, Separator, [global])],
+    [Word || Word <- Words, Word =/= <<>>].
 
 %% string:trim/1 knows all of Unicode, and takes half a minute over the whole index; here a blank is
 %% a blank.

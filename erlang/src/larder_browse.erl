@@ -166,7 +166,7 @@ ask(View, Key, Line, Number) ->
             true = larder:delete(View#view.tab),
             ok;
         {print, Digits} ->
-            _ = (catch print(View, Digits)),
+            try print(View, Digits) catch _:_ -> ok end,
             ask(View, Key, Line, Number);
         {search, Regexp} ->
             search(View, Regexp, Key, Line, Number);

@@ -25,11 +25,11 @@
 fill(_Tab, end_of_input) ->
     true;
 fill(Tab, {Objects, Fun}) when is_list(Objects), is_function(Fun) ->
-    case catch insert_read(Tab, Objects) of
+    case caught(fun() -> insert_read(Tab, Objects) end) of
         true ->
             fill(Tab, Fun(read));
         {'EXIT', Reason} ->
-            _ = (catch Fun(close)),
+            _ = caught(fun() -> Fun(close) end),
             exit(Reason)
     end;
 fill(_Tab, Other) ->
@@ -60,7 +60,7 @@ insert_each(Tab, [Object | Rest]) ->
 %% table already stay, unless the insert replaces them.
 -spec from_dets(larder:table(), dets:tab_name()) -> ok | failure().
 from_dets(Tab, Dets) ->
-    case catch copy_from(Tab, Dets) of
+    case caught(fun() -> copy_from(Tab, Dets) end) of
         Tab -> ok;
         Failure -> failed(Failure)
     end.
@@ -78,7 +78,7 @@ copy_from(Tab, Dets) ->
 %% table of more than 100 objects can't be copied, as with `ets'.
 -spec to_dets(larder:table(), dets:tab_name()) -> ok | failure().
 to_dets(Tab, Dets) ->
-    case catch replace_by(Dets, Tab) of
+    case caught(fun() -> replace_by(Dets, Tab) end) of
         ok -> ok;
         Failure -> failed(Failure)
     end.
@@ -128,6 +128,16 @@ is_larder_table(Tab) ->
         larder:info(Tab, protection) =/= undefined
     catch
         error:badarg -> false
+    end.
+
+%% What `catch' returns, which OTP 29 deprecates: the errors of `ets' show its forms.
+caught(Fun) ->
+    try
+        Fun()
+    catch
+        throw:Thrown -> Thrown;
+        exit:Reason -> {'EXIT', Reason};
+        error:Reason:Stack -> {'EXIT', {Reason, Stack}}
     end.
 
 failed({error, Reason}) ->

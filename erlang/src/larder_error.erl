@@ -244,9 +244,8 @@ said(_N, Text, _Args) ->
 %% the first one that is wrong is named.
 -spec why_no_spec(term()) -> string().
 why_no_spec([_, _ | _] = Clauses) when length(Clauses) > 1 ->
-    Wrong = [{N, Why} || {N, Clause} <- lists:zip(lists:seq(1, length(Clauses)), Clauses),
-                         "" =/= (Why = why_no_clause([Clause]))],
-    case Wrong of
+    Whys = [{N, why_no_clause([Clause])} || {N, Clause} <- lists:enumerate(Clauses)],
+    case [Wrong || {_, Why} = Wrong <- Whys, Why =/= ""] of
         [{N, Why} | _] -> lists:flatten(io_lib:format("clause ~b: ~ts", [N, Why]));
         [] -> ""
     end;
@@ -605,9 +604,8 @@ commit_words(_Operations, badmap) ->
 commit_words(_Operations, badmapkey) ->
     <<"an operation counts under a key that its map does not have">>;
 commit_words(Operations, _Cause) when length(Operations) >= 0 ->
-    Faults = [{N, Text} || {N, Operation} <- lists:enumerate(Operations),
-                           none =/= (Text = operation_fault(Operation))],
-    case Faults of
+    Texts = [{N, operation_fault(Operation)} || {N, Operation} <- lists:enumerate(Operations)],
+    case [Fault || {_, Text} = Fault <- Texts, Text =/= none] of
         [{N, Text} | _] -> io_lib:format("operation ~b: ~ts", [N, Text]);
         [] -> object_words(Operations)
     end;
@@ -626,7 +624,7 @@ operation_fault(Operation) ->
     case is_tuple(Operation) andalso tuple_to_list(Operation) of
         [check, Table, _Key, _Objects] ->
             table_fault(Table, []);
-        [Name, Table, _] = [_ | Args]
+        [Name | [Table, _] = Args]
           when Name =:= insert; Name =:= insert_new; Name =:= delete; Name =:= delete_object ->
             table_fault(Table, argument_words(Name, Args));
         [Name, Table, _Key, Change] when Name =:= update_counter; Name =:= update_element ->
@@ -650,14 +648,14 @@ change_words(update_counter, Table, Change) ->
     maps:values(maps:with([3], Words));
 change_words(update_element, Table, Change) ->
     Words = explained(badarg, update_element, [Table, key, Change], none),
-    case {catch larder:info(Table, type), Words} of
+    case {info(Table, type), Words} of
         {Type, _} when Type =:= bag; Type =:= duplicate_bag -> [<<"updates an object of a bag">>];
         {_, #{3 := <<"out of range">>}} -> [];
         _ -> maps:values(maps:with([3], Words))
     end.
 
 table_fault(Table, Texts) ->
-    case {catch larder:info(Table, size), Texts} of
+    case {info(Table, size), Texts} of
         {Size, []} when is_integer(Size) -> none;
         {Size, [Text | _]} when is_integer(Size) -> Text;
         _ -> <<"its table doesn't exist">>
@@ -687,7 +685,11 @@ diff_words(Old, New, _Cause) ->
                                                table_words(Table) =/= none]).
 
 is_snapshot(Table) ->
-    is_map(catch larder:info(Table, snapshot)).
+    is_map(info(Table, snapshot)).
+
+%% As larder:info/2; `undefined' also for what is no table.
+info(Table, Item) ->
+    try larder:info(Table, Item) catch error:_ -> undefined end.
 
 %% The first invalid bound among options.
 bound_words(Option, Words) when is_tuple(Option) ->

@@ -144,8 +144,12 @@ at_one_moment(Table) ->
     catch
         error:badarg ->
             true = larder:safe_fixtable(Table, true),
-            {Table, fun() -> catch larder:safe_fixtable(Table, false) end}
+            {Table, fun() -> release(Table) end}
     end.
+
+%% The table may be gone.
+release(Table) ->
+    try larder:safe_fixtable(Table, false) catch error:badarg -> false end.
 
 %% The items from which the table can be created again, in the order of ets:info. A snapshot has no
 %% name. A view is private, and is saved with the protection of its table.

@@ -150,9 +150,9 @@ uses_mnesia(Moved) ->
 %% Drops the warnings of tables that are passed to modules which move, too.
 warnings(Warnings, Moved) ->
     Modules = [Module || #{module := Module} <- Moved],
-    [{File, Kept}
-     || {File, Of} <- lists:append(Warnings),
-        (Kept = [Warning || Warning <- Of, not is_handed_to(Modules, Warning)]) =/= []].
+    Kept = [{File, [Warning || Warning <- Of, not is_handed_to(Modules, Warning)]}
+            || {File, Of} <- lists:append(Warnings)],
+    [Of || {_, [_ | _]} = Of <- Kept].
 
 is_handed_to(Modules, {_, larder_transform, {handed, Module, _, _}}) ->
     lists:member(Module, Modules);
@@ -206,9 +206,9 @@ files(Target) ->
 find([]) ->
     [];
 find(Application) when is_atom(Application) ->
-    Directory = case code:lib_dir(Application, ebin) of
+    Directory = case code:lib_dir(Application) of
                     {error, bad_name} -> fail({no_such_target, Application});
-                    Found -> Found
+                    Found -> filename:join(Found, "ebin")
                 end,
     not is_of_system(Directory) orelse fail({part_of_the_system, Application}),
     find(Directory);

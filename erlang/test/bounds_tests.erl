@@ -305,7 +305,7 @@ refused_test_() ->
                {ttl, [Plain, 1]}, {ttl, [none, 1]}, {setopts, [Plain, {ttl, 1}]},
                {setopts, [Bounded, {ttl, x}]}, {setopts, [Bounded, [{ttl, 1}, {ttl, 2}]]}],
     [{lists:flatten(io_lib:format("~p ~0p", Call)), fun() -> refused(F, Args) end}
-     || {F, Args} = {_, _} <- Refused, Call <- [[F, Args]]].
+     || {F, Args} <- Refused, Call <- [[F, Args]]].
 
 %% What is refused sets nothing of the list.
 half_refused_test() ->

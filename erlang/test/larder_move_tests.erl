@@ -377,7 +377,7 @@ mnesia_test_() -> ?IN_FOLDER(mnesia).
 mnesia(Folder) ->
     Ebin = filename:join([Folder, "mnesia-moved", "ebin"]),
     ok = filelib:ensure_dir(filename:join(Ebin, "x")),
-    Files = filelib:wildcard(filename:join(code:lib_dir(mnesia, ebin), "*")),
+    Files = filelib:wildcard(filename:join([code:lib_dir(mnesia), "ebin", "*"])),
     [{ok, _} = file:copy(File, filename:join(Ebin, filename:basename(File))) || File <- Files],
     {ok, #{left := [], shared := []}} = larder_move:move(Ebin),
     Script = "ok = mnesia:start(),"

@@ -144,7 +144,7 @@ words_test_() ->
           {Stack, Words} = error_of(F, Args, badarg),
           ?assertMatch([{larder, F, Args, _} | _], Stack),
           ?assertNotEqual(#{}, Words)
-      end} || {F, Args} = {_, _} <- Refused, Call <- [[F, Args]]] ++
+      end} || {F, Args} <- Refused, Call <- [[F, Args]]] ++
     [fun() ->
          {_, #{2 := Text}} = error_of(new, [t, [{evict, fifo}]], badarg),
          ?assertEqual(<<"evict takes tinylfu, lru, sieve or none">>, iolist_to_binary(Text))

@@ -138,8 +138,9 @@ with_cluster(Module, Rows, Interval, Fun) ->
     end).
 
 start_node(Folder, I) ->
-    crew_nodes:start(Folder, I, lists:append([["-pa", code:lib_dir(Application, ebin)]
-                                              || Application <- [ra, aten, gen_batch_server, seshat]])).
+    Ebin = fun(Application) -> filename:join(code:lib_dir(Application), "ebin") end,
+    Applications = [ra, aten, gen_batch_server, seshat],
+    crew_nodes:start(Folder, I, lists:append([["-pa", Ebin(A)] || A <- Applications])).
 
 restart(Folder, I) ->
     Node = start_node(Folder, I),
