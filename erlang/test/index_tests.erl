@@ -529,7 +529,7 @@ words_test_() ->
         larder:delete(T)
     end).
 
-%% A page of an ordered_set goes on behind the last key of the one before, as in ets: it has what
+%% A page of an ordered_set goes on after the last key of the one before, as in ets: it has what
 %% was inserted there in between, also if there was nothing more then.
 pages_go_on_behind_their_last_key_test_() ->
     one("pages by an index go on behind their last key", fun() ->

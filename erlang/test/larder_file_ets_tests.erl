@@ -303,7 +303,7 @@ wrong_files_test_() ->
         {ok, Half} = ets:file2tab(File),
         ?assert(ets:info(Half, size) < 1000),
         ?assertEqual({error, badfile}, larder:file2tab(File)),
-        %% Cut behind the head of a term.
+        %% Cut after the head of a term.
         ok = file:write_file(File, binary:part(Whole, 0, 8 + behind_terms(Whole, 500))),
         ?assertEqual({error, badfile}, larder:file2tab(File)),
         %% Its writer was stopped before the end.

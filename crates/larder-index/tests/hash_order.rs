@@ -459,7 +459,7 @@ fn what_is_unchanged_is_what_a_scan_finds() {
 /// A key and its value.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// The next entry behind a key, or the first of all; and whether the key was there.
+/// The next entry after a key, or the first of all; and whether the key was there.
 fn step(index: &dyn Unique, from: Option<&[u8]>) -> (bool, Option<Row>) {
     let (guard, mut batch) = (pin(), Batch::default());
     let here = index.step(&guard, from.map(int_key), Direction::Forward, &mut batch);

@@ -206,7 +206,7 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
     let rows = scan_multi(index, Start::Edge, DIRECTIONS[0]);
     let of_key = rows.into_iter().filter(|(key, _)| key == k.bytes);
     assert_eq!(of_key.map(|(_, v)| v).collect::<Vec<_>>(), got);
-    // A key with few objects is read at once. From each of them a scan continues behind it.
+    // A key with few objects is read at once. From each of them a scan continues after it.
     let (guard, mut batch) = (pin(), Batch::default());
     if index.scan_key(&guard, k, &mut batch) {
         let values = (0..batch.len()).map(|i| batch.value(i).to_vec());
@@ -282,7 +282,7 @@ fn lists_move_to_the_tree_and_back() {
     }
 }
 
-/// A scan that stopped behind an object of a key goes on behind it, whatever became of the key:
+/// A scan that stopped after an object of a key goes on after it, whatever became of the key:
 /// each object that is there throughout is met once.
 #[test]
 fn a_scan_goes_on_within_a_key() {
@@ -295,7 +295,7 @@ fn a_scan_goes_on_within_a_key() {
             let (guard, mut batch, mut position) = (pin(), Batch::default(), Vec::new());
             index.scan(&guard, Start::Edge, DIRECTIONS[0], &mut batch);
             index.entry_position(&batch, usize::from(stop), &mut position);
-            // The one behind which it stopped goes, and others come, or go from the end.
+            // The one after which it stopped goes, and others come, or go from the end.
             step(&mut |objects| {
                 objects.remove_if(&mut |v| v[0] == stop || v[0] >= after);
                 (before..after).for_each(|i| objects.push(&[i]));

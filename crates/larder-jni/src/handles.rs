@@ -205,7 +205,7 @@ impl Drop for User<'_> {
     #[inline]
     fn drop(&mut self) {
         // Ordering: Release, so that a closer that sees this (SeqCst in step 4) sees all of the
-        // call behind it.
+        // call before it.
         self.0.fetch_sub(1, Ordering::Release);
     }
 }

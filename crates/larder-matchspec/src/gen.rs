@@ -114,7 +114,7 @@ impl Gen<'_> {
                         self.value(guard);
                         // If the guard is a comparison, combine it with the check of its result.
                         // That isn't possible if the comparison is the last part of another
-                        // expression: jumps lead to the instruction behind it.
+                        // expression: jumps lead to the instruction after it.
                         let node = self.reader.ir.node(guard);
                         let compares = matches!(node, Node::Call(Func::Cmp(_), _));
                         match self.ops.pop() {
@@ -256,8 +256,8 @@ impl Gen<'_> {
         value_all(tasks, parts);
     }
 
-    /// Pushes tasks for a short-circuit operator: the operands, with a jump behind each but the
-    /// last. All jumps lead behind the last operand.
+    /// Pushes tasks for a short-circuit operator: the operands, with a jump after each but the
+    /// last. All jumps lead past the last operand.
     fn circuit(
         &mut self,
         and: bool,
@@ -430,7 +430,7 @@ impl Gen<'_> {
                                 parts.push(Part::Tail(operand));
                             }
                         }
-                        // The tail is built in place, behind the elements.
+                        // The tail is built in place, after the elements.
                         None => {
                             self.raw_head(tags::ILIST, count);
                             parts.push(Part::Node(tail));

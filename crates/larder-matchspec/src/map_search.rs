@@ -88,7 +88,7 @@ pub(crate) const LARGEST_IN_ORDER: usize = 32;
 
 impl MapKey<'_> {
     /// Searches for the key among `left` pairs. Returns what follows it, and updates `left` to the
-    /// number of pairs behind it.
+    /// number of pairs after it.
     #[inline]
     pub(crate) fn find<'a>(&self, mut run: &'a [u8], left: &mut usize) -> Option<&'a [u8]> {
         while *left > 0 {
@@ -130,7 +130,7 @@ impl<'a> UnorderedMap<'a> {
     }
 
     /// Searches for a key, first among the `left` pairs at the beginning of `run`. Returns what
-    /// follows it, and updates `left` to the number of pairs behind it.
+    /// follows it, and updates `left` to the number of pairs after it.
     pub(crate) fn find(
         &mut self,
         key: &MapKey<'_>,

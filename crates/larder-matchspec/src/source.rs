@@ -74,7 +74,7 @@ impl TermIndex {
         }
     }
 
-    /// Records the term at `at`. Returns the number of its parts, and the place behind its head.
+    /// Records the term at `at`. Returns the number of its parts, and the place after its head.
     #[inline]
     fn enter(&mut self, bytes: &[u8], at: usize) -> (usize, usize) {
         let run = &bytes[at..];
@@ -89,7 +89,7 @@ impl TermIndex {
         if matches!(head, Head::Map(_)) {
             self.loose.push(at);
         }
-        // The end isn't known yet. For a container without parts it is behind the head.
+        // The end isn't known yet. For a container without parts it is after the head.
         self.ends.push((at, at + body));
         (part_count(head), at + body)
     }
@@ -200,7 +200,7 @@ impl<'a> Source<'a> {
     /// It may contain maps.
     pub(crate) fn is_closed(&self, at: usize) -> bool {
         let end = self.end(at);
-        // The first hole at or behind the place where the term begins.
+        // The first hole at or after the place where the term begins.
         let hole = self.holes.partition_point(|hole| (hole.at as usize) < at);
         let hole = self.holes.get(hole).map(|hole| hole.at as usize);
         match hole {
@@ -260,7 +260,7 @@ impl Iterator for PartPlaces<'_> {
     fn next(&mut self) -> Option<usize> {
         self.left = self.left.checked_sub(1)?;
         let here = self.next;
-        // The place behind the last part isn't used.
+        // The place after the last part isn't used.
         if self.left > 0 {
             self.next = self.source.end(here);
         }

@@ -33,7 +33,7 @@
 //! |---|---|---|
 //! | a writer that had to wait | `contended` | 250 |
 //! | a writer that didn't | `quiet` | −1 |
-//! | a scan that continues behind the base | `more_than_one` | −10 |
+//! | a scan that continues after the base | `more_than_one` | −10 |
 //! | one of 512 writes, at random, with `random_join` | | −500 |
 //! | a base is split above | `high` | 1,000 |
 //! | a base is joined below | `low` | −1,000 |
@@ -70,7 +70,7 @@ pub struct Adaptation {
     pub contended: i64,
     /// Added by a writer that didn't have to wait.
     pub quiet: i64,
-    /// Added by a scan that continues behind the base.
+    /// Added by a scan that continues after the base.
     pub more_than_one: i64,
     /// A base is split above this count.
     pub high: i64,

@@ -218,7 +218,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
                 }
             }
             // Ordering: Relaxed, as above.
-            // Behind the last bucket, begin at the first one: a later call finds entries of later
+            // After the last bucket, begin at the first one: a later call finds entries of later
             // inserts.
             self.popped
                 .store(span.1.checked_add(1).unwrap_or(0), Relaxed);

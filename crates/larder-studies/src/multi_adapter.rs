@@ -19,7 +19,7 @@ use crate::word::{Object, ValueList, Word};
 use crate::Cut;
 use larder_index::{Batch, Container, Direction, Guard, Key, Multi, Objects, Start, Stats, Values};
 
-/// Sorts behind all numbers of arrivals.
+/// Sorts after all numbers of arrivals.
 const PAST_NUMBERS: [u8; 9] = [0xFF; 9];
 
 /// An index with many values per key, on any scheme.
@@ -131,10 +131,10 @@ fn take<'c>(
     let (hash, key) = position.split_at(HASH);
     let mut push = |(number, object): (u64, &Object)| {
         let number = number.to_be_bytes();
-        // Put the hash before the entry and the number behind it, for `entry_position`. They aren't
+        // Put the hash before the entry and the number after it, for `entry_position`. They aren't
         // part of the key or the value.
         batch.push_between(hash, key, object.bytes(), &number);
-        // The batch resumes behind this entry, or before it, if the direction is backward.
+        // The batch resumes after this entry, or before it, if the direction is backward.
         fill::resume_after(&[position, &number], direction, &mut batch.resume);
         // The entry that fills the batch is in it, so each batch makes progress.
         !fill::is_full(batch)
@@ -225,7 +225,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         };
         let mut done = self.scheme.walk(guard, cut, &mut visit);
         if batch.is_empty() && !done {
-            // The walk visited one list, which has no number past the start. Continue behind it,
+            // The walk visited one list, which has no number past the start. Continue after it,
             // since a batch must not be empty before the end.
             let past = last.clone();
             let cut = Cut::new(Start::Past(&past), direction);

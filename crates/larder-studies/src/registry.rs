@@ -104,7 +104,7 @@ const CATREE: &[Choice] = &[
     Choice {
         name: "more_than_one",
         range: Range::Int(-1_000_000, 0, -10),
-        about: "added by a scan that continues behind the base",
+        about: "added by a scan that continues after the base",
     },
     Choice {
         name: "high",

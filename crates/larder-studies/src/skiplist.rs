@@ -281,7 +281,7 @@ impl<W: Word> SkipList<W> {
             }
             let before = &around.before[..levels];
             // While the locks are held, none of these nodes is removed, and no node is inserted
-            // behind one (SL3). So what is verified now holds until the locks are released.
+            // after one (SL3). So what is verified now holds until the locks are released.
             let unmarked = before.iter().all(|links| !links.is_marked());
             let next = |level: usize| around.before[level].next(level, guard);
             let same = (0..levels).all(|level| same(next(level), around.after[level]));
@@ -323,7 +323,7 @@ impl<W: Word> SkipList<W> {
 
     /// Removes a node. Its position is locked.
     fn unlink(&self, guard: &Guard, node: &SkipListNode<W>) {
-        // (4) The lock excludes inserts behind the node, which would be lost.
+        // (4) The lock excludes inserts after the node, which would be lost.
         let _lock = node.links.lock.lock();
         // Ordering: Release, pairs with `is_marked`.
         node.links.marked.store(true, Ordering::Release);
@@ -401,7 +401,7 @@ impl<W: Word> Scheme<W> for SkipList<W> {
         if cut.direction() == Direction::Forward {
             loop {
                 // If this node was removed meanwhile, its links are as they were, and lead to nodes
-                // behind it.
+                // after it.
                 let links = at.map_or(&self.head, |node| &node.links);
                 at = links.next(0, guard);
                 match at {

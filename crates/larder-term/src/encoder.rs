@@ -294,7 +294,7 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, n as u64);
     }
 
-    /// Begins a map. Its `n` keys follow, each with its value behind it, in any order of keys. Then
+    /// Begins a map. Its `n` keys follow, each with its value after it, in any order of keys. Then
     /// the caller calls [`Encoder::end_map`].
     pub fn begin_map(&mut self, n: usize) -> MapToken {
         self.begin((n as u64).saturating_mul(2));
@@ -526,7 +526,7 @@ impl<'b> Encoder<'b> {
         if self.mode == Mode::Inline && has_tree_map(bytes) {
             return self.sorted(bytes);
         }
-        // `copied` is the end of what is in the output. The bytes behind it wait for the next leaf
+        // `copied` is the end of what is in the output. The bytes after it wait for the next leaf
         // that is encoded anew, or the end, and are copied at once.
         let mut copied = 0;
         for (start, end) in Heads::new(bytes) {

@@ -195,7 +195,7 @@ impl MapEdit {
                 let value = Some(middle..end);
                 return Found { at, value };
             }
-            // The search goes on behind the place: in a map of tree form, keys aren't sorted, and
+            // The search goes on after the place: in a map of tree form, keys aren't sorted, and
             // the key itself may be in a later pair.
             if place.is_none() && key_order(key, here).is_lt() {
                 place = Some(at);
@@ -248,7 +248,7 @@ fn first(map: &[u8]) -> usize {
 fn places(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
     let mut at = first(map);
     (0..len(map)).map(move |_| {
-        // A pair is two terms, one behind the other.
+        // A pair is two terms, one after the other.
         let start = at;
         let middle = start + skip(&map[start..]);
         at = middle + skip(&map[middle..]);
@@ -259,7 +259,7 @@ fn places(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
 /// The last change of each key, in the exact order of the keys.
 fn last_of_each_key<'a>(changes: &[PairChange<'a>]) -> Vec<PairChange<'a>> {
     let mut sorted = changes.to_vec();
-    // The sort is stable, so of the changes of one key the last one is behind the others.
+    // The sort is stable, so of the changes of one key the last one is after the others.
     sorted.sort_by(|one, other| one.0.cmp_exact(other.0));
     let mut last: Vec<PairChange<'a>> = Vec::with_capacity(sorted.len());
     for change in sorted {

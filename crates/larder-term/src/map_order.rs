@@ -88,7 +88,7 @@ impl Moves {
         Ok(())
     }
 
-    /// Makes all moves that begin behind `from` and before `to`. They also end there.
+    /// Makes all moves that begin after `from` and before `to`. They also end there.
     fn make_moves(&mut self, out: &mut [u8], from: usize, to: usize) {
         let within: Vec<usize> = self.0.range(from + 1..to).map(|(&at, _)| at).collect();
         if within.is_empty() {
@@ -104,7 +104,7 @@ impl Moves {
                 continue;
             };
             moved.extend_from_slice(&out[from..start]);
-            // The run continues behind the move.
+            // The run continues after the move.
             if next.end < to {
                 waiting.push((next.end, to));
             }

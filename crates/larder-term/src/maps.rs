@@ -6,7 +6,7 @@
 //! maps. This pass walks over the term once.
 //!
 //! Invariant of the pass: as in the encoder, `boundary` is the value of `pending` at which the next
-//! term to begin is a child of the innermost map, or is directly behind it if all its places have
+//! term to begin is a child of the innermost map, or is directly after it if all its places have
 //! been recorded.
 
 use crate::{
@@ -38,7 +38,7 @@ impl MapIndex {
         // Without an open map, `boundary` is a value that `pending` never has.
         let (mut at, mut pending, mut boundary) = (0, 1u64, u64::MAX);
         while pending > 0 {
-            // The next term is a key or a value of the innermost map, or is directly behind the
+            // The next term is a key or a value of the innermost map, or is directly after the
             // map.
             while pending == boundary {
                 boundary = index.mark(&mut frames, at, boundary);
@@ -53,7 +53,7 @@ impl MapIndex {
             }
             at = next;
         }
-        // Maps that end with the whole term have not seen a term behind them. Their last place is
+        // Maps that end with the whole term have not seen a term after them. Their last place is
         // the end.
         for frame in frames {
             index.places[frame.last] = at;

@@ -10,7 +10,7 @@
 //! tried.
 //!
 //! The search is by depth: a stack has the places at which there was a choice, and which was taken.
-//! After an execution the last place that has another choice takes it, and those behind it are
+//! After an execution the last place that has another choice takes it, and those after it are
 //! forgotten.
 //!
 //! An execution should come to the places of the one before. One that doesn't, as the checker does
@@ -143,13 +143,13 @@ impl Scheduler for Bounded {
             // The beginning of the execution repeats the last one: take the recorded choice of each
             // place.
             let known = self.places.get(self.at);
-            // The program came to a place with other choices. What was recorded behind it doesn't
+            // The program came to a place with other choices. What was recorded after it doesn't
             // apply.
             if known.is_some_and(|place| place.choices != choices) {
                 self.places.truncate(self.at);
                 self.strayed = true;
             }
-            // Behind the recorded places, take the first choice of each new one.
+            // After the recorded places, take the first choice of each new one.
             if self.at == self.places.len() {
                 self.places.push(Place { choices, taken: 0 });
             }

@@ -43,7 +43,7 @@ fn range(start: Start<'_>, direction: Direction) -> (Bound<Vec<u8>>, Bound<Vec<u
     }
 }
 
-/// The position of entry `i` of a `Multi`: the hash before it, the key, and the number behind it.
+/// The position of entry `i` of a `Multi`: the hash before it, the key, and the number after it.
 fn position_around(batch: &Batch, i: usize, out: &mut Vec<u8>) {
     let (before, behind) = batch.around(i);
     out.clear();

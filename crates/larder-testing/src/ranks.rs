@@ -47,7 +47,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
                 .map(|k| k.as_slice())
         };
         let (a, b) = (at(chance), at(chance >> 32));
-        // Keys that are there, and that lie behind one: keys are prefix-free.
+        // Keys that are there, and that lie after one: keys are prefix-free.
         let behind = a.map(|key| [key, &[0]].concat());
         for (low, high) in [
             (None, None),
@@ -84,7 +84,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
                 assert_eq!(counted.map(|c| c.high_is_there), Some(is_there));
             }
         }
-        // Places at random, at both ends, and behind the end.
+        // Places at random, at both ends, and after the end.
         for place in [chance % (n + 2), 0, n.saturating_sub(1), n] {
             let expected = sorted.get(place as usize).map(|k| k.to_vec());
             assert_eq!(nth(index, place, Direction::Forward), expected);

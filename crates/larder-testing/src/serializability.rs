@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | ww | who appended a number | who appended the next |
 //! | wr | who appended the last number that was read | who read it |
-//! | rw | who read a list | who appended the number behind it |
+//! | rw | who read a list | who appended the number after it |
 //! | time | who ended | who began after that |
 //!
 //! Transactions are serialisable, in an order that agrees with the clock, if the edges have no
@@ -119,7 +119,7 @@ fn edges(history: &[Recorded]) -> Result<Edges, Anomaly> {
             add(who(&pair[0])?, who(&pair[1])?, "ww");
         }
     }
-    // 3. wr and rw: the last number that was read, and the one behind it.
+    // 3. wr and rw: the last number that was read, and the one after it.
     for (reader, step) in steps() {
         let Step::Read(key, list) = step else {
             continue;

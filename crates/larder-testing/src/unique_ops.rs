@@ -254,7 +254,7 @@ fn step(index: &dyn Unique, k: Option<u16>, how: Hashes, which: u8, seen: &mut R
 fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows {
     let mut position = Vec::new();
     index.position(key(&key_bytes(k), how), &mut position);
-    // From an edge, from the key, or from behind it, in either direction.
+    // From an edge, from the key, or from after it, in either direction.
     let start = match which % 3 {
         0 => Start::Edge,
         1 => Start::At(&position),

@@ -265,7 +265,7 @@ impl TableIndex {
         either!(self, ix => ix.scan(guard, start, direction, batch));
     }
 
-    /// Reads a batch of entries, beginning behind all objects of a key. `position` is a scratch
+    /// Reads a batch of entries, beginning after all objects of a key. `position` is a scratch
     /// buffer.
     pub(crate) fn scan_past<'g>(
         &'g self,
@@ -310,7 +310,7 @@ impl TableIndex {
         }
     }
 
-    /// Writes the position behind all objects of a key to `out`.
+    /// Writes the position after all objects of a key to `out`.
     pub(crate) fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
             TableIndex::Unique(ix) => ix.position(key, out),

@@ -352,7 +352,7 @@ pub(crate) fn view<'a>(
     unsafe { ObjectView::open(key, value, keypos, plain) }
 }
 
-/// Like `view`, for a caller that reads no element behind position `last()`.
+/// Like `view`, for a caller that reads no element after position `last()`.
 #[inline(always)]
 pub(crate) fn view_up_to<'a>(
     key: &'a [u8],

@@ -467,7 +467,7 @@ fn transactions_give_lifetimes() -> Result<(), Error> {
         // New, and in place of another.
         view.insert_with(&pair(8, 8), Some(units(5)))?;
         view.insert_with(&pair(1, 10), None)?;
-        // Alone; behind a write; before one, which forgets it; of what was deleted.
+        // Alone; after a write; before one, which forgets it; of what was deleted.
         assert!(view.expire(&key(2), Some(units(5)))?);
         view.insert(&pair(3, 30))?;
         assert!(view.expire(&key(3), Some(units(5)))?);

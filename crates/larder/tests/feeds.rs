@@ -321,7 +321,7 @@ fn a_commit_is_whole_or_lost() {
     assert_eq!(feed.try_recv(), None);
 }
 
-/// The last follower to read drops thousands of events at once. Those behind them stay.
+/// The last follower to read drops thousands of events at once. Those after them stay.
 #[test]
 fn many_events_are_dropped_at_once() {
     for limit in [10, 300, 2_000] {

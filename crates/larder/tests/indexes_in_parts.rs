@@ -231,8 +231,8 @@ fn least(job: &mut SelectJob) -> Result<Duration, Error> {
     Ok(least)
 }
 
-/// A slice that ends behind many of the keys that were gathered takes no longer than one that ends
-/// behind few.
+/// A slice that ends after many of the keys that were gathered takes no longer than one that ends
+/// after few.
 #[test]
 fn a_slice_ends_as_soon_behind_many_keys_as_behind_few() -> Result<(), Error> {
     const FOUND: i64 = 40_000;

@@ -125,7 +125,7 @@ fn skew_of_operations(kind: &'static str) {
 }
 
 /// Operations on keys beside a list that replaces the rows, or the emptying of the table: those
-/// come behind, or the operations don't hold.
+/// come after them, or the operations don't hold.
 fn operations_and(kind: &'static str, writer: Writer) {
     let larder = Larder::new();
     let t = Arc::new(table(&larder, kind));
@@ -380,7 +380,7 @@ fn one_order(kind: &'static str, writers: &'static [Writer], look: Look) {
         .for_each(|thread| thread.join().expect("no panic"));
     let seen = reader.join().expect("no panic");
     let of_snapshot = snapshots[0].select(ALL).expect("a table");
-    // The transaction and the snapshot come behind the writers.
+    // The transaction and the snapshot come after the writers.
     let (transaction, snapshot) = (writers.len(), writers.len() + 1);
     let mut pairs = Vec::new();
     let mut note = |before: bool, one, other| {

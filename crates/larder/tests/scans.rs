@@ -517,7 +517,8 @@ fn continuations_outlive_the_objects() {
     }
 }
 
-/// Pages of any size give what `select` gives, in its order, while others write behind and before.
+/// Pages of any size give what `select` gives, in its order, while others write before and after
+/// them.
 #[test]
 fn rows_come_in_pieces() {
     let larder = Larder::new();

@@ -544,7 +544,7 @@ fn a_queue_is_emptied() {
                     }
                     view.delete(&term!((key))).unwrap();
                     keys.remove(&key);
-                    // Now and then a key comes, or comes back: before the front, or behind it.
+                    // Now and then a key comes, or comes back: before the front, or after it.
                     if random.below(8) == 0 {
                         let key = random.below(1_200) as i64;
                         view.insert(&term!({(key), 2})).unwrap();

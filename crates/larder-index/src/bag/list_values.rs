@@ -111,7 +111,7 @@ impl Objects for ListValues<'_> {
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        // The first byte of a list is its count, so the first item begins behind it.
+        // The first byte of a list is its count, so the first item begins after it.
         let (mut at, mut gone) = (1, 0);
         loop {
             // The list is looked up again in each step: the first removal replaces it by a copy.

@@ -100,7 +100,7 @@ pub(super) fn runs<'g>(
     prefix: &[u8],
     f: &mut dyn FnMut(&Batch<'g>) -> bool,
 ) {
-    // Behind the prefix is a number in all these positions.
+    // After the prefix, all these positions have a number.
     let mut end = prefix.to_vec();
     end.push(PAST_NUMBERS);
     // A run is what one leaf has of the requested part.

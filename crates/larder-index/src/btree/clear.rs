@@ -53,7 +53,7 @@ impl BPlusTree {
                 backoff.snooze();
                 continue;
             };
-            // (2) `ends` says that the leaf has an entry behind those with this prefix.
+            // (2) `ends` says that the leaf has an entry after those with this prefix.
             let removed =
                 those_within(&locked, within).expect("the lock's holder reads nothing torn");
             let ends = removed.end < locked.len();

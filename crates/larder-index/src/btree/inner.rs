@@ -61,7 +61,7 @@ pub(super) enum Seek<'a> {
 pub(super) enum RangeEnd {
     /// The first position of the range.
     Low,
-    /// The first position behind the range.
+    /// The first position after the range.
     High,
 }
 

@@ -8,7 +8,7 @@ use crate::contention::UNCONTENDED;
 /// Where the entry at a position is, or would be inserted.
 pub(super) struct Place<'a> {
     pub(super) key: SearchKey<'a>,
-    /// The position's head: the five bytes behind the leaf's prefix that its slot stores.
+    /// The position's head: the five bytes after the leaf's prefix that its slot stores.
     pub(super) head: u64,
     /// The position without the leaf's prefix.
     pub(super) suffix: &'a [u8],

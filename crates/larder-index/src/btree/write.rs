@@ -83,7 +83,7 @@ impl BPlusTree {
         if let Some(leaf) = self.inner.tail.find(key, guard) {
             if let Some(leaf) = self.lock_tail(leaf, key) {
                 // (2) `lock_tail` has compared the position with the last entry: its place is
-                // behind it.
+                // after it.
                 let behind = leaf.len();
                 return LockedPlace::uncontended(leaf, key, behind, None);
             }

@@ -314,7 +314,7 @@ impl Heads {
     ) -> bool {
         for generation in self.generations() {
             let (from, to) = (generation.number(first), generation.number(last));
-            // The caller probably goes on behind the last one. So what is prefetched there is of
+            // The caller probably goes on after the last one. So what is prefetched there is of
             // use, too.
             for number in from..from + AHEAD.min(to - from) {
                 generation.prefetch_first(number);

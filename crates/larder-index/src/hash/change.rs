@@ -2,7 +2,7 @@
 //!
 //! Invariants, whenever the lock isn't held:
 //! * H1: Each bucket that a displaced entry has passed has the overflow bit for the entry's tag. A
-//!   bit may be set without such an entry, until a displaced entry behind the bucket is removed
+//!   bit may be set without such an entry, until a displaced entry after the bucket is removed
 //!   (`clear_overflow`).
 //! * H5: Objects have no gaps between them. So when an object grows, shrinks or is removed, all
 //!   objects below it move, and their slot entries change.
@@ -83,7 +83,7 @@ fn set_slot_entry(bucket: Bucket<'_>, i: usize, slot: u64) {
     bucket.set_word(i / ENTRIES_PER_WORD, rest | slot << shift);
 }
 
-/// The most bytes that stay unused behind a value that has become shorter, in buckets whose objects
+/// The most bytes that stay unused after a value that has become shorter, in buckets whose objects
 /// can record it. If the value grows again, nothing has to move.
 const SPARE: usize = 8;
 
@@ -215,7 +215,7 @@ impl LockedHashLeaf<'_> {
         true
     }
 
-    /// Inserts an entry in the first bucket behind its home that has room.
+    /// Inserts an entry in the first bucket after its home that has room.
     #[inline(never)]
     fn insert_beyond(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
         let shape = self.leaf.shape();
@@ -323,7 +323,7 @@ impl LockedHashLeaf<'_> {
                 bucket.copy(lowest, from, gap);
                 set_slot_entry(bucket, i, (last & !0xFF | from >> unit_shift) as u64);
             } else {
-                // The lengths differ: move the objects below up, and the slot entries behind down.
+                // The lengths differ: move the objects below up, and the later slot entries down.
                 let gap = Gap { from, len: gap };
                 close_gap(bucket, i, n, gap, lowest, unit_shift);
             }
@@ -352,14 +352,14 @@ impl LockedHashLeaf<'_> {
                 let flags = self.flags(number, within, first, &mut handles);
                 if within.len() == n {
                     // All entries are removed, so it is enough to set the count to zero. The
-                    // overflow bits stay: entries that have overflowed are still behind this
+                    // overflow bits stay: entries that have overflowed are still after this
                     // bucket.
                     let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit_shift());
                     self.add(-(n as i32), -(bytes as isize));
                     self.unmark(bucket);
                     bucket.set_word(0, bucket.word(0) & !0xFF);
                 } else {
-                    // Remove the last one first. `remove_slot` only moves slot entries behind the
+                    // Remove the last one first. `remove_slot` only moves slot entries after the
                     // removed one, which are not chosen or are gone already.
                     for &place in within.iter().rev() {
                         self.remove_slot(bucket, (place - first) as usize + 1);
@@ -436,7 +436,7 @@ struct Gap {
 }
 
 /// Closes the gap that the object of slot entry `i` of `n` leaves. The objects below it, of which
-/// the last begins at `lowest`, move up, and the slot entries behind `i` follow.
+/// the last begins at `lowest`, move up, and the slot entries after `i` follow.
 #[inline(never)]
 fn close_gap(bucket: Bucket<'_>, i: usize, n: usize, gap: Gap, lowest: usize, unit_shift: u32) {
     // The object's bytes first, and then the slot entries, whose places refer to them.
@@ -444,7 +444,7 @@ fn close_gap(bucket: Bucket<'_>, i: usize, n: usize, gap: Gap, lowest: usize, un
     close_slot(bucket, i, n, (gap.len >> unit_shift) as u64);
 }
 
-/// Removes slot entry `i` of `n`. Each slot entry behind it moves down by one, and its offset grows
+/// Removes slot entry `i` of `n`. Each slot entry after it moves down by one, and its offset grows
 /// by `up` units.
 ///
 /// Four slot entries are moved at a time: a word gets its own upper three and the lowest of the

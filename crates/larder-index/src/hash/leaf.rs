@@ -43,7 +43,7 @@ pub(super) struct HashLeafHead {
 /// The number of words of the head with bits of marks.
 const HEAD_MARKS: usize = 2;
 
-/// The number of words with bits of marks behind the buckets of a leaf of this shape. A size class
+/// The number of words with bits of marks after the buckets of a leaf of this shape. A size class
 /// of leaves has this much space left after head and buckets, except in small leaves.
 fn tail_marks(shape: Shape) -> usize {
     if shape.buckets > 3 {
@@ -213,7 +213,7 @@ impl<'g> HashLeaf<'g> {
         unsafe { std::slice::from_raw_parts(self.first().as_ptr(), len) }
     }
 
-    /// The words behind the buckets with bits of marks.
+    /// The words after the buckets with bits of marks.
     #[inline]
     pub(super) fn tail_marks(self) -> &'g [AtomicU64] {
         let shape = self.shape();
@@ -305,7 +305,7 @@ impl<'g> HashLeaf<'g> {
         prefetch(at.wrapping_add(64));
         // Four lines: of a 128-byte bucket, the bucket and the next one, where displaced entries
         // are. Of a larger bucket, its first four lines: its slot entries, and some objects.
-        // (64-byte buckets exist in tests only.) Behind the last bucket the lines belong to other
+        // (64-byte buckets exist in tests only.) After the last bucket the lines belong to other
         // memory, which does no harm.
         if home.bucket.len() >= 128 {
             prefetch(at.wrapping_add(128));

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. The first bits
-//! of the hash lead through the trie to a leaf. The bits behind the leaf's depth are a fraction of
+//! of the hash lead through the trie to a leaf. The bits after the leaf's depth are a fraction of
 //! one. It is multiplied by the number of buckets: the whole part is the entry's *home bucket*, and
 //! the next six bits are the *tag* in its slot entry.
 //!
@@ -24,7 +24,7 @@
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
 //! | `search`, `hit` | finding an entry in a leaf, and reading its value |
-//! | `successor`, `tags` | finding the entry behind a position |
+//! | `successor`, `tags` | finding the entry after a position |
 //! | `key_rule` | how keys are delimited and hashed |
 //! | `change` | changes of buckets by the holder of the lock |
 //! | `removed` | what this thread has removed from a leaf, for scans that read it |
@@ -454,7 +454,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             },
             None => LowerBound::all_from(0),
         };
-        // The first leaf tells whether the key is present. If it has no entry behind the key, the
+        // The first leaf tells whether the key is present. If it has no entry after the key, the
         // following leaves are searched from their first hashes on, until one has an entry.
         let (mut is_present, mut passed) = (false, 0);
         loop {

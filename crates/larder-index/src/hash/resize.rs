@@ -50,7 +50,7 @@ use crate::outside::Handle;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
-/// A leaf whose hashes share more than this number of bits behind its depth grows instead of
+/// A leaf whose hashes share more than this number of bits after its depth grows instead of
 /// splitting.
 const SHARED_BITS: u32 = 16;
 
@@ -61,7 +61,7 @@ pub(crate) enum Partner {
     None,
     Any,
     /// Those that a forward scan of the leaf need not read: a buddy that lies before the leaf, or
-    /// is empty. Other leaves behind it stay as they are, so that the scan reads each as a whole.
+    /// is empty. Other leaves after it stay as they are, so that the scan reads each as a whole.
     Passed,
 }
 
@@ -202,7 +202,7 @@ impl<R: KeyRule> HashOrder<R> {
         shape: Shape,
         most: u32,
     ) -> Option<SplitLeaves> {
-        // Nearly always hashes differ in the first bit behind the depth.
+        // Nearly always hashes differ in the first bit after the depth.
         let mut bit = u32::from(shape.depth);
         loop {
             if bit >= most {

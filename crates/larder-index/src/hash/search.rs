@@ -67,7 +67,7 @@ fn search_bucket<const WIDE: bool>(
     // Broadcast the tag to the four slot entries of a word, so that one comparison tests all four.
     let tags = tag * ENTRY_LSBS;
     // Load the first eight bytes of the key. If the key is shorter, a difference is shifted left by
-    // `ignored_bits` bits, so that bytes behind the key don't count.
+    // `ignored_bits` bits, so that bytes after the key don't count.
     let (first, ignored_bits) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
     // A writer may be changing this word. `n` may then be larger than the bucket; word indices wrap
     // around within the bucket, and the caller's validation fails.
@@ -84,7 +84,7 @@ fn search_bucket<const WIDE: bool>(
             // Take the lowest match: its bit offset in the word, and its number.
             let shift = hits.trailing_zeros() as usize & 0x30;
             let i = first_slot + shift / 16;
-            // The match is behind the last slot entry. Free bytes or objects lie there.
+            // The match is after the last slot entry. Free bytes or objects lie there.
             if i > n {
                 break;
             }
@@ -227,7 +227,7 @@ struct KeyWords<'a> {
     key: &'a [u8],
     first: u64,
     last: u64,
-    /// How many bits a difference from `first` is shifted left, so that bytes behind a short key
+    /// How many bits a difference from `first` is shifted left, so that bytes after a short key
     /// don't count.
     ignored_bits: u32,
     length_prefixed: bool,
@@ -369,7 +369,7 @@ impl<'g> HashView<'g> {
             while hits != 0 {
                 let shift = hits.trailing_zeros() as usize & 0x30;
                 let i = first + shift / 16;
-                // The match is behind the last slot entry. Free bytes or objects lie there.
+                // The match is after the last slot entry. Free bytes or objects lie there.
                 if i > n {
                     break;
                 }

@@ -81,7 +81,7 @@ fn least<E: Eight>(bucket: Bucket<'_>, low: u8, except: usize) -> Option<LeastTa
     let mut numbers = E::words(NUMBERS);
     let (mut least, mut second) = (E::splat(NONE), E::splat(NONE));
     for pair in pairs {
-        // (1) Ignore the words behind the last slot entry, and slot entry `except`.
+        // (1) Ignore the words after the last slot entry, and slot entry `except`.
         let distances = E::words(pair).and(distance).minus(lows).and(distance);
         let not_ours = numbers.exceeds(last).or(numbers.equals(except));
         let ranks = distances.or(numbers).or(not_ours);

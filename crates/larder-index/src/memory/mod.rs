@@ -210,7 +210,7 @@ pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
 }
 
 /// Planted faults for memcheck (scripts/memcheck.sh). With `LARDER_PLANTED` in the environment, the
-/// first block that is freed is read behind its end, read after it was freed, and freed twice. Only
+/// first block that is freed is read past its end, read after it was freed, and freed twice. Only
 /// builds for sanitizers look at `LARDER_PLANTED`.
 #[cfg(all(larder_sanitize, not(larder_model)))]
 mod planted {

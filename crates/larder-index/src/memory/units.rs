@@ -84,7 +84,7 @@ impl Units {
         Some(unit)
     }
 
-    /// The lowest `count` adjacent free units. They begin in this word or behind it.
+    /// The lowest `count` adjacent free units. They begin in this word or after it.
     fn find(&self, count: usize, from: usize) -> Option<usize> {
         // The number of free units at the end of the previous word, which the free units at the
         // beginning of this word may continue.
@@ -169,7 +169,7 @@ impl Units {
     /// The number of free units from this one on. Counts at most to the end of the next word.
     fn free_from(&self, unit: usize) -> usize {
         let (word, bit) = (unit / WORD, unit % WORD);
-        // There are no units behind the region's last one.
+        // There are no units after the region's last one.
         if word == self.taken.len() {
             return 0;
         }

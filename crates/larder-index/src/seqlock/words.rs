@@ -168,8 +168,8 @@ fn begin_copy(
     let (from, count) = (out.len(), more.len.min(8));
     // Whole words are written: `more`, and the last of the copied ones, beyond the end.
     out.reserve(first.len() + len + 24);
-    // SAFETY: all places that are written lie behind the vector's contents, in the room that was
-    // made: `first` at the front, or eight bytes; and eight bytes behind `first`. From the result,
+    // SAFETY: all places that are written lie after the vector's contents, in the room that was
+    // made: `first` at the front, or eight bytes; and eight bytes after `first`. From the result,
     // which is at most eight bytes further, there are `len + 16` bytes.
     let to = unsafe {
         let to = out.as_mut_ptr().add(from);
@@ -186,7 +186,7 @@ fn begin_copy(
     (to, from + first.len() + count)
 }
 
-/// Copies `len` bytes from byte `at` on to the front of `out`. The bytes behind them become
+/// Copies `len` bytes from byte `at` on to the front of `out`. The bytes after them become
 /// arbitrary.
 #[inline]
 pub(crate) fn copy_short<const N: usize>(
@@ -300,7 +300,7 @@ pub(crate) fn write_short(words: &[AtomicU64], at: usize, bytes: u128, len: usiz
     true
 }
 
-/// Writes bytes one behind the other, a word at a time. Ends with `finish`, before which the last
+/// Writes bytes one after the other, a word at a time. Ends with `finish`, before which the last
 /// word is not written.
 ///
 /// The caller holds the leaf's lock, or owns the run alone.
@@ -376,7 +376,7 @@ impl<'w> Writer<'w> {
         self.push(little(rest), rest.len());
     }
 
-    /// Writes the last word, and keeps the bytes of the run behind the written ones.
+    /// Writes the last word, and keeps the bytes of the run after the written ones.
     #[inline]
     pub(crate) fn finish(self) {
         if self.filled > 0 {
@@ -456,7 +456,7 @@ mod tests {
                 let mut out = vec![9];
                 copy_out(&words, at, len, &mut out).unwrap();
                 assert_eq!(&out[1..], &bytes[at..at + len]);
-                // The same behind other bytes, into a vector that has no room.
+                // The same after other bytes, into a vector that has no room.
                 for count in 0..=8 {
                     let first = &[8, 7, 6, 5, 4, 3, 2, 1, 0, 9][..(count * 3) % 11];
                     let more = |len| ShortBytes {

@@ -48,7 +48,7 @@ const MANY_LEFT_OUT: usize = 512;
 pub(crate) struct BatchEntry<'g> {
     /// The object, if the entry is one outside. Its key is the object's position.
     outside: Option<Outside<'g>>,
-    /// Where a copied key begins and ends. The value is behind it; the objects of a list share a
+    /// Where a copied key begins and ends. The value is after it; the objects of a list share a
     /// key, so other bytes may be in between.
     key: usize,
     key_end: usize,
@@ -138,7 +138,7 @@ impl<'g> BatchEntry<'g> {
     }
 }
 
-/// The maximum number of bytes behind its value that belong to an entry (`Batch::around`): in a
+/// The maximum number of bytes after its value that belong to an entry (`Batch::around`): in a
 /// bag, the number of the object.
 const MAX_BEHIND: usize = 10;
 
@@ -364,7 +364,7 @@ impl<'g> Batch<'g> {
         self.entries[i].parts(&self.bytes)
     }
 
-    /// The key of entry `i` with the bytes that lie behind it, and its length. If the key is short,
+    /// The key of entry `i` with the bytes that lie after it, and its length. If the key is short,
     /// whole words of it can be loaded.
     #[inline]
     pub fn key_and_rest(&self, i: usize) -> (&[u8], usize) {
@@ -398,7 +398,7 @@ impl<'g> Batch<'g> {
         /// other one.
         const STRIDE: usize = 8;
         let (key, word) = (other.key(i), other.key_word(i));
-        // If a key is shorter than a word, its word has further bytes behind the key. `wanted` has
+        // If a key is shorter than a word, its word has further bytes after the key. `wanted` has
         // zeros there. So the word of an entry with the same key is not less than `wanted`, and the
         // further bytes needn't be cleared.
         let (flip, before) = match direction {
@@ -430,7 +430,7 @@ impl<'g> Batch<'g> {
         (at, false)
     }
 
-    /// The bytes of the batch before the key of a copied entry, and the bytes behind the value of
+    /// The bytes of the batch before the key of a copied entry, and the bytes after the value of
     /// any entry. The bytes before the key belong to the entry only if they were pushed with it
     /// (`push_between`).
     pub fn around(&self, i: usize) -> (&[u8], &[u8]) {
@@ -737,7 +737,7 @@ mod tests {
         }
     }
 
-    /// Objects may be as long as memory. Offsets of 32 bits once wrapped around behind four
+    /// Objects may be as long as memory. Offsets of 32 bits once wrapped around after four
     /// gibibytes.
     #[test]
     #[cfg_attr(miri, ignore = "Miri keeps each byte")]

@@ -497,7 +497,7 @@ impl<'a> Machine<'a, '_> {
                 View::Bits { bytes, bits } => (bytes, bits / 8),
                 _ => return None,
             };
-            // A start before the beginning, or an end behind the whole bytes, fails.
+            // A start before the beginning, or an end past the whole bytes, fails.
             let range = usize::try_from(from).ok()?..usize::try_from(to).ok()?;
             (range.end <= whole).then(|| encode_binary(&bytes[range]))
         });

@@ -130,7 +130,7 @@ impl Iterator for Cells {
     #[inline(always)]
     fn next(&mut self) -> Option<Slot> {
         self.left = self.left.checked_sub(1)?;
-        // SAFETY: there was one left: two words, behind which the next one lies, or the end of what
+        // SAFETY: there was one left: two words, after which the next one lies, or the end of what
         // was taken.
         let (head, tail, next) =
             unsafe { (Slot(self.next), Slot(self.next.add(1)), self.next.add(2)) };
@@ -299,7 +299,7 @@ impl Heap {
         let block = self.block(words + ahead);
         self.taken.set(self.taken.get() + words + ahead);
         // SAFETY: the block has more words, or as many; it was just made, and nobody uses those
-        // behind.
+        // after them.
         unsafe { top::give_back(self.env, block.add(words)) };
         block
     }
@@ -408,7 +408,7 @@ impl Heap {
             .fold(tail, |list, &term| self.cell(term, list))
     }
 
-    /// Makes a binary with a copy of the first `len` bytes. The bytes behind them may be read, too.
+    /// Makes a binary with a copy of the first `len` bytes. The bytes after them may be read, too.
     #[inline]
     pub fn binary(&self, bytes: &[u8], len: usize) -> Word {
         let wanted = &bytes[..len];
@@ -419,7 +419,7 @@ impl Heap {
         let Some((header, size)) = head else {
             return self.counted_binary(wanted);
         };
-        // Copy up to 32 bytes by two instructions of fixed length, with the bytes behind them, if
+        // Copy up to 32 bytes by two instructions of fixed length, with the bytes after them, if
         // those may be read, and if the heap has the space.
         let place = match bytes.first_chunk() {
             Some(most) if wanted.len() <= FIXED_COPY => self.copied_at_once(most, wanted.len()),
@@ -434,7 +434,7 @@ impl Heap {
         layout::boxed(place)
     }
 
-    /// Takes two words, and words for the first `len` bytes. Copies all bytes that are given behind
+    /// Takes two words, and words for the first `len` bytes. Copies all bytes that are given after
     /// the two words, whatever `len` is, if the heap has the space.
     #[inline]
     fn copied_at_once(&self, most: &[u8; FIXED_COPY], len: usize) -> Option<*mut Word> {
@@ -442,7 +442,7 @@ impl Heap {
         // free words, which stay free.
         let words = len.div_ceil(WORD);
         let place = top::take_before(self.env, 2 + words, FIXED_COPY / WORD)?;
-        // SAFETY: behind the two words there is this number of words, which nobody uses: the
+        // SAFETY: after the two words there is this number of words, which nobody uses: the
         // binary's, and what isn't taken yet. Of the last word, which is written by then, or that
         // before it if there is no byte, those bytes that don't count become zeros.
         unsafe {
@@ -510,7 +510,7 @@ impl Heap {
     pub fn map(&self, count: usize) -> Option<(Word, Slots, Slots)> {
         // Larger maps are trees, or are made by the emulator.
         let header = layout::flatmap_header().filter(|_| count <= layout::MOST_IN_ORDER)?;
-        // Take the map and the tuple of its keys in one run. The keys are behind the values.
+        // Take the map and the tuple of its keys in one run. The keys are after the values.
         let place = self.take(4 + 2 * count);
         // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a
         // tuple.

@@ -21,7 +21,7 @@
 //! process:
 //!
 //! 1. After the emulator has made a term, the top is where the next term will be.
-//! 2. Words that are taken by moving the top are left alone: the emulator's next term is behind
+//! 2. Words that are taken by moving the top are left alone: the emulator's next term is after
 //!    them.
 //! 3. The last word before the end can be taken. Then top and end are equal.
 //! 4. A term that doesn't fit is made elsewhere, and top and end point there afterwards.
@@ -55,7 +55,7 @@ pub fn take(env: *mut Env, words: usize) -> Option<*mut Word> {
     take_before(env, words, 0)
 }
 
-/// As `take`, if the heap has `more` free words behind them. These may be written, but stay free.
+/// As `take`, if the heap has `more` free words after them. These may be written, but stay free.
 #[inline]
 pub fn take_before(env: *mut Env, words: usize, more: usize) -> Option<*mut Word> {
     let place = top_of(env)?;
@@ -91,7 +91,7 @@ pub fn is_known() -> bool {
 /// nobody uses the words from `from` on.
 pub unsafe fn give_back(env: *mut Env, from: *mut Word) {
     if let Some(place) = top_of(env) {
-        // SAFETY: as in `take`; the top lies behind that term, as `prove` has verified.
+        // SAFETY: as in `take`; the top lies after that term, as `prove` has verified.
         unsafe { *place = from };
     }
 }

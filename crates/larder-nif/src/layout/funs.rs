@@ -1,4 +1,4 @@
-//! The layout of funs: the emulator's entry of the code, and the free variables behind other words.
+//! The layout of funs: the emulator's entry of the code, and the free variables after other words.
 //!
 //! ```text
 //!  fun until OTP 26    header, entry, •, shape, •, free variables
@@ -15,7 +15,7 @@ use super::Samples;
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The index of the first free variable among the words behind the header of a fun; 0 if it isn't
+/// The index of the first free variable among the words after the header of a fun; 0 if it isn't
 /// known.
 static FREE: AtomicUsize = AtomicUsize::new(0);
 /// What it is until OTP 26, and since OTP 27.
@@ -53,7 +53,7 @@ pub fn fun<'a>(word: Word, free: usize) -> &'a [Word] {
     }
     // Ordering: Relaxed, as in `kind`.
     let first = FREE.load(Ordering::Relaxed);
-    // SAFETY: the free variables lie behind the other words, as `prove_funs` has verified; the
+    // SAFETY: the free variables lie after the other words, as `prove_funs` has verified; the
     // caller knows how many this one has.
     unsafe { &words(word, first + free)[first..] }
 }
@@ -69,7 +69,7 @@ pub fn is_fun_known() -> bool {
 /// this code is alive.
 #[inline]
 pub fn fun_entry(word: Word) -> Word {
-    // SAFETY: the word behind the header of a term that has one, as `prove_funs` has verified.
+    // SAFETY: the word after the header of a term that has one, as `prove_funs` has verified.
     unsafe { words(word, 1)[0] }
 }
 
@@ -85,8 +85,8 @@ pub fn prove_funs(samples: &Samples) -> Option<()> {
         *two == [a, b] || *two == [b, a]
     };
     // The values of the two variables are known, and no other words of a fun have them. So the
-    // variables begin where these two words lie side by side: behind the entry since OTP 27, and
-    // behind three more words before.
+    // variables begin where these two words lie side by side: after the entry since OTP 27, and
+    // after three more words before.
     let free = (1..6).find(are_there)?;
     // The fun has one argument and two free variables. Since OTP 27 the reference to the entry is
     // counted with these, or there is none.

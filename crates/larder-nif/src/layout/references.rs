@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The numbers of a reference of this node.
 pub type Numbers = [u32; 3];
 
-/// The header and the mark behind it: of an ordinary reference, and of an alias.
+/// The header and the mark after it: of an ordinary reference, and of an alias.
 static REFERENCE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static ALIAS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// A bit that is set in the second number of aliases, and of no other references.
@@ -43,7 +43,7 @@ fn store_pair(pair: &[AtomicUsize; 2], first: Word, second: Word) {
 #[inline]
 pub fn reference(word: Word) -> Option<Numbers> {
     debug_assert_eq!(kind(word), Kind::Reference);
-    // SAFETY: a reference points at its header, behind which lie two words at least, as
+    // SAFETY: a reference points at its header, after which lie two words at least, as
     // `prove_references` has verified.
     let (header, words) = unsafe { (*pointer(word), words(word, 2)) };
     let seen = (header, words[0] & 0xFFFF_FFFF);

@@ -131,7 +131,7 @@ fn in_owners_name(
     }
 }
 
-/// The rest of a list behind this number of cells.
+/// The rest of a list after this number of cells.
 fn behind_cells(list: Word, count: usize) -> Option<Word> {
     (0..count).try_fold(list, |rest, _| layout::cell(rest).map(|(_, tail)| tail))
 }

@@ -131,7 +131,7 @@ struct Place {
 /// A thread's cache of code, and its buffers.
 #[derive(Default)]
 struct CodeCache {
-    /// What became of templates: the places of each set, and behind them the place of the last long
+    /// What became of templates: the places of each set, and after them the place of the last long
     /// template. Empty until the first call.
     places: Vec<Place>,
     /// The sizes of all templates, but the long one.

@@ -148,7 +148,7 @@ pub(super) fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// The number of bytes behind the end that may be overwritten.
+/// The number of bytes after the end that may be overwritten.
 const SPARE: usize = 16;
 
 /// Decodes a count, given the part of it in the token.

@@ -21,7 +21,7 @@
 //! those of the removed ones.
 //!
 //! The run at the beginning of a compressed value is plain (see `object/packed.rs`), and is patched
-//! in place. [`close`] then writes the new length of the run. For elements behind the run, the
+//! in place. [`close`] then writes the new length of the run. For elements after the run, the
 //! value must be unpacked first ([`patchable`]).
 
 use super::{packed, prefix_len, sized, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
@@ -72,7 +72,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The place behind an element of a value.
+/// The place after an element of a value.
 #[inline(always)]
 fn end(value: &[u8], element: Element<'_>) -> usize {
     let prefix = prefix_len(&value[element.at..]);
@@ -156,7 +156,7 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// As `element`, for positions in any order. `passed` was made before the first request.
     ///
     /// # Complexity
-    /// If the position is behind the last one that was requested, that of `element`. Requesting all
+    /// If the position is after the last one that was requested, that of `element`. Requesting all
     /// elements, in any order, is linear in the value.
     pub fn element_in_any_order(&mut self, passed: &mut Passed, position: usize) -> Element<'v> {
         if position < self.cursor.position {
@@ -165,7 +165,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.element(position)
     }
 
-    /// Replaces an element behind the last one that was replaced. `write` appends the new term,
+    /// Replaces an element after the last one that was replaced. `write` appends the new term,
     /// which must have no handle, and be no container.
     #[inline(always)]
     pub fn put_with(&mut self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) {
@@ -183,7 +183,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.done = end(self.cursor.value, old);
     }
 
-    /// Replaces an element behind the last one that was replaced.
+    /// Replaces an element after the last one that was replaced.
     #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();

@@ -5,7 +5,7 @@
 //!  more              FA the first 512, as above, 01, group FF … group FF, group, bits in it
 //! ```
 //!
-//! Escaping makes zero bytes longer, and each byte must be examined. So the bytes behind the first
+//! Escaping makes zero bytes longer, and each byte must be examined. So the bytes after the first
 //! [`ESCAPED`] ones are copied in *groups*. The size of a group depends only on its place, and the
 //! last group is padded with zeros. Each group is followed by `FF`, or by the number of bits that
 //! count in the last group.
@@ -29,7 +29,7 @@ const LONGER: u8 = 1;
 const MORE: u8 = 0xFF;
 /// A zero within so many bytes is searched for word by word.
 const NEAR: usize = 32;
-/// The mark behind a zero byte.
+/// The mark after a zero byte.
 const ZERO_ESCAPE: u8 = 0xFF;
 /// Eight zero bytes, each with its mark.
 const EIGHT_ZEROS: [u8; 16] = marked_zeros();
@@ -128,7 +128,7 @@ fn push_zeros(bytes: &[u8], out: &mut impl Sink) -> usize {
         .count()
 }
 
-/// Writes up to eight bytes with a mark behind each zero.
+/// Writes up to eight bytes with a mark after each zero.
 #[inline]
 fn push_marked(bytes: &[u8], out: &mut impl Sink) {
     let (mut marked, mut at) = ([0; 16], 0);
@@ -141,7 +141,7 @@ fn push_marked(bytes: &[u8], out: &mut impl Sink) {
     out.run(marked, at);
 }
 
-/// Writes the bytes behind the escaped ones, `bits` bits.
+/// Writes the bytes after the escaped ones, `bits` bits.
 #[cold]
 fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
     let mut at = ESCAPED;
@@ -162,7 +162,7 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
     push_count(bits as u64, out);
 }
 
-/// Writes bytes in groups of this size, each with the mark behind it.
+/// Writes bytes in groups of this size, each with the mark after it.
 #[inline]
 fn push_marked_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
     out.groups(bytes, size, MORE);
@@ -197,8 +197,8 @@ pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
     is_plain.then_some(bytes)
 }
 
-/// Appends the term of a bitstring whose order key continues at `at`, behind its tag. Returns the
-/// place behind the order key.
+/// Appends the term of a bitstring whose order key continues at `at`, after its tag. Returns the
+/// place after the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     // 1. Copy the escaped bytes without the marks, up to the first zero without a mark, or the last
     //    byte that is escaped. `len` counts them.
@@ -275,11 +275,11 @@ fn marked_zeros_of(escaped: &[u8]) -> usize {
     done + ones.take_while(|&one| one == [0, ZERO_ESCAPE]).count()
 }
 
-/// Continues `read` with groups, which begin at `from`, behind the escaped bytes. The head of the
+/// Continues `read` with groups, which begin at `from`, after the escaped bytes. The head of the
 /// term is at `start`.
 #[cold]
 fn read_groups(key: &[u8], mut from: usize, start: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Find the number of bits: the last group has a number behind it, instead of the mark.
+    // 1. Find the number of bits: the last group has a number after it, instead of the mark.
     let (mut at, mut len, mut size) = (from, ESCAPED, group(ESCAPED));
     while key[at + size] == MORE {
         (at, len) = (at + size + 1, len + size);
@@ -433,7 +433,7 @@ mod tests {
             };
             let (a, b) = (term(&x, less_x), term(&y, less_y));
             check(&a, &b);
-            // The bits behind do not matter unless these are equal.
+            // The bits after do not matter unless these are equal.
             let pair = |first: &Term| Term::tuple([first.clone(), Term::from(behind)]);
             check(&pair(&a), &pair(&b));
         }

@@ -66,7 +66,7 @@ fn push_flat<P: OutputByte>(
     let (mut at, mut comes_back) = (0, true);
     while at < bytes.len() {
         // Write one head in each iteration. Small integers come first: they are the most common
-        // terms, and have no bytes behind their tags.
+        // terms, and have no bytes after their tags.
         let tag = bytes[at];
         at = match tag {
             SMALL.. => {
@@ -236,7 +236,7 @@ impl OpenLists {
         Some(())
     }
 
-    /// Opens a container that has no marks between its terms and behind them.
+    /// Opens a container that has no marks between its terms and after them.
     #[inline]
     fn tuple(&mut self, arity: u64) -> Option<()> {
         match self.depth {

@@ -122,7 +122,7 @@ pub fn tuple_prefix(arity: usize, firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
 }
 
 /// Appends a prefix that exactly the order keys of certain lists have: those whose first elements
-/// are these, with any tail behind them.
+/// are these, with any tail after them.
 pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
     for &first in firsts {
         out.push(CONS);
@@ -134,7 +134,7 @@ pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
 /// prefix. If there is none, because the prefix is empty or all `FF`, returns `false` and leaves
 /// `prefix` empty. No order key is such a prefix.
 pub fn successor(prefix: &mut Vec<u8>) -> bool {
-    // The last byte that isn't `FF` is increased, and all behind it are dropped.
+    // The last byte that isn't `FF` is increased, and all after it are dropped.
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
             prefix.push(last + 1);
@@ -269,7 +269,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
                 end,
                 exact,
             } => match places.pop() {
-                // All values are written. Continue behind the map.
+                // All values are written. Continue after the map.
                 None => self.at = end,
                 Some(place) => {
                     self.open.push(Pending::Values { places, end, exact });
@@ -283,7 +283,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
     /// Writes the head at the cursor. If it has children, pushes the container.
     fn term(&mut self, exact: bool) {
         let start = self.at;
-        // Move the cursor behind the head. Later steps write the children.
+        // Move the cursor past the head. Later steps write the children.
         let (end, children) = head(self.bytes, start);
         self.at = end;
         match kind_at(self.bytes, start) {
@@ -308,7 +308,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
             }
             Kind::Map => self.map(start, children / 2, exact),
             _ => {
-                // Leaves, and funs: their free variables are compared one by one behind the head.
+                // Leaves, and funs: their free variables are compared one by one after the head.
                 let leaf = TermRef::within(&self.bytes[start..end]);
                 push_leaf(leaf, exact, self.local, self.out);
                 self.open_free_variables(children, exact);

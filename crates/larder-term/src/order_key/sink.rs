@@ -22,7 +22,7 @@ pub trait Sink {
         }
     }
 
-    /// Appends groups of `size` bytes, each with a mark behind it.
+    /// Appends groups of `size` bytes, each with a mark after it.
     #[inline]
     fn groups(&mut self, bytes: &[u8], size: usize, mark: u8) {
         for group in bytes.chunks_exact(size) {
@@ -103,7 +103,7 @@ impl<'o, P: OutputByte> SliceSink<'o, P> {
         (!self.is_full).then_some(self.len)
     }
 
-    /// Writes bytes behind the first `len` ones, without changing `len`. Returns `false`, and
+    /// Writes bytes after the first `len` ones, without changing `len`. Returns `false`, and
     /// writes nothing, if they don't fit.
     #[inline]
     fn put(&mut self, bytes: &[u8]) -> bool {

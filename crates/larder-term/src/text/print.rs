@@ -113,7 +113,7 @@ impl Printer<'_> {
                 self.open.push(Piece::Term);
             }
             Piece::Pairs(mut pairs, end, first) => match pairs.pop() {
-                // All pairs are printed. Continue behind the map, wherever the last value was.
+                // All pairs are printed. Continue after the map, wherever the last value was.
                 None => {
                     self.at = end;
                     self.out.push('}');
@@ -361,7 +361,7 @@ fn write_float(out: &mut String, x: f64) -> fmt::Result {
     if x.is_sign_negative() {
         out.push('-');
     }
-    // The length of the exponent, with its `e`, its dot, and the `.0` behind a single digit. The
+    // The length of the exponent, with its `e`, its dot, and the `.0` after a single digit. The
     // other form is chosen if it has fewer characters.
     let (exponent, n) = (place - 1, digits.len() as i64);
     let cost = exponent.to_string().len() as i64 + 1 + if n == 1 { 2 } else { 1 };
@@ -421,7 +421,7 @@ fn write_bits(out: &mut String, bytes: &[u8], bits: usize) -> fmt::Result {
 fn write_quoted(out: &mut String, text: &str, quote: char) {
     out.push(quote);
     for c in text.chars() {
-        // The character to write behind a backslash. Those without such a form are written at once.
+        // The character to write after a backslash. Those without such a form are written at once.
         let escape = match c {
             '\n' => 'n',
             '\r' => 'r',

@@ -1,4 +1,4 @@
-//! The list batch: a list of objects is inserted as a whole, behind the table's *batch latch*.
+//! The list batch: a list of objects is inserted as a whole, under the table's *batch latch*.
 //!
 //! A *batch* is a list of objects that is being inserted into a table. The *latch* is held by at
 //! most one batch: a bit of the state word (`LATCHED`), and a slot with a pointer to the batch. To

@@ -646,7 +646,7 @@ impl Unique for Bounded {
                 batch.skipped = read;
                 break;
             }
-            // All entries of the batch are expired. Continue behind the last one.
+            // All entries of the batch are expired. Continue after the last one.
             let passed = batch.key(last).to_vec();
             let passed = Some(self.layer.key(&passed));
             self.below.step(guard, passed, direction, batch);

@@ -271,7 +271,7 @@ impl Wheel {
             let (level, slot) = ((*slots - 1) / SLOTS, (*slots - 1) % SLOTS);
             let level = self.levels[level].as_mut()?;
             let there = &mut level.slots[slot].0;
-            // From the last chunk to the first: those behind this one have been looked at. Since
+            // From the last chunk to the first: those after this one have been looked at. Since
             // the last call the slot may have been emptied.
             *chunks = there.len().min(*chunks);
             let Some(at) = chunks.checked_sub(1) else {

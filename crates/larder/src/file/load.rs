@@ -98,7 +98,7 @@ impl Input {
         Ok(())
     }
 
-    /// About how many objects there are behind a chunk that was just read, if all chunks are like
+    /// About how many objects there are after a chunk that was just read, if all chunks are like
     /// it.
     fn objects_behind(&mut self, objects: u32, payload: usize) -> usize {
         let at = self.file.stream_position().unwrap_or(self.length);
@@ -164,7 +164,7 @@ impl Input {
                 return Err(damaged("the digest of the whole"));
             }
         }
-        // A file that goes on behind its end was not written by `save`.
+        // A file that goes on after its end was not written by `save`.
         match take(&mut self.file, 1, &mut footer) {
             Err(FileError::CutShort) => Ok(u64::from_le_bytes(array(&footer[1..]))),
             Err(error) => Err(error),
@@ -327,7 +327,7 @@ impl LoadJob {
         // The number of objects and the length of the payload are separate fields, which may
         // contradict each other.
         if self.next < self.chunk.len() {
-            return Err(damaged("bytes behind the objects of a chunk").into());
+            return Err(damaged("bytes after the objects of a chunk").into());
         }
         self.chunk.clear();
         self.next = 0;

@@ -207,7 +207,7 @@ impl Entries {
         }
         self.position(value, key, position);
         if one_row_per_key {
-            // The record is made behind the position.
+            // The record is made after the position.
             let end = position.len();
             append_record(value.len(), 1, position);
             let (place, record) = position.split_at(end);

@@ -405,7 +405,7 @@ impl Unique for Indexed<dyn Unique> {
         preparation: &mut Preparation<'_>,
     ) -> Previous {
         self.write_then_free(guard, |index| {
-            // The entries of the indexes change behind the preparation, as the row does.
+            // The entries of the indexes change after the preparation, as the row does.
             let mut prepared = Preparation {
                 ready: ReadyMark::none(),
                 prepare: &mut |old, mark| {

@@ -418,7 +418,7 @@ enum Given {
     Nothing,
     /// There are such rows, and the lookup goes on.
     Some,
-    /// The slice ends behind a row.
+    /// The slice ends after a row.
     Stop(ScanStep),
 }
 
@@ -531,7 +531,7 @@ impl<'a> RowCount<'a> {
         self.rows <= self.rows_to_skip
     }
 
-    /// Moves the place to this entry, behind the rows that were counted.
+    /// Moves the place to this entry, after the rows that were counted.
     fn stop_at(&mut self, entry: IndexEntry<'_>, place: &mut EntryPlace) {
         self.entries.position(entry.value, entry.key, self.position);
         place.from = Some(self.position.clone());

@@ -81,7 +81,7 @@ struct Part {
     /// The positions of the part: at or above `low`, and below `high`, if there is one.
     low: Vec<u8>,
     high: IndexPosition,
-    /// Whether the range has no more behind it.
+    /// Whether the range has no more after it.
     is_last: bool,
     /// The entries of the table, and the number of those that aren't needed any more.
     read: Pairs,
@@ -107,7 +107,7 @@ enum Stage {
 }
 
 impl ViewEntries {
-    /// Does some of the reading of the entries of a range, at `from` and behind it, and continues
+    /// Does some of the reading of the entries of a range, at `from` and after it, and continues
     /// with its costs. Breaks once the next entries are in `buffers.pairs`, in order, with the
     /// place to continue from.
     pub(super) fn read(
@@ -138,7 +138,7 @@ impl ViewEntries {
             }
         }
         if !is_within(self) {
-            // A place behind the range, which no part has, was made up.
+            // A place after the range, which no part has, was made up.
             if range.high(Vec::new()).is_some_and(|high| from >= &high[..]) {
                 buffers.pairs.clear();
                 return ControlFlow::Break(None);
@@ -218,7 +218,7 @@ impl Part {
         (self.high, self.is_last) = (Some(position), false);
     }
 
-    /// (1) Reads the leaf at a place. The part ends behind it if it has enough entries. Returns the
+    /// (1) Reads the leaf at a place. The part ends after it if it has enough entries. Returns the
     /// costs.
     fn read_leaf(
         &mut self,
@@ -304,7 +304,7 @@ impl Part {
         self.end_before(last.to_vec());
     }
 
-    /// (3) Fills `pairs` with the next entries, which are at `from` or behind it. Those before
+    /// (3) Fills `pairs` with the next entries, which are at `from` or after it. Those before
     /// `from` are dropped: the part begins there from now on. Returns where to continue.
     fn fill(&mut self, from: &[u8], pairs: &mut Pairs) -> IndexPosition {
         let Part {
@@ -362,7 +362,7 @@ impl Part {
             pairs.push(value, key);
             last = position;
         }
-        // Behind the part.
+        // After the part.
         self.high.clone().filter(|_| !self.is_last)
     }
 }

@@ -37,7 +37,7 @@ impl EntryRange {
         EntryRange::Between {
             low: match low {
                 Bound::Included(value) => Some(value),
-                // If there is no position behind it, the range is empty.
+                // If there is no position after it, the range is empty.
                 Bound::Excluded(value) => Some(behind(value).unwrap_or(vec![u8::MAX])),
                 Bound::Unbounded => None,
             },
@@ -81,7 +81,7 @@ impl EntryRange {
         }
     }
 
-    /// The first position behind the range, in the memory of `buffer`. `None` if there is none.
+    /// The first position after the range, in the memory of `buffer`. `None` if there is none.
     pub(super) fn high(&self, mut buffer: Vec<u8>) -> Option<Vec<u8>> {
         buffer.clear();
         match self {
@@ -97,7 +97,7 @@ impl EntryRange {
     }
 }
 
-/// The first position behind all that begin with `value`.
+/// The first position after all that begin with `value`.
 fn behind(mut value: Vec<u8>) -> Option<Vec<u8>> {
     order_key::successor(&mut value).then_some(value)
 }

@@ -185,7 +185,7 @@ impl EngineTable {
             if batch.done {
                 return Ok(gone);
             }
-            // What another thread inserts behind the scan stays, as if it came after the deletion.
+            // What another thread inserts after the scan stays, as if it came after the deletion.
             std::mem::swap(&mut position, &mut batch.resume);
             start = Start::At(&position);
         }

@@ -328,7 +328,7 @@ fn visit_several(
 }
 
 /// Copies the value under a key: to `short` if it fits, otherwise to `long`. Returns the buffer and
-/// the length of the value in it. The buffer may have other bytes behind the value. A value in
+/// the length of the value in it. The buffer may have other bytes after the value. A value in
 /// memory of its own isn't copied: it is immutable, and stays as long as the guard is pinned.
 #[inline]
 pub(crate) fn copy_of<'v>(

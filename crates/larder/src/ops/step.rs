@@ -135,7 +135,7 @@ impl EngineTable {
     ///
     /// 1. Answer a step that continues the last one from the read-ahead batch, if that is current.
     /// 2. Otherwise ask the index for the entry next to the key. If the step continues the last
-    ///    one, also read some entries behind it.
+    ///    one, also read some entries after it.
     /// 3. In an unordered table, check that the key is there, or was deleted since the table was
     ///    fixed.
     #[inline]

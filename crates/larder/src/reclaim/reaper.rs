@@ -462,7 +462,7 @@ fn help() {
 
 /// Does work that was taken from the queue.
 fn run(work: impl FnOnce()) {
-    // Catch panics. A panic would end the thread, and leak everything behind it. It leaves no
+    // Catch panics. A panic would end the thread, and leak everything after it. It leaves no
     // shared state inconsistent.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     drop(outcome);

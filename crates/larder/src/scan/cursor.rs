@@ -502,7 +502,7 @@ impl Cursor {
     }
 
     /// Whether a page ends just after its last entry, also if that is the last one of its batch: in
-    /// an ordered_set the next page has what is inserted behind the entry, as in `ets`.
+    /// an ordered_set the next page has what is inserted after the entry, as in `ets`.
     pub(super) fn pages_end_behind_entries(&self) -> bool {
         self.ordered && matches!(self.path, Path::Full | Path::Range(_))
     }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  bounds   [ low ─────────────────────────── high ]
-//!  page       ████████                                 forward: `low` moves behind it
+//!  page       ████████                                 forward: `low` moves past it
 //!                                         ████         backward: `high` moves before it
 //! ```
 
@@ -22,7 +22,7 @@ use larder_index::Direction;
 
 impl EngineTable {
     /// Calls `visit` with the next objects between two positions, and moves the bound at that end
-    /// behind them: about `wanted` objects, or as many as the index reads at once if that is 0.
+    /// after them: about `wanted` objects, or as many as the index reads at once if that is 0.
     /// Then an unordered table reads them in any order, which takes less time. Returns whether
     /// there may be more.
     ///

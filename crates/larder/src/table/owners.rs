@@ -94,7 +94,7 @@ impl Estate {
     }
 }
 
-/// What is behind this key, or all of it.
+/// What is after this key, or all of it.
 fn behind<K: Ord, V>(map: &BTreeMap<K, V>, key: Option<K>) -> Range<'_, K, V> {
     map.range((
         key.map_or(Bound::Unbounded, Bound::Excluded),

@@ -528,7 +528,7 @@ impl EventQueue {
     /// Drops the first event.
     fn drop_first(&mut self) -> Option<FeedSlot> {
         let slot = self.slots.pop_front()?;
-        // What was dropped last stays known, since a follower may stand right behind it.
+        // What was dropped last stays known, since a follower may stand right after it.
         self.first += 1;
         self.dropped = slot.past();
         Some(slot)
@@ -582,7 +582,7 @@ impl EventQueue {
         while loses && position < end && !self.before(position).ends {
             position += 1;
         }
-        // An open group may go on behind what is readable.
+        // An open group may go on after what is readable.
         let is_cut = loses && !self.before(position).ends;
         if position > from {
             found.lost = Some((position - from, self.before(position).seq));

@@ -528,7 +528,7 @@ impl History {
     ///
     /// The number of such a write is the clock at the load of `newest`. If a snapshot is registered
     /// after that, its number is greater, so the write is part of it. If a follower is added after
-    /// the load of the count, its events begin behind this write. `newest` is loaded before the
+    /// the load of the count, its events begin after this write. `newest` is loaded before the
     /// number of followers. Other writes have the same order: `preserve`, then `is_followed`.
     #[inline(always)]
     pub(super) fn preserved_mark(&self) -> ReadyMark<'_> {

@@ -312,7 +312,7 @@ impl MergeInput for dyn Multi {
 
     fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
         out.clear();
-        // Behind all objects of the key: after the last one forward, before the first one backward.
+        // After all objects of the key: after the last one forward, before the first one backward.
         match direction {
             Direction::Forward => self.last_position(key, out),
             Direction::Backward => self.first_position(key, out),

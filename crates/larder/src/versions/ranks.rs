@@ -31,7 +31,7 @@
 //!   changed only by its own transaction, one call at a time, and each write that adds or removes
 //!   an entry shifts the checkpoints above it.
 //!
-//! Cost: O(log n) for each overridden key behind the checkpoint, and O(1) for each record of a key
+//! Cost: O(log n) for each overridden key after the checkpoint, and O(1) for each record of a key
 //! that isn't: it has versions for other snapshots alone. There are at most [`SEGMENT`] and
 //! [`RECORDS`] of them once checkpoints were put. The first query puts those that it passes, in
 //! slices.
@@ -74,7 +74,7 @@ struct OverriddenKeys {
 /// The number of entries of a segment, and the key that follows it, if any.
 type Segment = (u64, Option<Vec<u8>>);
 
-/// The first position behind a key. Keys are prefix-free.
+/// The first position after a key. Keys are prefix-free.
 fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
@@ -129,7 +129,7 @@ impl Merged<dyn Unique> {
         let mut at = from.to_vec();
         loop {
             index.scan(guard, Start::At(&at), Direction::Forward, &mut batch);
-            // Records at or behind `to` are not part of the range.
+            // Records at or after `to` are not part of the range.
             for i in 0..batch.len() {
                 let (key, record) = batch.entry(i);
                 if to.is_some_and(|to| key >= to) {
@@ -389,7 +389,7 @@ impl Ranked for Merged<dyn Unique> {
             // Count its rank in the snapshot. This also stores checkpoints, so that the next guess
             // is better.
             let rank = self.count_to(guard, near, work)?;
-            // There is nothing behind the end.
+            // There is nothing after the end.
             if near.is_none() && n >= rank {
                 batch.clear();
                 return Some(false);

@@ -4,11 +4,11 @@
 //!
 //! 1. Read a batch of the base, which covers the positions up to its `resume`.
 //! 2. Read the overrides of those positions. If there are many, or many records that override
-//!    nothing for this reader, end the batch behind one of them.
+//!    nothing for this reader, end the batch after one of them.
 //! 3. If there are no overrides, return the batch. Otherwise merge: entries of an overridden key
 //!    are replaced by those of the override. No other entry is copied, or compared to find its
 //!    place. An unordered batch stays unordered.
-//! 4. If nothing is left, continue behind the batch; or end with an empty batch, if the caller may
+//! 4. If nothing is left, continue after the batch; or end with an empty batch, if the caller may
 //!    pause and many entries were left out.
 
 use super::merged::{MergeInput, Merged, Overrides};
@@ -100,7 +100,7 @@ struct OverriddenKey {
 /// The overridden keys of a batch of the base.
 #[derive(Default)]
 struct Overridden {
-    /// The overrides as they were read. Those behind the last scan are left from earlier merges.
+    /// The overrides as they were read. Those after the last scan are left from earlier merges.
     reads: Vec<Batch<'static>>,
     /// The keys, in the order of the scan.
     keys: Vec<OverriddenKey>,
@@ -268,7 +268,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         (batch.any_order, batch.by_hash, batch.want) = (any_order, by_hash, want);
     }
 
-    /// Whether a batch that begins here begins between the objects of a key, or behind them. It is
+    /// Whether a batch that begins here begins between the objects of a key, or after them. It is
     /// read in order then: in any order, a version of the key would be put in as a whole. (The
     /// entries of the batch may be those of a later leaf, if this one has no more.)
     fn begins_among_objects(&self, start: Start<'_>) -> bool {
@@ -418,7 +418,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 reads.push(Batch::default());
             }
             let read = &mut reads[number];
-            // Nothing behind the batch is needed.
+            // Nothing after the batch is needed.
             read.until = match batch.done {
                 true => batch.until.clone(),
                 false => Bound::Included(self.base.key_position(&batch.resume).to_vec()),
@@ -437,7 +437,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                     entry,
                     place: NOWHERE,
                 });
-                // Many overrides are merged in parts. The batch ends behind this one.
+                // Many overrides are merged in parts. The batch ends after this one.
                 if keys.len() == MOST {
                     return (self.cut_behind(read.key(entry), &range), passed);
                 }
@@ -467,8 +467,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
     }
 
-    /// The number of the first of these overrides that is behind a batch with this range. They are
-    /// in order, so those behind it are the last ones.
+    /// The number of the first of these overrides that is after a batch with this range. They are
+    /// in order, so those after it are the last ones.
     fn end_of_range(
         &self,
         index: &dyn Unique,
@@ -486,7 +486,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
     }
 
-    /// The end of a batch that is cut behind a key. `None` if it ends sooner: the batch of the base
+    /// The end of a batch that is cut after a key. `None` if it ends sooner: the batch of the base
     /// may end between the objects of this key.
     fn cut_behind(&self, key: &[u8], range: &ViewRange<'_>) -> Option<Vec<u8>> {
         let mut cut = Vec::new();
@@ -496,7 +496,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         (!sooner).then_some(cut)
     }
 
-    /// Drops the entries of an ordered batch that are behind its `resume`.
+    /// Drops the entries of an ordered batch that are after its `resume`.
     #[cold]
     fn truncate_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
         let resume = std::mem::take(&mut batch.resume);

@@ -135,7 +135,7 @@ impl Subscription {
         }
         // Copy the next events from the feed. Its lock isn't held while they are visited.
         let found = self.feed.next(self.id, most.max(1), sleeps);
-        // The right is checked after they were read: whatever a new owner has written is behind the
+        // The right is checked after they were read: whatever a new owner has written is after the
         // transfer. A table that is dead keeps its last owner.
         let is_refused =
             self.table.access() == Access::Private && self.table.owner() != self.reader;

@@ -236,7 +236,7 @@ pub(super) fn parts<'g>(
     parts
 }
 
-/// Moves a locked leaf to its slots of the new root. Returns the first slot behind it in the
+/// Moves a locked leaf to its slots of the new root. Returns the first slot after it in the
 /// narrower root, which has this number of bits.
 fn move_leaf(
     leaf: &LockedHashLeaf<'_>,
@@ -258,7 +258,7 @@ fn move_leaf(
     slots(bits).end
 }
 
-/// Step 2 if the root becomes wider, for slot `at` of the old root. Returns the first slot behind
+/// Step 2 if the root becomes wider, for slot `at` of the old root. Returns the first slot after
 /// those that were moved, or `None` if a lock is taken.
 fn widen(
     shared: &Shared,
@@ -299,7 +299,7 @@ fn widen(
 }
 
 /// Step 2 if the root becomes narrower, for slot `at` of the new root. Returns the first slot
-/// behind those that were set, or `None` if a lock is taken.
+/// after those that were set, or `None` if a lock is taken.
 fn narrow(
     shared: &Shared,
     old: TrieNode<'_>,

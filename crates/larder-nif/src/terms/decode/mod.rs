@@ -403,7 +403,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         BIG_POS | BIG_NEG => large_integer(heap, input),
         BITS => bits(heap, input),
         EXPORT => export(heap, input),
-        // The container is behind its length. It is an element of an object, so no level was used.
+        // The container is after its length. It is an element of an object, so no level was used.
         SIZED => return fill_one(heap, input.varint(1).1, place, DEPTH),
         _ => (None, input),
     };

@@ -45,7 +45,7 @@ impl ReadRange {
 /// The read set of a transaction in one table.
 #[derive(Default)]
 pub(super) struct Reads {
-    /// The keys, each behind its hash.
+    /// The keys, each after its hash.
     keys: BTreeSet<SortedKey>,
     ranges: Vec<ReadRange>,
     entries: Vec<EntriesRead>,

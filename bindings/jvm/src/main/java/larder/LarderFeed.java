@@ -39,7 +39,7 @@ import java.util.function.Consumer;
  *
  * <p>Any number of threads may poll; each commit goes to one of them. While a codec reads a commit,
  * others that poll wait. If a codec throws, that commit is lost, the caller gets the exception, and
- * the next call goes on behind it. But if Java has no memory for a commit, the caller gets the
+ * the next call goes on after it. But if Java has no memory for a commit, the caller gets the
  * OutOfMemoryError, and the next call gives that commit. One of more than 2,000 MiB, which no array
  * has room for, is told as {@link Change.Type#OVERFLOW}, too. A feed that is left is closed as a
  * table is.

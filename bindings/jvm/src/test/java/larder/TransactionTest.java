@@ -252,7 +252,7 @@ class TransactionTest {
         });
         assertEquals(2, attempts.get());
         assertEquals(1, numbers.get(100));
-        // What is behind the end of a range does not.
+        // What is after the end of a range does not.
         for (long key = 0; key < 1_000; key++) {
             numbers.putIfAbsent(key, 1);
         }
