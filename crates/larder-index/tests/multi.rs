@@ -90,7 +90,7 @@ fn objects_of_a_tree_key_are_found_without_a_walk() {
     assert_eq!(index.len(), 0);
     assert!(
         index.memory() < 100_000,
-        "marks are gone with their objects"
+        "the hash index is emptied with the objects"
     );
 }
 
@@ -226,7 +226,7 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
     got
 }
 
-/// A key goes from a list to the value tree, with marks and without, and back, one object at a time
+/// A key goes from a list to the value tree, indexed by hash or not, and back, one object at a time
 /// and all at once; a tree header knows how many objects it has throughout.
 #[test]
 fn lists_move_to_the_tree_and_back() {

@@ -268,7 +268,7 @@ impl<T: Terms> TemplateReader<'_, T> {
         }
     }
 
-    /// Undoes what was read since the mark.
+    /// Undoes what was read since the checkpoint.
     fn back(&mut self, mark: TemplateMark) {
         self.template.bytes.truncate(mark.bytes);
         self.template.holes.truncate(mark.holes);

@@ -28,7 +28,7 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::{Index, IndexMut};
 
-/// An entry of a chain, with a mark of its table.
+/// An entry of a chain, with flags of its table.
 #[derive(Debug)]
 pub(crate) struct ChainNode<W, M> {
     pub(crate) position: Position,

@@ -58,7 +58,7 @@ const AT_ONCE: usize = 4096;
 /// The number of buckets whose kept nodes are removed by each later change.
 const LATER: usize = 16;
 
-/// The mark of a node (LH3).
+/// The flags of a node (LH3).
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     kept: bool,

@@ -58,7 +58,7 @@ struct Move {
 pub(crate) struct Moves(BTreeMap<usize, Move>);
 
 impl Moves {
-    /// Ends a map at the end of the bytes. `marks` are the places of its keys and values, in turn.
+    /// Ends a map at the end of the bytes. `marks` are the offsets of its keys and values, in turn.
     /// Another map is open around it, unless `outermost` is set.
     pub(crate) fn end_map(
         &mut self,

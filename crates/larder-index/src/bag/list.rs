@@ -4,7 +4,7 @@
 //!  list          count (1 to 64) | item | item | …           in order of arrival
 //!  item          length | object | number of the arrival      length and number as LEB128
 //!
-//!  tree header   0 | marked (0 or 1) | count | next number        count and number as LEB128
+//!  tree header   0 | indexed (0 or 1) | count | next number        count and number as LEB128
 //! ```
 //!
 //! Numbers ascend in a list. By them a scan that resumes within a key knows which objects it has
@@ -55,7 +55,7 @@ pub(super) struct TreeHeader {
     pub(super) count: usize,
     /// The number that the next object will get.
     pub(super) next: u64,
-    /// Whether the objects have marks.
+    /// Whether the objects are in the hash index.
     pub(super) marked: bool,
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!  entries      HashOrder: key → its list, or a tree header   list.rs, list_values.rs
 //!  value tree   B+-tree: hash | key | number → object         value_tree.rs, tree_values.rs
-//!  marks        B+-tree: hash | key | hash of the object | number
+//!  hash index   B+-tree: hash | key | hash of the object | number
 //! ```
 //!
 //! If a key has few objects, its entry holds them all, as a *list*: at most 64 objects and about
@@ -71,7 +71,7 @@ static ALL: [CachePadded<Stripe>; STRIPES] = [const {
     })
 }; STRIPES];
 
-/// The next step of `free_some`: free the objects of tree keys, marks, or lists.
+/// The next step of `free_some`: free the objects of tree keys, the hash index, or lists.
 const OBJECTS: u8 = 0;
 const MARKS: u8 = 1;
 const LISTS: u8 = 2;

@@ -1,4 +1,4 @@
-//! Positions of a bag, of the objects of its tree keys, and of their marks.
+//! Positions of a bag, of the objects of its tree keys, and of the hash index.
 //!
 //! ```text
 //!  position   top 48 bits of the hash (6 bytes, big endian) | key | number of the object

@@ -6,9 +6,9 @@
 //! 1. Lock the stripe, and read the key's tree header. The key stays a tree key meanwhile.
 //! 2. Before the first change, make the version odd.
 //! 3. Add objects to the tree, replace and remove them there. If a key has more than [`MARK_ABOVE`]
-//!    objects and one of them is searched for, or more than [`ALWAYS_MARK_ABOVE`], each has a
-//!    *mark* by its hash. So an object is found, added and removed in O(log n). A key with fewer
-//!    than [`UNMARK_BELOW`] objects loses its marks.
+//!    objects and one of them is searched for, or more than [`ALWAYS_MARK_ABOVE`], all of them get
+//!    entries in the *hash index*. So an object is found, added and removed in O(log n). If a key
+//!    has fewer than [`UNMARK_BELOW`] objects, their entries are removed from the hash index.
 //! 4. Write the key's entry: a new tree header, or a list if few objects are left. If none are
 //!    left, remove the entry.
 //! 5. Make the version even, and unlock the stripe.
@@ -25,12 +25,13 @@ use crate::{Key, KeyRule, Objects, Unique};
 use crossbeam_epoch::Guard;
 use std::cell::Cell;
 
-/// A tree key with more objects than this gets marks when one of them is searched for. A key of a
-/// duplicate_bag that only gets objects needs none.
+/// If a tree key has more objects than this, they are indexed when one of them is searched for. A
+/// key of a duplicate_bag that only gets objects needs no index.
 const MARK_ABOVE: usize = 64;
-/// A tree key with more objects than this has marks, so that no search has to mark many at once.
+/// If a tree key has more objects than this, they are indexed, so that no search has to index many
+/// at once.
 const ALWAYS_MARK_ABOVE: usize = 4096;
-/// A tree key with fewer objects than this loses its marks.
+/// If a tree key has fewer objects than this, they are removed from the hash index.
 const UNMARK_BELOW: usize = 24;
 
 /// An object that was replaced.
@@ -130,7 +131,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         position
     }
 
-    /// Updates the header after objects were removed together with their marks.
+    /// Updates the header after objects were removed, and their entries in the hash index.
     fn forget(&mut self, gone: usize) {
         if gone == 0 {
             return;
@@ -144,7 +145,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         }
     }
 
-    /// Removes all objects of the tree key, and their marks, leaf by leaf.
+    /// Removes all objects of the tree key, and their entries in the hash index, leaf by leaf.
     fn clear(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         // Readers that began before this see another version afterwards, and repeat.
         self.begin_write();
@@ -153,7 +154,8 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
             .tree
             .remove_within(self.guard, &self.prefix, Some(f));
         debug_assert_eq!(gone, self.entry.count, "the entry knows how many there are");
-        // Only writers use marks, and this one holds the stripe. So the order doesn't matter.
+        // Only writers use the hash index, and this one holds the stripe. So the order doesn't
+        // matter.
         if self.entry.marked {
             self.unmark_all();
         }
@@ -205,9 +207,9 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     }
 }
 
-/// Marks.
+/// The hash index.
 impl<R: KeyRule> TreeValues<'_, R> {
-    /// The common prefix of the marks of all objects with this hash.
+    /// The common prefix, in the hash index, of all objects with this hash.
     fn hash_marks(&self, hash: u64) -> Position {
         let mut mark = Position::from_slice(&self.prefix);
         mark.extend_from_slice(&hash.to_be_bytes()[..HASH]);
@@ -232,7 +234,7 @@ impl<R: KeyRule> TreeValues<'_, R> {
         marks.remove(self.guard, &mark, &mut |_| true);
     }
 
-    /// Marks all objects, since there are many now.
+    /// Adds all objects to the hash index, since there are many now.
     fn mark_all(&mut self) {
         self.entries(&mut |position, value| {
             self.mark(number(position), value);
@@ -241,7 +243,7 @@ impl<R: KeyRule> TreeValues<'_, R> {
         self.entry.marked = true;
     }
 
-    /// Removes all marks.
+    /// Removes all objects of the key from the hash index.
     fn unmark_all(&mut self) {
         let marks = &self.value_trees.marks;
         marks.remove_within(self.guard, &self.prefix, None);
@@ -256,8 +258,8 @@ impl<R: KeyRule> TreeValues<'_, R> {
         limit: usize,
         same: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Vec<u64> {
-        // The marks of all objects with this hash are neighbours.
-        // The limit is applied here, not to the marks: objects with the same hash may be unequal.
+        // The entries of all objects with this hash are neighbours.
+        // The limit is applied here, not to the entries: objects with the same hash may be unequal.
         let (prefix, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
         let marks = &self.value_trees.marks;
         runs(marks, self.guard, &prefix, &prefix, &mut |run| {
@@ -316,8 +318,8 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        // If there are marks, each object has one. So an object without a mark with its hash
-        // doesn't exist.
+        // If the key is indexed, all its objects are. So an object whose hash isn't there doesn't
+        // exist.
         if self.entry.marked {
             return !self.with_hash(value, 1, same).is_empty();
         }
@@ -366,7 +368,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         if gone.len() == self.entry.count {
             return self.clear(&mut |_| ());
         }
-        // 2. Remove the chosen ones, each by its number, and its mark by its hash.
+        // 2. Remove the chosen ones, each by its number, and from the index by its hash.
         for &(number, hash) in &gone {
             if marked {
                 self.unmark(number, hash);
@@ -383,11 +385,11 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
 
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         if !self.entry.marked {
-            // Without marks there is no faster way than to look at all objects.
+            // Without the hash index all objects are compared.
             if self.entry.count <= MARK_ABOVE {
                 return self.remove_if(same);
             }
-            // The marks are written, and so is the header that says so.
+            // The index is written, and so is the header that says so.
             self.begin_write();
             self.mark_all();
         }
@@ -421,7 +423,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         let Some((position, old)) = found else {
             return;
         };
-        // The number stays the same: only the object and its mark change.
+        // The number stays the same: only the object and its hash change.
         self.put(&position, value);
         if self.entry.marked {
             self.unmark(number(&position), old);

@@ -1,13 +1,13 @@
 //! The value trees of a bag. They have the objects of keys with more objects than a list may hold.
 //!
 //! ```text
-//!  tree    hash | key | number                                        the object
-//!  marks   hash | key | 48 bits of the object's hash | number         nothing
+//!  tree         hash | key | number                                   the object
+//!  hash index   hash | key | 48 bits of the object's hash | number    nothing
 //! ```
 //!
 //! The objects of all tree keys are in one B+-tree. So a million objects under one key are a run of
-//! leaves like any other. A key with many objects has *marks* in a second tree: one for each
-//! object, which leads from its hash to its number. Only writers use marks.
+//! leaves like any other. The objects of a key with many are also in a second tree, the *hash
+//! index*, which leads from an object's hash to its number. Only writers use it.
 
 use super::list::{self, TreeHeader};
 use super::position::{prefix, push_number, PAST_NUMBERS};
@@ -20,7 +20,7 @@ use std::ops::Bound;
 /// The objects of all tree keys of a bag.
 pub(super) struct ValueTrees {
     pub(super) tree: BPlusTree,
-    /// The marks.
+    /// The hash index.
     pub(super) marks: BPlusTree,
 }
 
@@ -66,7 +66,7 @@ impl ValueTrees {
         self.tree.free_some(guard, limit, f)
     }
 
-    /// Like `free_objects`, for marks.
+    /// Like `free_objects`, for the hash index.
     pub(super) fn free_marks(&self, guard: &Guard, limit: usize) -> bool {
         self.marks.free_some(guard, limit, &mut |_| ())
     }

@@ -11,7 +11,7 @@
 //! that are stale. A writer doesn't add anything:
 //!
 //! 1. A leaf is marked as *counted* if the node above it has its count.
-//! 2. The first change of the number of entries of a counted leaf removes that mark. It sets the
+//! 2. The first change of the number of entries of a counted leaf clears that flag. It sets the
 //!    stale bit of each child on the path to the leaf, from the node above it up to the root. Later
 //!    changes find the leaf not counted, and have nothing to do.
 //! 3. A change of structure copies counts and bits to the nodes that it makes. New children are

@@ -13,7 +13,7 @@
 //! * I7: The count that is found under a position only grows: a new leaf starts from a greater
 //!   count than those of the leaves that it replaces (`succeed`).
 //!
-//! Source: seqlocks with atomics after Boehm 2012; the obsolete mark after optimistic lock coupling
+//! Source: seqlocks with atomics after Boehm 2012; the obsolete bit after optimistic lock coupling
 //! (Leis, Scheibner, Kemper and Neumann 2016).
 
 use crate::sync::atomic::{fence, AtomicU64, Ordering::*};

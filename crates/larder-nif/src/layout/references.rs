@@ -1,7 +1,7 @@
 //! References of this node.
 //!
 //! ```text
-//!  reference  header, mark | number 0 << 32, number 1 | number 2 << 32; in an alias, its pid
+//!  reference  header, low half | number 0 << 32, number 1 | number 2 << 32; in an alias, its pid
 //! ```
 //!
 //! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: as long
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The numbers of a reference of this node.
 pub type Numbers = [u32; 3];
 
-/// The header and the mark after it: of an ordinary reference, and of an alias.
+/// The header and the low half of the word after it: of an ordinary reference, and of an alias.
 static REFERENCE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static ALIAS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// A bit that is set in the second number of aliases, and of no other references.
@@ -78,7 +78,7 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
     let numbers = |word| external_format(env, word, parse_reference).map(|parsed| parsed.2);
     let mut first = None;
     // Test eight references with different numbers. What all of them have in common is the header
-    // and the mark.
+    // and the low half of the word after it.
     for _ in 0..8 {
         // SAFETY: `env` is the environment of the running load callback.
         let word = unsafe { enif_make_ref(env) };
@@ -113,7 +113,7 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
     }
 }
 
-/// Tests the mark of magic references on one that is magic and on one that isn't.
+/// Tests the bit of magic references on one that is magic and on one that isn't.
 pub fn prove_magic(env: *mut Env, magic: Word) {
     let marked = |word| {
         external_format(env, word, |etf| {

@@ -13,8 +13,8 @@
 //! If two bitstrings are equal up to the beginning of a group, both have a group of the same size
 //! there, so the groups compare as bytes. If these are equal, the bitstring that ends in the group,
 //! or has fewer bits there, is less: the other one has zeros in place of the padding. The size of
-//! groups grows with the square root of the place. So marks and padding take a tenth at most, and a
-//! smaller part of longer bitstrings.
+//! groups grows with the square root of the place. So continuation bytes and padding take a tenth
+//! at most, and a smaller part of longer bitstrings.
 
 use super::counts::{count, push_count};
 use super::{sink::Sink, BITSTRING};
@@ -29,11 +29,11 @@ const LONGER: u8 = 1;
 const MORE: u8 = 0xFF;
 /// A zero within so many bytes is searched for word by word.
 const NEAR: usize = 32;
-/// The mark after a zero byte.
+/// The byte that escapes a zero byte. It is after the zero.
 const ZERO_ESCAPE: u8 = 0xFF;
-/// Eight zero bytes, each with its mark.
+/// Eight zero bytes, escaped.
 const EIGHT_ZEROS: [u8; 16] = marked_zeros();
-/// Thirty-two zero bytes, each with its mark.
+/// Thirty-two zero bytes, escaped.
 const MANY_ZEROS: [u8; 64] = marked_zeros();
 
 const fn marked_zeros<const N: usize>() -> [u8; N] {
@@ -114,7 +114,7 @@ fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
     }
 }
 
-/// Writes the zeros at the beginning, eight by eight, each with its mark. Returns their number.
+/// Writes the zeros at the beginning, eight by eight, escaped. Returns their number.
 #[inline]
 fn push_zeros(bytes: &[u8], out: &mut impl Sink) -> usize {
     let wide = bytes.chunks_exact(MANY_ZEROS.len() / 2);
@@ -128,12 +128,12 @@ fn push_zeros(bytes: &[u8], out: &mut impl Sink) -> usize {
         .count()
 }
 
-/// Writes up to eight bytes with a mark after each zero.
+/// Writes up to eight bytes, with an escape after each zero.
 #[inline]
 fn push_marked(bytes: &[u8], out: &mut impl Sink) {
     let (mut marked, mut at) = ([0; 16], 0);
     for &byte in bytes {
-        // Write the mark in any case. If the byte isn't zero, the next byte overwrites it.
+        // Write the escape in any case. If the byte isn't zero, the next byte overwrites it.
         marked[at] = byte;
         marked[at + 1] = ZERO_ESCAPE;
         at += 1 + usize::from(byte == 0);
@@ -162,13 +162,13 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
     push_count(bits as u64, out);
 }
 
-/// Writes bytes in groups of this size, each with the mark after it.
+/// Writes bytes in groups of this size, each with a continuation byte after it.
 #[inline]
 fn push_marked_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
     out.groups(bytes, size, MORE);
 }
 
-/// Appends groups of this size without their marks.
+/// Appends groups of this size without their continuation bytes.
 #[inline]
 fn push_unmarked_groups(marked: &[u8], out: &mut Vec<u8>, size: usize) {
     let groups = marked.chunks_exact(size + 1);
@@ -190,7 +190,7 @@ fn zeros(word: u64) -> u64 {
 #[inline]
 pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
     let (bytes, end) = key.strip_prefix(&[BITSTRING])?.split_last_chunk()?;
-    // Without groups and marks, the bytes are as they are. The last one has eight bits.
+    // Without groups and escapes, the bytes are as they are. The last one has eight bits.
     let is_plain = *end == [0, if bytes.is_empty() { 0 } else { 8 }]
         && bytes.len() <= ESCAPED
         && before_zero(bytes, ESCAPED) == bytes.len();
@@ -200,7 +200,7 @@ pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
 /// Appends the term of a bitstring whose order key continues at `at`, after its tag. Returns the
 /// place after the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Copy the escaped bytes without the marks, up to the first zero without a mark, or the last
+    // 1. Copy the escaped bytes without the escapes, up to the first zero without one, or the last
     //    byte that is escaped. `len` counts them.
     let start = push_short_head(out);
     let (mut end, mut len) = (at, 0);
@@ -231,7 +231,7 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
     let mut at = 0;
     while let Some(eight) = bytes[at..].first_chunk::<8>() {
         let zeros = zeros(u64::from_le_bytes(*eight));
-        // The lowest mark is that of the first zero.
+        // The lowest bit is that of the first zero.
         if zeros != 0 {
             return at + (zeros.trailing_zeros() / 8) as usize;
         }
@@ -255,8 +255,8 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
     }
 }
 
-/// The number of zero bytes at the beginning, each with its mark. Zeros often stand together, so
-/// many are compared at once.
+/// The number of escaped zero bytes at the beginning. Zeros often stand together, so many are
+/// compared at once.
 #[inline]
 fn marked_zeros_of(escaped: &[u8]) -> usize {
     const FOUR: u64 = u64::from_le_bytes([0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF]);
@@ -279,7 +279,7 @@ fn marked_zeros_of(escaped: &[u8]) -> usize {
 /// term is at `start`.
 #[cold]
 fn read_groups(key: &[u8], mut from: usize, start: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Find the number of bits: the last group has a number after it, instead of the mark.
+    // 1. Find the number of bits: the last group has a number after it, not a continuation byte.
     let (mut at, mut len, mut size) = (from, ESCAPED, group(ESCAPED));
     while key[at + size] == MORE {
         (at, len) = (at + size + 1, len + size);

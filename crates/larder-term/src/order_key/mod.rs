@@ -224,7 +224,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
     /// Writes the next part of an open container. Pushes the container again if it has more parts.
     fn step(&mut self, open: Pending) {
         match open {
-            // The last child of a tuple or a fun is written. It has no end mark: its count came
+            // The last child of a tuple or a fun is written. It has no terminator: its count came
             // first.
             Pending::Terms { left: 0, .. } => {}
             Pending::Terms { left, exact } => {
@@ -236,8 +236,8 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
                 left: 0,
                 improper,
                 exact,
-                // No element is left. Write the end mark, or the tail, which has no mark in front
-                // of it.
+                // No element is left. Write the terminator, or the tail, which has no marker in
+                // front of it.
             } => match improper {
                 true => self.term(exact),
                 false => self.out.push(NIL_KEY),
@@ -253,8 +253,8 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
                     improper,
                     exact,
                 });
-                // Write a mark in front of each element. A list that ends earlier has the end mark
-                // in this place, which is less.
+                // Write a marker in front of each element. A list that ends earlier has the
+                // terminator in this place, which is less.
                 self.out.push(CONS);
                 self.term(exact);
             }
@@ -462,7 +462,7 @@ fn push_fun(fun: FunRef<'_>, out: &mut impl Sink) {
     push_count(fun.free().len() as u64, out);
 }
 
-/// Writes the escaped text of an atom, and its end mark.
+/// Writes the escaped text of an atom, and its terminator.
 fn push_text(atom: Atom, out: &mut impl Sink) {
     let mut rest = atom.text().as_bytes();
     // The fast path: the text has no byte that must be escaped. Check eight bytes at a time.

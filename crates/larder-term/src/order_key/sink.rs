@@ -22,7 +22,7 @@ pub trait Sink {
         }
     }
 
-    /// Appends groups of `size` bytes, each with a mark after it.
+    /// Appends groups of `size` bytes, each with a continuation byte after it.
     #[inline]
     fn groups(&mut self, bytes: &[u8], size: usize, mark: u8) {
         for group in bytes.chunks_exact(size) {

@@ -1,15 +1,15 @@
 //! SIEVE: a queue of objects in the order of insertion, and a *hand* that goes round it.
 //!
 //! In exact SIEVE the hand goes from the oldest object to the newest, and begins again. If an
-//! object was used since the hand came last, the hand clears that mark and passes. The first object
-//! without a mark is evicted. Objects that stay don't move.
+//! object was used since the hand came last, the hand clears its *visited* bit and passes. The
+//! first object without that bit is evicted. Objects that stay don't move.
 //!
 //! # The queue without a list
 //!
 //! The queue is a ring of places. The place of an object is the number of insertions before it, in
 //! *ticks* of a thousandth of the table, modulo the number of places. The hand is the number of
 //! places that it has passed. For each key its *turn* is recorded: the hand at which its object is
-//! evicted. No mark has to be cleared when the hand passes.
+//! evicted. No bit has to be cleared when the hand passes.
 //!
 //! ```text
 //!          hand                           hand + RING                      hand + 2 · RING
@@ -183,7 +183,7 @@ impl Policy for Sieve {
         let hand = self.hand();
         // (3) The hand doesn't go back: a thread that finds it moved leaves it there. If the key
         // was used since its heat was computed, its turn is a ring later. The hand doesn't go
-        // there, because it would pass all objects and clear their marks.
+        // there, because it would pass all objects and clear their visited bits.
         let ahead = NOW + 1..=heat;
         if let Some((_, turn)) = self
             .place(hash)
@@ -233,7 +233,8 @@ mod tests {
             .for_each(|&key| sieve.inserted(key, key as usize));
         [0, 1, 3].iter().for_each(|&key| sieve.record_use(key));
         assert_eq!(evict(&sieve, &mut keys), 2);
-        // What the hand has passed has lost its mark, what is used now is passed the next time.
+        // What the hand has passed has lost its visited bit, what is used now is passed the next
+        // time.
         sieve.record_use(1);
         sieve.inserted(6, 6);
         keys.push(6);

@@ -115,8 +115,8 @@ impl Input {
 
     /// Reads the next part. Leaves the payload of a chunk in `payload`.
     fn part(&mut self, payload: &mut Vec<u8>) -> Result<FilePart, FileError> {
-        // The head of a chunk and the beginning of the footer have the same length: a mark and two
-        // numbers, or a mark and one.
+        // The head of a chunk and the beginning of the footer have the same length: a byte and two
+        // numbers, or a byte and one.
         let mut head = Vec::new();
         take(&mut self.file, 9, &mut head)?;
         match head[0] {
