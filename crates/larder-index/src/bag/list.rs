@@ -56,7 +56,7 @@ pub(super) struct TreeHeader {
     /// The number that the next object will get.
     pub(super) next: u64,
     /// Whether the objects are in the hash index.
-    pub(super) marked: bool,
+    pub(super) indexed: bool,
 }
 
 impl TreeHeader {
@@ -77,7 +77,7 @@ impl TreeHeader {
         TreeHeader {
             count: count.number as usize,
             next: next.number,
-            marked: entry.get(1) == Some(&1),
+            indexed: entry.get(1) == Some(&1),
         }
     }
 
@@ -85,7 +85,7 @@ impl TreeHeader {
     pub(super) fn bytes(&self) -> Vec<u8> {
         // Two bytes, and two numbers of at most ten bytes each: `MOST_HEADER`.
         let mut bytes = Vec::with_capacity(MOST_HEADER);
-        bytes.extend([IN_TREE, u8::from(self.marked)]);
+        bytes.extend([IN_TREE, u8::from(self.indexed)]);
         push_number(self.count as u64, &mut bytes);
         push_number(self.next, &mut bytes);
         bytes
@@ -247,11 +247,11 @@ mod tests {
 
     #[test]
     fn tree_headers_come_back() {
-        for marked in [false, true] {
+        for indexed in [false, true] {
             let entry = TreeHeader {
                 count: 1_000_000,
                 next: 1 << 40,
-                marked,
+                indexed,
             };
             assert_eq!(TreeHeader::of(&entry.bytes()), Some(entry));
         }

@@ -73,7 +73,7 @@ static ALL: [CachePadded<Stripe>; STRIPES] = [const {
 
 /// The next step of `free_some`: free the objects of tree keys, the hash index, or lists.
 const OBJECTS: u8 = 0;
-const MARKS: u8 = 1;
+const HASH_INDEX: u8 = 1;
 const LISTS: u8 = 2;
 
 /// An index with any number of values per key, in the order of insertion.
@@ -436,9 +436,9 @@ impl<R: KeyRule> Container for Bag<R> {
         let mut next = self.freed.load(Relaxed);
         if let Some(value_trees) = self.value_trees.get() {
             if next == OBJECTS && value_trees.free_objects(guard, limit, f) {
-                next = MARKS;
+                next = HASH_INDEX;
             }
-            if next == MARKS && value_trees.free_marks(guard, limit) {
+            if next == HASH_INDEX && value_trees.free_hash_index(guard, limit) {
                 next = LISTS;
             }
         } else {

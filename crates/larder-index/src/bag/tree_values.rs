@@ -5,10 +5,10 @@
 //!
 //! 1. Lock the stripe, and read the key's tree header. The key stays a tree key meanwhile.
 //! 2. Before the first change, make the version odd.
-//! 3. Add objects to the tree, replace and remove them there. If a key has more than [`MARK_ABOVE`]
-//!    objects and one of them is searched for, or more than [`ALWAYS_MARK_ABOVE`], all of them get
+//! 3. Add objects to the tree, replace and remove them there. If a key has more than [`INDEX_ABOVE`]
+//!    objects and one of them is searched for, or more than [`ALWAYS_INDEX_ABOVE`], all of them get
 //!    entries in the *hash index*. So an object is found, added and removed in O(log n). If a key
-//!    has fewer than [`UNMARK_BELOW`] objects, their entries are removed from the hash index.
+//!    has fewer than [`UNINDEX_BELOW`] objects, their entries are removed from the hash index.
 //! 4. Write the key's entry: a new tree header, or a list if few objects are left. If none are
 //!    left, remove the entry.
 //! 5. Make the version even, and unlock the stripe.
@@ -27,12 +27,12 @@ use std::cell::Cell;
 
 /// If a tree key has more objects than this, they are indexed when one of them is searched for. A
 /// key of a duplicate_bag that only gets objects needs no index.
-const MARK_ABOVE: usize = 64;
+const INDEX_ABOVE: usize = 64;
 /// If a tree key has more objects than this, they are indexed, so that no search has to index many
 /// at once.
-const ALWAYS_MARK_ABOVE: usize = 4096;
+const ALWAYS_INDEX_ABOVE: usize = 4096;
 /// If a tree key has fewer objects than this, they are removed from the hash index.
-const UNMARK_BELOW: usize = 24;
+const UNINDEX_BELOW: usize = 24;
 
 /// An object that was replaced.
 struct Replaced {
@@ -140,8 +140,8 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         self.entry.count -= gone;
         self.fewer = true;
         self.replaced = None;
-        if self.entry.marked && self.entry.count < UNMARK_BELOW {
-            self.unmark_all();
+        if self.entry.indexed && self.entry.count < UNINDEX_BELOW {
+            self.unindex_all();
         }
     }
 
@@ -156,8 +156,8 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         debug_assert_eq!(gone, self.entry.count, "the entry knows how many there are");
         // Only writers use the hash index, and this one holds the stripe. So the order doesn't
         // matter.
-        if self.entry.marked {
-            self.unmark_all();
+        if self.entry.indexed {
+            self.unindex_all();
         }
         self.entry.count = 0;
         // The last step checks whether the key should become a list again, or be removed.
@@ -210,44 +210,44 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
 /// The hash index.
 impl<R: KeyRule> TreeValues<'_, R> {
     /// The common prefix, in the hash index, of all objects with this hash.
-    fn hash_marks(&self, hash: u64) -> Position {
-        let mut mark = Position::from_slice(&self.prefix);
-        mark.extend_from_slice(&hash.to_be_bytes()[..HASH]);
-        mark
+    fn hash_prefix(&self, hash: u64) -> Position {
+        let mut at = Position::from_slice(&self.prefix);
+        at.extend_from_slice(&hash.to_be_bytes()[..HASH]);
+        at
     }
 
     fn hash(&self, value: &[u8]) -> u64 {
         (self.bag.hash)(value)
     }
 
-    fn mark(&self, number: u64, value: &[u8]) {
-        let mut mark = self.hash_marks(self.hash(value));
-        push_number(number, &mut mark);
-        let marks = &self.value_trees.marks;
-        marks.put(self.guard, &mark, &[], &mut |_| true);
+    fn index_object(&self, number: u64, value: &[u8]) {
+        let mut at = self.hash_prefix(self.hash(value));
+        push_number(number, &mut at);
+        let hash_index = &self.value_trees.hash_index;
+        hash_index.put(self.guard, &at, &[], &mut |_| true);
     }
 
-    fn unmark(&self, number: u64, hash: u64) {
-        let mut mark = self.hash_marks(hash);
-        push_number(number, &mut mark);
-        let marks = &self.value_trees.marks;
-        marks.remove(self.guard, &mark, &mut |_| true);
+    fn unindex(&self, number: u64, hash: u64) {
+        let mut at = self.hash_prefix(hash);
+        push_number(number, &mut at);
+        let hash_index = &self.value_trees.hash_index;
+        hash_index.remove(self.guard, &at, &mut |_| true);
     }
 
     /// Adds all objects to the hash index, since there are many now.
-    fn mark_all(&mut self) {
+    fn index_all(&mut self) {
         self.entries(&mut |position, value| {
-            self.mark(number(position), value);
+            self.index_object(number(position), value);
             true
         });
-        self.entry.marked = true;
+        self.entry.indexed = true;
     }
 
     /// Removes all objects of the key from the hash index.
-    fn unmark_all(&mut self) {
-        let marks = &self.value_trees.marks;
-        marks.remove_within(self.guard, &self.prefix, None);
-        self.entry.marked = false;
+    fn unindex_all(&mut self) {
+        let hash_index = &self.value_trees.hash_index;
+        hash_index.remove_within(self.guard, &self.prefix, None);
+        self.entry.indexed = false;
     }
 
     /// The numbers of the objects that have the hash of `value`, and for which `same` returns
@@ -260,9 +260,9 @@ impl<R: KeyRule> TreeValues<'_, R> {
     ) -> Vec<u64> {
         // The entries of all objects with this hash are neighbours.
         // The limit is applied here, not to the entries: objects with the same hash may be unequal.
-        let (prefix, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
-        let marks = &self.value_trees.marks;
-        runs(marks, self.guard, &prefix, &prefix, &mut |run| {
+        let (prefix, mut found) = (self.hash_prefix(self.hash(value)), Vec::new());
+        let hash_index = &self.value_trees.hash_index;
+        runs(hash_index, self.guard, &prefix, &prefix, &mut |run| {
             found.extend((0..run.len()).map(|i| number(run.key(i))));
             true
         });
@@ -320,7 +320,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         // If the key is indexed, all its objects are. So an object whose hash isn't there doesn't
         // exist.
-        if self.entry.marked {
+        if self.entry.indexed {
             return !self.with_hash(value, 1, same).is_empty();
         }
         self.searched.set(true);
@@ -340,26 +340,26 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         self.put(&position, value);
         self.entry.next += 1;
         self.entry.count += 1;
-        if self.entry.marked {
-            self.mark(number, value);
+        if self.entry.indexed {
+            self.index_object(number, value);
         } else {
             let most = if self.searched.get() {
-                MARK_ABOVE
+                INDEX_ABOVE
             } else {
-                ALWAYS_MARK_ABOVE
+                ALWAYS_INDEX_ABOVE
             };
             if self.entry.count > most {
-                self.mark_all();
+                self.index_all();
             }
         }
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         // 1. Decide for all objects first. Nothing changes while `entries` walks over the leaves.
-        let (marked, mut gone) = (self.entry.marked, Vec::new());
+        let (indexed, mut gone) = (self.entry.indexed, Vec::new());
         self.entries(&mut |position, value| {
             if f(value) {
-                let hash = if marked { self.hash(value) } else { 0 };
+                let hash = if indexed { self.hash(value) } else { 0 };
                 gone.push((number(position), hash));
             }
             true
@@ -370,8 +370,8 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         }
         // 2. Remove the chosen ones, each by its number, and from the index by its hash.
         for &(number, hash) in &gone {
-            if marked {
-                self.unmark(number, hash);
+            if indexed {
+                self.unindex(number, hash);
             }
             self.remove(number);
         }
@@ -384,19 +384,19 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        if !self.entry.marked {
+        if !self.entry.indexed {
             // Without the hash index all objects are compared.
-            if self.entry.count <= MARK_ABOVE {
+            if self.entry.count <= INDEX_ABOVE {
                 return self.remove_if(same);
             }
             // The index is written, and so is the header that says so.
             self.begin_write();
-            self.mark_all();
+            self.index_all();
         }
         let (gone, hash) = (self.with_hash(value, usize::MAX, same), self.hash(value));
         for &number in &gone {
             // Its hash is that of `value`.
-            self.unmark(number, hash);
+            self.unindex(number, hash);
             self.remove(number);
         }
         self.forget(gone.len());
@@ -414,7 +414,11 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         // known by counting.
         self.entries_from(&start, &mut |position, old| {
             if i == ordinal {
-                let hash = if self.entry.marked { self.hash(old) } else { 0 };
+                let hash = if self.entry.indexed {
+                    self.hash(old)
+                } else {
+                    0
+                };
                 found = Some((Position::from_slice(position), hash));
             }
             i += 1;
@@ -425,9 +429,9 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         };
         // The number stays the same: only the object and its hash change.
         self.put(&position, value);
-        if self.entry.marked {
-            self.unmark(number(&position), old);
-            self.mark(number(&position), value);
+        if self.entry.indexed {
+            self.unindex(number(&position), old);
+            self.index_object(number(&position), value);
         }
         self.replaced = Some(Replaced { ordinal, position });
     }

@@ -21,7 +21,7 @@ use std::ops::Bound;
 pub(super) struct ValueTrees {
     pub(super) tree: BPlusTree,
     /// The hash index.
-    pub(super) marks: BPlusTree,
+    pub(super) hash_index: BPlusTree,
 }
 
 impl ValueTrees {
@@ -29,24 +29,24 @@ impl ValueTrees {
         let tree = || BPlusTree::new(config).under_locks();
         ValueTrees {
             tree: tree(),
-            marks: tree(),
+            hash_index: tree(),
         }
     }
 
     /// Called when the stripe is unlocked.
     pub(super) fn flush_postponed(&self, guard: &Guard) {
         self.tree.flush_postponed(guard);
-        self.marks.flush_postponed(guard);
+        self.hash_index.flush_postponed(guard);
     }
 
     /// The memory in bytes.
     pub(super) fn memory(&self) -> usize {
-        size_of::<Self>() + self.tree.memory() + self.marks.memory()
+        size_of::<Self>() + self.tree.memory() + self.hash_index.memory()
     }
 
     /// Adds the statistics of the trees to others.
     pub(super) fn add_stats(&self, stats: &mut Stats) {
-        for of_tree in [self.tree.stats(), self.marks.stats()] {
+        for of_tree in [self.tree.stats(), self.hash_index.stats()] {
             stats.leaves += of_tree.leaves;
             stats.inner_nodes += of_tree.inner_nodes;
             stats.depth = stats.depth.max(of_tree.depth);
@@ -67,8 +67,8 @@ impl ValueTrees {
     }
 
     /// Like `free_objects`, for the hash index.
-    pub(super) fn free_marks(&self, guard: &Guard, limit: usize) -> bool {
-        self.marks.free_some(guard, limit, &mut |_| ())
+    pub(super) fn free_hash_index(&self, guard: &Guard, limit: usize) -> bool {
+        self.hash_index.free_some(guard, limit, &mut |_| ())
     }
 
     /// Inserts the objects of a list, whose key has none here. Returns the tree header of the key.
