@@ -41,7 +41,7 @@ impl MapIndex {
             // The next term is a key or a value of the innermost map, or is directly after the
             // map.
             while pending == boundary {
-                boundary = index.mark(&mut frames, at, boundary);
+                boundary = index.record(&mut frames, at, boundary);
             }
             // Read one head. Its children are pending instead of itself.
             let (next, children) = head(bytes, at);
@@ -70,7 +70,7 @@ impl MapIndex {
     }
 
     /// Records a place of the innermost map. Returns the new boundary.
-    fn mark(&mut self, frames: &mut Vec<Frame>, at: usize, boundary: u64) -> u64 {
+    fn record(&mut self, frames: &mut Vec<Frame>, at: usize, boundary: u64) -> u64 {
         let Some(frame) = frames.last_mut() else {
             return u64::MAX;
         };

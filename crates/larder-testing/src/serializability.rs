@@ -159,37 +159,37 @@ fn edges(history: &[Recorded]) -> Result<Edges, Anomaly> {
 /// A circle of edges, if there is one: a search in depth, without recursion.
 fn circle(edges: &Edges) -> Option<Vec<(usize, &'static str)>> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
+    enum Visit {
         New,
         Open,
         Done,
     }
-    let mut marks = vec![Mark::New; edges.len()];
+    let mut visits = vec![Visit::New; edges.len()];
     for root in 0..edges.len() {
-        if marks[root] != Mark::New {
+        if visits[root] != Visit::New {
             continue;
         }
         // The way from the root: each with the next of its edges.
         let mut way = vec![(root, 0)];
-        marks[root] = Mark::Open;
+        visits[root] = Visit::Open;
         while let Some((node, next)) = way.last_mut() {
             let Some(&(to, _)) = edges[*node].get(*next) else {
-                marks[*node] = Mark::Done;
+                visits[*node] = Visit::Done;
                 way.pop();
                 continue;
             };
             *next += 1;
-            match marks[to] {
-                Mark::New => {
-                    marks[to] = Mark::Open;
+            match visits[to] {
+                Visit::New => {
+                    visits[to] = Visit::Open;
                     way.push((to, 0));
                 }
-                Mark::Open => {
+                Visit::Open => {
                     let begin = way.iter().position(|(node, _)| *node == to)?;
                     let edge = |&(node, next): &(usize, usize)| (node, edges[node][next - 1].1);
                     return Some(way[begin..].iter().map(edge).collect());
                 }
-                Mark::Done => {}
+                Visit::Done => {}
             }
         }
     }

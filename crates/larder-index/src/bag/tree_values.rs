@@ -5,10 +5,11 @@
 //!
 //! 1. Lock the stripe, and read the key's tree header. The key stays a tree key meanwhile.
 //! 2. Before the first change, make the version odd.
-//! 3. Add objects to the tree, replace and remove them there. If a key has more than [`INDEX_ABOVE`]
-//!    objects and one of them is searched for, or more than [`ALWAYS_INDEX_ABOVE`], all of them get
-//!    entries in the *hash index*. So an object is found, added and removed in O(log n). If a key
-//!    has fewer than [`UNINDEX_BELOW`] objects, their entries are removed from the hash index.
+//! 3. Add objects to the tree, replace and remove them there. If a key has more than
+//!    [`INDEX_ABOVE`] objects and one of them is searched for, or more than [`ALWAYS_INDEX_ABOVE`],
+//!    all of them get entries in the *hash index*. So an object is found, added and removed in
+//!    O(log n). If a key has fewer than [`UNINDEX_BELOW`] objects, their entries are removed from
+//!    the hash index.
 //! 4. Write the key's entry: a new tree header, or a list if few objects are left. If none are
 //!    left, remove the entry.
 //! 5. Make the version even, and unlock the stripe.

@@ -58,10 +58,10 @@ pub fn reference(word: Word) -> Option<Numbers> {
 /// isn't known, and for an alias, which also contains a pid.
 #[inline]
 pub fn reference_words(numbers: Numbers) -> Option<[Word; 3]> {
-    let (header, mark) = load_pair(&REFERENCE);
+    let (header, low) = load_pair(&REFERENCE);
     let [a, b, c] = numbers.map(|n| n as Word);
     let is_plain = header != 0 && numbers[1] & ALIAS_BIT == 0;
-    is_plain.then_some([header, mark | a << 32, b | c << 32])
+    is_plain.then_some([header, low | a << 32, b | c << 32])
 }
 
 /// The bit that marks a magic reference, in its second number.
@@ -87,15 +87,15 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
         let here = [words[0] >> 32, words[1] & 0xFFFF_FFFF, words[1] >> 32];
         let same = numbers(word).is_some_and(|n| n.iter().map(|&n| n as Word).eq(here));
         let seen = (header, words[0] & 0xFFFF_FFFF);
-        let is_marked = here[1] as u32 & ALIAS_BIT != 0;
-        if !same || is_marked || header >> 6 != 2 || *first.get_or_insert(seen) != seen {
+        let is_alias = here[1] as u32 & ALIAS_BIT != 0;
+        if !same || is_alias || header >> 6 != 2 || *first.get_or_insert(seen) != seen {
             return;
         }
         note(word, Kind::Reference);
     }
     // Ordinary references are known now. The rest is about aliases, which only some releases have.
-    let Some((header, mark)) = first else { return };
-    store_pair(&REFERENCE, header, mark);
+    let Some((header, low)) = first else { return };
+    store_pair(&REFERENCE, header, low);
     let Some(word) = alias.filter(|&word| is_boxed(word)) else {
         return;
     };
@@ -115,14 +115,14 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
 
 /// Tests the bit of magic references on one that is magic and on one that isn't.
 pub fn prove_magic(env: *mut Env, magic: Word) {
-    let marked = |word| {
+    let has_bit = |word| {
         external_format(env, word, |etf| {
             Some(parse_reference(etf)?.2.get(1)? & MAGIC != 0)
         })
     };
     // SAFETY: `env` is the environment of the running load callback.
     let plain = unsafe { enif_make_ref(env) };
-    let known = marked(magic) == Some(true) && marked(plain) == Some(false);
+    let known = has_bit(magic) == Some(true) && has_bit(plain) == Some(false);
     // Ordering: Relaxed, see `may_be_magic`.
     MAGIC_KNOWN.store(known, Ordering::Relaxed);
 }

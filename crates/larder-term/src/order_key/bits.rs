@@ -32,17 +32,17 @@ const NEAR: usize = 32;
 /// The byte that escapes a zero byte. It is after the zero.
 const ZERO_ESCAPE: u8 = 0xFF;
 /// Eight zero bytes, escaped.
-const EIGHT_ZEROS: [u8; 16] = marked_zeros();
+const EIGHT_ZEROS: [u8; 16] = escaped_zeros();
 /// Thirty-two zero bytes, escaped.
-const MANY_ZEROS: [u8; 64] = marked_zeros();
+const MANY_ZEROS: [u8; 64] = escaped_zeros();
 
-const fn marked_zeros<const N: usize>() -> [u8; N] {
-    let (mut marked, mut at) = ([0; N], 1);
+const fn escaped_zeros<const N: usize>() -> [u8; N] {
+    let (mut escaped, mut at) = ([0; N], 1);
     while at < N {
-        marked[at] = ZERO_ESCAPE;
+        escaped[at] = ZERO_ESCAPE;
         at += 2;
     }
-    marked
+    escaped
 }
 
 /// The size of the group that begins with the byte `at`. The size doubles each time `at`
@@ -103,14 +103,14 @@ fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
                 8
             }
             _ => {
-                push_marked(eight, out);
+                push_escaped_word(eight, out);
                 8
             }
         };
         rest = &rest[done..];
     }
     if !rest.is_empty() {
-        push_marked(rest, out);
+        push_escaped_word(rest, out);
     }
 }
 
@@ -130,15 +130,15 @@ fn push_zeros(bytes: &[u8], out: &mut impl Sink) -> usize {
 
 /// Writes up to eight bytes, with an escape after each zero.
 #[inline]
-fn push_marked(bytes: &[u8], out: &mut impl Sink) {
-    let (mut marked, mut at) = ([0; 16], 0);
+fn push_escaped_word(bytes: &[u8], out: &mut impl Sink) {
+    let (mut escaped, mut at) = ([0; 16], 0);
     for &byte in bytes {
         // Write the escape in any case. If the byte isn't zero, the next byte overwrites it.
-        marked[at] = byte;
-        marked[at + 1] = ZERO_ESCAPE;
+        escaped[at] = byte;
+        escaped[at + 1] = ZERO_ESCAPE;
         at += 1 + usize::from(byte == 0);
     }
-    out.run(marked, at);
+    out.run(escaped, at);
 }
 
 /// Writes the bytes after the escaped ones, `bits` bits.
@@ -152,9 +152,9 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
         }
         // Write the groups of this size, but not the last group of the bitstring.
         let of_size = (size * size - at).min((rest.len() - 1) / size * size);
-        let (marked, behind) = rest.split_at(of_size);
-        with_size!(push_marked_groups(marked, out; size));
-        (at, rest, bits) = (at + of_size, behind, bits - 8 * of_size);
+        let (groups, after) = rest.split_at(of_size);
+        with_size!(push_full_groups(groups, out; size));
+        (at, rest, bits) = (at + of_size, after, bits - 8 * of_size);
     }
     // The last group, padded with zeros.
     out.slice(rest);
@@ -164,14 +164,14 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
 
 /// Writes bytes in groups of this size, each with a continuation byte after it.
 #[inline]
-fn push_marked_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
+fn push_full_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
     out.groups(bytes, size, MORE);
 }
 
 /// Appends groups of this size without their continuation bytes.
 #[inline]
-fn push_unmarked_groups(marked: &[u8], out: &mut Vec<u8>, size: usize) {
-    let groups = marked.chunks_exact(size + 1);
+fn copy_groups(bytes: &[u8], out: &mut Vec<u8>, size: usize) {
+    let groups = bytes.chunks_exact(size + 1);
     let start = out.len();
     out.resize(start + groups.len() * size, 0);
     for (bytes, group) in out[start..].chunks_exact_mut(size).zip(groups) {
@@ -208,7 +208,7 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
         let run = before_zero(&key[end..], ESCAPED - len);
         out.extend_from_slice(&key[end..end + run]);
         (end, len) = (end + run, len + run);
-        let zeros = marked_zeros_of(&key[end..]);
+        let zeros = escaped_zeros_of(&key[end..]);
         if zeros == 0 {
             break;
         }
@@ -258,7 +258,7 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
 /// The number of escaped zero bytes at the beginning. Zeros often stand together, so many are
 /// compared at once.
 #[inline]
-fn marked_zeros_of(escaped: &[u8]) -> usize {
+fn escaped_zeros_of(escaped: &[u8]) -> usize {
     const FOUR: u64 = u64::from_le_bytes([0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF]);
     let word = |bytes: &[u8], i: usize| {
         bytes[8 * i..]
@@ -298,9 +298,9 @@ fn read_groups(key: &[u8], mut from: usize, start: usize, out: &mut Vec<u8>) -> 
     while done < len {
         let size = group(done);
         let groups = (len.min(size * size) - done) / size;
-        let marked = &key[from..from + groups * (size + 1)];
-        with_size!(push_unmarked_groups(marked, out; size));
-        (from, done) = (from + marked.len(), done + groups * size);
+        let chunk = &key[from..from + groups * (size + 1)];
+        with_size!(copy_groups(chunk, out; size));
+        (from, done) = (from + chunk.len(), done + groups * size);
     }
     out.extend_from_slice(&key[at..at + in_last.div_ceil(8)]);
     end
@@ -424,7 +424,7 @@ mod tests {
             shared in vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 480..700),
             (x, y) in (vec(0u8..3, 0..40), vec(0u8..3, 0..40)),
             (less_x, less_y) in (0usize..8, 0usize..8),
-            behind in any::<i64>(),
+            after in any::<i64>(),
         ) {
             let term = |rest: &[u8], less: usize| {
                 let bytes = [&shared[..], rest].concat();
@@ -434,7 +434,7 @@ mod tests {
             let (a, b) = (term(&x, less_x), term(&y, less_y));
             check(&a, &b);
             // The bits after do not matter unless these are equal.
-            let pair = |first: &Term| Term::tuple([first.clone(), Term::from(behind)]);
+            let pair = |first: &Term| Term::tuple([first.clone(), Term::from(after)]);
             check(&pair(&a), &pair(&b));
         }
     }
