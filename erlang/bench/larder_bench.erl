@@ -100,7 +100,7 @@ course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | 
                     fun() -> larder_bench_measure:course(Course, Size, Runs, Operations) end),
     [M || #{row := Row} = M <- Measured, lists:member(Row, Rows)].
 
-%% Says what is under way and how long the rest will take.
+%% Says what is in progress and how long the rest will take.
 told({Size, _, _, _, _, Seconds}, What, Fun) ->
     io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n",
               [Size, What, larder_bench_run:left()]),

@@ -195,7 +195,7 @@ seconds(#{size := Size}, Name) ->
         false -> 0.03 + min(Size, 100_000) * 1.0e-6
     end.
 
-%% What is under way, every few seconds.
+%% What is in progress, every few seconds.
 said(#{type := Type, kind := Kind, size := Size}, Name) ->
     Now = erlang:monotonic_time(second),
     case Now - get(said) >= 5 of

@@ -23,7 +23,7 @@
 %% <li>types: `ets:tid()', `ets:tab()', `ets:match_spec()' and the others, in
 %%     specs, types and records;</li>
 %% <li>`ets:fun2ms' and `larder:fun2ms' with a literal fun: they become match
-%%     specifications by way of `ms_transform', with its checks, errors and
+%%     specifications through `ms_transform', with its checks, errors and
 %%     warnings. `ms_transform.hrl' may be included as well; it isn't needed.</li>
 %% </ul>
 %%

@@ -92,7 +92,7 @@ pub enum Fault {
     MissedDifference,
     /// A change of an entry of a secondary index isn't counted.
     UncountedEntry,
-    /// A commit validates the counts of entries while writes of rows are under way.
+    /// A commit validates the counts of entries while writes of rows are in progress.
     UnsettledEntry,
     /// A write is refused because of a claim that may be given back.
     UnsettledClaim,

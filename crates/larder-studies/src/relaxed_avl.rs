@@ -407,7 +407,7 @@ impl<W: Word> RelaxedAvl<W> {
         self.figures.routes.fetch_sub(1, Relaxed);
     }
 
-    /// Waits for a change of the position that is under way, if there is one.
+    /// Waits for a change of the position that is in progress, if there is one.
     fn settle(&self, guard: &Guard, position: &[u8]) {
         settled();
         let mut path = VersionedPath::new();

@@ -35,7 +35,7 @@
 //! 6. Unlink it, from the highest level down.
 //!
 //! A lookup passes marked nodes. It writes nothing, and waits for no thread. `has` and scans wait
-//! for changes of an entry that are under way.
+//! for changes of an entry that are in progress.
 //!
 //! Source: M. Herlihy, Y. Lev, V. Luchangco, N. Shavit, "A simple optimistic skiplist algorithm",
 //! SIROCCO 2007. Deviations:
@@ -344,7 +344,7 @@ impl<W: Word> SkipList<W> {
         });
     }
 
-    /// Calls `f` with a node, if it is in the list after the changes that are under way. Returns
+    /// Calls `f` with a node, if it is in the list after the changes in progress. Returns
     /// whether to continue.
     fn visit(&self, guard: &Guard, node: &SkipListNode<W>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle(&node.position);
@@ -394,7 +394,7 @@ impl<W: Word> Scheme<W> for SkipList<W> {
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // Wait for changes that are under way, once for all positions: the walk doesn't know the
+        // Wait for changes in progress, once for all positions: the walk doesn't know the
         // positions of nodes that are being inserted.
         self.keys.settle_all();
         let mut at = self.last_left(guard, cut);

@@ -5,7 +5,7 @@
 //! "Iterative context bounding for systematic testing of multithreaded programs", PLDI 2007.)
 //!
 //! A change is free where the thread that runs can't go on: it has ended, or it waits for others.
-//! Who waits gives way to the next in turn, so that two threads that wait for a third don't give
+//! Who waits yields to the next in turn, so that two threads that wait for a third don't yield
 //! way to each other for ever; that is not a choice. Where a thread ends, all that can go on are
 //! tried.
 //!

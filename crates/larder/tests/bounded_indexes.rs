@@ -305,7 +305,7 @@ fn commits_and_lists_take_values_over_beside_the_expirer() -> Result<(), Error> 
     thread::scope(|threads| {
         threads.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                // A list may be under way.
+                // A list may be in progress.
                 let removed = t.engine_table().remove_expired();
                 assert!(matches!(removed, Ok(_) | Err(Error::Busy)), "{removed:?}");
             }

@@ -510,8 +510,8 @@ fn transactions_are_serialisable() {
     }
 }
 
-/// Not a test: commits beside a reader that doesn't look whether a commit is under way, if that is
-/// planted. Run by `a_commit_that_is_seen_by_halves_is_found`, in a process of its own: an
+/// Not a test: commits beside a reader that doesn't look whether a commit is in progress, if that
+/// is planted. Run by `a_commit_that_is_seen_by_halves_is_found`, in a process of its own: an
 /// execution that fails leaves the locks of its keys behind.
 #[test]
 #[ignore = "run by another test"]

@@ -39,7 +39,7 @@ impl InnerLevels {
         // The leaf itself remembers, too, so that the next change of it needs no descent.
         leaf.set_counted(false);
         let set_bits = || set_stale_bits(&self.path(guard, |node| node.child_for(position)).0);
-        // An odd number says that a change of structure is under way.
+        // An odd number says that a change of structure is in progress.
         let seq = self.counting.structure_seq();
         if seq.is_multiple_of(2) {
             set_bits();

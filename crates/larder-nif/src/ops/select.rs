@@ -565,7 +565,7 @@ fn slice(
     let mut budget = Budget::scan();
     let ended = run(call, scan, job, found, &mut budget);
     let ended = match ended {
-        // A list batch is under way. Help with it; the next slice continues at the same place.
+        // A list batch is in progress. Help with it; the next slice continues at the same place.
         // (`step_or_help` does this for jobs with results, to keep what they have found.)
         Err(larder::Error::Busy) => {
             scan.table.help_batch(&mut budget);

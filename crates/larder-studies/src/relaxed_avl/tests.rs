@@ -215,7 +215,7 @@ fn neighbours_disturb_nobody_and_balance_returns() {
 }
 
 /// Few keys come and go, with a clone before each step. So a child is often unlinked before its
-/// parent is locked for a copy, and writers reach unlinked nodes by way of other unlinked ones.
+/// parent is locked for a copy, and writers reach unlinked nodes through other unlinked ones.
 /// They must neither panic nor search for ever.
 #[test]
 fn nodes_that_go_while_others_come_to_them() {

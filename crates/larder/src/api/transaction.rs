@@ -159,7 +159,7 @@ impl Transaction {
     /// written are locked meanwhile. A transaction that has lost more than ten times has priority:
     /// for at most 100 ms no other one begins.
     pub fn commit(&mut self) -> Result<bool, Error> {
-        // Without an attempt under way, the transaction has ended.
+        // Without an attempt in progress, the transaction has ended.
         let under_way = self.under_way.take().ok_or(Error::NoTable)?;
         // The views end with the attempt. If nobody else has them, their stores are dropped with
         // it, by this thread, and not later by any thread.

@@ -18,7 +18,7 @@ impl EngineTable {
     /// `NoTable`, `Access`.
     ///
     /// # Consistency
-    /// No operation sees a part of the objects, except a traversal that is under way. Until the
+    /// No operation sees a part of the objects, except a traversal that is in progress. Until the
     /// list is inserted, other operations may return `Busy`.
     pub fn begin_insert(
         self: &Arc<Self>,
@@ -44,7 +44,7 @@ impl EngineTable {
     }
 }
 
-/// A list insert that is under way. If the job is dropped before its first step, nothing has
+/// A list insert that is in progress. If the job is dropped before its first step, nothing has
 /// happened. If it is dropped later, the next threads that access the table finish it.
 pub struct ListJob<'t> {
     table: Cow<'t, Arc<EngineTable>>,

@@ -35,7 +35,7 @@ pub struct LoadOptions {
     pub new_atoms: usize,
 }
 
-/// A load under way. If it is dropped before it is done, it drops the table.
+/// A load in progress. If it is dropped before it is done, it drops the table.
 pub struct LoadJob {
     table: Arc<EngineTable>,
     owner: OwnerId,

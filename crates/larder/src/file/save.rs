@@ -38,7 +38,7 @@ pub struct SaveOptions {
     pub extra: Vec<u8>,
 }
 
-/// A save under way. If it is dropped before it is done, the old file, if there is one, is
+/// A save in progress. If it is dropped before it is done, the old file, if there is one, is
 /// unchanged.
 pub struct SaveJob {
     /// The table, which must live until the end.
@@ -113,8 +113,8 @@ impl SaveJob {
     /// Runs one slice: writes about one chunk, or finishes the file.
     ///
     /// # Errors
-    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is under way: help with
-    /// the batch, and call `step` again; `File`.
+    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is in progress: help
+    /// with the batch, and call `step` again; `File`.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         // A job that has finished may be stepped again.
         if self.output.renamed {
@@ -148,7 +148,7 @@ impl SaveJob {
                     break;
                 }
                 Ok(Step::More) => {}
-                // A list batch is under way. Write the objects that were gathered. If they were
+                // A list batch is in progress. Write the objects that were gathered. If they were
                 // discarded, a series of lists could prevent all progress.
                 Err(Error::Busy) if chunks.iter().any(|chunk| chunk.objects > 0) => break,
                 Err(error) => return Err(error),

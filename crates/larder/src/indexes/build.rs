@@ -4,7 +4,7 @@
 //!
 //! 1. Replace the table's store by one with the new index, by an exchange of the state word. From
 //!    here on each write changes the entries of its own row.
-//! 2. Wait for the commits that were under way, because they write to the store with which they
+//! 2. Wait for the commits that were active, because they write to the store with which they
 //!    began.
 //! 3. Scan the table, in slices. For each key, make the entries of its rows under the lock of the
 //!    key. A write that revalidated before (1) holds that lock, so its row is seen.

@@ -57,7 +57,7 @@ impl EngineTable {
         self.may_read(who)?;
         // (2) Pin the epoch.
         let guard = local.pin();
-        // (3) Load the state word. If a list batch is under way that has objects under the key,
+        // (3) Load the state word. If a list batch is in progress that has objects under the key,
         // this inserts them first.
         let op = self.begin_on(&guard, key, Intent::Read)?;
         // (4) to (6) Hash the key, copy the objects, and visit the copies.

@@ -184,7 +184,7 @@ impl EngineTable {
     }
 }
 
-/// A select under way.
+/// A select in progress.
 pub struct SelectJob {
     pub(super) scan: Box<Scan>,
     limit: Option<usize>,
@@ -207,8 +207,8 @@ impl SelectJob {
     /// or the scan is at its end.
     ///
     /// # Errors
-    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is under way: help with
-    /// the batch, and call `step` again.
+    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is in progress: help
+    /// with the batch, and call `step` again.
     pub fn step(
         &mut self,
         budget: &mut Budget,

@@ -56,7 +56,7 @@ impl Catalog {
         for fixer in table.fixation.end() {
             self.owners.remove_fixed(fixer, table.id());
         }
-        // (3) Drop a batch that is under way. A thread that helps with it finds the table dead. A
+        // (3) Drop a batch that is in progress. A thread that helps with it finds the table dead. A
         // batch has set the bit before it began, and none can set it now.
         free_store(table, &guard);
         if before & LATCHED != 0 {

@@ -117,20 +117,20 @@ impl CommitNumber {
     }
 }
 
-/// The number of commits that may be under way at once. Others wait.
+/// The number of commits that may be active at once. Others wait.
 const MAX_ACTIVE_COMMITS: usize = 64;
 
 /// The place of a commit that is about to draw its number.
 const DRAWING: u64 = u64::MAX;
 
-/// The numbers of the commits under way; 0 in a free place.
+/// The numbers of the active commits; 0 in a free place.
 static ACTIVE_COMMITS: [CachePadded<AtomicU64>; MAX_ACTIVE_COMMITS] =
     [const { CachePadded::new(AtomicU64::new(0)) }; MAX_ACTIVE_COMMITS];
 
 /// How many places have ever been used. All others are 0.
 static HIGH_WATER: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(0));
 
-/// A commit under way. It is over when this value is dropped.
+/// An active commit. It is over when this value is dropped.
 pub(super) struct ActiveCommit {
     place: usize,
     /// The commit's number. Its writes are part of the snapshots with greater numbers.
@@ -149,7 +149,7 @@ impl ActiveCommit {
     pub(super) fn begin() -> Self {
         let mut place = thread_number() as usize % MAX_ACTIVE_COMMITS;
         // Ordering: SeqCst, all of this file: a commit says that it is drawing before it draws, and
-        // a snapshot draws before it looks who is under way. So a commit with a lesser number is
+        // a snapshot draws before it looks who is in progress. So a commit with a lesser number is
         // seen, or over.
         while ACTIVE_COMMITS[place]
             .compare_exchange(0, DRAWING, Ordering::SeqCst, Ordering::SeqCst)
@@ -179,8 +179,8 @@ impl Drop for ActiveCommit {
     }
 }
 
-/// Waits until no commit with a lesser number is under way. This takes some microseconds, since
-/// commits under way wait for nothing but each other. From then on, what a snapshot with this
+/// Waits until no commit with a lesser number is in progress. This takes some microseconds, since
+/// active commits wait for nothing but each other. From then on, what a snapshot with this
 /// number shows doesn't change any more.
 pub(super) fn wait_for_commits_before(number: u64) {
     for place in &ACTIVE_COMMITS[..HIGH_WATER.load(Ordering::SeqCst)] {
@@ -197,7 +197,7 @@ pub(super) fn wait_for_commits_before(number: u64) {
     }
 }
 
-/// Waits until all commits that are under way now are over.
+/// Waits until all commits that are active now are over.
 pub(crate) fn wait_for_commits() {
     wait_for_commits_before(draw());
 }

@@ -85,8 +85,8 @@ impl KeyLock {
     }
 }
 
-/// Waits until the writes of one key that are under way now are over, in all tables whose keys have
-/// locks. Those of commits aren't waited for.
+/// Waits until the writes of one key that are in progress now are over, in all tables whose keys
+/// have locks. Those of commits aren't waited for.
 ///
 /// The caller has incremented the clock before, with a full barrier after that. A write takes its
 /// lock, which is followed by a full barrier (`ops::fence_after_lock`), and then reads the clock.
@@ -103,7 +103,7 @@ pub(super) fn wait_for_writes() {
     }
 }
 
-/// Whether all writes of one key to a table that may be under way take the locks of their keys.
+/// Whether all writes of one key to a table that may be in progress take the locks of their keys.
 #[derive(Default)]
 pub(super) struct AllLock(AtomicBool);
 

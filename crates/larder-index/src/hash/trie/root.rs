@@ -103,7 +103,7 @@ impl Trie {
         let Some(TrieChild::Node(root)) = self.root.address(guard).child() else {
             return;
         };
-        // Neither is a resize under way, nor is one due. This is the usual case.
+        // Neither is a resize in progress, nor is one due. This is the usual case.
         if self.old.address(guard).is_unset() && self.wanted_bits(root, shared).is_none() {
             return;
         }

@@ -721,8 +721,8 @@ impl Matched<'_> {
     }
 }
 
-/// A delete by match specification, under way. If it is dropped before its end, it has deleted some
-/// of the objects.
+/// A delete by match specification, in progress. If it is dropped before its end, it has deleted
+/// some of the objects.
 pub struct DeleteJob {
     pub(super) work: WriteScan,
 }
@@ -742,8 +742,8 @@ impl DeleteJob {
     }
 }
 
-/// A delete that yields the program's results for the deleted objects, under way. If it is dropped
-/// before its end, it has deleted the objects whose results it has yielded.
+/// A delete that yields the program's results for the deleted objects, in progress. If it is
+/// dropped before its end, it has deleted the objects whose results it has yielded.
 pub struct TakeJob(pub(super) DeleteJob);
 
 impl TakeJob {
@@ -763,7 +763,7 @@ impl TakeJob {
     }
 }
 
-/// A replace by match specification, under way. If it is dropped before its end, it has replaced
+/// A replace by match specification, in progress. If it is dropped before its end, it has replaced
 /// some of the objects.
 pub struct ReplaceJob {
     pub(super) work: WriteScan,

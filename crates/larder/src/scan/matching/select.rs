@@ -68,7 +68,7 @@ impl EngineTable {
     }
 }
 
-/// A count under way.
+/// A count in progress.
 pub struct CountJob {
     pub(super) scan: Box<Scan>,
     count: u64,

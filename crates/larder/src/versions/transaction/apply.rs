@@ -165,7 +165,7 @@ impl EngineTransaction {
             set.reads.lock().keys().all(|(bytes, hash)| {
                 let key = set.history.hashed_key(bytes, hash);
                 let lock = KeyLock::of(hash);
-                // Check the lock first, then look for versions. A commit that is under way holds
+                // Check the lock first, then look for versions. An active commit holds
                 // the lock. One that has released it has left its versions before.
                 planted(Fault::NotValidated)
                     || ((locks.has(lock) || !lock.is_committing())
@@ -182,7 +182,7 @@ impl EngineTransaction {
         if self.parts.iter().all(no_ranges) {
             return true;
         }
-        // A range has no lock that would show a commit under way. So wait until the commits with
+        // A range has no lock that would show an active commit. So wait until the commits with
         // lesser numbers are over. They have left their versions by then.
         if !planted(Fault::NoWait) {
             clock::wait_for_commits_before(under_way.number);

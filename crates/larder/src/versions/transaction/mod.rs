@@ -109,7 +109,7 @@ struct TableInTransaction {
 /// The stores that a commit writes to, in the order of its tables.
 type Stores<'g> = SmallVec<[&'g Store; 4]>;
 
-/// A transaction under way. If it is dropped before its commit, it has no effect.
+/// A transaction in progress. If it is dropped before its commit, it has no effect.
 pub struct EngineTransaction {
     parts: Vec<TableInTransaction>,
 }

@@ -196,7 +196,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
      *
      * <p>The listener may use any table and close any of them, and this feed. It may not poll the
      * feed. Changes that it makes to the table are told to it in turn. After {@link #close} at most
-     * one call is under way or begins yet; the future says when it is over.
+     * one call is in progress or begins yet; the future says when it is over.
      *
      * @throws IllegalStateException if the feed is closed, is over or has a listener
      */
