@@ -81,7 +81,7 @@ many_keys_take_several_slices_test() ->
                                        lists:seq(5000, 1, -1)
                                            ++ [3, 3, none, 1.0, {a, [b]}, #{k => v}]]].
 
-%% Short rows under small keys go a short way, up to the first that is otherwise.
+%% Short rows under small keys take a fast path, up to the first that is otherwise.
 many_short_rows_test() ->
     [begin
          Tab = larder:new(t, [{keypos, 2} | Options]),

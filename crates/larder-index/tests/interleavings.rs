@@ -177,7 +177,7 @@ fn append(index: &Box<dyn Unique>, writer: u64, steps: u64) {
     }
 }
 
-/// The last leaf is found without the way to it while it splits, is replaced, merges, and another
+/// The last leaf is found without the path to it while it splits, is replaced, merges, and another
 /// thread inserts there, too.
 #[test]
 fn histories_of_inserts_at_the_end() {

@@ -89,7 +89,7 @@ fn queues_stay_small_and_in_order() {
     assert!(stats.inner_nodes < stats.leaves, "{stats:?}");
 }
 
-/// The last leaf is found without the way to it, by inserts that search nothing, while others
+/// The last leaf is found without the path to it, by inserts that search nothing, while others
 /// insert and remove elsewhere and in it, and read.
 #[test]
 fn inserts_at_the_end_go_on_beside_all_else() {

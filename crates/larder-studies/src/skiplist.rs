@@ -45,7 +45,7 @@
 //!   batch was read.
 //! - A step backward is a search from the head, since there are no links backward.
 //!
-//! *Why epochs.* With hazard pointers, a reader publishes the address of each node on its way, and
+//! *Why epochs.* With hazard pointers, a reader publishes the address of each node on its path, and
 //! executes a fence before it continues. The following times are of haphazard 0.1.8, for the 24
 //! nodes of a lookup among 65,536 entries (medians of five runs, in µs):
 //!
@@ -542,7 +542,7 @@ mod tests {
     }
 
     /// Each thread has keys of its own among those of others: it finds what it put, and not what it
-    /// removed. (A walk once began with a neighbour that came between its way down and its first
+    /// removed. (A walk once began with a neighbour that came between its descent and its first
     /// step.)
     #[test]
     fn neighbours_disturb_nobody() {

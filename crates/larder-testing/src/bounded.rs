@@ -14,8 +14,8 @@
 //! forgotten.
 //!
 //! An execution should come to the places of the one before. One that doesn't, as the checker does
-//! not see all that a program does (when memory is freed, for one), goes its own way from there on.
-//! Then it can't be said that all orders were tried.
+//! not see all that a program does (when memory is freed, for one), takes another path from there
+//! on. Then it can't be said that all orders were tried.
 
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -39,7 +39,7 @@ pub(crate) struct Bounded {
     most_changes: usize,
     left: usize,
     begun: bool,
-    /// An execution has left the way of the one before.
+    /// An execution has left the path of the one before.
     strayed: bool,
     /// What the program's random choices are made of: the same in each execution.
     seed: u64,
@@ -97,7 +97,7 @@ impl Bounded {
         let Some(current) = current.filter(|id| ids.contains(id)) else {
             return ids;
         };
-        // The thread gives way of its own accord. The next in turn continues, without a choice.
+        // The thread yields of its own accord. The next in turn continues, without a choice.
         if waits {
             let next = ids.iter().copied().find(|id| *id > current);
             return vec![next.unwrap_or(ids[0])];

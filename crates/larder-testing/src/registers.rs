@@ -89,7 +89,7 @@ pub fn number(bytes: &[u8]) -> u64 {
 }
 
 impl Registers for Box<dyn Unique> {
-    // Each operation goes the way of the general form for some keys, and of the short form for
+    // Each operation takes the path of the general form for some keys, and of the short form for
     // others.
 
     fn read(&self, k: u64) -> Option<u64> {

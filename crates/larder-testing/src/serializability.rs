@@ -169,7 +169,7 @@ fn circle(edges: &Edges) -> Option<Vec<(usize, &'static str)>> {
         if visits[root] != Visit::New {
             continue;
         }
-        // The way from the root: each with the next of its edges.
+        // The path from the root: each node with the next of its edges.
         let mut way = vec![(root, 0)];
         visits[root] = Visit::Open;
         while let Some((node, next)) = way.last_mut() {

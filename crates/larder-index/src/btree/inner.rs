@@ -171,7 +171,7 @@ impl InnerLevels {
         })
     }
 
-    /// The leaf under the child that `choose` picks of each node on the way. It may be obsolete.
+    /// The leaf under the child that `choose` picks of each node on the path. It may be obsolete.
     #[inline]
     pub(super) fn descend<'g>(
         &self,

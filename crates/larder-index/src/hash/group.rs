@@ -153,7 +153,7 @@ pub(super) fn sort(group: &mut [u64]) -> bool {
 }
 
 /// Sorts a few entries by their tags: each goes to the place that is its rank. Tags are random, so
-/// each comparison that chose a way would choose the wrong one half of the time.
+/// a branch for each comparison would be mispredicted half of the time.
 #[inline]
 fn sort_few(group: &mut [u64]) {
     let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);

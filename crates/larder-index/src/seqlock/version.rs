@@ -171,7 +171,7 @@ impl Version {
     fn lock_slow(&self) -> Result<u64, Obsolete> {
         let backoff = Backoff::new();
         loop {
-            // Give way first: the lock was just found taken.
+            // Yield first: the lock was just found held.
             backoff.snooze();
             if let Some(before) = self.try_lock()? {
                 return Ok(before);

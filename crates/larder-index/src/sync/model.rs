@@ -186,7 +186,7 @@ impl<T> Mutex<T> {
     /// Takes the lock.
     pub fn lock(&self) -> RealGuard<'_, T> {
         point();
-        // Another task has to release the lock, so this one gives way until then.
+        // Another task has to release the lock, so this one yields until then.
         until(|| self.0.try_lock())
     }
     /// Whether it is locked.

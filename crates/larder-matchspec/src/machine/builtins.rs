@@ -25,7 +25,7 @@ const SMALL_BITS: u32 = 59;
 /// Arithmetic of two small integers, if the result is one.
 #[inline]
 fn small_arithmetic(arith: Arith, a: i64, b: i64) -> Option<i64> {
-    // A result that overflows, or a division by zero, goes the general way.
+    // A result that overflows, or a division by zero, takes the general path.
     match arith {
         Arith::Add => a.checked_add(b),
         Arith::Sub => a.checked_sub(b),

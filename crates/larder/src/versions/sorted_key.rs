@@ -1,7 +1,7 @@
 //! Keys in the B-trees of a transaction.
 //!
 //! A key lies in the node, if it is short, after a word by which it is compared first. Nearly all
-//! comparisons are of words. So a search reads the nodes on its way, and no other memory.
+//! comparisons are of words. So a search reads the nodes on its path, and no other memory.
 
 use smallvec::SmallVec;
 
