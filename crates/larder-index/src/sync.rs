@@ -109,7 +109,7 @@ mod real {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     pub use std::sync::atomic;
-    pub use std::thread::yield_now as give_way;
+    pub use std::thread::yield_now;
     pub use std::thread_local as each_thread;
 
     /// A scheduling point, at which the model checker may switch threads. Here it does nothing.

@@ -170,24 +170,24 @@ fn circle(edges: &Edges) -> Option<Vec<(usize, &'static str)>> {
             continue;
         }
         // The path from the root: each node with the next of its edges.
-        let mut way = vec![(root, 0)];
+        let mut path = vec![(root, 0)];
         visits[root] = Visit::Open;
-        while let Some((node, next)) = way.last_mut() {
+        while let Some((node, next)) = path.last_mut() {
             let Some(&(to, _)) = edges[*node].get(*next) else {
                 visits[*node] = Visit::Done;
-                way.pop();
+                path.pop();
                 continue;
             };
             *next += 1;
             match visits[to] {
                 Visit::New => {
                     visits[to] = Visit::Open;
-                    way.push((to, 0));
+                    path.push((to, 0));
                 }
                 Visit::Open => {
-                    let begin = way.iter().position(|(node, _)| *node == to)?;
+                    let begin = path.iter().position(|(node, _)| *node == to)?;
                     let edge = |&(node, next): &(usize, usize)| (node, edges[node][next - 1].1);
-                    return Some(way[begin..].iter().map(edge).collect());
+                    return Some(path[begin..].iter().map(edge).collect());
                 }
                 Visit::Done => {}
             }

@@ -154,7 +154,7 @@ impl TableIndex {
 
     /// Whether a leaf is found by a hash, and not by a descent through a tree.
     #[inline]
-    pub(crate) fn is_short_way(&self) -> bool {
+    pub(crate) fn is_found_by_hash(&self) -> bool {
         matches!(self, TableIndex::Unique(ix) if !ix.is_ordered())
     }
 

@@ -8,7 +8,7 @@
 use larder::api::{Index, Larder, Table};
 use larder::Error;
 use larder_index::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use larder_index::sync::{give_way, plant, Fault};
+use larder_index::sync::{plant, yield_now, Fault};
 use larder_index::Quarantine;
 use larder_term::{term, Term};
 use larder_testing::model_checker::{
@@ -331,7 +331,7 @@ struct Stages {
 /// Lets others go on until something is so.
 fn wait_until(is_so: impl Fn() -> bool) {
     while !is_so() {
-        give_way();
+        yield_now();
     }
 }
 

@@ -83,7 +83,7 @@ pub fn point() {
     if in_model() {
         if !FREEING.get() {
             // Shuttle treats a sleep as a scheduling point: another task may run, or this one may
-            // continue. (`yield_now` would ask for another one.)
+            // continue. (A yield would ask for another one.)
             shuttle::thread::sleep(Duration::ZERO);
         }
     } else if random() >> 60 == 0 {
@@ -95,7 +95,7 @@ pub fn point() {
 pub use shuttle::thread_local as each_thread;
 
 /// Lets other tasks run. The caller can't continue before one of them has done something.
-pub fn give_way() {
+pub fn yield_now() {
     if in_model() {
         shuttle::thread::yield_now();
     } else {
@@ -144,11 +144,11 @@ impl Backoff {
     }
     /// Lets other tasks run.
     pub fn snooze(&self) {
-        give_way();
+        yield_now();
     }
     /// Lets other tasks run.
     pub fn spin(&self) {
-        give_way();
+        yield_now();
     }
     /// Whether the caller should block now. Always `true`, since each wait lets others run.
     pub fn is_completed(&self) -> bool {
@@ -162,7 +162,7 @@ fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
         if let Some(got) = attempt() {
             return got;
         }
-        give_way();
+        yield_now();
     }
 }
 

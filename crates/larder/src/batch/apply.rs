@@ -12,7 +12,7 @@ use crate::keys::{KeyBatch, MANY_TO_READ, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
 use crate::table::EngineTable;
-use larder_index::sync::{give_way, planted, Fault, MutexGuard};
+use larder_index::sync::{planted, yield_now, Fault, MutexGuard};
 use larder_index::{Guard, HeldFlushes, Key, Previous, Values, MAX_KEYS_PER_LOOKUP};
 use larder_term::Atom;
 use std::ops::Range;
@@ -65,7 +65,7 @@ impl ListBatch {
         let held = HeldFlushes::begin(guard);
         let Some(mut progress) = self.progress.try_lock() else {
             // Another thread runs a slice, or settles a key.
-            give_way();
+            yield_now();
             return Ok(Step::More);
         };
         // While the latch is held nobody replaces the store. `guard` keeps the store alive even if
@@ -321,7 +321,7 @@ impl ListBatch {
                 }
             }
             // A write that began before the batch has a claim. It will be over soon.
-            Err(Refused::Undecided) => give_way(),
+            Err(Refused::Undecided) => yield_now(),
         }
         false
     }

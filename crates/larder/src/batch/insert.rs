@@ -5,7 +5,7 @@ use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::table::EngineTable;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_index::Guard;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl ListJob<'_> {
                 if in_vain == IN_VAIN {
                     return Step::Done;
                 }
-                give_way();
+                yield_now();
             }
             if !budget.spend(1 + gone as u32) {
                 return Step::More;

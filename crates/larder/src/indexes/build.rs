@@ -35,7 +35,7 @@ use crate::store::Layers;
 use crate::structures::DEFAULT;
 use crate::table::EngineTable;
 use crate::versions;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_index::{Batch, Change, Direction, Guard, Previous};
 use larder_term::Atom;
 use std::collections::BTreeMap;
@@ -225,7 +225,7 @@ impl IndexBuild {
                 if !self.table.state.holds(op.state, op.guard) {
                     return false;
                 }
-                give_way();
+                yield_now();
             }
             if is_bag {
                 key.clone_into(&mut self.last_key);

@@ -45,7 +45,7 @@ pub(super) struct Claims([Stripe; STRIPES]);
 #[derive(Default)]
 struct Stripe {
     /// The number of writes with pending claims, which may be given back.
-    under_way: AtomicUsize,
+    pending: AtomicUsize,
     /// The number of writes that have given claims back.
     undone: AtomicU64,
 }
@@ -135,7 +135,7 @@ impl Stripe {
     /// that were given back, as read before that claim was found. `our_claims` is 1 if the caller
     /// itself is counted as in progress in this stripe, and otherwise 0.
     fn is_decided(&self, undone: u64, our_claims: usize) -> bool {
-        let others = self.under_way.load(Ordering::SeqCst) - our_claims;
+        let others = self.pending.load(Ordering::SeqCst) - our_claims;
         others == 0 && self.undone() == undone || planted(Fault::UnsettledClaim)
     }
 }
@@ -150,7 +150,7 @@ impl ClaimCounts {
     fn begin(&mut self, claims: &Claims, stripe: usize) {
         if !self.has(stripe) {
             self.stripes |= 1 << stripe;
-            claims.0[stripe].under_way.fetch_add(1, Ordering::SeqCst);
+            claims.0[stripe].pending.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -163,7 +163,7 @@ impl ClaimCounts {
             if self.has_undone {
                 stripe.undone.fetch_add(1, Ordering::SeqCst);
             }
-            stripe.under_way.fetch_sub(1, Ordering::SeqCst);
+            stripe.pending.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -527,10 +527,10 @@ mod tests {
         let (mut keys, mut rows) = (Vec::new(), Values::default());
         let objects = source.engine_table().store(&guard).unwrap();
         let mut batch = larder_index::Batch::default();
-        let way = larder_index::Direction::Forward;
+        let forward = larder_index::Direction::Forward;
         objects
             .index
-            .scan(&guard, larder_index::Start::Edge, way, &mut batch);
+            .scan(&guard, larder_index::Start::Edge, forward, &mut batch);
         let (key, row) = batch.entry(0);
         keys.extend_from_slice(key);
         rows.push(row);

@@ -267,8 +267,8 @@ impl IndexJob {
         batch.any_order = false;
         // The place is within the range, or a continuation was made up.
         ControlFlow::Break(batch.lend_owned(|batch| {
-            let way = Direction::Forward;
-            entries.read_leaf(op.guard, range, from, way, position, batch)
+            let forward = Direction::Forward;
+            entries.read_leaf(op.guard, range, from, forward, position, batch)
         }))
     }
 

@@ -234,8 +234,8 @@ impl Part {
         (batch.want, batch.any_order) = (0, false);
         let entries = &self.entries;
         let next = batch.lend_owned(|batch| {
-            let way = Direction::Forward;
-            entries.read_leaf(op.guard, range, Some(place), way, position, batch)
+            let forward = Direction::Forward;
+            entries.read_leaf(op.guard, range, Some(place), forward, position, batch)
         });
         for i in 0..batch.len() {
             let entry = entries.entry(batch.key(i), batch.value(i));

@@ -41,7 +41,7 @@ use crate::raw;
 use crate::read_ahead::Cursors;
 use crate::reclaim::reaper;
 use crate::table::EngineTable;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_index::{Batch, Change, Guard, Hint, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
 use larder_term::object::{self, ObjectRef};
@@ -294,7 +294,7 @@ impl EngineTable {
         ix: &dyn Unique,
         key: Key<'_>,
         value: NewValue<'_>,
-        way: Put<'_>,
+        mode: Put<'_>,
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;
@@ -330,7 +330,7 @@ impl EngineTable {
             }
             true
         };
-        let was = match way {
+        let was = match mode {
             Put::Any => ix.put(op.guard, key, value.bytes, &mut decide),
             Put::New => ix.put_new(op.guard, key, value.bytes, &mut decide),
             Put::At(hint) => ix.put_with_hint(op.guard, key, value.bytes, hint, &mut decide),
@@ -578,7 +578,7 @@ impl EngineTable {
             // built, or return the error.
             Written::Taken => self.free_taken_value(op)?,
             // Another thread holds the latch or a claim, and will release it soon.
-            Written::Stale => give_way(),
+            Written::Stale => yield_now(),
             Written::Done => {}
         }
         Ok(())

@@ -176,8 +176,8 @@ impl EngineTable {
         let mut start = Start::Edge;
         loop {
             let op = self.begin(guard)?;
-            let (index, way) = (&op.store.index, Direction::Forward);
-            index.scan(guard, start, way, &mut batch);
+            let (index, forward) = (&op.store.index, Direction::Forward);
+            index.scan(guard, start, forward, &mut batch);
             for i in 0..batch.len() {
                 gone += self.delete_all_under(guard, self.key(batch.key(i)), |_| ())?;
             }

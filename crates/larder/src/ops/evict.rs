@@ -31,7 +31,7 @@ use crate::bounds::{object_of, Bounded, ChangeCause, ObjectTimes, Quota, SpaceNe
 use crate::error::Error;
 use crate::store::Store;
 use crate::table::EngineTable;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_index::{Guard, Previous};
 
 /// The maximum number of objects that a write evicts in addition to the number that it has written.
@@ -267,7 +267,7 @@ impl EngineTable {
             // wheel.
             let waits = bounded.layer().chunks_processed().is_none();
             return waits.then(|| {
-                give_way();
+                yield_now();
                 0
             });
         }

@@ -14,7 +14,7 @@
 
 use crossbeam_utils::CachePadded;
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use larder_index::sync::{each_thread, give_way, thread_number, Backoff};
+use larder_index::sync::{each_thread, thread_number, yield_now, Backoff};
 use std::cell::Cell;
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::compiler_fence;
@@ -156,7 +156,7 @@ impl ActiveCommit {
             .is_err()
         {
             place = (place + 1) % MAX_ACTIVE_COMMITS;
-            give_way();
+            yield_now();
         }
         // Usually the place was used before. `HIGH_WATER` never decreases.
         if HIGH_WATER.load(Ordering::SeqCst) <= place {

@@ -376,8 +376,8 @@ impl Ranked for Merged<dyn Unique> {
             let (from, next) = self.overrides.checkpoints.with_rank(n);
             let before = self.count_base(guard, (None, Some(&from.position)), work)?;
             let guess = before + (n - from.rank);
-            let way = Direction::Forward;
-            let is_there = with_least(work, |work| base.nth(guard, guess, way, work, batch))?;
+            let forward = Direction::Forward;
+            let is_there = with_least(work, |work| base.nth(guard, guess, forward, work, batch))?;
             let mut near = is_there.then(|| batch.key(0).to_vec());
             // The entry is before the next checkpoint, wherever the base's is: many may have been
             // deleted there.

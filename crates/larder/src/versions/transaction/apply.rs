@@ -142,7 +142,7 @@ impl EngineTransaction {
         &self,
         written: &[WrittenKey<'_>],
         locks: &CommitLocks,
-        under_way: &ActiveCommit,
+        active: &ActiveCommit,
         guard: &Guard,
     ) -> bool {
         // Ordering: SeqCst. The number was drawn before this fence. A write of one key puts its
@@ -156,7 +156,7 @@ impl EngineTransaction {
             let hashed = (key.key, key.write.hash);
             !set.history.has_changed(guard, hashed, set.number)
         });
-        unchanged && self.keys_are_valid(locks, guard) && self.ranges_are_valid(under_way, guard)
+        unchanged && self.keys_are_valid(locks, guard) && self.ranges_are_valid(active, guard)
     }
 
     /// Whether nobody has changed a key that was read by key.
@@ -176,7 +176,7 @@ impl EngineTransaction {
 
     /// Whether nobody has changed a key in the ranges that were read, or an entry of a secondary
     /// index that was read.
-    fn ranges_are_valid(&self, under_way: &ActiveCommit, guard: &Guard) -> bool {
+    fn ranges_are_valid(&self, active: &ActiveCommit, guard: &Guard) -> bool {
         // Transactions without ranges, which are most, have nothing to wait for.
         let no_ranges = |part: &TableInTransaction| !part.set.reads.lock().has_predicates();
         if self.parts.iter().all(no_ranges) {
@@ -185,7 +185,7 @@ impl EngineTransaction {
         // A range has no lock that would show an active commit. So wait until the commits with
         // lesser numbers are over. They have left their versions by then.
         if !planted(Fault::NoWait) {
-            clock::wait_for_commits_before(under_way.number);
+            clock::wait_for_commits_before(active.number);
         }
         self.parts
             .iter()

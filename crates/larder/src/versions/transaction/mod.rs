@@ -219,9 +219,9 @@ impl EngineTransaction {
         let writes = self.locked_writes();
         let written = self.written(&writes);
         let locks = CommitLocks::take(written.iter().map(WrittenKey::lock).collect());
-        let under_way = ActiveCommit::begin();
+        let active = ActiveCommit::begin();
         let has_stores = self.stores(&guard)?.is_some();
-        Ok(has_stores && self.is_valid(&written, &locks, &under_way, &guard))
+        Ok(has_stores && self.is_valid(&written, &locks, &active, &guard))
     }
 
     /// Ends the transaction. Its writes take effect at one instant, if nobody has changed what it
@@ -265,20 +265,20 @@ impl EngineTransaction {
     ) -> Result<CommitOutcome, Error> {
         // (tx3) Claim values in unique indexes, then draw the number: the linearisation point.
         let claims = self.claim(written, guard)?;
-        let under_way = ActiveCommit::begin();
+        let active = ActiveCommit::begin();
         // Load the stores after the number was drawn. If a table was emptied or got another index
         // meanwhile, the transaction has lost. If a list batch holds a latch, this is `Busy`.
         let stores = self.stores(guard)?.filter(|stores| claims.are_of(stores));
         let mut taken = None;
         let outcome = match stores {
             // (tx4) Validate.
-            Some(stores) if self.is_valid(written, &locks, &under_way, guard) => {
+            Some(stores) if self.is_valid(written, &locks, &active, guard) => {
                 // (tx5) Release our snapshots first. Otherwise our own writes would keep versions
                 // for them.
                 self.end_views(guard);
                 match claims.made {
                     Ok(claimed) => {
-                        self.apply_claimed(claimed, written, &stores, &under_way, guard)?;
+                        self.apply_claimed(claimed, written, &stores, &active, guard)?;
                         CommitOutcome::Committed
                     }
                     // Another row has the value. Validation has shown that nothing that was read
@@ -298,7 +298,7 @@ impl EngineTransaction {
         // (tx6) Release the key locks first. A snapshot that finds the commit over may read its
         // keys at once.
         drop(locks);
-        drop(under_way);
+        drop(active);
         for TableInTransaction { table, .. } in &self.parts {
             table.evict_after(guard, written.len());
         }
@@ -318,7 +318,7 @@ impl EngineTransaction {
         mut claimed: Vec<Claimed>,
         written: &[WrittenKey<'_>],
         stores: &[&Store],
-        under_way: &ActiveCommit,
+        active: &ActiveCommit,
         guard: &Guard,
     ) -> Result<(), Error> {
         // A value may pass from one of our rows to another.
@@ -327,7 +327,7 @@ impl EngineTransaction {
         }
         // The changes of all tables are one group in their feeds.
         let apply = || self.apply(written, stores, guard);
-        under_way.during(|| feed::together(apply))?;
+        active.during(|| feed::together(apply))?;
         claimed.into_iter().for_each(Claimed::keep);
         Ok(())
     }
