@@ -5,7 +5,7 @@
 %%
 %% Environment: `LARDER_BENCH_OPS', `LARDER_BENCH_KINDS', `LARDER_BENCH_TYPES', `LARDER_BENCH_SIZES'
 %% choose cells (names between commas); `LARDER_BENCH_SHARE=0.05' is the part of them that is
-%% measured, 0.2 if not said, all if cells were chosen; `LARDER_BENCH_SEED' (a number, or `random')
+%% measured, 0.2 by default, all if cells were chosen; `LARDER_BENCH_SEED' (a number, or `random')
 %% chooses which; `LARDER_BENCH_RUNS' is the rounds a side (5), `LARDER_BENCH_OUT' the folder of the
 %% files.
 -module(larder_bench_wide).

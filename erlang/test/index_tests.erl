@@ -1,7 +1,7 @@
 %% Secondary indexes: every answer by an index is that of the same question on a table without one,
 %% in all four types, for random rows, specifications and indexes, of the table, of its snapshots
 %% and in transactions; an index that is added while others write misses nothing; a unique index
-%% never has a value twice; and what is wrong is said.
+%% never has a value twice; and errors are described.
 -module(index_tests).
 
 -export([answers_test_/0, a_wrong_answer_is_noticed_test_/0, views_test_/0,
@@ -443,7 +443,7 @@ many_test_() ->
         larder:delete(T)
     end).
 
-%% What is wrong is said ---------------------------------------------------------------------------
+%% What is wrong is described ----------------------------------------------------------------------
 
 %% A position that no object has, of any size, is one: the index is empty.
 far_positions_test_() ->

@@ -315,7 +315,7 @@ watchers_test_() ->
         true = larder:delete(T)
     end).
 
-%% Atoms that weren't met --------------------------------------------------------------------------
+%% Atoms that are unknown --------------------------------------------------------------------------
 
 %% From OTP 26 on the keys of a small map that are atoms are in the order of the atoms' numbers. So
 %% are those that the library meets in a file, or in a large map that is a key.
@@ -335,7 +335,7 @@ unmet_atoms_test_() ->
         true = larder:delete(T)
     end).
 
-%% In a node that hasn't met these atoms.
+%% In a node that doesn't know these atoms.
 loaded(File) ->
     Small = unmet(5),
     {ok, T} = larder:file2tab(File),

@@ -1,5 +1,5 @@
 %% prepare: a specification with parameters does, with their values, what ets does with the values
-%% written out; in every function that takes a specification; and what is wrong is said.
+%% written out; in every function that takes a specification; and errors are described.
 -module(prepare_tests).
 -include_lib("proper/include/proper.hrl").
 

@@ -55,8 +55,8 @@ fn an_absurd_number_is_announced() {
     }
 }
 
-/// An index that was told how many keys come takes hardly more memory in the end than one that
-/// wasn't. If the number was wrong, it takes a limited amount.
+/// An index that expects the right number of keys takes hardly more memory in the end than one that
+/// expects none. If the number was wrong, it takes a limited amount.
 #[test]
 fn announced_keys_find_their_room() {
     let fill = |announced: usize, n: u64| {

@@ -1,5 +1,5 @@
 //! Interleavings that a model checker chooses: threads change at every touch of an atomic word, so
-//! that the narrow places between a check and what relies on it are met. Each execution's history
+//! that the narrow windows between a check and what relies on it are hit. Each execution's history
 //! must be linearizable, and the index must have what the history left.
 //!
 //! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see
@@ -294,8 +294,8 @@ fn wrong_counts_are_found() {
     each_is_found("planted_count", &MISCOUNTED);
 }
 
-/// A version that is met again is that of the same leaf as it was, whatever leaves split, merge and
-/// take each other's place meanwhile.
+/// A version that is found again is that of the same leaf as it was, whatever leaves split, merge
+/// and take each other's place meanwhile.
 #[test]
 fn what_is_unchanged_was_not_removed() {
     const KEYS: u16 = 10;

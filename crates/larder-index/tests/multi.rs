@@ -283,7 +283,7 @@ fn lists_move_to_the_tree_and_back() {
 }
 
 /// A scan that stopped after an object of a key goes on after it, whatever became of the key:
-/// each object that is there throughout is met once.
+/// each object that is there throughout is visited once.
 #[test]
 fn a_scan_goes_on_within_a_key() {
     for (before, after) in [(3u8, 3u8), (3, 60), (60, 60), (60, 3), (90, 200), (2, 90)] {
@@ -302,7 +302,7 @@ fn a_scan_goes_on_within_a_key() {
             });
             let rest = scan_multi(&*index, Start::Past(&position), DIRECTIONS[0]);
             let met: Vec<_> = rest.into_iter().map(|(_, v)| v[0]).collect();
-            // What has come in the place of the last may take its number: it is not met then.
+            // What has come in the place of the last may take its number: it is not visited then.
             let throughout = (stop + 1..before.min(after)).collect::<Vec<_>>();
             let (first, new) = met.split_at(throughout.len());
             assert_eq!(first, throughout, "{before} {after} {stop}");

@@ -375,7 +375,7 @@ impl Gen<'_> {
     }
 
     /// Emits instructions that write a term. `waiting` of its parts have been computed and are on
-    /// the stack; the one that is met first is the deepest.
+    /// the stack; the one that is used first is the deepest.
     fn build(&mut self, root: NodeId, waiting: u32) {
         enum Part {
             Node(NodeId),

@@ -1,5 +1,6 @@
 //! Bounded tables: what is expired is in no answer, whether or not it was removed; a snapshot shows
-//! what was not expired at its instant; what expires is told, and removed; nothing fresh is.
+//! what was not expired at its instant; what expires is removed, and its event delivered; nothing
+//! fresh is.
 
 use larder::api::{Event, Feed, FeedOptions, Larder, Snapshot, Table};
 use larder::host::read_header;
@@ -557,8 +558,8 @@ fn lifetimes_of_transactions_conflict() -> Result<(), Error> {
     Ok(())
 }
 
-/// The operations of a commit see what isn't expired when they run. Followers are told of what they
-/// have found expired, also if it was there when the commit began.
+/// The operations of a commit see what isn't expired when they run. Followers are notified of what
+/// they have found expired, also if it was there when the commit began.
 #[test]
 fn what_expires_while_a_commit_runs_is_told() -> Result<(), Error> {
     let _alone = alone();
@@ -581,7 +582,7 @@ fn what_expires_while_a_commit_runs_is_told() -> Result<(), Error> {
 }
 
 /// What a transaction has seen is there for its commit, also if it has expired since: of two that
-/// delete it one is lost, and followers are told of the deletion.
+/// delete it one is lost, and followers are notified of the deletion.
 #[test]
 fn what_expires_before_a_commit_is_taken_once() -> Result<(), Error> {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! Feeds: a mirror that follows a table is the table; what is lost is said; nothing is told twice.
+//! Feeds: a mirror that follows a table is the table; lost events are reported; no event is
+//! delivered twice.
 
 mod changes;
 mod kinds;
@@ -184,7 +185,7 @@ fn the_changes_of_one_write_are_one_commit() {
     let commit = feed.try_recv().unwrap();
     let gone = [term!({a, 1}), term!({a, 2})].map(Event::Delete);
     assert_eq!(commit.events, gone);
-    // A write that changes nothing is not told.
+    // A write that changes nothing has no event.
     t.insert(&term!({b, 3})).unwrap();
     t.delete(&term!(c)).unwrap();
     assert_eq!(feed.try_recv(), None);
@@ -295,7 +296,7 @@ fn a_commit_after_single_writes_is_whole() {
     assert_eq!(lengths, expected);
 }
 
-/// Nothing is told of a commit that was lost in part.
+/// No event of a commit that was lost in part is delivered.
 #[test]
 fn a_commit_is_whole_or_lost() {
     let larder = Larder::new();

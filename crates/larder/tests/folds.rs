@@ -55,7 +55,7 @@ fn folded(t: &Table, direction: Direction, count: usize) -> Vec<Vec<i64>> {
     folded_while(t.engine_table(), false, direction, count).0
 }
 
-/// The same, of a caller that may be impatient; and whether it was told that it would take long.
+/// The same, of a caller that may be impatient; and whether it was warned that it would take long.
 fn folded_while(
     table: &EngineTable,
     is_impatient: bool,

@@ -1,5 +1,6 @@
-//! Tables with limits: there is never more than may be, what goes is told, kept for snapshots, and
-//! noticed by transactions; what is refused changes nothing; and the bytes are counted right.
+//! Tables with limits: there is never more than may be, what is evicted has an event, is kept for
+//! snapshots, and noticed by transactions; what is refused changes nothing; and the bytes are
+//! counted right.
 
 use larder::api::{Builder, Event, Feed, FeedOptions, Index, Larder, Table};
 use larder::{advance_clock, Bounds, Error, Evict, Limits};
@@ -520,7 +521,7 @@ fn a_transaction_that_has_read_what_was_evicted_runs_again() {
     let done = larder.transaction(&[&t], |views| {
         found.push(views[0].lookup(&key(-1))?.len());
         if found.len() == 1 {
-            // Its only object that is not met again goes.
+            // Its only object that is not used again goes.
             for k in 0..500 {
                 t.insert(&pair(k, 0)).unwrap();
             }

@@ -318,7 +318,7 @@ fn chunks_and_slices_give_the_same() {
 }
 
 /// Slices of a bag end within keys of several objects, and of many, while others come and go there:
-/// each object that stays is met exactly once, and those of a key in order.
+/// each object that stays is visited exactly once, and those of a key in order.
 #[test]
 fn slices_of_a_bag_meet_what_stays_exactly_once() {
     const STAY: i64 = 2000;
@@ -395,7 +395,7 @@ fn slices_of_a_bag_meet_what_stays_exactly_once() {
 }
 
 /// A scan for everything stops within leaves that it takes in no order, while these split and
-/// merge: each object that stays is met exactly once, by a select, a count and a delete.
+/// merge: each object that stays is visited exactly once, by a select, a count and a delete.
 #[test]
 fn slices_without_order_meet_what_stays_exactly_once() {
     const STAY: i64 = 3000;

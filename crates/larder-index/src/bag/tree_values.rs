@@ -163,7 +163,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         self.entry.count = 0;
         // The last step checks whether the key should become a list again, or be removed.
         self.fewer = true;
-        // Remembered places of objects are no longer true.
+        // Remembered positions of objects are no longer valid.
         self.replaced = None;
         gone
     }

@@ -7,7 +7,7 @@
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 
-/// The error of a read that has met something impossible, because a writer was changing the leaf.
+/// The error of a read that has found something impossible, because a writer was changing the leaf.
 /// The caller retries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Torn;

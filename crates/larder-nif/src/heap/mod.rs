@@ -317,7 +317,7 @@ impl Heap {
                 &long[..]
             }
         };
-        // SAFETY: the environment may be used, and the array has as many words as said.
+        // SAFETY: the environment may be used, and the array has the given number of words.
         let tuple =
             unsafe { enif_make_tuple_from_array(self.env, sample.as_ptr(), sample.len() as u32) };
         layout::pointer(tuple).cast_mut()
@@ -624,7 +624,7 @@ impl Heap {
     /// Makes a map of these keys and values by official functions.
     pub fn official_map(&self, keys: &[Word], values: &[Word]) -> Word {
         let mut map = NIL;
-        // SAFETY: the arrays have as many words as said, all terms of the environment.
+        // SAFETY: the arrays have the given number of words, all terms of the environment.
         let made = unsafe {
             enif_make_map_from_arrays(
                 self.env,

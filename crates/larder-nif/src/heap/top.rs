@@ -125,7 +125,7 @@ fn words(env: *mut Env, at: usize) -> (usize, usize) {
 /// Lets the emulator make a tuple of this number of words. Returns its beginning and its end.
 fn tuple_of(env: *mut Env, words: usize) -> (usize, usize) {
     let elements = vec![NIL; words - 1];
-    // SAFETY: the environment is the caller's to use; the array has as many words as said.
+    // SAFETY: the environment is the caller's to use; the array has the given number of words.
     let tuple =
         unsafe { enif_make_tuple_from_array(env, elements.as_ptr(), elements.len() as u32) };
     let begin = pointer(tuple) as usize;

@@ -103,7 +103,7 @@ pub fn prove_funs(samples: &Samples) -> Option<()> {
     }
     note(word, Kind::Fun);
     // Depending on the release, funs of the form `fun M:F/A` have the same header as other funs, or
-    // one of their own. Each has an entry of its own, or the code couldn't be told by it.
+    // one of their own. Each has an entry of its own, or the code couldn't be identified by it.
     if exports.iter().all(|&word| is_boxed(word)) {
         let have_entries = fun_entry(exports[0]) != fun_entry(exports[1]);
         match (kind(exports[0]), have_entries) {

@@ -152,14 +152,14 @@ pub fn to_word(env: *mut Env, atom: Atom) -> Word {
 }
 
 /// The emulator's number of an atom of the engine, by which newer releases order the keys of maps.
-/// An atom that wasn't met, as in a file or in the external format, is made now: the pairs of a map
-/// are sorted once, so the numbers of their keys must not change afterwards.
+/// An atom that the emulator doesn't know, as in a file or in the external format, is made now: the
+/// pairs of a map are sorted once, so the numbers of their keys must not change afterwards.
 pub fn index(atom: Atom) -> u32 {
     TO_HOST.get(atom.id()).unwrap_or_else(|| meet(atom))
 }
 
-/// The number of the engine's atoms that the emulator hasn't met, as those of a file of which no
-/// object was read yet. It will have to make them. O(1).
+/// The number of the engine's atoms that the emulator doesn't know yet, as those of a file of which
+/// no object was read yet. It will have to make them. O(1).
 pub fn unmet_count() -> usize {
     // Ordering: Relaxed; atoms may be added meanwhile in any case.
     Atom::count().saturating_sub(MET.load(Ordering::Relaxed))

@@ -269,7 +269,7 @@ impl EngineTable {
     }
 
     /// Makes the entries of a key's rows, under its lock. Returns `false` if it must be repeated,
-    /// because a claim that was met may be given back, or was that of an expired row.
+    /// because a claim that was found may be given back, or was that of an expired row.
     fn make_entries(&self, op: &Operation<'_>, entries: &Entries, key: &[u8]) -> bool {
         let Some(indexes) = &op.store.layers().indexes else {
             return true;

@@ -7,7 +7,7 @@
 //! value, or because the table's state word has changed; or the claim may be that of a list or a
 //! commit that fails. A write that meets such a claim must not be refused. So two numbers are
 //! counted: the pending claims that may still be given back, and those that were given back. A
-//! write is refused only if no claim was pending when it met the other row's, and if none was
+//! write is refused only if no claim was pending when it found the other row's, and if none was
 //! given back since it began. Otherwise it starts again (X5). A claim is counted when it is made. A
 //! write that only meets the claims of others isn't, so that refusals don't hold each other up.
 //!

@@ -88,7 +88,7 @@ enum CursorPlace {
     Begin,
     /// After the entry with this position.
     Past(Vec<u8>),
-    /// At the position where the next batch begins, as the last one said.
+    /// At the position where the next batch begins, as the last one returned.
     Resume(Vec<u8>),
     /// At the end of the path.
     End,

@@ -255,7 +255,7 @@ impl TableFeed {
 
     #[cold]
     fn wake(&self) {
-        // Wake only followers that were told that there is nothing, and each once.
+        // Wake only followers that have found nothing, and each once.
         let mut queue = self.queue.lock();
         let end = queue.readable_end();
         let wakers = queue.followers.wake_before(end);

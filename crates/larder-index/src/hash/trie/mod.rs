@@ -326,7 +326,7 @@ impl Drop for Trie {
         while let Some(address) = todo.pop() {
             match address.child() {
                 None => {}
-                // SAFETY: as above; each leaf is met once.
+                // SAFETY: as above; each leaf is visited once.
                 Some(TrieChild::Leaf(leaf)) => unsafe { leaf.free_all() },
                 Some(TrieChild::Node(node)) => {
                     todo.extend(parts(node, None, guard));

@@ -208,7 +208,7 @@ impl EngineTransaction {
         written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<ClaimedValues, Error> {
-        // A holder that an earlier write has met must not be taken for one of these rows' values.
+        // A holder that an earlier write has found must not be taken for one of these rows' values.
         take_holder();
         let mut indexes = Vec::with_capacity(self.parts.len());
         for part in &self.parts {

@@ -56,7 +56,7 @@ impl Turn {
         (until != 0 && until > now()).then_some(until)
     }
 
-    /// The end of this turn, by which it is told from others.
+    /// The end of this turn, by which it is distinguished from others.
     pub fn end(&self) -> u64 {
         self.0
     }

@@ -280,7 +280,7 @@ class FeedTest {
         }
     }
 
-    /** A commit that no array has room for is an overflow; those beside it are told. */
+    /** A commit that no array has room for is an overflow; those beside it are delivered. */
     @Test
     void too_long_commits_overflow() {
         LarderLongBytesTable blobs = LarderLongBytesTable.builder().open();
@@ -542,7 +542,7 @@ class FeedTest {
         end.get(20, TimeUnit.SECONDS);
         assertEquals(List.of(1L, 2L, 3L, 4L, 5L), told);
         assertEquals("not told", table.get(6L));
-        // One that closes the table is told that, and no more.
+        // One that closes the table is notified of that, and of no more.
         List<Change.Type> types = new ArrayList<>();
         end = table.feed().open().listen(commit -> {
             commit.changes().forEach(change -> types.add(change.type()));

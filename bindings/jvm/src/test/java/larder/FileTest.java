@@ -165,7 +165,7 @@ class FileTest {
         assertEquals(open, Native.handles());
     }
 
-    /** What a path can't be used for is said of the path, and nothing is written. */
+    /** A path that can't be used is an error with that path, and nothing is written. */
     @Test
     void paths_of_other_file_systems_are_refused() throws IOException {
         Path zip = folder.resolve("files.zip");

@@ -276,7 +276,7 @@ class TransactionTest {
         assertEquals(1, attempts.get());
     }
 
-    /** Whether there are rows is told by the first ones, whatever is asked: others may change. */
+    /** Whether there are rows is known by the first ones, whatever is asked: others may change. */
     @Test
     void few_rows_are_read_to_know_that_there_are_some() {
         for (long key = 0; key < 1_000; key++) {
