@@ -7,7 +7,7 @@
 -export([answers_test_/0, a_wrong_answer_is_noticed_test_/0, views_test_/0,
          added_beside_writers_test_/0, unique_test_/0, unique_beside_writers_test_/0,
          plans_test_/0, many_test_/0, far_positions_test_/0, words_test_/0,
-         pages_go_on_behind_their_last_key_test_/0]).
+         pages_go_on_after_their_last_key_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
@@ -531,8 +531,8 @@ words_test_() ->
 
 %% A page of an ordered_set goes on after the last key of the one before, as in ets: it has what
 %% was inserted there in between, also if there was nothing more then.
-pages_go_on_behind_their_last_key_test_() ->
-    one("pages by an index go on behind their last key", fun() ->
+pages_go_on_after_their_last_key_test_() ->
+    one("pages by an index go on after their last key", fun() ->
         Spec = [{{'$1', '$2'}, [{'<', '$2', 5}], ['$1']}],
         Rows = [{K, 5} || K <- lists:seq(1, 300)] ++ [{K, 1} || K <- [10, 20, 30]],
         Ask = fun(Module, T) ->

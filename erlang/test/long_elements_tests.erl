@@ -200,7 +200,7 @@ row_of(N, A, B) ->
 
 %% An element after a list of a million is found without a walk over it.
 far_elements_test_() ->
-    seeded("elements behind long ones", fun() ->
+    seeded("elements after long ones", fun() ->
         T = larder:new(t, []),
         true = larder:insert(T, {k, lists:seq(1, 1000000), #{n => lists:seq(1, 100000)}, 7}),
         Calls = [fun() -> 7 = larder:lookup_element(T, k, 4) end,

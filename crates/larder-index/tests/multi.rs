@@ -216,8 +216,8 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
             let (mut place, mut next) = (Vec::new(), Batch::default());
             index.entry_position(&batch, i, &mut place);
             index.scan(&guard, Start::Past(&place), DIRECTIONS[0], &mut next);
-            let behind = (!next.is_empty()).then(|| next.value(0));
-            assert_eq!(behind, got.get(i + 1).map(|value| &value[..]));
+            let after = (!next.is_empty()).then(|| next.value(0));
+            assert_eq!(after, got.get(i + 1).map(|value| &value[..]));
         }
     } else {
         assert!(batch.is_empty() && !got.is_empty());

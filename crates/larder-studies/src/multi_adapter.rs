@@ -216,7 +216,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
             let inside = entries
                 .bytes()
                 .filter(|bytes| bytes.starts_with(position))
-                .map(|_| entries.behind(position.len()));
+                .map(|_| entries.skip(position.len()));
             let part = list.part(
                 &|number| inside.is_none_or(|cut| cut.admits(number)),
                 forward,
@@ -246,11 +246,11 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
     }
 
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        let (before, behind) = batch.around(i);
+        let (before, after) = batch.around(i);
         out.clear();
         out.extend_from_slice(&before[before.len() - HASH..]);
         out.extend_from_slice(batch.key(i));
-        out.extend_from_slice(&behind[..size_of::<u64>()]);
+        out.extend_from_slice(&after[..size_of::<u64>()]);
     }
 }
 

@@ -188,7 +188,7 @@ impl MapEdit {
 
     fn find(&self, key: TermRef<'_>) -> Found {
         // `place` is where the key would have to be inserted: in front of the first greater key.
-        let (mut behind, mut place) = (self.first(), None);
+        let (mut after, mut place) = (self.first(), None);
         for (at, middle, end) in places(&self.bytes) {
             let here = TermRef::within(&self.bytes[at..middle]);
             if here.identical(key) {
@@ -200,10 +200,10 @@ impl MapEdit {
             if place.is_none() && key_order(key, here).is_lt() {
                 place = Some(at);
             }
-            behind = end;
+            after = end;
         }
         // No key is greater, so a new pair would be the last one.
-        let at = place.unwrap_or(behind);
+        let at = place.unwrap_or(after);
         Found { at, value: None }
     }
 

@@ -45,11 +45,11 @@ fn range(start: Start<'_>, direction: Direction) -> (Bound<Vec<u8>>, Bound<Vec<u
 
 /// The position of entry `i` of a `Multi`: the hash before it, the key, and the number after it.
 fn position_around(batch: &Batch, i: usize, out: &mut Vec<u8>) {
-    let (before, behind) = batch.around(i);
+    let (before, after) = batch.around(i);
     out.clear();
     out.extend_from_slice(&before[before.len() - HASH..]);
     out.extend_from_slice(batch.key(i));
-    out.extend_from_slice(&behind[..size_of::<u64>()]);
+    out.extend_from_slice(&after[..size_of::<u64>()]);
 }
 
 /// Removes at most `limit` entries; answers whether none is left.

@@ -48,7 +48,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
         };
         let (a, b) = (at(chance), at(chance >> 32));
         // Keys that are there, and that lie after one: keys are prefix-free.
-        let behind = a.map(|key| [key, &[0]].concat());
+        let after = a.map(|key| [key, &[0]].concat());
         for (low, high) in [
             (None, None),
             (None, a),
@@ -57,7 +57,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
             (a, a),
         ] {
             // Bounds that are keys of the set, and bounds that lie between two keys.
-            for low in [low, low.and(behind.as_deref())] {
+            for low in [low, low.and(after.as_deref())] {
                 if low.zip(high).is_some_and(|(low, high)| low > high) {
                     continue;
                 }
@@ -78,7 +78,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
         }
         // A count up to a key also says whether that key is there.
         if let Some(a) = a {
-            for (high, is_there) in [(a, true), (behind.as_deref().unwrap_or(a), false)] {
+            for (high, is_there) in [(a, true), (after.as_deref().unwrap_or(a), false)] {
                 let mut work = usize::MAX;
                 let counted = ranked(index).count_between(&pin(), None, Some(high), &mut work);
                 assert_eq!(counted.map(|c| c.high_is_there), Some(is_there));

@@ -290,7 +290,7 @@ impl TableIndex {
         // The scan clears the batch, including the position at which to resume. So swap that with
         // the scratch buffer, which needs no copy.
         std::mem::swap(position, &mut batch.resume);
-        let start = Start::behind(position, direction);
+        let start = Start::resume(position, direction);
         self.scan(guard, start, direction, batch);
     }
 

@@ -361,7 +361,7 @@ impl ReadAhead {
 
     /// The key after that of `edge`, if the last answer was that one, and the batch has another.
     #[inline]
-    pub(crate) fn behind_edge(&self) -> Option<&[u8]> {
+    pub(crate) fn after_edge(&self) -> Option<&[u8]> {
         let next = self.next_place().filter(|_| self.at == self.edge)?;
         (next < self.batch.len()).then(|| self.batch.key(next))
     }

@@ -88,8 +88,8 @@ impl ScanStart {
         let within = match bound {
             NumberBound::Before if forward => StartFilter::All,
             NumberBound::Before => StartFilter::None,
-            NumberBound::Behind if forward => StartFilter::None,
-            NumberBound::Behind => StartFilter::All,
+            NumberBound::After if forward => StartFilter::None,
+            NumberBound::After => StartFilter::All,
             // Numbers are whole: strictly after one is at the next. There is none after the last.
             NumberBound::Number(n) if !past => StartFilter::From(n),
             NumberBound::Number(n) if forward => n
@@ -115,7 +115,7 @@ impl ScanStart {
     }
 
     /// Continues after all objects of a key.
-    fn go_behind(&mut self, prefix: &[u8]) {
+    fn go_past(&mut self, prefix: &[u8]) {
         prefix.clone_into(&mut self.prefix);
         self.within = StartFilter::None;
     }
@@ -270,7 +270,7 @@ fn before(direction: Direction) -> u8 {
 }
 
 /// The marker, in place of a number, for "after all objects of a key" in this direction.
-fn behind(direction: Direction) -> u8 {
+fn after(direction: Direction) -> u8 {
     match direction {
         Direction::Forward => PAST_NUMBERS,
         Direction::Backward => BEFORE_NUMBERS,
@@ -535,9 +535,9 @@ fn scan_tree<R: KeyRule>(
     };
     // The scan resumes after the last object, or after the key.
     match read.last {
-        None => from.go_behind(&prefix),
+        None => from.go_past(&prefix),
         // Nothing more of this key is wanted.
-        Some(_) if read.done || batch.firsts => stop(bag, key, behind(direction), batch),
+        Some(_) if read.done || batch.firsts => stop(bag, key, after(direction), batch),
         Some(last) => {
             batch.resume.clone_from(&prefix);
             // Forward, resume at the next number; backward, strictly before the last one (G7).

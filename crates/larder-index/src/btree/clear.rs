@@ -199,7 +199,7 @@ fn those_within(leaf: &LockedTreeLeaf<'_>, within: &[u8]) -> Result<Range<usize>
     let view = leaf.view();
     let (first, _) = view.search_any(within)?;
     // If `within` and the leaf's prefix differ, there is none.
-    let Some(key) = view.behind_prefix(within) else {
+    let Some(key) = view.after_prefix(within) else {
         return Ok(first..first);
     };
     // Mostly all entries from the first one on do: then the last one does, too.

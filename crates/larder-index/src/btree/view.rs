@@ -402,7 +402,7 @@ impl<'g> TreeView<'g> {
     /// Strips the leaf's prefix from the beginning of a position. The result is empty if the prefix
     /// is longer. `None` if no entry of the leaf has this beginning.
     #[inline]
-    pub(crate) fn behind_prefix<'b>(&self, beginning: &'b [u8]) -> Option<&'b [u8]> {
+    pub(crate) fn after_prefix<'b>(&self, beginning: &'b [u8]) -> Option<&'b [u8]> {
         let prefix = self.leaf.prefix();
         let common = beginning.len().min(prefix.len());
         (beginning[..common] == prefix[..common]).then(|| &beginning[common..])
@@ -585,10 +585,10 @@ impl<'g> TreeView<'g> {
         // If the two lengths have a byte each, the next six bytes were loaded with them.
         if len <= 6 && at == (slot & OFFSET_MASK) as usize + 2 {
             let bits = (bits >> 16).to_le_bytes();
-            words::push_behind(front, in_slot, ShortBytes { bytes: bits, len }, bytes);
+            words::push_after(front, in_slot, ShortBytes { bytes: bits, len }, bytes);
             return Ok(bytes.len() - value);
         }
-        words::copy_out_behind(front, in_slot, self.words, at, len, bytes)?;
+        words::copy_out_after(front, in_slot, self.words, at, len, bytes)?;
         Ok(bytes.len() - value)
     }
 

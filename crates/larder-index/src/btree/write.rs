@@ -84,8 +84,8 @@ impl BPlusTree {
             if let Some(leaf) = self.lock_tail(leaf, key) {
                 // (2) `lock_tail` has compared the position with the last entry: its place is
                 // after it.
-                let behind = leaf.len();
-                return LockedPlace::uncontended(leaf, key, behind, None);
+                let after = leaf.len();
+                return LockedPlace::uncontended(leaf, key, after, None);
             }
         }
         self.find_locked_from_root(guard, key)

@@ -121,22 +121,22 @@ impl Blocks {
         nodes: &mut Nodes<'_>,
     ) {
         // How a node after a position compares with it.
-        let behind = match self.direction {
+        let after = match self.direction {
             Direction::Forward => Ordering::Greater,
             Direction::Backward => Ordering::Less,
         };
         match start {
             Start::At(position) if block == self.first => {
-                retain(nodes, position, |order| order != behind.reverse());
+                retain(nodes, position, |order| order != after.reverse());
             }
             Start::Past(position) if block == self.first => {
-                retain(nodes, position, |order| order == behind);
+                retain(nodes, position, |order| order == after);
             }
             _ => {}
         }
         match until {
             Bound::Included(position) | Bound::Excluded(position) if block == self.last => {
-                retain(nodes, position, |order| order != behind);
+                retain(nodes, position, |order| order != after);
             }
             _ => {}
         }

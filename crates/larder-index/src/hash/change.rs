@@ -454,9 +454,9 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     let (mut w, last) = (i / ENTRIES_PER_WORD, n / ENTRIES_PER_WORD);
     let mut word = bucket.word(w);
     // The bits of a word from this slot entry on.
-    let behind = |slot: usize| u64::MAX << (slot % ENTRIES_PER_WORD * 16);
+    let after = |slot: usize| u64::MAX << (slot % ENTRIES_PER_WORD * 16);
     // `ours` selects the slot entries that change. In the first word, those below `i` stay.
-    let mut ours = behind(i);
+    let mut ours = after(i);
     while w < last {
         let next = bucket.word(w + 1);
         let moved = (word >> 16 | next << 48) & ours;
@@ -468,7 +468,7 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     }
     // In the last word, bits from slot entry `n` on stay: objects may begin there. Slot entry `n`
     // itself is no longer counted.
-    ours &= !behind(n);
+    ours &= !after(n);
     let moved = word >> 16 & ours;
     bucket.set_word(
         w,

@@ -492,7 +492,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         // `seqlock::version`). So an equal version means the same leaf with the same entries.
         let hash = truncated(key.hash);
         let leaf = match seen.from_edge {
-            true => self.find_behind_empty(guard, hash),
+            true => self.find_past_empty(guard, hash),
             false => Some(self.trie.find(hash, guard)),
         };
         let version = leaf.and_then(|leaf| leaf.version().ok());

@@ -298,7 +298,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// and those to which it has merged the others (`pass_empty`). If there are more, returns
     /// `None`, too.
     #[inline]
-    pub(super) fn find_behind_empty<'g>(
+    pub(super) fn find_past_empty<'g>(
         &'g self,
         guard: &'g Guard,
         hash: u64,

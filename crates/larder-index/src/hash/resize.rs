@@ -554,9 +554,9 @@ mod tests {
             let before = leaves(&index);
             assert!(before > 4 * MOST_EMPTY as usize, "{before}");
             let (guard, mut batch) = (pin(), Batch::default());
-            let behind = |index| HashOrder::find_behind_empty(index, &guard, Itself.hash(last));
+            let past_empty = |index| HashOrder::find_past_empty(index, &guard, Itself.hash(last));
             // A step can't be repeated cheaply where so many leaves lie before its entry.
-            assert!(behind(&index).is_none());
+            assert!(past_empty(&index).is_none());
             if by_step {
                 assert!(!index.step(&guard, None, Direction::Forward, &mut batch));
             } else {
@@ -565,7 +565,7 @@ mod tests {
             assert_eq!((batch.len(), batch.key(0)), (1, &last[..]));
             let after = leaves(&index);
             assert!(after <= 2 * MOST_EMPTY as usize, "{before} {after}");
-            assert!(behind(&index).is_some());
+            assert!(past_empty(&index).is_some());
         }
     }
 

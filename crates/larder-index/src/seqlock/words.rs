@@ -50,7 +50,7 @@ pub(crate) fn copy_out(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
-    copy_out_behind(&CopyPrefix::new(&[]), ShortBytes::NONE, words, at, len, out)
+    copy_out_after(&CopyPrefix::new(&[]), ShortBytes::NONE, words, at, len, out)
 }
 
 /// Bytes that are put before each of several copies, such as the common prefix of a leaf.
@@ -87,7 +87,7 @@ impl ShortBytes {
 /// Appends to `out` the bytes of `front`, then `more`, then `len` bytes from byte `at`. Makes room
 /// for all of them once.
 #[inline]
-pub(crate) fn copy_out_behind(
+pub(crate) fn copy_out_after(
     front: &CopyPrefix<'_>,
     more: ShortBytes,
     words: &[AtomicU64],
@@ -137,7 +137,7 @@ pub(crate) fn copy_out_behind(
 
 /// Appends to `out` the bytes of `front`, then `more`, then `last`.
 #[inline(always)]
-pub(crate) fn push_behind(
+pub(crate) fn push_after(
     front: &CopyPrefix<'_>,
     more: ShortBytes,
     last: ShortBytes,
@@ -202,7 +202,7 @@ pub(crate) fn copy_short<const N: usize>(
     let (first, shift) = (at / 8, (at % 8) as u32 * 8);
     let words = words.get(first..).ok_or(Torn)?;
     let joined = |low, high| joined(low, high, shift).to_le_bytes();
-    // As in `copy_out_behind`: no branch depends on how many of sixteen bytes there are.
+    // As in `copy_out_after`: no branch depends on how many of sixteen bytes there are.
     if let (Some([a, b, c]), Some(to), true) =
         (words.first_chunk(), out.first_chunk_mut::<16>(), len <= 16)
     {
@@ -464,7 +464,7 @@ mod tests {
                         len,
                     };
                     let (front, mut out) = (CopyPrefix::new(first), Vec::new());
-                    copy_out_behind(&front, more(count), &words, at, len, &mut out).unwrap();
+                    copy_out_after(&front, more(count), &words, at, len, &mut out).unwrap();
                     let expected =
                         [first, &more(count).bytes[..count], &bytes[at..at + len]].concat();
                     assert_eq!(out, expected);

@@ -140,7 +140,7 @@ impl<'g> BatchEntry<'g> {
 
 /// The maximum number of bytes after its value that belong to an entry (`Batch::around`): in a
 /// bag, the number of the object.
-const MAX_BEHIND: usize = 10;
+const MAX_AFTER: usize = 10;
 
 /// Neighbouring entries of one leaf, in scan order unless it is `unordered`. All were read at one
 /// instant; in a bag, those of each key were, and in chains each entry by itself. (A caller may
@@ -289,11 +289,11 @@ impl<'g> Batch<'g> {
             let Some(object) = entry.outside else {
                 continue;
             };
-            let (value, behind) = object.bytes()[entry.value..].split_at(entry.value().len());
+            let (value, after) = object.bytes()[entry.value..].split_at(entry.value().len());
             let value = &value[..value.len().min(limit)];
             *entry = push_to(&mut self.bytes, object.position(), value);
-            let behind = &behind[..behind.len().min(MAX_BEHIND)];
-            self.bytes.extend_from_slice(behind);
+            let after = &after[..after.len().min(MAX_AFTER)];
+            self.bytes.extend_from_slice(after);
         }
     }
 
@@ -475,10 +475,10 @@ impl<'g> Batch<'g> {
     }
 
     /// Appends an entry with bytes around it, which are no part of it ([`around`](Batch::around)).
-    pub fn push_between(&mut self, before: &[u8], key: &[u8], value: &[u8], behind: &[u8]) {
+    pub fn push_between(&mut self, before: &[u8], key: &[u8], value: &[u8], after: &[u8]) {
         self.bytes.extend_from_slice(before);
         self.push(key, value);
-        self.bytes.extend_from_slice(behind);
+        self.bytes.extend_from_slice(after);
     }
 
     /// Appends an entry, given its key and its value as one run of bytes. The key has `key` bytes.
@@ -741,7 +741,7 @@ mod tests {
     /// gibibytes.
     #[test]
     #[cfg_attr(miri, ignore = "Miri keeps each byte")]
-    fn entries_far_behind_others_are_where_they_were_put() {
+    fn entries_far_after_others_are_where_they_were_put() {
         const FAR: usize = 5 << 30;
         const ROOM: usize = 64;
         if Vec::<u8>::new().try_reserve_exact(FAR + ROOM).is_err() {

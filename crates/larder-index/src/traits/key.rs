@@ -39,7 +39,7 @@ impl<'a> Start<'a> {
     /// ([`Batch::resume`](crate::Batch::resume)). In a backward scan the position is the fence
     /// below which the next batch begins.
     #[inline]
-    pub fn behind(resume: &'a [u8], direction: Direction) -> Self {
+    pub fn resume(resume: &'a [u8], direction: Direction) -> Self {
         match direction {
             Direction::Forward => Start::At(resume),
             Direction::Backward => Start::Past(resume),

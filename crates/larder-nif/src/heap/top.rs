@@ -173,13 +173,13 @@ fn is_top(env: *mut Env, at: usize) -> bool {
         }
         *env.cast::<usize>().add(at) = moved;
     }
-    let behind = tuple_of(env, 4);
+    let after = tuple_of(env, 4);
     // 3. The last word can be taken.
-    let left = (end - behind.1) / size_of::<Word>();
+    let left = (end - after.1) / size_of::<Word>();
     let last = tuple_of(env, left);
     let full = words(env, at) == (end, end);
     // 4. No more words can be taken: the next term is elsewhere, and the top points there.
     let (other, other_end) = tuple_of(env, 2);
     let elsewhere = !(top..end).contains(&other) && words(env, at).0 == other_end;
-    behind.0 == moved && last == (behind.1, end) && full && elsewhere
+    after.0 == moved && last == (after.1, end) && full && elsewhere
 }

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// known.
 static FREE: AtomicUsize = AtomicUsize::new(0);
 /// What it is until OTP 26, and since OTP 27.
-const BEHIND_SHAPE: usize = 4;
-const BEHIND_ENTRY: usize = 1;
+const AFTER_SHAPE: usize = 4;
+const AFTER_ENTRY: usize = 1;
 
 /// The shape of a fun: equal for two funs of one entry if they have as many free variables.
 #[inline]
@@ -37,7 +37,7 @@ fn shape(word: Word, first: usize) -> Word {
     // of every fun, whether it has any or not, as `prove_funs` has verified.
     unsafe {
         match first {
-            BEHIND_ENTRY => *pointer(word),
+            AFTER_ENTRY => *pointer(word),
             // The rest of the word is of no use to the emulator, and may be anything.
             _ => words(word, 3)[2] & 0xFFFF,
         }
@@ -91,10 +91,10 @@ pub fn prove_funs(samples: &Samples) -> Option<()> {
     // The fun has one argument and two free variables. Since OTP 27 the reference to the entry is
     // counted with these, or there is none.
     let is_shaped = match free {
-        BEHIND_ENTRY => {
+        AFTER_ENTRY => {
             [2, 3].contains(&(shape(word, free) >> 16)) && shape(word, free) >> 8 & 0xFF == 1
         }
-        BEHIND_SHAPE => shape(word, free) == 2 << 8 | 1,
+        AFTER_SHAPE => shape(word, free) == 2 << 8 | 1,
         _ => false,
     };
     let exports = [samples.exports[0]?, samples.exports[1]?];

@@ -120,8 +120,8 @@ impl<'p> Writer<'p> {
             (!rest.is_empty()).then(|| {
                 // SAFETY: whole terms were written, and something is left of them; the writer holds
                 // the counts of their handles while it is borrowed.
-                let (term, behind) = unsafe { TermRef::split_first(rest) };
-                rest = behind;
+                let (term, after) = unsafe { TermRef::split_first(rest) };
+                rest = after;
                 term
             })
         })

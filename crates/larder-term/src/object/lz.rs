@@ -169,8 +169,8 @@ fn repeat(out: &mut [u8], to: usize, distance: usize, count: usize) {
     // Sixteen bytes in one copy. What is too much is overwritten by the next sequence, or cut off
     // at the end.
     if distance >= SPARE && count <= SPARE {
-        let (before, behind) = out.split_at_mut(to);
-        behind[..SPARE].copy_from_slice(&before[from..from + SPARE]);
+        let (before, after) = out.split_at_mut(to);
+        after[..SPARE].copy_from_slice(&before[from..from + SPARE]);
     } else if distance >= count {
         out.copy_within(from..from + count, to);
     } else if distance == 1 {

@@ -217,11 +217,11 @@ fn push_large_float(magnitude: f64, turned: u8, out: &mut impl Sink) {
     // written after the others.
     let zeros = (bits >> DIGITS) - 1023 - DIGITS + 1;
     let high = mantissa << (zeros % 8);
-    let (used, behind) = (8 - high.leading_zeros() as usize / 8, zeros as usize / 8);
-    push_long(used + behind, turned, out, |out| {
+    let (used, after) = (8 - high.leading_zeros() as usize / 8, zeros as usize / 8);
+    push_long(used + after, turned, out, |out| {
         let bytes = (high << (64 - 8 * used)).to_be_bytes();
         out.run(bytes.map(|byte| byte ^ turned), used);
-        (0..behind).for_each(|_| out.byte(turned));
+        (0..after).for_each(|_| out.byte(turned));
     });
 }
 

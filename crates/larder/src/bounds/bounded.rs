@@ -607,7 +607,7 @@ impl Unique for Bounded {
                 |position: &Vec<u8>| position.capacity() <= MAX_KEPT_CAPACITY,
                 |position| {
                     std::mem::swap(position, &mut batch.resume);
-                    let start = Start::behind(position, direction);
+                    let start = Start::resume(position, direction);
                     self.below.scan(guard, start, direction, batch);
                 },
             );

@@ -95,21 +95,21 @@ pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut rest = chunk;
     std::iter::from_fn(move || {
         // A time has fewer bytes than a word. The missing ones are zero.
-        let (time, behind) = rest.split_at_checked(TIME)?;
+        let (time, after) = rest.split_at_checked(TIME)?;
         let mut bytes = [0; 8];
         bytes[..TIME].copy_from_slice(time);
         // The key's length follows as LEB128.
         let (mut len, mut at) = (0, 0);
         loop {
-            let byte = behind[at];
+            let byte = after[at];
             len |= usize::from(byte & 0x7F) << (7 * at);
             at += 1;
             if byte < 0x80 {
                 break;
             }
         }
-        rest = &behind[at + len..];
-        Some((u64::from_le_bytes(bytes), &behind[at..at + len]))
+        rest = &after[at + len..];
+        Some((u64::from_le_bytes(bytes), &after[at..at + len]))
     })
 }
 

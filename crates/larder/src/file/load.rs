@@ -100,11 +100,11 @@ impl Input {
 
     /// About how many objects there are after a chunk that was just read, if all chunks are like
     /// it.
-    fn objects_behind(&mut self, objects: u32, payload: usize) -> usize {
+    fn objects_after(&mut self, objects: u32, payload: usize) -> usize {
         let at = self.file.stream_position().unwrap_or(self.length);
         let bytes = self.length.saturating_sub(at);
-        let behind = u128::from(bytes) * u128::from(objects) / (payload as u128).max(1);
-        usize::try_from(behind).unwrap_or(usize::MAX)
+        let after = u128::from(bytes) * u128::from(objects) / (payload as u128).max(1);
+        usize::try_from(after).unwrap_or(usize::MAX)
     }
 
     fn note(&mut self, bytes: &[u8]) {
@@ -348,9 +348,9 @@ impl LoadJob {
     /// Announces to a set about how many keys it will have. Of a bag, that isn't known.
     fn announce(&mut self, objects: u32) {
         if self.table.kind().is_unique() {
-            let behind = self.input.objects_behind(objects, self.chunk.len());
+            let after = self.input.objects_after(objects, self.chunk.len());
             let now = self.found as usize;
-            let soon = (now + objects as usize).saturating_add(behind);
+            let soon = (now + objects as usize).saturating_add(after);
             self.table.expect_keys(now, soon);
         }
     }

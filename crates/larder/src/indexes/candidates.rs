@@ -167,7 +167,7 @@ fn add_keys(entries: &Entries, range: &EntryRange, batch: &Batch<'_>, keys: &mut
     for i in 0..batch.len() {
         let (position, record) = batch.entry(i);
         keys.push(match range.value() {
-            Some(value) => entries.key_behind(value, position, record),
+            Some(value) => entries.key_after(value, position, record),
             None => entries.entry(position, record).key,
         });
     }

@@ -376,7 +376,7 @@ impl Entries {
 
     /// The key of an entry of this value.
     #[inline]
-    pub(super) fn key_behind<'a>(
+    pub(super) fn key_after<'a>(
         &self,
         value: &[u8],
         position: &'a [u8],

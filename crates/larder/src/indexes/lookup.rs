@@ -376,7 +376,7 @@ impl<'b> EntryList<'b> {
         }
         let (position, record) = self.batch.entry(i);
         match self.one_value {
-            Some(value) => self.entries.key_behind(value, position, record),
+            Some(value) => self.entries.key_after(value, position, record),
             None => self.entries.entry(position, record).key,
         }
     }

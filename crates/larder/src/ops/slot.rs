@@ -186,12 +186,12 @@ impl EngineTable {
         let mut seen = 0;
         loop {
             // Find the first entry of the next slot. A search computes few hashes.
-            let (mut end, mut behind) = (0, s.batch.len());
-            while end < behind {
-                let middle = end.midpoint(behind);
+            let (mut end, mut after) = (0, s.batch.len());
+            while end < after {
+                let middle = end.midpoint(after);
                 match slot_of(self.seed.hash(s.batch.key(middle))) == i as u64 {
                     true => end = middle + 1,
-                    false => behind = middle,
+                    false => after = middle,
                 }
             }
             for entry in 0..end {

@@ -358,7 +358,7 @@ impl EngineTable {
                 }
                 seen_after_removal_of(first, seen)?;
                 // If the next key has a greater hash, no other entry has that of the first one.
-                let next = self.key(ahead.behind_edge()?);
+                let next = self.key(ahead.after_edge()?);
                 let now = seen_after_removals(next, seen).filter(|&now| is_unchanged(next, now))?;
                 ahead.first(Some(now))
             }

@@ -503,7 +503,7 @@ impl Cursor {
 
     /// Whether a page ends just after its last entry, also if that is the last one of its batch: in
     /// an ordered_set the next page has what is inserted after the entry, as in `ets`.
-    pub(super) fn pages_end_behind_entries(&self) -> bool {
+    pub(super) fn pages_end_after_entries(&self) -> bool {
         self.ordered && matches!(self.path, Path::Full | Path::Range(_))
     }
 
@@ -776,7 +776,7 @@ fn under_key<'g>(
 fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
     match place {
         CursorPlace::Past(position) => Start::Past(position),
-        CursorPlace::Resume(position) => Start::behind(position, direction),
+        CursorPlace::Resume(position) => Start::resume(position, direction),
         CursorPlace::Begin | CursorPlace::End => start_at(near),
     }
 }

@@ -10,7 +10,7 @@
 //!                                         ████         backward: `high` moves before it
 //! ```
 
-use super::range::{move_behind, scan_to, start_at, KeyBounds};
+use super::range::{move_past, scan_to, start_at, KeyBounds};
 use super::select::AHEAD;
 use crate::budget::Step;
 use crate::buffers::{Buffers, ThreadBuffers};
@@ -58,7 +58,7 @@ impl EngineTable {
             if batch.done {
                 return Ok(Step::Done);
             }
-            move_behind(near, batch, direction);
+            move_past(near, batch, direction);
             // An empty batch isn't the end.
             if !batch.is_empty() {
                 return Ok(Step::More);

@@ -115,7 +115,7 @@ impl Scan {
                         pauses |= !batch.unordered || overspent.max(left) > budget.grace();
                     }
                     if pauses {
-                        let page_ends = flow.is_break() && cursor.pages_end_behind_entries();
+                        let page_ends = flow.is_break() && cursor.pages_end_after_entries();
                         if i + 1 < usable || page_ends {
                             cursor.stop(table, &op, batch, i + 1);
                         }

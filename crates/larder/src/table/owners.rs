@@ -80,12 +80,12 @@ impl Estate {
     ) -> bool {
         let Settled(fixed, tables) = settled;
         let mut left = [most; 2];
-        for (id, table) in behind(&self.record.fixed, *fixed).take(most) {
+        for (id, table) in after(&self.record.fixed, *fixed).take(most) {
             unfix(table);
             *fixed = Some(*id);
             left[0] -= 1;
         }
-        for (key, table) in behind(&self.record.tables, *tables).take(most) {
+        for (key, table) in after(&self.record.tables, *tables).take(most) {
             pass(table);
             *tables = Some(*key);
             left[1] -= 1;
@@ -95,7 +95,7 @@ impl Estate {
 }
 
 /// What is after this key, or all of it.
-fn behind<K: Ord, V>(map: &BTreeMap<K, V>, key: Option<K>) -> Range<'_, K, V> {
+fn after<K: Ord, V>(map: &BTreeMap<K, V>, key: Option<K>) -> Range<'_, K, V> {
     map.range((
         key.map_or(Bound::Unbounded, Bound::Excluded),
         Bound::Unbounded,

@@ -161,8 +161,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         let mut position = Vec::new();
         self.base.key_start(key, &mut position);
         let is_within = match self.base.has_one_each() {
-            true => range.has_begun(&position) && !range.is_behind(&position),
-            false => range.has_begun_prefix(&position) && !range.is_prefix_behind(&position),
+            true => range.has_begun(&position) && !range.is_past_end(&position),
+            false => range.has_begun_prefix(&position) && !range.is_prefix_past_end(&position),
         };
         is_within.then_some(position)
     }

@@ -441,7 +441,7 @@ mod tests {
                 return (keys, count);
             }
             let resume = std::mem::take(&mut batch.resume);
-            let start = Start::behind(&resume, direction);
+            let start = Start::resume(&resume, direction);
             batch.lend_owned(|batch| writes.scan(&guard, start, direction, batch));
             count += 1;
         }

@@ -75,7 +75,7 @@ struct OverriddenKeys {
 type Segment = (u64, Option<Vec<u8>>);
 
 /// The first position after a key. Keys are prefix-free.
-fn behind(key: &[u8]) -> Vec<u8> {
+fn just_after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
@@ -245,7 +245,7 @@ impl Merged<dyn Unique> {
             for (key, is_there) in &keys {
                 sum += self.count_base(guard, (Some(&at), Some(key)), work)?;
                 sum += u64::from(*is_there);
-                at = behind(key);
+                at = just_after(key);
             }
             sum += self.count_base(guard, (Some(&at), end), work)?;
             *work = work.saturating_sub(KEY * keys.len());
@@ -274,9 +274,9 @@ impl Merged<dyn Unique> {
     ) -> Option<bool> {
         let before = from.position.clone();
         self.count_from(guard, from, next, work)?;
-        let (from, behind) = self.overrides.checkpoints.with_rank(n);
-        let behind = behind.map(|behind| behind.position);
-        Some(from.position != before || behind.as_deref() != next)
+        let (from, after) = self.overrides.checkpoints.with_rank(n);
+        let after = after.map(|after| after.position);
+        Some(from.position != before || after.as_deref() != next)
     }
 
     /// Passes entries from a position with this rank to the n-th one, and copies that. `None` if
@@ -320,7 +320,7 @@ impl Merged<dyn Unique> {
                 self.overrides.checkpoints.put(&at, rank);
                 return None;
             }
-            let start = Start::behind(&at, direction);
+            let start = Start::resume(&at, direction);
             Unique::scan(self, guard, start, direction, &mut read);
         }
     }

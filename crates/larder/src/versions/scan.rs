@@ -53,7 +53,7 @@ impl ViewRange<'_> {
     }
 
     /// Whether a position is left to the batches that follow.
-    pub(super) fn is_behind(&self, position: &[u8]) -> bool {
+    pub(super) fn is_past_end(&self, position: &[u8]) -> bool {
         self.resume.is_some_and(|resume| match self.direction {
             Direction::Forward => position >= resume,
             Direction::Backward => position < resume,
@@ -79,8 +79,8 @@ impl ViewRange<'_> {
     }
 
     /// Whether all positions with this prefix are left to the batches that follow.
-    pub(super) fn is_prefix_behind(&self, prefix: &[u8]) -> bool {
-        self.is_behind(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
+    pub(super) fn is_prefix_past_end(&self, prefix: &[u8]) -> bool {
+        self.is_past_end(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
     }
 }
 
@@ -260,7 +260,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 break;
             }
             std::mem::swap(&mut resume, &mut batch.resume);
-            start = Start::behind(&resume, direction);
+            start = Start::resume(&resume, direction);
             (batch.any_order, batch.by_hash) = (any_order, in_hash_order);
             batch.want_more(want);
         }
@@ -385,7 +385,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         for i in (pushed..batch.len()).rev() {
             self.base.entry_position(batch, i, key, position);
             let position = self.base.comparable(position);
-            if !range.has_begun(position) || range.is_behind(position) {
+            if !range.has_begun(position) || range.is_past_end(position) {
                 batch.remove(i);
             }
         }
@@ -439,17 +439,17 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 });
                 // Many overrides are merged in parts. The batch ends after this one.
                 if keys.len() == MOST {
-                    return (self.cut_behind(read.key(entry), &range), passed);
+                    return (self.cut_after(read.key(entry), &range), passed);
                 }
             }
-            if end < read.len() || read.done || range.is_prefix_behind(&read.resume) {
+            if end < read.len() || read.done || range.is_prefix_past_end(&read.resume) {
                 break;
             }
             if let (Some(last), MOST_PASSED..) = (end.checked_sub(1), passed) {
-                return (self.cut_behind(read.key(last), &range), passed);
+                return (self.cut_after(read.key(last), &range), passed);
             }
             std::mem::swap(resume, &mut read.resume);
-            next = Start::behind(resume, direction);
+            next = Start::resume(resume, direction);
         }
         (None, passed)
     }
@@ -476,23 +476,25 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         range: &ViewRange<'_>,
         position: &mut Vec<u8>,
     ) -> usize {
-        let mut is_behind = |i| {
+        let mut is_past_end = |i| {
             index.position(self.overrides.key(overrides.key(i)), position);
-            range.is_prefix_behind(position)
+            range.is_prefix_past_end(position)
         };
         match overrides.len() {
-            end if end > 0 && is_behind(end - 1) => partition_point(0..end - 1, |i| !is_behind(i)),
+            end if end > 0 && is_past_end(end - 1) => {
+                partition_point(0..end - 1, |i| !is_past_end(i))
+            }
             end => end,
         }
     }
 
     /// The end of a batch that is cut after a key. `None` if it ends sooner: the batch of the base
     /// may end between the objects of this key.
-    fn cut_behind(&self, key: &[u8], range: &ViewRange<'_>) -> Option<Vec<u8>> {
+    fn cut_after(&self, key: &[u8], range: &ViewRange<'_>) -> Option<Vec<u8>> {
         let mut cut = Vec::new();
         let key = self.overrides.key(key);
-        self.base.resume_behind(key, range.direction, &mut cut);
-        let sooner = range.is_behind(self.base.comparable(&cut));
+        self.base.resume_after(key, range.direction, &mut cut);
+        let sooner = range.is_past_end(self.base.comparable(&cut));
         (!sooner).then_some(cut)
     }
 
@@ -505,7 +507,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         let end = partition_point(0..batch.len(), |i| {
             let key = self.overrides.key(batch.key(i));
             self.base.entry_position(batch, i, key, position);
-            !range.is_behind(self.base.comparable(position))
+            !range.is_past_end(self.base.comparable(position))
         });
         batch.truncate(end);
         batch.resume = resume;
