@@ -460,7 +460,7 @@ far_positions_test_() ->
     end).
 
 words_test_() ->
-    one("what is wrong is said", fun() ->
+    one("errors are described", fun() ->
         T = larder:new(t, [{index, [{v, 2, []}]}]),
         S = larder:snapshot(T),
         B = larder:new(b, [{structure, judyesl}]),

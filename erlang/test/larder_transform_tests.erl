@@ -434,7 +434,7 @@ handed_to_what_will_move_test_() ->
      end}.
 
 %% Silencing one kind leaves the others, also where the compiler is told and not the module.
-other_kinds_are_said_test() ->
+other_kinds_are_reported_test() ->
     Source = "a(T) -> meck:new(ets, []), ets:no_such(T), {ets, insert, T}.\n",
     Kinds = fun(Options) -> [element(1, What) || {_, What} <- warnings(Source, Options)] end,
     ?assertEqual([traced, missing, tuple], Kinds([])),
@@ -475,7 +475,7 @@ otp_takes_tables_test_() ->
               {module, _} <- [code:ensure_loaded(Module)]].
 
 %% The tuple is reported once, not twice.
-a_traced_tuple_is_told_once_test() ->
+a_traced_tuple_is_reported_once_test() ->
     ?assertMatch([{_, {traced, erlang, trace_pattern}}],
                  warnings("a() -> erlang:trace_pattern({ets, insert, 2}, true, []).\n", [])).
 

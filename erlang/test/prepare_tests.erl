@@ -250,7 +250,7 @@ views_test_() ->
 %% Words ------------------------------------------------------------------------------------------
 
 words_test_() ->
-    one("what is wrong is said", fun() ->
+    one("errors are described", fun() ->
         T = larder:new(t, []),
         P = larder:prepare([{{{bind, 1}, '$1'}, [{'<', '$1', {bind, 3}}], ['$1']}]),
         larder_test:is_said([

@@ -13,8 +13,8 @@ use larder_index::{
 };
 use larder_testing::history::of_threads;
 use larder_testing::model_checker::{
-    alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_told, planted_search,
-    rounds, Faults, Search,
+    alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_requested,
+    planted_search, rounds, Faults, Search,
 };
 use larder_testing::registers::Registers;
 use larder_testing::{appends, make, mix, ranks, registers, unchanged, value_lists, Hashes, Kind};
@@ -152,7 +152,7 @@ const BROKEN_CHAINS: [(Fault, ()); 2] = [(Fault::Overwrite, ()), (Fault::Exchang
 #[test]
 #[ignore = "run by another test"]
 fn planted_chains() {
-    plant_told(&BROKEN_CHAINS);
+    plant_requested(&BROKEN_CHAINS);
     check("a broken chain", &planted_search(), || chained(Hashes::One));
 }
 
@@ -282,7 +282,7 @@ const MISCOUNTED: [(Fault, ()); 3] = [
 #[test]
 #[ignore = "run by another test"]
 fn planted_count() {
-    plant_told(&MISCOUNTED);
+    plant_requested(&MISCOUNTED);
     check("a planted fault", &planted_search(), || {
         rank_execution(2, 40, 40, 8);
     });
@@ -406,7 +406,7 @@ const BLIND: &Faults<(Kind, usize)> = PLANTED.split_at(1).1;
 #[test]
 #[ignore = "run by another test"]
 fn planted_execution() {
-    let (kind, threads) = plant_told(&PLANTED);
+    let (kind, threads) = plant_requested(&PLANTED);
     check("a planted fault", &planted_search(), move || {
         execution(with_outside_objects(kind), threads, 6, 3, 0);
     });
@@ -424,7 +424,7 @@ fn planted_faults_are_found() {
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
-    let (kind, threads) = plant_told(BLIND);
+    let (kind, threads) = plant_requested(BLIND);
     for round in rounds() {
         let subject = registers::RegisterSubject(with_outside_objects(kind), 3);
         of_threads(&subject, threads, 80, mix(round)).expect("linearizable");

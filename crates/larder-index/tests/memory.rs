@@ -67,7 +67,7 @@ fn assert_close(said: usize, real: usize) {
 }
 
 #[test]
-fn memory_is_as_said_and_comes_back() {
+fn memory_is_as_reported_and_comes_back() {
     // The machinery of epochs and threads takes its memory once.
     for config in configs() {
         fill(&*make(Kind::Hash, config));

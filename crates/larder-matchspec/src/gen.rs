@@ -382,12 +382,12 @@ impl Gen<'_> {
             Tail(Operand),
         }
         self.ops.push(Op::Build);
-        // Parts that were computed lie on the stack, the first one deepest. `met` counts those that
+        // Parts that were computed lie on the stack, the first one deepest. `used` counts those that
         // have been written.
-        let mut met = 0;
-        let next = |met: &mut u32| {
-            *met += 1;
-            Operand::Stack(waiting - *met)
+        let mut used = 0;
+        let next = |used: &mut u32| {
+            *used += 1;
+            Operand::Stack(waiting - *used)
         };
         let mut parts: SmallVec<[Part; 8]> = smallvec![Part::Node(root)];
         while let Some(part) = parts.pop() {
@@ -400,7 +400,7 @@ impl Gen<'_> {
                 Part::Node(id) => id,
             };
             if self.is_computed(id) {
-                let operand = next(&mut met);
+                let operand = next(&mut used);
                 self.ops.push(Op::Put(operand));
                 continue;
             }
@@ -419,7 +419,7 @@ impl Gen<'_> {
                     let (elements, tail) = split_list(self.reader.ir.of(edges));
                     let count = elements.len();
                     let operand = if self.is_computed(tail) {
-                        Some(next(&mut met))
+                        Some(next(&mut used))
                     } else {
                         self.operand(tail)
                     };

@@ -328,7 +328,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let count = old.contention.swap(0, Relaxed);
         let measured = Measured {
             count,
-            entries: self.entries_told(part),
+            entries: self.entries_for_watcher(part),
         };
         let path = self.path(guard, position);
         // Don't split if the path is long, or if the base has fewer than two entries.
@@ -364,7 +364,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let count = old.contention.swap(0, Relaxed);
         let measured = Measured {
             count,
-            entries: self.entries_told(part),
+            entries: self.entries_for_watcher(part),
         };
         let path = self.path(guard, position);
         // A single base has no neighbour.

@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_are_described() {
         let error = check("alv", &[], Order::Key).unwrap_err().to_string();
         assert!(error.contains("'alv'") && error.contains("avl"), "{error}");
         let error = check("avl", &said("stack", Value::Int(1)), Order::Key).unwrap_err();

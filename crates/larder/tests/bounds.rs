@@ -389,7 +389,7 @@ fn compute_moves_the_deadline_before_it_decides() {
 }
 
 #[test]
-fn what_expires_is_told() {
+fn expirations_are_delivered() {
     let _alone = alone();
     let t = bounded(false);
     let mut feed = t.subscribe().unwrap();
@@ -561,7 +561,7 @@ fn lifetimes_of_transactions_conflict() -> Result<(), Error> {
 /// The operations of a commit see what isn't expired when they run. Followers are notified of what
 /// they have found expired, also if it was there when the commit began.
 #[test]
-fn what_expires_while_a_commit_runs_is_told() -> Result<(), Error> {
+fn what_expires_while_a_commit_runs_is_delivered() -> Result<(), Error> {
     let _alone = alone();
     for ordered in [false, true] {
         let t = bounded(ordered);

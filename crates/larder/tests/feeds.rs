@@ -220,7 +220,7 @@ fn a_transaction_is_one_commit_in_all_its_tables() {
 }
 
 #[test]
-fn what_is_lost_is_said_and_a_new_snapshot_helps() {
+fn lost_events_are_reported_and_a_new_snapshot_helps() {
     for kind in KINDS {
         let larder = Larder::new();
         let t = table(&larder, kind);
@@ -391,7 +391,7 @@ fn a_filter_picks_by_the_new_object_or_the_old() {
 }
 
 #[test]
-fn the_end_of_a_table_is_told_last() {
+fn the_end_of_a_table_is_delivered_last() {
     for kind in KINDS {
         let larder = Larder::new();
         let t = table(&larder, kind);

@@ -181,7 +181,7 @@ fn a_key_with_more_objects_than_a_leaf_stays_together() {
 }
 
 #[test]
-fn every_change_is_told() {
+fn every_change_is_reported() {
     for t in tables() {
         fill(&t, 10);
         let table = t.engine_table();
@@ -223,7 +223,7 @@ fn every_change_is_told() {
 }
 
 #[test]
-fn a_dropped_table_is_told() {
+fn a_dropped_table_is_reported() {
     let larder = Larder::new();
     let t = larder.table("t").create().unwrap();
     fill(&t, 10);

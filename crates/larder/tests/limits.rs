@@ -471,7 +471,7 @@ fn follow(feed: &mut Feed, rows: &mut BTreeMap<i64, Term>) -> usize {
 }
 
 #[test]
-fn evictions_are_told_and_kept_for_snapshots() {
+fn evictions_are_delivered_and_kept_for_snapshots() {
     for evict in POLICIES {
         let larder = Larder::new();
         let t = larder

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //!  map ─→ unbacked ───────────────────→ take ─→ in use ─→ give ─→ unbacked
-//!             └─ touch_ahead ─→ ready ─→ take
+//!             └─ prefault ─→ ready ─→ take
 //! ```
 //!
 //! Invariants:
@@ -146,7 +146,7 @@ impl Pages {
         }
         let thread = std::thread::Builder::new().name("larder-pages".to_owned());
         // If it can't be started, inserts touch their pages, and the next request tries again.
-        self.thread = thread.spawn(touch_ahead).ok();
+        self.thread = thread.spawn(prefault).ok();
         self.has_thread = self.thread.is_some();
     }
 
@@ -252,7 +252,7 @@ pub(crate) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
 }
 
 /// The thread that touches regions ahead.
-fn touch_ahead() {
+fn prefault() {
     // A thread inherits the affinity of the thread that starts it, which may be bound to a core.
     // This one should run on another core.
     let mut cores = MaybeUninit::<cpu_set_t>::zeroed();

@@ -138,7 +138,7 @@ pub(crate) struct Regions;
 unsafe impl GlobalAlloc for Regions {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
-            first_ahead(layout);
+            request_first(layout);
             // SAFETY: The caller keeps the contract of `GlobalAlloc`.
             return unsafe { General.alloc(layout) };
         }
@@ -153,7 +153,7 @@ unsafe impl GlobalAlloc for Regions {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
-            first_ahead(layout);
+            request_first(layout);
             // SAFETY: The caller keeps the contract of `GlobalAlloc`.
             return unsafe { General.alloc_zeroed(layout) };
         }
@@ -187,7 +187,7 @@ fn is_ours(layout: Layout) -> bool {
 
 /// Requests the very first region when a leaf is nearly large enough for one.
 #[inline]
-fn first_ahead(layout: Layout) {
+fn request_first(layout: Layout) {
     static REQUESTED: Once = Once::new();
     if layout.size() >= NEARLY && layout.size() < LEAST {
         REQUESTED.call_once(pages::request);

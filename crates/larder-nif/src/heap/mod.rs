@@ -291,13 +291,13 @@ impl Heap {
     fn take_block(&self, words: usize) -> *mut Word {
         // A call that has taken much will probably take more. So blocks get larger, and the rest of
         // a block is taken next.
-        let ahead = match top::is_known() {
+        let extra = match top::is_known() {
             true => (self.taken.get() / 4).min(MAX_EXTRA_WORDS),
             false => 0,
         };
         // The emulator makes a tuple, for which it may allocate another part of the heap.
-        let block = self.block(words + ahead);
-        self.taken.set(self.taken.get() + words + ahead);
+        let block = self.block(words + extra);
+        self.taken.set(self.taken.get() + words + extra);
         // SAFETY: the block has more words, or as many; it was just made, and nobody uses those
         // after them.
         unsafe { top::give_back(self.env, block.add(words)) };

@@ -79,7 +79,7 @@ pub fn save(call: &Call<'_>) -> Reply {
 /// isn't one of Larder, Why is {not_larder, NewAtoms} without that part.
 pub fn load_table(call: &Call<'_>) -> Reply {
     let path = path(call, call.args[0])?;
-    let new_atoms = tables::natural(call.args[2])?.saturating_sub(atoms::unmet_count() / 2);
+    let new_atoms = tables::natural(call.args[2])?.saturating_sub(atoms::unknown_count() / 2);
     let options = LoadOptions {
         verify: options::flag(call.args[1])?,
         node: node::look_here(call.env).name,

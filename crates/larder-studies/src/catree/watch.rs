@@ -94,7 +94,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 
     /// The number of entries of a base, for the watcher. Without a watcher returns 0, since the
     /// entries may have to be counted.
-    pub(super) fn entries_told(&self, part: &super::BaseContent<S>) -> usize {
+    pub(super) fn entries_for_watcher(&self, part: &super::BaseContent<S>) -> usize {
         match &self.watcher {
             Some(_) => part.structure.len(),
             None => 0,

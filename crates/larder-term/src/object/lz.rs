@@ -21,8 +21,8 @@ const LEAST: usize = 3;
 /// The largest count that fits in a token.
 const IN_TOKEN: usize = 15;
 /// The number of bytes that are loaded for a hash, of which `LEAST` are used.
-const AHEAD: usize = 4;
-/// Blocks up to this length use a hash table of 256 places, longer ones of 4,096.
+const HASH_LOAD: usize = 4;
+/// Blocks up to this length use a hash table of 256 slots, longer ones of 4,096.
 const SHORT: usize = 1024;
 
 /// Appends `plain` in packed form. The same bytes always have the same packed form.
@@ -70,7 +70,7 @@ fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
 
 #[inline]
 fn four_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let four = bytes.get(at..)?.first_chunk::<AHEAD>()?;
+    let four = bytes.get(at..)?.first_chunk::<HASH_LOAD>()?;
     Some(u32::from_le_bytes(*four))
 }
 

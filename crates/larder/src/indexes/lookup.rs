@@ -315,7 +315,7 @@ impl IndexJob {
         for i in 0..list.len() {
             let key = match is_far {
                 false => table.key(list.key(i)),
-                true => list.key_ahead(i, table, op, &mut keys),
+                true => list.prefetched_key(i, table, op, &mut keys),
             };
             let entry = IndexEntry {
                 value: list.value(i, key.bytes),
@@ -385,7 +385,7 @@ impl<'b> EntryList<'b> {
     /// them and prefetches their rows. The rows of neighbouring entries are in unrelated places, so
     /// their cache misses then overlap.
     #[inline(always)]
-    fn key_ahead(
+    fn prefetched_key(
         &self,
         i: usize,
         table: &EngineTable,

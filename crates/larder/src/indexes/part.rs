@@ -337,11 +337,11 @@ impl Part {
         let read = (*done..read.len()).map(|i| read.joined(i));
         let mut read = read.take_while(is_within).peekable();
         let mut differing = differing.iter().map(|(bytes, value)| (&bytes[..], *value));
-        let mut ahead = differing.next();
+        let mut next_differing = differing.next();
         pairs.clear();
         let mut last: &[u8] = &[];
         loop {
-            let next = match (read.peek(), ahead) {
+            let next = match (read.peek(), next_differing) {
                 (Some(one), Some(other)) => (*one).min(other),
                 (one, other) => match one.copied().or(other) {
                     Some(next) => next,
@@ -355,8 +355,8 @@ impl Part {
             }
             // The row of an entry may be among those that differ.
             read.next_if_eq(&next);
-            if ahead == Some(next) {
-                ahead = differing.next();
+            if next_differing == Some(next) {
+                next_differing = differing.next();
             }
             let (value, key) = next.0.split_at(next.1);
             pairs.push(value, key);

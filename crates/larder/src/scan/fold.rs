@@ -17,7 +17,7 @@ use crate::ids::OwnerId;
 use crate::local::Local;
 use crate::ops::Operation;
 use crate::raw;
-use crate::scan::select::AHEAD;
+use crate::scan::select::PREFETCH_DISTANCE;
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Key, Start, Values};
 use larder_term::object::{self, ObjectView};
@@ -189,7 +189,7 @@ impl EngineTable {
         loop {
             wanted.leave_out(s.batch);
             for i in 0..s.batch.len() {
-                s.batch.prefetch(i + AHEAD);
+                s.batch.prefetch(i + PREFETCH_DISTANCE);
                 let (key, value) = s.batch.entry(i);
                 // Each entry begins a key, so the caller may stop before any.
                 show(&raw::view(key, value, self.keypos(), s.plain), true);
@@ -224,7 +224,7 @@ impl EngineTable {
             wanted.leave_out(s.batch);
             let whole = whole_keys(s.batch);
             for i in 0..whole {
-                s.batch.prefetch(i + AHEAD);
+                s.batch.prefetch(i + PREFETCH_DISTANCE);
                 let (key, value) = s.batch.entry(i);
                 let first = i == 0 || s.batch.key(i - 1) != key;
                 // A chunk must end between two keys. If it ended within one, the next chunk would

@@ -11,7 +11,7 @@
 //! ```
 
 use super::range::{move_past, scan_to, start_at, KeyBounds};
-use super::select::AHEAD;
+use super::select::PREFETCH_DISTANCE;
 use crate::budget::Step;
 use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
@@ -51,7 +51,7 @@ impl EngineTable {
             scan_to(&op, start_at(near), far, direction, batch);
             // The objects don't change, so writers may change the leaf meanwhile.
             for i in 0..batch.len() {
-                batch.prefetch(i + AHEAD);
+                batch.prefetch(i + PREFETCH_DISTANCE);
                 let (key, value) = batch.entry(i);
                 visit(Stored::new(key, value, self.keypos(), plain));
             }

@@ -100,7 +100,7 @@ impl Scan {
                 // (3) Process them. They don't change, so writers may change the leaf meanwhile.
                 let mut overspent = 0;
                 for i in 0..usable {
-                    batch.prefetch(i + AHEAD);
+                    batch.prefetch(i + PREFETCH_DISTANCE);
                     let (key, value) = batch.entry(i);
                     let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
                     // (4) Pause after this row if the caller wants to, or if the budget is used up.
@@ -136,7 +136,7 @@ impl Scan {
 }
 
 /// Objects outside their leaves are prefetched this number of rows ahead.
-pub(super) const AHEAD: usize = 2;
+pub(super) const PREFETCH_DISTANCE: usize = 2;
 
 /// This number of an object's bytes costs as much as the row of a small object.
 const BYTES_PER_BUDGET_UNIT: usize = 256;

@@ -29,7 +29,7 @@ use crate::options::TableKind;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::output::{Output, Sink};
-use crate::scan::select::{cost, result_of, weight, Scan, AHEAD};
+use crate::scan::select::{cost, result_of, weight, Scan, PREFETCH_DISTANCE};
 use crate::scan::Cursor;
 use crate::table::EngineTable;
 use larder_index::{Batch, Change, Direction, Previous, Values};
@@ -412,7 +412,7 @@ impl<'s, 't> Slice<'s, 't> {
         let (mut matched_to, mut has_budget) = (0, true);
         self.chosen.clear();
         while matched_to < usable && has_budget {
-            self.batch.prefetch(matched_to + AHEAD);
+            self.batch.prefetch(matched_to + PREFETCH_DISTANCE);
             let (key, value) = self.batch.entry(matched_to);
             let object = raw::view(key, value, keypos, self.plain);
             // In a bag, skip the objects of a key that was processed at the end of the batch
