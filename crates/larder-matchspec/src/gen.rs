@@ -382,8 +382,8 @@ impl Gen<'_> {
             Tail(Operand),
         }
         self.ops.push(Op::Build);
-        // Parts that were computed lie on the stack, the first one deepest. `used` counts those that
-        // have been written.
+        // Parts that were computed lie on the stack, the first one deepest. `used` counts those
+        // that have been written.
         let mut used = 0;
         let next = |used: &mut u32| {
             *used += 1;

@@ -228,8 +228,8 @@ pub fn plant_requested<P: Copy>(faults: &Faults<P>) -> P {
     place
 }
 
-/// Asserts of the ignored test `name` of this program, which calls [`plant_requested`], that each of the
-/// faults makes it fail or die, and that it passes without. One that goes on for good finds
+/// Asserts of the ignored test `name` of this program, which calls [`plant_requested`], that each
+/// of the faults makes it fail or die, and that it passes without. One that goes on for good finds
 /// nothing.
 pub fn each_is_found<P: Debug>(name: &str, faults: &Faults<P>) {
     let passes = |what: Option<&str>| run_alone(name, what, LIMIT).map(|status| status.success());

@@ -91,7 +91,7 @@ pub fn huge_pages(huge: bool) {
     let _ = huge;
 }
 
-/// Ends the thread that touches memory ahead, if it runs. It starts again when memory is needed.
+/// Ends the thread that pre-faults memory, if it runs. It starts again when memory is needed.
 /// Call it for an orderly shutdown. Waits some milliseconds at most.
 pub fn end_thread() {
     #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
