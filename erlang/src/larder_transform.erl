@@ -485,7 +485,7 @@ call_target(Module, Name, Arity, Args) ->
     end.
 
 %% The table of a call of ets, if OTP or Elixir has created it. If the function isn't known, the
-%% table is taken to be the first argument.
+%% table is assumed to be the first argument.
 otp_table(Name, Arity, Args) ->
     Position = case Name of
                    unknown -> 1;

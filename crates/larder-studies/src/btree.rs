@@ -75,7 +75,7 @@ impl Tally {
         self.spilled = self.spilled.wrapping_add(spilled(position));
     }
 
-    /// Counts an entry that has gone.
+    /// Counts a removed entry.
     fn went(&mut self, position: &Position) {
         self.entries = self.entries.wrapping_sub(1);
         self.spilled = self.spilled.wrapping_sub(spilled(position));

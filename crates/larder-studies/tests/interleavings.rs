@@ -66,7 +66,7 @@ fn one_value_under_a_key() {
     }
 }
 
-/// A writer that repairs a node which another has taken out, and has yet to mark, waits for the
+/// A writer that repairs a node which another has unlinked, and has yet to mark, waits for the
 /// mark, and doesn't search for the node until it is there.
 #[test]
 fn a_repair_meets_a_removal() {

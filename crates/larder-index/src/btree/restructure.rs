@@ -444,7 +444,7 @@ impl InnerLevels {
             // SAFETY:
             // 1. the store in `splice` has replaced the slot that led to the old nodes, under
             //    `changing`: no slot that can be reached leads to them;
-            // 2. each was taken out of the tree by one `splice`, once.
+            // 2. each was unlinked from the tree by one `splice`, once.
             unsafe { address.retire_node(guard) };
         }
         leaves

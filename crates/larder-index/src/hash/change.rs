@@ -360,7 +360,7 @@ impl LockedHashLeaf<'_> {
                     bucket.set_word(0, bucket.word(0) & !0xFF);
                 } else {
                     // Remove the last one first. `remove_slot` only moves slot entries after the
-                    // removed one, which are not chosen or are gone already.
+                    // removed one, which are not chosen or are removed already.
                     for &place in within.iter().rev() {
                         self.remove_slot(bucket, (place - first) as usize + 1);
                     }

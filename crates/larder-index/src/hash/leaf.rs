@@ -471,7 +471,7 @@ impl<'g> HashView<'g> {
         }
         // SAFETY:
         // 1. The check has shown that the handle was in the leaf while the guard of `'g` was held.
-        // 2. So the object is not freed before that guard is gone.
+        // 2. So the object is not freed before that guard is dropped.
         Ok(unsafe { handle.object() })
     }
 }

@@ -15,7 +15,7 @@
 //! object i ends where object i-1 begins. In buckets of more than 256 bytes a unit is 2 or 4 bytes,
 //! and an object begins with a byte that says how many bytes at its end are unused.
 //!
-//! The bits of a hash after the leaf's depth are taken for a fraction of one, and multiplied by
+//! The bits of a hash after the leaf's depth are treated as a fraction of one, and multiplied by
 //! the number of buckets. The integer part of the product is the number of the *home* bucket. The
 //! first six bits of its fraction are the tag. So buckets are in the order of hashes, and so are
 //! the tags of one home.

@@ -1,7 +1,7 @@
 //! Blocks of the sizes of leaves, adjacent to each other in regions.
 //!
 //! ```text
-//!  region   head: bitmap of the taken units | unit | unit | … two megabytes, aligned
+//!  region   head: bitmap of the allocated units | unit | unit | … two megabytes, aligned
 //!  block    5 to 64 adjacent units of 256 bytes, at the first place where they fit
 //! ```
 //!
@@ -19,7 +19,7 @@
 //! 4. A region without blocks is returned to the system, except for one of each shard.
 //!
 //! Invariants:
-//! * **M3** A taken unit belongs to the head or to exactly one block.
+//! * **M3** An allocated unit belongs to the head or to exactly one block.
 //! * **M4** The lists of heads, and what is `locked` in them, are accessed only under their shard's
 //!   lock. `shard` is written before the first block is returned, and never changes.
 //! * **M5** The region at a place of a shard's list has at most `longest_free[place]` adjacent free
@@ -311,7 +311,8 @@ unsafe fn give_pieces(first: NonNull<u8>, head: &mut LockedHead) -> usize {
     let more = head.returned.count_ones() - before;
     for (unit, count) in free {
         // SAFETY: The region came from `take`. These are whole pages of free units, which nobody
-        // uses while the lock is held. The units of the head are taken, so they are not among them.
+        // uses while the lock is held. The units of the head are allocated, so they are not among
+        // them.
         unsafe { pages::clear(first.add(unit * UNIT), count * UNIT) };
     }
     more as usize
@@ -435,7 +436,7 @@ impl Shard {
         self.may_have(place, around);
         if free < UNITS - HEAD {
             if head.sparse.is_some_and(|sparse| free >= sparse) {
-                // The next time is when half of what is taken now was freed, so such calls are
+                // The next time is when half of what is allocated now was freed, so such calls are
                 // rare.
                 head.sparse = Some(free + (UNITS - free) / 2);
                 // SAFETY: The region begins with this head, and its shard's lock is held.

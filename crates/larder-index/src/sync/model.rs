@@ -115,8 +115,8 @@ pub fn pin() -> Guard {
         return crossbeam_epoch::pin();
     }
     point();
-    // A task that ends frees its garbage, which may pin again. Its thread-local participant is gone
-    // by then, so register a temporary one, as `crossbeam_epoch::pin` does.
+    // A task that ends frees its garbage, which may pin again. Its thread-local participant is
+    // destroyed by then, so register a temporary one, as `crossbeam_epoch::pin` does.
     PLACE
         .try_with(pin_at)
         .unwrap_or_else(|_| pin_at(&crossbeam_epoch::default_collector().register()))

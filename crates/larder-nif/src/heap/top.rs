@@ -21,9 +21,9 @@
 //! process:
 //!
 //! 1. After the emulator has made a term, the top is where the next term will be.
-//! 2. Words that are taken by moving the top are left alone: the emulator's next term is after
+//! 2. Words that are allocated by moving the top are left alone: the emulator's next term is after
 //!    them.
-//! 3. The last word before the end can be taken. Then top and end are equal.
+//! 3. The last word before the end can be allocated. Then top and end are equal.
 //! 4. A term that doesn't fit is made elsewhere, and top and end point there afterwards.
 //!
 //! If any of this doesn't hold, the top is unknown, and [`take`] takes nothing.
@@ -161,7 +161,7 @@ fn is_top(env: *mut Env, at: usize) -> bool {
     if end - top < (OURS + 4 + 2) * size_of::<Word>() {
         return false;
     }
-    // 2. Words that are taken by moving the top are left alone.
+    // 2. Words that are allocated by moving the top are left alone.
     let moved = top + OURS * size_of::<Word>();
     // SAFETY: the words from the top to the end are free, as `follows` has verified; the
     // environment is ours alone. They become a tuple of `[]`s.
@@ -174,11 +174,11 @@ fn is_top(env: *mut Env, at: usize) -> bool {
         *env.cast::<usize>().add(at) = moved;
     }
     let after = tuple_of(env, 4);
-    // 3. The last word can be taken.
+    // 3. The last word can be allocated.
     let left = (end - after.1) / size_of::<Word>();
     let last = tuple_of(env, left);
     let full = words(env, at) == (end, end);
-    // 4. No more words can be taken: the next term is elsewhere, and the top points there.
+    // 4. No more words can be allocated: the next term is elsewhere, and the top points there.
     let (other, other_end) = tuple_of(env, 2);
     let elsewhere = !(top..end).contains(&other) && words(env, at).0 == other_end;
     after.0 == moved && last == (after.1, end) && full && elsewhere

@@ -7,7 +7,7 @@
 //! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: as long
 //! as somebody holds the reference, the emulator finds the object by the reference's numbers. Bit
 //! 17 of their second number is set. This is tested when the library is loaded. If it isn't so, all
-//! references are taken for magic ones.
+//! references are treated as magic ones.
 
 use super::kinds::*;
 use super::words::*;

@@ -1,4 +1,4 @@
-//! Steps rv5 to rv7: heights that are wrong are put right, nodes that are of no use are taken out,
+//! Steps rv5 to rv7: heights that are wrong are put right, nodes that are of no use are unlinked,
 //! nodes that lean are rotated.
 //!
 //! Each thread repairs the damage that it did, from the bottom up; damage that others did on the

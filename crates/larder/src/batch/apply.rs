@@ -327,7 +327,7 @@ impl ListBatch {
     }
 
     /// Whether the value that couldn't be claimed may be claimed again: the row that had it was
-    /// expired, and is gone.
+    /// expired, and is removed.
     #[cold]
     fn free(&self, table: &EngineTable, op: &Operation<'_>, progress: &mut BatchProgress) -> bool {
         let Some(holder) = take_holder() else {

@@ -377,7 +377,7 @@ impl Drop for ObjectList {
         };
         if content.is_kept() {
             content.clear();
-            // If the thread is ending, the variable is gone. Then the memory is freed.
+            // If the thread is ending, the variable is destroyed. Then the memory is freed.
             let _ = SPARE.try_with(|place| place.set(Some(content)));
         } else if content.chunks.len() > 1 {
             let mut chunks = std::mem::take(&mut content.chunks);

@@ -218,7 +218,7 @@ impl CandidateShard {
 
     /// Takes keys from the window while it has more than `most`, up to one that is no hotter than
     /// the coldest candidate. The hotter ones stay in the table. Returns it with its heat; its
-    /// object may be gone.
+    /// object may be removed.
     fn next_new(
         &mut self,
         most: usize,
@@ -330,8 +330,8 @@ impl Candidates {
         self.certain.lock().last().cloned()
     }
 
-    /// Called when a victim is gone, or its object is another one by now. If it was added twice, as
-    /// its object was written again, it stays once: the other object may be there.
+    /// Called when a victim is removed, or its object is another one by now. If it was added twice,
+    /// as its object was written again, it stays once: the other object may be there.
     pub(super) fn settle(&self, victim: &Victim) {
         if !victim.is_certain() {
             return;

@@ -133,7 +133,8 @@ const LEAST_OBJECTS: usize = 1 << 12;
 /// Converts a word to this epoch.
 #[inline]
 fn as_of(word: u64, epoch: u64) -> u64 {
-    // The epoch has four bits, so a word that is sixteen epochs old may be taken for a current one.
+    // The epoch has four bits, so a word that is sixteen epochs old may be treated as a current
+    // one.
     let epochs = epoch.wrapping_sub(word) & 15;
     if epochs == 0 {
         return word;

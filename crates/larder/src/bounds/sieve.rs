@@ -28,7 +28,7 @@
 //! inserted as the table has, because others then get their places, and if keys are confused.
 //!
 //! Turns are kept by the hash of keys in buckets of eight entries. A key without an entry gets the
-//! one whose turn is the earliest, which mostly is that of a key that has gone. If it isn't, the
+//! one whose turn is the earliest, which mostly is that of a removed key. If it isn't, the
 //! other key goes first until its next use.
 //!
 //! Source: SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, NSDI 2024). Deviation: candidates are

@@ -16,9 +16,9 @@
 //!    table deleted since the operation began, the change isn't made, and the caller restarts. The
 //!    change may also be refused, because the table is full or by a unique index.
 //! 2. *Retain*: increment the counts of the new value's handles, before the value can be seen.
-//! 3. *Remember* a removed key, if the table is fixed, before anybody can see that it is gone. The
-//!    key of a bag is remembered before its lock is released; a thread that looks for the key waits
-//!    for that lock.
+//! 3. *Remember* a removed key, if the table is fixed, before anybody can see that it is removed.
+//!    The key of a bag is remembered before its lock is released; a thread that looks for the key
+//!    waits for that lock.
 //! 4. *Account*, without the lock: count the objects, and put the handles of the old value on the
 //!    deferred release list, until no reader can be copying them.
 //!
@@ -28,7 +28,7 @@
 //! # Invariants
 //!
 //! * **W1** A value in the index owns one count of each of its handles, from before it can be seen
-//!   until every reader that could see it is gone.
+//!   until every reader that could see it has unpinned.
 //! * **W2** If another thread acquires the latch or replaces the store between (1) and the
 //!   linearisation point, it waits for this leaf's lock before it reads the leaf.
 
@@ -374,7 +374,7 @@ impl EngineTable {
             old_handles.note(old);
             true
         });
-        // (4) The leaf is unlocked, and the entry is gone.
+        // (4) The leaf is unlocked, and the entry is removed.
         if was == Previous::Present {
             op.store.count().add(-1);
         }
@@ -407,7 +407,7 @@ impl EngineTable {
             values.for_each(|value| old_handles.note(value));
             true
         });
-        // (4) The leaf is unlocked, and the entries are gone.
+        // (4) The leaf is unlocked, and the entries are removed.
         if done {
             op.store.count().add(-(chosen.len() as i64));
         }

@@ -164,7 +164,7 @@ impl EngineTable {
             }
             match was {
                 Ok(Previous::Present) => return true,
-                // It is gone already. There are as many choices as this as there were removals.
+                // It is removed already. There are as many choices as this as there were removals.
                 Ok(Previous::Absent) => {}
                 // It was used or written since the choice. Choose again.
                 Ok(Previous::Refused) => {

@@ -7,7 +7,8 @@
 //! 5. The index copies the values under the key out of the leaf, and validates the leaf's version.
 //!    A value that lies outside its leaf is immutable, and is lent instead of copied.
 //! 6. The caller visits the values while the epoch is still pinned. The handles in them are counted
-//!    by the table, which releases no counts of a removed value before all pinned readers are gone.
+//!    by the table, which releases no counts of a removed value before all pinned readers have
+//!    unpinned.
 //!
 //! Linearisation point: the load of the leaf's version that the index has validated. All objects
 //! under one key are seen as of one instant. No lock is taken.

@@ -210,7 +210,7 @@ impl EngineTable {
         // The data for the old heir may be a large term, so it is freed without the lock.
         let before = std::mem::replace(&mut admin.heir, heir);
         let next = SettleKey::of(self, &admin);
-        // Without a catalog the engine is gone, and with it the lists.
+        // Without a catalog the engine is dropped, and with it the lists.
         if let Some(catalog) = catalog.as_ref().filter(|_| next != key) {
             catalog.owners.move_table(who, key, next);
         }
@@ -231,7 +231,7 @@ impl EngineTable {
     }
 
     fn check_owner(&self, admin: &Admin, who: OwnerId) -> Result<(), Error> {
-        // Under the lock of `admin`, a table is either in the lists or gone.
+        // Under the lock of `admin`, a table is either in the lists or dropped.
         if admin.gone {
             return Err(Error::NoTable);
         }

@@ -73,7 +73,7 @@ pub(super) enum QueuedEvent {
     Change(Arc<ChangedObject>),
     /// The table was emptied.
     Clear,
-    /// The table is gone.
+    /// The table is dropped.
     Gone,
 }
 
@@ -217,7 +217,7 @@ impl TableFeed {
             return;
         }
         // Within a commit the changes are held back until all writes are made (see `together`). If
-        // the thread is ending, the variable is gone, and each is pushed by itself.
+        // the thread is ending, the variable is destroyed, and each is pushed by itself.
         let mut changes = Some(changes);
         let _ = KEPT.try_with(|kept| {
             if let Some(kept) = &mut *kept.borrow_mut() {

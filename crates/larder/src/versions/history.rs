@@ -376,7 +376,7 @@ impl History {
         self.unwatch_if_idle_in(&mut live, &guard);
     }
 
-    /// Called when the last follower has gone.
+    /// Called when the last follower was removed.
     pub(crate) fn unwatch_if_idle(&self, guard: &Guard) {
         self.unwatch_if_idle_in(&mut self.snapshots.live.lock(), guard);
     }

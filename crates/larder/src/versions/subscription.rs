@@ -4,7 +4,7 @@
 //!
 //! 1. *Watch* the table, if it is not watched already. It stays watched while it has a follower.
 //! 2. *Follow*: add a follower at the end of the queue. From here on writes push their events.
-//! 3. *Check*: if the table has gone back to its plain store in between, watch it again. If a list
+//! 3. *Check*: if the table has returned to its plain store in between, watch it again. If a list
 //!    was inserted in between, the follower may stand within its events: it is moved to the end of
 //!    the queue, and the check is repeated.
 //!

@@ -23,7 +23,7 @@
 //!    become a node of one bit.
 //! 3. *End*: unset `Trie::old`, then retire the old root.
 //!
-//! Locks are only tried. A thread that finds a lock taken leaves the rest to a later change.
+//! Locks are only tried. A thread that finds a lock held leaves the rest to a later change.
 //!
 //! If two buddies merge, of which only one has been moved, the new leaf goes to the new root
 //! (`Trie::merge`).
@@ -187,7 +187,7 @@ impl Trie {
             };
             match next {
                 Some(next) => moving.next = next,
-                // A lock is taken. The next change of leaves continues here.
+                // A lock is held. The next change of leaves continues here.
                 None => return,
             }
         }
@@ -259,7 +259,7 @@ fn move_leaf(
 }
 
 /// Step 2 if the root becomes wider, for slot `at` of the old root. Returns the first slot after
-/// those that were moved, or `None` if a lock is taken.
+/// those that were moved, or `None` if a lock is held.
 fn widen(
     shared: &Shared,
     old: TrieNode<'_>,
@@ -299,7 +299,7 @@ fn widen(
 }
 
 /// Step 2 if the root becomes narrower, for slot `at` of the new root. Returns the first slot
-/// after those that were set, or `None` if a lock is taken.
+/// after those that were set, or `None` if a lock is held.
 fn narrow(
     shared: &Shared,
     old: TrieNode<'_>,

@@ -495,7 +495,7 @@ impl<K: Kind> Jp<K> {
         // SAFETY: as in `linear_add`. The branch has the place `at`.
         unsafe {
             let head = *block;
-            // The pair of the child is gone. The last one takes the branch with it.
+            // The pair of the child is removed. The last one takes the branch with it.
             let Ok(at) = find(head, digit) else { return };
             let n = count(head);
             let pairs = block.add(1).cast::<Jp<K>>();

@@ -208,7 +208,8 @@ impl EngineTransaction {
         written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<ClaimedValues, Error> {
-        // A holder that an earlier write has found must not be taken for one of these rows' values.
+        // A holder that an earlier write has found must not be mistaken for one of these rows'
+        // values.
         take_holder();
         let mut indexes = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -228,7 +229,7 @@ impl EngineTransaction {
     }
 
     /// Removes the row of the table with this number that has the value which couldn't be claimed,
-    /// if it has expired. Returns whether it is gone.
+    /// if it has expired. Returns whether it is absent now.
     pub(super) fn free_holder(&self, part: usize, guard: &Guard) -> Result<bool, Error> {
         let table = &self.parts[part].table;
         Ok(match table.free_holder(&table.begin(guard)?) {

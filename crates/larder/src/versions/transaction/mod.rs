@@ -207,8 +207,8 @@ impl EngineTransaction {
     /// somebody may still make a change before the commit.
     ///
     /// # Errors
-    /// `NoTable` if one of the tables is gone, or the transaction has ended; `Busy` while a list is
-    /// being inserted into one of the tables. The call may then be repeated.
+    /// `NoTable` if one of the tables was dropped, or the transaction has ended; `Busy` while a
+    /// list is being inserted into one of the tables. The call may then be repeated.
     pub fn validate(&self) -> Result<bool, Error> {
         let guard = larder_index::pin();
         if self.parts.iter().any(|part| !part.view.is_alive()) {
@@ -228,7 +228,7 @@ impl EngineTransaction {
     /// has read since it began.
     ///
     /// # Errors
-    /// `NoTable` if one of the tables is gone; `NotUnique` if another row has the value of a
+    /// `NoTable` if one of the tables was dropped; `NotUnique` if another row has the value of a
     /// written row in a unique index; `Full` if a table has no room for the new objects; `Busy`
     /// while a list is being inserted into one of the tables. Nothing has been changed then. After
     /// `Busy` the call may be repeated.

@@ -178,7 +178,7 @@ impl Reads {
         if self.entries.is_empty() {
             return true;
         }
-        // An index that was dropped doesn't count any more, so its entries are taken for changed.
+        // An index that was dropped doesn't count any more, so its entries are treated as changed.
         let is_counted = |read: &EntriesRead| {
             let mut each = now.iter().flat_map(|now| &now.each);
             each.any(|entries| read.is_of(&entries.changes))
