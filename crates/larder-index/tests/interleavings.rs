@@ -301,12 +301,12 @@ fn what_is_unchanged_was_not_removed() {
     const KEYS: u16 = 10;
     let _alone = alone();
     check("hash order: batches that are still true", &LARGE, || {
-        let (index, gone) = (Arc::new(smallest(Kind::Hash)), Arc::new(AtomicU64::new(0)));
+        let (index, removed) = (Arc::new(smallest(Kind::Hash)), Arc::new(AtomicU64::new(0)));
         unchanged::fill(&**index, KEYS);
-        let shared = (index.clone(), gone.clone());
+        let shared = (index.clone(), removed.clone());
         let writer =
             shuttle::thread::spawn(move || unchanged::exchange(&**shared.0, KEYS, &shared.1));
-        unchanged::look(&**index, &gone, 12, 7);
+        unchanged::look(&**index, &removed, 12, 7);
         writer.join().expect("no panic");
     });
 }

@@ -231,17 +231,17 @@ impl<W> BtreeNode<W> {
 
     /// Removes entry `i`. The node may be too short then.
     fn remove(&mut self, i: usize, work: &mut Work<'_>) {
-        let gone = if self.is_leaf() {
+        let removed = if self.is_leaf() {
             self.entries.remove(i)
         } else {
             // An entry of an inner node separates two children. Replace it by its successor, the
             // first entry of the child after it.
             let successor = self.children[i + 1].remove_edge(false, work);
-            let gone = std::mem::replace(&mut self.entries[i], successor);
+            let removed = std::mem::replace(&mut self.entries[i], successor);
             self.mend(i + 1, work);
-            gone
+            removed
         };
-        work.tally.went(&gone.position);
+        work.tally.went(&removed.position);
     }
 
     /// Removes the first or the last entry of the subtree, without updating the count of entries.

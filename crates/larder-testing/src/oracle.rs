@@ -269,14 +269,14 @@ impl Objects for Locked<'_> {
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         // First ask about all, and then remove: the map can't change while it is walked.
-        let gone: Vec<Vec<u8>> = entries_of(self.map, &self.prefix)
+        let removed: Vec<Vec<u8>> = entries_of(self.map, &self.prefix)
             .filter(|(_, value)| f(value))
             .map(|(position, _)| position.clone())
             .collect();
-        for position in &gone {
+        for position in &removed {
             self.map.remove(position);
         }
-        gone.len()
+        removed.len()
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {

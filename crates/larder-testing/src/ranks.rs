@@ -118,8 +118,8 @@ pub fn own_range(index: &dyn Unique, range: Range<u64>, steps: u64, seed: u64) -
                 oracle.insert(k);
             }
             2 => {
-                let gone = remove(index, key(&bytes(k), Hashes::Good));
-                assert_eq!(gone, oracle.remove(&k));
+                let removed = remove(index, key(&bytes(k), Hashes::Good));
+                assert_eq!(removed, oracle.remove(&k));
             }
             _ => {
                 // The whole range, or one side of its middle.

@@ -31,17 +31,17 @@ fn put_number(index: &dyn Unique, n: u16) {
     put(index, key(&key_bytes(n), Hashes::Good), &n.to_be_bytes());
 }
 
-/// The writer: replaces each key below `keys` by one beyond, and stores its progress to `gone`.
-pub fn exchange(index: &dyn Unique, keys: u16, gone: &AtomicU64) {
+/// The writer: replaces each key below `keys` by one beyond, and stores its progress to `removed`.
+pub fn exchange(index: &dyn Unique, keys: u16, removed: &AtomicU64) {
     for n in 0..keys {
         assert!(remove(index, key(&key_bytes(n), Hashes::Good)));
         put_number(index, keys + n);
-        gone.store(u64::from(n) + 1, SeqCst);
+        removed.store(u64::from(n) + 1, SeqCst);
     }
 }
 
 /// The reader. Returns how many batches were still valid, and how many were not.
-pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64, u64) {
+pub fn look(index: &dyn Unique, removed: &AtomicU64, times: u64, salt: u64) -> (u64, u64) {
     let mut found = (0, 0);
     for i in 0..times {
         let (guard, mut batch) = (pin(), Batch::default());
@@ -60,7 +60,7 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
         let removes = batch.len() > 1 && number(0) >= SPARE && remove(index, key_at(0));
         // 3. All numbers below the writer's progress are removed. Load it before asking, so that a
         //    batch which is still valid can't have any of them.
-        let before = gone.load(SeqCst);
+        let before = removed.load(SeqCst);
         let first = usize::from(removes);
         let seen = match removes {
             true => seen_after_removals(key_at(first), seen),

@@ -133,12 +133,12 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     }
 
     /// Updates the header after objects were removed, and their entries in the hash index.
-    fn forget(&mut self, gone: usize) {
-        if gone == 0 {
+    fn forget(&mut self, removed: usize) {
+        if removed == 0 {
             return;
         }
         // The header is written later, when all changes are made.
-        self.entry.count -= gone;
+        self.entry.count -= removed;
         self.fewer = true;
         self.replaced = None;
         if self.entry.indexed && self.entry.count < UNINDEX_BELOW {
@@ -150,11 +150,14 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     fn clear(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         // Readers that began before this see another version afterwards, and repeat.
         self.begin_write();
-        let gone = self
+        let removed = self
             .value_trees
             .tree
             .remove_within(self.guard, &self.prefix, Some(f));
-        debug_assert_eq!(gone, self.entry.count, "the entry knows how many there are");
+        debug_assert_eq!(
+            removed, self.entry.count,
+            "the entry knows how many there are"
+        );
         // Only writers use the hash index, and this one holds the stripe. So the order doesn't
         // matter.
         if self.entry.indexed {
@@ -165,7 +168,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         self.fewer = true;
         // Remembered positions of objects are no longer valid.
         self.replaced = None;
-        gone
+        removed
     }
 
     /// Writes the key's entry, as the last step before the stripe is unlocked. Linearisation point
@@ -357,27 +360,27 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         // 1. Decide for all objects first. Nothing changes while `entries` walks over the leaves.
-        let (indexed, mut gone) = (self.entry.indexed, Vec::new());
+        let (indexed, mut removed) = (self.entry.indexed, Vec::new());
         self.entries(&mut |position, value| {
             if f(value) {
                 let hash = if indexed { self.hash(value) } else { 0 };
-                gone.push((number(position), hash));
+                removed.push((number(position), hash));
             }
             true
         });
         // Remove all of them leaf by leaf, without a search for each.
-        if gone.len() == self.entry.count {
+        if removed.len() == self.entry.count {
             return self.clear(&mut |_| ());
         }
         // 2. Remove the chosen ones, each by its number, and from the index by its hash.
-        for &(number, hash) in &gone {
+        for &(number, hash) in &removed {
             if indexed {
                 self.unindex(number, hash);
             }
             self.remove(number);
         }
-        self.forget(gone.len());
-        gone.len()
+        self.forget(removed.len());
+        removed.len()
     }
 
     fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
@@ -394,14 +397,14 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
             self.begin_write();
             self.index_all();
         }
-        let (gone, hash) = (self.with_hash(value, usize::MAX, same), self.hash(value));
-        for &number in &gone {
+        let (removed, hash) = (self.with_hash(value, usize::MAX, same), self.hash(value));
+        for &number in &removed {
             // Its hash is that of `value`.
             self.unindex(number, hash);
             self.remove(number);
         }
-        self.forget(gone.len());
-        gone.len()
+        self.forget(removed.len());
+        removed.len()
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {

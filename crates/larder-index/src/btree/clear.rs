@@ -40,7 +40,7 @@ impl BPlusTree {
         within: &[u8],
         mut f: Option<Visit<'_>>,
     ) -> usize {
-        let (mut cursor, mut gone) = (within, 0);
+        let (mut cursor, mut count) = (within, 0);
         let backoff = Backoff::new();
         loop {
             // (1) The leaf and its upper fence, by one descent. If the leaf is obsolete by the time
@@ -57,7 +57,7 @@ impl BPlusTree {
             let removed =
                 those_within(&locked, within).expect("the lock's holder reads nothing torn");
             let ends = removed.end < locked.len();
-            gone += removed.len();
+            count += removed.len();
             let is_empty = removed.is_empty();
             let handles = match &mut f {
                 Some(f) => take_out(&mut locked, removed, Some(&mut **f)),
@@ -77,7 +77,7 @@ impl BPlusTree {
             // with `within`, no position of the next leaf does: it is greater than all that do.
             match fence {
                 Some(high) if !ends && high.starts_with(within) => cursor = high,
-                _ => return gone,
+                _ => return count,
             }
         }
     }

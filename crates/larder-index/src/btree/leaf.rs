@@ -241,8 +241,8 @@ impl<'g> TreeLeaf<'g> {
     /// Takes the lock if the version is still this one, which a read has validated.
     #[inline]
     pub(crate) fn try_lock_at(self, version: u64) -> Option<LockedTreeLeaf<'g>> {
-        let taken = self.head().version.try_lock_at(version);
-        taken.then(|| LockedTreeLeaf::new(self, version))
+        let locked = self.head().version.try_lock_at(version);
+        locked.then(|| LockedTreeLeaf::new(self, version))
     }
 
     /// Takes the lock. Also returns whether another thread held it.

@@ -54,7 +54,7 @@ use smallvec::SmallVec;
 use std::ops::{Range, RangeInclusive};
 
 /// Nodes that were unlinked from the tree.
-type Gone = SmallVec<[ChildAddress<InnerNode>; 8]>;
+type Unlinked = SmallVec<[ChildAddress<InnerNode>; 8]>;
 
 /// Children that replace neighbouring children of a node, and the separators between them.
 struct ChildSplice {
@@ -247,7 +247,7 @@ impl InnerLevels {
         leaf.mark_obsolete();
         // (5) Publish the new leaf.
         let new = ChildAddress::of_new(new);
-        let gone = self.splice(shared, path, child..=child, ChildSplice::one(new), guard);
+        let unlinked = self.splice(shared, path, child..=child, ChildSplice::one(new), guard);
         // Set the tail under `changing`. Otherwise another change could retire the new leaf before
         // it becomes the tail.
         if run_continues {
@@ -255,7 +255,7 @@ impl InnerLevels {
         }
         // (6) Unlock, and retire the old leaf.
         drop(changing);
-        self.retire(shared, gone, &[old], guard);
+        self.retire(shared, unlinked, &[old], guard);
     }
 
     /// Splits the leaf.
@@ -296,13 +296,13 @@ impl InnerLevels {
         leaf.mark_obsolete();
         // (5) Publish the successors. The node above gets one more separator, so it is replaced.
         let new = ChildSplice::two(left, fence, right);
-        let gone = self.splice(shared, path, child..=child, new, guard);
+        let unlinked = self.splice(shared, path, child..=child, new, guard);
         if becomes_tail {
             self.tail.set(right, Some(fence));
         }
         // (6) Unlock, and retire the old leaf and the old nodes.
         drop(changing);
-        self.retire(shared, gone, &[old], guard);
+        self.retire(shared, unlinked, &[old], guard);
     }
 
     /// Merges the leaf with a neighbour, if both fit in half a leaf and the neighbour's lock is
@@ -350,10 +350,10 @@ impl InnerLevels {
         right.mark_obsolete();
         // (5) Publish the merged leaf. The node above loses a separator, so it is replaced.
         let new = ChildSplice::one(ChildAddress::of_new(new));
-        let gone = self.splice(shared, path, merged, new, guard);
+        let unlinked = self.splice(shared, path, merged, new, guard);
         // (6) Unlock, and retire the old leaves and nodes.
         drop(changing);
-        self.retire(shared, gone, &old, guard);
+        self.retire(shared, unlinked, &old, guard);
         true
     }
 
@@ -379,9 +379,9 @@ impl InnerLevels {
         replaced: RangeInclusive<usize>,
         mut new: ChildSplice,
         guard: &Guard,
-    ) -> Gone {
+    ) -> Unlinked {
         let (mut from, mut to) = replaced.into_inner();
-        let mut gone = Gone::default();
+        let mut unlinked = Unlinked::default();
         let has_counts = self.counting.is_on();
         // Odd while nodes are replaced: a writer that sets stale bits meanwhile sets them again.
         self.counting.bump_structure_seq();
@@ -406,7 +406,7 @@ impl InnerLevels {
             }
             // (b) The separators change: build a new node of the children. Readers may still be
             // descending through the old node, so it isn't written to.
-            gone.push(step.address);
+            unlinked.push(step.address);
             shared.counters.remove_node(step.node.memory());
             let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
             let mut all = replace_children(step.node, from, to, new);
@@ -420,7 +420,7 @@ impl InnerLevels {
                     // replaced, too. The node above has another child, by B8.
                     let other = if from > 0 { from - 1 } else { to + 1 };
                     (from, to) = (from.min(other), to.max(other));
-                    gone.push(join(shared, above, other, &mut all, guard));
+                    unlinked.push(join(shared, above, other, &mut all, guard));
                 }
             }
             let cut = split_point(all.items.len(), grown_first, grown_last);
@@ -434,12 +434,12 @@ impl InnerLevels {
         }
         // Even again.
         self.counting.bump_structure_seq();
-        gone
+        unlinked
     }
 
     /// Retires the nodes and leaves that a change has unlinked. The caller holds no lock, since
     /// this may free arbitrary garbage.
-    fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[TreeLeaf<'_>], guard: &Guard) {
+    fn retire(&self, shared: &Shared, nodes: Unlinked, leaves: &[TreeLeaf<'_>], guard: &Guard) {
         for address in nodes {
             // SAFETY:
             // 1. the store in `splice` has replaced the slot that led to the old nodes, under

@@ -351,8 +351,8 @@ impl<'g> HashLeaf<'g> {
     /// Takes the lock if the version is still this one, which a read has validated.
     #[inline]
     pub(crate) fn try_lock_at(self, version: u64) -> Option<LockedHashLeaf<'g>> {
-        let taken = self.head().version.try_lock_at(version);
-        taken.then(|| LockedHashLeaf::new(self, version))
+        let locked = self.head().version.try_lock_at(version);
+        locked.then(|| LockedHashLeaf::new(self, version))
     }
 
     /// Takes the lock.

@@ -101,19 +101,19 @@ pub fn end_thread() {
 /// The number of bytes that all indexes have allocated and not freed. Only counted in builds with
 /// debug assertions, for tests.
 #[cfg(debug_assertions)]
-pub fn bytes_taken() -> isize {
+pub fn bytes_allocated() -> isize {
     // Ordering: Relaxed, a mere count.
-    TAKEN.load(std::sync::atomic::Ordering::Relaxed)
+    ALLOCATED.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 #[cfg(debug_assertions)]
-static TAKEN: std::sync::atomic::AtomicIsize = std::sync::atomic::AtomicIsize::new(0);
+static ALLOCATED: std::sync::atomic::AtomicIsize = std::sync::atomic::AtomicIsize::new(0);
 
 #[inline]
 fn count(_bytes: isize) {
     #[cfg(debug_assertions)]
     // Ordering: Relaxed, a mere count.
-    TAKEN.fetch_add(_bytes, std::sync::atomic::Ordering::Relaxed);
+    ALLOCATED.fetch_add(_bytes, std::sync::atomic::Ordering::Relaxed);
 }
 
 /// Allocates zeroed memory. Ends the process if there is none, like all of Rust's containers.

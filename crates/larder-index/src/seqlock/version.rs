@@ -128,12 +128,12 @@ impl Version {
         }
         // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is
         // seen. Relaxed on failure: nothing is read then.
-        let taken = now & LOCKED == 0
+        let locked = now & LOCKED == 0
             && self
                 .0
                 .compare_exchange(now, now | LOCKED, Acquire, Relaxed)
                 .is_ok();
-        if !taken {
+        if !locked {
             return Ok(None);
         }
         // Ordering: Release fence (L1), pairs with R2: a reader that sees a word written after it
@@ -148,13 +148,13 @@ impl Version {
         debug_assert_eq!(before & (LOCKED | OBSOLETE), 0);
         // Ordering: Acquire, pairs with the unlocking store (L2). Relaxed on failure: nothing is
         // read then.
-        let taken = self
+        let locked = self
             .0
             .compare_exchange(before, before | LOCKED, Acquire, Relaxed)
             .is_ok();
         // Ordering: Release fence (L1), as in `try_lock`.
         fence(Release);
-        taken
+        locked
     }
 
     /// Takes the lock, and returns the version before that. Also returns whether another thread

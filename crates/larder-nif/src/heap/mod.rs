@@ -250,7 +250,7 @@ pub struct CopiedBytes {
 pub struct Heap {
     env: *mut Env,
     /// The total size of all blocks, in words.
-    taken: Cell<usize>,
+    allocated: Cell<usize>,
     /// What the decoder has copied for several binaries of the object that it decodes.
     pub copied: Cell<CopiedBytes>,
 }
@@ -265,7 +265,7 @@ impl Heap {
     pub unsafe fn new(env: *mut Env) -> Self {
         Heap {
             env,
-            taken: Cell::new(0),
+            allocated: Cell::new(0),
             copied: Cell::default(),
         }
     }
@@ -292,12 +292,12 @@ impl Heap {
         // A call that has allocated much will probably allocate more. So blocks get larger, and the
         // rest of a block is used next.
         let extra = match top::is_known() {
-            true => (self.taken.get() / 4).min(MAX_EXTRA_WORDS),
+            true => (self.allocated.get() / 4).min(MAX_EXTRA_WORDS),
             false => 0,
         };
         // The emulator makes a tuple, for which it may allocate another part of the heap.
         let block = self.block(words + extra);
-        self.taken.set(self.taken.get() + words + extra);
+        self.allocated.set(self.allocated.get() + words + extra);
         // SAFETY: the block has more words, or as many; it was just made, and nobody uses those
         // after them.
         unsafe { top::give_back(self.env, block.add(words)) };

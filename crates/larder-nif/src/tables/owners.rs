@@ -225,20 +225,20 @@ impl Drop for Guard {
 pub fn end_dead_owner(env: *mut Env, table: &Arc<EngineTable>) -> bool {
     // Read the owner first. If the table is passed on meanwhile, its new owner is alive.
     let owner = table.owner();
-    let gone = table.is_alive() && !is_alive(env, pid(owner));
-    if gone {
+    let dead = table.is_alive() && !is_alive(env, pid(owner));
+    if dead {
         with_env(env, || end_for(owner, table));
     }
-    gone
+    dead
 }
 
 /// Ends owners that have fixed the table and whose processes have ended. Returns whether there were
 /// any.
 pub fn end_dead_fixers(env: *mut Env, table: &Arc<EngineTable>) -> bool {
-    let mut gone: Vec<OwnerId> = table.fixers();
-    gone.retain(|&owner| !is_alive(env, pid(owner)));
-    with_env(env, || gone.iter().for_each(|&owner| end_for(owner, table)));
-    !gone.is_empty()
+    let mut dead: Vec<OwnerId> = table.fixers();
+    dead.retain(|&owner| !is_alive(env, pid(owner)));
+    with_env(env, || dead.iter().for_each(|&owner| end_for(owner, table)));
+    !dead.is_empty()
 }
 
 /// Ends an owner whose process has ended, with what that means for this table.

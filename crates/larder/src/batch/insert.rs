@@ -90,8 +90,8 @@ impl ListJob<'_> {
         }
         while !self.begun {
             // Expired objects make room. While a batch has the latch, nothing is removed.
-            while let Some(gone) = self.table.make_room_for_list(&guard, self.batch.list.len()) {
-                if !budget.spend(1 + gone as u32) {
+            while let Some(removed) = self.table.make_room_for_list(&guard, self.batch.list.len()) {
+                if !budget.spend(1 + removed as u32) {
                     return Ok(Step::More);
                 }
             }
@@ -123,20 +123,20 @@ impl ListJob<'_> {
         let mut in_vain = 0;
         // Most tables have no limit.
         while self.table.has_surplus(guard) {
-            let gone = self.table.evict_surplus(guard, EVICTED);
+            let removed = self.table.evict_surplus(guard, EVICTED);
             if !self.table.has_surplus(guard) {
                 return Step::Done;
             }
             // The expirer evicts concurrently. Each of the two may find its chosen objects already
             // gone, many times in a row.
-            if gone == 0 {
+            if removed == 0 {
                 in_vain += 1;
                 if in_vain == IN_VAIN {
                     return Step::Done;
                 }
                 yield_now();
             }
-            if !budget.spend(1 + gone as u32) {
+            if !budget.spend(1 + removed as u32) {
                 return Step::More;
             }
         }

@@ -401,8 +401,8 @@ impl Claimed {
                 let (stay, new): (Vec<_>, Vec<_>) =
                     after.into_iter().partition(|value| is_in(&before, value));
                 wanted.extend(new.into_iter().map(|value| (value, *key)));
-                let gone = before.into_iter().filter(|value| !is_in(&stay, value));
-                given_up.extend(gone.map(|value| (value, None)));
+                let removed = before.into_iter().filter(|value| !is_in(&stay, value));
+                given_up.extend(removed.map(|value| (value, None)));
             }
             // A value that one row gives up may go to one other row. Two that want it exclude each
             // other.

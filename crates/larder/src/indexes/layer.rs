@@ -177,10 +177,10 @@ impl Indexes {
                 entries.add(guard, entry, self.keys.one_row, position);
                 is_moved = true;
             }
-            let gone = before.iter().filter(|value| !has(after, value));
+            let removed = before.iter().filter(|value| !has(after, value));
             // The old ones are removed after the entries of all indexes are made.
             let first = removals.len();
-            removals.extend(gone.map(|value| Removal {
+            removals.extend(removed.map(|value| Removal {
                 index,
                 value: SmallVec::from_slice(value),
             }));

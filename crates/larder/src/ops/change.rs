@@ -727,21 +727,21 @@ impl ValueList<'_> {
 
     /// Removes the objects that `f` picks, and returns their number.
     pub(crate) fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        let gone = self.objects.remove_if(&mut self.old_handles.noting(f));
-        self.delta -= gone as i64;
-        gone
+        let removed = self.objects.remove_if(&mut self.old_handles.noting(f));
+        self.delta -= removed as i64;
+        removed
     }
 
     /// Removes all objects, and calls `f` with each, in order of arrival. Returns their number.
     pub(crate) fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         let old_handles = &mut *self.old_handles;
         // The handles are noted before `f` sees the value, which the index then frees.
-        let gone = self.objects.remove_all(&mut |value| {
+        let removed = self.objects.remove_all(&mut |value| {
             old_handles.note(value);
             f(value);
         });
-        self.delta -= gone as i64;
-        gone
+        self.delta -= removed as i64;
+        removed
     }
 
     /// Removes the objects that are equal to `value` by `same`, and returns their number.
@@ -755,11 +755,11 @@ impl ValueList<'_> {
         if !op.store.is_bare() && !self.objects.find(value, same) {
             return 0;
         }
-        let gone = self
+        let removed = self
             .objects
             .remove_same(value, &mut self.old_handles.noting(same));
-        self.delta -= gone as i64;
-        gone
+        self.delta -= removed as i64;
+        removed
     }
 
     /// Replaces objects. Each change has the ordinal of an object, its old value and its new one.

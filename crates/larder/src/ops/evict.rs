@@ -74,8 +74,8 @@ impl EngineTable {
         most: usize,
         exclude: impl Fn(&'g Quota) -> Option<G>,
     ) -> usize {
-        let mut gone = 0;
-        while gone < most {
+        let mut removed = 0;
+        while removed < most {
             // The store is loaded in each round, since it may be replaced, or the table dropped.
             let Some(store) = self.store(guard) else {
                 break;
@@ -91,9 +91,9 @@ impl EngineTable {
             if !quota.has_surplus(store.size()) || !self.evict_one(guard, store, bounded, quota) {
                 break;
             }
-            gone += 1;
+            removed += 1;
         }
-        gone
+        removed
     }
 
     /// Whether there are too many objects.
@@ -272,8 +272,8 @@ impl EngineTable {
             });
         }
         // The wheel may have to be turned again before there are any.
-        let (gone, _) = self.remove_expired().ok()?;
-        Some(gone)
+        let (removed, _) = self.remove_expired().ok()?;
+        Some(removed)
     }
 }
 

@@ -41,8 +41,9 @@ impl Catalog {
         let before = table.state.set_tag(DEAD, &guard);
         drop(replacing);
         let key = SettleKey::of(table, &admin);
-        // (2) `gone` stops a thread that waits for the lock in order to list the table elsewhere.
-        admin.gone = true;
+        // (2) `dropped` stops a thread that waits for the lock in order to list the table
+        // elsewhere.
+        admin.dropped = true;
         admin.heir = None;
         // The name belongs to this table until `admin` is released, because `rename` takes it, too.
         // A lookup in between finds the table dead.
@@ -51,7 +52,7 @@ impl Catalog {
         }
         self.owners.remove_table(table.owner(), key);
         drop(admin);
-        // `gone` is set, and `safe_fix` checks it under `admin`. So no owner fixes the table
+        // `dropped` is set, and `safe_fix` checks it under `admin`. So no owner fixes the table
         // afterwards, and these are all records that list it.
         for fixer in table.fixation.end() {
             self.owners.remove_fixed(fixer, table.id());
@@ -133,7 +134,7 @@ impl EngineTable {
 
     /// Checks that the table lives and still has the name by which it was found, if it was.
     fn check_called(&self, admin: &Admin, called: Option<Atom>) -> Result<(), Error> {
-        if admin.gone || called.is_some_and(|name| name != self.name()) {
+        if admin.dropped || called.is_some_and(|name| name != self.name()) {
             return Err(Error::NoTable);
         }
         Ok(())
@@ -232,7 +233,7 @@ impl EngineTable {
 
     fn check_owner(&self, admin: &Admin, who: OwnerId) -> Result<(), Error> {
         // Under the lock of `admin`, a table is either in the lists or dropped.
-        if admin.gone {
+        if admin.dropped {
             return Err(Error::NoTable);
         }
         if self.owner() != who {

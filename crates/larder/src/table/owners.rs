@@ -267,8 +267,8 @@ impl Owners {
 
     /// Called when all tables of an estate were passed on or dropped.
     pub(crate) fn settled(&self, estate: &Arc<Estate>) {
-        let gone = self.passing.lock().remove(&Arc::as_ptr(estate).addr());
+        let removed = self.passing.lock().remove(&Arc::as_ptr(estate).addr());
         // The caller still has it. So no table is dropped here.
-        drop(gone);
+        drop(removed);
     }
 }

@@ -607,16 +607,16 @@ impl Objects for ViewObjects<'_> {
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         self.begin();
-        let (mut kept, mut gone) = (Vec::new(), 0);
+        let (mut kept, mut removed) = (Vec::new(), 0);
         for (number, value) in self.objects() {
             if f(value) {
-                gone += 1;
+                removed += 1;
             } else {
                 undo::push_object(number, value, &mut kept);
             }
         }
         self.list = OnceCell::from(kept);
-        gone
+        removed
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
