@@ -411,7 +411,7 @@ fn a_part_ends_earlier_if_many_values_differ() -> Result<(), Error> {
     Ok(())
 }
 
-/// A place after its range, which a process has made up, is the end of the range.
+/// A resume point after its range, which a process has made up, is the end of the range.
 #[test]
 fn a_place_after_its_range_is_the_end() -> Result<(), Error> {
     let t = filled("set")?;

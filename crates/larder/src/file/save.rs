@@ -168,7 +168,7 @@ impl SaveJob {
 
     /// Appends the objects of a leaf to the chunks. Begins another chunk when one is full: the
     /// objects of a leaf may be long, since large binaries are outside the leaf. Returns `Done` if
-    /// there are no more. After an error the cursor is at the same place.
+    /// there are no more. After an error the cursor is at the same point.
     fn append_leaf(
         &mut self,
         chunks: &mut Vec<FileChunk>,

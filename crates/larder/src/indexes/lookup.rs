@@ -247,7 +247,7 @@ impl IndexJob {
         Ok(ScanStep::Done)
     }
 
-    /// (1) Reads the next entries of the range, and breaks with the place where to continue, if it
+    /// (1) Reads the next entries of the range, and breaks with the point where to continue, if it
     /// has more. In a view, continues with the costs if there is more to read before.
     fn read_entries(
         &mut self,
@@ -265,7 +265,7 @@ impl IndexJob {
         } = &mut *self.buffers;
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
-        // The place is within the range, or a continuation was made up.
+        // The resume point is within the range, or a continuation was made up.
         ControlFlow::Break(batch.lend_owned(|batch| {
             let forward = Direction::Forward;
             entries.read_leaf(op.guard, range, from, forward, position, batch)
@@ -471,7 +471,7 @@ struct RowCount<'a> {
 }
 
 impl<'a> RowCount<'a> {
-    /// Begins to count for a slice that starts at a place.
+    /// Begins to count for a slice that starts at a resume point.
     fn new(
         entries: &'a Entries,
         has_views: bool,
@@ -531,7 +531,7 @@ impl<'a> RowCount<'a> {
         self.rows <= self.rows_to_skip
     }
 
-    /// Moves the place to this entry, after the rows that were counted.
+    /// Moves the resume point to this entry, after the rows that were counted.
     fn stop_at(&mut self, entry: IndexEntry<'_>, place: &mut EntryPlace) {
         self.entries.position(entry.value, entry.key, self.position);
         place.from = Some(self.position.clone());

@@ -109,7 +109,7 @@ enum Stage {
 impl ViewEntries {
     /// Does some of the reading of the entries of a range, at `from` and after it, and continues
     /// with its costs. Breaks once the next entries are in `buffers.pairs`, in order, with the
-    /// place to continue from.
+    /// position to continue from.
     pub(super) fn read(
         &mut self,
         table: &EngineTable,
@@ -138,7 +138,7 @@ impl ViewEntries {
             }
         }
         if !is_within(self) {
-            // A place after the range, which no part has, was made up.
+            // A position after the range, which no part has, was made up.
             if range.high(Vec::new()).is_some_and(|high| from >= &high[..]) {
                 buffers.pairs.clear();
                 return ControlFlow::Break(None);
@@ -218,8 +218,8 @@ impl Part {
         (self.high, self.is_last) = (Some(position), false);
     }
 
-    /// (1) Reads the leaf at a place. The part ends after it if it has enough entries. Returns the
-    /// costs.
+    /// (1) Reads the leaf at a position. The part ends after it if it has enough entries. Returns
+    /// the costs.
     fn read_leaf(
         &mut self,
         op: &Operation<'_>,

@@ -146,8 +146,8 @@ impl Entries {
         buffer: &mut Vec<u8>,
         batch: &mut Batch<'g>,
     ) -> Option<Vec<u8>> {
-        // Begin at the place, or at the near edge of the range. The far edge is lent to the batch
-        // as a hint to the tree not to copy entries beyond it.
+        // Begin at the resume point, or at the near edge of the range. The far edge is lent to the
+        // batch as a hint to the tree not to copy entries beyond it.
         let end = std::mem::take(buffer);
         let edge;
         let start = match direction {

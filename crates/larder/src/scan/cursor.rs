@@ -1,4 +1,4 @@
-//! The scan cursor: the path of a scan, and its current place on the path.
+//! The scan cursor: the path of a scan, and its resume point on the path.
 //!
 //! # Definitions
 //!
@@ -6,30 +6,30 @@
 //!   ordered_set, or everywhere. It follows from the program's plan. If a secondary index finds the
 //!   rows more cheaply, the path is the keys that it gives: they are gathered first (`gather`), and
 //!   then read as a path of keys (`gathered`).
-//! - *Place*: how far the scan has advanced on its path, as a position of the index. A position is
-//!   a run of bytes (the key, or the hash and the key). It stays meaningful whatever happens to the
-//!   table.
+//! - *Resume point*: how far the scan has advanced on its path, as a position of the index. A
+//!   position is a run of bytes (the key, or the hash and the key). It stays meaningful whatever
+//!   happens to the table.
 //! - *Batch*: entries of one leaf, which the index has read at one instant (in a bag: those of
 //!   each key), and copied, save objects outside the leaf. On a path of gathered keys: the objects
 //!   of some keys, each read by itself.
 //!
 //! # Steps
 //!
-//! 1. `fill` reads the next batch, starting at the place, and moves the place past it.
-//! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the place
-//!    back, to just after the last processed entry.
-//! 3. Between slices the cursor keeps the place, and the entries to skip. A continuation
-//!    (`to_bytes`) has the place and the number of the current key, but no entries to skip. So
-//!    there is none within an unordered batch, and none among keys that a secondary index gave in
-//!    no order. `go_to` reads the place from it.
+//! 1. `fill` reads the next batch, starting at the resume point, and moves that past the batch.
+//! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the resume
+//!    point back, to just after the last processed entry.
+//! 3. Between slices the cursor keeps the resume point, and the entries to skip. A continuation
+//!    (`to_bytes`) has the resume point and the number of the current key, but no entries to skip.
+//!    So there is none within an unordered batch, and none among keys that a secondary index gave
+//!    in no order. `go_to` reads the resume point from it.
 //!
 //! # Unordered batches
 //!
 //! A scan of everything whose results need no order reads the entries of a leaf as they lie
-//! (`Batch::any_order`). Such a batch has no order in which "after entry i" is a place. If the
-//! scan stops within it, the cursor returns to where the batch began, and remembers the processed
-//! entries: by their keys, or in a bag by their positions. From there on it reads in order, and
-//! skips the remembered entries, until it is past the batch.
+//! (`Batch::any_order`). Such a batch has no order in which "after entry i" is a resume point. If
+//! the scan stops within it, the cursor returns to where the batch began, and remembers the
+//! processed entries: by their keys, or in a bag by their positions. From there on it reads in
+//! order, and skips the remembered entries, until it is past the batch.
 //!
 //! ```text
 //!   batch, from p to q     k7 k2 k9 │ k4 k1        stops after k9
@@ -40,9 +40,9 @@
 //! # Invariants
 //!
 //! * **CU1** An entry that is present throughout the scan is processed once. Entries before the
-//!   place have been processed or are not on the path. Entries after it have not been processed,
-//!   unless they are among `passed`.
-//! * **CU2** `passed` only has entries between the place and its `until`.
+//!   resume point have been processed or are not on the path. Entries after it have not been
+//!   processed, unless they are among `passed`.
+//! * **CU2** `passed` only has entries between the resume point and its `until`.
 
 use crate::budget::{Budget, Step};
 use crate::buffers::Buffers;
@@ -81,7 +81,7 @@ enum Path {
     Gathered(GatheredKeys),
 }
 
-/// How far a scan has advanced on its path. On a path of keys it is a place under the current key.
+/// How far a scan has advanced on its path. On a path of keys it is a point under the current key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CursorPlace {
     /// At the beginning, of the path or of the current key.
@@ -102,14 +102,14 @@ struct Passed {
     until: Option<Vec<u8>>,
 }
 
-/// The place and the number of the current key before a batch was read.
+/// The resume point and the number of the current key before a batch was read.
 #[derive(Clone)]
 struct BatchStart {
     place: CursorPlace,
     key: usize,
 }
 
-/// A place on a path.
+/// A path, and how far a scan has advanced on it.
 pub(crate) struct Cursor {
     path: Path,
     direction: Direction,
@@ -217,8 +217,8 @@ impl Cursor {
                 self.path = Path::Gathering(candidates);
                 return false;
             }
-            // There are too many keys, so scan the table. A place is a position of the table,
-            // whatever the path is, so it stays the same.
+            // There are too many keys, so scan the table. A resume point is a position of the
+            // table, whatever the path is, so it stays the same.
             Gathered::Scan => return true,
             // The entries of one value are in the order of their keys.
             Gathered::InParts => {
@@ -248,8 +248,8 @@ impl Cursor {
         true
     }
 
-    /// Skips the gathered keys before the place. The place's own key isn't skipped if it may have
-    /// unread objects: in a bag, or if the place is the start of a batch.
+    /// Skips the gathered keys before the resume point. The key of the resume point isn't skipped
+    /// if it may have unread objects: in a bag, or if the resume point is the start of a batch.
     fn skip_before_place(&mut self, positions: &KeyList, index: &TableIndex) {
         let place = match &self.place {
             CursorPlace::Begin | CursorPlace::End => return,
@@ -302,8 +302,8 @@ impl Cursor {
                 Path::Range(_) => self.fill_in_range(op, batch),
                 Path::Full => self.fill_anywhere(op, batch),
             };
-            // If no entry of the batch is usable, this isn't the end of the path. The place is
-            // past the batch, so read the next one.
+            // If no entry of the batch is usable, this isn't the end of the path. The resume point
+            // is past the batch, so read the next one.
             if usable > 0 || batch.may_pause && batch.skipped > 0 {
                 return usable;
             }
@@ -343,16 +343,16 @@ impl Cursor {
     /// Empties the batch, and notes where the next one begins.
     fn begin_batch(&mut self, any_order: bool, batch: &mut Batch) {
         batch.clear();
-        // Once the place is past the batch in which the scan stopped, there is nothing left to
-        // skip.
+        // Once the resume point is past the batch in which the scan stopped, there is nothing left
+        // to skip.
         if self.passed.is_some() {
             self.forget_passed();
         }
-        // While there are entries to skip, read in order: only then is it known when the place is
-        // past all of them.
+        // While there are entries to skip, read in order: only then is it known when the resume
+        // point is past all of them.
         batch.any_order = any_order && self.passed.is_none();
-        // Save the place. `stop` returns to it if the batch is unordered, or if none of its entries
-        // is processed.
+        // Save the resume point. `stop` returns to it if the batch is unordered, or if none of its
+        // entries is processed.
         self.batch_start = BatchStart {
             place: self.place.clone(),
             key: self.key,
@@ -387,7 +387,7 @@ impl Cursor {
         self.place = next;
         // A key without objects takes a search, which counts as an object that was skipped.
         batch.skipped += usize::from(usable == 0);
-        // When the place is `Begin` again, the key is done.
+        // When the resume point is `Begin` again, the key is done.
         if self.place == CursorPlace::Begin {
             self.key += 1;
         }
@@ -449,7 +449,8 @@ impl Cursor {
         batch.len()
     }
 
-    /// Moves the place past a batch. Swaps the memory of the two positions instead of copying.
+    /// Moves the resume point past a batch. Swaps the memory of the two positions instead of
+    /// copying.
     fn move_past(&mut self, batch: &mut Batch) {
         match &mut self.place {
             CursorPlace::Resume(position) if !batch.done => {
@@ -474,7 +475,7 @@ impl Cursor {
         batch.retain(|_, _, _| wanted.next() == Some(true));
     }
 
-    /// Forgets the processed entries if the place is past all of them.
+    /// Forgets the processed entries if the resume point is past all of them.
     #[cold]
     fn forget_passed(&mut self) {
         if let (Some(passed), CursorPlace::Resume(here)) = (&self.passed, &self.place) {
@@ -537,8 +538,8 @@ impl Cursor {
             (self.place, self.key) = (CursorPlace::Begin, self.key + 1);
             return;
         }
-        // The batch is ordered, so the place is just after the last processed entry. It doesn't
-        // matter which leaf has that position when the scan is resumed.
+        // The batch is ordered, so the resume point is just after the last processed entry. It
+        // doesn't matter which leaf has that position when the scan is resumed.
         let mut position = Vec::new();
         let key = table.key(batch.key(last));
         op.store
@@ -551,7 +552,7 @@ impl Cursor {
     /// batch began.
     #[cold]
     fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, done: usize) {
-        // From the place after the batch on, there is nothing to skip.
+        // From the resume point after the batch on, there is nothing to skip.
         self.passed = Some(Passed {
             identities: (0..done).map(|i| identity(op, batch, i)).collect(),
             until: match &self.place {
@@ -564,7 +565,8 @@ impl Cursor {
         self.place = self.batch_start.place.clone();
     }
 
-    /// The place as bytes. `None` within an unordered batch, and among gathered keys in no order.
+    /// The resume point as bytes. `None` within an unordered batch, and among gathered keys in no
+    /// order.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         if self.passed.is_some() {
             return None;
@@ -587,7 +589,7 @@ impl Cursor {
         Some(place.to_bytes(0))
     }
 
-    /// Goes to a place that `to_bytes` wrote for the same path.
+    /// Goes to a resume point that `to_bytes` wrote for the same path.
     pub(crate) fn go_to(&mut self, bytes: &[u8]) -> Result<(), Error> {
         // The bytes come from the host's continuation, which a process may have made up. So they
         // are checked.
@@ -599,14 +601,14 @@ impl Cursor {
         // With keys, the number says which one is next.
         let keys = match &self.path {
             Path::Keys(keys) => keys.len() as u64,
-            // The table is empty now. The path may have had keys when the place was written.
+            // The table is empty now. The path may have had keys when the resume point was written.
             Path::Nothing => u64::MAX,
             _ => 0,
         };
         if number > keys {
             return Err(Error::BadContinuation);
         }
-        // The number is within the path. Any position is a valid place: one that no entry can have
+        // The number is within the path. Any position is a valid one: one that no entry can have
         // lies between entries.
         self.key = number as usize;
         self.place = match (tag, position.is_empty()) {
@@ -621,7 +623,7 @@ impl Cursor {
 }
 
 impl CursorPlace {
-    /// The encoded place: a tag, the number of the current key, and the position.
+    /// The encoded resume point: a tag, the number of the current key, and the position.
     fn to_bytes(&self, key: usize) -> Vec<u8> {
         // Tags are part of continuations, which hosts keep.
         let (tag, position): (u8, &[u8]) = match self {
@@ -718,8 +720,8 @@ fn sort_and_dedup(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) 
 }
 
 /// Reads objects under one key into the batch. Returns how many of the first entries are under the
-/// key, and the place after them, which is `Begin` when the key is done. `looks_up` says that this
-/// is a lookup, which a bounded table records.
+/// key, and the resume point after them, which is `Begin` when the key is done. `looks_up` says
+/// that this is a lookup, which a bounded table records.
 fn under_key<'g>(
     table: &EngineTable,
     op: &Operation<'g>,
@@ -771,8 +773,8 @@ fn under_key<'g>(
     }
 }
 
-/// Where the next batch starts: at the place, or at the near end of the range if the scan is at the
-/// beginning.
+/// Where the next batch starts: at the resume point, or at the near end of the range if the scan is
+/// at the beginning.
 fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
     match place {
         CursorPlace::Past(position) => Start::Past(position),
@@ -781,7 +783,7 @@ fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direct
     }
 }
 
-/// The place after a batch.
+/// The resume point after a batch.
 fn place_after(batch: &Batch) -> CursorPlace {
     if batch.done {
         CursorPlace::End

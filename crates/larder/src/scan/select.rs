@@ -276,7 +276,7 @@ impl SelectJob {
         })
     }
 
-    /// The place of the scan, as bytes for `select_resume` with the same program, table and
+    /// The resume point of the scan, as bytes for `select_resume` with the same program, table and
     /// direction, at any later time. `None` within a leaf whose objects are read in no order, or
     /// among rows that an index finds in no order, as is done without a limit.
     pub fn continuation(&self) -> Option<Vec<u8>> {
