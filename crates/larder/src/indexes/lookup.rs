@@ -58,7 +58,7 @@ pub struct IndexJob {
     ranges: EntryRanges,
     program: Option<Program>,
     limit: Option<usize>,
-    place: EntryPlace,
+    resume: IndexResumePoint,
     /// The entries of a view.
     of_view: ViewEntries,
     /// Buffers. The entries of a batch are in `pairs`.
@@ -67,7 +67,7 @@ pub struct IndexJob {
 
 /// The position of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct EntryPlace {
+struct IndexResumePoint {
     /// The number of the range.
     range: usize,
     /// The entry of the range to continue with; `None` for the first one.
@@ -138,7 +138,7 @@ impl EngineTable {
         continuation: &[u8],
     ) -> Result<IndexJob, Error> {
         let mut job = self.index_select(who, name, program, limit)?;
-        job.place = EntryPlace::of_bytes(continuation).ok_or(Error::BadContinuation)?;
+        job.resume = IndexResumePoint::of_bytes(continuation).ok_or(Error::BadContinuation)?;
         Ok(job)
     }
 
@@ -161,7 +161,7 @@ impl EngineTable {
             ranges,
             program: None,
             limit: None,
-            place: EntryPlace::default(),
+            resume: IndexResumePoint::default(),
             of_view: ViewEntries::default(),
             buffers,
         })
@@ -207,7 +207,7 @@ impl IndexJob {
         if self.limit == Some(0) {
             return Ok(ScanStep::Limit);
         }
-        while self.place.range < self.ranges.len() {
+        while self.resume.range < self.ranges.len() {
             // Pin again for each batch, so that a slice delays the freeing of memory only for the
             // duration of a batch.
             let guard = larder_index::pin();
@@ -228,15 +228,15 @@ impl IndexJob {
                 }
                 return Ok(step);
             }
-            self.place = match next {
-                Some(from) => EntryPlace {
+            self.resume = match next {
+                Some(from) => IndexResumePoint {
                     from: Some(from),
-                    range: self.place.range,
+                    range: self.resume.range,
                     rows: 0,
                 },
-                None => EntryPlace {
-                    range: self.place.range + 1,
-                    ..EntryPlace::default()
+                None => IndexResumePoint {
+                    range: self.resume.range + 1,
+                    ..IndexResumePoint::default()
                 },
             };
             // A range without entries takes a search, too.
@@ -254,8 +254,8 @@ impl IndexJob {
         op: &Operation<'_>,
         entries: &Arc<Entries>,
     ) -> ControlFlow<Option<Vec<u8>>, u32> {
-        let range = &self.ranges[self.place.range];
-        let from = self.place.from.as_deref();
+        let range = &self.ranges[self.resume.range];
+        let from = self.resume.from.as_deref();
         if !op.store.views().is_empty() {
             let (table, buffers) = (&self.table, &mut *self.buffers);
             return self.of_view.read(table, op, entries, range, from, buffers);
@@ -290,8 +290,8 @@ impl IndexJob {
             pairs,
             position,
         } = &mut *self.buffers;
-        let (table, place) = (&*self.table, &mut self.place);
-        let wanted = self.ranges[place.range].wanted();
+        let (table, resume) = (&*self.table, &mut self.resume);
+        let wanted = self.ranges[resume.range].wanted();
         let has_views = !op.store.views().is_empty();
         let list = EntryList {
             entries,
@@ -306,7 +306,7 @@ impl IndexJob {
             check: ValueCheck::new(&entries.extractor, wanted, scratch, indexed),
             keypos: table.keypos(),
             plain,
-            count: RowCount::new(entries, has_views, place, position),
+            count: RowCount::new(entries, has_views, resume, position),
             budget,
             context,
             sink,
@@ -325,7 +325,7 @@ impl IndexJob {
             // The rows of a bag's key that lack the value may have taken all of the time. At least
             // the entries at one position are processed.
             if i > 0 && giving.count.is_first && giving.budget.is_exhausted() {
-                giving.count.stop_at(entry, place);
+                giving.count.stop_at(entry, resume);
                 return Some(ScanStep::More);
             }
             // (2) Copy all rows under the key, as of one instant.
@@ -335,7 +335,7 @@ impl IndexJob {
                 given = giving.follow(table, op, entries, entry, values.long);
             }
             if let Given::Stop(step) = given {
-                giving.count.stop_at(entry, place);
+                giving.count.stop_at(entry, resume);
                 return Some(step);
             }
         }
@@ -344,7 +344,7 @@ impl IndexJob {
 
     /// The position as bytes, for `index_select_resume`.
     pub fn continuation(&self) -> Vec<u8> {
-        self.place.to_bytes()
+        self.resume.to_bytes()
     }
 
     /// Sets how many more results are wanted; `None` for all.
@@ -475,15 +475,15 @@ impl<'a> RowCount<'a> {
     fn new(
         entries: &'a Entries,
         has_views: bool,
-        place: &mut EntryPlace,
+        resume: &mut IndexResumePoint,
         position: &'a mut Vec<u8>,
     ) -> Self {
-        let rows = place.rows;
+        let rows = resume.rows;
         RowCount {
             entries,
             has_views,
             previous: None,
-            resumed: place
+            resumed: resume
                 .from
                 .take()
                 .filter(|_| rows > 0)
@@ -532,10 +532,10 @@ impl<'a> RowCount<'a> {
     }
 
     /// Moves the resume point to this entry, after the rows that were counted.
-    fn stop_at(&mut self, entry: IndexEntry<'_>, place: &mut EntryPlace) {
+    fn stop_at(&mut self, entry: IndexEntry<'_>, resume: &mut IndexResumePoint) {
         self.entries.position(entry.value, entry.key, self.position);
-        place.from = Some(self.position.clone());
-        place.rows = self.rows;
+        resume.from = Some(self.position.clone());
+        resume.rows = self.rows;
     }
 }
 
@@ -669,7 +669,7 @@ fn give_result(
     true
 }
 
-impl EntryPlace {
+impl IndexResumePoint {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::from(self.from.is_some())];
         bytes.extend_from_slice(&(self.range as u64).to_le_bytes());
@@ -681,7 +681,7 @@ impl EntryPlace {
     fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, from) = bytes.split_at_checked(17)?;
         let number = |at: usize| Some(u64::from_le_bytes(head[at..at + 8].try_into().ok()?));
-        Some(EntryPlace {
+        Some(IndexResumePoint {
             range: usize::try_from(number(1)?).ok()?,
             rows: usize::try_from(number(9)?).ok()?,
             from: match head[0] {

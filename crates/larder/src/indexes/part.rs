@@ -152,10 +152,10 @@ impl ViewEntries {
             .part
             .get_or_insert_with(|| Box::new(Part::new(entries, range, from, writes)));
         match &part.stage {
-            Stage::Read(place) => {
+            Stage::Read(at) => {
                 let enough = self.walked.saturating_mul(PER_KEY).clamp(LEAST, MOST);
-                let place = place.clone();
-                ControlFlow::Continue(part.read_leaf(op, range, &place, enough, buffers))
+                let at = at.clone();
+                ControlFlow::Continue(part.read_leaf(op, range, &at, enough, buffers))
             }
             Stage::Walk => {
                 let cost = part.walk(table, op, buffers);
@@ -224,7 +224,7 @@ impl Part {
         &mut self,
         op: &Operation<'_>,
         range: &EntryRange,
-        place: &[u8],
+        at: &[u8],
         enough: usize,
         buffers: &mut Buffers,
     ) -> u32 {
@@ -235,7 +235,7 @@ impl Part {
         let entries = &self.entries;
         let next = batch.lend_owned(|batch| {
             let forward = Direction::Forward;
-            entries.read_leaf(op.guard, range, Some(place), forward, position, batch)
+            entries.read_leaf(op.guard, range, Some(at), forward, position, batch)
         });
         for i in 0..batch.len() {
             let entry = entries.entry(batch.key(i), batch.value(i));

@@ -33,7 +33,7 @@
 //!
 //! ```text
 //!   batch, from p to q     k7 k2 k9 │ k4 k1        stops after k9
-//!   cursor                 Resume(p), passed {k7 k2 k9}, until q
+//!   cursor                 Next(p), passed {k7 k2 k9}, until q
 //!   the next batches       k1 k4                   in order; from q on in any order again
 //! ```
 //!
@@ -83,13 +83,13 @@ enum Path {
 
 /// How far a scan has advanced on its path. On a path of keys it is a point under the current key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum CursorPlace {
+enum ResumePoint {
     /// At the beginning, of the path or of the current key.
     Begin,
     /// After the entry with this position.
     Past(Vec<u8>),
     /// At the position where the next batch begins, as the last one returned.
-    Resume(Vec<u8>),
+    Next(Vec<u8>),
     /// At the end of the path.
     End,
 }
@@ -105,7 +105,7 @@ struct Passed {
 /// The resume point and the number of the current key before a batch was read.
 #[derive(Clone)]
 struct BatchStart {
-    place: CursorPlace,
+    resume: ResumePoint,
     key: usize,
 }
 
@@ -113,11 +113,11 @@ struct BatchStart {
 pub(crate) struct Cursor {
     path: Path,
     direction: Direction,
-    place: CursorPlace,
+    resume: ResumePoint,
     /// Where the last batch began. `stop` returns there if none of the batch was processed, or if
     /// it is unordered.
     batch_start: BatchStart,
-    /// The entries after `place` that have been processed already; see the module.
+    /// The entries after `resume` that have been processed already; see the module.
     passed: Option<Passed>,
     /// The number of the current key, on a path of keys or of gathered keys.
     key: usize,
@@ -152,9 +152,9 @@ impl Cursor {
         Cursor {
             path,
             direction,
-            place: CursorPlace::Begin,
+            resume: ResumePoint::Begin,
             batch_start: BatchStart {
-                place: CursorPlace::Begin,
+                resume: ResumePoint::Begin,
                 key: 0,
             },
             passed: None,
@@ -167,12 +167,12 @@ impl Cursor {
     /// Moves the cursor to a position of a path that is everywhere, going forward.
     pub(crate) fn begin_at(&mut self, position: Vec<u8>) {
         debug_assert!(matches!(self.path, Path::Full));
-        self.place = CursorPlace::Resume(position);
+        self.resume = ResumePoint::Next(position);
     }
 
     /// Confines a scan that has not begun to a range of an ordered_set.
     pub(crate) fn confine(&mut self, bounds: KeyBounds) {
-        debug_assert!(self.ordered && self.place == CursorPlace::Begin);
+        debug_assert!(self.ordered && self.resume == ResumePoint::Begin);
         self.path = Path::Range(bounds);
     }
 
@@ -211,7 +211,7 @@ impl Cursor {
             return true;
         };
         // A scan that wants everything has no continuation, and a table by hash has no order.
-        let is_whole = any_order && self.place == CursorPlace::Begin;
+        let is_whole = any_order && self.resume == ResumePoint::Begin;
         let keys = match candidates.gather(table, op, budget, is_whole) {
             Gathered::More => {
                 self.path = Path::Gathering(candidates);
@@ -241,7 +241,7 @@ impl Cursor {
         } else {
             let gathered = GatheredKeys::in_order(&keys, table, op, self.direction);
             if let Some(positions) = &gathered.positions {
-                self.skip_before_place(positions, &op.store.index);
+                self.skip_before_resume(positions, &op.store.index);
             }
             gathered
         });
@@ -250,23 +250,23 @@ impl Cursor {
 
     /// Skips the gathered keys before the resume point. The key of the resume point isn't skipped
     /// if it may have unread objects: in a bag, or if the resume point is the start of a batch.
-    fn skip_before_place(&mut self, positions: &KeyList, index: &TableIndex) {
-        let place = match &self.place {
-            CursorPlace::Begin | CursorPlace::End => return,
-            CursorPlace::Past(place) | CursorPlace::Resume(place) => index.key_position(place),
+    fn skip_before_resume(&mut self, positions: &KeyList, index: &TableIndex) {
+        let resume = match &self.resume {
+            ResumePoint::Begin | ResumePoint::End => return,
+            ResumePoint::Past(resume) | ResumePoint::Next(resume) => index.key_position(resume),
         };
-        let stays = !index.is_unique() || matches!(self.place, CursorPlace::Resume(_));
+        let stays = !index.is_unique() || matches!(self.resume, ResumePoint::Next(_));
         let is_unread = |i: &usize| match index.key_position(positions.get(*i)) {
-            position if position == place => stays,
-            position if self.direction == Direction::Forward => position > place,
-            position => position < place,
+            position if position == resume => stays,
+            position if self.direction == Direction::Forward => position > resume,
+            position => position < resume,
         };
         let first = (0..positions.len()).find(is_unread);
-        let is_place = |i: usize| index.key_position(positions.get(i)) == place;
-        let is_within = first.is_some_and(is_place) && !index.is_unique();
+        let is_resume = |i: usize| index.key_position(positions.get(i)) == resume;
+        let is_within = first.is_some_and(is_resume) && !index.is_unique();
         self.key = first.unwrap_or(positions.len());
         if !is_within {
-            self.place = CursorPlace::Begin;
+            self.resume = ResumePoint::Begin;
         }
     }
 
@@ -291,7 +291,7 @@ impl Cursor {
             };
             self.has_begun = true;
             self.begin_batch(any_order, batch);
-            if self.place == CursorPlace::End {
+            if self.resume == ResumePoint::End {
                 return 0;
             }
             let usable = match &self.path {
@@ -354,14 +354,14 @@ impl Cursor {
         // Save the resume point. `stop` returns to it if the batch is unordered, or if none of its
         // entries is processed.
         self.batch_start = BatchStart {
-            place: self.place.clone(),
+            resume: self.resume.clone(),
             key: self.key,
         };
     }
 
     /// `fill` on a path that is nowhere.
     fn fill_nowhere(&mut self) -> usize {
-        self.place = CursorPlace::End;
+        self.resume = ResumePoint::End;
         0
     }
 
@@ -378,17 +378,17 @@ impl Cursor {
             _ => None,
         };
         let Some(key) = key else {
-            self.place = CursorPlace::End;
+            self.resume = ResumePoint::End;
             return 0;
         };
         // The read of a single key is a lookup.
         let looks_up = matches!(&self.path, Path::Keys(keys) if keys.len() == 1);
-        let (usable, next) = under_key(table, op, (key, looks_up), &self.place, batch);
-        self.place = next;
+        let (usable, next) = under_key(table, op, (key, looks_up), &self.resume, batch);
+        self.resume = next;
         // A key without objects takes a search, which counts as an object that was skipped.
         batch.skipped += usize::from(usable == 0);
         // When the resume point is `Begin` again, the key is done.
-        if self.place == CursorPlace::Begin {
+        if self.resume == ResumePoint::Begin {
             self.key += 1;
         }
         usable
@@ -432,7 +432,7 @@ impl Cursor {
             return 0;
         };
         let (near, far) = bounds.near_and_far(self.direction);
-        let start = start(&self.place, near, self.direction);
+        let start = start(&self.resume, near, self.direction);
         scan_to(op, start, far, self.direction, batch);
         self.move_past(batch);
         batch.len()
@@ -440,7 +440,7 @@ impl Cursor {
 
     /// `fill` on a path that is everywhere.
     fn fill_anywhere<'g>(&mut self, op: &Operation<'g>, batch: &mut Batch<'g>) -> usize {
-        let start = start(&self.place, &Bound::Unbounded, self.direction);
+        let start = start(&self.resume, &Bound::Unbounded, self.direction);
         op.store.index.scan(op.guard, start, self.direction, batch);
         if self.passed.is_some() {
             self.drop_passed(op, batch);
@@ -452,11 +452,11 @@ impl Cursor {
     /// Moves the resume point past a batch. Swaps the memory of the two positions instead of
     /// copying.
     fn move_past(&mut self, batch: &mut Batch) {
-        match &mut self.place {
-            CursorPlace::Resume(position) if !batch.done => {
+        match &mut self.resume {
+            ResumePoint::Next(position) if !batch.done => {
                 std::mem::swap(position, &mut batch.resume);
             }
-            place => *place = place_after(batch),
+            resume => *resume = resume_after(batch),
         }
     }
 
@@ -478,7 +478,7 @@ impl Cursor {
     /// Forgets the processed entries if the resume point is past all of them.
     #[cold]
     fn forget_passed(&mut self) {
-        if let (Some(passed), CursorPlace::Resume(here)) = (&self.passed, &self.place) {
+        if let (Some(passed), ResumePoint::Next(here)) = (&self.passed, &self.resume) {
             if passed.until.as_ref().is_some_and(|until| here >= until) {
                 self.passed = None;
             }
@@ -488,7 +488,7 @@ impl Cursor {
     /// Whether the cursor is at the end of the path.
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
-        self.place == CursorPlace::End
+        self.resume == ResumePoint::End
     }
 
     /// Whether the path consists of keys, and all of them have been read. With several keys of an
@@ -497,7 +497,7 @@ impl Cursor {
     pub(crate) fn has_read_all_keys(&self) -> bool {
         match &self.path {
             Path::Keys(keys) if self.ordered && keys.len() > 1 => false,
-            Path::Keys(keys) => self.place == CursorPlace::Begin && self.key == keys.len(),
+            Path::Keys(keys) => self.resume == ResumePoint::Begin && self.key == keys.len(),
             _ => false,
         }
     }
@@ -520,8 +520,8 @@ impl Cursor {
             return self.stop_unordered(op, batch, done);
         }
         let Some(last) = done.checked_sub(1) else {
-            let BatchStart { place, key } = self.batch_start.clone();
-            (self.place, self.key) = (place, key);
+            let BatchStart { resume, key } = self.batch_start.clone();
+            (self.resume, self.key) = (resume, key);
             return;
         };
         // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
@@ -535,7 +535,7 @@ impl Cursor {
         self.key = number.unwrap_or(self.key);
         if matches!(self.path, Path::Gathered(_)) && op.store.index.is_unique() {
             // The key has no other object.
-            (self.place, self.key) = (CursorPlace::Begin, self.key + 1);
+            (self.resume, self.key) = (ResumePoint::Begin, self.key + 1);
             return;
         }
         // The batch is ordered, so the resume point is just after the last processed entry. It
@@ -545,7 +545,7 @@ impl Cursor {
         op.store
             .index
             .entry_position(batch, last, key, &mut position);
-        self.place = CursorPlace::Past(position);
+        self.resume = ResumePoint::Past(position);
     }
 
     /// `stop` in an unordered batch: remembers the processed entries, and returns to where the
@@ -555,14 +555,12 @@ impl Cursor {
         // From the resume point after the batch on, there is nothing to skip.
         self.passed = Some(Passed {
             identities: (0..done).map(|i| identity(op, batch, i)).collect(),
-            until: match &self.place {
-                CursorPlace::Past(position) | CursorPlace::Resume(position) => {
-                    Some(position.clone())
-                }
-                CursorPlace::Begin | CursorPlace::End => None,
+            until: match &self.resume {
+                ResumePoint::Past(position) | ResumePoint::Next(position) => Some(position.clone()),
+                ResumePoint::Begin | ResumePoint::End => None,
             },
         });
-        self.place = self.batch_start.place.clone();
+        self.resume = self.batch_start.resume.clone();
     }
 
     /// The resume point as bytes. `None` within an unordered batch, and among gathered keys in no
@@ -572,21 +570,21 @@ impl Cursor {
             return None;
         }
         let Path::Gathered(gathered) = &self.path else {
-            return Some(self.place.to_bytes(self.key));
+            return Some(self.resume.to_bytes(self.key));
         };
         let positions = gathered.positions.as_ref()?;
         // When the scan is resumed, the keys are gathered again, and may be others. So write a
         // position of the table instead of the number of a key. In an ordered_set it is right
         // after the last key, as without an index: the next page has what is inserted there.
-        let place = match self.key.checked_sub(1) {
-            Some(last) if self.place == CursorPlace::Begin => match self.key {
-                _ if self.ordered => CursorPlace::Past(positions.get(last).to_vec()),
-                next if next == positions.len() => CursorPlace::End,
-                next => CursorPlace::Resume(positions.get(next).to_vec()),
+        let resume = match self.key.checked_sub(1) {
+            Some(last) if self.resume == ResumePoint::Begin => match self.key {
+                _ if self.ordered => ResumePoint::Past(positions.get(last).to_vec()),
+                next if next == positions.len() => ResumePoint::End,
+                next => ResumePoint::Next(positions.get(next).to_vec()),
             },
-            _ => self.place.clone(),
+            _ => self.resume.clone(),
         };
-        Some(place.to_bytes(0))
+        Some(resume.to_bytes(0))
     }
 
     /// Goes to a resume point that `to_bytes` wrote for the same path.
@@ -611,26 +609,26 @@ impl Cursor {
         // The number is within the path. Any position is a valid one: one that no entry can have
         // lies between entries.
         self.key = number as usize;
-        self.place = match (tag, position.is_empty()) {
-            (0, true) => CursorPlace::Begin,
-            (1, false) => CursorPlace::Past(position.to_vec()),
-            (2, false) => CursorPlace::Resume(position.to_vec()),
-            (3, true) => CursorPlace::End,
+        self.resume = match (tag, position.is_empty()) {
+            (0, true) => ResumePoint::Begin,
+            (1, false) => ResumePoint::Past(position.to_vec()),
+            (2, false) => ResumePoint::Next(position.to_vec()),
+            (3, true) => ResumePoint::End,
             _ => return Err(Error::BadContinuation),
         };
         Ok(())
     }
 }
 
-impl CursorPlace {
+impl ResumePoint {
     /// The encoded resume point: a tag, the number of the current key, and the position.
     fn to_bytes(&self, key: usize) -> Vec<u8> {
         // Tags are part of continuations, which hosts keep.
         let (tag, position): (u8, &[u8]) = match self {
-            CursorPlace::Begin => (0, &[]),
-            CursorPlace::Past(p) => (1, p),
-            CursorPlace::Resume(p) => (2, p),
-            CursorPlace::End => (3, &[]),
+            ResumePoint::Begin => (0, &[]),
+            ResumePoint::Past(p) => (1, p),
+            ResumePoint::Next(p) => (2, p),
+            ResumePoint::End => (3, &[]),
         };
         let mut bytes = Vec::with_capacity(1 + size_of::<u64>() + position.len());
         bytes.push(tag);
@@ -726,48 +724,48 @@ fn under_key<'g>(
     table: &EngineTable,
     op: &Operation<'g>,
     (key, looks_up): (&[u8], bool),
-    place: &CursorPlace,
+    resume: &ResumePoint,
     batch: &mut Batch<'g>,
-) -> (usize, CursorPlace) {
+) -> (usize, ResumePoint) {
     let indexed = table.key(key);
     match &op.store.index {
         TableIndex::Unique(ix) => {
             // A set has one object under the key. After it the key is done.
-            if *place == CursorPlace::Begin {
+            if *resume == ResumePoint::Begin {
                 batch.push_read(key, |value| match looks_up {
                     true => ix.get(op.guard, indexed, value),
                     false => ix.get_in_scan(op.guard, indexed, value),
                 });
             }
-            (batch.len(), CursorPlace::Begin)
+            (batch.len(), ResumePoint::Begin)
         }
         // Most keys have few objects, which are read at once.
         TableIndex::Multi(ix)
-            if *place == CursorPlace::Begin && ix.scan_key(op.guard, indexed, batch) =>
+            if *resume == ResumePoint::Begin && ix.scan_key(op.guard, indexed, batch) =>
         {
-            (batch.len(), CursorPlace::Begin)
+            (batch.len(), ResumePoint::Begin)
         }
         TableIndex::Multi(ix) => {
             // Limit the read: entries of later keys would be copied for nothing. If few are wanted,
             // one more shows whether the key has more (`has_read_all_keys`).
             match batch.want {
-                0 if *place == CursorPlace::Begin => batch.want = MIN_BATCH,
+                0 if *resume == ResumePoint::Begin => batch.want = MIN_BATCH,
                 0 => {}
                 wanted => batch.want = wanted.saturating_add(1),
             }
             let mut first = Vec::new();
             ix.first_position(indexed, &mut first);
-            let start = match place {
-                CursorPlace::Past(position) => Start::Past(position),
-                CursorPlace::Resume(position) => Start::At(position),
-                CursorPlace::Begin | CursorPlace::End => Start::At(&first),
+            let start = match resume {
+                ResumePoint::Past(position) => Start::Past(position),
+                ResumePoint::Next(position) => Start::At(position),
+                ResumePoint::Begin | ResumePoint::End => Start::At(&first),
             };
             ix.scan(op.guard, start, Direction::Forward, batch);
             // An entry of another key ends this one. It is in the batch, but is not used.
             match (0..batch.len()).position(|i| batch.key(i) != key) {
-                Some(others) => (others, CursorPlace::Begin),
-                None if batch.done => (batch.len(), CursorPlace::Begin),
-                None => (batch.len(), place_after(batch)),
+                Some(others) => (others, ResumePoint::Begin),
+                None if batch.done => (batch.len(), ResumePoint::Begin),
+                None => (batch.len(), resume_after(batch)),
             }
         }
     }
@@ -775,19 +773,19 @@ fn under_key<'g>(
 
 /// Where the next batch starts: at the resume point, or at the near end of the range if the scan is
 /// at the beginning.
-fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
-    match place {
-        CursorPlace::Past(position) => Start::Past(position),
-        CursorPlace::Resume(position) => Start::resume(position, direction),
-        CursorPlace::Begin | CursorPlace::End => start_at(near),
+fn start<'p>(resume: &'p ResumePoint, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
+    match resume {
+        ResumePoint::Past(position) => Start::Past(position),
+        ResumePoint::Next(position) => Start::resume(position, direction),
+        ResumePoint::Begin | ResumePoint::End => start_at(near),
     }
 }
 
 /// The resume point after a batch.
-fn place_after(batch: &Batch) -> CursorPlace {
+fn resume_after(batch: &Batch) -> ResumePoint {
     if batch.done {
-        CursorPlace::End
+        ResumePoint::End
     } else {
-        CursorPlace::Resume(batch.resume.clone())
+        ResumePoint::Next(batch.resume.clone())
     }
 }
