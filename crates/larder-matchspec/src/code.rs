@@ -233,7 +233,7 @@ fn large_maps(ir: &Ir, pool: &[u8]) -> LargeMaps {
     ir.since(0).iter().filter_map(map).collect()
 }
 
-/// The places of a clause's parts.
+/// The offsets of a clause's parts.
 struct ClauseParts {
     head: usize,
     guards: usize,

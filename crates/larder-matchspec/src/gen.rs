@@ -64,9 +64,9 @@ pub(crate) enum Op {
     And(u32),
     /// Pops this number of booleans, and pushes whether one of them is `true`.
     Or(u32),
-    /// If the top of the stack is `false`, jumps to the place. If it is `true`, pops it.
+    /// If the top of the stack is `false`, jumps to the instruction. If it is `true`, pops it.
     AndAlso(u32),
-    /// If the top of the stack is `true`, jumps to the place. If it is `false`, pops it.
+    /// If the top of the stack is `true`, jumps to the instruction. If it is `false`, pops it.
     OrElse(u32),
     /// Pops this number of pairs of a key and a value, and pushes the map.
     MakeMap(u32),
@@ -139,7 +139,7 @@ enum GenTask {
     Value(NodeId),
     /// Emit an instruction.
     Op(Op),
-    /// Emit a short circuit that jumps to the place of the `Land` with this number.
+    /// Emit a short circuit that jumps to the position of the `Land` with this number.
     Jump { and: bool, to: usize },
     /// Let the jumps with this number lead to the next instruction.
     Land(usize),
@@ -265,7 +265,7 @@ impl Gen<'_> {
         tasks: &mut GenTasks,
         jumps: &mut Vec<Vec<usize>>,
     ) {
-        // All jumps of one operator lead to the same place.
+        // All jumps of one operator lead to the same instruction.
         let to = jumps.len();
         jumps.push(Vec::new());
         tasks.push(GenTask::Land(to));

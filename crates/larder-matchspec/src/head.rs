@@ -60,7 +60,7 @@ pub(crate) enum Step {
     /// The rest of the list is identical to an argument, which may be a list.
     RestEq(Constant),
     /// Opens a map. Keys follow, each with the steps of its value. The flag says whether the keys
-    /// are in the order of the encoding: the place of a key that is an argument isn't known.
+    /// are in the order of the encoding: the offset of a key that is an argument isn't known.
     OpenMap(bool),
     /// The map has this key. The steps of its value follow.
     Key(Constant),
@@ -110,13 +110,13 @@ pub(crate) struct CompiledHead {
     pub(crate) binds: bool,
     /// The slot of a variable that is the whole head.
     pub(crate) whole: Option<u32>,
-    /// The place of the pattern in the specification.
+    /// The offset of the pattern in the specification.
     pub(crate) at: usize,
 }
 
 /// A task of the compiler, which uses a stack of tasks instead of recursion.
 enum HeadTask {
-    /// Emit the steps of the pattern at this place.
+    /// Emit the steps of the pattern at this offset.
     Visit(usize),
     /// Emit the step for the rest of a list.
     Rest(usize),

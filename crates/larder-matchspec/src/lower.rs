@@ -49,7 +49,7 @@ enum Form {
 
 /// An entry of the stack of tasks.
 enum LowerTask {
-    /// Lower the expression at this place, whose surroundings cost this much.
+    /// Lower the expression at this offset, whose surroundings cost this much.
     Visit { at: usize, cost: u32 },
     /// Emit the tail of a proper list.
     Nil,

@@ -566,7 +566,7 @@ impl<'a> Machine<'a, '_> {
             (Head::Improper(n), at) => (n, false, at),
             _ => return None,
         };
-        // The elements stay where they are. Those in the arena are remembered by their places,
+        // The elements stay where they are. Those in the arena are remembered by their offsets,
         // since the arena may move when it grows.
         let run = match (arena, value) {
             (Some(span), _) => Run::Arena(Span {

@@ -263,7 +263,7 @@ pub(crate) fn number(source: &Source<'_>, at: usize) -> Option<i64> {
     (source.atom(name) == Some(atoms::BIND)).then(|| wire::int(source.term(number)))?
 }
 
-/// All tuples `{bind, N}`, in the order of their places.
+/// All tuples `{bind, N}`, in the order of their offsets.
 fn placeholders(source: &Source<'_>) -> Vec<Placeholder> {
     // The tail of a list is a parameter in another place than an element: it may not be part of an
     // argument.
@@ -288,14 +288,14 @@ fn placeholders(source: &Source<'_>) -> Vec<Placeholder> {
 struct ParameterReader<'a> {
     source: Source<'a>,
     placeholders: Vec<Placeholder>,
-    /// The places of those that are tails of lists.
+    /// The offsets of those that are tails of lists.
     tails: Vec<usize>,
     template: Template,
     fills: SmallVec<[Fill; 4]>,
     count: usize,
 }
 
-/// A term to read. Terms are read in the order of their places.
+/// A term to read. Terms are read in the order of their offsets.
 enum ReadTask {
     /// A part of a head.
     Pattern(usize),

@@ -90,9 +90,9 @@ fn keeps_key(text: &Text<'_>, head: usize, body: usize, keypos: usize) -> bool {
 
 /// A tuple in a body that isn't a call.
 enum Written {
-    /// `{const,X}`: the place of X.
+    /// `{const,X}`: the offset of X.
     Constant(usize),
-    /// `{{…}}`: the place of the inner tuple.
+    /// `{{…}}`: the offset of the inner tuple.
     Tuple(usize),
 }
 

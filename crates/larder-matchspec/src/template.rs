@@ -68,7 +68,7 @@ pub trait Terms {
     fn write(&self, term: Self::Term, out: &mut Vec<u8>) -> bool;
 }
 
-/// A place of a template for an argument.
+/// An offset of a template for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hole {
     /// Where it is in the template's bytes. The bytes have `[]` in its place.
@@ -231,7 +231,7 @@ impl Template {
         let terms = Bytes(spec.bytes());
         // Handles must be counted, which templates don't do.
         if !spec.has_handles() && template.read(&terms, Place::Term(0), &mut found) {
-            // The arguments are the terms at the places for which the template has holes.
+            // The arguments are the terms at the offsets for which the template has holes.
             for place in found {
                 if let Place::Term(at) = place {
                     arguments.push(raw::view(&terms.0[at..]));
@@ -594,7 +594,7 @@ enum Place {
     Term(usize),
     /// The rest of a list that isn't at its end.
     Rest {
-        /// The place of its first element.
+        /// The offset of its first element.
         at: usize,
         /// The number of elements that are left, at least one.
         left: usize,

@@ -241,7 +241,7 @@ pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
 }
 
 /// Decodes the count at `at`, which is a varint: seven bits per byte, low ones first. Also returns
-/// the place after it.
+/// the offset after it.
 #[inline]
 fn read_count(run: &[u8], at: usize) -> (usize, usize) {
     let (mut n, mut shift, mut at) = (0, 0, at);

@@ -73,7 +73,7 @@ pub struct Encoder<'b> {
 /// No shorter term holds a handle, a float or a long binary.
 const SHORTEST_OF_NOTE: usize = 9;
 
-/// The open maps, the places of their keys and values, and the moves that are due when the
+/// The open maps, the offsets of their keys and values, and the moves that are due when the
 /// outermost map ends.
 #[derive(Default)]
 struct Maps {
@@ -343,7 +343,7 @@ impl<'b> Encoder<'b> {
             self.broken = true;
             return Ok(());
         };
-        // Take the places of this map's keys and values. A map around it keeps its own.
+        // Take the offsets of this map's keys and values. A map around it keeps its own.
         let starts = maps.starts.split_off(frame.first_start);
         let has_all = starts.len() == frame.pairs.saturating_mul(2);
         let complete = has_all && self.pending == self.boundary;

@@ -1,7 +1,7 @@
 //! Changing pairs of a map without decoding it.
 //!
 //! ```text
-//!   head │ k1 v1 │ k2 v2 │ k3 v3          put k2 ⇒ w: w in the place of v2
+//!   head │ k1 v1 │ k2 v2 │ k3 v3          put k2 ⇒ w: w in place of v2
 //!                ▲                        put k  ⇒ v: at its place in the order; the head counts
 //! ```
 //!
@@ -40,9 +40,9 @@ pub struct MapEdit {
 /// A key of a map, and its new value; `None` removes the key.
 pub type PairChange<'a> = (TermRef<'a>, Option<TermRef<'a>>);
 
-/// The place of a key.
+/// The offset of a key.
 struct Found {
-    /// The place of the pair, or the place where it would be inserted in the sorted form.
+    /// The offset of the pair, or that at which it would be inserted in the sorted form.
     at: usize,
     /// The bytes of the value, if the map has the key.
     value: Option<Range<usize>>,
@@ -195,7 +195,7 @@ impl MapEdit {
                 let value = Some(middle..end);
                 return Found { at, value };
             }
-            // The search goes on after the place: in a map of tree form, keys aren't sorted, and
+            // The search goes on after that offset: in a map of tree form, keys aren't sorted, and
             // the key itself may be in a later pair.
             if place.is_none() && key_order(key, here).is_lt() {
                 place = Some(at);

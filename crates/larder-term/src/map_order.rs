@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Invariants: a move permutes the bytes from the first key of its map to the end of the map, and
-//! no others. So places outside stay the same. A map has a head in front of its first key. So moves
-//! that are nested begin at different places.
+//! no others. So offsets outside stay the same. A map has a head in front of its first key. So
+//! moves that are nested begin at different offsets.
 
 use crate::{
     host::{atom_order, maps_as_stored},
@@ -53,7 +53,7 @@ struct Move {
     runs: Vec<(usize, usize)>,
 }
 
-/// Moves that haven't been made yet, by the places where they begin.
+/// Moves that haven't been made yet, by the offsets at which they begin.
 #[derive(Default)]
 pub(crate) struct Moves(BTreeMap<usize, Move>);
 

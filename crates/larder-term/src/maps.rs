@@ -6,7 +6,7 @@
 //! maps. This pass walks over the term once.
 //!
 //! Invariant of the pass: as in the encoder, `boundary` is the value of `pending` at which the next
-//! term to begin is a child of the innermost map, or is directly after it if all its places have
+//! term to begin is a child of the innermost map, or is directly after it if all its offsets have
 //! been recorded.
 
 use crate::{
@@ -14,11 +14,11 @@ use crate::{
     tags::{MAP, TREE_MAP},
 };
 
-/// The places of all maps with more than one pair.
+/// The offsets of all maps with more than one pair.
 pub(crate) struct MapIndex {
-    /// For each map: where it begins, and the index of its first place. Ascending.
+    /// For each map: where it begins, and the index of its first offset. Ascending.
     maps: Vec<(usize, usize)>,
-    /// The places of all maps. Each has: key, value, key, value, …, end.
+    /// The offsets of all maps. Each has: key, value, key, value, …, end.
     places: Vec<usize>,
 }
 
@@ -46,14 +46,14 @@ impl MapIndex {
             // Read one head. Its children are pending instead of itself.
             let (next, children) = head(bytes, at);
             pending = pending - 1 + children;
-            // A map of one pair needs no places: its key and value follow its head in any case.
+            // A map of one pair needs no offsets: its key and value follow its head in any case.
             if matches!(bytes[at], MAP | TREE_MAP) && children > 2 {
                 frames.push(index.open(at, children as usize / 2, boundary));
                 boundary = pending;
             }
             at = next;
         }
-        // Maps that end with the whole term have not seen a term after them. Their last place is
+        // Maps that end with the whole term have not seen a term after them. Their last offset is
         // the end.
         for frame in frames {
             index.places[frame.last] = at;
@@ -69,7 +69,7 @@ impl MapIndex {
         Frame { next, last, outer }
     }
 
-    /// Records a place of the innermost map. Returns the new boundary.
+    /// Records an offset of the innermost map. Returns the new boundary.
     fn record(&mut self, frames: &mut Vec<Frame>, at: usize, boundary: u64) -> u64 {
         let Some(frame) = frames.last_mut() else {
             return u64::MAX;
@@ -101,7 +101,7 @@ impl MapIndex {
     }
 }
 
-/// The places of one map.
+/// The offsets of one map.
 #[derive(Clone, Copy)]
 pub(crate) struct Places<'i>(&'i [usize]);
 

@@ -618,7 +618,7 @@ fn terms(bytes: &[u8]) -> Terms<'_> {
     Terms::new(&bytes[at..], n as usize)
 }
 
-/// The atom at `at`, and the place after it.
+/// The atom at `at`, and the offset after it.
 #[inline]
 pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
     // The tag says how many bytes the id has. `little_endian` extends the sign, so mask the upper
@@ -628,7 +628,7 @@ pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
     (Atom::trusted(id), at + 1 + n)
 }
 
-/// The name of another node at `at`, and the place after it.
+/// The name of another node at `at`, and the offset after it.
 fn external(bytes: &[u8], at: usize) -> (Node, usize) {
     let (name, at) = atom(bytes, at);
     // The creation tells this node from earlier ones of the same name.

@@ -9,19 +9,19 @@
 //! way to each other for ever; that is not a choice. Where a thread ends, all that can go on are
 //! tried.
 //!
-//! The search is by depth: a stack has the places at which there was a choice, and which was taken.
-//! After an execution the last place that has another choice takes it, and those after it are
-//! forgotten.
+//! The search is by depth: a stack has the *choice points*, and which choice was taken at each.
+//! After an execution the last choice point that has another choice takes it, and those after it
+//! are forgotten.
 //!
-//! An execution should come to the places of the one before. One that doesn't, as the checker does
-//! not see all that a program does (when memory is freed, for one), takes another path from there
-//! on. Then it can't be said that all orders were tried.
+//! An execution should come to the choice points of the one before. One that doesn't, as the
+//! checker does not see all that a program does (when memory is freed, for one), takes another path
+//! from there on. Then it can't be said that all orders were tried.
 
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A place at which there was a choice.
+/// A choice point.
 #[derive(Debug)]
 struct Place {
     choices: Vec<TaskId>,
@@ -72,26 +72,26 @@ impl Bounded {
         (search, complete)
     }
 
-    /// Takes the next choice at the last place that has one; false if there is none.
+    /// Takes the next choice at the last choice point that has one; false if there is none.
     fn advance(&mut self) -> bool {
-        // Depth first: the deepest place that has an untried choice takes it.
+        // Depth first: the deepest choice point that has an untried choice takes it.
         while let Some(last) = self.places.last_mut() {
             last.taken += 1;
             if last.taken < last.choices.len() {
                 return true;
             }
-            // All choices of this place have been tried. Forget it, and try the place above.
+            // All choices of this point have been tried. Forget it, and try the point above.
             self.places.pop();
         }
-        // No place is left, so all orders were tried. Only before the first execution are there no
-        // places although nothing was tried.
+        // No choice point is left, so all orders were tried. Only before the first execution are
+        // there no choice points although nothing was tried.
         !self.begun
     }
 
     /// Who may go on, the one that runs first.
     fn choices(&self, runnable: &[&Task], current: Option<TaskId>, waits: bool) -> Vec<TaskId> {
         let mut ids: Vec<TaskId> = runnable.iter().map(|task| task.id()).collect();
-        // In a fixed order, so that the places of two executions can be compared.
+        // In a fixed order, so that the choice points of two executions can be compared.
         ids.sort();
         // The current thread has ended or is blocked. Any other one may continue, at no cost.
         let Some(current) = current.filter(|id| ids.contains(id)) else {
@@ -141,15 +141,15 @@ impl Scheduler for Bounded {
             choices[0]
         } else {
             // The beginning of the execution repeats the last one: take the recorded choice of each
-            // place.
+            // point.
             let known = self.places.get(self.at);
-            // The program came to a place with other choices. What was recorded after it doesn't
+            // The program came to a point with other choices. What was recorded after it doesn't
             // apply.
             if known.is_some_and(|place| place.choices != choices) {
                 self.places.truncate(self.at);
                 self.strayed = true;
             }
-            // After the recorded places, take the first choice of each new one.
+            // After the recorded choice points, take the first choice of each new one.
             if self.at == self.places.len() {
                 self.places.push(Place { choices, taken: 0 });
             }

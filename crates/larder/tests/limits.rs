@@ -150,7 +150,7 @@ fn without_eviction_what_exceeds_the_limit_is_refused() {
         is_full(refused, "max_size is 10");
         assert!(!t.insert_new(&pair(3, 9)).unwrap());
         assert_eq!(t.lookup(&key(0)).unwrap(), [pair(0, 0)]);
-        // What is in the place of another, or comes as another goes, has room.
+        // What is in place of another, or comes as another goes, has room.
         t.insert(&pair(0, 1)).unwrap();
         t.insert_all(&[pair(1, 1), pair(2, 1)]).unwrap();
         // A key that comes twice in a list takes the place of one object.

@@ -104,12 +104,12 @@ pub(super) fn count(list: &[u8]) -> usize {
     list.first().map_or(0, |&count| usize::from(count))
 }
 
-/// The places of an item and of its object in a list.
+/// The offsets of an item and of its object in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListItem {
     /// Where the item begins.
     pub(super) from: usize,
-    /// The place of the object.
+    /// The offset of the object.
     pub(super) object: Range<usize>,
     /// The number of the object.
     pub(super) number: u64,

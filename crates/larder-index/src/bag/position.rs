@@ -14,9 +14,9 @@ use crate::traits::HASH;
 use crate::Key;
 use smallvec::SmallVec;
 
-/// In the place of a number: before all objects of the key.
+/// In place of a number: before all objects of the key.
 pub(super) const BEFORE_NUMBERS: u8 = 0xFE;
-/// In the place of a number: after all objects of the key. It sorts after every number.
+/// In place of a number: after all objects of the key. It sorts after every number.
 pub(super) const PAST_NUMBERS: u8 = 0xFF;
 
 /// The part of a position that refers to the objects of its key.

@@ -335,8 +335,8 @@ impl Heads {
         true
     }
 
-    /// Removes all nodes of the heads from this place on, until there were about `limit` of them,
-    /// and calls `f` with the value of each. Returns the next place, if there is one, and the
+    /// Removes all nodes of the heads from this one on, until there were about `limit` of them,
+    /// and calls `f` with the value of each. Returns the next head, if there is one, and the
     /// memory of the nodes.
     pub(super) fn clear(
         &self,

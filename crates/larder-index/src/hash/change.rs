@@ -439,7 +439,7 @@ struct Gap {
 /// the last begins at `lowest`, move up, and the slot entries after `i` follow.
 #[inline(never)]
 fn close_gap(bucket: Bucket<'_>, i: usize, n: usize, gap: Gap, lowest: usize, unit_shift: u32) {
-    // The object's bytes first, and then the slot entries, whose places refer to them.
+    // The object's bytes first, and then the slot entries, whose offsets refer to them.
     bucket.move_up(lowest, gap.from, gap.len);
     close_slot(bucket, i, n, (gap.len >> unit_shift) as u64);
 }

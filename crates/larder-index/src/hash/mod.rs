@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  trie over the bits of hashes ─→ leaf     head | bucket | bucket | … | bucket
-//!                                  bucket   slot entries (tag, place) →  free  ← objects
+//!                                  bucket   slot entries (tag, offset) →  free  ← objects
 //! ```
 //!
 //! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. The first bits
@@ -414,7 +414,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     /// A leaf: its entries have nothing in common but the beginning of their hashes. The next
-    /// sample is the next leaf. Leaves at random places wouldn't do: where a table has shrunk,
+    /// sample is the next leaf. Leaves at random points wouldn't do: where a table has shrunk,
     /// leaves with small ranges of hashes may have as many entries as others.
     fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) -> u64 {
         // A scan from the leaf's first hash reads the whole leaf, unsorted.

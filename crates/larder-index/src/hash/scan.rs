@@ -553,7 +553,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         }
     }
 
-    /// The place of a bucket in the batch's bytes. Copies the bucket if that hasn't been done.
+    /// The offset of a bucket in the batch's bytes. Copies the bucket if that hasn't been done.
     fn place(&self, bucket: usize, copied: &mut Copied, batch: &mut Batch) -> Result<usize, Torn> {
         // A walk over displaced entries may wrap around to a bucket before the first copied one.
         // That can't be inserted in front, so fail, and let the scan copy the whole leaf.

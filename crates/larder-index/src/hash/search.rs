@@ -1,8 +1,8 @@
 //! Finding an entry in the buckets of a leaf, as a reader or as the holder of the lock.
 //!
 //! ```text
-//!  home bucket   n, overflow | tag, place | tag, place | …          ← object … object
-//!                     │        ╰ equal to the key's tag? then compare the key at the place
+//!  home bucket   n, overflow | tag, offset | tag, offset | …          ← object … object
+//!                     │        ╰ equal to the key's tag? then compare the key at the offset
 //!                     ╰ has this eighth of the tags overflowed? then the next bucket, and so on
 //! ```
 //!

@@ -163,7 +163,7 @@ pub(crate) fn prefix(hash: u64, depth: u8) -> u64 {
 /// The binary logarithm of the bytes of a unit, in buckets of this class.
 #[inline]
 pub(crate) fn unit_shift(class: u8) -> u32 {
-    // Places in buckets of up to 256 bytes are counted in bytes.
+    // Offsets in buckets of up to 256 bytes are counted in bytes.
     u32::from(class.saturating_sub(UNIT_CLASS))
 }
 
@@ -247,7 +247,7 @@ impl LengthPrefix {
 
 /// The longest body that is stored inside a leaf. For a longer one, an allocation of its own wastes
 /// less than the unused rest of a bucket would. It costs no additional cache miss, since in a large
-/// bucket the place of an object isn't known either before its slot entries have arrived.
+/// bucket the offset of an object isn't known either before its slot entries have arrived.
 pub(crate) const MOST_INSIDE: usize = 240;
 
 /// Whether a body of this length may be stored inside a leaf. An empty body could not be

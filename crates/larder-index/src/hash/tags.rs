@@ -1,7 +1,7 @@
 //! Searching the tags of a bucket's slot entries, eight at a time.
 //!
 //! ```text
-//!  slot entry    outside | displaced | tag, 6 bits       | place, 8 bits
+//!  slot entry    outside | displaced | tag, 6 bits       | offset, 8 bits
 //!  rank          0       | distance from `low`, 7 bits   | number of the slot entry, 8 bits
 //! ```
 //!

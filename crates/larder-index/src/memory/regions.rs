@@ -22,8 +22,8 @@
 //! * **M3** An allocated unit belongs to the head or to exactly one block.
 //! * **M4** The lists of heads, and what is `locked` in them, are accessed only under their shard's
 //!   lock. `shard` is written before the first block is returned, and never changes.
-//! * **M5** The region at a place of a shard's list has at most `longest_free[place]` adjacent free
-//!   units. No region before place `search_from[n]` has `n` adjacent free units. `search_from`
+//! * **M5** Region i of a shard's list has at most `longest_free[i]` adjacent
+//!   free units. No region before index `search_from[n]` has `n` adjacent free units. `search_from`
 //!   ascends with `n`.
 //! * **M6** `empty` is the number of regions of the list without blocks. Between two calls it is at
 //!   most one.
@@ -91,7 +91,7 @@ struct LockedHead {
     /// What is given back in the end.
     region: Region,
     units: Units,
-    /// Its place in the shard's list.
+    /// Its index in the shard's list.
     place: usize,
     /// The number of free units at which the free pieces are returned to the system. `None` until a
     /// search in the region has failed.
@@ -333,7 +333,7 @@ impl Shard {
 
     /// Takes a block from one of the existing regions.
     fn find(&mut self, units: usize) -> Option<NonNull<u8>> {
-        // M5: no region before this place has room. The list may be shorter now, since a region may
+        // M5: no region before this index has room. The list may be shorter now, since a region may
         // have been returned.
         let mut from = self.search_from[units].min(self.regions.len());
         loop {
@@ -450,7 +450,8 @@ impl Shard {
             self.empty = 1;
             return None;
         }
-        // The last region takes the place of the removed one. Update its head and the bounds of M5.
+        // The last region replaces the removed one in the list. Update its head and the bounds of
+        // M5.
         self.has_requested = false;
         self.free -= UNITS - HEAD;
         self.returned -= head.returned.count_ones() as usize;
@@ -465,7 +466,7 @@ impl Shard {
         Some(unsafe { region.read() }.locked.region)
     }
 
-    /// Updates the bounds of M5, when the region at this place may have this number of adjacent
+    /// Updates the bounds of M5, when the region at this index may have this number of adjacent
     /// free units.
     fn may_have(&mut self, place: usize, side_by_side: usize) {
         self.longest_free[place] = self.longest_free[place].max(side_by_side as u8);
@@ -477,7 +478,7 @@ impl Shard {
             .for_each(|from| *from = place);
     }
 
-    /// Updates the bounds of M5, when no region before this place has this number of adjacent free
+    /// Updates the bounds of M5, when no region before this index has this number of adjacent free
     /// units. None has more of them, either.
     fn none_before(&mut self, place: usize, side_by_side: usize) {
         let below = self.search_from[side_by_side..].iter_mut();

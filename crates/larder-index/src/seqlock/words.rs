@@ -195,7 +195,7 @@ pub(crate) fn copy_short<const N: usize>(
     len: usize,
     out: &mut [u8; N],
 ) -> Result<(), Torn> {
-    // A place outside the run comes from torn bytes (see `Torn`).
+    // An offset outside the run comes from torn bytes (see `Torn`).
     if at.saturating_add(len) > words.len() * 8 || len > N {
         return Err(Torn);
     }
@@ -229,7 +229,7 @@ pub(crate) fn compare(
     len: usize,
     other: &[u8],
 ) -> Result<Ordering, Torn> {
-    // As in `copy_short`: only torn bytes name such a place.
+    // As in `copy_short`: only torn bytes name such an offset.
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }

@@ -81,7 +81,7 @@ impl Part {
         [&old[..at], new, &old[at + len..]]
     }
 
-    /// The place of the part, if `new` is as long as the part, so that the bytes after it stay
+    /// The offset of the part, if `new` is as long as the part, so that the bytes after it stay
     /// where they are.
     #[inline]
     pub(crate) fn place_for(self, new: &[u8]) -> Option<usize> {

@@ -286,7 +286,7 @@ impl<'a> Machine<'a, '_> {
         Ok(self.part(tuple, arena, range))
     }
 
-    /// The bytes of a flat term, and its place if it is in the arena.
+    /// The bytes of a flat term, and its offset if it is in the arena.
     fn bytes_of(&self, value: Val<'a>) -> Option<(&[u8], Option<usize>)> {
         match value {
             Val::Term(term) => Some((term, None)),
@@ -330,7 +330,7 @@ impl<'a> Machine<'a, '_> {
             (Head::Improper(n), at) => (n, false, at),
             _ => return Err(Fail),
         };
-        // A run in the arena is named by its place, since the arena may move when it grows.
+        // A run in the arena is named by its offset, since the arena may move when it grows.
         let run = match (value, arena) {
             (Val::Term(term), _) => Run::Slice(&term[at..]),
             (_, Some(from)) => Run::Arena(Span {

@@ -84,9 +84,9 @@ fn encoded_term(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
 /// for a row that matches it.
 pub type ProgramSource = Option<PatternResult>;
 
-/// The number of sets of places in which a thread keeps code. A template's hash chooses its set.
+/// The number of sets of slots in which a thread keeps code. A template's hash chooses its set.
 const SETS: usize = 128;
-/// The number of places of a set, each for the code of one template.
+/// The number of slots of a set, each for the code of one template.
 const PLACES: usize = 4;
 /// The longest template of which many are kept, in bytes.
 const LONGEST_KEPT: usize = 512;
@@ -121,7 +121,7 @@ impl Compiled {
     }
 }
 
-/// A place for what became of a template, and the size of the template.
+/// A slot for what became of a template, and the size of the template.
 #[derive(Default)]
 struct Place {
     kept: Option<Compiled>,
@@ -131,12 +131,12 @@ struct Place {
 /// A thread's cache of code, and its buffers.
 #[derive(Default)]
 struct CodeCache {
-    /// What became of templates: the places of each set, and after them the place of the last long
+    /// What became of templates: the slots of each set, and after them the slot of the last long
     /// template. Empty until the first call.
     places: Vec<Place>,
     /// The sizes of all templates, but the long one.
     kept: usize,
-    /// The place where the next search for one to forget begins.
+    /// The slot at which the next search for one to forget begins.
     hand: usize,
     /// The buffer for the template of the current call.
     template: Template,
@@ -372,7 +372,7 @@ impl CodeCache {
             .unwrap_or_else(|| self.compile(places))
     }
 
-    /// The places where the template may be kept.
+    /// The slots where the template may be kept.
     #[inline]
     fn places_of_template(&self) -> Range<usize> {
         match self.template.size() <= LONGEST_KEPT {
@@ -384,7 +384,7 @@ impl CodeCache {
         }
     }
 
-    /// Compiles the template, and keeps the code in one of these places.
+    /// Compiles the template, and keeps the code in one of these slots.
     #[inline(never)]
     fn compile(&mut self, places: Range<usize>) -> Result<Arc<Code>, CompileError> {
         let size = self.template.size();
@@ -397,7 +397,7 @@ impl CodeCache {
         if self.places.is_empty() {
             self.places.resize_with(SETS * PLACES + 1, Place::default);
         }
-        // Forget the one whose turn it is, if all places are taken.
+        // Forget the one whose turn it is, if all slots are in use.
         let is_free = |&place: &usize| self.places[place].kept.is_none();
         self.hand += 1;
         let turn = places.start + self.hand % places.len();
@@ -412,7 +412,7 @@ impl CodeCache {
         };
         if size <= LONGEST_KEPT {
             self.kept += size;
-            // Forget others if all of them are too long. The hand goes from place to place.
+            // Forget others if all of them are too long. The hand goes from slot to slot.
             while self.kept > MOST_KEPT {
                 self.hand = (self.hand + 1) % (SETS * PLACES);
                 if self.hand != place {
@@ -423,7 +423,7 @@ impl CodeCache {
         code
     }
 
-    /// Forgets what is kept in a place.
+    /// Forgets what is kept in a slot.
     fn forget(&mut self, place: usize) {
         let forgotten = std::mem::take(&mut self.places[place]);
         if place < SETS * PLACES {

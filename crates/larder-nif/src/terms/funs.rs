@@ -34,12 +34,12 @@ pub struct Code {
     template: KeptTerm,
 }
 
-/// The number of places in each of a thread's caches.
+/// The number of slots in each of a thread's caches.
 const KEPT: usize = 1024;
-/// The number of places that a fun may be in.
+/// The number of slots that a fun may be in.
 const WAYS: usize = 4;
 
-/// A thread's caches of code, by the emulator's entry and by the encoded bytes. Of the places that
+/// A thread's caches of code, by the emulator's entry and by the encoded bytes. Of the slots that
 /// a fun may be in, the first has the fun that was added last.
 #[derive(Default)]
 struct Codes {

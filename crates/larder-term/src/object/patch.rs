@@ -49,7 +49,7 @@ pub struct Patched {
     pub same_handles: bool,
 }
 
-/// A place between two elements of a value.
+/// An offset between two elements of a value.
 #[derive(Clone, Copy)]
 struct Cursor<'v> {
     value: &'v [u8],
@@ -72,7 +72,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The place after an element of a value.
+/// The offset after an element of a value.
 #[inline(always)]
 fn end(value: &[u8], element: Element<'_>) -> usize {
     let prefix = prefix_len(&value[element.at..]);
@@ -212,11 +212,11 @@ impl<'v, 'o> Patch<'v, 'o> {
 
 /// The elements that a patch has passed, for requests in any order.
 pub struct Passed {
-    /// The place of the first element.
+    /// The offset of the first element.
     first: usize,
     /// How often an element was requested that had been passed.
     steps_back: usize,
-    /// The places of the elements, from the first, as far as they were recorded.
+    /// The offsets of the elements, from the first, as far as they were recorded.
     starts: Vec<usize>,
 }
 
@@ -242,7 +242,7 @@ impl Passed {
             (cursor.position, cursor.at) = (1, self.first);
             return;
         }
-        // This happens often. Record the places of the passed elements, once each.
+        // This happens often. Record the offsets of the passed elements, once each.
         let noted = self.starts.last().copied();
         (cursor.position, cursor.at) = match noted {
             Some(at) => (self.starts.len(), at),

@@ -6,14 +6,14 @@
 //! ```
 //!
 //! Escaping makes zero bytes longer, and each byte must be examined. So the bytes after the first
-//! [`ESCAPED`] ones are copied in *groups*. The size of a group depends only on its place, and the
+//! [`ESCAPED`] ones are copied in *groups*. The size of a group depends only on its offset, and the
 //! last group is padded with zeros. Each group is followed by `FF`, or by the number of bits that
 //! count in the last group.
 //!
 //! If two bitstrings are equal up to the beginning of a group, both have a group of the same size
 //! there, so the groups compare as bytes. If these are equal, the bitstring that ends in the group,
 //! or has fewer bits there, is less: the other one has zeros in place of the padding. The size of
-//! groups grows with the square root of the place. So continuation bytes and padding take a tenth
+//! groups grows with the square root of the offset. So continuation bytes and padding take a tenth
 //! at most, and a smaller part of longer bitstrings.
 
 use super::counts::{count, push_count};
@@ -23,7 +23,7 @@ use memchr::memchr;
 
 /// The number of bytes that are escaped.
 const ESCAPED: usize = 512;
-/// Groups follow. A bitstring that ends here has 00 in this place.
+/// Groups follow. A bitstring that ends here has 00 instead.
 const LONGER: u8 = 1;
 /// Another group follows. Greater than any number of bits.
 const MORE: u8 = 0xFF;
@@ -198,7 +198,7 @@ pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
 }
 
 /// Appends the term of a bitstring whose order key continues at `at`, after its tag. Returns the
-/// place after the order key.
+/// offset after the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     // 1. Copy the escaped bytes without the escapes, up to the first zero without one, or the last
     //    byte that is escaped. `len` counts them.
@@ -393,7 +393,7 @@ mod tests {
                 Some(&vec![3; len][..]),
                 "{len}"
             );
-            // A zero at any place is escaped.
+            // A zero at any offset is escaped.
             for at in (0..len).step_by(1 + len / 9) {
                 let mut bytes = vec![3; len];
                 bytes[at] = 0;

@@ -162,7 +162,7 @@ enum Pending {
         starts: Vec<usize>,
         exact: bool,
     },
-    /// The values of a map: their places in the order of the keys. The next one is the last in the
+    /// The values of a map: their offsets in the order of the keys. The next one is the last in the
     /// vector.
     Values {
         places: Vec<usize>,
@@ -175,7 +175,7 @@ enum Pending {
 struct KeyWriter<'a, 'o> {
     /// The encoded term.
     bytes: &'a [u8],
-    /// The cursor: the place of the next head.
+    /// The cursor: the offset of the next head.
     at: usize,
     local: LocalNode,
     /// Whether small maps have their keys as they lie, not in term order.
@@ -254,7 +254,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
                     exact,
                 });
                 // Write a marker in front of each element. A list that ends earlier has the
-                // terminator in this place, which is less.
+                // terminator here, which is less.
                 self.out.push(CONS);
                 self.term(exact);
             }
@@ -337,7 +337,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
             return;
         }
         let bytes = self.bytes;
-        // Write the keys one by one, and sort them afterwards. Find the places of the keys and
+        // Write the keys one by one, and sort them afterwards. Find the offsets of the keys and
         // values of all maps of the term once.
         let map = self
             .maps

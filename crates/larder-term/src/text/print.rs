@@ -74,7 +74,7 @@ enum Piece {
     /// Pairs of a map: where their keys and values begin, the next pair last; the end of the map;
     /// and whether the next pair is the first one.
     Pairs(Vec<(usize, usize)>, usize, bool),
-    /// The value at this place.
+    /// The value at this offset.
     Value(usize),
 }
 
@@ -237,7 +237,7 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The places of the pairs of a map, in descending term order of the keys.
+/// The offsets of the pairs of a map, in descending term order of the keys.
 fn sorted_pairs(bytes: &[u8], places: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
     // Sort by order keys. The pairs are popped from the end, so the least comes last.
     let mut pairs: Vec<_> = places

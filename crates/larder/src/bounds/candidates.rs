@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SAMPLE: usize = 192;
 /// The maximum number of candidates that are kept.
 const KEPT: usize = 96;
-/// The maximum number of draws for a sample, because a place may be empty.
+/// The maximum number of draws for a sample, because a point may be empty.
 const DRAWS: usize = 8;
 
 /// The bytes of a key. Short ones need no memory of their own.
@@ -174,7 +174,7 @@ struct NewKey {
 }
 
 struct CandidateShard {
-    /// The place of the next sample.
+    /// The point of the next sample.
     place: u64,
     /// Candidates, the coldest last.
     candidates: Vec<Candidate>,
@@ -493,7 +493,7 @@ impl Chooser<'_> {
         for word in words {
             let (i, heat) = (word as u32 as usize, (word >> 32) as u32);
             let hash = hashes[i];
-            // In a small index two places may be the same leaf, and an object is there twice.
+            // In a small index two points may be in the same leaf, and an object is there twice.
             if coldest.hashes.add(hash) && coldest.candidates.iter().any(|other| other.hash == hash)
             {
                 continue;

@@ -2,7 +2,7 @@
 //!
 //! All policies record figures for hashes of keys, not for objects, in arrays of a few bytes for
 //! each object that the table may have. So no list of objects has to be kept consistent with the
-//! index. Keys share places in the array, so a figure may be too high. It is never too low for
+//! index. Keys share cells of the array, so a figure may be too high. It is never too low for
 //! longer than until the next use of the key. `sieve` is in a module of its own.
 //!
 //! # What a read writes
@@ -33,7 +33,7 @@ pub(super) trait Policy: Send + Sync {
     /// Records that a key was inserted, and the number of objects that were inserted so far.
     fn inserted(&self, hash: u64, objects: usize);
 
-    /// The heat of a key. Uses of other keys that share its places may raise it. With `Recency` it
+    /// The heat of a key. Uses of other keys that share its cells may raise it. With `Recency` it
     /// starts again at the maximum after 65,536 ticks.
     fn heat(&self, hash: u64) -> u32;
 
@@ -287,7 +287,7 @@ impl Policy for Sketch {
 }
 
 /// When keys were last used, in *ticks*. A tick is the time in which a thousandth of the table is
-/// inserted. A key has two places, and the older one counts. Ticks wrap around after 65,536.
+/// inserted. A key has two cells, and the older one counts. Ticks wrap around after 65,536.
 pub(super) struct Recency {
     ticks: Box<[AtomicU16]>,
     now: CachePadded<AtomicU16>,
@@ -295,7 +295,7 @@ pub(super) struct Recency {
     step: usize,
 }
 
-/// The number of places for each object.
+/// The number of cells for each object.
 const PLACES_OF_AN_OBJECT: usize = 4;
 /// The number of ticks in which as many objects are inserted as the table has.
 const TICKS: usize = 1 << 10;

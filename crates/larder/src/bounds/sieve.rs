@@ -6,26 +6,26 @@
 //!
 //! # The queue without a list
 //!
-//! The queue is a ring of places. The place of an object is the number of insertions before it, in
-//! *ticks* of a thousandth of the table, modulo the number of places. The hand is the number of
-//! places that it has passed. For each key its *turn* is recorded: the hand at which its object is
+//! The queue is a ring of slots. The slot of an object is the number of insertions before it, in
+//! *ticks* of a thousandth of the table, modulo the number of slots. The hand is the number of
+//! slots that it has passed. For each key its *turn* is recorded: the hand at which its object is
 //! evicted. No bit has to be cleared when the hand passes.
 //!
 //! ```text
 //!          hand                           hand + RING                      hand + 2 · RING
 //!  ─────────┴──────────────┬───────────────────┴──────────────┬──────────────────┴──────▶
 //!                    the next visit                    the visit after it
-//!                   of a place: the turn              the turn of what was
+//!                   of a slot: the turn               the turn of what was
 //!                   of a new object                   used since the last one
 //! ```
 //!
-//! 1. *Insert*: the turn is the hand's next visit of the place.
+//! 1. *Insert*: the turn is the hand's next visit of the slot.
 //! 2. *Use*: the turn is the visit after the next one. If it is so already, nothing is written.
 //! 3. *Choose*: the candidate with the earliest turn is the victim, and the hand moves to its turn.
 //!
 //! If all objects were candidates, this would be exact SIEVE: all that the hand passes was used. It
 //! is not quite that for objects of one tick, for those that stay while 16 times as many are
-//! inserted as the table has, because others then get their places, and if keys are confused.
+//! inserted as the table has, because others then get their slots, and if keys are confused.
 //!
 //! Turns are kept by the hash of keys in buckets of eight entries. A key without an entry gets the
 //! one whose turn is the earliest, which mostly is that of a removed key. If it isn't, the
@@ -64,7 +64,7 @@ const ENTRIES: usize = 8;
 const ENTRIES_OF_AN_OBJECT: usize = 2;
 /// The number of ticks in which as many objects are inserted as the table has.
 const TICKS: usize = 1 << 10;
-/// The number of places, which are those of 16 times as many objects as the table has.
+/// The number of slots, which are those of 16 times as many objects as the table has.
 const RING: u32 = 1 << 14;
 /// The bits of an entry that are its turn. So turns wrap around after 64 rings.
 const TURN: u32 = (1 << 20) - 1;
@@ -78,7 +78,7 @@ fn order(hand: u32, turn: u32) -> u32 {
     turn.wrapping_sub(hand).wrapping_add(NOW) & TURN
 }
 
-/// The hand's next visit of the place that has this turn, or this number of ticks.
+/// The hand's next visit of the slot that has this turn, or this number of ticks.
 #[inline]
 fn next(hand: u32, place: u32) -> u32 {
     hand + place.wrapping_sub(hand) % RING
@@ -152,7 +152,7 @@ impl Policy for Sieve {
     fn record_use(&self, hash: u64) {
         let (hand, place) = (self.hand(), self.place(hash));
         // (2) A key without an entry was inserted before turns were recorded, or has lost its
-        // entry. It gets the hand's own place.
+        // entry. It gets the hand's own slot.
         let Some((entry, turn)) = place.find() else {
             return place.set(place.earliest(hand), hand + RING);
         };

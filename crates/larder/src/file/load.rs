@@ -44,7 +44,7 @@ pub struct LoadJob {
     input: Input,
     phase: LoadPhase,
     chunk: Vec<u8>,
-    /// The place of the next object in `chunk`, and the number of objects left there.
+    /// The offset of the next object in `chunk`, and the number of objects left there.
     next: usize,
     left: u32,
     found: u64,
@@ -360,7 +360,7 @@ impl LoadJob {
     fn insert(&self, object: &ObjectBuf, budget: &mut Budget) -> Result<(), Error> {
         while let Err(error) = self.table.insert(self.owner, object) {
             match error {
-                // The object was decoded, and its place in the chunk passed, so insert it now.
+                // The object was decoded, and its offset in the chunk passed, so insert it now.
                 Error::Busy => while self.table.help_batch(budget) == Step::More {},
                 error => return Err(error),
             }

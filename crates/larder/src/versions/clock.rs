@@ -120,14 +120,14 @@ impl CommitNumber {
 /// The number of commits that may be active at once. Others wait.
 const MAX_ACTIVE_COMMITS: usize = 64;
 
-/// The place of a commit that is about to draw its number.
+/// The slot of a commit that is about to draw its number.
 const DRAWING: u64 = u64::MAX;
 
-/// The numbers of the active commits; 0 in a free place.
+/// The numbers of the active commits; 0 in a free slot.
 static ACTIVE_COMMITS: [CachePadded<AtomicU64>; MAX_ACTIVE_COMMITS] =
     [const { CachePadded::new(AtomicU64::new(0)) }; MAX_ACTIVE_COMMITS];
 
-/// How many places have ever been used. All others are 0.
+/// How many slots have ever been used. All others are 0.
 static HIGH_WATER: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(0));
 
 /// An active commit. It is over when this value is dropped.
@@ -140,11 +140,11 @@ pub(super) struct ActiveCommit {
 impl ActiveCommit {
     /// Draws the number of a commit, which holds all of its key locks.
     ///
-    /// 1. Take a free place, and mark it as drawing.
+    /// 1. Take a free slot, and mark it as drawing.
     /// 2. Increment the clock.
-    /// 3. Store the number to the place.
+    /// 3. Store the number to the slot.
     ///
-    /// Another thread that draws a greater number afterwards finds the place marked, or finds the
+    /// Another thread that draws a greater number afterwards finds the slot marked, or finds the
     /// number in it, until the commit is over.
     pub(super) fn begin() -> Self {
         let mut place = thread_number() as usize % MAX_ACTIVE_COMMITS;
@@ -158,7 +158,7 @@ impl ActiveCommit {
             place = (place + 1) % MAX_ACTIVE_COMMITS;
             yield_now();
         }
-        // Usually the place was used before. `HIGH_WATER` never decreases.
+        // Usually the slot was used before. `HIGH_WATER` never decreases.
         if HIGH_WATER.load(Ordering::SeqCst) <= place {
             HIGH_WATER.fetch_max(place + 1, Ordering::SeqCst);
         }

@@ -27,7 +27,7 @@ pub(super) const MOST_PASSED: usize = 4096;
 /// The number of overrides that are read together.
 const MIN_BATCH: usize = 32;
 
-/// The place of a key that was not found.
+/// The insertion point of a key that was not found.
 const NOWHERE: Span = usize::MAX..usize::MAX;
 
 /// A range of positions, in the direction of a scan.
@@ -93,7 +93,7 @@ struct OverriddenKey {
     read: usize,
     /// The number of the override in that batch.
     entry: usize,
-    /// Its entries in the base's batch, or the place where they would be.
+    /// Its entries in the base's batch, or the insertion point.
     place: Span,
 }
 
@@ -104,7 +104,7 @@ struct Overridden {
     reads: Vec<Batch<'static>>,
     /// The keys, in the order of the scan.
     keys: Vec<OverriddenKey>,
-    /// A hash table with numbers of `keys`, from 1, by `slot`; 0 in a free place. Its size is a
+    /// A hash table with numbers of `keys`, from 1, by `slot`; 0 in a free slot. Its size is a
     /// power of two.
     slots: Vec<u16>,
 }
@@ -113,7 +113,7 @@ struct Overridden {
 #[derive(Default)]
 struct MergeBuffers {
     overridden: Overridden,
-    /// The numbers of the overridden keys, in the order of their places.
+    /// The numbers of the overridden keys, in the order of their points.
     order: Vec<u16>,
     position: Vec<u8>,
     resume: Vec<u8>,
@@ -137,9 +137,9 @@ impl MergeBuffers {
     }
 }
 
-/// The place at which the search for a key begins, which is the first `len` of these bytes: a hash,
-/// whose low bits are used. It takes few instructions for a short key, even if the length isn't
-/// known beforehand.
+/// The bucket at which the search for a key begins, which is the first `len` of these bytes: a
+/// hash, whose low bits are used. It takes few instructions for a short key, even if the length
+/// isn't known beforehand.
 #[inline]
 fn slot(bytes: &[u8], len: usize, overrides: &Overrides) -> usize {
     let key = &bytes[..len];
@@ -513,8 +513,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         batch.resume = resume;
     }
 
-    /// Finds the entries of each overridden key in a batch, or the place where they would be, and
-    /// the order of these places.
+    /// Finds the entries of each overridden key in a batch, or its insertion point, and
+    /// the order of these points.
     fn place_overridden(
         &self,
         direction: Direction,
@@ -550,7 +550,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             }
         }
         let Overridden { reads, keys, .. } = overridden;
-        // The place of the others doesn't matter.
+        // The points of the others don't matter.
         if batch.unordered {
             for (i, overridden_key) in keys.iter_mut().enumerate() {
                 if overridden_key.place == NOWHERE {
@@ -560,7 +560,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             }
             return;
         }
-        // They get the place between their neighbours. Both lists are in order, so each search
+        // They get the point between their neighbours. Both lists are in order, so each search
         // begins where the last one has ended.
         let mut from = 0;
         for overridden_key in keys {
@@ -622,7 +622,7 @@ pub(super) fn partition_point(range: Span, mut precedes: impl FnMut(usize) -> bo
     start
 }
 
-/// Finds the entry of each overridden key in a batch in key order, or the place where it would be.
+/// Finds the entry of each overridden key in a batch in key order, or its insertion point.
 /// Each search begins where the last one has ended, since both lists ascend in the direction of the
 /// scan.
 fn place_in_order(direction: Direction, batch: &Batch, overridden: &mut Overridden) {
