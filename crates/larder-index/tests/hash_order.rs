@@ -101,13 +101,13 @@ fn a_round_of_samples_has_each_entry_once() {
                 remove(&*index, int_key(&bytes));
             }
         }
-        let (mut place, mut seen) = (0, HashMap::new());
+        let (mut point, mut seen) = (0, HashMap::new());
         loop {
-            place = index.sample(&guard, place, &mut batch);
+            point = index.sample(&guard, point, &mut batch);
             for i in 0..batch.len() {
                 *seen.entry(batch.key(i).to_vec()).or_insert(0) += 1;
             }
-            if place == 0 {
+            if point == 0 {
                 break;
             }
         }

@@ -21,7 +21,7 @@
 use crate::{
     constant::{Class, Constant},
     error::Fault,
-    source::{Places, Source},
+    source::{Offsets, Source},
     wire::{self, Head},
 };
 use larder_term::atoms;
@@ -184,14 +184,14 @@ pub(crate) fn compile(
 
 /// Collects the numbers of the variables of a pattern, in ascending order. Keys of maps have none.
 fn variables(source: &Source<'_>, at: usize, found: &mut SmallVec<[u32; 4]>) {
-    let mut places: Places = smallvec![at];
-    while let Some(at) = places.pop() {
+    let mut offsets: Offsets = smallvec![at];
+    while let Some(at) = offsets.pop() {
         match source.head(at) {
             Head::Leaf => found.extend(source.atom(at).and_then(wire::variable)),
-            Head::Map(_) => places.extend(source.each(at).skip(1).step_by(2)),
+            Head::Map(_) => offsets.extend(source.each(at).skip(1).step_by(2)),
             // Keys of maps are constants, so only values have variables.
             _ if source.is_ground(at) => {}
-            _ => source.each(at).for_each(|at| places.push(at)),
+            _ => source.each(at).for_each(|at| offsets.push(at)),
         }
     }
     // Usually variables occur once, in ascending order.

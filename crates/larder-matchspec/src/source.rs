@@ -23,7 +23,7 @@ use larder_term::{tags, Atom};
 use smallvec::SmallVec;
 
 /// The offsets of a few terms.
-pub(crate) type Places = SmallVec<[usize; 8]>;
+pub(crate) type Offsets = SmallVec<[usize; 8]>;
 
 /// The ends of the compound terms of a specification, and its loose offsets (see the module).
 #[derive(Debug, Default)]
@@ -158,15 +158,15 @@ impl<'a> Source<'a> {
 
     /// The offsets of all parts of the term at `at`: the elements; the elements and the tail; or
     /// keys and values, which alternate.
-    pub(crate) fn parts(&self, at: usize) -> Places {
+    pub(crate) fn parts(&self, at: usize) -> Offsets {
         self.each(at).collect()
     }
 
     /// As `parts`, as an iterator.
     #[inline]
-    pub(crate) fn each(self, at: usize) -> PartPlaces<'a> {
+    pub(crate) fn each(self, at: usize) -> PartOffsets<'a> {
         let (head, body) = wire::open(&self.bytes[at..]);
-        PartPlaces {
+        PartOffsets {
             source: self,
             next: at + body,
             left: part_count(head),
@@ -174,7 +174,7 @@ impl<'a> Source<'a> {
     }
 
     /// The offsets of the elements of a tuple.
-    pub(crate) fn tuple(&self, at: usize) -> Option<Places> {
+    pub(crate) fn tuple(&self, at: usize) -> Option<Offsets> {
         matches!(self.head(at), Head::Tuple(_)).then(|| self.parts(at))
     }
 
@@ -207,13 +207,13 @@ impl<'a> Source<'a> {
             Some(hole) if hole == at => true,
             Some(hole) if hole < end => false,
             // Without a hole, only maps may be loose in it.
-            _ => self.loose_in(at).all(|place| self.is_map(place)),
+            _ => self.loose_in(at).all(|offset| self.is_map(offset)),
         }
     }
 
     /// Whether the term at `at` is a map, or contains one.
     pub(crate) fn has_map(&self, at: usize) -> bool {
-        self.loose_in(at).any(|place| self.is_map(place))
+        self.loose_in(at).any(|offset| self.is_map(offset))
     }
 
     fn is_map(&self, at: usize) -> bool {
@@ -222,10 +222,10 @@ impl<'a> Source<'a> {
 
     /// The offsets of the loose parts in the term at `at`.
     fn loose_in(&self, at: usize) -> impl Iterator<Item = usize> + use<'a> {
-        let first = self.index.loose.partition_point(|&place| place < at);
+        let first = self.index.loose.partition_point(|&offset| offset < at);
         let end = self.end(at);
         let inside = self.index.loose[first..].iter().copied();
-        inside.take_while(move |&place| place < end)
+        inside.take_while(move |&offset| offset < end)
     }
 
     /// Whether the term at `at` is an argument, or contains no variable, no `'_'`, no map and no
@@ -247,13 +247,13 @@ impl<'a> Source<'a> {
 
 /// The offsets of the parts of a term.
 #[derive(Clone)]
-pub(crate) struct PartPlaces<'a> {
+pub(crate) struct PartOffsets<'a> {
     source: Source<'a>,
     next: usize,
     left: usize,
 }
 
-impl Iterator for PartPlaces<'_> {
+impl Iterator for PartOffsets<'_> {
     type Item = usize;
 
     #[inline]

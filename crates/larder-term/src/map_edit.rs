@@ -97,7 +97,7 @@ impl MapEdit {
         let mut is_found = vec![false; changes.len()];
         // For each pair: where its key and its value begin, where it ends, and its change.
         let mut pairs = Vec::with_capacity(self.len());
-        for (at, middle, end) in places(&self.bytes) {
+        for (at, middle, end) in offsets(&self.bytes) {
             let key = TermRef::within(&self.bytes[at..middle]);
             let change = changes.binary_search_by(|change| change.0.cmp_exact(key));
             if let Ok(i) = change {
@@ -187,9 +187,10 @@ impl MapEdit {
     }
 
     fn find(&self, key: TermRef<'_>) -> Found {
-        // `place` is where the key would have to be inserted: in front of the first greater key.
-        let (mut after, mut place) = (self.first(), None);
-        for (at, middle, end) in places(&self.bytes) {
+        // `insert_at` is where the key would have to be inserted: in front of the first greater
+        // key.
+        let (mut after, mut insert_at) = (self.first(), None);
+        for (at, middle, end) in offsets(&self.bytes) {
             let here = TermRef::within(&self.bytes[at..middle]);
             if here.identical(key) {
                 let value = Some(middle..end);
@@ -197,13 +198,13 @@ impl MapEdit {
             }
             // The search goes on after that offset: in a map of tree form, keys aren't sorted, and
             // the key itself may be in a later pair.
-            if place.is_none() && key_order(key, here).is_lt() {
-                place = Some(at);
+            if insert_at.is_none() && key_order(key, here).is_lt() {
+                insert_at = Some(at);
             }
             after = end;
         }
         // No key is greater, so a new pair would be the last one.
-        let at = place.unwrap_or(after);
+        let at = insert_at.unwrap_or(after);
         Found { at, value: None }
     }
 
@@ -245,7 +246,7 @@ fn first(map: &[u8]) -> usize {
 }
 
 /// For each pair of a map, where its key and its value begin, and where it ends.
-fn places(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+fn offsets(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
     let mut at = first(map);
     (0..len(map)).map(move |_| {
         // A pair is two terms, one after the other.
@@ -317,12 +318,12 @@ impl MapSearch {
         let key_at = |at: usize, middle: usize| TermRef::within(&map[at..middle]);
         if self.walks < WALKS {
             self.walks += 1;
-            let mut pairs = places(map);
+            let mut pairs = offsets(map);
             let found = pairs.find(|&(at, middle, _)| key_at(at, middle).identical(key));
             return found.map(|(_, middle, end)| TermRef::within(&map[middle..end]));
         }
         if self.pairs.is_empty() {
-            let mut pairs: Vec<_> = places(map).map(|(at, middle, _)| (at, middle)).collect();
+            let mut pairs: Vec<_> = offsets(map).map(|(at, middle, _)| (at, middle)).collect();
             pairs.sort_by(|one, other| key_at(one.0, one.1).cmp_exact(key_at(other.0, other.1)));
             self.pairs = pairs;
         }

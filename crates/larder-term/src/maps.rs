@@ -19,7 +19,7 @@ pub(crate) struct MapIndex {
     /// For each map: where it begins, and the index of its first offset. Ascending.
     maps: Vec<(usize, usize)>,
     /// The offsets of all maps. Each has: key, value, key, value, …, end.
-    places: Vec<usize>,
+    offsets: Vec<usize>,
 }
 
 struct Frame {
@@ -32,7 +32,7 @@ impl MapIndex {
     pub(crate) fn new(bytes: &[u8]) -> MapIndex {
         let mut index = MapIndex {
             maps: Vec::new(),
-            places: Vec::new(),
+            offsets: Vec::new(),
         };
         let mut frames: Vec<Frame> = Vec::new();
         // Without an open map, `boundary` is a value that `pending` never has.
@@ -56,16 +56,16 @@ impl MapIndex {
         // Maps that end with the whole term have not seen a term after them. Their last offset is
         // the end.
         for frame in frames {
-            index.places[frame.last] = at;
+            index.offsets[frame.last] = at;
         }
         index
     }
 
     fn open(&mut self, at: usize, pairs: usize, outer: u64) -> Frame {
-        let next = self.places.len();
+        let next = self.offsets.len();
         let last = next + 2 * pairs;
         self.maps.push((at, next));
-        self.places.resize(last + 1, 0);
+        self.offsets.resize(last + 1, 0);
         Frame { next, last, outer }
     }
 
@@ -74,7 +74,7 @@ impl MapIndex {
         let Some(frame) = frames.last_mut() else {
             return u64::MAX;
         };
-        self.places[frame.next] = at;
+        self.offsets[frame.next] = at;
         if frame.next == frame.last {
             let outer = frame.outer;
             frames.pop();
@@ -91,21 +91,21 @@ impl MapIndex {
         self.maps.partition_point(|&(at, _)| at < start)
     }
 
-    pub(crate) fn places(&self, map: usize) -> Places<'_> {
+    pub(crate) fn offsets(&self, map: usize) -> MapOffsets<'_> {
         let first = self.maps[map].1;
         let last = self
             .maps
             .get(map + 1)
-            .map_or(self.places.len(), |next| next.1);
-        Places(&self.places[first..last])
+            .map_or(self.offsets.len(), |next| next.1);
+        MapOffsets(&self.offsets[first..last])
     }
 }
 
 /// The offsets of one map.
 #[derive(Clone, Copy)]
-pub(crate) struct Places<'i>(&'i [usize]);
+pub(crate) struct MapOffsets<'i>(&'i [usize]);
 
-impl Places<'_> {
+impl MapOffsets<'_> {
     pub(crate) fn pairs(self) -> usize {
         self.0.len() / 2
     }

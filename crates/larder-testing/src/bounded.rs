@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// A choice point.
 #[derive(Debug)]
-struct Place {
+struct ChoicePoint {
     choices: Vec<TaskId>,
     taken: usize,
 }
@@ -31,7 +31,7 @@ struct Place {
 /// The search of one program.
 #[derive(Debug)]
 pub(crate) struct Bounded {
-    places: Vec<Place>,
+    points: Vec<ChoicePoint>,
     /// How many of them this execution has come to.
     at: usize,
     /// Changes without need in this execution, and the most.
@@ -58,7 +58,7 @@ impl Bounded {
     ) -> (Self, Arc<AtomicBool>) {
         let complete = Arc::new(AtomicBool::new(false));
         let search = Bounded {
-            places: Vec::new(),
+            points: Vec::new(),
             at: 0,
             changes: 0,
             most_changes,
@@ -75,13 +75,13 @@ impl Bounded {
     /// Takes the next choice at the last choice point that has one; false if there is none.
     fn advance(&mut self) -> bool {
         // Depth first: the deepest choice point that has an untried choice takes it.
-        while let Some(last) = self.places.last_mut() {
+        while let Some(last) = self.points.last_mut() {
             last.taken += 1;
             if last.taken < last.choices.len() {
                 return true;
             }
             // All choices of this point have been tried. Forget it, and try the point above.
-            self.places.pop();
+            self.points.pop();
         }
         // No choice point is left, so all orders were tried. Only before the first execution are
         // there no choice points although nothing was tried.
@@ -142,20 +142,20 @@ impl Scheduler for Bounded {
         } else {
             // The beginning of the execution repeats the last one: take the recorded choice of each
             // point.
-            let known = self.places.get(self.at);
+            let known = self.points.get(self.at);
             // The program came to a point with other choices. What was recorded after it doesn't
             // apply.
-            if known.is_some_and(|place| place.choices != choices) {
-                self.places.truncate(self.at);
+            if known.is_some_and(|point| point.choices != choices) {
+                self.points.truncate(self.at);
                 self.strayed = true;
             }
             // After the recorded choice points, take the first choice of each new one.
-            if self.at == self.places.len() {
-                self.places.push(Place { choices, taken: 0 });
+            if self.at == self.points.len() {
+                self.points.push(ChoicePoint { choices, taken: 0 });
             }
-            let place = &self.places[self.at];
+            let point = &self.points[self.at];
             self.at += 1;
-            place.choices[place.taken]
+            point.choices[point.taken]
         };
         // Count changes that weren't necessary.
         self.changes += usize::from(!need && current != Some(taken));

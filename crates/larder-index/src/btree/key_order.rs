@@ -223,8 +223,8 @@ impl Unique for KeyOrder {
         }
     }
 
-    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) -> u64 {
-        self.0.sample(guard, place, batch)
+    fn sample<'g>(&'g self, guard: &'g Guard, point: u64, batch: &mut Batch<'g>) -> u64 {
+        self.0.sample(guard, point, batch)
     }
 
     fn ranked(&self) -> Option<&dyn Ranked> {

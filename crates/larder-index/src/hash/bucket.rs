@@ -367,7 +367,7 @@ pub(super) fn slot_entry(bucket: Bucket<'_>, i: usize) -> usize {
 
 /// Where the object of a slot entry begins.
 #[inline]
-pub(super) fn place(slot: usize, unit_shift: u32) -> usize {
+pub(super) fn object_offset(slot: usize, unit_shift: u32) -> usize {
     (slot & 0xFF) << unit_shift
 }
 
@@ -477,7 +477,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn no_place_leads_out() {
+    fn no_offset_leads_out() {
         with(|bucket| {
             bucket.set_word(0, 7);
             assert_eq!(bucket.load(64), 7);

@@ -12,7 +12,9 @@
 //! so a reader that saw a part of the change fails to validate.
 
 use crate::contention::CONTENTION_BOUND;
-use crate::hash::bucket::{entries, place, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS};
+use crate::hash::bucket::{
+    entries, object_offset, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS,
+};
 use crate::hash::hit::Hit;
 use crate::hash::leaf::LockedHashLeaf;
 use crate::hash::plain::{self, SlotBody};
@@ -72,7 +74,7 @@ struct NewSlot {
 fn heap(bucket: Bucket<'_>, n: usize, unit_shift: u32) -> usize {
     match n {
         0 => bucket.len(),
-        n => place(slot_entry(bucket, n), unit_shift),
+        n => object_offset(slot_entry(bucket, n), unit_shift),
     }
 }
 
@@ -146,7 +148,7 @@ impl LockedHashLeaf<'_> {
         let (unit_shift, bucket, i) = (unit_shift(class), hit.bucket, hit.slot);
         let n = entries(bucket.word(0));
         let (from, end) = (
-            place(slot_entry(bucket, i), unit_shift),
+            object_offset(slot_entry(bucket, i), unit_shift),
             heap(bucket, i - 1, unit_shift),
         );
         let lowest = heap(bucket, n, unit_shift);
@@ -306,7 +308,7 @@ impl LockedHashLeaf<'_> {
         let unit_shift = unit_shift(self.leaf.class());
         let n = entries(bucket.word(0));
         let (from, end) = (
-            place(slot_entry(bucket, i), unit_shift),
+            object_offset(slot_entry(bucket, i), unit_shift),
             heap(bucket, i - 1, unit_shift),
         );
         let gap = end - from;
@@ -315,7 +317,7 @@ impl LockedHashLeaf<'_> {
         // If it is the last object, lowering the count is enough.
         if i < n {
             let last = slot_entry(bucket, n);
-            let lowest = place(last, unit_shift);
+            let lowest = object_offset(last, unit_shift);
             last_moves = heap(bucket, n - 1, unit_shift) - lowest == gap;
             if last_moves {
                 // The last object is equally long: copy it into the gap, and its tag and flags

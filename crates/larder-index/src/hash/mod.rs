@@ -416,9 +416,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     /// A leaf: its entries have nothing in common but the beginning of their hashes. The next
     /// sample is the next leaf. Leaves at random points wouldn't do: where a table has shrunk,
     /// leaves with small ranges of hashes may have as many entries as others.
-    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) -> u64 {
+    fn sample<'g>(&'g self, guard: &'g Guard, point: u64, batch: &mut Batch<'g>) -> u64 {
         // A scan from the leaf's first hash reads the whole leaf, unsorted.
-        let hash = self.trie.find(place, guard).shape().first_hash(place);
+        let hash = self.trie.find(point, guard).shape().first_hash(point);
         let want = std::mem::take(&mut batch.want);
         let any_order = std::mem::replace(&mut batch.any_order, true);
         with_scratch(|position| {

@@ -31,7 +31,7 @@
 //! bucket (see [`Bucket`]).
 
 use crate::hash::bucket::{
-    entries, matches, place, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS,
+    entries, matches, object_offset, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS,
 };
 use crate::hash::hit::{Hit, PackedHit};
 use crate::hash::key_rule::SearchForm;
@@ -89,7 +89,7 @@ fn search_bucket<const WIDE: bool>(
                 break;
             }
             let slot = (word >> shift) as usize;
-            let (mut from, mut spare) = (place(slot, unit_shift), 0);
+            let (mut from, mut spare) = (object_offset(slot, unit_shift), 0);
             // The key is in an outside object, which the caller compares (see `is_outside`).
             if slot & usize::from(OUTSIDE) != 0 {
                 return PackedHit::new(i, from, from, true);
@@ -103,7 +103,8 @@ fn search_bucket<const WIDE: bool>(
             let differ = (bucket.load(from) ^ first) << ignored_bits;
             if differ == 0 && (key.len() <= 8 || rest_is_equal(bucket, from, key)) {
                 // Objects lie without gaps, so this one ends where the one before it begins.
-                let before = place(((word << 16 | slot_before) >> shift) as usize, unit_shift);
+                let before =
+                    object_offset(((word << 16 | slot_before) >> shift) as usize, unit_shift);
                 let end = if i == 1 { bucket.len() } else { before };
                 let from = from + key.len();
                 // If the slot entries are torn, `end` may be less than `from`. Clamp it: the length
@@ -404,7 +405,7 @@ impl<'g> HashView<'g> {
         wanted: &KeyWords<'_>,
     ) -> Result<Option<PackedHit>, Torn> {
         let unit_shift = unit_shift(self.leaf.class());
-        let mut from = place(slot, unit_shift);
+        let mut from = object_offset(slot, unit_shift);
         // The bucket only has a handle. Compare the key of the outside object.
         if slot & usize::from(OUTSIDE) != 0 {
             let same = self.is_outside(bucket, from, wanted.key)?;
@@ -413,7 +414,7 @@ impl<'g> HashView<'g> {
         // Objects lie without gaps, so this one ends where the one before it begins.
         let mut end = match i {
             1 => bucket.len(),
-            _ => place(slot_entry(bucket, i - 1), unit_shift),
+            _ => object_offset(slot_entry(bucket, i - 1), unit_shift),
         };
         // In a bucket with a larger unit, the object's first byte is the number of unused bytes at
         // its end.

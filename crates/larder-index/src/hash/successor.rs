@@ -464,7 +464,7 @@ impl<'g> HashView<'g> {
         let (bucket, slot) = (self.leaf.bucket(one.bucket()), one.slot());
         let unit_shift = unit_shift(self.leaf.class());
         let bits = bucket::slot_entry(bucket, slot);
-        let mut from = bucket::place(bits, unit_shift);
+        let mut from = bucket::object_offset(bits, unit_shift);
         // The handle may be torn. The caller validates before it follows it.
         if bits & usize::from(OUTSIDE) != 0 {
             return Some(Handle::from_bits(bucket.load(from)));
@@ -472,7 +472,7 @@ impl<'g> HashView<'g> {
         // The object ends where the one before it begins.
         let mut end = match slot {
             1 => bucket.len(),
-            _ => bucket::place(bucket::slot_entry(bucket, slot - 1), unit_shift),
+            _ => bucket::object_offset(bucket::slot_entry(bucket, slot - 1), unit_shift),
         };
         if unit_shift > 0 {
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);

@@ -92,7 +92,7 @@ struct LockedHead {
     region: Region,
     units: Units,
     /// Its index in the shard's list.
-    place: usize,
+    index: usize,
     /// The number of free units at which the free pieces are returned to the system. `None` until a
     /// search in the region has failed.
     sparse: Option<usize>,
@@ -392,13 +392,13 @@ impl Shard {
     fn add(&mut self, region: Region, number: usize) {
         let head = region.first.cast::<Head>();
         self.has_requested = false;
-        let place = self.regions.len();
+        let index = self.regions.len();
         let new = Head {
             shard: number,
             locked: LockedHead {
                 region,
                 units: Units::new(HEAD),
-                place,
+                index,
                 sparse: None,
                 returned: 0,
             },
@@ -412,7 +412,7 @@ impl Shard {
         self.longest_free.push(MAX_BLOCK_UNITS as u8);
         self.empty += 1;
         self.free += UNITS - HEAD;
-        self.may_have(place, MAX_BLOCK_UNITS);
+        self.may_have(index, MAX_BLOCK_UNITS);
     }
 
     /// Marks the units of a block as free. If its region has no block now, and there is another
@@ -428,12 +428,12 @@ impl Shard {
         // SAFETY: The region belongs to this shard, whose lock is held. So nobody else has a
         // reference to this part of its head.
         let head = unsafe { &mut (*region.as_ptr()).locked };
-        let place = head.place;
+        let index = head.index;
         // `around` is the number of adjacent free units there now, for M5.
         let around = head.units.give(unit, count);
         let free = head.units.free();
         self.free += count;
-        self.may_have(place, around);
+        self.may_have(index, around);
         if free < UNITS - HEAD {
             if head.sparse.is_some_and(|sparse| free >= sparse) {
                 // The next time is when half of what is allocated now was freed, so such calls are
@@ -455,12 +455,12 @@ impl Shard {
         self.has_requested = false;
         self.free -= UNITS - HEAD;
         self.returned -= head.returned.count_ones() as usize;
-        self.regions.swap_remove(place);
-        self.longest_free.swap_remove(place);
-        if let Some(&moved) = self.regions.get(place) {
+        self.regions.swap_remove(index);
+        self.longest_free.swap_remove(index);
+        if let Some(&moved) = self.regions.get(index) {
             // SAFETY: As above. This is another region than the one of `head`.
-            unsafe { (*moved.as_ptr()).locked.place = place };
-            self.may_have(place, self.longest_free[place].into());
+            unsafe { (*moved.as_ptr()).locked.index = index };
+            self.may_have(index, self.longest_free[index].into());
         }
         // SAFETY: The region is in no list, so its head is read for the last time.
         Some(unsafe { region.read() }.locked.region)
@@ -468,23 +468,23 @@ impl Shard {
 
     /// Updates the bounds of M5, when the region at this index may have this number of adjacent
     /// free units.
-    fn may_have(&mut self, place: usize, side_by_side: usize) {
-        self.longest_free[place] = self.longest_free[place].max(side_by_side as u8);
+    fn may_have(&mut self, index: usize, side_by_side: usize) {
+        self.longest_free[index] = self.longest_free[index].max(side_by_side as u8);
         // Room for this number is also room for fewer units. They need not all be looked at, since
         // `search_from` ascends.
         let beyond = self.search_from[1..=side_by_side].iter_mut().rev();
         beyond
-            .take_while(|from| **from > place)
-            .for_each(|from| *from = place);
+            .take_while(|from| **from > index)
+            .for_each(|from| *from = index);
     }
 
     /// Updates the bounds of M5, when no region before this index has this number of adjacent free
     /// units. None has more of them, either.
-    fn none_before(&mut self, place: usize, side_by_side: usize) {
+    fn none_before(&mut self, index: usize, side_by_side: usize) {
         let below = self.search_from[side_by_side..].iter_mut();
         below
-            .take_while(|from| **from < place)
-            .for_each(|from| *from = place);
+            .take_while(|from| **from < index)
+            .for_each(|from| *from = index);
     }
 }
 

@@ -54,8 +54,8 @@ thread_local! {
 impl Codes {
     #[inline]
     fn of_entry(&self, entry: Word, shape: Word) -> Option<Rc<Code>> {
-        let places = self.by_entry.get(places_of(entry as u64))?;
-        let mut known = places.iter().flatten();
+        let slots = self.by_entry.get(slots_of(entry as u64))?;
+        let mut known = slots.iter().flatten();
         known
             .find(|code| code.entry == entry && code.shape == shape)
             .cloned()
@@ -63,8 +63,8 @@ impl Codes {
 
     #[inline]
     fn of_bytes(&self, bytes: &[u8]) -> Option<Rc<Code>> {
-        let places = self.by_bytes.get(places_of(mix(bytes)))?;
-        let mut known = places.iter().flatten();
+        let slots = self.by_bytes.get(slots_of(mix(bytes)))?;
+        let mut known = slots.iter().flatten();
         known.find(|code| *code.bytes == *bytes).cloned()
     }
 
@@ -79,15 +79,15 @@ impl Codes {
 
 fn add(cache: &mut Vec<Option<Rc<Code>>>, number: u64, code: &Rc<Code>) {
     cache.resize_with(KEPT, || None);
-    let places = &mut cache[places_of(number)];
-    places.rotate_right(1);
-    places[0] = Some(Rc::clone(code));
+    let slots = &mut cache[slots_of(number)];
+    slots.rotate_right(1);
+    slots[0] = Some(Rc::clone(code));
 }
 
 #[inline]
-fn places_of(number: u64) -> Range<usize> {
-    let place = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT;
-    let first = place / WAYS * WAYS;
+fn slots_of(number: u64) -> Range<usize> {
+    let slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT;
+    let first = slot / WAYS * WAYS;
     first..first + WAYS
 }
 

@@ -165,7 +165,7 @@ enum Pending {
     /// The values of a map: their offsets in the order of the keys. The next one is the last in the
     /// vector.
     Values {
-        places: Vec<usize>,
+        offsets: Vec<usize>,
         end: usize,
         exact: bool,
     },
@@ -265,15 +265,19 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
                 exact,
             } => self.next_key(map, done, starts, exact),
             Pending::Values {
-                mut places,
+                mut offsets,
                 end,
                 exact,
-            } => match places.pop() {
+            } => match offsets.pop() {
                 // All values are written. Continue after the map.
                 None => self.at = end,
-                Some(place) => {
-                    self.open.push(Pending::Values { places, end, exact });
-                    self.at = place;
+                Some(offset) => {
+                    self.open.push(Pending::Values {
+                        offsets,
+                        end,
+                        exact,
+                    });
+                    self.at = offset;
                     self.term(exact);
                 }
             },
@@ -357,9 +361,9 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
         // Record where this key begins, or where the last one ended.
         starts.push(self.out.len());
         let Some(index) = &self.maps else { return };
-        let places = index.places(map);
-        if done < places.pairs() {
-            self.at = places.key(done);
+        let offsets = index.offsets(map);
+        if done < offsets.pairs() {
+            self.at = offsets.key(done);
             let done = done + 1;
             self.open.push(Pending::Keys {
                 map,
@@ -372,15 +376,19 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
         // All keys are written. Sort them as bytes, which is term order. The values follow in the
         // same order.
         let mut order: Vec<usize> = (0..starts.len() - 1).collect();
-        let is_kept = self.as_stored && places.pairs() <= MOST_SORTED;
+        let is_kept = self.as_stored && offsets.pairs() <= MOST_SORTED;
         if !is_kept && sort_runs(self.out, &starts, &mut order) {
             let key = |&i: &usize| &self.out[starts[i]..starts[i + 1]];
             let sorted = order.iter().map(key).collect::<Vec<_>>().concat();
             self.out[starts[0]..].copy_from_slice(&sorted);
         }
-        let end = places.end();
-        let places = order.into_iter().rev().map(|i| places.value(i)).collect();
-        self.open.push(Pending::Values { places, end, exact });
+        let end = offsets.end();
+        let offsets = order.into_iter().rev().map(|i| offsets.value(i)).collect();
+        self.open.push(Pending::Values {
+            offsets,
+            end,
+            exact,
+        });
     }
 }
 

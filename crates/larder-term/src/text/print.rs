@@ -107,8 +107,8 @@ impl Printer<'_> {
             }
             // Values are visited out of order. The cursor moves to the value, whose key has just
             // been printed.
-            Piece::Value(place) => {
-                self.at = place;
+            Piece::Value(offset) => {
+                self.at = offset;
                 self.out.push_str(" => ");
                 self.open.push(Piece::Term);
             }
@@ -199,12 +199,12 @@ impl Printer<'_> {
             _ => {
                 // Sort the pairs by the term order of their keys.
                 let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
-                let places = index.places(index.find(start));
+                let offsets = index.offsets(index.find(start));
                 let pairs = sorted_pairs(
                     bytes,
-                    (0..places.pairs()).map(|i| (places.key(i), places.value(i))),
+                    (0..offsets.pairs()).map(|i| (offsets.key(i), offsets.value(i))),
                 );
-                self.open.push(Piece::Pairs(pairs, places.end(), true));
+                self.open.push(Piece::Pairs(pairs, offsets.end(), true));
             }
         }
     }
@@ -238,9 +238,12 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
 }
 
 /// The offsets of the pairs of a map, in descending term order of the keys.
-fn sorted_pairs(bytes: &[u8], places: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
+fn sorted_pairs(
+    bytes: &[u8],
+    offsets: impl Iterator<Item = (usize, usize)>,
+) -> Vec<(usize, usize)> {
     // Sort by order keys. The pairs are popped from the end, so the least comes last.
-    let mut pairs: Vec<_> = places
+    let mut pairs: Vec<_> = offsets
         .map(|(key, value)| {
             let mut order = Vec::new();
             let term = TermRef::within(&bytes[key..value]);

@@ -146,14 +146,14 @@ impl HashFilter {
     /// The number of the word, and the bit in it. In a leaf of the hash order all hashes begin with
     /// the same bits, so the last ones are used.
     #[inline]
-    fn place(hash: u64) -> (usize, u64) {
+    fn bit_of(hash: u64) -> (usize, u64) {
         (hash as usize & 15, 1 << (hash >> 4 & 63))
     }
 
     /// Adds a hash. Returns whether it may have been there.
     #[inline]
     fn add(&mut self, hash: u64) -> bool {
-        let (word, bit) = Self::place(hash);
+        let (word, bit) = Self::bit_of(hash);
         let was = self.0[word];
         self.0[word] = was | bit;
         was & bit != 0
@@ -162,7 +162,7 @@ impl HashFilter {
     /// Whether a hash may be there.
     #[inline]
     fn may_have(&self, hash: u64) -> bool {
-        let (word, bit) = Self::place(hash);
+        let (word, bit) = Self::bit_of(hash);
         self.0[word] & bit != 0
     }
 }
@@ -175,7 +175,7 @@ struct NewKey {
 
 struct CandidateShard {
     /// The point of the next sample.
-    place: u64,
+    point: u64,
     /// Candidates, the coldest last.
     candidates: Vec<Candidate>,
     /// A buffer for `merge`, empty in between.
@@ -274,7 +274,7 @@ impl Default for Candidates {
         };
         let shard = |_| {
             CachePadded::new(Mutex::new(CandidateShard {
-                place: random(),
+                point: random(),
                 candidates: Vec::new(),
                 sorted: Vec::new(),
                 sample_left: 0,
@@ -368,12 +368,12 @@ impl Candidates {
         let policy = chooser.policy;
         let epoch = loop {
             if shard.sample_left == 0 || shard.candidates.is_empty() {
-                let mut place = shard.place;
+                let mut point = shard.point;
                 drop(shard);
                 // (1) Sample without the shard's lock.
-                let (sample, seen) = chooser.sample(guard, &mut place);
+                let (sample, seen) = chooser.sample(guard, &mut point);
                 shard = self.shard().lock();
-                shard.place = place;
+                shard.point = point;
                 shard.sample_left = seen;
                 shard.merge(sample, policy);
             }
@@ -444,7 +444,7 @@ pub(super) fn fingerprint(seed: &Seed, value: &[u8]) -> u64 {
 
 impl Chooser<'_> {
     /// (1) Samples the index. Returns the coldest objects of the sample, and how many it had.
-    fn sample(&self, guard: &Guard, place: &mut u64) -> (Vec<Candidate>, usize) {
+    fn sample(&self, guard: &Guard, point: &mut u64) -> (Vec<Candidate>, usize) {
         let mut buffers = ThreadBuffers::new();
         // An index may return fewer, for instance those of one leaf.
         buffers.batch.want = SAMPLE;
@@ -455,7 +455,7 @@ impl Chooser<'_> {
         };
         for _ in 0..DRAWS {
             seen += buffers.batch.lend(|batch| {
-                *place = self.index.sample(guard, *place, batch);
+                *point = self.index.sample(guard, *point, batch);
                 self.add_coldest(batch, &mut coldest);
                 batch.len()
             });

@@ -147,14 +147,14 @@ fn as_of(word: u64, epoch: u64) -> u64 {
 #[derive(Clone, Copy)]
 struct KeyCounters {
     words: [usize; 2],
-    places: [[u32; 2]; 2],
+    shifts: [[u32; 2]; 2],
 }
 
 impl KeyCounters {
     /// The smallest of the four counters, given the contents of the words.
     #[inline]
     fn least(&self, contents: [u64; 2]) -> u64 {
-        let count = |word: usize, i: usize| contents[word] >> self.places[word][i] & 15;
+        let count = |word: usize, i: usize| contents[word] >> self.shifts[word][i] & 15;
         count(0, 0)
             .min(count(0, 1))
             .min(count(1, 0))
@@ -171,13 +171,13 @@ impl Sketch {
         // Never the same word: `| 1` makes the difference odd, so it is not zero.
         let other = word ^ ((hash >> 24) as usize & mask | 1);
         let bits = (hash >> 48) as u32;
-        let place = |group: u32| 4 * (4 * group + (bits >> (2 * group) & 3));
+        let shift = |group: u32| 4 * (4 * group + (bits >> (2 * group) & 3));
         // The first group holds the word's epoch in its first counter. So one of the other three is
         // chosen there.
         let first = 4 * (1 + (bits >> 8) % 3);
         KeyCounters {
             words: [word, other],
-            places: [[first, place(1)], [place(2), place(3)]],
+            shifts: [[first, shift(1)], [shift(2), shift(3)]],
         }
     }
 
@@ -249,8 +249,8 @@ impl Policy for Sketch {
         // Raise only the least counters (a conservative update), so that estimates stay closer to
         // the truth.
         for (i, now) in now.into_iter().enumerate() {
-            let one = |place: u32| u64::from(now >> place & 15 == least) << place;
-            let more = one(counters.places[i][0]) + one(counters.places[i][1]);
+            let one = |shift: u32| u64::from(now >> shift & 15 == least) << shift;
+            let more = one(counters.shifts[i][0]) + one(counters.shifts[i][1]);
             if more != 0 {
                 // Ordering: Relaxed, see `now`; here and below.
                 self.words[counters.words[i]].store(now + more, Ordering::Relaxed);
@@ -296,13 +296,13 @@ pub(super) struct Recency {
 }
 
 /// The number of cells for each object.
-const PLACES_OF_AN_OBJECT: usize = 4;
+const CELLS_OF_AN_OBJECT: usize = 4;
 /// The number of ticks in which as many objects are inserted as the table has.
 const TICKS: usize = 1 << 10;
 
 impl Recency {
     #[inline]
-    fn places(&self, hash: u64) -> [&AtomicU16; 2] {
+    fn cells(&self, hash: u64) -> [&AtomicU16; 2] {
         let hash = mixed(hash);
         let mask = self.ticks.len() - 1;
         [hash, hash.rotate_right(31)].map(|bits| &self.ticks[bits as usize & mask])
@@ -311,9 +311,9 @@ impl Recency {
 
 impl Policy for Recency {
     fn new(objects: usize) -> Self {
-        let places = PLACES_OF_AN_OBJECT * objects;
+        let cells = CELLS_OF_AN_OBJECT * objects;
         Recency {
-            ticks: (0..places).map(|_| AtomicU16::new(0)).collect(),
+            ticks: (0..cells).map(|_| AtomicU16::new(0)).collect(),
             now: CachePadded::default(),
             step: (objects / TICKS).max(1),
         }
@@ -323,7 +323,7 @@ impl Policy for Recency {
     fn record_use(&self, hash: u64) {
         // Ordering: Relaxed, see `Sketch::now`; here and below.
         let now = self.now.load(Ordering::Relaxed);
-        for tick in self.places(hash) {
+        for tick in self.cells(hash) {
             if tick.load(Ordering::Relaxed) != now {
                 tick.store(now, Ordering::Relaxed);
             }
@@ -340,7 +340,7 @@ impl Policy for Recency {
     fn heat(&self, hash: u64) -> u32 {
         let now = self.now.load(Ordering::Relaxed);
         let age = |tick: &AtomicU16| now.wrapping_sub(tick.load(Ordering::Relaxed));
-        let [one, two] = self.places(hash).map(age);
+        let [one, two] = self.cells(hash).map(age);
         u32::from(u16::MAX - one.max(two))
     }
 

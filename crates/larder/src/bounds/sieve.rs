@@ -80,17 +80,17 @@ fn order(hand: u32, turn: u32) -> u32 {
 
 /// The hand's next visit of the slot that has this turn, or this number of ticks.
 #[inline]
-fn next(hand: u32, place: u32) -> u32 {
-    hand + place.wrapping_sub(hand) % RING
+fn next(hand: u32, slot: u32) -> u32 {
+    hand + slot.wrapping_sub(hand) % RING
 }
 
 /// Where the turn of a key is recorded.
-struct KeyPlace<'a> {
+struct KeyBucket<'a> {
     tag: u32,
     bucket: &'a Bucket,
 }
 
-impl<'a> KeyPlace<'a> {
+impl<'a> KeyBucket<'a> {
     /// The entry of the key, and its turn.
     #[inline]
     fn find(&self) -> Option<(&'a AtomicU32, u32)> {
@@ -129,9 +129,9 @@ impl Sieve {
     }
 
     #[inline]
-    fn place(&self, hash: u64) -> KeyPlace<'_> {
+    fn bucket_of(&self, hash: u64) -> KeyBucket<'_> {
         let hash = mixed(hash);
-        KeyPlace {
+        KeyBucket {
             tag: ((hash >> 32) as u32 & !TURN).max(TURN + 1),
             bucket: &self.buckets[hash as usize & (self.buckets.len() - 1)],
         }
@@ -150,32 +150,32 @@ impl Policy for Sieve {
 
     #[inline]
     fn record_use(&self, hash: u64) {
-        let (hand, place) = (self.hand(), self.place(hash));
+        let (hand, bucket) = (self.hand(), self.bucket_of(hash));
         // (2) A key without an entry was inserted before turns were recorded, or has lost its
         // entry. It gets the hand's own slot.
-        let Some((entry, turn)) = place.find() else {
-            return place.set(place.earliest(hand), hand + RING);
+        let Some((entry, turn)) = bucket.find() else {
+            return bucket.set(bucket.earliest(hand), hand + RING);
         };
         let later = next(hand, turn) + RING;
         if turn != later & TURN {
-            place.set(entry, later);
+            bucket.set(entry, later);
         }
     }
 
     fn inserted(&self, hash: u64, objects: usize) {
-        let (hand, place) = (self.hand(), self.place(hash));
-        let entry = match place.find() {
+        let (hand, bucket) = (self.hand(), self.bucket_of(hash));
+        let entry = match bucket.find() {
             Some((entry, _)) => entry,
-            None => place.earliest(hand),
+            None => bucket.earliest(hand),
         };
         // (1)
-        place.set(entry, next(hand, (objects / self.step) as u32));
+        bucket.set(entry, next(hand, (objects / self.step) as u32));
     }
 
     #[inline]
     fn heat(&self, hash: u64) -> u32 {
         let hand = self.hand();
-        let found = self.place(hash).find();
+        let found = self.bucket_of(hash).find();
         found.map_or(0, |(_, turn)| order(hand, turn))
     }
 
@@ -186,7 +186,7 @@ impl Policy for Sieve {
         // there, because it would pass all objects and clear their visited bits.
         let ahead = NOW + 1..=heat;
         if let Some((_, turn)) = self
-            .place(hash)
+            .bucket_of(hash)
             .find()
             .filter(|&(_, turn)| ahead.contains(&order(hand, turn)))
         {
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_key_without_an_entry_has_no_turn() {
         let sieve = Sieve::new(1 << 6);
-        assert!((0..100_000).all(|key| sieve.place(key).find().is_none()));
+        assert!((0..100_000).all(|key| sieve.bucket_of(key).find().is_none()));
         assert!((0..100_000).any(|key| (mixed(key) >> 32) as u32 & !TURN == 0));
     }
 

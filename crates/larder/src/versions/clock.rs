@@ -132,7 +132,7 @@ static HIGH_WATER: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(
 
 /// An active commit. It is over when this value is dropped.
 pub(super) struct ActiveCommit {
-    place: usize,
+    slot: usize,
     /// The commit's number. Its writes are part of the snapshots with greater numbers.
     pub(super) number: u64,
 }
@@ -147,24 +147,24 @@ impl ActiveCommit {
     /// Another thread that draws a greater number afterwards finds the slot marked, or finds the
     /// number in it, until the commit is over.
     pub(super) fn begin() -> Self {
-        let mut place = thread_number() as usize % MAX_ACTIVE_COMMITS;
+        let mut slot = thread_number() as usize % MAX_ACTIVE_COMMITS;
         // Ordering: SeqCst, all of this file: a commit says that it is drawing before it draws, and
         // a snapshot draws before it looks who is in progress. So a commit with a lesser number is
         // seen, or over.
-        while ACTIVE_COMMITS[place]
+        while ACTIVE_COMMITS[slot]
             .compare_exchange(0, DRAWING, Ordering::SeqCst, Ordering::SeqCst)
             .is_err()
         {
-            place = (place + 1) % MAX_ACTIVE_COMMITS;
+            slot = (slot + 1) % MAX_ACTIVE_COMMITS;
             yield_now();
         }
         // Usually the slot was used before. `HIGH_WATER` never decreases.
-        if HIGH_WATER.load(Ordering::SeqCst) <= place {
-            HIGH_WATER.fetch_max(place + 1, Ordering::SeqCst);
+        if HIGH_WATER.load(Ordering::SeqCst) <= slot {
+            HIGH_WATER.fetch_max(slot + 1, Ordering::SeqCst);
         }
         let number = draw();
-        ACTIVE_COMMITS[place].store(number, Ordering::SeqCst);
-        ActiveCommit { place, number }
+        ACTIVE_COMMITS[slot].store(number, Ordering::SeqCst);
+        ActiveCommit { slot, number }
     }
 
     /// Calls `f`. All writes that it makes on this thread are part of the commit.
@@ -175,7 +175,7 @@ impl ActiveCommit {
 
 impl Drop for ActiveCommit {
     fn drop(&mut self) {
-        ACTIVE_COMMITS[self.place].store(0, Ordering::SeqCst);
+        ACTIVE_COMMITS[self.slot].store(0, Ordering::SeqCst);
     }
 }
 
@@ -183,10 +183,10 @@ impl Drop for ActiveCommit {
 /// active commits wait for nothing but each other. From then on, what a snapshot with this
 /// number shows doesn't change any more.
 pub(super) fn wait_for_commits_before(number: u64) {
-    for place in &ACTIVE_COMMITS[..HIGH_WATER.load(Ordering::SeqCst)] {
+    for slot in &ACTIVE_COMMITS[..HIGH_WATER.load(Ordering::SeqCst)] {
         let backoff = Backoff::new();
         loop {
-            match place.load(Ordering::SeqCst) {
+            match slot.load(Ordering::SeqCst) {
                 0 => break,
                 // This commit comes after us.
                 drawn if drawn != DRAWING && drawn >= number => break,
