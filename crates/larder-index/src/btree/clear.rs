@@ -114,7 +114,7 @@ impl BPlusTree {
         if !predicate() {
             return false;
         }
-        // Remove the last run of neighbours first, so that the places of the others stay the same.
+        // Remove the last run of neighbours first, so that the slots of the others stay the same.
         let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
         for run in chosen.chunk_by(|a, b| a + 1 == *b).rev() {
             let from = at.i + (run[0] - first) as usize;

@@ -310,13 +310,13 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn read_copied(&self, bytes: &[u8], batch: &mut Batch<'g>) -> Result<(), Torn> {
         for bucket in 0..self.shape.buckets as usize {
             // All buckets were copied, from the first on (H19).
-            let place = bucket * self.shape.bucket();
+            let offset = bucket * self.shape.bucket();
             if batch.by_hash {
-                let (entry, overflow) = (batch.entries.len(), plain::overflow(bytes, place));
+                let (entry, overflow) = (batch.entries.len(), plain::overflow(bytes, offset));
                 batch.homes.begin(self.shape, bucket, entry, overflow);
             }
             // (4) Append the entries.
-            for SlotBody { slot, from, end } in plain::slot_entries(bytes, place, self.shape) {
+            for SlotBody { slot, from, end } in plain::slot_entries(bytes, offset, self.shape) {
                 let body = &bytes[from..end];
                 if slot & OUTSIDE == 0 {
                     // The bytes have been validated, so lengths in them can be trusted.
@@ -405,11 +405,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     ) -> Result<(), Torn> {
         // Copy the bucket, if it hasn't been copied, and validate it. From here on it is plain
         // bytes.
-        let place = self.place(home, copied, batch)?;
+        let offset = self.offset_of(home, copied, batch)?;
         // Replace the group by the entries that are at home in this bucket.
-        self.sift(place, 0, batch, group);
+        self.sift(offset, 0, batch, group);
         // Add the displaced entries of this home. Mostly no overflow bit is set, so there are none.
-        if plain::has_overflowed(&batch.bytes, place) {
+        if plain::has_overflowed(&batch.bytes, offset) {
             match displaced {
                 Some(displaced) => displaced.at_home(home).for_each(|word| group.push(word)),
                 None => self.collect_displaced(home, copied, batch, group)?,
@@ -430,11 +430,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Replaces the group by entries of a bucket: the displaced ones, if `displaced` is
     /// [`DISPLACED`], or those that are at home, if it is 0.
     #[inline(always)]
-    fn sift(&self, place: usize, displaced: u16, batch: &Batch, group: &mut Group) {
+    fn sift(&self, offset: usize, displaced: u16, batch: &Batch, group: &mut Group) {
         // A branch on the flag couldn't be predicted. So write each entry, and advance only if it
         // is wanted; otherwise the next one overwrites it.
         let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
-        for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, place, self.shape) {
+        for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, offset, self.shape) {
             words[kept] = PackedEntry::new(slot, from, end).0;
             kept += usize::from(slot & DISPLACED == displaced);
         }
@@ -482,8 +482,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // They are in the next buckets, up to one without overflow bits.
         let mut at = self.shape.next(home);
         while at != home {
-            let place = self.place(at, copied, batch)?;
-            for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, place, self.shape)
+            let offset = self.offset_of(at, copied, batch)?;
+            for SlotBody { slot, from, end } in
+                plain::slot_entries(&batch.bytes, offset, self.shape)
             {
                 let found = PackedEntry::new(slot, from, end);
                 // The bucket may have displaced entries of other homes, too. Only the hash tells.
@@ -493,7 +494,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 }
             }
             // No entry of this home can be after a bucket without overflow bits.
-            if !plain::has_overflowed(&batch.bytes, place) {
+            if !plain::has_overflowed(&batch.bytes, offset) {
                 break;
             }
             at = self.shape.next(at);
@@ -554,7 +555,12 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     /// The offset of a bucket in the batch's bytes. Copies the bucket if that hasn't been done.
-    fn place(&self, bucket: usize, copied: &mut Copied, batch: &mut Batch) -> Result<usize, Torn> {
+    fn offset_of(
+        &self,
+        bucket: usize,
+        copied: &mut Copied,
+        batch: &mut Batch,
+    ) -> Result<usize, Torn> {
         // A walk over displaced entries may wrap around to a bucket before the first copied one.
         // That can't be inserted in front, so fail, and let the scan copy the whole leaf.
         let i = bucket.checked_sub(copied.first).ok_or(Torn)?;
