@@ -41,7 +41,7 @@
 use super::FANOUT;
 use crate::btree::copies::with_copies;
 use crate::btree::entries::Entries;
-use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
+use crate::btree::inner::{fences, InnerLevels, TreePath, TreePathNode};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, TreeLeaf};
 use crate::btree::node::{Child, InnerNode, Separators};
 use crate::btree::prefix::{common, Prefix};
@@ -203,8 +203,8 @@ fn merged_leaf(
 /// path: from the lower fence of the first one to the upper fence of the last one.
 fn fences_around<'g>(path: &mut TreePath<'g>, children: &RangeInclusive<usize>) -> Prefix<'g> {
     let mut fences_of = |child| {
-        if let Some(step) = path.last_mut() {
-            step.child = child;
+        if let Some(parent) = path.last_mut() {
+            parent.child = child;
         }
         fences(path)
     };
@@ -325,13 +325,13 @@ impl InnerLevels {
         // (2) Lock the structure, and find the path to the leaf.
         let changing = self.changing.lock();
         let (mut path, _) = self.path(guard, |node| node.child_for(position));
-        let Some(step) = path.last() else {
+        let Some(parent) = path.last() else {
             return false;
         };
         // Try to lock a neighbour under the same node. A leaf under another node doesn't count: the
         // separator between the two is further up.
-        let at = step.child;
-        let Some((other, i)) = Self::lock_neighbour(step, capacity, guard) else {
+        let at = parent.child;
+        let Some((other, i)) = Self::lock_neighbour(parent, capacity, guard) else {
             return false;
         };
         let (left, right) = if i < at { (other, leaf) } else { (leaf, other) };
@@ -386,7 +386,7 @@ impl InnerLevels {
         // Odd while nodes are replaced: a writer that sets stale bits meanwhile sets them again.
         self.counting.bump_structure_seq();
         loop {
-            let Some(step) = path.pop() else {
+            let Some(parent) = path.pop() else {
                 // The root is being replaced. A single child becomes the new root. Two children get
                 // a node above them, and the tree becomes one level higher.
                 self.root.store(root_of(shared, new, has_counts));
@@ -396,9 +396,9 @@ impl InnerLevels {
             // This store publishes all nodes that were built below.
             if new.items.len() == 1 && from == to {
                 let child = from;
-                let slot = &step.node.children[child];
+                let slot = &parent.node.children[child];
                 if has_counts {
-                    path.push(TreeStep { child, ..step });
+                    path.push(TreePathNode { child, ..parent });
                     set_stale_bits(&path);
                 }
                 slot.store(new.items[0].address);
@@ -406,10 +406,10 @@ impl InnerLevels {
             }
             // (b) The separators change: build a new node of the children. Readers may still be
             // descending through the old node, so it isn't written to.
-            unlinked.push(step.address);
-            shared.counters.remove_node(step.node.memory());
-            let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
-            let mut all = replace_children(step.node, from, to, new);
+            unlinked.push(parent.address);
+            shared.counters.remove_node(parent.node.memory());
+            let (grown_last, grown_first) = (to + 1 == parent.node.len(), from == 0);
+            let mut all = replace_children(parent.node, from, to, new);
             // (c) One level up, the node's own slot is replaced.
             (from, to) = path
                 .last()
@@ -467,16 +467,16 @@ impl InnerLevels {
     /// `capacity` bytes. Also returns its child number. `None` if there is no such leaf whose lock
     /// is free.
     fn lock_neighbour<'g>(
-        step: &TreeStep<'g>,
+        parent: &TreePathNode<'g>,
         capacity: usize,
         guard: &'g Guard,
     ) -> Option<(LockedTreeLeaf<'g>, usize)> {
-        let last = step.node.len() - 1;
-        let left = step.child.checked_sub(1);
-        let right = Some(step.child + 1).filter(|i| *i <= last);
+        let last = parent.node.len() - 1;
+        let left = parent.child.checked_sub(1);
+        let right = Some(parent.child + 1).filter(|i| *i <= last);
         // Neighbours under another node are not merged: both nodes would change.
         [left, right].into_iter().flatten().find_map(|i| {
-            let TreeChild::Leaf(leaf) = step.node.children[i].load(guard) else {
+            let TreeChild::Leaf(leaf) = parent.node.children[i].load(guard) else {
                 return None;
             };
             // Don't wait for the lock, since `changing` is held (B5).
@@ -567,7 +567,7 @@ fn build_nodes(shared: &Shared, all: ChildSplice, cut: usize, has_counts: bool) 
 /// `other` of `above`. Returns its address.
 fn join(
     shared: &Shared,
-    above: &TreeStep<'_>,
+    above: &TreePathNode<'_>,
     other: usize,
     all: &mut ChildSplice,
     guard: &Guard,

@@ -8,10 +8,10 @@ use crossbeam_epoch::Guard;
 
 /// Sets the stale bits of a path, from the leaf up (C2).
 pub(super) fn set_stale_bits(path: &TreePath<'_>) {
-    for step in path.iter().rev() {
+    for parent in path.iter().rev() {
         // A node without counts has no valid count that could become stale.
-        if let Some(counts) = step.node.counts() {
-            counts.set_stale(step.child);
+        if let Some(counts) = parent.node.counts() {
+            counts.set_stale(parent.child);
         }
     }
 }
