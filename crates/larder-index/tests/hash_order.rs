@@ -225,7 +225,7 @@ fn few_leaves_are_made_in_vain() {
     }
 }
 
-/// Thousands of keys with one hash: one leaf that grows, and gives its room back.
+/// Thousands of keys with one hash: one leaf that grows, and gives its memory back.
 #[test]
 fn keys_of_one_hash_are_kept_apart() {
     let index = make_with(Kind::Hash, LeafConfig::default(), Hashes::One);

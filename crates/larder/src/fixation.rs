@@ -51,7 +51,7 @@ pub struct Fixed {
 struct Keys(Vec<HashSet<Box<[u8]>>>);
 
 impl Keys {
-    /// The room of the first set.
+    /// The capacity of the first set.
     const FIRST: usize = 224;
 
     fn len(&self) -> usize {

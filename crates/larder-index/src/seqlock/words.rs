@@ -168,7 +168,7 @@ fn begin_copy(
     let (from, count) = (out.len(), more.len.min(8));
     // Whole words are written: `more`, and the last of the copied ones, beyond the end.
     out.reserve(first.len() + len + 24);
-    // SAFETY: all places that are written lie after the vector's contents, in the room that was
+    // SAFETY: all places that are written lie after the vector's contents, in the capacity that was
     // made: `first` at the front, or eight bytes; and eight bytes after `first`. From the result,
     // which is at most eight bytes further, there are `len + 16` bytes.
     let to = unsafe {

@@ -38,7 +38,7 @@ pub fn beginning(term: TermRef<'_>, most: usize) -> String {
     out
 }
 
-/// The text of a term; if it has more bytes than `room`, at least as many of them.
+/// The text of a term; if it has more bytes than `limit`, at least as many of them.
 fn printed(term: TermRef<'_>, room: usize) -> String {
     let mut printer = Printer {
         bytes: term.bytes(),

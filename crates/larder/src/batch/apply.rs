@@ -373,8 +373,8 @@ impl ListBatch {
         next: usize,
         so_far: SpaceNeeded,
     ) -> SpaceNeeded {
-        // An object that replaces another one needs less room, or none. The room can't shrink
-        // meanwhile: in a table with a limit no other write inserts beside a batch.
+        // An object that replaces another one needs less space, or none. The free space can't
+        // shrink meanwhile: in a table with a limit no other write inserts beside a batch.
         let (key, new) = self.object(table, next);
         let mut old = Values::default();
         if table.kind().is_unique() {
@@ -466,7 +466,8 @@ impl ListBatch {
     ) -> Result<bool, Error> {
         let op = table.begin_of_batch(guard)?;
         // A short list will be over soon. In a store with a limit, other inserts could take the
-        // room that the batch has measured; with a unique index, a value that it is about to claim.
+        // space that the batch has measured; with a unique index, a value that it is about to
+        // claim.
         if !self.list.is_indexed() || (intent == Intent::Write && op.store.holds_lists_back()) {
             return Ok(false);
         }

@@ -111,7 +111,7 @@ pub use object_list::ObjectList;
 enum Phase {
     /// No slice has run.
     Begun,
-    /// Computing the room that the list needs.
+    /// Computing the space that the list needs.
     Measuring,
     /// There is no room.
     Refused,
@@ -135,7 +135,7 @@ struct BatchProgress {
     phase: Phase,
     /// The first object that the phase hasn't processed.
     next: usize,
-    /// The room that the objects need that were measured.
+    /// The space that the objects need that were measured.
     need: SpaceNeeded,
     /// The number of objects in the table when the first slice began.
     before: Option<usize>,
