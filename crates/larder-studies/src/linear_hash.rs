@@ -142,10 +142,10 @@ impl<W: Word> LinearHash<W> {
             return;
         }
         for _ in 0..2 {
-            let (nodes, room) = (self.chains.len(), self.address.buckets() * self.chain);
-            if grew && nodes > room {
+            let (nodes, capacity) = (self.chains.len(), self.address.buckets() * self.chain);
+            if grew && nodes > capacity {
                 self.grow();
-            } else if !grew && nodes * 2 < room {
+            } else if !grew && nodes * 2 < capacity {
                 // If chains have one entry, one entry less means two buckets less.
                 self.shrink();
             }

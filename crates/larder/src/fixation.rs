@@ -73,8 +73,8 @@ impl Keys {
                 set.insert(key.into());
             }
             full => {
-                let room = full.map_or(Self::FIRST, |set| 4 * set.capacity());
-                let mut set = HashSet::with_capacity(room);
+                let capacity = full.map_or(Self::FIRST, |set| 4 * set.capacity());
+                let mut set = HashSet::with_capacity(capacity);
                 set.insert(key.into());
                 self.0.push(set);
             }

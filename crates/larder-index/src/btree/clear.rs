@@ -69,7 +69,7 @@ impl BPlusTree {
                 self.mark_counts_stale(guard, &locked, SearchKey::new(cursor));
             }
             // (3) This releases the lock. Then retire the handles (O4).
-            self.give_room_back(guard, SearchKey::new(cursor), locked);
+            self.shrink_or_merge(guard, SearchKey::new(cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
@@ -121,7 +121,7 @@ impl BPlusTree {
             handles.extend(take_out(&mut leaf, from..from + run.len(), None));
         }
         self.mark_counts_stale(guard, &leaf, key);
-        self.give_room_back(guard, key, leaf);
+        self.shrink_or_merge(guard, key, leaf);
         for handle in handles {
             self.shared.retire(guard, Some(handle));
         }
@@ -158,7 +158,7 @@ impl BPlusTree {
             freed += n + 1;
             // Merge it with those that were emptied before, so that few leaves are left to be freed
             // together with the index. It may be merged with the next one, which is emptied then.
-            self.give_room_back(guard, SearchKey::new(&cursor), locked);
+            self.shrink_or_merge(guard, SearchKey::new(&cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
@@ -176,7 +176,7 @@ impl BPlusTree {
     }
 
     /// Step 3. An empty leaf is merged directly, and only shrunk if that fails.
-    fn give_room_back(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
+    fn shrink_or_merge(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         // The same bound as after any removal (`reclaim_space`).
         if leaf.live_bytes() >= self.shared.config.most / 4 {
             return;

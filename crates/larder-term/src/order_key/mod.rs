@@ -88,7 +88,7 @@ pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
     // bytes for each byte of the term, and the texts of its atoms. If it fails, start again with
     // the general encoder.
     let start = out.len();
-    out.resize(start + 2 * term.bytes().len() + TEXT_ROOM, 0);
+    out.resize(start + 2 * term.bytes().len() + TEXT_SPARE, 0);
     match encode_flat(term, &mut out[start..]) {
         Some((len, _)) => out.truncate(start + len),
         None => {
@@ -100,7 +100,7 @@ pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
 
 #[inline(never)]
 fn append_binary(bytes: &[u8], out: &mut Vec<u8>) {
-    out.reserve(bytes.len() + TEXT_ROOM);
+    out.reserve(bytes.len() + TEXT_SPARE);
     bits::push(bytes, 8 * bytes.len(), out);
 }
 
@@ -111,7 +111,7 @@ pub fn encode_general(term: TermRef<'_>, out: &mut Vec<u8>) {
 }
 
 /// Additional space for the texts of a term's atoms.
-const TEXT_ROOM: usize = 64;
+const TEXT_SPARE: usize = 64;
 
 /// Appends a prefix that exactly the order keys of certain tuples have: those of this arity whose
 /// first elements are these.

@@ -39,19 +39,19 @@ pub fn beginning(term: TermRef<'_>, most: usize) -> String {
 }
 
 /// The text of a term; if it has more bytes than `limit`, at least as many of them.
-fn printed(term: TermRef<'_>, room: usize) -> String {
+fn printed(term: TermRef<'_>, limit: usize) -> String {
     let mut printer = Printer {
         bytes: term.bytes(),
         at: 0,
         out: String::new(),
         open: vec![Piece::Term],
         maps: None,
-        room,
+        limit,
     };
     // The stack has what is still to be written, the next piece last. So there is no recursion.
     while let Some(open) = printer.open.pop() {
         printer.step(open);
-        if printer.out.len() >= room {
+        if printer.out.len() >= limit {
             break;
         }
     }
@@ -86,7 +86,7 @@ struct Printer<'a> {
     maps: Option<MapIndex>,
     /// No more bytes of the text are wanted. Of a long leaf, list or map, only the beginning is
     /// read that has so many.
-    room: usize,
+    limit: usize,
 }
 
 impl Printer<'_> {
@@ -142,7 +142,7 @@ impl Printer<'_> {
         match self.bytes[start] {
             TUPLE => self.sequence("{", children, "}"),
             // A list of printable characters is printed as a string.
-            LIST => match string(&self.bytes[end..], children.min(self.room as u64)) {
+            LIST => match string(&self.bytes[end..], children.min(self.limit as u64)) {
                 Some((text, length)) => {
                     self.at = end + length;
                     write_quoted(&mut self.out, &text, '"');
@@ -185,14 +185,14 @@ impl Printer<'_> {
                 Piece::Term,
             ]),
             // Each pair has a character or more, so no others are wanted.
-            _ if children / 2 > self.room as u64 => {
+            _ if children / 2 > self.limit as u64 => {
                 let mut at = self.at;
                 let mut next = || {
                     let begin = at;
                     at = end_of(bytes, begin);
                     begin
                 };
-                let mut pairs: Vec<_> = (0..self.room).map(|_| (next(), next())).collect();
+                let mut pairs: Vec<_> = (0..self.limit).map(|_| (next(), next())).collect();
                 pairs.reverse();
                 self.open.push(Piece::Pairs(pairs, at, true));
             }
@@ -211,17 +211,17 @@ impl Printer<'_> {
 
     fn leaf(&mut self, start: usize, end: usize) {
         let leaf = TermRef::within(&self.bytes[start..end]);
-        let (out, room) = (&mut self.out, self.room);
+        let (out, limit) = (&mut self.out, self.limit);
         // Writing to a string does not fail.
         let _ok = match leaf.view() {
-            View::Bin(bytes) if bytes.len() > room => {
-                write_binary(out, whole_characters(&bytes[..room]))
+            View::Bin(bytes) if bytes.len() > limit => {
+                write_binary(out, whole_characters(&bytes[..limit]))
             }
-            View::Bits { bytes, .. } if bytes.len() > room => {
-                write_bits(out, &bytes[..room], 8 * room)
+            View::Bits { bytes, .. } if bytes.len() > limit => {
+                write_bits(out, &bytes[..limit], 8 * limit)
             }
             // The digits of a long one take more than linear time.
-            View::Big(n) if n.magnitude.len() > room.max(LONG_INTEGER) => {
+            View::Big(n) if n.magnitude.len() > limit.max(LONG_INTEGER) => {
                 write!(out, "an integer of {} bytes", n.magnitude.len())
             }
             _ => write_leaf(out, leaf),

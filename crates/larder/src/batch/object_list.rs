@@ -118,7 +118,7 @@ struct ListChunk {
 }
 
 impl ListChunk {
-    fn with_room(objects: usize, bytes: usize) -> Self {
+    fn with_capacity(objects: usize, bytes: usize) -> Self {
         ListChunk {
             bytes: Vec::with_capacity(bytes),
             ends: Vec::with_capacity(objects),
@@ -209,9 +209,9 @@ impl ListContent {
             Some(_) if self.len == 0 => return,
             // Reserve the size of the previous chunk, which is a good guess, but limit it so that
             // the allocation doesn't take a slice.
-            Some(full) => ListChunk::with_room(CHUNK, full.bytes.len().min(64 << 10)),
+            Some(full) => ListChunk::with_capacity(CHUNK, full.bytes.len().min(64 << 10)),
             // Most lists are short.
-            None => ListChunk::with_room(16, 512),
+            None => ListChunk::with_capacity(16, 512),
         };
         self.index_last();
         self.chunks.push(chunk);

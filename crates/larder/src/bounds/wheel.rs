@@ -140,8 +140,8 @@ fn add(time: u64, key: &[u8], last: Option<&mut TimerChunk>) -> Result<usize, (T
         }
         last => {
             // The first chunk of a slot starts small.
-            let room = if last.is_some() { CHUNK } else { 0 };
-            let mut chunk = Vec::with_capacity(need.max(room));
+            let capacity = if last.is_some() { CHUNK } else { 0 };
+            let mut chunk = Vec::with_capacity(need.max(capacity));
             append(time, key, &mut chunk);
             let bytes = chunk.capacity();
             Err((chunk, bytes))
