@@ -626,7 +626,7 @@ defmodule Larder do
 
   Options: a map with `:retries`, how often the function is called again at most (then
   `{:aborted, :nomore}`), and `:timeout`, in milliseconds (then `{:aborted, :timeout}`). Both are
-  `:infinity` unless said.
+  `:infinity` unless given.
   """
   @spec transaction([table()], ([table()] -> result)) ::
           {:atomic, result} | {:aborted, term()}

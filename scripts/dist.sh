@@ -249,7 +249,7 @@ stage() {
   ! grep -vxFf Cargo.lock <(grep '^checksum' "$STAGE/Cargo.lock") || die "the package's Cargo.lock has other crates than the tree's"
 }
 
-# The address of the project is said in one place, before the first publication.
+# The address of the project is written in one place, before the first publication.
 publishable() {
   local known
   [ "$1" = "$VERSION" ] || die "this is version $VERSION, not $1 (erlang/larder.app.src)"

@@ -13,7 +13,7 @@
 # `N passed, N failed`.
 #
 # `make test` runs what is kept, so it is kept small: LARDER_KEEP_BYTES (60000) a target, the
-# smallest inputs first; what is left out is said.
+# smallest inputs first; what is left out is reported.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

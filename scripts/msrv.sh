@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The oldest Rust that will do is said in one place, `rust-version` of Cargo.toml.
+# The oldest Rust that will do is written in one place, `rust-version` of Cargo.toml.
 #
 #   msrv.sh           prints it
 #   msrv.sh pages     the pages that name a version name that one, and this toolchain is as new

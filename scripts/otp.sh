@@ -58,7 +58,7 @@ beams() {
   inside "$root" scripts/erlc.sh _build/tests "${flags[@]}" -I erlang/test $(echo erlang/test/*.erl)
 }
 
-# A subshell with `set -e` of its own: what doesn't compile must not leave out the suites behind it.
+# A subshell with `set -e` of its own: what doesn't compile must not leave out the suites after it.
 run() (
   set -e
   release=$1 root=$PWD/_build/otp/$1

@@ -45,7 +45,7 @@ committed() {
     git -c user.name=test -c user.email=test@example.org commit -q -m "$1"
 }
 
-# What cargo says where it doesn't run is said; `make -j` does one thing after the other.
+# What cargo says where it doesn't run is shown; `make -j` does one thing after the other.
 setup_says() {
   mkdir -p "$WORK/no_rust" || return 1
   printf '#!/bin/sh\necho "error: rustup could not choose a version of cargo to run" >&2\nexit 1\n' >"$WORK/no_rust/cargo"
@@ -162,7 +162,7 @@ portable_scripts() {
     ! grep -nE '^#!/bin/bash|\b(mapfile|readarray|declare -A|inherit_errexit)\b' $scripts
 }
 
-# The version is said in one place.
+# The version is written in one place.
 versions_agree() {
   local app cargo
   app=$(sed -n 's/.*{vsn, *"\([^"]*\)".*/\1/p' erlang/larder.app.src)

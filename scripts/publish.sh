@@ -58,7 +58,7 @@ everything_or_nothing() {
   done < <(git ls-files -- '*Cargo.toml' | xargs grep -l '^\[package\]')
 }
 
-# The address of the project is said in one place, before the first publication.
+# The address of the project is written in one place, before the first publication.
 has_address() { grep -q '^repository = "https://' Cargo.toml; }
 
 case ${1:-try} in

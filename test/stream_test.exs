@@ -102,7 +102,7 @@ defmodule Larder.StreamTest do
     churn(tab, i + 1)
   end
 
-  test "what is wrong is said" do
+  test "errors are described" do
     tab = table([], [{1}])
 
     assert_raise ArgumentError, ~r/unknown keys \[:limit\]/, fn ->

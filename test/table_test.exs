@@ -249,7 +249,7 @@ defmodule Larder.TableTest do
     assert Process.alive?(keeper)
   end
 
-  test "what is wrong is said" do
+  test "errors are described" do
     for {options, said} <- [
           {[], ~r/needs a :name/},
           {[name: "stock"], ~r/an atom, not "stock"/},

@@ -2,7 +2,7 @@
 %%
 %% Environment: `LARDER_BENCH_SIZES=1000,65536' chooses sizes,
 %% `LARDER_BENCH_ROWS=set_read,memory_plain' rows of the table (see larder_bench_work),
-%% `LARDER_BENCH_RUNS' how often each side is measured (five times if not said), and
+%% `LARDER_BENCH_RUNS' how often each side is measured (five times by default), and
 %% `LARDER_BENCH_OPERATIONS' how many operations (or rows, for memory) a measurement of small tables
 %% has; `LARDER_BENCH_OUT' is the folder of the files. Progress, and how long it will still take, go
 %% to the standard error.
@@ -100,7 +100,7 @@ course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | 
                     fun() -> larder_bench_measure:course(Course, Size, Runs, Operations) end),
     [M || #{row := Row} = M <- Measured, lists:member(Row, Rows)].
 
-%% Says what is under way and how long the rest will take.
+%% Says what is in progress and how long the rest will take.
 told({Size, _, _, _, _, Seconds}, What, Fun) ->
     io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n",
               [Size, What, larder_bench_run:left()]),

@@ -269,7 +269,7 @@ filled_up(Page, Continuation) ->
 
 %% Key by key, up and down from one that is known.
 ets_around(T, Key) ->
-    before(T, Key, ?BEFORE, [{Key} | behind(T, Key, ?PAGE - ?BEFORE - 1)]).
+    before(T, Key, ?BEFORE, [{Key} | following(T, Key, ?PAGE - ?BEFORE - 1)]).
 
 before(_, _, 0, Rows) -> Rows;
 before(T, Key, N, Rows) ->
@@ -278,11 +278,11 @@ before(T, Key, N, Rows) ->
         Prev -> before(T, Prev, N - 1, [{Prev} | Rows])
     end.
 
-behind(_, _, 0) -> [];
-behind(T, Key, N) ->
+following(_, _, 0) -> [];
+following(T, Key, N) ->
     case ets:next(T, Key) of
         '$end_of_table' -> [];
-        Next -> [{Next} | behind(T, Next, N - 1)]
+        Next -> [{Next} | following(T, Next, N - 1)]
     end.
 
 %% At the front a page is shorter, as that of the other side.

@@ -5,7 +5,7 @@
 %%
 %% Environment: `LARDER_BENCH_OPS', `LARDER_BENCH_KINDS', `LARDER_BENCH_TYPES', `LARDER_BENCH_SIZES'
 %% choose cells (names between commas); `LARDER_BENCH_SHARE=0.05' is the part of them that is
-%% measured, 0.2 if not said, all if cells were chosen; `LARDER_BENCH_SEED' (a number, or `random')
+%% measured, 0.2 by default, all if cells were chosen; `LARDER_BENCH_SEED' (a number, or `random')
 %% chooses which; `LARDER_BENCH_RUNS' is the rounds a side (5), `LARDER_BENCH_OUT' the folder of the
 %% files.
 -module(larder_bench_wide).
@@ -195,7 +195,7 @@ seconds(#{size := Size}, Name) ->
         false -> 0.03 + min(Size, 100_000) * 1.0e-6
     end.
 
-%% What is under way, every few seconds.
+%% What is in progress, every few seconds.
 said(#{type := Type, kind := Kind, size := Size}, Name) ->
     Now = erlang:monotonic_time(second),
     case Now - get(said) >= 5 of

@@ -79,7 +79,7 @@ run({A, B} = Modules, Seed, Folder, Places) ->
     larder_demo_report:files(Folder, Modules, Outcomes, [{seed, Seed}, {files, Files}]),
     verdict(Modules, Outcomes, Seconds).
 
-%% A module that doesn't load at all is better said in one line than in each operation's.
+%% A module that doesn't load at all is better reported in one line than in each operation's.
 works(Module) ->
     Table = Module:new(?MODULE, []),
     true = Module:insert(Table, {key, value}),

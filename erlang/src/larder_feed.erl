@@ -4,7 +4,7 @@
 %%
 %% A writer never sends to a subscriber, and never waits for one. The relay stops fetching while
 %% the subscriber's mailbox is full. Further changes then wait in the library's queue, which has a
-%% limit. Beyond the limit they are dropped, and the subscriber is told so. If a subscriber ends,
+%% limit. Beyond the limit they are dropped, and the subscriber is notified. If a subscriber ends,
 %% its relay ends; if a relay ends, the subscription ends.
 %%
 %% A relay that finds no changes sleeps until a writer wakes it. If it was woken shortly before, it

@@ -382,7 +382,7 @@ unsafe_term(Binary) ->
         error:badarg -> throw(badfile)
     end.
 
-%% The encoding behind its first byte.
+%% The encoding after its first byte.
 plain(<<131, 80, _Size:32, Compressed/binary>>) ->
     try
         zlib:uncompress(Compressed)

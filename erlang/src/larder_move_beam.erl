@@ -207,7 +207,7 @@ calls([Node | Nodes], Imported, Found) ->
 calls(_, _, Found) ->
     Found.
 
-%% The argument that is a table of ets. If the function isn't known, it is taken to be the first.
+%% The argument that is a table of ets. If the function isn't known, it is assumed to be the first.
 table_argument(ets, {atom, _, Fold}, [_, _, Table]) when Fold =:= foldl; Fold =:= foldr -> [Table];
 table_argument(ets, _, [Table | _]) -> [Table];
 table_argument(dets, {atom, _, Copy}, [_, Table]) when Copy =:= to_ets; Copy =:= from_ets ->

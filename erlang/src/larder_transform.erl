@@ -23,7 +23,7 @@
 %% <li>types: `ets:tid()', `ets:tab()', `ets:match_spec()' and the others, in
 %%     specs, types and records;</li>
 %% <li>`ets:fun2ms' and `larder:fun2ms' with a literal fun: they become match
-%%     specifications by way of `ms_transform', with its checks, errors and
+%%     specifications through `ms_transform', with its checks, errors and
 %%     warnings. `ms_transform.hrl' may be included as well; it isn't needed.</li>
 %% </ul>
 %%
@@ -485,7 +485,7 @@ call_target(Module, Name, Arity, Args) ->
     end.
 
 %% The table of a call of ets, if OTP or Elixir has created it. If the function isn't known, the
-%% table is taken to be the first argument.
+%% table is assumed to be the first argument.
 otp_table(Name, Arity, Args) ->
     Position = case Name of
                    unknown -> 1;

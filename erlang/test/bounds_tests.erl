@@ -1,5 +1,5 @@
 %% Bounded tables: what is expired is in no answer; the library removes it, and
-%% tells so; bad times are refused, and said to be.
+%% tells so; bad times are refused, with an error.
 -module(bounds_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -241,7 +241,7 @@ commit_test() ->
     true = larder:delete(Tab).
 
 %% Of two transactions that take an object one gets it, also if it expires before they end, and
-%% subscribers are told what has become of it.
+%% subscribers are notified of what has become of it.
 taken_once_test_() ->
     [{timeout, 60, ?LEAK_FREE([taken_once(Type) || _ <- lists:seq(1, 20)])} || Type <- ?TYPES].
 

@@ -226,7 +226,7 @@ take(M, Options) ->
     0 = M:info(T, size),
     M:delete(T).
 
-%% A right that goes while a call is under way takes nothing from it.
+%% A right that goes while a call is in progress takes nothing from it.
 take_many_goes_on_test_() ->
     larder_test:tc("take_many goes on", 120, larder, fun() ->
         Keys = lists:seq(1, 50000),

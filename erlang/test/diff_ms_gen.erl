@@ -147,7 +147,7 @@ plain() -> elements([0, 1.5, b, <<"b">>]).
 
 circuit() -> elements(['andalso', 'orelse']).
 
-%% The first argument is always evaluated, the others mostly aren't. A variable that is met first in
+%% The first argument is always evaluated, the others mostly aren't. A variable that occurs first in
 %% an argument that is skipped is a trap of OTP 25.2.3: where a body has it again, `ets' takes it
 %% for copied, and its result points into the table. What comes of that is nonsense, or the emulator
 %% aborts for want of absurd amounts of memory. So variables of the others are also in the first.

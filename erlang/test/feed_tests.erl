@@ -183,7 +183,7 @@ change(Tab, Key, N) ->
 %% ---- behind ----
 
 %% A subscriber that takes nothing has so many messages and no more, its queue so
-%% many events; what it lost is said, and a new snapshot helps.
+%% many events; what it lost is reported, and a new snapshot helps.
 overflow_test_() ->
     {timeout, 60, ?LEAK_FREE(begin
         Tab = larder:new(t, []),
@@ -263,8 +263,8 @@ no_message_comes_after_unsubscribe_test_() ->
         true = larder:delete(Tab)
     end).
 
-%% Who has given a private table away isn't told what its new owner writes, nor is anybody else once
-%% a table has become private.
+%% Who has given a private table away doesn't get what its new owner writes, nor is anybody else
+%% once a table has become private.
 a_subscription_ends_with_the_right_to_read_test_() ->
     [{How, ?LEAK_FREE(begin
          Me = self(),

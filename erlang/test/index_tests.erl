@@ -1,13 +1,13 @@
 %% Secondary indexes: every answer by an index is that of the same question on a table without one,
 %% in all four types, for random rows, specifications and indexes, of the table, of its snapshots
 %% and in transactions; an index that is added while others write misses nothing; a unique index
-%% never has a value twice; and what is wrong is said.
+%% never has a value twice; and errors are described.
 -module(index_tests).
 
 -export([answers_test_/0, a_wrong_answer_is_noticed_test_/0, views_test_/0,
          added_beside_writers_test_/0, unique_test_/0, unique_beside_writers_test_/0,
          plans_test_/0, many_test_/0, far_positions_test_/0, words_test_/0,
-         pages_go_on_behind_their_last_key_test_/0]).
+         pages_go_on_after_their_last_key_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
@@ -443,7 +443,7 @@ many_test_() ->
         larder:delete(T)
     end).
 
-%% What is wrong is said ---------------------------------------------------------------------------
+%% What is wrong is described ----------------------------------------------------------------------
 
 %% A position that no object has, of any size, is one: the index is empty.
 far_positions_test_() ->
@@ -460,7 +460,7 @@ far_positions_test_() ->
     end).
 
 words_test_() ->
-    one("what is wrong is said", fun() ->
+    one("errors are described", fun() ->
         T = larder:new(t, [{index, [{v, 2, []}]}]),
         S = larder:snapshot(T),
         B = larder:new(b, [{structure, judyesl}]),
@@ -529,10 +529,10 @@ words_test_() ->
         larder:delete(T)
     end).
 
-%% A page of an ordered_set goes on behind the last key of the one before, as in ets: it has what
+%% A page of an ordered_set goes on after the last key of the one before, as in ets: it has what
 %% was inserted there in between, also if there was nothing more then.
-pages_go_on_behind_their_last_key_test_() ->
-    one("pages by an index go on behind their last key", fun() ->
+pages_go_on_after_their_last_key_test_() ->
+    one("pages by an index go on after their last key", fun() ->
         Spec = [{{'$1', '$2'}, [{'<', '$2', 5}], ['$1']}],
         Rows = [{K, 5} || K <- lists:seq(1, 300)] ++ [{K, 1} || K <- [10, 20, 30]],
         Ask = fun(Module, T) ->

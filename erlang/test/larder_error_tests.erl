@@ -156,7 +156,7 @@ printed_like_ets_test() ->
     ?assertEqual(lists:flatten(string:replace(Of(Print(ets)), "ets:insert", "larder:insert", all)),
                  Print(larder)).
 
-%% Why a specification is none is said, wherever one is taken.
+%% Why a specification is invalid is reported, wherever one is accepted.
 specifications_test_() ->
     Variable = [{{'$1'}, [], ['$2']}],
     Second = [{{'$1'}, [], ['$1']}, {{'$1'}, [{foo, '$1'}], ['$1']}],

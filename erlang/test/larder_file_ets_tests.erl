@@ -285,7 +285,7 @@ is_named(Why) ->
     lists:member(Why, [badfile, checksum_error, invalid_object_count, cannot_create_table]).
 
 %% The number of bytes before the term with this number.
-behind_terms(<<Start:8/binary, Terms/binary>>, Count) ->
+after_terms(<<Start:8/binary, Terms/binary>>, Count) ->
     lists:foldl(fun(_, At) ->
                     <<_:At/binary, Size:32, _/binary>> = Terms,
                     At + 8 + Size
@@ -303,8 +303,8 @@ wrong_files_test_() ->
         {ok, Half} = ets:file2tab(File),
         ?assert(ets:info(Half, size) < 1000),
         ?assertEqual({error, badfile}, larder:file2tab(File)),
-        %% Cut behind the head of a term.
-        ok = file:write_file(File, binary:part(Whole, 0, 8 + behind_terms(Whole, 500))),
+        %% Cut after the head of a term.
+        ok = file:write_file(File, binary:part(Whole, 0, 8 + after_terms(Whole, 500))),
         ?assertEqual({error, badfile}, larder:file2tab(File)),
         %% Its writer was stopped before the end.
         <<Magic:4/binary, _Closed:4/binary, Rest/binary>> = Whole,

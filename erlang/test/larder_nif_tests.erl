@@ -81,7 +81,7 @@ many_keys_take_several_slices_test() ->
                                        lists:seq(5000, 1, -1)
                                            ++ [3, 3, none, 1.0, {a, [b]}, #{k => v}]]].
 
-%% Short rows under small keys go a short way, up to the first that is otherwise.
+%% Short rows under small keys take a fast path, up to the first that is otherwise.
 many_short_rows_test() ->
     [begin
          Tab = larder:new(t, [{keypos, 2} | Options]),
@@ -215,7 +215,7 @@ maps_of_optional_fields_test() ->
 
 %% ---- references ----
 
-%% A table's id is told from other references by what lies after it.
+%% A table's id is distinguished from other references by what lies after it.
 only_a_table_s_reference_is_a_table_test() ->
     Tab = larder:new(t, []),
     larder:insert(Tab, {key, 1}),
@@ -321,7 +321,7 @@ at_once(Calls) ->
     [receive {Pid, Result} -> Result end || Pid <- Pids].
 
 %% On one scheduler the order is certain; on several an exiting process may go
-%% on elsewhere before the heir is told (see the library's module owners), so
+%% on elsewhere before the heir is notified (see the library's module owners), so
 %% a few in a thousand are let pass there.
 heir_hears_first_test() ->
     Trap = process_flag(trap_exit, true),

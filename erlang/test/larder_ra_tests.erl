@@ -9,7 +9,7 @@
 
 %% ---- snapshots ----
 
-%% All that a table is and has comes back, from the file and by way of another member.
+%% All that a table is and has comes back, from the file and through another member.
 round_trip_test_() ->
     [?TC(lists:flatten(io_lib:format("~w ~w", [Rows, Chunk])), fun() ->
         with_folders(fun(From, To) ->

@@ -72,7 +72,7 @@ appended(Type, Options) ->
     true = larder:delete(T).
 
 %% Of a thousand funs each is stored as it is, with the binaries that it refers to, however many
-%% others have been met since.
+%% others have become known since.
 many_funs_test_() ->
     {timeout, 60, fun() ->
         Clauses = [io_lib:format("f(~b, X) -> fun(Y) -> {X, Y, ~b} end", [I, I])

@@ -313,9 +313,9 @@ missing_functions_warn_test() ->
     ?assert(lists:member({ets, no_such, 1}, Imports)),
     ?assert(lists:member({larder, insert, 2}, Imports)).
 
-%% ---- what stays, and what is said of it ----
+%% ---- what stays, and the warnings of it ----
 
-%% Kind, source, and the line and the beginning of what is said.
+%% Kind, source, and the line and the beginning of the warning.
 left() ->
     [{missing, "a(T) -> ets:no_such(T).\n", {2, "larder has no function no_such/1"}},
      {tuple, "a(T) ->\n {ok, {ets, insert, [T, {1}]}}.\n", {3, "{ets, insert, ...} stays"}},
@@ -364,7 +364,7 @@ left_warns_test_() ->
      [{Source, fun() -> ?assertMatch([_], said(Source, Begin)) end}
       || {_Kind, Source, Begin} <- left()]}.
 
-%% Exactly one thing is said of each, and the kind, the function, or all of it silences that.
+%% Exactly one warning is given for each, and the kind, the function, or all of it silences that.
 left_can_be_silenced_test_() ->
     {setup,
      fun() -> on_path("larder_t_takes", takes(), [debug_info]) end,
@@ -434,7 +434,7 @@ handed_to_what_will_move_test_() ->
      end}.
 
 %% Silencing one kind leaves the others, also where the compiler is told and not the module.
-other_kinds_are_said_test() ->
+other_kinds_are_reported_test() ->
     Source = "a(T) -> meck:new(ets, []), ets:no_such(T), {ets, insert, T}.\n",
     Kinds = fun(Options) -> [element(1, What) || {_, What} <- warnings(Source, Options)] end,
     ?assertEqual([traced, missing, tuple], Kinds([])),
@@ -442,7 +442,7 @@ other_kinds_are_said_test() ->
     ?assertEqual([missing], Kinds([{larder_transform, [{nowarn, [traced]}, {nowarn, [tuple]}]}])),
     ?assertEqual([], Kinds([{larder_transform, nowarn}])).
 
-%% A kind that is silenced in one function is said in the others, and other kinds in this one.
+%% A kind that is silenced in one function is reported in the others, and other kinds in this one.
 kind_in_a_function_test() ->
     Source = "a(T) -> ets:no_such(T), {ets, insert, T}.\nb(T) -> {ets, insert, T}.\n",
     ?assertEqual([{2, missing}, {3, tuple}],
@@ -474,8 +474,8 @@ otp_takes_tables_test_() ->
       end} || Module <- [mnesia_lib, mnesia_index, observer_backend, httpd_util],
               {module, _} <- [code:ensure_loaded(Module)]].
 
-%% The tuple is one thing to be told, not two.
-a_traced_tuple_is_told_once_test() ->
+%% The tuple is reported once, not twice.
+a_traced_tuple_is_reported_once_test() ->
     ?assertMatch([{_, {traced, erlang, trace_pattern}}],
                  warnings("a() -> erlang:trace_pattern({ets, insert, 2}, true, []).\n", [])).
 

@@ -134,7 +134,7 @@ log(#{level := warning, msg := {Format, Args}}, #{config := Pid}) ->
 log(_, _) ->
     ok.
 
-%% What a table takes from then on is said to the system to be no huge page.
+%% What a table takes from then on is declared to the system as no huge page.
 huge_pages() ->
     Advised = fun(HugePages) ->
                       started([{huge_pages, HugePages}]),

@@ -1,5 +1,5 @@
-%% Tables with limits: there is never more than may be; what goes is told; what
-%% has no room is refused, and said to be; bad limits are refused.
+%% Tables with limits: there is never more than may be; what goes has an event; what
+%% has no room is refused, with an error; bad limits are refused.
 -module(limits_tests).
 
 -include_lib("eunit/include/eunit.hrl").

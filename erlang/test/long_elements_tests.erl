@@ -1,4 +1,4 @@
-%% Elements of every length, and those behind them, are what they are in ets, whatever finds,
+%% Elements of every length, and those after them, are what they are in ets, whatever finds,
 %% changes or compares them: the stored form of a long container differs from that of a short one,
 %% and that of the last element from that of the others.
 -module(long_elements_tests).
@@ -171,7 +171,7 @@ same_results(Tables, Spec) ->
 
 %% Indexes ----------------------------------------------------------------------------------------
 
-%% An index of an element finds it where it is long, last, or behind a long one.
+%% An index of an element finds it where it is long, last, or after a long one.
 indexes_test_() ->
     seeded("long elements, by an index", fun() ->
         [begin
@@ -198,9 +198,9 @@ row_of(N, A, B) ->
 
 %% Times ------------------------------------------------------------------------------------------
 
-%% An element behind a list of a million is found without a walk over it.
+%% An element after a list of a million is found without a walk over it.
 far_elements_test_() ->
-    seeded("elements behind long ones", fun() ->
+    seeded("elements after long ones", fun() ->
         T = larder:new(t, []),
         true = larder:insert(T, {k, lists:seq(1, 1000000), #{n => lists:seq(1, 100000)}, 7}),
         Calls = [fun() -> 7 = larder:lookup_element(T, k, 4) end,

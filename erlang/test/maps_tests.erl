@@ -6,7 +6,7 @@
 -export([beside_ets_test_/0, forms_test_/0, counters_test_/0, counters_beside_an_oracle_test_/0,
          kept_keys_test_/0, many_test_/0, concurrent_test_/0, views_test_/0,
          watchers_test_/0, refused_test_/0, words_test_/0,
-         unmet_atoms_test_/0, maps_as_keys_test_/0, loaded/1]).
+         unknown_atoms_test_/0, maps_as_keys_test_/0, loaded/1]).
 
 one(Title, Fun) ->
     [larder_test:tc(Title, 240, larder, Fun)].
@@ -315,11 +315,11 @@ watchers_test_() ->
         true = larder:delete(T)
     end).
 
-%% Atoms that weren't met --------------------------------------------------------------------------
+%% Atoms that are unknown --------------------------------------------------------------------------
 
 %% From OTP 26 on the keys of a small map that are atoms are in the order of the atoms' numbers. So
 %% are those that the library meets in a file, or in a large map that is a key.
-unmet_atoms_test_() ->
+unknown_atoms_test_() ->
     one("keys of maps that are new atoms", fun() ->
         File = larder_test:file("unmet"),
         T = larder:new(t, []),
@@ -335,7 +335,7 @@ unmet_atoms_test_() ->
         true = larder:delete(T)
     end).
 
-%% In a node that hasn't met these atoms.
+%% In a node that doesn't know these atoms.
 loaded(File) ->
     Small = unmet(5),
     {ok, T} = larder:file2tab(File),
@@ -411,7 +411,7 @@ refused_test_() ->
     end).
 
 words_test_() ->
-    one("what is wrong is said", fun() ->
+    one("errors are described", fun() ->
         T = larder:new(t, []),
         true = larder:insert(T, {k, #{n => 1, a => b}, 7}),
         B = larder:new(b, [bag]),

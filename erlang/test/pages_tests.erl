@@ -51,9 +51,9 @@ pages_of_a_key_test_() ->
 page_sizes(_, '$end_of_table') -> ['$end_of_table'];
 page_sizes(M, {Page, Continuation}) -> [length(Page) | page_sizes(M, M:select(Continuation))].
 
-%% The next page of an ordered_set begins behind the last key of the one before, also where that
+%% The next page of an ordered_set begins after the last key of the one before, also where that
 %% was the last key of a leaf or of the table: it has what was inserted there meanwhile.
-pages_go_on_behind_their_last_key_test_() ->
+pages_go_on_after_their_last_key_test_() ->
     {timeout, 60, fun() ->
         Rows = [{I, I} || I <- lists:seq(1, 500)],
         Spec = [{{'$1', '_'}, [], ['$1']}],

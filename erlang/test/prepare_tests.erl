@@ -1,5 +1,5 @@
 %% prepare: a specification with parameters does, with their values, what ets does with the values
-%% written out; in every function that takes a specification; and what is wrong is said.
+%% written out; in every function that takes a specification; and errors are described.
 -module(prepare_tests).
 -include_lib("proper/include/proper.hrl").
 
@@ -250,7 +250,7 @@ views_test_() ->
 %% Words ------------------------------------------------------------------------------------------
 
 words_test_() ->
-    one("what is wrong is said", fun() ->
+    one("errors are described", fun() ->
         T = larder:new(t, []),
         P = larder:prepare([{{{bind, 1}, '$1'}, [{'<', '$1', {bind, 3}}], ['$1']}]),
         larder_test:is_said([

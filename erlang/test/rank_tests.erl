@@ -1,4 +1,4 @@
-%% Ranks: what is said of an ordered_set is what a sorted list says, of the table, of its snapshots
+%% Ranks: the answers of an ordered_set are those of a sorted list, of the table, of its snapshots
 %% and in transactions; beside writers, within what is promised; and what has no ranks says so.
 -module(rank_tests).
 

@@ -420,7 +420,7 @@ outlives_table_test_() ->
 %% One instant -----------------------------------------------------------------------------------
 
 %% Writers move amounts from one table to another, one write after the other: of all amounts at
-%% most those under way are missing, and a later table never has a number that an earlier has not.
+%% most those in progress are missing, and a later table never has a number that an earlier has not.
 one_instant_test_() ->
     suite("tables are taken at one instant", fun(Type) ->
         Tables = [larder:new(t, [Type, public]) || _ <- lists:seq(1, 3)],

@@ -3,7 +3,7 @@
 %% is refused with words that say what is.
 -module(structures_tests).
 -export([same_as_ets_test_/0, each_is_made_with_its_defaults_test/0,
-         what_is_not_there_is_said_test/0,
+         what_is_missing_is_reported_test/0,
          files_keep_the_structure_test/0, other_names_test/0, the_page_says_what_is_there_test/0,
          full_test_/0, fixed_linear_hash_test_/0, stats_take_no_time_test_/0]).
 -include_lib("proper/include/proper.hrl").
@@ -42,7 +42,7 @@ each_is_made_with_its_defaults_test() ->
             Type <- Types],
     ok.
 
-what_is_not_there_is_said_test() ->
+what_is_missing_is_reported_test() ->
     Words = fun(Options) ->
         try larder:new(t, Options) of
             T -> {made, T}

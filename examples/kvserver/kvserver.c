@@ -272,7 +272,7 @@ static bool request(FILE *out, int fd, larder_terms *terms, char *line) {
 }
 
 /* Reads a line without its end; false when there is no more. `*good` is false of one that is too
- * long or has a zero byte: it is read to its end all the same, as the next request is behind it. */
+ * long or has a zero byte: it is read to its end all the same, as the next request is after it. */
 static bool read_line(FILE *in, char *line, bool *good) {
     size_t len = 0;
     int byte;

@@ -10,7 +10,7 @@
 %% Rows of a command that fills.
 -define(ROWS, 1000).
 -define(VALUE, <<"sixteen bytes!!!">>).
-%% Commands of a writer that are under way.
+%% Commands of a writer that are in flight.
 -define(WINDOW, 64).
 %% A prime: a writer goes through the keys in no order.
 -define(STEP, 7919).
@@ -68,7 +68,7 @@ leader() ->
 
 -record(writer, {me :: atom(), range :: pos_integer(), leader :: {kv, node()},
                  seq = 1 :: pos_integer(),
-                 %% Commands under way, and whether each one adds.
+                 %% Commands in flight, and whether each one adds.
                  sent = #{} :: #{pos_integer() => boolean()},
                  %% Additions that were done, and those of which nobody knows.
                  added = 0 :: non_neg_integer(), unknown = 0 :: non_neg_integer()}).

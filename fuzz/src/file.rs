@@ -158,7 +158,7 @@ fn number(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes([four[0], four[1], four[2], four[3]]) as usize)
 }
 
-/// Writes the checksum of a part behind it; gives where the next one begins.
+/// Writes the checksum of a part after it; gives where the next one begins.
 fn sum(bytes: &mut [u8], from: usize, to: usize) -> Option<usize> {
     let crc = crc32fast::hash(bytes.get(from..to)?);
     bytes

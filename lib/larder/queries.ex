@@ -286,9 +286,9 @@ defmodule Larder.Queries do
       @doc """
       The rows of a table or snapshot, or what a match specification makes of them: a lazy stream.
 
-      It reads `:batch` rows at a time (100 unless said), and only as many as are asked for. Nothing
-      is held between two batches: a stream that is halted, or whose consumer fails, leaves nothing
-      behind, and the table is not fixed. Others may write meanwhile: each row that is there
+      It reads `:batch` rows at a time (100 unless given), and only as many as are asked for.
+      Nothing is held between two batches: a stream that is halted, or whose consumer fails, leaves
+      nothing behind, and the table is not fixed. Others may write meanwhile: each row that is there
       throughout comes once. A stream of a snapshot has the rows of its moment. With `reverse: true`
       an ordered_set comes from its last key.
 

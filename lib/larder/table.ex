@@ -26,11 +26,11 @@ defmodule Larder.Table do
 
   ## Options
 
-    * `:name`: the table's name, an atom. In a module with `use`, it is the module unless said.
+    * `:name`: the table's name, an atom. In a module with `use`, it is the module unless given.
     * `:table`: options of `Larder.new/2`. The table is a named one always, and the heir is the
       child.
     * `:init`: a function of the table, which fills it. The child's start waits for it.
-    * `:id`: the child's id in its supervisor, which is the name unless said.
+    * `:id`: the child's id in its supervisor, which is the name unless given.
 
   ## Examples
 

@@ -354,7 +354,7 @@ pub unsafe extern "C" fn larder_push_etf(
         let bad = |text: String| Failure::new(Status::BadTerm, text);
         let (term, used) =
             etf::decode_term(bytes, &NodeName::NONE, &options).map_err(|e| bad(e.to_string()))?;
-        // Bytes behind the term are refused: they may be a second one that the caller has
+        // Bytes after the term are refused: they may be a second one that the caller has
         // forgotten.
         match used == bytes.len() {
             true => Ok(Push::Term(term)),

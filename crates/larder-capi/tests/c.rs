@@ -63,7 +63,7 @@ fn terms() {
 }
 
 #[test]
-fn misuse_is_told() {
+fn misuse_is_reported() {
     run("misuse.c", ".a");
 }
 

@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// A server under way; one that is left over is killed.
+/// A running server; one that is left over is killed.
 struct Server {
     child: Child,
     socket: PathBuf,

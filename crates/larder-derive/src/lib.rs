@@ -9,7 +9,7 @@
 //!
 //! The terms have the same order as `#[derive(PartialOrd, Ord)]` gives the type: fields from left
 //! to right, variants from top to bottom. In Erlang a tuple with fewer elements is always less than
-//! one with more. So the fields of a variant are in a separate tuple behind its number.
+//! one with more. So the fields of a variant are in a separate tuple after its number.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

@@ -113,7 +113,7 @@ pub use hash::removed::{seen_after_removal_of, seen_after_removals};
 pub use hash::HashOrder;
 pub use hint::Hint;
 #[cfg(debug_assertions)]
-pub use memory::bytes_taken;
+pub use memory::bytes_allocated;
 #[cfg(larder_model)]
 pub use memory::quarantine::Quarantine;
 #[cfg(feature = "mimalloc")]

@@ -23,7 +23,7 @@ pub fn with_spare<S: Default, T>(
     let mut value = value.unwrap_or_default();
     let result = f(&mut value);
     if keeps(&value) {
-        // If the thread is ending, the variable is gone. Then the buffer is dropped.
+        // If the thread is ending, the variable is destroyed. Then the buffer is dropped.
         let _ = spare.try_with(|place| place.set(Some(value)));
     }
     result

@@ -92,7 +92,7 @@ pub enum Fault {
     MissedDifference,
     /// A change of an entry of a secondary index isn't counted.
     UncountedEntry,
-    /// A commit validates the counts of entries while writes of rows are under way.
+    /// A commit validates the counts of entries while writes of rows are in progress.
     UnsettledEntry,
     /// A write is refused because of a claim that may be given back.
     UnsettledClaim,
@@ -109,7 +109,7 @@ mod real {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     pub use std::sync::atomic;
-    pub use std::thread::yield_now as give_way;
+    pub use std::thread::yield_now;
     pub use std::thread_local as each_thread;
 
     /// A scheduling point, at which the model checker may switch threads. Here it does nothing.

@@ -126,7 +126,7 @@ fn scans_end_at_until() {
             if direction == Direction::Backward {
                 expect.reverse();
             }
-            // There may be some entries behind the end.
+            // There may be some entries after the end.
             assert_eq!(found[..expect.len()], expect, "{low} {high} {direction:?}");
         }
     }

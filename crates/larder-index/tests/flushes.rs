@@ -1,7 +1,7 @@
 //! Garbage that a thread leaves while it holds locks is flushed by this thread, whatever others do.
 #![cfg(debug_assertions)]
 
-use larder_index::{bytes_taken, multi, pin};
+use larder_index::{bytes_allocated, multi, pin};
 use larder_testing::{key, Hashes};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -49,7 +49,7 @@ fn another_thread_does_not_take_the_flush() {
             let mut left = 0;
             for _ in 0..200 {
                 pin().flush();
-                left = bytes_taken();
+                left = bytes_allocated();
                 thread::sleep(std::time::Duration::from_millis(1));
             }
             done.send(()).unwrap();

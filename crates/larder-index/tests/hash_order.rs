@@ -55,8 +55,8 @@ fn an_absurd_number_is_announced() {
     }
 }
 
-/// An index that was told how many keys come takes hardly more memory in the end than one that
-/// wasn't. If the number was wrong, it takes a limited amount.
+/// An index that expects the right number of keys takes hardly more memory in the end than one that
+/// expects none. If the number was wrong, it takes a limited amount.
 #[test]
 fn announced_keys_find_their_room() {
     let fill = |announced: usize, n: u64| {
@@ -101,13 +101,13 @@ fn a_round_of_samples_has_each_entry_once() {
                 remove(&*index, int_key(&bytes));
             }
         }
-        let (mut place, mut seen) = (0, HashMap::new());
+        let (mut point, mut seen) = (0, HashMap::new());
         loop {
-            place = index.sample(&guard, place, &mut batch);
+            point = index.sample(&guard, point, &mut batch);
             for i in 0..batch.len() {
                 *seen.entry(batch.key(i).to_vec()).or_insert(0) += 1;
             }
-            if place == 0 {
+            if point == 0 {
                 break;
             }
         }
@@ -225,7 +225,7 @@ fn few_leaves_are_made_in_vain() {
     }
 }
 
-/// Thousands of keys with one hash: one leaf that grows, and gives its room back.
+/// Thousands of keys with one hash: one leaf that grows, and gives its memory back.
 #[test]
 fn keys_of_one_hash_are_kept_apart() {
     let index = make_with(Kind::Hash, LeafConfig::default(), Hashes::One);
@@ -459,7 +459,7 @@ fn what_is_unchanged_is_what_a_scan_finds() {
 /// A key and its value.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// The next entry behind a key, or the first of all; and whether the key was there.
+/// The next entry after a key, or the first of all; and whether the key was there.
 fn step(index: &dyn Unique, from: Option<&[u8]>) -> (bool, Option<Row>) {
     let (guard, mut batch) = (pin(), Batch::default());
     let here = index.step(&guard, from.map(int_key), Direction::Forward, &mut batch);

@@ -1,5 +1,5 @@
 //! Interleavings that a model checker chooses: threads change at every touch of an atomic word, so
-//! that the narrow places between a check and what relies on it are met. Each execution's history
+//! that the narrow windows between a check and what relies on it are hit. Each execution's history
 //! must be linearizable, and the index must have what the history left.
 //!
 //! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see
@@ -13,8 +13,8 @@ use larder_index::{
 };
 use larder_testing::history::of_threads;
 use larder_testing::model_checker::{
-    alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_told, planted_search,
-    rounds, Faults, Search,
+    alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_requested,
+    planted_search, rounds, Faults, Search,
 };
 use larder_testing::registers::Registers;
 use larder_testing::{appends, make, mix, ranks, registers, unchanged, value_lists, Hashes, Kind};
@@ -152,7 +152,7 @@ const BROKEN_CHAINS: [(Fault, ()); 2] = [(Fault::Overwrite, ()), (Fault::Exchang
 #[test]
 #[ignore = "run by another test"]
 fn planted_chains() {
-    plant_told(&BROKEN_CHAINS);
+    plant_requested(&BROKEN_CHAINS);
     check("a broken chain", &planted_search(), || chained(Hashes::One));
 }
 
@@ -177,7 +177,7 @@ fn append(index: &Box<dyn Unique>, writer: u64, steps: u64) {
     }
 }
 
-/// The last leaf is found without the way to it while it splits, is replaced, merges, and another
+/// The last leaf is found without the path to it while it splits, is replaced, merges, and another
 /// thread inserts there, too.
 #[test]
 fn histories_of_inserts_at_the_end() {
@@ -282,7 +282,7 @@ const MISCOUNTED: [(Fault, ()); 3] = [
 #[test]
 #[ignore = "run by another test"]
 fn planted_count() {
-    plant_told(&MISCOUNTED);
+    plant_requested(&MISCOUNTED);
     check("a planted fault", &planted_search(), || {
         rank_execution(2, 40, 40, 8);
     });
@@ -294,19 +294,19 @@ fn wrong_counts_are_found() {
     each_is_found("planted_count", &MISCOUNTED);
 }
 
-/// A version that is met again is that of the same leaf as it was, whatever leaves split, merge and
-/// take each other's place meanwhile.
+/// A version that is found again is that of the same leaf as it was, whatever leaves split, merge
+/// and take each other's place meanwhile.
 #[test]
 fn what_is_unchanged_was_not_removed() {
     const KEYS: u16 = 10;
     let _alone = alone();
     check("hash order: batches that are still true", &LARGE, || {
-        let (index, gone) = (Arc::new(smallest(Kind::Hash)), Arc::new(AtomicU64::new(0)));
+        let (index, removed) = (Arc::new(smallest(Kind::Hash)), Arc::new(AtomicU64::new(0)));
         unchanged::fill(&**index, KEYS);
-        let shared = (index.clone(), gone.clone());
+        let shared = (index.clone(), removed.clone());
         let writer =
             shuttle::thread::spawn(move || unchanged::exchange(&**shared.0, KEYS, &shared.1));
-        unchanged::look(&**index, &gone, 12, 7);
+        unchanged::look(&**index, &removed, 12, 7);
         writer.join().expect("no panic");
     });
 }
@@ -406,7 +406,7 @@ const BLIND: &Faults<(Kind, usize)> = PLANTED.split_at(1).1;
 #[test]
 #[ignore = "run by another test"]
 fn planted_execution() {
-    let (kind, threads) = plant_told(&PLANTED);
+    let (kind, threads) = plant_requested(&PLANTED);
     check("a planted fault", &planted_search(), move || {
         execution(with_outside_objects(kind), threads, 6, 3, 0);
     });
@@ -424,7 +424,7 @@ fn planted_faults_are_found() {
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
-    let (kind, threads) = plant_told(BLIND);
+    let (kind, threads) = plant_requested(BLIND);
     for round in rounds() {
         let subject = registers::RegisterSubject(with_outside_objects(kind), 3);
         of_threads(&subject, threads, 80, mix(round)).expect("linearizable");

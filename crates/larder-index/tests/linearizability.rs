@@ -42,8 +42,8 @@ fn histories_of_bags_are_linearizable() {
     }
 }
 
-/// Many objects under a key have marks, few have none: histories that go from one to the other and
-/// back.
+/// Many objects under a key are indexed by hash, few are not: histories that go from one to the
+/// other and back.
 #[test]
 fn histories_of_large_bags_are_linearizable() {
     let (rounds, seed) = (30 * soak(), seed(20_261_122));

@@ -201,7 +201,7 @@ fn marks_are_kept() {
         (0..keys).for_each(|n| marks.put(n, b"1234", false));
         (marks.found, marks.set) = (0, 0);
         for mark in 1..20 {
-            // Also behind the last generation of marks.
+            // Also after the last generation of marks.
             marks.newest = mark;
             (0..keys).for_each(|n| marks.put(n, b"5678", false));
             assert_eq!(marks.set, 0, "no entry has the mark yet");
@@ -260,7 +260,7 @@ fn a_ready_entry_is_not_prepared() {
             index.put_marked(&pin(), hashed, b"1234", &mut |_| puts, &mut preparation);
             prepared
         };
-        // It is behind the others in key order, so that none of them is appended.
+        // It is after the others in key order, so that none of them is appended.
         put(3, true);
         assert_eq!(put(1, false), None, "{kind:?}: it is refused");
         assert_eq!(put(1, true), Some(0), "{kind:?}: it has no mark yet");

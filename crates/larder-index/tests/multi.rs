@@ -90,7 +90,7 @@ fn objects_of_a_tree_key_are_found_without_a_walk() {
     assert_eq!(index.len(), 0);
     assert!(
         index.memory() < 100_000,
-        "marks are gone with their objects"
+        "the hash index is emptied with the objects"
     );
 }
 
@@ -206,7 +206,7 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
     let rows = scan_multi(index, Start::Edge, DIRECTIONS[0]);
     let of_key = rows.into_iter().filter(|(key, _)| key == k.bytes);
     assert_eq!(of_key.map(|(_, v)| v).collect::<Vec<_>>(), got);
-    // A key with few objects is read at once. From each of them a scan continues behind it.
+    // A key with few objects is read at once. From each of them a scan continues after it.
     let (guard, mut batch) = (pin(), Batch::default());
     if index.scan_key(&guard, k, &mut batch) {
         let values = (0..batch.len()).map(|i| batch.value(i).to_vec());
@@ -216,8 +216,8 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
             let (mut place, mut next) = (Vec::new(), Batch::default());
             index.entry_position(&batch, i, &mut place);
             index.scan(&guard, Start::Past(&place), DIRECTIONS[0], &mut next);
-            let behind = (!next.is_empty()).then(|| next.value(0));
-            assert_eq!(behind, got.get(i + 1).map(|value| &value[..]));
+            let after = (!next.is_empty()).then(|| next.value(0));
+            assert_eq!(after, got.get(i + 1).map(|value| &value[..]));
         }
     } else {
         assert!(batch.is_empty() && !got.is_empty());
@@ -226,7 +226,7 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
     got
 }
 
-/// A key goes from a list to the value tree, with marks and without, and back, one object at a time
+/// A key goes from a list to the value tree, indexed by hash or not, and back, one object at a time
 /// and all at once; a tree header knows how many objects it has throughout.
 #[test]
 fn lists_move_to_the_tree_and_back() {
@@ -282,8 +282,8 @@ fn lists_move_to_the_tree_and_back() {
     }
 }
 
-/// A scan that stopped behind an object of a key goes on behind it, whatever became of the key:
-/// each object that is there throughout is met once.
+/// A scan that stopped after an object of a key goes on after it, whatever became of the key:
+/// each object that is there throughout is visited once.
 #[test]
 fn a_scan_goes_on_within_a_key() {
     for (before, after) in [(3u8, 3u8), (3, 60), (60, 60), (60, 3), (90, 200), (2, 90)] {
@@ -295,14 +295,14 @@ fn a_scan_goes_on_within_a_key() {
             let (guard, mut batch, mut position) = (pin(), Batch::default(), Vec::new());
             index.scan(&guard, Start::Edge, DIRECTIONS[0], &mut batch);
             index.entry_position(&batch, usize::from(stop), &mut position);
-            // The one behind which it stopped goes, and others come, or go from the end.
+            // The one after which it stopped goes, and others come, or go from the end.
             step(&mut |objects| {
                 objects.remove_if(&mut |v| v[0] == stop || v[0] >= after);
                 (before..after).for_each(|i| objects.push(&[i]));
             });
             let rest = scan_multi(&*index, Start::Past(&position), DIRECTIONS[0]);
             let met: Vec<_> = rest.into_iter().map(|(_, v)| v[0]).collect();
-            // What has come in the place of the last may take its number: it is not met then.
+            // What has come in the place of the last may take its number: it is not visited then.
             let throughout = (stop + 1..before.min(after)).collect::<Vec<_>>();
             let (first, new) = met.split_at(throughout.len());
             assert_eq!(first, throughout, "{before} {after} {stop}");

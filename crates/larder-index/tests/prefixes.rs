@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// Tables of one kind of key, in order and not, take less room for each byte that keys share.
+/// Tables of one kind of key, in order and not, take less memory for each byte that keys share.
 #[test]
 fn what_keys_share_is_kept_once() {
     let memory = |beginning: usize, step: u16| {

@@ -1,4 +1,4 @@
-//! A scan of an ordered index that is told where entries cease to be of use: it gives all up to
+//! A scan of an ordered index that knows where its range ends: it gives all up to
 //! there and, in the default structure, nothing beyond.
 
 use larder_index::{pin, unique_with, Batch, Direction, LeafConfig, Start, Unique, UniqueKind};

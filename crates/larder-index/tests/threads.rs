@@ -56,14 +56,14 @@ fn scans_miss_nothing_and_repeat_nothing() {
 fn what_is_unchanged_was_not_removed() {
     const KEYS: u16 = 5000;
     for config in configs() {
-        let (index, gone) = (make(Kind::Hash, config), AtomicU64::new(0));
+        let (index, removed) = (make(Kind::Hash, config), AtomicU64::new(0));
         let keys = if cfg!(miri) { 50 } else { KEYS };
         unchanged::fill(&*index, keys);
         let looks: Vec<_> = thread::scope(|scope| {
-            scope.spawn(|| unchanged::exchange(&*index, keys, &gone));
+            scope.spawn(|| unchanged::exchange(&*index, keys, &removed));
             let looker = |salt| {
-                let (index, gone) = (&index, &gone);
-                move || unchanged::look(&**index, gone, times(20_000) as u64, salt)
+                let (index, removed) = (&index, &removed);
+                move || unchanged::look(&**index, removed, times(20_000) as u64, salt)
             };
             let lookers = [7, 77].map(|salt| scope.spawn(looker(salt)));
             lookers.map(|l| l.join().expect("no panic")).to_vec()
@@ -89,7 +89,7 @@ fn queues_stay_small_and_in_order() {
     assert!(stats.inner_nodes < stats.leaves, "{stats:?}");
 }
 
-/// The last leaf is found without the way to it, by inserts that search nothing, while others
+/// The last leaf is found without the path to it, by inserts that search nothing, while others
 /// insert and remove elsewhere and in it, and read.
 #[test]
 fn inserts_at_the_end_go_on_beside_all_else() {

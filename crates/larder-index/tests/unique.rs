@@ -82,8 +82,8 @@ fn an_index_grows_and_shrinks() {
     }
 }
 
-/// An index in key order that was told how many keys come has hardly more memory in the end than
-/// one that wasn't, in whatever order they come. If none come, it has a limited amount.
+/// An index in key order that expects the right number of keys has hardly more memory in the end
+/// than one that expects none, in whatever order they come. If none come, it has a limited amount.
 #[test]
 fn announced_keys_find_their_room_in_key_order() {
     let fill = |announced: usize, n: u32, order: fn(u32) -> u32| {

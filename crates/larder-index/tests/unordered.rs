@@ -177,7 +177,7 @@ fn nothing_is_removed_from_a_leaf_that_has_changed() {
 }
 
 /// Replacing a leaf by another of the same range gives the new one a version of its own, so that
-/// entries that have moved are not taken for those that were read.
+/// entries that have moved are not mistaken for those that were read.
 #[test]
 fn nothing_is_removed_from_the_successor_of_a_leaf() {
     for index in indexes() {

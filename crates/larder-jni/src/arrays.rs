@@ -65,7 +65,7 @@ pub(crate) trait Bytes {
     /// Writes bytes at an offset.
     ///
     /// # Errors
-    /// As `read`, if they don't fit behind the offset.
+    /// As `read`, if they don't fit after the offset.
     fn write(&self, env: &Env<'_>, at: i32, bytes: &[u8]) -> Result<(), Failure>;
 }
 

@@ -13,8 +13,8 @@
 //! 2. A close ends the generation first. New calls are refused from then on.
 //! 3. If the resource is a table, the close drops it for all. Calls that still use it end soon,
 //!    with `NoTable`.
-//! 4. It waits until each stripe has been seen at zero. The users from before (2) are gone then,
-//!    and it drops the handle.
+//! 4. It waits until each stripe has been seen at zero. The users from before (2) have returned
+//!    then, and it drops the handle.
 //!
 //! No call waits for Java while it is counted, so (4) terminates. Stripes keep threads off one
 //! cache line.
@@ -98,8 +98,8 @@ struct Slot {
 
 // SAFETY: a resource is Send and Sync (the assertion below). Two threads write the cell: the one
 // that took the slot from the free list, before it opens the slot, and the one that ended the
-// generation, after all users are gone (step 4). Only users read it, and the closer, which waits
-// for them before it writes.
+// generation, after all users have returned (step 4). Only users read it, and the closer, which
+// waits for them before it writes.
 unsafe impl Sync for Slot {}
 
 const _: () = {
@@ -205,7 +205,7 @@ impl Drop for User<'_> {
     #[inline]
     fn drop(&mut self) {
         // Ordering: Release, so that a closer that sees this (SeqCst in step 4) sees all of the
-        // call behind it.
+        // call before it.
         self.0.fetch_sub(1, Ordering::Release);
     }
 }
@@ -297,7 +297,7 @@ pub(crate) fn close(number: i64) -> bool {
     // refuses.
     slot.users.iter().for_each(|users| wait_for(users));
     // SAFETY: a user that got past (1) was counted before the generation ended. Each stripe was
-    // seen at zero after that, so each such user is gone. Later users don't read the cell.
+    // seen at zero after that, so each such user has returned. Later users don't read the cell.
     let handle = unsafe { (*slot.resource.get()).take() };
     drop(handle);
     // Flush this thread's deferred frees: the thread, such as a Cleaner's, may never call the
@@ -338,7 +338,7 @@ fn my_stripe() -> usize {
     thread_local! {
         static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    // While the thread exits, its thread-local is gone: it uses stripe 0.
+    // While the thread exits, its thread-local is destroyed: it uses stripe 0.
     MINE.try_with(|mine| {
         // The first call of this thread: stripes are assigned round robin.
         if mine.get() == usize::MAX {

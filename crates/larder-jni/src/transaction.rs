@@ -10,7 +10,7 @@ use larder_term::Term;
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-/// A transaction under way, and the numbers of its views, in the order of its tables.
+/// A transaction in progress, and the numbers of its views, in the order of its tables.
 pub(crate) struct Attempt {
     transaction: Transaction,
     views: Vec<i64>,

@@ -85,7 +85,7 @@ impl Reply {
         &self.0
     }
 
-    /// Drops all bytes behind the first `length`.
+    /// Drops all bytes after the first `length`.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.0.truncate(length);
     }
@@ -113,7 +113,7 @@ impl Reply {
         }
     }
 
-    /// Overwrites the byte that was pushed behind the first number.
+    /// Overwrites the byte that was pushed after the first number.
     pub(crate) fn set_second_byte(&mut self, n: u8) {
         if let Some(byte) = self.0.get_mut(size_of::<u32>()) {
             *byte = n;

@@ -167,7 +167,7 @@ fn zero_at(key: &[u8]) -> Option<usize> {
             .is_some_and(|&word| !has(u64::from_ne_bytes(word)))
     });
     let rest = words.remainder();
-    // The bytes behind the rest are set to ones, so that padding isn't taken for a zero byte.
+    // The bytes after the rest are set to ones, so that padding isn't mistaken for a zero byte.
     if whole && !has(padded(rest) | !0 >> (8 * rest.len())) {
         return None;
     }

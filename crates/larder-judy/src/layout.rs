@@ -144,7 +144,7 @@ const fn map_leaf_table() -> [[(u8, u8); 53]; 9] {
 /// A linear leaf's words, and the word where its values begin (its words, in a set).
 #[inline]
 pub(crate) fn leaf_shape<K: Kind>(k: usize, n: usize) -> (usize, usize) {
-    // A map's leaf has its values behind the indexes, where the table says.
+    // A map's leaf has its values after the indexes, where the table says.
     if K::VALUES {
         let (words, values) = MAP_LEAF[k][n];
         (words as usize, values as usize)

@@ -42,7 +42,7 @@
 //! with one cache line that tells where to go on.
 //!
 //! A string array is a tree of word arrays over the words of the strings (`raw/text.rs`). If only
-//! one string continues behind a word, its rest is in a short-cut leaf.
+//! one string continues after a word, its rest is in a short-cut leaf.
 //!
 //! # Invariants
 //!

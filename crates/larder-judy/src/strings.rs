@@ -120,7 +120,7 @@ impl<C: Chunks> StringArray<C> {
     }
 
     /// The number of strings before this one; with `inclusive`, up to it. A string that the array
-    /// doesn't accept sorts right behind its longest prefix that the array accepts.
+    /// doesn't accept sorts right after its longest prefix that the array accepts.
     fn rank(&self, key: &[u8], inclusive: bool) -> u64 {
         // Up to the byte that strays, the key is a string that may be in the array. It is before
         // the whole key then.

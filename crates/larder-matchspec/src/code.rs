@@ -33,7 +33,7 @@ use smallvec::{smallvec, SmallVec};
 use std::sync::OnceLock;
 
 /// Additional capacity of the pool, for constants that are assembled at compile time.
-const POOL_ROOM: usize = 32;
+const POOL_SPARE: usize = 32;
 
 /// The common part of all specifications with the same template: a program without its arguments.
 /// It is immutable, and any number of threads may share it.
@@ -174,7 +174,7 @@ impl CompiledClauses {
         // (1)
         let count = look_over(&source)?;
         // Folded constants are added to the pool as well.
-        let mut pool = Vec::with_capacity(template.bytes.len() + POOL_ROOM);
+        let mut pool = Vec::with_capacity(template.bytes.len() + POOL_SPARE);
         pool.extend_from_slice(&template.bytes);
         let (mut ir, mut clauses) = (Ir::default(), Vec::with_capacity(count));
         // (2)
@@ -233,7 +233,7 @@ fn large_maps(ir: &Ir, pool: &[u8]) -> LargeMaps {
     ir.since(0).iter().filter_map(map).collect()
 }
 
-/// The places of a clause's parts.
+/// The offsets of a clause's parts.
 struct ClauseParts {
     head: usize,
     guards: usize,

@@ -46,7 +46,7 @@ pub(crate) struct Demands {
 /// The demand of one clause.
 #[derive(Debug, Clone)]
 pub(crate) struct Demand {
-    /// The place of the key's pattern in the source; `None` if the head is not a tuple.
+    /// The offset of the key's pattern in the source; `None` if the head is not a tuple.
     pub(crate) pattern: Option<usize>,
     /// The pattern's value, if the pattern is a constant.
     pub(crate) constant: Option<Constant>,
@@ -154,7 +154,8 @@ impl Demands {
     }
 }
 
-/// The place of the pattern that a clause's head has for the element at a position, counted from 1.
+/// The offset of the pattern that a clause's head has for the element at a position, counted from
+/// 1.
 pub(crate) fn key_place(source: &Source<'_>, clause: &Clause, keypos: usize) -> Option<usize> {
     let HeadForm::Tuple { arity, .. } = clause.head.form else {
         return None;
@@ -178,7 +179,7 @@ enum DemandPart {
     Cons,
     /// The end of a proper list.
     Nil,
-    /// The pattern at this place.
+    /// The pattern at this offset.
     Pattern(usize),
 }
 
@@ -310,7 +311,7 @@ impl DemandAnalysis<'_> {
         equalities
     }
 
-    /// The slot of the variable at a place of the head, if there is one.
+    /// The slot of the variable at an offset of the head, if there is one.
     fn variable(&self, at: usize) -> Option<u32> {
         self.clause.head.slot(self.source, at)
     }

@@ -64,9 +64,9 @@ pub(crate) enum Op {
     And(u32),
     /// Pops this number of booleans, and pushes whether one of them is `true`.
     Or(u32),
-    /// If the top of the stack is `false`, jumps to the place. If it is `true`, pops it.
+    /// If the top of the stack is `false`, jumps to the instruction. If it is `true`, pops it.
     AndAlso(u32),
-    /// If the top of the stack is `true`, jumps to the place. If it is `false`, pops it.
+    /// If the top of the stack is `true`, jumps to the instruction. If it is `false`, pops it.
     OrElse(u32),
     /// Pops this number of pairs of a key and a value, and pushes the map.
     MakeMap(u32),
@@ -114,7 +114,7 @@ impl Gen<'_> {
                         self.value(guard);
                         // If the guard is a comparison, combine it with the check of its result.
                         // That isn't possible if the comparison is the last part of another
-                        // expression: jumps lead to the instruction behind it.
+                        // expression: jumps lead to the instruction after it.
                         let node = self.reader.ir.node(guard);
                         let compares = matches!(node, Node::Call(Func::Cmp(_), _));
                         match self.ops.pop() {
@@ -139,7 +139,7 @@ enum GenTask {
     Value(NodeId),
     /// Emit an instruction.
     Op(Op),
-    /// Emit a short circuit that jumps to the place of the `Land` with this number.
+    /// Emit a short circuit that jumps to the position of the `Land` with this number.
     Jump { and: bool, to: usize },
     /// Let the jumps with this number lead to the next instruction.
     Land(usize),
@@ -256,8 +256,8 @@ impl Gen<'_> {
         value_all(tasks, parts);
     }
 
-    /// Pushes tasks for a short-circuit operator: the operands, with a jump behind each but the
-    /// last. All jumps lead behind the last operand.
+    /// Pushes tasks for a short-circuit operator: the operands, with a jump after each but the
+    /// last. All jumps lead past the last operand.
     fn circuit(
         &mut self,
         and: bool,
@@ -265,7 +265,7 @@ impl Gen<'_> {
         tasks: &mut GenTasks,
         jumps: &mut Vec<Vec<usize>>,
     ) {
-        // All jumps of one operator lead to the same place.
+        // All jumps of one operator lead to the same instruction.
         let to = jumps.len();
         jumps.push(Vec::new());
         tasks.push(GenTask::Land(to));
@@ -375,19 +375,19 @@ impl Gen<'_> {
     }
 
     /// Emits instructions that write a term. `waiting` of its parts have been computed and are on
-    /// the stack; the one that is met first is the deepest.
+    /// the stack; the one that is used first is the deepest.
     fn build(&mut self, root: NodeId, waiting: u32) {
         enum Part {
             Node(NodeId),
             Tail(Operand),
         }
         self.ops.push(Op::Build);
-        // Parts that were computed lie on the stack, the first one deepest. `met` counts those that
-        // have been written.
-        let mut met = 0;
-        let next = |met: &mut u32| {
-            *met += 1;
-            Operand::Stack(waiting - *met)
+        // Parts that were computed lie on the stack, the first one deepest. `used` counts those
+        // that have been written.
+        let mut used = 0;
+        let next = |used: &mut u32| {
+            *used += 1;
+            Operand::Stack(waiting - *used)
         };
         let mut parts: SmallVec<[Part; 8]> = smallvec![Part::Node(root)];
         while let Some(part) = parts.pop() {
@@ -400,7 +400,7 @@ impl Gen<'_> {
                 Part::Node(id) => id,
             };
             if self.is_computed(id) {
-                let operand = next(&mut met);
+                let operand = next(&mut used);
                 self.ops.push(Op::Put(operand));
                 continue;
             }
@@ -419,7 +419,7 @@ impl Gen<'_> {
                     let (elements, tail) = split_list(self.reader.ir.of(edges));
                     let count = elements.len();
                     let operand = if self.is_computed(tail) {
-                        Some(next(&mut met))
+                        Some(next(&mut used))
                     } else {
                         self.operand(tail)
                     };
@@ -430,7 +430,7 @@ impl Gen<'_> {
                                 parts.push(Part::Tail(operand));
                             }
                         }
-                        // The tail is built in place, behind the elements.
+                        // The tail is built in place, after the elements.
                         None => {
                             self.raw_head(tags::ILIST, count);
                             parts.push(Part::Node(tail));

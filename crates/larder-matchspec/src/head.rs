@@ -21,7 +21,7 @@
 use crate::{
     constant::{Class, Constant},
     error::Fault,
-    source::{Places, Source},
+    source::{Offsets, Source},
     wire::{self, Head},
 };
 use larder_term::atoms;
@@ -60,7 +60,7 @@ pub(crate) enum Step {
     /// The rest of the list is identical to an argument, which may be a list.
     RestEq(Constant),
     /// Opens a map. Keys follow, each with the steps of its value. The flag says whether the keys
-    /// are in the order of the encoding: the place of a key that is an argument isn't known.
+    /// are in the order of the encoding: the offset of a key that is an argument isn't known.
     OpenMap(bool),
     /// The map has this key. The steps of its value follow.
     Key(Constant),
@@ -110,13 +110,13 @@ pub(crate) struct CompiledHead {
     pub(crate) binds: bool,
     /// The slot of a variable that is the whole head.
     pub(crate) whole: Option<u32>,
-    /// The place of the pattern in the specification.
+    /// The offset of the pattern in the specification.
     pub(crate) at: usize,
 }
 
 /// A task of the compiler, which uses a stack of tasks instead of recursion.
 enum HeadTask {
-    /// Emit the steps of the pattern at this place.
+    /// Emit the steps of the pattern at this offset.
     Visit(usize),
     /// Emit the step for the rest of a list.
     Rest(usize),
@@ -184,14 +184,14 @@ pub(crate) fn compile(
 
 /// Collects the numbers of the variables of a pattern, in ascending order. Keys of maps have none.
 fn variables(source: &Source<'_>, at: usize, found: &mut SmallVec<[u32; 4]>) {
-    let mut places: Places = smallvec![at];
-    while let Some(at) = places.pop() {
+    let mut offsets: Offsets = smallvec![at];
+    while let Some(at) = offsets.pop() {
         match source.head(at) {
             Head::Leaf => found.extend(source.atom(at).and_then(wire::variable)),
-            Head::Map(_) => places.extend(source.each(at).skip(1).step_by(2)),
+            Head::Map(_) => offsets.extend(source.each(at).skip(1).step_by(2)),
             // Keys of maps are constants, so only values have variables.
             _ if source.is_ground(at) => {}
-            _ => source.each(at).for_each(|at| places.push(at)),
+            _ => source.each(at).for_each(|at| offsets.push(at)),
         }
     }
     // Usually variables occur once, in ascending order.

@@ -14,7 +14,7 @@ pub(crate) fn within(prefix: Vec<u8>, low: KeyBound, high: KeyBound) -> (KeyBoun
     if let (Bound::Unbounded, Bound::Unbounded, false) = (&low, &high, prefix.is_empty()) {
         return (Bound::Included(prefix.clone()), after(prefix));
     }
-    // An end is what follows the prefix. The order keys of the parts lie one behind the other, so
+    // An end is what follows the prefix. The order keys of the parts lie one after the other, so
     // both are concatenated.
     let put = |end: Vec<u8>| [&prefix[..], &end].concat();
     let low = match low {
@@ -48,7 +48,7 @@ pub(crate) fn from_beyond(end: KeyBound) -> KeyBound {
 }
 
 fn low_order(a: &KeyBound, b: &KeyBound) -> Ordering {
-    // An excluded bound lies behind an included one at the same bytes.
+    // An excluded bound lies after an included one at the same bytes.
     fn place(bound: &KeyBound) -> (&[u8], u8) {
         match bound {
             Bound::Unbounded => (&[], 0),

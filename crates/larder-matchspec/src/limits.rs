@@ -289,7 +289,7 @@ impl<'p> Analysis<'p> {
             .is_some_and(|constant| self.constants.get(constant) == NIL)
     }
 
-    /// The slot of the variable at a place of the head, if there is one.
+    /// The slot of the variable at an offset of the head, if there is one.
     fn variable(&self, at: usize) -> Option<u32> {
         self.clause.head.slot(&self.source, at)
     }

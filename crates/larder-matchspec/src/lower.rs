@@ -16,7 +16,7 @@ use crate::{
     func::Func,
     ir::{Ir, Node, NodeId, Parts},
     raw,
-    source::{Places, Source},
+    source::{Offsets, Source},
     wire::{self, Head},
 };
 use larder_term::{atoms, tags, Atom};
@@ -49,7 +49,7 @@ enum Form {
 
 /// An entry of the stack of tasks.
 enum LowerTask {
-    /// Lower the expression at this place, whose surroundings cost this much.
+    /// Lower the expression at this offset, whose surroundings cost this much.
     Visit { at: usize, cost: u32 },
     /// Emit the tail of a proper list.
     Nil,
@@ -233,7 +233,7 @@ impl Lowering<'_, '_> {
 
     /// A boolean form, which takes any number of operands but none, or a call of a function with
     /// this number of arguments.
-    fn form(&self, name: Atom, parts: Places) -> Result<Tuple, Fault> {
+    fn form(&self, name: Atom, parts: Offsets) -> Result<Tuple, Fault> {
         let form = match name {
             atoms::AND => Form::And,
             atoms::OR => Form::Or,
@@ -255,7 +255,7 @@ impl Lowering<'_, '_> {
 
     /// The keys and values of a map, sorted by the keys' source. If two key expressions have the
     /// same value, the pair of the later one is kept. (A parameter sorts as `[]`.)
-    fn pairs_in_order(&self, at: usize) -> Places {
+    fn pairs_in_order(&self, at: usize) -> Offsets {
         let parts = self.source.parts(at);
         let mut pairs: Vec<(usize, usize)> = parts
             .chunks_exact(2)
@@ -336,7 +336,7 @@ impl Lowering<'_, '_> {
 /// The meaning of a tuple in an expression.
 enum Tuple {
     Constant(Constant),
-    Form(Form, Places),
+    Form(Form, Offsets),
 }
 
 fn node_of(form: Form, parts: Parts) -> Node {

@@ -430,7 +430,7 @@ impl<'a> Machine<'a, '_> {
         let base = self.stack.len().saturating_sub(count);
         let mut result = Some(and);
         for value in &self.stack.as_slice()[base..] {
-            // All operands are looked at, also behind one that decides, since one that is no
+            // All operands are looked at, also after one that decides, since one that is no
             // boolean makes the call fail.
             match value.truth() {
                 Some(truth) if truth != and => result = result.map(|_| truth),
@@ -505,7 +505,7 @@ impl<'a> Machine<'a, '_> {
                 .extend_from_slice(if value { TRUE } else { FALSE }),
             Val::Int(n) => self.arena.extend_from_slice(Short::int(n).bytes()),
             Val::Term(term) => self.arena.extend_from_slice(term),
-            // The value is in the arena already, and is copied behind what is there.
+            // The value is in the arena already, and is copied after what is there.
             Val::Arena(span) => self.arena.extend_from_within(span.range()),
             Val::Rest { count, proper, run } => {
                 wire::push_head(
@@ -566,7 +566,7 @@ impl<'a> Machine<'a, '_> {
             (Head::Improper(n), at) => (n, false, at),
             _ => return None,
         };
-        // The elements stay where they are. Those in the arena are remembered by their places,
+        // The elements stay where they are. Those in the arena are remembered by their offsets,
         // since the arena may move when it grows.
         let run = match (arena, value) {
             (Some(span), _) => Run::Arena(Span {

@@ -39,7 +39,7 @@ impl<'k> MapKey<'k> {
     /// Returns what follows the key, if the run begins with it; otherwise, as an error, what
     /// follows the key that the run begins with.
     #[inline]
-    pub(crate) fn behind<'a>(&self, run: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
+    pub(crate) fn after<'a>(&self, run: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
         // Compare eight bytes at once: most keys are atoms or short binaries.
         if let (true, Some(&eight)) = (self.plain, run.first_chunk()) {
             // No encoding of a key is a prefix of another.
@@ -47,7 +47,7 @@ impl<'k> MapKey<'k> {
             if begins && (self.key.len() <= 8 || run.starts_with(self.key)) {
                 return Ok(&run[self.key.len()..]);
             }
-            return Err(behind_key(run));
+            return Err(after_key(run));
         }
         // A key with several encodings, or one that may be at the end of a short map.
         let (key, value) = wire::split(run);
@@ -60,7 +60,7 @@ impl<'k> MapKey<'k> {
 
 /// What follows the key that a run begins with.
 #[inline]
-fn behind_key(run: &[u8]) -> &[u8] {
+fn after_key(run: &[u8]) -> &[u8] {
     // The keys of a map have mostly the same length. The branch for it is predicted, so the search
     // goes on before the key has been loaded. Doing something in each branch, which takes no
     // instruction, keeps the compiler from adding the length that the table has instead.
@@ -88,14 +88,14 @@ pub(crate) const LARGEST_IN_ORDER: usize = 32;
 
 impl MapKey<'_> {
     /// Searches for the key among `left` pairs. Returns what follows it, and updates `left` to the
-    /// number of pairs behind it.
+    /// number of pairs after it.
     #[inline]
     pub(crate) fn find<'a>(&self, mut run: &'a [u8], left: &mut usize) -> Option<&'a [u8]> {
         while *left > 0 {
             // Pairs are in order of their keys. A pair that isn't the one is skipped, key and
             // value.
             *left -= 1;
-            match self.behind(run) {
+            match self.after(run) {
                 Ok(value) => return Some(value),
                 Err(value) => run = wire::split(value).1,
             }
@@ -130,7 +130,7 @@ impl<'a> UnorderedMap<'a> {
     }
 
     /// Searches for a key, first among the `left` pairs at the beginning of `run`. Returns what
-    /// follows it, and updates `left` to the number of pairs behind it.
+    /// follows it, and updates `left` to the number of pairs after it.
     pub(crate) fn find(
         &mut self,
         key: &MapKey<'_>,
@@ -159,7 +159,7 @@ impl<'a> UnorderedMap<'a> {
         left: &mut usize,
     ) -> Option<&'a [u8]> {
         let pairs = self.pairs;
-        let next = (*left > 0).then(|| key.behind(run));
+        let next = (*left > 0).then(|| key.after(run));
         if let Some(Ok(value)) = next {
             *left -= 1;
             return Some(value);

@@ -134,15 +134,18 @@ impl Prepared {
         // The program keeps the specification: handles in its constants are counted there.
         let held = Term::from(spec);
         let whole = Template::whole(held.bytes());
-        // The index of the specification says where each term ends. `marks` are its parameters.
+        // The index of the specification says where each term ends. `placeholders` are its
+        // parameters.
         let index = TermIndex::of(&whole.bytes);
         let source = Source::new(&whole, &index);
-        let marks = marks(&source);
-        let tails = marks.iter().filter(|mark| mark.is_tail);
+        let placeholders = placeholders(&source);
+        let tails = placeholders
+            .iter()
+            .filter(|placeholder| placeholder.is_tail);
         let mut reader = ParameterReader {
             source,
-            tails: tails.map(|mark| mark.at).collect(),
-            marks,
+            tails: tails.map(|placeholder| placeholder.at).collect(),
+            placeholders,
             template: Template::new(),
             fills: SmallVec::new(),
             count: 0,
@@ -241,7 +244,7 @@ fn build<V: Values>(
 
 /// A tuple `{bind, N}`.
 #[derive(Clone, Copy)]
-struct ParameterMark {
+struct Placeholder {
     at: usize,
     end: usize,
     number: i64,
@@ -260,8 +263,8 @@ pub(crate) fn number(source: &Source<'_>, at: usize) -> Option<i64> {
     (source.atom(name) == Some(atoms::BIND)).then(|| wire::int(source.term(number)))?
 }
 
-/// All tuples `{bind, N}`, in the order of their places.
-fn marks(source: &Source<'_>) -> Vec<ParameterMark> {
+/// All tuples `{bind, N}`, in the order of their offsets.
+fn placeholders(source: &Source<'_>) -> Vec<Placeholder> {
     // The tail of a list is a parameter in another place than an element: it may not be part of an
     // argument.
     let tails = source.compounds().filter_map(|at| match source.head(at) {
@@ -271,7 +274,7 @@ fn marks(source: &Source<'_>) -> Vec<ParameterMark> {
     let mut tails: Vec<usize> = tails.collect();
     tails.sort_unstable();
     let each = source.compounds().filter_map(|at| {
-        Some(ParameterMark {
+        Some(Placeholder {
             at,
             end: source.end(at),
             number: number(source, at)?,
@@ -284,15 +287,15 @@ fn marks(source: &Source<'_>) -> Vec<ParameterMark> {
 /// Copies a specification to a template, with holes for the terms that depend on parameters.
 struct ParameterReader<'a> {
     source: Source<'a>,
-    marks: Vec<ParameterMark>,
-    /// The places of those that are tails of lists.
+    placeholders: Vec<Placeholder>,
+    /// The offsets of those that are tails of lists.
     tails: Vec<usize>,
     template: Template,
     fills: SmallVec<[Fill; 4]>,
     count: usize,
 }
 
-/// A term to read. Terms are read in the order of their places.
+/// A term to read. Terms are read in the order of their offsets.
 enum ReadTask {
     /// A part of a head.
     Pattern(usize),
@@ -319,7 +322,7 @@ impl ParameterReader<'_> {
     fn spec(&mut self) -> Result<(), CompileError> {
         let (source, end) = (self.source, self.source.end(0));
         // Without a parameter, there is nothing to replace.
-        if self.marks.is_empty() || !matches!(source.head(0), Head::List(_)) {
+        if self.placeholders.is_empty() || !matches!(source.head(0), Head::List(_)) {
             self.copy(0, end);
             return Ok(());
         }
@@ -362,7 +365,7 @@ impl ParameterReader<'_> {
                 | ReadTask::Plain(at) => at,
             };
             // A term without parameters is copied as a whole.
-            if self.marks_in(at).is_empty() {
+            if self.placeholders_in(at).is_empty() {
                 self.copy(at, self.source.end(at));
                 continue;
             }
@@ -444,27 +447,27 @@ impl ParameterReader<'_> {
     /// records how the term is made of the values.
     fn argument(&mut self, at: usize) -> Result<(), Fault> {
         // Numbers are checked here, so that the error names the parameter.
-        let marks: SmallVec<[ParameterMark; 4]> = self.marks_in(at).into();
-        for mark in &marks {
-            if !(1..=MOST).contains(&mark.number) {
-                return Err(Fault::ParameterNumber(mark.number));
+        let placeholders: SmallVec<[Placeholder; 4]> = self.placeholders_in(at).into();
+        for placeholder in &placeholders {
+            if !(1..=MOST).contains(&placeholder.number) {
+                return Err(Fault::ParameterNumber(placeholder.number));
             }
-            self.count = self.count.max(mark.number as usize);
+            self.count = self.count.max(placeholder.number as usize);
         }
-        let place = |mark: &ParameterMark| mark.number as usize - 1;
-        let fill = match marks[..] {
+        let place = |placeholder: &Placeholder| placeholder.number as usize - 1;
+        let fill = match placeholders[..] {
             // Most arguments are a single parameter.
-            [mark] if mark.at == at => Fill::Value(place(&mark)),
+            [placeholder] if placeholder.at == at => Fill::Value(place(&placeholder)),
             _ => {
                 // Otherwise the bytes between the parameters are kept, and the values put between
                 // them.
                 let (mut pieces, mut from) = (Vec::new(), at);
-                for mark in &marks {
+                for placeholder in &placeholders {
                     pieces.push(ParameterPiece::Raw(
-                        self.source.bytes(from, mark.at).to_vec(),
+                        self.source.bytes(from, placeholder.at).to_vec(),
                     ));
-                    pieces.push(ParameterPiece::Value(place(mark)));
-                    from = mark.end;
+                    pieces.push(ParameterPiece::Value(place(placeholder)));
+                    from = placeholder.end;
                 }
                 let end = self.source.end(at);
                 pieces.push(ParameterPiece::Raw(self.source.bytes(from, end).to_vec()));
@@ -490,11 +493,13 @@ impl ParameterReader<'_> {
     }
 
     /// The tuples `{bind, N}` in a term.
-    fn marks_in(&self, at: usize) -> &[ParameterMark] {
-        let first = self.marks.partition_point(|mark| mark.at < at);
+    fn placeholders_in(&self, at: usize) -> &[Placeholder] {
+        let first = self
+            .placeholders
+            .partition_point(|placeholder| placeholder.at < at);
         let end = self.source.end(at);
-        let count = self.marks[first..].partition_point(|mark| mark.at < end);
-        &self.marks[first..first + count]
+        let count = self.placeholders[first..].partition_point(|placeholder| placeholder.at < end);
+        &self.placeholders[first..first + count]
     }
 
     fn copy(&mut self, from: usize, to: usize) {

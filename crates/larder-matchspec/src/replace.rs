@@ -4,7 +4,7 @@
 //!
 //! * `'$_'`;
 //! * a tuple whose element at the key's position is the same as in the head (the same variables,
-//!   the same constants, tuples in double braces or behind `const`), or is `{element,KeyPos,'$_'}`;
+//!   the same constants, tuples in double braces or in `const`), or is `{element,KeyPos,'$_'}`;
 //! * `{const,Tuple}`, if the tuple has the constant key of the head.
 //!
 //! A key with a map is never accepted: in a head a map matches every map that has its pairs.
@@ -90,9 +90,9 @@ fn keeps_key(text: &Text<'_>, head: usize, body: usize, keypos: usize) -> bool {
 
 /// A tuple in a body that isn't a call.
 enum Written {
-    /// `{const,X}`: the place of X.
+    /// `{const,X}`: the offset of X.
     Constant(usize),
-    /// `{{…}}`: the place of the inner tuple.
+    /// `{{…}}`: the offset of the inner tuple.
     Tuple(usize),
 }
 
@@ -179,7 +179,7 @@ fn same_leaf(source: &Source<'_>, a: usize, b: usize, constant: bool) -> bool {
     // handles.
     let alike = raw::whole(source.term(a)).identical(raw::whole(source.term(b)));
     match source.atom(b) {
-        // These are never accepted, not even behind `const`, where they are plain atoms.
+        // These are never accepted, not even in `const`, where they are plain atoms.
         Some(atoms::DOLLAR_UNDERSCORE | atoms::DOLLAR_DOLLAR | atoms::UNDERSCORE) => false,
         Some(atom) if wire::variable(atom).is_some() => alike && !constant,
         _ => alike,

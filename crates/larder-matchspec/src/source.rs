@@ -2,16 +2,16 @@
 //!
 //! The compiler visits terms from the outside inwards, and must know where each ends. Finding an
 //! end by walking over the term would cost its size at each level of nesting. So one pass records
-//! the ends of all compound terms first. A term is identified by the place where it begins.
+//! the ends of all compound terms first. A term is identified by the offset at which it begins.
 //!
 //! ```text
 //!   bytes   [{ {'$1',[b]} , [] , ['$_'] }]
 //!                ^
 //!   ends    (begin, end) of every list, tuple and map, by begin
-//!   loose   the places of variables (^), of '_' and of maps
+//!   loose   the offsets of variables (^), of '_' and of maps
 //! ```
 //!
-//! A term without a loose place in it is *ground*: it matches exactly the terms that are identical
+//! A term without a loose part in it is *ground*: it matches exactly the terms that are identical
 //! to it. The hole of an argument is ground, but a compound term that contains one isn't.
 
 use crate::{
@@ -22,10 +22,10 @@ use crate::{
 use larder_term::{tags, Atom};
 use smallvec::SmallVec;
 
-/// The places of a few terms.
-pub(crate) type Places = SmallVec<[usize; 8]>;
+/// The offsets of a few terms.
+pub(crate) type Offsets = SmallVec<[usize; 8]>;
 
-/// The ends of the compound terms of a specification, and its loose places (see the module).
+/// The ends of the compound terms of a specification, and its loose offsets (see the module).
 #[derive(Debug, Default)]
 pub(crate) struct TermIndex {
     ends: SmallVec<[(usize, usize); 6]>,
@@ -74,7 +74,7 @@ impl TermIndex {
         }
     }
 
-    /// Records the term at `at`. Returns the number of its parts, and the place behind its head.
+    /// Records the term at `at`. Returns the number of its parts, and the offset after its head.
     #[inline]
     fn enter(&mut self, bytes: &[u8], at: usize) -> (usize, usize) {
         let run = &bytes[at..];
@@ -89,7 +89,7 @@ impl TermIndex {
         if matches!(head, Head::Map(_)) {
             self.loose.push(at);
         }
-        // The end isn't known yet. For a container without parts it is behind the head.
+        // The end isn't known yet. For a container without parts it is after the head.
         self.ends.push((at, at + body));
         (part_count(head), at + body)
     }
@@ -105,7 +105,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The places of all arguments.
+    /// The offsets of all arguments.
     pub(crate) fn holes(&self) -> &'a [Hole] {
         self.holes
     }
@@ -141,12 +141,12 @@ impl<'a> Source<'a> {
         self.index.ends[found].1
     }
 
-    /// The bytes between two places.
+    /// The bytes between two offsets.
     pub(crate) fn bytes(&self, from: usize, to: usize) -> &'a [u8] {
         &self.bytes[from..to]
     }
 
-    /// The places of all compound terms, in ascending order.
+    /// The offsets of all compound terms, in ascending order.
     pub(crate) fn compounds(&self) -> impl Iterator<Item = usize> + use<'a> {
         self.index.ends.iter().map(|&(begin, _)| begin)
     }
@@ -156,25 +156,25 @@ impl<'a> Source<'a> {
         wire::open(&self.bytes[at..]).0
     }
 
-    /// The places of all parts of the term at `at`: the elements; the elements and the tail; or
+    /// The offsets of all parts of the term at `at`: the elements; the elements and the tail; or
     /// keys and values, which alternate.
-    pub(crate) fn parts(&self, at: usize) -> Places {
+    pub(crate) fn parts(&self, at: usize) -> Offsets {
         self.each(at).collect()
     }
 
     /// As `parts`, as an iterator.
     #[inline]
-    pub(crate) fn each(self, at: usize) -> PartPlaces<'a> {
+    pub(crate) fn each(self, at: usize) -> PartOffsets<'a> {
         let (head, body) = wire::open(&self.bytes[at..]);
-        PartPlaces {
+        PartOffsets {
             source: self,
             next: at + body,
             left: part_count(head),
         }
     }
 
-    /// The places of the elements of a tuple.
-    pub(crate) fn tuple(&self, at: usize) -> Option<Places> {
+    /// The offsets of the elements of a tuple.
+    pub(crate) fn tuple(&self, at: usize) -> Option<Offsets> {
         matches!(self.head(at), Head::Tuple(_)).then(|| self.parts(at))
     }
 
@@ -200,32 +200,32 @@ impl<'a> Source<'a> {
     /// It may contain maps.
     pub(crate) fn is_closed(&self, at: usize) -> bool {
         let end = self.end(at);
-        // The first hole at or behind the place where the term begins.
+        // The first hole at or after the offset at which the term begins.
         let hole = self.holes.partition_point(|hole| (hole.at as usize) < at);
         let hole = self.holes.get(hole).map(|hole| hole.at as usize);
         match hole {
             Some(hole) if hole == at => true,
             Some(hole) if hole < end => false,
             // Without a hole, only maps may be loose in it.
-            _ => self.loose_in(at).all(|place| self.is_map(place)),
+            _ => self.loose_in(at).all(|offset| self.is_map(offset)),
         }
     }
 
     /// Whether the term at `at` is a map, or contains one.
     pub(crate) fn has_map(&self, at: usize) -> bool {
-        self.loose_in(at).any(|place| self.is_map(place))
+        self.loose_in(at).any(|offset| self.is_map(offset))
     }
 
     fn is_map(&self, at: usize) -> bool {
         matches!(self.bytes[at], tags::MAP | tags::TREE_MAP)
     }
 
-    /// The loose places in the term at `at`.
+    /// The offsets of the loose parts in the term at `at`.
     fn loose_in(&self, at: usize) -> impl Iterator<Item = usize> + use<'a> {
-        let first = self.index.loose.partition_point(|&place| place < at);
+        let first = self.index.loose.partition_point(|&offset| offset < at);
         let end = self.end(at);
         let inside = self.index.loose[first..].iter().copied();
-        inside.take_while(move |&place| place < end)
+        inside.take_while(move |&offset| offset < end)
     }
 
     /// Whether the term at `at` is an argument, or contains no variable, no `'_'`, no map and no
@@ -238,29 +238,29 @@ impl<'a> Source<'a> {
             _ => return !wire::atom(run).is_some_and(wire::is_loose),
         }
         let end = self.end(at);
-        // A container is ground if no hole and no loose place lies in it.
+        // A container is ground if no hole and no loose part lies in it.
         let hole = self.holes.partition_point(|hole| (hole.at as usize) < at);
         let has_hole = |hole: &Hole| (hole.at as usize) < end;
         !self.holes.get(hole).is_some_and(has_hole) && self.loose_in(at).next().is_none()
     }
 }
 
-/// The places of the parts of a term.
+/// The offsets of the parts of a term.
 #[derive(Clone)]
-pub(crate) struct PartPlaces<'a> {
+pub(crate) struct PartOffsets<'a> {
     source: Source<'a>,
     next: usize,
     left: usize,
 }
 
-impl Iterator for PartPlaces<'_> {
+impl Iterator for PartOffsets<'_> {
     type Item = usize;
 
     #[inline]
     fn next(&mut self) -> Option<usize> {
         self.left = self.left.checked_sub(1)?;
         let here = self.next;
-        // The place behind the last part isn't used.
+        // The offset after the last part isn't used.
         if self.left > 0 {
             self.next = self.source.end(here);
         }

@@ -68,7 +68,7 @@ pub trait Terms {
     fn write(&self, term: Self::Term, out: &mut Vec<u8>) -> bool;
 }
 
-/// A place of a template for an argument.
+/// An offset of a template for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hole {
     /// Where it is in the template's bytes. The bytes have `[]` in its place.
@@ -231,7 +231,7 @@ impl Template {
         let terms = Bytes(spec.bytes());
         // Handles must be counted, which templates don't do.
         if !spec.has_handles() && template.read(&terms, Place::Term(0), &mut found) {
-            // The arguments are the terms at the places for which the template has holes.
+            // The arguments are the terms at the offsets for which the template has holes.
             for place in found {
                 if let Place::Term(at) = place {
                     arguments.push(raw::view(&terms.0[at..]));
@@ -255,25 +255,25 @@ struct TemplateReader<'r, T: Terms> {
 
 /// A point to which a reader can return.
 #[derive(Clone, Copy)]
-struct TemplateMark {
+struct TemplateCheckpoint {
     bytes: usize,
     holes: usize,
 }
 
 impl<T: Terms> TemplateReader<'_, T> {
-    fn mark(&self) -> TemplateMark {
-        TemplateMark {
+    fn checkpoint(&self) -> TemplateCheckpoint {
+        TemplateCheckpoint {
             bytes: self.template.bytes.len(),
             holes: self.template.holes.len(),
         }
     }
 
-    /// Undoes what was read since the mark.
-    fn back(&mut self, mark: TemplateMark) {
-        self.template.bytes.truncate(mark.bytes);
-        self.template.holes.truncate(mark.holes);
-        self.found.truncate(mark.holes);
-        self.long = self.long.filter(|&at| at < mark.bytes);
+    /// Undoes what was read since the checkpoint.
+    fn rewind(&mut self, checkpoint: TemplateCheckpoint) {
+        self.template.bytes.truncate(checkpoint.bytes);
+        self.template.holes.truncate(checkpoint.holes);
+        self.found.truncate(checkpoint.holes);
+        self.long = self.long.filter(|&at| at < checkpoint.bytes);
     }
 
     /// Adds a hole, and its term to those that were found.
@@ -381,11 +381,11 @@ impl<T: Terms> TemplateReader<'_, T> {
             TermShape::Tuple(arity) => {
                 wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
                 for element in self.terms.elements(head) {
-                    let mark = self.mark();
+                    let checkpoint = self.checkpoint();
                     // Whether a map in a pattern is ground depends on its keys. An element with a
                     // map stays in the template as a whole.
                     if self.pattern(element, DEPTH)? == TemplatePart::Map {
-                        self.back(mark);
+                        self.rewind(checkpoint);
                         self.whole(element)?;
                     }
                 }
@@ -401,7 +401,7 @@ impl<T: Terms> TemplateReader<'_, T> {
             return Err(Whole);
         };
         // Remember how far the template has got. A ground container is taken back to here.
-        let mark = self.mark();
+        let checkpoint = self.checkpoint();
         let part = match self.terms.shape(term) {
             TermShape::Leaf(class) => {
                 self.hole(class, term);
@@ -444,7 +444,7 @@ impl<T: Terms> TemplateReader<'_, T> {
         };
         // All parts are ground: replace their holes by one for the whole.
         if part == TemplatePart::Ground {
-            self.back(mark);
+            self.rewind(checkpoint);
             self.hole(Class::Other, term);
         }
         Ok(part)
@@ -478,7 +478,7 @@ impl<T: Terms> TemplateReader<'_, T> {
             }
             TermShape::Cell(head, rest) => {
                 // As in a head: a list of constants is one constant.
-                let mark = self.mark();
+                let checkpoint = self.checkpoint();
                 let mut all = ExpressionKind::Literal;
                 let tail = self.list(head, rest, |reader, element| {
                     all = all.with(reader.expression(element, leaves, depth)?);
@@ -488,7 +488,7 @@ impl<T: Terms> TemplateReader<'_, T> {
                     all = all.with(self.expression(tail, leaves, depth)?);
                 }
                 if leaves && all == ExpressionKind::Literal {
-                    self.back(mark);
+                    self.rewind(checkpoint);
                     self.hole(Class::Other, term);
                 }
                 return Ok(all);
@@ -501,7 +501,7 @@ impl<T: Terms> TemplateReader<'_, T> {
     /// Reads a tuple in a guard or a body: `{{…}}`, `{const,X}`, or a call.
     fn tuple(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<ExpressionKind, Whole> {
         // The same for a call: if all operands are constants, it is read again as a whole.
-        let mark = self.mark();
+        let checkpoint = self.checkpoint();
         let mut parts = self.terms.elements(term);
         let first = parts.next().ok_or(Whole)?;
         wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
@@ -527,9 +527,9 @@ impl<T: Terms> TemplateReader<'_, T> {
         for part in parts {
             all = all.with(self.expression(part, leaves, depth)?);
         }
-        if all != ExpressionKind::Open && self.template.holes.len() > mark.holes {
+        if all != ExpressionKind::Open && self.template.holes.len() > checkpoint.holes {
             // All operands are constants: the call is computed once, so it stays in the template.
-            self.back(mark);
+            self.rewind(checkpoint);
             self.whole(term)?;
         }
         Ok(all)
@@ -548,14 +548,14 @@ impl<T: Terms> TemplateReader<'_, T> {
     /// Reads the inner tuple of one in double braces.
     fn built(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<ExpressionKind, Whole> {
         // Like a list of constants: if all of its elements are constant, the tuple is one constant.
-        let mark = self.mark();
+        let checkpoint = self.checkpoint();
         wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
         let mut all = ExpressionKind::Literal;
         for part in self.terms.elements(term) {
             all = all.with(self.expression(part, true, depth)?);
         }
         if all == ExpressionKind::Literal {
-            self.back(mark);
+            self.rewind(checkpoint);
             self.hole(Class::Other, term);
         }
         Ok(all.with(ExpressionKind::Constant))
@@ -594,7 +594,7 @@ enum Place {
     Term(usize),
     /// The rest of a list that isn't at its end.
     Rest {
-        /// The place of its first element.
+        /// The offset of its first element.
         at: usize,
         /// The number of elements that are left, at least one.
         left: usize,

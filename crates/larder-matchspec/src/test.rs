@@ -350,13 +350,13 @@ pub(crate) fn of_head(head: &mut CompiledHead, tests: &mut Tests) {
             [Step::Eq(constant)] => Condition::Bytes(constant, true),
             [Step::EqTerm(constant)] => Condition::Term(constant),
             ref nested if nested.iter().all(is_test) => {
-                // Steps behind the last one that may fail would only walk over the element.
+                // Steps after the last one that may fail would only walk over the element.
                 let fails = |step: &Step| *step != Step::Skip;
                 let used = nested.iter().rposition(fails).map_or(0, |last| last + 1);
                 let from = element.steps.start;
                 Condition::Steps(from as u32, (from + used) as u32)
             }
-            // The same holds for steps that bind. The element may be a large map behind what the
+            // The same holds for steps that bind. The element may be a large map after what the
             // last one binds.
             ref nested => {
                 let walks =

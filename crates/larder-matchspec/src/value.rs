@@ -75,7 +75,7 @@ impl<'a> MachineValues<'a> {
         self.0.len()
     }
 
-    /// The value at a place; `false` if there is none.
+    /// The value at an offset; `false` if there is none.
     #[inline]
     pub(crate) fn at(&self, place: usize) -> Val<'a> {
         self.0.get(place).copied().unwrap_or(Val::Bool(false))

@@ -1,7 +1,7 @@
 //! Reading and writing encoded terms, as far as compiling and matching do so directly. Everything
 //! else about terms is in `larder_term`.
 //!
-//! A *run* is a slice that begins with a whole term, and may have other bytes behind it.
+//! A *run* is a slice that begins with a whole term, and may have other bytes after it.
 
 use larder_term::{atoms, tags, Atom};
 
@@ -40,7 +40,7 @@ pub(crate) fn open(run: &[u8]) -> (Head, usize) {
     (make_head(n), at)
 }
 
-/// Splits a run behind its first term.
+/// Splits a run after its first term.
 #[inline]
 pub(crate) fn split(run: &[u8]) -> (&[u8], &[u8]) {
     run.split_at(larder_term::skip(run))
@@ -241,7 +241,7 @@ pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
 }
 
 /// Decodes the count at `at`, which is a varint: seven bits per byte, low ones first. Also returns
-/// the place behind it.
+/// the offset after it.
 #[inline]
 fn read_count(run: &[u8], at: usize) -> (usize, usize) {
     let (mut n, mut shift, mut at) = (0, 0, at);

@@ -1,4 +1,4 @@
-//! Keys with maps on a host that takes them for themselves. It is said for a whole process, so
+//! Keys with maps on a host that takes them for themselves. It is set for a whole process, so
 //! these tests have one of their own.
 
 use larder_matchspec::{set_exact_map_keys, KeyAccess, Plan, Program};

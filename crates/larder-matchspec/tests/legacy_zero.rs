@@ -1,5 +1,5 @@
 //! Zeros in heads on a host that takes 0.0 and −0.0 for identical, as releases before OTP 27 do. It
-//! is said for a whole process, so these tests have one of their own.
+//! is set for a whole process, so these tests have one of their own.
 
 mod common;
 

@@ -267,7 +267,7 @@ fn the_first_clause_that_fits_gives_the_result() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_clause() {
+fn errors_name_their_clause() {
     assert_eq!(fault("[]").what, Fault::NotAList);
     assert_eq!(fault("a").what, Fault::NotAList);
     assert_eq!(fault("[{{a},[],[1]}|x]").what, Fault::ImproperList);

@@ -195,7 +195,7 @@ fn a_replacement_keeps_the_key_that_it_names() {
     assert!(common::program(spec).replace_keeps_key(1));
 }
 
-/// A list whose count takes two bytes can't be split off, also if a constant list behind it can.
+/// A list whose count takes two bytes can't be split off, also if a constant list after it can.
 #[test]
 fn long_lists_with_variables_stay_whole() {
     for n in [
@@ -203,7 +203,7 @@ fn long_lists_with_variables_stay_whole() {
     ] {
         let numbers = vec!["7"; n].join(",");
         let constant = vec!["5"; 200].join(",");
-        // In a body, in a call, in a guard, and in a head; before and behind the constant list.
+        // In a body, in a call, in a guard, and in a head; before and after the constant list.
         let open = format!("['$1',{numbers}]");
         let called = format!("{{hd,[-1,{numbers},'$1']}}");
         let row = term(&format!("{{k,[k,{numbers}],x}}"));

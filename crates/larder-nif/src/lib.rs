@@ -22,7 +22,7 @@
 //!
 //! No call runs for much longer than half a millisecond, whatever the size of a table. Long work is
 //! done in slices, each of which schedules the next one. If a call finds that a list insert is
-//! under way in its table, it runs a slice of that insert, and is scheduled again.
+//! in progress in its table, it runs a slice of that insert, and is scheduled again.
 //!
 //! # Loading and upgrading
 //!

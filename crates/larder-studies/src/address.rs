@@ -57,7 +57,7 @@ impl Address {
         self.level + u32::from(lower < self.divided || lower != bucket)
     }
 
-    /// The first hash behind the bucket of this one. `None` if it is the last bucket.
+    /// The first hash after the bucket of this one. `None` if it is the last bucket.
     fn past(self, hash: u64) -> Option<u64> {
         let depth = self.depth(self.bucket(hash));
         if depth == 0 {
@@ -78,7 +78,7 @@ impl Address {
         // A walk forward begins at the least hash, one backward at the greatest.
         let mut hash = from.unwrap_or(if forward { 0 } else { u64::MAX });
         while each(self.bucket(hash)) {
-            // Go to the first hash of the bucket behind this one, or to the last of the one before
+            // Go to the first hash of the bucket after this one, or to the last of the one before
             // it.
             let next = if forward {
                 self.past(hash)

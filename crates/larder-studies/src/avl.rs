@@ -312,7 +312,7 @@ impl<W> Avl<W> {
     }
 
     fn walk_with(&self, stack: &mut Stack, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // The stack is of the tree as it is now (AV3). If the walk continues behind the last node
+        // The stack is of the tree as it is now (AV3). If the walk continues after the last node
         // of the stack, the stack has the nodes that follow.
         let goes_on = stack.last != NIL
             && stack.forward == cut.is_forward()

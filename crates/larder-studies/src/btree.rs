@@ -75,7 +75,7 @@ impl Tally {
         self.spilled = self.spilled.wrapping_add(spilled(position));
     }
 
-    /// Counts an entry that has gone.
+    /// Counts a removed entry.
     fn went(&mut self, position: &Position) {
         self.entries = self.entries.wrapping_sub(1);
         self.spilled = self.spilled.wrapping_sub(spilled(position));
@@ -96,7 +96,7 @@ enum Effect<W> {
     Nothing,
     /// The node may be too short.
     Shorter,
-    /// The node was split. The entry and the node belong behind it in the parent.
+    /// The node was split. The entry and the node belong after it in the parent.
     Divided(Entry<W>, BtreeNode<W>),
 }
 
@@ -217,7 +217,7 @@ impl<W> BtreeNode<W> {
         Effect::Divided(middle, right)
     }
 
-    /// Splits the node. Moves everything behind entry `i` to a new node. Returns the entry, which
+    /// Splits the node. Moves everything after entry `i` to a new node. Returns the entry, which
     /// belongs between the two nodes, and the new node.
     fn divide(&mut self, i: usize, work: &mut Work<'_>) -> (Entry<W>, BtreeNode<W>) {
         let mut right = BtreeNode::new(work.most, self.is_leaf(), work.tally);
@@ -231,17 +231,17 @@ impl<W> BtreeNode<W> {
 
     /// Removes entry `i`. The node may be too short then.
     fn remove(&mut self, i: usize, work: &mut Work<'_>) {
-        let gone = if self.is_leaf() {
+        let removed = if self.is_leaf() {
             self.entries.remove(i)
         } else {
             // An entry of an inner node separates two children. Replace it by its successor, the
-            // first entry of the child behind it.
+            // first entry of the child after it.
             let successor = self.children[i + 1].remove_edge(false, work);
-            let gone = std::mem::replace(&mut self.entries[i], successor);
+            let removed = std::mem::replace(&mut self.entries[i], successor);
             self.mend(i + 1, work);
-            gone
+            removed
         };
-        work.tally.went(&gone.position);
+        work.tally.went(&removed.position);
     }
 
     /// Removes the first or the last entry of the subtree, without updating the count of entries.
@@ -286,7 +286,7 @@ impl<W> BtreeNode<W> {
         }
     }
 
-    /// Joins this tree with a lower one, which is behind it if `last` is set, and otherwise before
+    /// Joins this tree with a lower one, which is after it if `last` is set, and otherwise before
     /// it. `middle` is an entry between the two.
     fn graft(
         &mut self,

@@ -33,7 +33,7 @@
 //! |---|---|---|
 //! | a writer that had to wait | `contended` | 250 |
 //! | a writer that didn't | `quiet` | −1 |
-//! | a scan that continues behind the base | `more_than_one` | −10 |
+//! | a scan that continues after the base | `more_than_one` | −10 |
 //! | one of 512 writes, at random, with `random_join` | | −500 |
 //! | a base is split above | `high` | 1,000 |
 //! | a base is joined below | `low` | −1,000 |
@@ -70,7 +70,7 @@ pub struct Adaptation {
     pub contended: i64,
     /// Added by a writer that didn't have to wait.
     pub quiet: i64,
-    /// Added by a scan that continues behind the base.
+    /// Added by a scan that continues after the base.
     pub more_than_one: i64,
     /// A base is split above this count.
     pub high: i64,
@@ -154,7 +154,7 @@ struct FoundBase<'g, S> {
 }
 
 /// The path to a base, while the shape is locked.
-struct Way<'g, S> {
+struct BasePath<'g, S> {
     /// The slots of the routes and of the base, from the root down.
     slots: Vec<&'g Slot<CaTreeNode<S>>>,
     routes: Vec<(&'g Route<CaTreeNode<S>>, usize)>,
@@ -172,9 +172,9 @@ fn base<S: Send + Sync + 'static>(structure: S, number: u64) -> Arc<CaTreeNode<S
 }
 
 /// The positions of the routes left and right of the base at the end of a path.
-fn bounds<'g, S>(way: &Way<'g, S>) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
+fn bounds<'g, S>(path: &BasePath<'g, S>) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
     let last = |side| {
-        let mut above = way.routes.iter().rev();
+        let mut above = path.routes.iter().rev();
         above
             .find(|(_, went)| *went == side)
             .map(|(r, _)| &r.at[..])
@@ -262,8 +262,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     }
 
     /// The path to the base of a position. The shape is locked.
-    fn way<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Way<'g, S> {
-        let mut way = Way {
+    fn path<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> BasePath<'g, S> {
+        let mut path = BasePath {
             slots: vec![&self.root],
             routes: Vec::new(),
         };
@@ -273,10 +273,10 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
             // A route's position is the first one of its right side.
             let side = usize::from(&route.at[..] <= position);
             slot = &route.kids[side];
-            way.routes.push((route, side));
-            way.slots.push(slot);
+            path.routes.push((route, side));
+            path.slots.push(slot);
         }
-        way
+        path
     }
 
     /// Counts the memory of structures that was `before` and is `now`, each modulo 2⁶⁴.
@@ -328,11 +328,11 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let count = old.contention.swap(0, Relaxed);
         let measured = Measured {
             count,
-            entries: self.entries_told(part),
+            entries: self.entries_for_watcher(part),
         };
-        let way = self.way(guard, position);
+        let path = self.path(guard, position);
         // Don't split if the path is long, or if the base has fewer than two entries.
-        if way.routes.len() >= self.adaptation.depth {
+        if path.routes.len() >= self.adaptation.depth {
             return;
         }
         let before = part.structure.memory();
@@ -343,14 +343,14 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         self.count_memory(before, now);
         // The upper entries have been moved out of the structure, so the split must be completed.
         let numbers = [self.number(), self.number()];
-        self.tell_split(&way, old, measured, &at, numbers);
+        self.tell_split(&path, old, measured, &at, numbers);
         // Make the old base invalid before the new ones can be reached. A thread that finds it from
         // here on waits for the lock, and then starts again.
         let kids = [(part.invalidate(), numbers[0]), (upper, numbers[1])]
             .map(|(structure, number)| Slot::new(Some(base(structure, number))));
         let route = CaTreeNode::Route(Route { at, kids });
         // Publish the route and both bases by one store.
-        way.slots[way.routes.len()].store(Some(Arc::new(route)), guard);
+        path.slots[path.routes.len()].store(Some(Arc::new(route)), guard);
         // Ordering, both: Relaxed, statistics.
         self.routes.fetch_add(1, Relaxed);
         self.splits.fetch_add(1, Relaxed);
@@ -364,11 +364,11 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let count = old.contention.swap(0, Relaxed);
         let measured = Measured {
             count,
-            entries: self.entries_told(part),
+            entries: self.entries_for_watcher(part),
         };
-        let way = self.way(guard, position);
+        let path = self.path(guard, position);
         // A single base has no neighbour.
-        let Some(&(parent, side)) = way.routes.last() else {
+        let Some(&(parent, side)) = path.routes.last() else {
             return;
         };
         let sibling = &parent.kids[1 - side];
@@ -387,7 +387,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let number = self.number();
         let joined = base(low, number);
         // Replace the parent route by its other child, which has the joined base.
-        let above = way.slots[way.routes.len() - 1];
+        let above = path.slots[path.routes.len() - 1];
         if std::ptr::eq(slot, sibling) {
             above.store(Some(joined), guard);
         } else {

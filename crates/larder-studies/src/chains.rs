@@ -28,13 +28,13 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::{Index, IndexMut};
 
-/// An entry of a chain, with a mark of its table.
+/// An entry of a chain, with flags of its table.
 #[derive(Debug)]
 pub(crate) struct ChainNode<W, M> {
     pub(crate) position: Position,
     pub(crate) word: W,
     pub(crate) next: u32,
-    pub(crate) mark: M,
+    pub(crate) flags: M,
 }
 
 /// A place in a chain: the node before it ([`NIL`] at the beginning), and the node at it ([`NIL`]
@@ -139,7 +139,7 @@ impl<W, M> Chains<W, M> {
         place: ChainPlace,
         position: &[u8],
         word: W,
-        mark: M,
+        flags: M,
     ) -> NewHead {
         let position = Position::from_slice(position);
         self.spilled += spilled(&position);
@@ -147,7 +147,7 @@ impl<W, M> Chains<W, M> {
             position,
             word,
             next: place.at,
-            mark,
+            flags,
         });
         self.link(place, node)
     }

@@ -87,7 +87,7 @@ impl<'a> Cut<'a> {
     }
 
     /// The same cut among positions without their first `n` bytes.
-    pub(crate) fn behind(&self, n: usize) -> Cut<'a> {
+    pub(crate) fn skip(&self, n: usize) -> Cut<'a> {
         let left = match self.left {
             Left::Nothing | Left::All => self.left,
             Left::Less(p) => Left::Less(&p[n..]),

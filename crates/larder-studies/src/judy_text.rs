@@ -170,7 +170,7 @@ impl<C: Strings, W> JudyText<C, W> {
             return self.step(edge, string);
         };
         C::with(bytes, |bytes| string.extend_from_slice(bytes));
-        // Any kind of cut at some bytes is directly before or directly behind the last entry that
+        // Any kind of cut at some bytes is directly before or directly after the last entry that
         // isn't past these bytes. So find that entry, and then check on which side of the cut it
         // is.
         match self.step(Destination::AtOrBefore, string) {

@@ -5,7 +5,7 @@
 //! writers of one position exclude each other by one of 64 locks, which is chosen by a hash of the
 //! position. Readers take none of them.
 //!
-//! A lock also shows whether a change is under way. A thread can wait until it is finished
+//! A lock also shows whether a change is in progress. A thread can wait until it is finished
 //! ([`KeyLocks::settle`]).
 
 use crossbeam_utils::CachePadded;
@@ -61,7 +61,7 @@ impl KeyLocks {
         }
     }
 
-    /// Waits for a change of the position that is under way, if there is one. Otherwise writes
+    /// Waits for a change of the position that is in progress, if there is one. Otherwise writes
     /// nothing.
     pub(crate) fn settle(&self, position: &[u8]) {
         // Ordering: SeqCst fence. The caller has stored a flag, and now loads the lock. A writer
@@ -75,7 +75,7 @@ impl KeyLocks {
         seen_unlocked();
     }
 
-    /// Waits for all changes that are under way. If there is none, writes nothing.
+    /// Waits for all changes in progress. If there is none, writes nothing.
     pub(crate) fn settle_all(&self) {
         // Ordering: SeqCst fence, as in `settle`.
         fence(Ordering::SeqCst);

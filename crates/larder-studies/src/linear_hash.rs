@@ -58,9 +58,9 @@ const AT_ONCE: usize = 4096;
 /// The number of buckets whose kept nodes are removed by each later change.
 const LATER: usize = 16;
 
-/// The mark of a node (LH3).
+/// The flags of a node (LH3).
 #[derive(Clone, Copy, Debug, Default)]
-struct Mark {
+struct NodeFlags {
     kept: bool,
     listed: bool,
 }
@@ -68,7 +68,7 @@ struct Mark {
 /// A linear hash table. It maps positions, which begin with a hash, to words.
 #[derive(Debug)]
 pub struct LinearHash<W> {
-    chains: Chains<W, Mark>,
+    chains: Chains<W, NodeFlags>,
     segments: Vec<Box<[u32]>>,
     address: Address,
     chain: usize,
@@ -122,7 +122,9 @@ impl<W: Word> LinearHash<W> {
         if self.segments.is_empty() {
             self.add_segment();
         }
-        let head = self.chains.insert(place, position, word, Mark::default());
+        let head = self
+            .chains
+            .insert(place, position, word, NodeFlags::default());
         self.set_head(bucket, head);
         self.settle(true);
     }
@@ -140,10 +142,10 @@ impl<W: Word> LinearHash<W> {
             return;
         }
         for _ in 0..2 {
-            let (nodes, room) = (self.chains.len(), self.address.buckets() * self.chain);
-            if grew && nodes > room {
+            let (nodes, capacity) = (self.chains.len(), self.address.buckets() * self.chain);
+            if grew && nodes > capacity {
                 self.grow();
-            } else if !grew && nodes * 2 < room {
+            } else if !grew && nodes * 2 < capacity {
                 // If chains have one entry, one entry less means two buckets less.
                 self.shrink();
             }
@@ -158,7 +160,7 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Unlinks a node, and removes it.
-    fn unlink(&mut self, bucket: usize, place: ChainPlace) -> ChainNode<W, Mark> {
+    fn unlink(&mut self, bucket: usize, place: ChainPlace) -> ChainNode<W, NodeFlags> {
         let (node, head) = self.chains.unlink(place);
         self.set_head(bucket, head);
         node
@@ -181,7 +183,7 @@ impl<W: Word> LinearHash<W> {
         }
         // The hashes of the bucket agree in all bits before this one, and the chain is sorted. So
         // the nodes that stay are at its beginning, and the others at its end.
-        let stays = |node: &ChainNode<W, Mark>| self.hash(&node.position) & bit == 0;
+        let stays = |node: &ChainNode<W, NodeFlags>| self.hash(&node.position) & bit == 0;
         // Cut the chain in two. No node is moved.
         let place = self.chains.past(self.head(bucket), stays);
         self.set_head(new, Some(place.at));
@@ -223,7 +225,7 @@ impl<W: Word> LinearHash<W> {
             at = node.next;
             Some(node)
         })
-        .filter(|node| !node.mark.kept)
+        .filter(|node| !node.flags.kept)
         .map(|node| (node.position, node.word))
     }
 }
@@ -250,11 +252,11 @@ impl<W: Word> LinearHash<W> {
             while at != NIL {
                 // Read this before the node may be removed.
                 let next = self.chains[at].next;
-                if self.chains[at].mark.kept {
+                if self.chains[at].flags.kept {
                     // The predecessor stays the same, since the node between is gone.
                     self.unkeep(bucket, ChainPlace { before, at });
                 } else {
-                    self.chains[at].mark.listed = false;
+                    self.chains[at].flags.listed = false;
                     before = at;
                 }
                 at = next;
@@ -285,13 +287,13 @@ impl<W: Word> LinearHash<W> {
     fn keep_at(&mut self, bucket: usize, place: ChainPlace) {
         let node = &mut self.chains[place.at];
         // The node stays in the chain, with its word. Lookups and scans don't see it.
-        node.mark.kept = true;
+        node.flags.kept = true;
         self.kept.0 += 1;
         self.kept.1 += node.word.heap_bytes();
         // If keys of the bucket are inserted and deleted repeatedly, it is added once.
-        let unlisted = |node: &ChainNode<W, Mark>| !node.mark.listed;
+        let unlisted = |node: &ChainNode<W, NodeFlags>| !node.flags.listed;
         if self.chains.past(self.head(bucket), unlisted).at == NIL {
-            self.chains[place.at].mark.listed = true;
+            self.chains[place.at].flags.listed = true;
             self.waiting.push(bucket);
         }
     }
@@ -299,7 +301,7 @@ impl<W: Word> LinearHash<W> {
     /// Step 3 of an insert at a position that has a kept node: makes it an entry with this word.
     fn put_kept(&mut self, place: ChainPlace, word: W) {
         let node = &mut self.chains[place.at];
-        node.mark.kept = false;
+        node.flags.kept = false;
         let old = std::mem::replace(&mut node.word, word);
         self.kept.0 -= 1;
         self.kept.1 -= old.heap_bytes();
@@ -321,7 +323,7 @@ impl<W: Word> LinearHash<W> {
         if at != NIL {
             // The first of its chain: nothing is before it.
             let place = ChainPlace { before, at };
-            if self.chains[at].mark.kept {
+            if self.chains[at].flags.kept {
                 // A kept node is not an entry. Remove it without reporting it.
                 self.unkeep(bucket, place);
                 return Popped::Other;
@@ -341,7 +343,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
     fn get(&self, position: &[u8]) -> Option<&W> {
         let head = self.head(self.address.bucket(self.hash(position)));
         let node = self.chains.get(head, position)?;
-        (!node.mark.kept).then_some(&node.word)
+        (!node.flags.kept).then_some(&node.word)
     }
 
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
@@ -356,7 +358,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
             return;
         }
         // (2) A kept node is not an entry (LH3), so `f` gets none.
-        if self.chains[place.at].mark.kept {
+        if self.chains[place.at].flags.kept {
             if let Act::Put(word) = f(None) {
                 self.put_kept(place, word);
             }
@@ -375,7 +377,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
         let from = cut.bytes().map(|bytes| self.hash(bytes));
         self.address.walk(cut.is_forward(), from, |bucket| {
             let head = self.head(bucket);
-            self.chains.walk(head, cut, |node| !node.mark.kept, f)
+            self.chains.walk(head, cut, |node| !node.flags.kept, f)
         })
     }
 

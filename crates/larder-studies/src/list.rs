@@ -15,7 +15,7 @@
 //!   marked link never changes again.
 //!
 //! Insert:
-//! 1. Find the link behind which the node belongs. Unlink marked nodes on the way.
+//! 1. Find the link after which the node belongs. Unlink marked nodes on the way.
 //! 2. Let the new node's link point to the next node.
 //! 3. Replace the link that was found by one to the new node, by compare-and-exchange. This is the
 //!    linearisation point. If the link has changed, start again.
@@ -116,7 +116,7 @@ pub(crate) fn search<'g, W: Word>(
     None
 }
 
-/// Finds the link behind which a position belongs, and the node to which the link points. Unlinks
+/// Finds the link after which a position belongs, and the node to which the link points. Unlinks
 /// marked nodes on the way.
 fn place<'g, W: Word>(
     start: &'g Slot<ListNode<W>>,
@@ -201,7 +201,7 @@ pub(crate) fn remove<W: Word>(
         if marked {
             return false;
         }
-        // If another thread inserts a node behind this one, it changes the link, and the exchange
+        // If another thread inserts a node after this one, it changes the link, and the exchange
         // fails. A store would drop the new node.
         let current = next.clone();
         if node

@@ -7,7 +7,7 @@
 //! - Lookups are wait-free.
 //! - The writers of one position exclude each other (`key_locks`). Apart from that, writers are
 //!   lock-free.
-//! - `has` and scans wait for changes of an entry that are under way.
+//! - `has` and scans wait for changes of an entry that are in progress.
 //! - To replace an entry, its node gets another word.
 //! - A scan visits each entry as it was at some instant while the batch was read.
 
@@ -118,7 +118,7 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
             .filter(move |node| node.is_entry() && hash_of(&node.position) >= span.0)
     }
 
-    /// Calls `f` with a node, if it is in the list after the changes that are under way. Returns
+    /// Calls `f` with a node, if it is in the list after the changes in progress. Returns
     /// whether to continue.
     fn visit(&self, guard: &Guard, node: &ListNode<W>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle(&node.position);
@@ -161,7 +161,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // Wait for changes that are under way, once for all positions: the walk doesn't know the
+        // Wait for changes in progress, once for all positions: the walk doesn't know the
         // positions of entries that are being inserted.
         self.keys.settle_all();
         let forward = cut.is_forward();
@@ -218,7 +218,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
                 }
             }
             // Ordering: Relaxed, as above.
-            // Behind the last bucket, begin at the first one: a later call finds entries of later
+            // After the last bucket, begin at the first one: a later call finds entries of later
             // inserts.
             self.popped
                 .store(span.1.checked_add(1).unwrap_or(0), Relaxed);

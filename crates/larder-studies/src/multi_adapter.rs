@@ -8,7 +8,7 @@
 //!
 //! A scan may stop between two objects of a key. It resumes *around* a position, which is that of
 //! the value list followed by a number: with the objects of the list that are past the number. If
-//! the list is gone, it resumes with the next one.
+//! the list is removed, it resumes with the next one.
 
 use crate::counts::Counts;
 use crate::fill;
@@ -19,7 +19,7 @@ use crate::word::{Object, ValueList, Word};
 use crate::Cut;
 use larder_index::{Batch, Container, Direction, Guard, Key, Multi, Objects, Start, Stats, Values};
 
-/// Sorts behind all numbers of arrivals.
+/// Sorts after all numbers of arrivals.
 const PAST_NUMBERS: [u8; 9] = [0xFF; 9];
 
 /// An index with many values per key, on any scheme.
@@ -131,10 +131,10 @@ fn take<'c>(
     let (hash, key) = position.split_at(HASH);
     let mut push = |(number, object): (u64, &Object)| {
         let number = number.to_be_bytes();
-        // Put the hash before the entry and the number behind it, for `entry_position`. They aren't
+        // Put the hash before the entry and the number after it, for `entry_position`. They aren't
         // part of the key or the value.
         batch.push_between(hash, key, object.bytes(), &number);
-        // The batch resumes behind this entry, or before it, if the direction is backward.
+        // The batch resumes after this entry, or before it, if the direction is backward.
         fill::resume_after(&[position, &number], direction, &mut batch.resume);
         // The entry that fills the batch is in it, so each batch makes progress.
         !fill::is_full(batch)
@@ -216,7 +216,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
             let inside = entries
                 .bytes()
                 .filter(|bytes| bytes.starts_with(position))
-                .map(|_| entries.behind(position.len()));
+                .map(|_| entries.skip(position.len()));
             let part = list.part(
                 &|number| inside.is_none_or(|cut| cut.admits(number)),
                 forward,
@@ -225,7 +225,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         };
         let mut done = self.scheme.walk(guard, cut, &mut visit);
         if batch.is_empty() && !done {
-            // The walk visited one list, which has no number past the start. Continue behind it,
+            // The walk visited one list, which has no number past the start. Continue after it,
             // since a batch must not be empty before the end.
             let past = last.clone();
             let cut = Cut::new(Start::Past(&past), direction);
@@ -246,11 +246,11 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
     }
 
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        let (before, behind) = batch.around(i);
+        let (before, after) = batch.around(i);
         out.clear();
         out.extend_from_slice(&before[before.len() - HASH..]);
         out.extend_from_slice(batch.key(i));
-        out.extend_from_slice(&behind[..size_of::<u64>()]);
+        out.extend_from_slice(&after[..size_of::<u64>()]);
     }
 }
 

@@ -104,7 +104,7 @@ const CATREE: &[Choice] = &[
     Choice {
         name: "more_than_one",
         range: Range::Int(-1_000_000, 0, -10),
-        about: "added by a scan that continues behind the base",
+        about: "added by a scan that continues after the base",
     },
     Choice {
         name: "high",
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_are_described() {
         let error = check("alv", &[], Order::Key).unwrap_err().to_string();
         assert!(error.contains("'alv'") && error.contains("avl"), "{error}");
         let error = check("avl", &said("stack", Value::Int(1)), Order::Key).unwrap_err();

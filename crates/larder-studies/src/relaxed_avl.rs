@@ -85,16 +85,16 @@ use std::sync::Arc;
 /// The number of groups of writers. The writers of a group share a cache line.
 const GROUPS: usize = 8;
 
-/// A step of a search: a node, its version when the search entered it, and the side to which the
-/// search continues.
-struct Step<'g, W: Word> {
+/// A node on the path of a search, its version when the search entered it, and the side to which
+/// the search continues.
+struct PathNode<'g, W: Word> {
     node: &'g RelaxedAvlNode<W>,
     version: u64,
     side: usize,
 }
 
 /// The path of a search, from the holder down.
-type VersionedPath<'g, W> = SmallVec<[Step<'g, W>; 32]>;
+type VersionedPath<'g, W> = SmallVec<[PathNode<'g, W>; 32]>;
 
 /// An active writer. It holds `RelaxedAvl::generation` for reading, so the generation doesn't
 /// change.
@@ -224,7 +224,7 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// Step rv1: continues the path, from the holder if it is empty, to the node of a position.
-    /// Returns the node. If there is none, the last step is the node that would be its parent. A
+    /// Returns the node. If there is none, the last node is the node that would be its parent. A
     /// writer copies nodes that belong to a clone.
     fn locate<'g>(
         &'g self,
@@ -234,23 +234,23 @@ impl<W: Word> RelaxedAvl<W> {
         path: &mut VersionedPath<'g, W>,
     ) -> Option<&'g RelaxedAvlNode<W>> {
         loop {
-            let Some(step) = path.last() else {
+            let Some(parent) = path.last() else {
                 // Begin at the holder. It is never rotated or unlinked, so its version never
-                // changes, and this step is always valid.
-                path.push(Step {
+                // changes, and this node is always valid.
+                path.push(PathNode {
                     node: &self.holder,
                     version: self.holder.version(),
                     side: 1,
                 });
                 continue;
             };
-            // When the last step was entered, the position belonged below its node. What is loaded
+            // When the last node was entered, the position belonged below its node. What is loaded
             // in this round is only used if the version is still the same at the end.
-            let (node, version, side) = (step.node, step.version, step.side);
+            let (node, version, side) = (parent.node, parent.version, parent.side);
             let mut kid = node.kid(side, guard);
             if let (Some(writer), Some(_)) = (writer, kid) {
                 // A writer must not change nodes of a clone (RV3), so it descends into a copy.
-                kid = self.own_if_same(writer, step);
+                kid = self.own_if_same(writer, parent);
             }
             let mut entered = None;
             if let Some(kid) = kid {
@@ -268,7 +268,7 @@ impl<W: Word> RelaxedAvl<W> {
                 } else if same(node.kid(side, guard), Some(kid)) {
                     // The node still points to the child, so the child's version was loaded while
                     // it was here.
-                    entered = Some(Step {
+                    entered = Some(PathNode {
                         node: kid,
                         version,
                         side: below,
@@ -276,38 +276,40 @@ impl<W: Word> RelaxedAvl<W> {
                 }
             }
             // Validate the node. If its version has changed, go back one step, not to the root:
-            // each step has a version by which it is validated. Otherwise enter the child. If there
+            // each node has a version by which it is validated. Otherwise enter the child. If there
             // is none, the position is absent.
             if node.version() != version {
                 path.pop();
-            } else if let Some(step) = entered {
-                path.push(step);
+            } else if let Some(parent) = entered {
+                path.push(parent);
             } else if kid.is_none() {
                 return None;
             }
         }
     }
 
-    /// The child of a step, or a copy of it if it belongs to a clone. `None` if the step isn't
+    /// The child of a node, or a copy of it if it belongs to a clone. `None` if the step isn't
     /// valid any more, or has no child.
     fn own_if_same<'g>(
         &'g self,
         writer: &Writer<'g>,
-        step: &Step<'g, W>,
+        parent: &PathNode<'g, W>,
     ) -> Option<&'g RelaxedAvlNode<W>> {
         // The generation doesn't change while this writer is active (RV4). So this check needs no
         // lock.
-        let kid = step.node.kid(step.side, writer.guard)?;
+        let kid = parent.node.kid(parent.side, writer.guard)?;
         if kid.born == writer.generation {
             return Some(kid);
         }
-        let _here = step.node.lock.lock();
+        let _here = parent.node.lock.lock();
         // Validate under the lock. The unlinking of a child doesn't change the version of its
         // parent, so check for the child, too.
-        if step.node.version() != step.version || step.node.kid(step.side, writer.guard).is_none() {
+        if parent.node.version() != parent.version
+            || parent.node.kid(parent.side, writer.guard).is_none()
+        {
             return None;
         }
-        self.own(writer, step.node, step.side)
+        self.own(writer, parent.node, parent.side)
     }
 
     /// The child of a locked node, if there is one. If it belongs to a clone, replaces it by a
@@ -376,16 +378,16 @@ impl<W: Word> RelaxedAvl<W> {
     fn change_below(
         &self,
         writer: &Writer<'_>,
-        step: &Step<'_, W>,
+        parent: &PathNode<'_, W>,
         position: &[u8],
         f: &mut Changer<'_, W>,
     ) -> Option<bool> {
         // (rv2)
-        let _here = step.node.lock.lock();
+        let _here = parent.node.lock.lock();
         // Validate under the lock: the position still belongs below this node, and no other thread
         // has linked a node here.
-        let slot = &step.node.kids[step.side];
-        if step.node.version() != step.version || slot.load(writer.guard).is_some() {
+        let slot = &parent.node.kids[parent.side];
+        if parent.node.version() != parent.version || slot.load(writer.guard).is_some() {
             return None;
         }
         settled();
@@ -407,12 +409,12 @@ impl<W: Word> RelaxedAvl<W> {
         self.figures.routes.fetch_sub(1, Relaxed);
     }
 
-    /// Waits for a change of the position that is under way, if there is one.
+    /// Waits for a change of the position that is in progress, if there is one.
     fn settle(&self, guard: &Guard, position: &[u8]) {
         settled();
         let mut path = VersionedPath::new();
         let found = self.locate(guard, position, None, &mut path);
-        let Some(node) = found.or(path.last().map(|step| step.node)) else {
+        let Some(node) = found.or(path.last().map(|parent| parent.node)) else {
             return;
         };
         // A change holds the lock of the node of the position, or of its parent if there is none.

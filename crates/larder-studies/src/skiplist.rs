@@ -35,7 +35,7 @@
 //! 6. Unlink it, from the highest level down.
 //!
 //! A lookup passes marked nodes. It writes nothing, and waits for no thread. `has` and scans wait
-//! for changes of an entry that are under way.
+//! for changes of an entry that are in progress.
 //!
 //! Source: M. Herlihy, Y. Lev, V. Luchangco, N. Shavit, "A simple optimistic skiplist algorithm",
 //! SIROCCO 2007. Deviations:
@@ -45,7 +45,7 @@
 //!   batch was read.
 //! - A step backward is a search from the head, since there are no links backward.
 //!
-//! *Why epochs.* With hazard pointers, a reader publishes the address of each node on its way, and
+//! *Why epochs.* With hazard pointers, a reader publishes the address of each node on its path, and
 //! executes a fence before it continues. The following times are of haphazard 0.1.8, for the 24
 //! nodes of a lookup among 65,536 entries (medians of five runs, in µs):
 //!
@@ -281,7 +281,7 @@ impl<W: Word> SkipList<W> {
             }
             let before = &around.before[..levels];
             // While the locks are held, none of these nodes is removed, and no node is inserted
-            // behind one (SL3). So what is verified now holds until the locks are released.
+            // after one (SL3). So what is verified now holds until the locks are released.
             let unmarked = before.iter().all(|links| !links.is_marked());
             let next = |level: usize| around.before[level].next(level, guard);
             let same = (0..levels).all(|level| same(next(level), around.after[level]));
@@ -323,7 +323,7 @@ impl<W: Word> SkipList<W> {
 
     /// Removes a node. Its position is locked.
     fn unlink(&self, guard: &Guard, node: &SkipListNode<W>) {
-        // (4) The lock excludes inserts behind the node, which would be lost.
+        // (4) The lock excludes inserts after the node, which would be lost.
         let _lock = node.links.lock.lock();
         // Ordering: Release, pairs with `is_marked`.
         node.links.marked.store(true, Ordering::Release);
@@ -344,7 +344,7 @@ impl<W: Word> SkipList<W> {
         });
     }
 
-    /// Calls `f` with a node, if it is in the list after the changes that are under way. Returns
+    /// Calls `f` with a node, if it is in the list after the changes in progress. Returns
     /// whether to continue.
     fn visit(&self, guard: &Guard, node: &SkipListNode<W>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle(&node.position);
@@ -394,14 +394,14 @@ impl<W: Word> Scheme<W> for SkipList<W> {
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // Wait for changes that are under way, once for all positions: the walk doesn't know the
+        // Wait for changes in progress, once for all positions: the walk doesn't know the
         // positions of nodes that are being inserted.
         self.keys.settle_all();
         let mut at = self.last_left(guard, cut);
         if cut.direction() == Direction::Forward {
             loop {
                 // If this node was removed meanwhile, its links are as they were, and lead to nodes
-                // behind it.
+                // after it.
                 let links = at.map_or(&self.head, |node| &node.links);
                 at = links.next(0, guard);
                 match at {
@@ -542,7 +542,7 @@ mod tests {
     }
 
     /// Each thread has keys of its own among those of others: it finds what it put, and not what it
-    /// removed. (A walk once began with a neighbour that came between its way down and its first
+    /// removed. (A walk once began with a neighbour that came between its descent and its first
     /// step.)
     #[test]
     fn neighbours_disturb_nobody() {

@@ -44,7 +44,7 @@ pub(crate) struct Slab<T> {
     open: Vec<u32>,
     live: usize,
     /// The number of slots that are allocated.
-    room: usize,
+    capacity: usize,
 }
 
 impl<T> Slab<T> {
@@ -53,7 +53,7 @@ impl<T> Slab<T> {
             chunks: Vec::new(),
             open: Vec::new(),
             live: 0,
-            room: 0,
+            capacity: 0,
         }
     }
 
@@ -63,7 +63,7 @@ impl<T> Slab<T> {
 
     /// The memory in bytes. O(1).
     pub(crate) fn memory(&self) -> usize {
-        self.room * size_of::<SlabSlot<T>>()
+        self.capacity * size_of::<SlabSlot<T>>()
             + self.chunks.capacity() * size_of::<Chunk<T>>()
             + self.open.capacity() * size_of::<u32>()
     }
@@ -89,7 +89,7 @@ impl<T> Slab<T> {
         } else {
             let before = chunk.slots.capacity();
             chunk.slots.push(SlabSlot::Node(node));
-            self.room += chunk.slots.capacity() - before;
+            self.capacity += chunk.slots.capacity() - before;
             chunk.slots.len() as u32 - 1
         };
         // The chunk is full now, and was the last one of `open`.
@@ -104,7 +104,7 @@ impl<T> Slab<T> {
         assert!(at < NIL >> BITS, "four thousand million nodes are the most");
         // Chunks after the first are likely to be filled, so allocate them at once.
         let first = if at == 0 { 0 } else { SLOTS };
-        self.room += first;
+        self.capacity += first;
         self.chunks.push(Chunk {
             slots: Vec::with_capacity(first),
             free: NIL,
@@ -131,7 +131,7 @@ impl<T> Slab<T> {
         self.live -= 1;
         // Free the memory of an empty chunk. It stays open, and its number is used again.
         if chunk.live == 0 {
-            self.room -= chunk.slots.capacity();
+            self.capacity -= chunk.slots.capacity();
             chunk.slots = Vec::new();
             chunk.free = NIL;
         }

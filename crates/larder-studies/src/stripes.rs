@@ -368,7 +368,7 @@ mod tests {
         let stats = table.stats(&pin());
         assert!(stats.leaves == 128 && stats.splits == 1, "{stats:?}");
         assert_eq!(all(&table), before);
-        // Ordering: Relaxed, in a test. Ten million quiet writes are told, not done.
+        // Ordering: Relaxed, in a test. Ten million quiet writes are simulated.
         table.layout.read().parts[0]
             .contention
             .store(HALVE, Relaxed);

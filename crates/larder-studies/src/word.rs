@@ -139,12 +139,12 @@ impl Objects for ValueList {
             *bytes -= if goes { m.object.heap_bytes() } else { 0 };
             !goes
         });
-        let gone = before - members.list.len();
+        let removed = before - members.list.len();
         // Release memory, but keep room for as many objects again.
         if members.list.len() < members.list.capacity() / 4 {
             members.list.shrink_to(members.list.len() * 2);
         }
-        gone
+        removed
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {

@@ -13,7 +13,7 @@ use larder_index::{Quarantine, Unique};
 use larder_studies::{build_unique, Order, Value};
 use larder_testing::history::of_threads;
 use larder_testing::model_checker::{
-    alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_told, planted,
+    alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_requested, planted,
     planted_search, rounds, Search,
 };
 use larder_testing::registers::Registers;
@@ -66,7 +66,7 @@ fn one_value_under_a_key() {
     }
 }
 
-/// A writer that repairs a node which another has taken out, and has yet to mark, waits for the
+/// A writer that repairs a node which another has unlinked, and has yet to mark, waits for the
 /// mark, and doesn't search for the node until it is there.
 #[test]
 fn a_repair_meets_a_removal() {
@@ -142,7 +142,7 @@ const PLANTED: [(Fault, Place); 5] = [
 #[test]
 #[ignore = "run by another test"]
 fn planted_execution() {
-    let (name, options, order) = plant_told(&PLANTED);
+    let (name, options, order) = plant_requested(&PLANTED);
     check("a planted fault", &planted_search(), move || {
         among_neighbours(built(name, options, order), 3, 6, 4);
     });
@@ -158,7 +158,7 @@ fn planted_faults_are_found() {
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
-    let (name, options, order) = plant_told(&PLANTED);
+    let (name, options, order) = plant_requested(&PLANTED);
     for round in rounds() {
         let subject = registers::RegisterSubject(built(name, options, order), 4);
         of_threads(&subject, 3, 60, mix(round)).expect("linearizable");

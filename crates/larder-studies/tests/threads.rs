@@ -33,8 +33,8 @@ fn scans_miss_nothing_and_repeat_nothing() {
     on_all(|index, _| threads::scans_miss_nothing(index, times(4) as u64));
 }
 
-/// A scan that begins while a new entry is under way has it; what is read of an index that was
-/// fixed while a removal was under way is not what that takes away.
+/// A scan that begins while an insert is in progress has its entry; what is read of an index that
+/// was fixed while a removal was in progress is not what that takes away.
 #[test]
 fn changes_under_way_are_waited_for() {
     on_all(|index, name| {

@@ -8,7 +8,7 @@
 //!
 //! 1. If the kinds at both cursors have different ranks, these decide: number < atom < reference <
 //!    fun < …
-//! 2. Two leaves are compared, and both cursors move behind them.
+//! 2. Two leaves are compared, and both cursors move past them.
 //! 3. Two tuples or two maps first compare their sizes. Then the children of two containers are
 //!    compared one by one. The number of children that both have is pushed onto a stack.
 //! 4. When all common children are equal, the rest decides. For two lists of different lengths, the
@@ -160,7 +160,7 @@ fn rest_rank(rest: Rest, bytes: &[u8], at: usize) -> u8 {
 
 type OpenPairs = SmallVec<[OpenPair; 8]>;
 
-/// Reads the count behind the tag, and moves the cursor behind it.
+/// Reads the count after the tag, and moves the cursor past it.
 fn count(bytes: &[u8], at: &mut usize) -> u64 {
     let (n, next) = varint::read(bytes, *at + 1);
     *at = next;
@@ -269,9 +269,9 @@ fn open_funs(
         TermRef::within(&a[*i..i_end]),
         TermRef::within(&b[*j..j_end]),
     );
-    // The cursors are behind the heads: the free variables follow there as children.
+    // The cursors are past the heads: the free variables follow there as children.
     (*i, *j) = (i_end, j_end);
-    // The emulator compares module, old index and old uniq. The fields behind them tell versions of
+    // The emulator compares module, old index and old uniq. The fields after them tell versions of
     // a module apart.
     let order = match (x.view(), y.view()) {
         (View::Fun(f), View::Fun(g)) => f

@@ -73,18 +73,18 @@ pub struct Encoder<'b> {
 /// No shorter term holds a handle, a float or a long binary.
 const SHORTEST_OF_NOTE: usize = 9;
 
-/// The open maps, the places of their keys and values, and the moves that are due when the
+/// The open maps, the offsets of their keys and values, and the moves that are due when the
 /// outermost map ends.
 #[derive(Default)]
 struct Maps {
     frames: Vec<MapFrame>,
-    marks: Vec<usize>,
+    starts: Vec<usize>,
     moves: Moves,
 }
 
 struct MapFrame {
     pairs: usize,
-    first_mark: usize,
+    first_start: usize,
     outer_boundary: u64,
 }
 
@@ -197,7 +197,7 @@ impl<'b> Encoder<'b> {
         };
         // A child of the innermost open map begins here, unless the map already has all its pairs.
         let full = match maps.frames.last() {
-            Some(frame) => maps.marks.len() - frame.first_mark == frame.pairs.saturating_mul(2),
+            Some(frame) => maps.starts.len() - frame.first_start == frame.pairs.saturating_mul(2),
             None => true,
         };
         if full {
@@ -210,7 +210,7 @@ impl<'b> Encoder<'b> {
         }
         // Record where this key or value begins. The next one begins when this one is complete, and
         // `pending` is then one less.
-        maps.marks.push(self.out.len());
+        maps.starts.push(self.out.len());
         self.boundary = self.boundary.wrapping_sub(1);
     }
 
@@ -294,7 +294,7 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, n as u64);
     }
 
-    /// Begins a map. Its `n` keys follow, each with its value behind it, in any order of keys. Then
+    /// Begins a map. Its `n` keys follow, each with its value after it, in any order of keys. Then
     /// the caller calls [`Encoder::end_map`].
     pub fn begin_map(&mut self, n: usize) -> MapToken {
         self.begin((n as u64).saturating_mul(2));
@@ -307,7 +307,7 @@ impl<'b> Encoder<'b> {
         let maps = self.maps.get_or_insert_with(Box::default);
         maps.frames.push(MapFrame {
             pairs: n,
-            first_mark: maps.marks.len(),
+            first_start: maps.starts.len(),
             outer_boundary,
         });
         MapToken(maps.frames.len())
@@ -343,9 +343,9 @@ impl<'b> Encoder<'b> {
             self.broken = true;
             return Ok(());
         };
-        // Take the places of this map's keys and values. A map around it keeps its own.
-        let marks = maps.marks.split_off(frame.first_mark);
-        let has_all = marks.len() == frame.pairs.saturating_mul(2);
+        // Take the offsets of this map's keys and values. A map around it keeps its own.
+        let starts = maps.starts.split_off(frame.first_start);
+        let has_all = starts.len() == frame.pairs.saturating_mul(2);
         let complete = has_all && self.pending == self.boundary;
         self.boundary = frame.outer_boundary;
         if !innermost || !complete {
@@ -356,7 +356,7 @@ impl<'b> Encoder<'b> {
         }
         // Bytes are moved only when the outermost map ends; see `map_order`.
         let outermost = maps.frames.is_empty();
-        maps.moves.end_map(self.out, &marks, outermost)
+        maps.moves.end_map(self.out, &starts, outermost)
     }
 
     /// Pushes a binary. In shared mode, the bytes of a binary of more than 127 bytes are copied
@@ -526,7 +526,7 @@ impl<'b> Encoder<'b> {
         if self.mode == Mode::Inline && has_tree_map(bytes) {
             return self.sorted(bytes);
         }
-        // `copied` is the end of what is in the output. The bytes behind it wait for the next leaf
+        // `copied` is the end of what is in the output. The bytes after it wait for the next leaf
         // that is encoded anew, or the end, and are copied at once.
         let mut copied = 0;
         for (start, end) in Heads::new(bytes) {

@@ -32,7 +32,7 @@ impl TermRef<'_> {
     }
 
     /// Whether the first term of a run is identical to this one, also in the signs of zeros that
-    /// the host takes for identical. Nothing of the run is looked at behind the first difference.
+    /// the host takes for identical. Nothing of the run is looked at after the first difference.
     ///
     /// # Safety
     /// The run begins with a whole term that an encoder has written, and the counts of its handles

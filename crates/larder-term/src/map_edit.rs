@@ -1,7 +1,7 @@
 //! Changing pairs of a map without decoding it.
 //!
 //! ```text
-//!   head │ k1 v1 │ k2 v2 │ k3 v3          put k2 ⇒ w: w in the place of v2
+//!   head │ k1 v1 │ k2 v2 │ k3 v3          put k2 ⇒ w: w in place of v2
 //!                ▲                        put k  ⇒ v: at its place in the order; the head counts
 //! ```
 //!
@@ -40,9 +40,9 @@ pub struct MapEdit {
 /// A key of a map, and its new value; `None` removes the key.
 pub type PairChange<'a> = (TermRef<'a>, Option<TermRef<'a>>);
 
-/// The place of a key.
+/// The offset of a key.
 struct Found {
-    /// The place of the pair, or the place where it would be inserted in the sorted form.
+    /// The offset of the pair, or that at which it would be inserted in the sorted form.
     at: usize,
     /// The bytes of the value, if the map has the key.
     value: Option<Range<usize>>,
@@ -97,7 +97,7 @@ impl MapEdit {
         let mut is_found = vec![false; changes.len()];
         // For each pair: where its key and its value begin, where it ends, and its change.
         let mut pairs = Vec::with_capacity(self.len());
-        for (at, middle, end) in places(&self.bytes) {
+        for (at, middle, end) in offsets(&self.bytes) {
             let key = TermRef::within(&self.bytes[at..middle]);
             let change = changes.binary_search_by(|change| change.0.cmp_exact(key));
             if let Ok(i) = change {
@@ -187,23 +187,24 @@ impl MapEdit {
     }
 
     fn find(&self, key: TermRef<'_>) -> Found {
-        // `place` is where the key would have to be inserted: in front of the first greater key.
-        let (mut behind, mut place) = (self.first(), None);
-        for (at, middle, end) in places(&self.bytes) {
+        // `insert_at` is where the key would have to be inserted: in front of the first greater
+        // key.
+        let (mut after, mut insert_at) = (self.first(), None);
+        for (at, middle, end) in offsets(&self.bytes) {
             let here = TermRef::within(&self.bytes[at..middle]);
             if here.identical(key) {
                 let value = Some(middle..end);
                 return Found { at, value };
             }
-            // The search goes on behind the place: in a map of tree form, keys aren't sorted, and
+            // The search goes on after that offset: in a map of tree form, keys aren't sorted, and
             // the key itself may be in a later pair.
-            if place.is_none() && key_order(key, here).is_lt() {
-                place = Some(at);
+            if insert_at.is_none() && key_order(key, here).is_lt() {
+                insert_at = Some(at);
             }
-            behind = end;
+            after = end;
         }
         // No key is greater, so a new pair would be the last one.
-        let at = place.unwrap_or(behind);
+        let at = insert_at.unwrap_or(after);
         Found { at, value: None }
     }
 
@@ -245,10 +246,10 @@ fn first(map: &[u8]) -> usize {
 }
 
 /// For each pair of a map, where its key and its value begin, and where it ends.
-fn places(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+fn offsets(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
     let mut at = first(map);
     (0..len(map)).map(move |_| {
-        // A pair is two terms, one behind the other.
+        // A pair is two terms, one after the other.
         let start = at;
         let middle = start + skip(&map[start..]);
         at = middle + skip(&map[middle..]);
@@ -259,7 +260,7 @@ fn places(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
 /// The last change of each key, in the exact order of the keys.
 fn last_of_each_key<'a>(changes: &[PairChange<'a>]) -> Vec<PairChange<'a>> {
     let mut sorted = changes.to_vec();
-    // The sort is stable, so of the changes of one key the last one is behind the others.
+    // The sort is stable, so of the changes of one key the last one is after the others.
     sorted.sort_by(|one, other| one.0.cmp_exact(other.0));
     let mut last: Vec<PairChange<'a>> = Vec::with_capacity(sorted.len());
     for change in sorted {
@@ -317,12 +318,12 @@ impl MapSearch {
         let key_at = |at: usize, middle: usize| TermRef::within(&map[at..middle]);
         if self.walks < WALKS {
             self.walks += 1;
-            let mut pairs = places(map);
+            let mut pairs = offsets(map);
             let found = pairs.find(|&(at, middle, _)| key_at(at, middle).identical(key));
             return found.map(|(_, middle, end)| TermRef::within(&map[middle..end]));
         }
         if self.pairs.is_empty() {
-            let mut pairs: Vec<_> = places(map).map(|(at, middle, _)| (at, middle)).collect();
+            let mut pairs: Vec<_> = offsets(map).map(|(at, middle, _)| (at, middle)).collect();
             pairs.sort_by(|one, other| key_at(one.0, one.1).cmp_exact(key_at(other.0, other.1)));
             self.pairs = pairs;
         }

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Invariants: a move permutes the bytes from the first key of its map to the end of the map, and
-//! no others. So places outside stay the same. A map has a head in front of its first key. So moves
-//! that are nested begin at different places.
+//! no others. So offsets outside stay the same. A map has a head in front of its first key. So
+//! moves that are nested begin at different offsets.
 
 use crate::{
     host::{atom_order, maps_as_stored},
@@ -53,31 +53,31 @@ struct Move {
     runs: Vec<(usize, usize)>,
 }
 
-/// Moves that haven't been made yet, by the places where they begin.
+/// Moves that haven't been made yet, by the offsets at which they begin.
 #[derive(Default)]
 pub(crate) struct Moves(BTreeMap<usize, Move>);
 
 impl Moves {
-    /// Ends a map at the end of the bytes. `marks` are the places of its keys and values, in turn.
-    /// Another map is open around it, unless `outermost` is set.
+    /// Ends a map at the end of the bytes. `starts` are the offsets of its keys and values, in
+    /// turn. Another map is open around it, unless `outermost` is set.
     pub(crate) fn end_map(
         &mut self,
         out: &mut [u8],
-        marks: &[usize],
+        starts: &[usize],
         outermost: bool,
     ) -> Result<(), DuplicateKey> {
-        let (Some(&start), end) = (marks.first(), out.len()) else {
+        let (Some(&start), end) = (starts.first(), out.len()) else {
             return Ok(());
         };
-        if marks.len() > 2 {
+        if starts.len() > 2 {
             // Keys must have their final order to be compared. So first make the moves within them.
             if !self.0.is_empty() {
-                marks
+                starts
                     .chunks(2)
                     .for_each(|pair| self.make_moves(out, pair[0], pair[1]));
             }
             // Record the order of this map's pairs. Its bytes stay in place.
-            if let Some(runs) = order_of(out, marks)? {
+            if let Some(runs) = order_of(out, starts)? {
                 self.0.insert(start, Move { end, runs });
             }
         }
@@ -88,7 +88,7 @@ impl Moves {
         Ok(())
     }
 
-    /// Makes all moves that begin behind `from` and before `to`. They also end there.
+    /// Makes all moves that begin after `from` and before `to`. They also end there.
     fn make_moves(&mut self, out: &mut [u8], from: usize, to: usize) {
         let within: Vec<usize> = self.0.range(from + 1..to).map(|(&at, _)| at).collect();
         if within.is_empty() {
@@ -104,7 +104,7 @@ impl Moves {
                 continue;
             };
             moved.extend_from_slice(&out[from..start]);
-            // The run continues behind the move.
+            // The run continues after the move.
             if next.end < to {
                 waiting.push((next.end, to));
             }
@@ -118,9 +118,9 @@ impl Moves {
 }
 
 /// The pairs, sorted by their keys. `None` if they are already in order.
-fn order_of(out: &[u8], marks: &[usize]) -> Result<Option<Vec<(usize, usize)>>, DuplicateKey> {
-    let pairs = marks.len() / 2;
-    let key = |i: usize| TermRef::within(&out[marks[2 * i]..marks[2 * i + 1]]);
+fn order_of(out: &[u8], starts: &[usize]) -> Result<Option<Vec<(usize, usize)>>, DuplicateKey> {
+    let pairs = starts.len() / 2;
+    let key = |i: usize| TermRef::within(&out[starts[2 * i]..starts[2 * i + 1]]);
     let order = |&a: &usize, &b: &usize| key_order(key(a), key(b));
     // They are usually in order, since a host passes them in order.
     if (1..pairs).all(|i| order(&(i - 1), &i).is_lt()) {
@@ -133,8 +133,8 @@ fn order_of(out: &[u8], marks: &[usize]) -> Result<Option<Vec<(usize, usize)>>, 
         return Err(DuplicateKey);
     }
     let run = |&i: &usize| {
-        let end = marks.get(2 * i + 2).copied().unwrap_or(out.len());
-        (marks[2 * i], end)
+        let end = starts.get(2 * i + 2).copied().unwrap_or(out.len());
+        (starts[2 * i], end)
     };
     Ok(Some(places.iter().map(run).collect()))
 }

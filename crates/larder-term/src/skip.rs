@@ -6,7 +6,7 @@
 
 use crate::{tags::*, varint};
 
-/// The place behind the head at `at`, and the number of its children, which follow.
+/// The offset after the head at `at`, and the number of its children, which follow.
 ///
 /// # Panics
 /// Panics on bytes that no encoder has written.
@@ -138,7 +138,7 @@ const FIXED: [u8; 256] = {
     lengths
 };
 
-/// The place behind the term at `at`.
+/// The offset after the term at `at`.
 #[inline]
 pub fn end_of(bytes: &[u8], at: usize) -> usize {
     match fixed_len(bytes[at]) {

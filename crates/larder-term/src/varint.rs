@@ -30,7 +30,7 @@ pub fn write(out: &mut [u8], mut n: u64) -> usize {
     len + 1
 }
 
-/// Reads the number at `at`. Also returns the place behind it.
+/// Reads the number at `at`. Also returns the offset after it.
 ///
 /// # Panics
 /// Panics if the bytes end inside the number, which never happens for bytes that an encoder wrote.

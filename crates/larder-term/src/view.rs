@@ -238,7 +238,7 @@ impl<'a> ListRef<'a> {
         if self.proper {
             return TermRef(&NIL_BYTES);
         }
-        // The tail is behind the last element.
+        // The tail is after the last element.
         let mut elements = self.elements;
         elements.by_ref().for_each(drop);
         TermRef(&elements.bytes[..end_of(elements.bytes, 0)])
@@ -289,7 +289,7 @@ impl<'a> Terms<'a> {
         Terms { bytes, left }
     }
 
-    /// The bytes from the next term on. Those behind the last term are unspecified.
+    /// The bytes from the next term on. Those after the last term are unspecified.
     pub fn rest(self) -> &'a [u8] {
         self.bytes
     }
@@ -449,7 +449,7 @@ impl<'a> TermRef<'a> {
                 let (id, _) = varint::read(bytes, at);
                 View::Port(PortRef { node, id })
             }
-            // A kept reference has a handle behind its words.
+            // A kept reference has a handle after its words.
             REF | REF_EXT | REF_KEPT => {
                 let (n, at) = varint::read(bytes, at);
                 let words = &bytes[at..at + 4 * n as usize];
@@ -611,14 +611,14 @@ fn binary(bytes: &[u8]) -> &[u8] {
     &bytes[at..at + n as usize]
 }
 
-/// The terms behind a tag and a count.
+/// The terms after a tag and a count.
 #[inline]
 fn terms(bytes: &[u8]) -> Terms<'_> {
     let (n, at) = varint::read(bytes, 1);
     Terms::new(&bytes[at..], n as usize)
 }
 
-/// The atom at `at`, and the place behind it.
+/// The atom at `at`, and the offset after it.
 #[inline]
 pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
     // The tag says how many bytes the id has. `little_endian` extends the sign, so mask the upper
@@ -628,7 +628,7 @@ pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
     (Atom::trusted(id), at + 1 + n)
 }
 
-/// The name of another node at `at`, and the place behind it.
+/// The name of another node at `at`, and the offset after it.
 fn external(bytes: &[u8], at: usize) -> (Node, usize) {
     let (name, at) = atom(bytes, at);
     // The creation tells this node from earlier ones of the same name.

@@ -75,7 +75,7 @@ pub fn look(index: &dyn Unique, most: usize) -> Option<u32> {
                 assert!(k < above, "{k} after {above}");
                 assert!(above <= FIRST || k + 1 == above, "from {above} to {k}");
             }
-            // The first appended key that is met is the last one that was appended.
+            // The first appended key that is found is the last one that was appended.
             last = last.or((k >= FIRST).then_some(k));
             above = Some(k);
         }

@@ -5,25 +5,25 @@
 //! "Iterative context bounding for systematic testing of multithreaded programs", PLDI 2007.)
 //!
 //! A change is free where the thread that runs can't go on: it has ended, or it waits for others.
-//! Who waits gives way to the next in turn, so that two threads that wait for a third don't give
+//! Who waits yields to the next in turn, so that two threads that wait for a third don't yield
 //! way to each other for ever; that is not a choice. Where a thread ends, all that can go on are
 //! tried.
 //!
-//! The search is by depth: a stack has the places at which there was a choice, and which was taken.
-//! After an execution the last place that has another choice takes it, and those behind it are
-//! forgotten.
+//! The search is by depth: a stack has the *choice points*, and which choice was taken at each.
+//! After an execution the last choice point that has another choice takes it, and those after it
+//! are forgotten.
 //!
-//! An execution should come to the places of the one before. One that doesn't, as the checker does
-//! not see all that a program does (when memory is freed, for one), goes its own way from there on.
-//! Then it can't be said that all orders were tried.
+//! An execution should come to the choice points of the one before. One that doesn't, as the
+//! checker does not see all that a program does (when memory is freed, for one), takes another path
+//! from there on. Then it can't be said that all orders were tried.
 
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A place at which there was a choice.
+/// A choice point.
 #[derive(Debug)]
-struct Place {
+struct ChoicePoint {
     choices: Vec<TaskId>,
     taken: usize,
 }
@@ -31,7 +31,7 @@ struct Place {
 /// The search of one program.
 #[derive(Debug)]
 pub(crate) struct Bounded {
-    places: Vec<Place>,
+    points: Vec<ChoicePoint>,
     /// How many of them this execution has come to.
     at: usize,
     /// Changes without need in this execution, and the most.
@@ -39,7 +39,7 @@ pub(crate) struct Bounded {
     most_changes: usize,
     left: usize,
     begun: bool,
-    /// An execution has left the way of the one before.
+    /// An execution has left the path of the one before.
     strayed: bool,
     /// What the program's random choices are made of: the same in each execution.
     seed: u64,
@@ -58,7 +58,7 @@ impl Bounded {
     ) -> (Self, Arc<AtomicBool>) {
         let complete = Arc::new(AtomicBool::new(false));
         let search = Bounded {
-            places: Vec::new(),
+            points: Vec::new(),
             at: 0,
             changes: 0,
             most_changes,
@@ -72,32 +72,32 @@ impl Bounded {
         (search, complete)
     }
 
-    /// Takes the next choice at the last place that has one; false if there is none.
+    /// Takes the next choice at the last choice point that has one; false if there is none.
     fn advance(&mut self) -> bool {
-        // Depth first: the deepest place that has an untried choice takes it.
-        while let Some(last) = self.places.last_mut() {
+        // Depth first: the deepest choice point that has an untried choice takes it.
+        while let Some(last) = self.points.last_mut() {
             last.taken += 1;
             if last.taken < last.choices.len() {
                 return true;
             }
-            // All choices of this place have been tried. Forget it, and try the place above.
-            self.places.pop();
+            // All choices of this point have been tried. Forget it, and try the point above.
+            self.points.pop();
         }
-        // No place is left, so all orders were tried. Only before the first execution are there no
-        // places although nothing was tried.
+        // No choice point is left, so all orders were tried. Only before the first execution are
+        // there no choice points although nothing was tried.
         !self.begun
     }
 
     /// Who may go on, the one that runs first.
     fn choices(&self, runnable: &[&Task], current: Option<TaskId>, waits: bool) -> Vec<TaskId> {
         let mut ids: Vec<TaskId> = runnable.iter().map(|task| task.id()).collect();
-        // In a fixed order, so that the places of two executions can be compared.
+        // In a fixed order, so that the choice points of two executions can be compared.
         ids.sort();
         // The current thread has ended or is blocked. Any other one may continue, at no cost.
         let Some(current) = current.filter(|id| ids.contains(id)) else {
             return ids;
         };
-        // The thread gives way of its own accord. The next in turn continues, without a choice.
+        // The thread yields of its own accord. The next in turn continues, without a choice.
         if waits {
             let next = ids.iter().copied().find(|id| *id > current);
             return vec![next.unwrap_or(ids[0])];
@@ -141,21 +141,21 @@ impl Scheduler for Bounded {
             choices[0]
         } else {
             // The beginning of the execution repeats the last one: take the recorded choice of each
-            // place.
-            let known = self.places.get(self.at);
-            // The program came to a place with other choices. What was recorded behind it doesn't
+            // point.
+            let known = self.points.get(self.at);
+            // The program came to a point with other choices. What was recorded after it doesn't
             // apply.
-            if known.is_some_and(|place| place.choices != choices) {
-                self.places.truncate(self.at);
+            if known.is_some_and(|point| point.choices != choices) {
+                self.points.truncate(self.at);
                 self.strayed = true;
             }
-            // Behind the recorded places, take the first choice of each new one.
-            if self.at == self.places.len() {
-                self.places.push(Place { choices, taken: 0 });
+            // After the recorded choice points, take the first choice of each new one.
+            if self.at == self.points.len() {
+                self.points.push(ChoicePoint { choices, taken: 0 });
             }
-            let place = &self.places[self.at];
+            let point = &self.points[self.at];
             self.at += 1;
-            place.choices[place.taken]
+            point.choices[point.taken]
         };
         // Count changes that weren't necessary.
         self.changes += usize::from(!need && current != Some(taken));

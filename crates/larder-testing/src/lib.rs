@@ -10,7 +10,7 @@
 //!   traces         the keys that programs request from a cache; `larder-bench` uses them, too
 //!   threads        threads that use one index at once, and invariants checked meanwhile
 //!   appends        inserts at the end of a table, beside all else
-//!   unchanged      batches that an index says are still true
+//!   unchanged      batches that an index says are still valid
 //!   history        operations that threads record, and whether they are linearizable
 //!   registers      ... on an index with one value under a key
 //!   value_lists    ... on one with many

@@ -221,15 +221,15 @@ pub type Faults<P> = [(Fault, P)];
 
 /// Plants the fault that this process was told, if it was told one. Returns what the fault is
 /// planted in, or, without a fault, what the first one would be planted in.
-pub fn plant_told<P: Copy>(faults: &Faults<P>) -> P {
+pub fn plant_requested<P: Copy>(faults: &Faults<P>) -> P {
     let told = planted().map(|i| faults[i.parse::<usize>().expect("a number")]);
     let (fault, place) = told.unwrap_or(faults[0]);
     plant(fault, told.is_some());
     place
 }
 
-/// Asserts of the ignored test `name` of this program, which calls [`plant_told`], that each of the
-/// faults makes it fail or die, and that it passes without. One that goes on for good finds
+/// Asserts of the ignored test `name` of this program, which calls [`plant_requested`], that each
+/// of the faults makes it fail or die, and that it passes without. One that goes on for good finds
 /// nothing.
 pub fn each_is_found<P: Debug>(name: &str, faults: &Faults<P>) {
     let passes = |what: Option<&str>| run_alone(name, what, LIMIT).map(|status| status.success());

@@ -220,7 +220,7 @@ fn positions_resume(index: &dyn Multi, all: &[(Vec<u8>, Vec<u8>)]) {
     let mut position = Vec::new();
     for i in 0..batch.len() {
         index.entry_position(&batch, i, &mut position);
-        // A position stands for its entry: `At` begins with it, and `Past` behind it.
+        // A position stands for its entry: `At` begins with it, and `Past` after it.
         let from = |start| scan_multi(index, start, DIRECTIONS[0]);
         assert_eq!(from(Start::At(&position)), all[i..]);
         assert_eq!(from(Start::Past(&position)), all[i + 1..]);

@@ -43,13 +43,13 @@ fn range(start: Start<'_>, direction: Direction) -> (Bound<Vec<u8>>, Bound<Vec<u
     }
 }
 
-/// The position of entry `i` of a `Multi`: the hash before it, the key, and the number behind it.
+/// The position of entry `i` of a `Multi`: the hash before it, the key, and the number after it.
 fn position_around(batch: &Batch, i: usize, out: &mut Vec<u8>) {
-    let (before, behind) = batch.around(i);
+    let (before, after) = batch.around(i);
     out.clear();
     out.extend_from_slice(&before[before.len() - HASH..]);
     out.extend_from_slice(batch.key(i));
-    out.extend_from_slice(&behind[..size_of::<u64>()]);
+    out.extend_from_slice(&after[..size_of::<u64>()]);
 }
 
 /// Removes at most `limit` entries; answers whether none is left.
@@ -269,14 +269,14 @@ impl Objects for Locked<'_> {
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         // First ask about all, and then remove: the map can't change while it is walked.
-        let gone: Vec<Vec<u8>> = entries_of(self.map, &self.prefix)
+        let removed: Vec<Vec<u8>> = entries_of(self.map, &self.prefix)
             .filter(|(_, value)| f(value))
             .map(|(position, _)| position.clone())
             .collect();
-        for position in &gone {
+        for position in &removed {
             self.map.remove(position);
         }
-        gone.len()
+        removed.len()
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {

@@ -47,8 +47,8 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
                 .map(|k| k.as_slice())
         };
         let (a, b) = (at(chance), at(chance >> 32));
-        // Keys that are there, and that lie behind one: keys are prefix-free.
-        let behind = a.map(|key| [key, &[0]].concat());
+        // Keys that are there, and that lie after one: keys are prefix-free.
+        let after = a.map(|key| [key, &[0]].concat());
         for (low, high) in [
             (None, None),
             (None, a),
@@ -57,7 +57,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
             (a, a),
         ] {
             // Bounds that are keys of the set, and bounds that lie between two keys.
-            for low in [low, low.and(behind.as_deref())] {
+            for low in [low, low.and(after.as_deref())] {
                 if low.zip(high).is_some_and(|(low, high)| low > high) {
                     continue;
                 }
@@ -78,13 +78,13 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
         }
         // A count up to a key also says whether that key is there.
         if let Some(a) = a {
-            for (high, is_there) in [(a, true), (behind.as_deref().unwrap_or(a), false)] {
+            for (high, is_there) in [(a, true), (after.as_deref().unwrap_or(a), false)] {
                 let mut work = usize::MAX;
                 let counted = ranked(index).count_between(&pin(), None, Some(high), &mut work);
                 assert_eq!(counted.map(|c| c.high_is_there), Some(is_there));
             }
         }
-        // Places at random, at both ends, and behind the end.
+        // Places at random, at both ends, and after the end.
         for place in [chance % (n + 2), 0, n.saturating_sub(1), n] {
             let expected = sorted.get(place as usize).map(|k| k.to_vec());
             assert_eq!(nth(index, place, Direction::Forward), expected);
@@ -118,8 +118,8 @@ pub fn own_range(index: &dyn Unique, range: Range<u64>, steps: u64, seed: u64) -
                 oracle.insert(k);
             }
             2 => {
-                let gone = remove(index, key(&bytes(k), Hashes::Good));
-                assert_eq!(gone, oracle.remove(&k));
+                let removed = remove(index, key(&bytes(k), Hashes::Good));
+                assert_eq!(removed, oracle.remove(&k));
             }
             _ => {
                 // The whole range, or one side of its middle.

@@ -89,7 +89,7 @@ pub fn number(bytes: &[u8]) -> u64 {
 }
 
 impl Registers for Box<dyn Unique> {
-    // Each operation goes the way of the general form for some keys, and of the short form for
+    // Each operation takes the path of the general form for some keys, and of the short form for
     // others.
 
     fn read(&self, k: u64) -> Option<u64> {
@@ -122,7 +122,7 @@ impl Registers for Box<dyn Unique> {
 
     fn scan(&self, k: u64) -> Option<u64> {
         let (bytes, guard) = (k.to_be_bytes(), pin());
-        // A scan that begins at the key's position, and may see more entries behind it. One entry
+        // A scan that begins at the key's position, and may see more entries after it. One entry
         // is read in another way than two.
         let (mut position, mut batch) = (Vec::new(), Batch::default());
         self.position(key(&bytes, Hashes::Good), &mut position);

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | ww | who appended a number | who appended the next |
 //! | wr | who appended the last number that was read | who read it |
-//! | rw | who read a list | who appended the number behind it |
+//! | rw | who read a list | who appended the number after it |
 //! | time | who ended | who began after that |
 //!
 //! Transactions are serialisable, in an order that agrees with the clock, if the edges have no
@@ -119,7 +119,7 @@ fn edges(history: &[Recorded]) -> Result<Edges, Anomaly> {
             add(who(&pair[0])?, who(&pair[1])?, "ww");
         }
     }
-    // 3. wr and rw: the last number that was read, and the one behind it.
+    // 3. wr and rw: the last number that was read, and the one after it.
     for (reader, step) in steps() {
         let Step::Read(key, list) = step else {
             continue;
@@ -159,37 +159,37 @@ fn edges(history: &[Recorded]) -> Result<Edges, Anomaly> {
 /// A circle of edges, if there is one: a search in depth, without recursion.
 fn circle(edges: &Edges) -> Option<Vec<(usize, &'static str)>> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
+    enum Visit {
         New,
         Open,
         Done,
     }
-    let mut marks = vec![Mark::New; edges.len()];
+    let mut visits = vec![Visit::New; edges.len()];
     for root in 0..edges.len() {
-        if marks[root] != Mark::New {
+        if visits[root] != Visit::New {
             continue;
         }
-        // The way from the root: each with the next of its edges.
-        let mut way = vec![(root, 0)];
-        marks[root] = Mark::Open;
-        while let Some((node, next)) = way.last_mut() {
+        // The path from the root: each node with the next of its edges.
+        let mut path = vec![(root, 0)];
+        visits[root] = Visit::Open;
+        while let Some((node, next)) = path.last_mut() {
             let Some(&(to, _)) = edges[*node].get(*next) else {
-                marks[*node] = Mark::Done;
-                way.pop();
+                visits[*node] = Visit::Done;
+                path.pop();
                 continue;
             };
             *next += 1;
-            match marks[to] {
-                Mark::New => {
-                    marks[to] = Mark::Open;
-                    way.push((to, 0));
+            match visits[to] {
+                Visit::New => {
+                    visits[to] = Visit::Open;
+                    path.push((to, 0));
                 }
-                Mark::Open => {
-                    let begin = way.iter().position(|(node, _)| *node == to)?;
+                Visit::Open => {
+                    let begin = path.iter().position(|(node, _)| *node == to)?;
                     let edge = |&(node, next): &(usize, usize)| (node, edges[node][next - 1].1);
-                    return Some(way[begin..].iter().map(edge).collect());
+                    return Some(path[begin..].iter().map(edge).collect());
                 }
-                Mark::Done => {}
+                Visit::Done => {}
             }
         }
     }

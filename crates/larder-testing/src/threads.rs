@@ -21,11 +21,11 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Runs `look` while a change of a key is under way: its closure has been called, and returns a
+/// Runs `look` while a change of a key is in progress: its closure has been called, and returns a
 /// while later. A value that it puts is eight bytes.
 pub fn beside_a_change(index: &dyn Unique, k: u64, change: Change, look: impl FnOnce()) {
     const A_WHILE: Duration = Duration::from_millis(2);
-    // Both threads come here: the change is under way, and its closure hasn't returned.
+    // Both threads come here: the change is in progress, and its closure hasn't returned.
     let met = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -61,7 +61,7 @@ pub fn all(
         zipf("zipf 0.7", 0.7, &|_, rank| rank),
         zipf("zipf 0.9", 0.9, &|_, rank| rank),
         zipf("zipf 1.2", 1.2, &|_, rank| rank),
-        // Each request of a scan is for a new key, behind all others.
+        // Each request of a scan is for a new key, after all others.
         zipf("zipf and scans", 0.9, &|i, rank| match i / 1_000 % 4 {
             3 => (keys + i) as u64,
             _ => rank,

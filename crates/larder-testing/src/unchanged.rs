@@ -1,11 +1,12 @@
-//! A test of `Unique::is_unchanged`: batches that an index says are still true, while others write.
+//! A test of `Unique::is_unchanged`: batches that an index says are still valid, while others
+//! write.
 //!
 //! ```text
 //!   writer   for each n: removes key n, puts another, then stores n + 1 as its progress
 //!   reader   1. reads a batch
 //!            2. of some batches, removes the first key itself, and goes on with the others
 //!            3. loads the writer's progress
-//!            4. asks whether the batch is still true
+//!            4. asks whether the batch is still valid
 //!            5. if so, checks that no key of it is below the progress
 //! ```
 
@@ -30,17 +31,17 @@ fn put_number(index: &dyn Unique, n: u16) {
     put(index, key(&key_bytes(n), Hashes::Good), &n.to_be_bytes());
 }
 
-/// The writer: replaces each key below `keys` by one beyond, and stores its progress to `gone`.
-pub fn exchange(index: &dyn Unique, keys: u16, gone: &AtomicU64) {
+/// The writer: replaces each key below `keys` by one beyond, and stores its progress to `removed`.
+pub fn exchange(index: &dyn Unique, keys: u16, removed: &AtomicU64) {
     for n in 0..keys {
         assert!(remove(index, key(&key_bytes(n), Hashes::Good)));
         put_number(index, keys + n);
-        gone.store(u64::from(n) + 1, SeqCst);
+        removed.store(u64::from(n) + 1, SeqCst);
     }
 }
 
-/// The reader. Returns how many batches were still true, and how many were not.
-pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64, u64) {
+/// The reader. Returns how many batches were still valid, and how many were not.
+pub fn look(index: &dyn Unique, removed: &AtomicU64, times: u64, salt: u64) -> (u64, u64) {
     let mut found = (0, 0);
     for i in 0..times {
         let (guard, mut batch) = (pin(), Batch::default());
@@ -58,8 +59,8 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
         // 2. If the first key is one of those for readers, remove it.
         let removes = batch.len() > 1 && number(0) >= SPARE && remove(index, key_at(0));
         // 3. All numbers below the writer's progress are removed. Load it before asking, so that a
-        //    batch which is still true can't have any of them.
-        let before = gone.load(SeqCst);
+        //    batch which is still valid can't have any of them.
+        let before = removed.load(SeqCst);
         let first = usize::from(removes);
         let seen = match removes {
             true => seen_after_removals(key_at(first), seen),
@@ -75,7 +76,8 @@ pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64
             continue;
         }
         found.0 += 1;
-        // 5. The batch is still true, so none of its entries was removed before it was asked about.
+        // 5. The batch is still valid, so none of its entries was removed before it was asked
+        //    about.
         for at in first..batch.len() {
             let number = number(at);
             assert!(u64::from(number) >= before, "{number} went before {before}");

@@ -54,8 +54,8 @@ pub fn op(keys: u16) -> impl Strategy<Value = UniqueOp> {
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdateWith(k, n)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdatePresent(k, n)),
         3 => (0..keys, 0..70usize, prop::bool::weighted(0.7)).prop_map(|(k, n, same)| UniqueOp::Splice(k, n, same)),
-        2 => (0..keys, 0..2u8).prop_map(|(k, way)| UniqueOp::Step(Some(k), way)),
-        1 => (0..2u8).prop_map(|way| UniqueOp::Step(None, way)),
+        2 => (0..keys, 0..2u8).prop_map(|(k, direction)| UniqueOp::Step(Some(k), direction)),
+        1 => (0..2u8).prop_map(|direction| UniqueOp::Step(None, direction)),
         1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| UniqueOp::Scan(k, how, want)),
         1 => (0..9u32, 0..20u32)
             .prop_map(|(now, soon)| UniqueOp::Expect((1 << now) - 1, (1 << soon) - 1)),
@@ -254,7 +254,7 @@ fn step(index: &dyn Unique, k: Option<u16>, how: Hashes, which: u8, seen: &mut R
 fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows {
     let mut position = Vec::new();
     index.position(key(&key_bytes(k), how), &mut position);
-    // From an edge, from the key, or from behind it, in either direction.
+    // From an edge, from the key, or from after it, in either direction.
     let start = match which % 3 {
         0 => Start::Edge,
         1 => Start::At(&position),

@@ -195,7 +195,7 @@ impl ValueListSubject {
                 *left,
                 Some(self.change(k, |objects| {
                     let mut met = 0;
-                    // The closure is called in order of arrival, so all behind the first `left` go.
+                    // The closure is called in order of arrival, so all after the first `left` go.
                     objects.remove_if(&mut |_| {
                         met += 1;
                         met > *left

@@ -85,7 +85,7 @@ impl Drop for ThreadBuffers {
             buffers.values.clear();
             buffers.indexed.clear();
             buffers.pairs.clear();
-            // If the thread is ending, its variable is gone. Then the set is dropped.
+            // If the thread is ending, its variable is destroyed. Then the set is dropped.
             let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
         }
     }

@@ -84,7 +84,7 @@ impl Stamp {
     }
 }
 
-/// A replacement of the table's store that is under way.
+/// A replacement of the table's store that is in progress.
 #[must_use]
 pub(crate) struct Replacing<'c>(&'c ChangeStamp);
 

@@ -80,10 +80,10 @@ macro_rules! delegate_unique {
         fn sample<'g>(
             &'g self,
             guard: &'g larder_index::Guard,
-            place: u64,
+            point: u64,
             batch: &mut larder_index::Batch<'g>,
         ) -> u64 {
-            self.index.sample(guard, place, batch)
+            self.index.sample(guard, point, batch)
         }
 
         fn ranked(&self) -> Option<&dyn larder_index::Ranked> {

@@ -143,7 +143,7 @@ impl Engine {
         let mut admin = table.admin.lock();
         // The table was dropped, given away, or processed by `settle`, since the estate was taken.
         // It no longer belongs to this owner.
-        if admin.gone || table.owner() != from {
+        if admin.dropped || table.owner() != from {
             return;
         }
         // `admin` is held, so no other thread drops the table, or gives it away.

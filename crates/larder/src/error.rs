@@ -66,7 +66,7 @@ pub enum Error {
     AlreadyOwner,
     /// The given owner has ended, or never existed.
     NoOwner,
-    /// A slot behind the last one.
+    /// A slot after the last one.
     BadSlot,
     /// The object isn't a tuple.
     NotTuple,

@@ -9,7 +9,7 @@
 //! # Invariants
 //!
 //! * **FX1** The flag is set if and only if an owner has fixed the table.
-//! * **FX2** If a key was deleted since the table was fixed, and is found to be gone, it is
+//! * **FX2** If a key was deleted since the table was fixed, and is found to be absent, it is
 //!   recorded.
 //!
 //! Concerning FX2: a deletion loads the flag, and records its key, under the lock of the leaf,
@@ -51,7 +51,7 @@ pub struct Fixed {
 struct Keys(Vec<HashSet<Box<[u8]>>>);
 
 impl Keys {
-    /// The room of the first set.
+    /// The capacity of the first set.
     const FIRST: usize = 224;
 
     fn len(&self) -> usize {
@@ -73,8 +73,8 @@ impl Keys {
                 set.insert(key.into());
             }
             full => {
-                let room = full.map_or(Self::FIRST, |set| 4 * set.capacity());
-                let mut set = HashSet::with_capacity(room);
+                let capacity = full.map_or(Self::FIRST, |set| 4 * set.capacity());
+                let mut set = HashSet::with_capacity(capacity);
                 set.insert(key.into());
                 self.0.push(set);
             }
@@ -199,7 +199,7 @@ impl Fixation {
 
     /// Calls `swap`, which replaces the table's store and returns the old one. If the table is
     /// fixed, keeps the old store, and returns `None`. Otherwise returns it. The lock is held
-    /// meanwhile, so that no thread finds a key gone from the table before it can be found here.
+    /// meanwhile, so that no thread finds a key removed from the table before it can be found here.
     /// If `swap` fails, so does this.
     pub(crate) fn swapping<E>(
         &self,
@@ -226,7 +226,7 @@ impl Fixation {
         // Read the stores without the lock, since a writer that holds a leaf of such a store may be
         // waiting for it. Read the record last. Two kinds of writers may just have removed the key:
         // such a writer, and one of a bag that hasn't recorded the key yet, for which `contains`
-        // waits. Both record it before the key is found to be gone.
+        // waits. Both record it before the key is found to be absent.
         aside.iter().any(|store| store.index.contains(guard, key)) || self.remembers(key)
     }
 

@@ -154,7 +154,7 @@ impl TableIndex {
 
     /// Whether a leaf is found by a hash, and not by a descent through a tree.
     #[inline]
-    pub(crate) fn is_short_way(&self) -> bool {
+    pub(crate) fn is_found_by_hash(&self) -> bool {
         matches!(self, TableIndex::Unique(ix) if !ix.is_ordered())
     }
 
@@ -265,7 +265,7 @@ impl TableIndex {
         either!(self, ix => ix.scan(guard, start, direction, batch));
     }
 
-    /// Reads a batch of entries, beginning behind all objects of a key. `position` is a scratch
+    /// Reads a batch of entries, beginning after all objects of a key. `position` is a scratch
     /// buffer.
     pub(crate) fn scan_past<'g>(
         &'g self,
@@ -290,7 +290,7 @@ impl TableIndex {
         // The scan clears the batch, including the position at which to resume. So swap that with
         // the scratch buffer, which needs no copy.
         std::mem::swap(position, &mut batch.resume);
-        let start = Start::behind(position, direction);
+        let start = Start::resume(position, direction);
         self.scan(guard, start, direction, batch);
     }
 
@@ -310,7 +310,7 @@ impl TableIndex {
         }
     }
 
-    /// Writes the position behind all objects of a key to `out`.
+    /// Writes the position after all objects of a key to `out`.
     pub(crate) fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
             TableIndex::Unique(ix) => ix.position(key, out),

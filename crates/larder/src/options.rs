@@ -202,7 +202,7 @@ impl Options {
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned().into()));
         }
-        // Bounds are stamps behind the objects, which only these indexes keep.
+        // Bounds are stamps after the objects, which only these indexes keep.
         if self.bounds.is_some() && !(self.kind.is_unique() && self.structure == DEFAULT) {
             let text = "bounds are for tables of type set and ordered_set on the default structure";
             return Err(Error::BadOption(text.to_owned().into()));

@@ -1,4 +1,4 @@
-//! Pairs of byte strings, one behind the other in one buffer.
+//! Pairs of byte strings, one after the other in one buffer.
 
 /// The pairs.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Pairs {
         (&self.bytes[from..split], &self.bytes[split..end])
     }
 
-    /// The `i`th pair: its strings, one behind the other, and the length of the first one.
+    /// The `i`th pair: its strings, one after the other, and the length of the first one.
     pub(crate) fn joined(&self, i: usize) -> (&[u8], usize) {
         let [from, split, end] = self.spans[i];
         (&self.bytes[from..end], split - from)

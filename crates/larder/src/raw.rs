@@ -14,8 +14,8 @@
 //!
 //! Invariants:
 //! * **RC1** A value is in at most one cell, or in one `Retired`.
-//! * **RC2** A value is freed only by [`Retired`], after all guards are gone that were pinned when
-//!   it was taken out of its cell. Dropping a `Retired` defers the drop of the value.
+//! * **RC2** A value is freed only by [`Retired`], after all guards are dropped that were pinned
+//!   when it was taken out of its cell. Dropping a `Retired` defers the drop of the value.
 //! * **RC3** A `Retired` gives only shared access, since readers may still use the value.
 //!
 //! *Orderings.* All operations on a cell are `SeqCst`. Their Release and Acquire halves publish the
@@ -352,7 +352,7 @@ pub(crate) fn view<'a>(
     unsafe { ObjectView::open(key, value, keypos, plain) }
 }
 
-/// Like `view`, for a caller that reads no element behind position `last()`.
+/// Like `view`, for a caller that reads no element after position `last()`.
 #[inline(always)]
 pub(crate) fn view_up_to<'a>(
     key: &'a [u8],

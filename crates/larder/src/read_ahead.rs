@@ -22,11 +22,11 @@
 //!    (`Unique::is_unchanged`), or one at which this thread has left it, having removed keys that
 //!    the walk has passed (`seen_after_removals`). Such a step finds its leaf, but doesn't search
 //!    it.
-//! 3. Otherwise read the index: one entry, and if the step continues, some entries behind it, four
+//! 3. Otherwise read the index: one entry, and if the step continues, some entries after it, four
 //!    times as many as the last time.
 //!
 //! A thread may change the objects of a walk's last two answers, one of which it stands on. The
-//! batch has neither behind its last answer, so its stamp stays valid beside such a change
+//! batch has neither after its last answer, so its stamp stays valid beside such a change
 //! (`passed`, `ChangeStamp::note_beside`). A removed or inserted key ends it.
 //!
 //! In a table that other threads change all the time, each step would arm the stamp in vain. So
@@ -151,7 +151,7 @@ pub(crate) type Cursors<'l> = [&'l mut Box<ReadAhead>; 2];
 /// Where the batch was read.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum FromEdge {
-    /// Behind a key.
+    /// After a key.
     #[default]
     No,
     /// At the table's edge.
@@ -287,7 +287,7 @@ impl ReadAhead {
             return Some(NextEntry::End);
         }
         let (key, value) = self.batch.entry(next);
-        // The object behind a handle may have been freed since the batch was read. The step reads
+        // The object after a handle may have been freed since the batch was read. The step reads
         // the index instead. A key that isn't in the value has no handle.
         let needs_value = !self.batch.heads || has_exact_key(value);
         if needs_value && raw::has_handles(value) {
@@ -361,7 +361,7 @@ impl ReadAhead {
 
     /// The key after that of `edge`, if the last answer was that one, and the batch has another.
     #[inline]
-    pub(crate) fn behind_edge(&self) -> Option<&[u8]> {
+    pub(crate) fn after_edge(&self) -> Option<&[u8]> {
         let next = self.next_place().filter(|_| self.at == self.edge)?;
         (next < self.batch.len()).then(|| self.batch.key(next))
     }
@@ -372,7 +372,7 @@ impl ReadAhead {
         self.first == FromEdge::Again
     }
 
-    /// The table's first entry: that of `edge`. If it was removed, the one behind it; `removed` is
+    /// The table's first entry: that of `edge`. If it was removed, the one after it; `removed` is
     /// where the leaf is read now.
     #[inline]
     pub(crate) fn first(&mut self, removed: Option<Seen>) -> Option<NextEntry<'_>> {

@@ -404,8 +404,8 @@ impl Store {
     /// the caches anyway, and the additional pass is a loss.
     #[inline]
     pub(crate) fn is_far(&self, many: usize) -> bool {
-        let is_short = self.index.is_short_way();
-        self.objects.count.get() >= if is_short { MANY_BY_HASH } else { many }
+        let by_hash = self.index.is_found_by_hash();
+        self.objects.count.get() >= if by_hash { MANY_BY_HASH } else { many }
     }
 
     /// Prefetches the memory of operations on the keys, if that pays. A hint.

@@ -60,7 +60,7 @@ impl<'a> Stored<'a> {
     #[cfg(feature = "serde")]
     #[inline]
     pub(crate) fn int_key(&self) -> Option<i64> {
-        // Only the header of the value is read, so other bytes behind the value don't matter.
+        // Only the header of the value is read, so other bytes after the value don't matter.
         object::ordered_int(self.key, self.bytes)
     }
 

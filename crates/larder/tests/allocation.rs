@@ -3,7 +3,7 @@
 //!
 //! What Rust's collections do then is end the process with a message (`handle_alloc_error`), as the
 //! emulator does with its own memory; no table outlives its process. What has to hold, and does:
-//! the end is that one, at once, whatever was under way (no crash of another kind, no endless
+//! the end is that one, at once, whatever was in progress (no crash of another kind, no endless
 //! wait), and files are whole: a table that was being saved over another is in its file as it was,
 //! or as it is.
 //!

@@ -305,7 +305,7 @@ fn commits_and_lists_take_values_over_beside_the_expirer() -> Result<(), Error> 
     thread::scope(|threads| {
         threads.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                // A list may be under way.
+                // A list may be in progress.
                 let removed = t.engine_table().remove_expired();
                 assert!(matches!(removed, Ok(_) | Err(Error::Busy)), "{removed:?}");
             }
@@ -403,7 +403,7 @@ fn begun(t: &Table) -> Result<IndexBuild, Error> {
     let mut definition = IndexDefinition::new(Atom::new("v"), IndexOn::Element(2));
     definition.unique = true;
     let mut build = engine.add_index(engine.owner(), definition)?;
-    // A budget for all rows, but not for the end of the scan behind them.
+    // A budget for all rows, but not for the end of the scan after them.
     let mut budget = Budget::new(4 * t.len() as u32, Duration::from_secs(60));
     assert_eq!(build.step(&mut budget)?, Step::More);
     Ok(build)

@@ -1,5 +1,6 @@
 //! Bounded tables: what is expired is in no answer, whether or not it was removed; a snapshot shows
-//! what was not expired at its instant; what expires is told, and removed; nothing fresh is.
+//! what was not expired at its instant; what expires is removed, and its event delivered; nothing
+//! fresh is.
 
 use larder::api::{Event, Feed, FeedOptions, Larder, Snapshot, Table};
 use larder::host::read_header;
@@ -388,7 +389,7 @@ fn compute_moves_the_deadline_before_it_decides() {
 }
 
 #[test]
-fn what_expires_is_told() {
+fn expirations_are_delivered() {
     let _alone = alone();
     let t = bounded(false);
     let mut feed = t.subscribe().unwrap();
@@ -467,7 +468,7 @@ fn transactions_give_lifetimes() -> Result<(), Error> {
         // New, and in place of another.
         view.insert_with(&pair(8, 8), Some(units(5)))?;
         view.insert_with(&pair(1, 10), None)?;
-        // Alone; behind a write; before one, which forgets it; of what was deleted.
+        // Alone; after a write; before one, which forgets it; of what was deleted.
         assert!(view.expire(&key(2), Some(units(5)))?);
         view.insert(&pair(3, 30))?;
         assert!(view.expire(&key(3), Some(units(5)))?);
@@ -557,10 +558,10 @@ fn lifetimes_of_transactions_conflict() -> Result<(), Error> {
     Ok(())
 }
 
-/// The operations of a commit see what isn't expired when they run. Followers are told of what they
-/// have found expired, also if it was there when the commit began.
+/// The operations of a commit see what isn't expired when they run. Followers are notified of what
+/// they have found expired, also if it was there when the commit began.
 #[test]
-fn what_expires_while_a_commit_runs_is_told() -> Result<(), Error> {
+fn what_expires_while_a_commit_runs_is_delivered() -> Result<(), Error> {
     let _alone = alone();
     for ordered in [false, true] {
         let t = bounded(ordered);
@@ -581,7 +582,7 @@ fn what_expires_while_a_commit_runs_is_told() -> Result<(), Error> {
 }
 
 /// What a transaction has seen is there for its commit, also if it has expired since: of two that
-/// delete it one is lost, and followers are told of the deletion.
+/// delete it one is lost, and followers are notified of the deletion.
 #[test]
 fn what_expires_before_a_commit_is_taken_once() -> Result<(), Error> {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! Feeds: a mirror that follows a table is the table; what is lost is said; nothing is told twice.
+//! Feeds: a mirror that follows a table is the table; lost events are reported; no event is
+//! delivered twice.
 
 mod changes;
 mod kinds;
@@ -184,7 +185,7 @@ fn the_changes_of_one_write_are_one_commit() {
     let commit = feed.try_recv().unwrap();
     let gone = [term!({a, 1}), term!({a, 2})].map(Event::Delete);
     assert_eq!(commit.events, gone);
-    // A write that changes nothing is not told.
+    // A write that changes nothing has no event.
     t.insert(&term!({b, 3})).unwrap();
     t.delete(&term!(c)).unwrap();
     assert_eq!(feed.try_recv(), None);
@@ -219,7 +220,7 @@ fn a_transaction_is_one_commit_in_all_its_tables() {
 }
 
 #[test]
-fn what_is_lost_is_said_and_a_new_snapshot_helps() {
+fn lost_events_are_reported_and_a_new_snapshot_helps() {
     for kind in KINDS {
         let larder = Larder::new();
         let t = table(&larder, kind);
@@ -295,7 +296,7 @@ fn a_commit_after_single_writes_is_whole() {
     assert_eq!(lengths, expected);
 }
 
-/// Nothing is told of a commit that was lost in part.
+/// No event of a commit that was lost in part is delivered.
 #[test]
 fn a_commit_is_whole_or_lost() {
     let larder = Larder::new();
@@ -321,7 +322,7 @@ fn a_commit_is_whole_or_lost() {
     assert_eq!(feed.try_recv(), None);
 }
 
-/// The last follower to read drops thousands of events at once. Those behind them stay.
+/// The last follower to read drops thousands of events at once. Those after them stay.
 #[test]
 fn many_events_are_dropped_at_once() {
     for limit in [10, 300, 2_000] {
@@ -390,7 +391,7 @@ fn a_filter_picks_by_the_new_object_or_the_old() {
 }
 
 #[test]
-fn the_end_of_a_table_is_told_last() {
+fn the_end_of_a_table_is_delivered_last() {
     for kind in KINDS {
         let larder = Larder::new();
         let t = table(&larder, kind);

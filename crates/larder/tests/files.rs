@@ -387,8 +387,8 @@ fn a_load_given_up_leaves_no_table() {
 /// The payload's length and the number of objects of each chunk of a file.
 fn chunks(bytes: &[u8]) -> Vec<(usize, u32)> {
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-    // Behind the magic and the version: the header, with its length in front and its checksum
-    // behind.
+    // After the magic and the version: the header, with its length before it and its checksum
+    // after it.
     let mut at = 14 + number(10) as usize + 4;
     let mut chunks = Vec::new();
     while bytes[at] == b'C' {

@@ -55,7 +55,7 @@ fn folded(t: &Table, direction: Direction, count: usize) -> Vec<Vec<i64>> {
     folded_while(t.engine_table(), false, direction, count).0
 }
 
-/// The same, of a caller that may be impatient; and whether it was told that it would take long.
+/// The same, of a caller that may be impatient; and whether it was warned that it would take long.
 fn folded_while(
     table: &EngineTable,
     is_impatient: bool,
@@ -181,7 +181,7 @@ fn a_key_with_more_objects_than_a_leaf_stays_together() {
 }
 
 #[test]
-fn every_change_is_told() {
+fn every_change_is_reported() {
     for t in tables() {
         fill(&t, 10);
         let table = t.engine_table();
@@ -223,7 +223,7 @@ fn every_change_is_told() {
 }
 
 #[test]
-fn a_dropped_table_is_told() {
+fn a_dropped_table_is_reported() {
     let larder = Larder::new();
     let t = larder.table("t").create().unwrap();
     fill(&t, 10);

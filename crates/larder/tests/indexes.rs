@@ -511,7 +511,7 @@ fn an_index_of_a_key_with_many_objects_is_added_in_time() -> Result<(), Error> {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_described() {
     let create = |index: Index| Larder::new().table("t").index(index).create().err();
     for (index, text) in [
         (Index::element("x", 0), "positions count from 1"),

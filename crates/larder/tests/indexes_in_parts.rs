@@ -231,10 +231,10 @@ fn least(job: &mut SelectJob) -> Result<Duration, Error> {
     Ok(least)
 }
 
-/// A slice that ends behind many of the keys that were gathered takes no longer than one that ends
-/// behind few.
+/// A slice that ends after many of the keys that were gathered takes no longer than one that ends
+/// after few.
 #[test]
-fn a_slice_ends_as_soon_behind_many_keys_as_behind_few() -> Result<(), Error> {
+fn a_slice_ends_as_soon_after_many_keys_as_after_few() -> Result<(), Error> {
     const FOUND: i64 = 40_000;
     let t = table("set", &[Index::element("v", 2)]);
     let rows: Vec<Term> = (0..5 * FOUND).map(|k| row(k, k)).collect();

@@ -411,9 +411,9 @@ fn a_part_ends_earlier_if_many_values_differ() -> Result<(), Error> {
     Ok(())
 }
 
-/// A place behind its range, which a process has made up, is the end of the range.
+/// A resume point after its range, which a process has made up, is the end of the range.
 #[test]
-fn a_place_behind_its_range_is_the_end() -> Result<(), Error> {
+fn a_resume_point_after_its_range_is_the_end() -> Result<(), Error> {
     let t = filled("set")?;
     let snapshot = t.snapshot()?;
     // A position, in the first range.

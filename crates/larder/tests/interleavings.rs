@@ -346,7 +346,8 @@ fn owners() {
 }
 
 /// A snapshot, changed by what a subscription tells, becomes what the table is: no change is
-/// missing, and none is told twice; in a table that is plain, or `watched` as it has a snapshot.
+/// missing, and none is delivered twice; in a table that is plain, or `watched` as it has a
+/// snapshot.
 fn mirror(bag: bool, watched: bool) {
     let larder = Larder::new();
     let builder = larder.table("t");
@@ -410,8 +411,8 @@ fn feeds() {
     }
 }
 
-/// A write that looks for followers before it reads the clock is told to nobody, and is no part of
-/// the snapshot of one who comes in between.
+/// A write that looks for followers before it reads the clock is delivered to nobody, and is no
+/// part of the snapshot of one who comes in between.
 #[test]
 fn a_look_for_followers_that_is_too_early_is_found() {
     let _alone = alone();

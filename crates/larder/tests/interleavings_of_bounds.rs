@@ -89,7 +89,7 @@ fn a_fresh_row_beside_an_expiry_stays() {
     check("a fresh row beside an expiry", &search, a_fresh_row);
 }
 
-/// What a read has found expired stays absent, whatever other reads were under way.
+/// What a read has found expired stays absent, whatever other reads were in progress.
 fn reads_of_an_idle_row() {
     let larder = Larder::new();
     let builder = larder.table("t").idle(Duration::from_millis(80));

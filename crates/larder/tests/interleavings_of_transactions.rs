@@ -8,7 +8,7 @@
 use larder::api::{Index, Larder, Table};
 use larder::Error;
 use larder_index::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use larder_index::sync::{give_way, plant, Fault};
+use larder_index::sync::{plant, yield_now, Fault};
 use larder_index::Quarantine;
 use larder_term::{term, Term};
 use larder_testing::model_checker::{
@@ -125,7 +125,7 @@ fn skew_of_operations(kind: &'static str) {
 }
 
 /// Operations on keys beside a list that replaces the rows, or the emptying of the table: those
-/// come behind, or the operations don't hold.
+/// come after them, or the operations don't hold.
 fn operations_and(kind: &'static str, writer: Writer) {
     let larder = Larder::new();
     let t = Arc::new(table(&larder, kind));
@@ -331,7 +331,7 @@ struct Stages {
 /// Lets others go on until something is so.
 fn wait_until(is_so: impl Fn() -> bool) {
     while !is_so() {
-        give_way();
+        yield_now();
     }
 }
 
@@ -380,7 +380,7 @@ fn one_order(kind: &'static str, writers: &'static [Writer], look: Look) {
         .for_each(|thread| thread.join().expect("no panic"));
     let seen = reader.join().expect("no panic");
     let of_snapshot = snapshots[0].select(ALL).expect("a table");
-    // The transaction and the snapshot come behind the writers.
+    // The transaction and the snapshot come after the writers.
     let (transaction, snapshot) = (writers.len(), writers.len() + 1);
     let mut pairs = Vec::new();
     let mut note = |before: bool, one, other| {
@@ -510,8 +510,8 @@ fn transactions_are_serialisable() {
     }
 }
 
-/// Not a test: commits beside a reader that doesn't look whether a commit is under way, if that is
-/// planted. Run by `a_commit_that_is_seen_by_halves_is_found`, in a process of its own: an
+/// Not a test: commits beside a reader that doesn't look whether a commit is in progress, if that
+/// is planted. Run by `a_commit_that_is_seen_by_halves_is_found`, in a process of its own: an
 /// execution that fails leaves the locks of its keys behind.
 #[test]
 #[ignore = "run by another test"]

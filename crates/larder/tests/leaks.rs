@@ -103,7 +103,7 @@ fn churn(larder: &Larder) {
     }
 }
 
-/// A row is put in the place of another, and by a function that is overtaken once, and goes.
+/// A row is put in place of another, and by a function that is overtaken once, and goes.
 fn exchange(table: &EngineTable, larder: &Larder, i: i64) {
     let (me, mut object, mut key) = (larder.owner(), ObjectBuf::new(), Vec::new());
     table.encode_key(term!((i + 3000)).as_ref(), &mut key);

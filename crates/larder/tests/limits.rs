@@ -1,5 +1,6 @@
-//! Tables with limits: there is never more than may be, what goes is told, kept for snapshots, and
-//! noticed by transactions; what is refused changes nothing; and the bytes are counted right.
+//! Tables with limits: there is never more than may be, what is evicted has an event, is kept for
+//! snapshots, and noticed by transactions; what is refused changes nothing; and the bytes are
+//! counted right.
 
 use larder::api::{Builder, Event, Feed, FeedOptions, Index, Larder, Table};
 use larder::{advance_clock, Bounds, Error, Evict, Limits};
@@ -149,7 +150,7 @@ fn without_eviction_what_exceeds_the_limit_is_refused() {
         is_full(refused, "max_size is 10");
         assert!(!t.insert_new(&pair(3, 9)).unwrap());
         assert_eq!(t.lookup(&key(0)).unwrap(), [pair(0, 0)]);
-        // What is in the place of another, or comes as another goes, has room.
+        // What is in place of another, or comes as another goes, has room.
         t.insert(&pair(0, 1)).unwrap();
         t.insert_all(&[pair(1, 1), pair(2, 1)]).unwrap();
         // A key that comes twice in a list takes the place of one object.
@@ -470,7 +471,7 @@ fn follow(feed: &mut Feed, rows: &mut BTreeMap<i64, Term>) -> usize {
 }
 
 #[test]
-fn evictions_are_told_and_kept_for_snapshots() {
+fn evictions_are_delivered_and_kept_for_snapshots() {
     for evict in POLICIES {
         let larder = Larder::new();
         let t = larder
@@ -520,7 +521,7 @@ fn a_transaction_that_has_read_what_was_evicted_runs_again() {
     let done = larder.transaction(&[&t], |views| {
         found.push(views[0].lookup(&key(-1))?.len());
         if found.len() == 1 {
-            // Its only object that is not met again goes.
+            // Its only object that is not used again goes.
             for k in 0..500 {
                 t.insert(&pair(k, 0)).unwrap();
             }

@@ -249,7 +249,7 @@ fn what_was_counted_counts_as_read() -> Result<(), Error> {
             0 => view.count_range(&a, &b)? == 0,
             1 => view.nth(there as i64 + 1)?.is_none(),
             2 => view.slice(there as i64 + 1, 3)?.is_empty(),
-            // Keys grow: nothing lies behind the last one, if that lies before.
+            // Keys grow: nothing lies after the last one, if that lies before.
             _ => view.nth(-1)?.is_none_or(|last| last < row(low, 0)),
         })
     };

@@ -1,6 +1,6 @@
-//! What is dropped is freed behind: soon, at a pace that leaves room for others. (That it is never
-//! outrun: `throttle` and the unit tests of `reaper`.) One test, since the reaper is the whole
-//! program's.
+//! What is dropped is freed in the background: soon, at a pace that leaves time for others. (That
+//! it is never outrun: `throttle` and the unit tests of `reaper`.) One test, since the reaper is
+//! the whole program's.
 
 use larder::api::{Larder, Table};
 use larder_term::{term, Term};

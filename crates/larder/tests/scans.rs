@@ -318,7 +318,7 @@ fn chunks_and_slices_give_the_same() {
 }
 
 /// Slices of a bag end within keys of several objects, and of many, while others come and go there:
-/// each object that stays is met exactly once, and those of a key in order.
+/// each object that stays is visited exactly once, and those of a key in order.
 #[test]
 fn slices_of_a_bag_meet_what_stays_exactly_once() {
     const STAY: i64 = 2000;
@@ -395,7 +395,7 @@ fn slices_of_a_bag_meet_what_stays_exactly_once() {
 }
 
 /// A scan for everything stops within leaves that it takes in no order, while these split and
-/// merge: each object that stays is met exactly once, by a select, a count and a delete.
+/// merge: each object that stays is visited exactly once, by a select, a count and a delete.
 #[test]
 fn slices_without_order_meet_what_stays_exactly_once() {
     const STAY: i64 = 3000;
@@ -517,7 +517,8 @@ fn continuations_outlive_the_objects() {
     }
 }
 
-/// Pages of any size give what `select` gives, in its order, while others write behind and before.
+/// Pages of any size give what `select` gives, in its order, while others write before and after
+/// them.
 #[test]
 fn rows_come_in_pieces() {
     let larder = Larder::new();
@@ -549,7 +550,7 @@ fn rows_come_in_pieces() {
     }
     let mut pages = table.all_rows(Direction::Forward).unwrap();
     assert_eq!(pages.page(10).unwrap(), rows[..10]);
-    table.insert(&term!({(-1), behind})).unwrap();
+    table.insert(&term!({(-1), after})).unwrap();
     table.delete(&term!(10)).unwrap();
     assert_eq!(pages.rest().unwrap(), rows[11..]);
 }

@@ -20,7 +20,7 @@ use std::sync::Mutex;
 
 const THREADS: u64 = 3;
 const KEYS: u64 = 5;
-/// Keys behind those to which one number is appended at most, by a single operation or a list. In a
+/// Keys after those to which one number is appended at most, by a single operation or a list. In a
 /// set those can't append to what is there.
 const FRESH: u64 = 100;
 

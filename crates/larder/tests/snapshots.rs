@@ -129,7 +129,7 @@ fn snapshots_show_what_there_was() {
     }
 }
 
-/// Removed keys come back where they were, over many leaves: also those that lay behind the last
+/// Removed keys come back where they were, over many leaves: also those that lay after the last
 /// entry that is left in a leaf, where a read of the table skips to the next leaf.
 #[test]
 fn removed_keys_are_in_their_order() {

@@ -84,7 +84,7 @@ fn text_and_specifications_without_parameters_are_taken_as_they_are() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_described() {
     let [table, ..] = tables();
     let told = |result: Result<Vec<Term>, Error>| match result {
         Err(Error::BadSpec(text)) => text.to_string(),

@@ -281,7 +281,7 @@ fn next_row(t: &Table, from: i64) -> Option<(i64, Vec<Term>)> {
 fn walks_that_change_what_they_pass() {
     for (kind, seed) in KINDS.iter().cycle().zip(0..times(120) as u64) {
         let t = kind(Larder::new().table("t")).create().unwrap();
-        // A thread of its own, whose cursors have met no changes yet.
+        // A thread of its own, whose cursors have seen no changes yet.
         thread::scope(|scope| scope.spawn(|| walk_and_change(&t, seed)).join().unwrap());
     }
 }
@@ -349,8 +349,8 @@ fn walks_side_by_side_meet_all_keys() {
     }
 }
 
-/// Walks through a set while another thread writes: rows that stay are met once each, with what was
-/// read ahead and without.
+/// Walks through a set while another thread writes: rows that stay are visited once each, with what
+/// was read ahead and without.
 #[test]
 fn walks_through_a_set_that_others_change() {
     const STAYS: i64 = 2000;
@@ -544,7 +544,7 @@ fn a_queue_is_emptied() {
                     }
                     view.delete(&term!((key))).unwrap();
                     keys.remove(&key);
-                    // Now and then a key comes, or comes back: before the front, or behind it.
+                    // Now and then a key comes, or comes back: before the front, or after it.
                     if random.below(8) == 0 {
                         let key = random.below(1_200) as i64;
                         view.insert(&term!({(key), 2})).unwrap();

@@ -509,7 +509,7 @@ fn a_select_by_an_index_reads_its_entries() {
                 .unwrap();
             runs
         };
-        // Values share counters, so a few of these changes may be taken for changes of 7.
+        // Values share counters, so a few of these changes may be mistaken for changes of 7.
         let others: Vec<i32> = (20..40i64)
             .map(|n| runs(&|| t.insert(&term!({(3000 + n), (n)}))))
             .collect();

@@ -1,4 +1,4 @@
-/* Null pointers, views of nothing and nonsense: each is told, and nothing is lost. */
+/* Null pointers, views of nothing and nonsense: each is reported, and nothing is lost. */
 #include "check.h"
 
 static int told(const char *what) { return strstr(larder_message(), what) != NULL; }

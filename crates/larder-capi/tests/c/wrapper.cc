@@ -207,7 +207,7 @@ static void bounds(const world &w) {
     CHECK(few.size() <= 100 && fails([&] { w.table("odd", options().evict(LARDER_EVICT_LRU)); }) == LARDER_BAD_OPTION);
 }
 
-// A text that larder.h takes up to its NUL is refused if it goes on behind one.
+// A text that larder.h takes up to its NUL is refused if it goes on after one.
 static void texts_with_nuls(const world &w) {
     const std::string cut("a\0b", 3), spec("[{'_',[],[true]}]\0junk", 22);
     table t = w.table("texts", options().ordered_set());

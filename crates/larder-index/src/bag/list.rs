@@ -4,7 +4,7 @@
 //!  list          count (1 to 64) | item | item | …           in order of arrival
 //!  item          length | object | number of the arrival      length and number as LEB128
 //!
-//!  tree header   0 | marked (0 or 1) | count | next number        count and number as LEB128
+//!  tree header   0 | indexed (0 or 1) | count | next number        count and number as LEB128
 //! ```
 //!
 //! Numbers ascend in a list. By them a scan that resumes within a key knows which objects it has
@@ -55,8 +55,8 @@ pub(super) struct TreeHeader {
     pub(super) count: usize,
     /// The number that the next object will get.
     pub(super) next: u64,
-    /// Whether the objects have marks.
-    pub(super) marked: bool,
+    /// Whether the objects are in the hash index.
+    pub(super) indexed: bool,
 }
 
 impl TreeHeader {
@@ -77,7 +77,7 @@ impl TreeHeader {
         TreeHeader {
             count: count.number as usize,
             next: next.number,
-            marked: entry.get(1) == Some(&1),
+            indexed: entry.get(1) == Some(&1),
         }
     }
 
@@ -85,7 +85,7 @@ impl TreeHeader {
     pub(super) fn bytes(&self) -> Vec<u8> {
         // Two bytes, and two numbers of at most ten bytes each: `MOST_HEADER`.
         let mut bytes = Vec::with_capacity(MOST_HEADER);
-        bytes.extend([IN_TREE, u8::from(self.marked)]);
+        bytes.extend([IN_TREE, u8::from(self.indexed)]);
         push_number(self.count as u64, &mut bytes);
         push_number(self.next, &mut bytes);
         bytes
@@ -104,12 +104,12 @@ pub(super) fn count(list: &[u8]) -> usize {
     list.first().map_or(0, |&count| usize::from(count))
 }
 
-/// The places of an item and of its object in a list.
+/// The offsets of an item and of its object in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListItem {
     /// Where the item begins.
     pub(super) from: usize,
-    /// The place of the object.
+    /// The offset of the object.
     pub(super) object: Range<usize>,
     /// The number of the object.
     pub(super) number: u64,
@@ -247,11 +247,11 @@ mod tests {
 
     #[test]
     fn tree_headers_come_back() {
-        for marked in [false, true] {
+        for indexed in [false, true] {
             let entry = TreeHeader {
                 count: 1_000_000,
                 next: 1 << 40,
-                marked,
+                indexed,
             };
             assert_eq!(TreeHeader::of(&entry.bytes()), Some(entry));
         }

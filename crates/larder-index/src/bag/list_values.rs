@@ -111,18 +111,18 @@ impl Objects for ListValues<'_> {
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        // The first byte of a list is its count, so the first item begins behind it.
-        let (mut at, mut gone) = (1, 0);
+        // The first byte of a list is its count, so the first item begins after it.
+        let (mut at, mut removed) = (1, 0);
         loop {
             // The list is looked up again in each step: the first removal replaces it by a copy.
             let list = self.list();
             let Some(item) = list::items_from(list, at).next() else {
-                return gone;
+                return removed;
             };
             if f(&list[item.object.clone()]) {
                 // What follows has moved to the place of the removed item. So `at` stays.
                 self.cut(&item);
-                gone += 1;
+                removed += 1;
             } else {
                 at = item.end;
             }
@@ -134,13 +134,13 @@ impl Objects for ListValues<'_> {
             f(value);
             true
         });
-        let gone = self.count;
+        let removed = self.count;
         // An empty list needs no change.
-        if gone > 0 {
+        if removed > 0 {
             self.change().truncate(1);
             self.count = 0;
         }
-        gone
+        removed
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {

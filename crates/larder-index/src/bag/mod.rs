@@ -3,7 +3,7 @@
 //! ```text
 //!  entries      HashOrder: key → its list, or a tree header   list.rs, list_values.rs
 //!  value tree   B+-tree: hash | key | number → object         value_tree.rs, tree_values.rs
-//!  marks        B+-tree: hash | key | hash of the object | number
+//!  hash index   B+-tree: hash | key | hash of the object | number
 //! ```
 //!
 //! If a key has few objects, its entry holds them all, as a *list*: at most 64 objects and about
@@ -71,9 +71,9 @@ static ALL: [CachePadded<Stripe>; STRIPES] = [const {
     })
 }; STRIPES];
 
-/// The next step of `free_some`: free the objects of tree keys, marks, or lists.
+/// The next step of `free_some`: free the objects of tree keys, the hash index, or lists.
 const OBJECTS: u8 = 0;
-const MARKS: u8 = 1;
+const HASH_INDEX: u8 = 1;
 const LISTS: u8 = 2;
 
 /// An index with any number of values per key, in the order of insertion.
@@ -436,9 +436,9 @@ impl<R: KeyRule> Container for Bag<R> {
         let mut next = self.freed.load(Relaxed);
         if let Some(value_trees) = self.value_trees.get() {
             if next == OBJECTS && value_trees.free_objects(guard, limit, f) {
-                next = MARKS;
+                next = HASH_INDEX;
             }
-            if next == MARKS && value_trees.free_marks(guard, limit) {
+            if next == HASH_INDEX && value_trees.free_hash_index(guard, limit) {
                 next = LISTS;
             }
         } else {

@@ -1,4 +1,4 @@
-//! Positions of a bag, of the objects of its tree keys, and of their marks.
+//! Positions of a bag, of the objects of its tree keys, and of the hash index.
 //!
 //! ```text
 //!  position   top 48 bits of the hash (6 bytes, big endian) | key | number of the object
@@ -14,9 +14,9 @@ use crate::traits::HASH;
 use crate::Key;
 use smallvec::SmallVec;
 
-/// In the place of a number: before all objects of the key.
+/// In place of a number: before all objects of the key.
 pub(super) const BEFORE_NUMBERS: u8 = 0xFE;
-/// In the place of a number: after all objects of the key. It sorts after every number.
+/// In place of a number: after all objects of the key. It sorts after every number.
 pub(super) const PAST_NUMBERS: u8 = 0xFF;
 
 /// The part of a position that refers to the objects of its key.
@@ -27,7 +27,7 @@ pub(super) enum NumberBound {
     /// It is the position of the object with this number.
     Number(u64),
     /// It is after all objects.
-    Behind,
+    After,
 }
 
 /// A position of a bag, in its two parts.
@@ -44,7 +44,7 @@ pub(super) fn parse(position: &[u8]) -> BagPosition<'_> {
     // The last byte says what it is: a bound, or the end of a number.
     let (prefix, bound) = match position.split_last() {
         Some((&BEFORE_NUMBERS, prefix)) => (prefix, NumberBound::Before),
-        Some((&PAST_NUMBERS, prefix)) => (prefix, NumberBound::Behind),
+        Some((&PAST_NUMBERS, prefix)) => (prefix, NumberBound::After),
         _ => match position.len().checked_sub(number_len(position)) {
             Some(at) => (&position[..at], NumberBound::Number(number(position))),
             // A position that was made up may be too short for its number. No object has such a
@@ -136,7 +136,7 @@ mod tests {
         ];
         for (byte, bound) in [
             (BEFORE_NUMBERS, NumberBound::Before),
-            (PAST_NUMBERS, NumberBound::Behind),
+            (PAST_NUMBERS, NumberBound::After),
         ] {
             let prefix = &[7, 0x81][..];
             assert_eq!(parse(&[7, 0x81, byte]), BagPosition { prefix, bound });

@@ -88,9 +88,9 @@ impl ScanStart {
         let within = match bound {
             NumberBound::Before if forward => StartFilter::All,
             NumberBound::Before => StartFilter::None,
-            NumberBound::Behind if forward => StartFilter::None,
-            NumberBound::Behind => StartFilter::All,
-            // Numbers are whole: strictly behind one is at the next. There is none behind the last.
+            NumberBound::After if forward => StartFilter::None,
+            NumberBound::After => StartFilter::All,
+            // Numbers are whole: strictly after one is at the next. There is none after the last.
             NumberBound::Number(n) if !past => StartFilter::From(n),
             NumberBound::Number(n) if forward => n
                 .checked_add(1)
@@ -114,8 +114,8 @@ impl ScanStart {
         }
     }
 
-    /// Continues behind all objects of a key.
-    fn go_behind(&mut self, prefix: &[u8]) {
+    /// Continues after all objects of a key.
+    fn go_past(&mut self, prefix: &[u8]) {
         prefix.clone_into(&mut self.prefix);
         self.within = StartFilter::None;
     }
@@ -173,8 +173,8 @@ pub(super) fn scan<'g, R: KeyRule>(
             Unpacked::InTree(key) => {
                 // (3) Read objects from the tree.
                 scan_tree(bag, guard, &mut from, &key, direction, batch);
-                // If the batch is empty, the key has no objects behind the bound, and `from` is
-                // behind the key now. Or the key is no longer a tree key, and `from` is unchanged,
+                // If the batch is empty, the key has no objects after the bound, and `from` is
+                // after the key now. Or the key is no longer a tree key, and `from` is unchanged,
                 // so its list is read.
                 if !batch.is_empty() {
                     return;
@@ -185,14 +185,14 @@ pub(super) fn scan<'g, R: KeyRule>(
 }
 
 /// Turns the position at which the scan of entries resumes into a position of the bag. It is the
-/// first hash of a leaf, or the position behind a key.
+/// first hash of a leaf, or the position after a key.
 fn end_resume(direction: Direction, batch: &mut Batch) {
     if batch.done {
         return;
     }
     if direction == Direction::Forward && batch.resume.len() > HASH {
-        // The position behind a key ends with a zero byte, which would be the beginning of a number
-        // here. Replace it by what means "behind all objects of the key".
+        // The position after a key ends with a zero byte, which would be the beginning of a number
+        // here. Replace it by what means "after all objects of the key".
         batch.resume.pop();
         batch.resume.push(PAST_NUMBERS);
     } else {
@@ -269,17 +269,17 @@ fn before(direction: Direction) -> u8 {
     }
 }
 
-/// The marker, in place of a number, for "behind all objects of a key" in this direction.
-fn behind(direction: Direction) -> u8 {
+/// The marker, in place of a number, for "after all objects of a key" in this direction.
+fn after(direction: Direction) -> u8 {
     match direction {
         Direction::Forward => PAST_NUMBERS,
         Direction::Backward => BEFORE_NUMBERS,
     }
 }
 
-/// Ends the batch. The scan resumes before or behind the objects of a key, as the marker says.
+/// Ends the batch. The scan resumes before or after the objects of a key, as the marker says.
 fn stop<R: KeyRule>(bag: &Bag<R>, key: &[u8], marker: u8, batch: &mut Batch) {
-    // Replace the position at which the scan of entries would resume. It may be behind objects that
+    // Replace the position at which the scan of entries would resume. It may be after objects that
     // were read but aren't in the batch.
     let mut resume = std::mem::take(&mut batch.resume);
     hash_and_key(bag, key, &mut resume);
@@ -384,7 +384,7 @@ pub(super) fn whole_lists(batch: &Batch, chosen: &[u32]) -> Option<Vec<u32>> {
                 if next as usize != object {
                     return None;
                 }
-                // The next one, or behind all objects.
+                // The next one, or after all objects.
                 next = chosen.next().unwrap_or(u32::MAX);
             }
             lists.push(list);
@@ -398,7 +398,7 @@ pub(super) fn whole_lists(batch: &Batch, chosen: &[u32]) -> Option<Vec<u32>> {
 
 /// The result of reading a tree key.
 struct ReadTree {
-    /// The number of the last object; `None` if there is none behind the bound.
+    /// The number of the last object; `None` if there is none after the bound.
     last: Option<u64>,
     /// Whether it is the last one in the direction of the scan.
     done: bool,
@@ -436,7 +436,7 @@ fn read_tree<R: KeyRule>(
     } = request;
     let mut start = prefix.to_vec();
     // A position in the tree is the prefix and a number. A backward scan without a bound starts at
-    // a position that sorts behind all numbers.
+    // a position that sorts after all numbers.
     match (bound, direction) {
         (Some(bound), _) => push_number(bound, &mut start),
         (None, Direction::Forward) => {}
@@ -477,7 +477,7 @@ fn read_tree<R: KeyRule>(
                     value_limit,
                 };
                 value_trees.tree.scan(guard, &request, found);
-                // Add the objects, each followed by its number, so that the scan can resume behind
+                // Add the objects, each followed by its number, so that the scan can resume after
                 // any of them.
                 for i in 0..found.len() {
                     if batch.bytes.len() - bytes > most {
@@ -502,7 +502,7 @@ fn read_tree<R: KeyRule>(
 }
 
 /// Step 3: fills the batch with the next objects of a tree key. The batch stays empty in two cases.
-/// If the key has no objects that belong to the scan, `from` is set behind the key. If the key is
+/// If the key has no objects that belong to the scan, `from` is set after the key. If the key is
 /// no longer a tree key, `from` stays as it is.
 #[cold]
 fn scan_tree<R: KeyRule>(
@@ -533,11 +533,11 @@ fn scan_tree<R: KeyRule>(
     let Some(read) = read_tree(bag, guard, request, batch) else {
         return;
     };
-    // The scan resumes behind the last object, or behind the key.
+    // The scan resumes after the last object, or after the key.
     match read.last {
-        None => from.go_behind(&prefix),
+        None => from.go_past(&prefix),
         // Nothing more of this key is wanted.
-        Some(_) if read.done || batch.firsts => stop(bag, key, behind(direction), batch),
+        Some(_) if read.done || batch.firsts => stop(bag, key, after(direction), batch),
         Some(last) => {
             batch.resume.clone_from(&prefix);
             // Forward, resume at the next number; backward, strictly before the last one (G7).
@@ -555,7 +555,7 @@ pub(super) fn scan_key<'g, R: KeyRule>(
     batch: &mut Batch<'g>,
 ) -> bool {
     batch.clear();
-    // As a scan of the entries leaves it: the key, and the list behind it.
+    // As a scan of the entries leaves it: the key, and the list after it.
     batch.bytes.extend_from_slice(key.bytes);
     let list = batch.bytes.len();
     if !bag.entries.get(guard, key, &mut batch.bytes) {

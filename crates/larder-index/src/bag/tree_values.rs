@@ -5,10 +5,11 @@
 //!
 //! 1. Lock the stripe, and read the key's tree header. The key stays a tree key meanwhile.
 //! 2. Before the first change, make the version odd.
-//! 3. Add objects to the tree, replace and remove them there. If a key has more than [`MARK_ABOVE`]
-//!    objects and one of them is searched for, or more than [`ALWAYS_MARK_ABOVE`], each has a
-//!    *mark* by its hash. So an object is found, added and removed in O(log n). A key with fewer
-//!    than [`UNMARK_BELOW`] objects loses its marks.
+//! 3. Add objects to the tree, replace and remove them there. If a key has more than
+//!    [`INDEX_ABOVE`] objects and one of them is searched for, or more than [`ALWAYS_INDEX_ABOVE`],
+//!    all of them get entries in the *hash index*. So an object is found, added and removed in
+//!    O(log n). If a key has fewer than [`UNINDEX_BELOW`] objects, their entries are removed from
+//!    the hash index.
 //! 4. Write the key's entry: a new tree header, or a list if few objects are left. If none are
 //!    left, remove the entry.
 //! 5. Make the version even, and unlock the stripe.
@@ -25,13 +26,14 @@ use crate::{Key, KeyRule, Objects, Unique};
 use crossbeam_epoch::Guard;
 use std::cell::Cell;
 
-/// A tree key with more objects than this gets marks when one of them is searched for. A key of a
-/// duplicate_bag that only gets objects needs none.
-const MARK_ABOVE: usize = 64;
-/// A tree key with more objects than this has marks, so that no search has to mark many at once.
-const ALWAYS_MARK_ABOVE: usize = 4096;
-/// A tree key with fewer objects than this loses its marks.
-const UNMARK_BELOW: usize = 24;
+/// If a tree key has more objects than this, they are indexed when one of them is searched for. A
+/// key of a duplicate_bag that only gets objects needs no index.
+const INDEX_ABOVE: usize = 64;
+/// If a tree key has more objects than this, they are indexed, so that no search has to index many
+/// at once.
+const ALWAYS_INDEX_ABOVE: usize = 4096;
+/// If a tree key has fewer objects than this, they are removed from the hash index.
+const UNINDEX_BELOW: usize = 24;
 
 /// An object that was replaced.
 struct Replaced {
@@ -130,39 +132,43 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         position
     }
 
-    /// Updates the header after objects were removed together with their marks.
-    fn forget(&mut self, gone: usize) {
-        if gone == 0 {
+    /// Updates the header after objects were removed, and their entries in the hash index.
+    fn forget(&mut self, removed: usize) {
+        if removed == 0 {
             return;
         }
         // The header is written later, when all changes are made.
-        self.entry.count -= gone;
+        self.entry.count -= removed;
         self.fewer = true;
         self.replaced = None;
-        if self.entry.marked && self.entry.count < UNMARK_BELOW {
-            self.unmark_all();
+        if self.entry.indexed && self.entry.count < UNINDEX_BELOW {
+            self.unindex_all();
         }
     }
 
-    /// Removes all objects of the tree key, and their marks, leaf by leaf.
+    /// Removes all objects of the tree key, and their entries in the hash index, leaf by leaf.
     fn clear(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         // Readers that began before this see another version afterwards, and repeat.
         self.begin_write();
-        let gone = self
+        let removed = self
             .value_trees
             .tree
             .remove_within(self.guard, &self.prefix, Some(f));
-        debug_assert_eq!(gone, self.entry.count, "the entry knows how many there are");
-        // Only writers use marks, and this one holds the stripe. So the order doesn't matter.
-        if self.entry.marked {
-            self.unmark_all();
+        debug_assert_eq!(
+            removed, self.entry.count,
+            "the entry knows how many there are"
+        );
+        // Only writers use the hash index, and this one holds the stripe. So the order doesn't
+        // matter.
+        if self.entry.indexed {
+            self.unindex_all();
         }
         self.entry.count = 0;
         // The last step checks whether the key should become a list again, or be removed.
         self.fewer = true;
-        // Remembered places of objects are no longer true.
+        // Remembered positions of objects are no longer valid.
         self.replaced = None;
-        gone
+        removed
     }
 
     /// Writes the key's entry, as the last step before the stripe is unlocked. Linearisation point
@@ -205,47 +211,47 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     }
 }
 
-/// Marks.
+/// The hash index.
 impl<R: KeyRule> TreeValues<'_, R> {
-    /// The common prefix of the marks of all objects with this hash.
-    fn hash_marks(&self, hash: u64) -> Position {
-        let mut mark = Position::from_slice(&self.prefix);
-        mark.extend_from_slice(&hash.to_be_bytes()[..HASH]);
-        mark
+    /// The common prefix, in the hash index, of all objects with this hash.
+    fn hash_prefix(&self, hash: u64) -> Position {
+        let mut at = Position::from_slice(&self.prefix);
+        at.extend_from_slice(&hash.to_be_bytes()[..HASH]);
+        at
     }
 
     fn hash(&self, value: &[u8]) -> u64 {
         (self.bag.hash)(value)
     }
 
-    fn mark(&self, number: u64, value: &[u8]) {
-        let mut mark = self.hash_marks(self.hash(value));
-        push_number(number, &mut mark);
-        let marks = &self.value_trees.marks;
-        marks.put(self.guard, &mark, &[], &mut |_| true);
+    fn index_object(&self, number: u64, value: &[u8]) {
+        let mut at = self.hash_prefix(self.hash(value));
+        push_number(number, &mut at);
+        let hash_index = &self.value_trees.hash_index;
+        hash_index.put(self.guard, &at, &[], &mut |_| true);
     }
 
-    fn unmark(&self, number: u64, hash: u64) {
-        let mut mark = self.hash_marks(hash);
-        push_number(number, &mut mark);
-        let marks = &self.value_trees.marks;
-        marks.remove(self.guard, &mark, &mut |_| true);
+    fn unindex(&self, number: u64, hash: u64) {
+        let mut at = self.hash_prefix(hash);
+        push_number(number, &mut at);
+        let hash_index = &self.value_trees.hash_index;
+        hash_index.remove(self.guard, &at, &mut |_| true);
     }
 
-    /// Marks all objects, since there are many now.
-    fn mark_all(&mut self) {
+    /// Adds all objects to the hash index, since there are many now.
+    fn index_all(&mut self) {
         self.entries(&mut |position, value| {
-            self.mark(number(position), value);
+            self.index_object(number(position), value);
             true
         });
-        self.entry.marked = true;
+        self.entry.indexed = true;
     }
 
-    /// Removes all marks.
-    fn unmark_all(&mut self) {
-        let marks = &self.value_trees.marks;
-        marks.remove_within(self.guard, &self.prefix, None);
-        self.entry.marked = false;
+    /// Removes all objects of the key from the hash index.
+    fn unindex_all(&mut self) {
+        let hash_index = &self.value_trees.hash_index;
+        hash_index.remove_within(self.guard, &self.prefix, None);
+        self.entry.indexed = false;
     }
 
     /// The numbers of the objects that have the hash of `value`, and for which `same` returns
@@ -256,11 +262,11 @@ impl<R: KeyRule> TreeValues<'_, R> {
         limit: usize,
         same: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Vec<u64> {
-        // The marks of all objects with this hash are neighbours.
-        // The limit is applied here, not to the marks: objects with the same hash may be unequal.
-        let (prefix, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
-        let marks = &self.value_trees.marks;
-        runs(marks, self.guard, &prefix, &prefix, &mut |run| {
+        // The entries of all objects with this hash are neighbours.
+        // The limit is applied here, not to the entries: objects with the same hash may be unequal.
+        let (prefix, mut found) = (self.hash_prefix(self.hash(value)), Vec::new());
+        let hash_index = &self.value_trees.hash_index;
+        runs(hash_index, self.guard, &prefix, &prefix, &mut |run| {
             found.extend((0..run.len()).map(|i| number(run.key(i))));
             true
         });
@@ -316,9 +322,9 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        // If there are marks, each object has one. So an object without a mark with its hash
-        // doesn't exist.
-        if self.entry.marked {
+        // If the key is indexed, all its objects are. So an object whose hash isn't there doesn't
+        // exist.
+        if self.entry.indexed {
             return !self.with_hash(value, 1, same).is_empty();
         }
         self.searched.set(true);
@@ -338,43 +344,43 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         self.put(&position, value);
         self.entry.next += 1;
         self.entry.count += 1;
-        if self.entry.marked {
-            self.mark(number, value);
+        if self.entry.indexed {
+            self.index_object(number, value);
         } else {
             let most = if self.searched.get() {
-                MARK_ABOVE
+                INDEX_ABOVE
             } else {
-                ALWAYS_MARK_ABOVE
+                ALWAYS_INDEX_ABOVE
             };
             if self.entry.count > most {
-                self.mark_all();
+                self.index_all();
             }
         }
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         // 1. Decide for all objects first. Nothing changes while `entries` walks over the leaves.
-        let (marked, mut gone) = (self.entry.marked, Vec::new());
+        let (indexed, mut removed) = (self.entry.indexed, Vec::new());
         self.entries(&mut |position, value| {
             if f(value) {
-                let hash = if marked { self.hash(value) } else { 0 };
-                gone.push((number(position), hash));
+                let hash = if indexed { self.hash(value) } else { 0 };
+                removed.push((number(position), hash));
             }
             true
         });
         // Remove all of them leaf by leaf, without a search for each.
-        if gone.len() == self.entry.count {
+        if removed.len() == self.entry.count {
             return self.clear(&mut |_| ());
         }
-        // 2. Remove the chosen ones, each by its number, and its mark by its hash.
-        for &(number, hash) in &gone {
-            if marked {
-                self.unmark(number, hash);
+        // 2. Remove the chosen ones, each by its number, and from the index by its hash.
+        for &(number, hash) in &removed {
+            if indexed {
+                self.unindex(number, hash);
             }
             self.remove(number);
         }
-        self.forget(gone.len());
-        gone.len()
+        self.forget(removed.len());
+        removed.len()
     }
 
     fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
@@ -382,23 +388,23 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        if !self.entry.marked {
-            // Without marks there is no faster way than to look at all objects.
-            if self.entry.count <= MARK_ABOVE {
+        if !self.entry.indexed {
+            // Without the hash index all objects are compared.
+            if self.entry.count <= INDEX_ABOVE {
                 return self.remove_if(same);
             }
-            // The marks are written, and so is the header that says so.
+            // The index is written, and so is the header that says so.
             self.begin_write();
-            self.mark_all();
+            self.index_all();
         }
-        let (gone, hash) = (self.with_hash(value, usize::MAX, same), self.hash(value));
-        for &number in &gone {
+        let (removed, hash) = (self.with_hash(value, usize::MAX, same), self.hash(value));
+        for &number in &removed {
             // Its hash is that of `value`.
-            self.unmark(number, hash);
+            self.unindex(number, hash);
             self.remove(number);
         }
-        self.forget(gone.len());
-        gone.len()
+        self.forget(removed.len());
+        removed.len()
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
@@ -412,7 +418,11 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         // known by counting.
         self.entries_from(&start, &mut |position, old| {
             if i == ordinal {
-                let hash = if self.entry.marked { self.hash(old) } else { 0 };
+                let hash = if self.entry.indexed {
+                    self.hash(old)
+                } else {
+                    0
+                };
                 found = Some((Position::from_slice(position), hash));
             }
             i += 1;
@@ -421,11 +431,11 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         let Some((position, old)) = found else {
             return;
         };
-        // The number stays the same: only the object and its mark change.
+        // The number stays the same: only the object and its hash change.
         self.put(&position, value);
-        if self.entry.marked {
-            self.unmark(number(&position), old);
-            self.mark(number(&position), value);
+        if self.entry.indexed {
+            self.unindex(number(&position), old);
+            self.index_object(number(&position), value);
         }
         self.replaced = Some(Replaced { ordinal, position });
     }

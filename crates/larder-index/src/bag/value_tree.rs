@@ -1,13 +1,13 @@
 //! The value trees of a bag. They have the objects of keys with more objects than a list may hold.
 //!
 //! ```text
-//!  tree    hash | key | number                                        the object
-//!  marks   hash | key | 48 bits of the object's hash | number         nothing
+//!  tree         hash | key | number                                   the object
+//!  hash index   hash | key | 48 bits of the object's hash | number    nothing
 //! ```
 //!
 //! The objects of all tree keys are in one B+-tree. So a million objects under one key are a run of
-//! leaves like any other. A key with many objects has *marks* in a second tree: one for each
-//! object, which leads from its hash to its number. Only writers use marks.
+//! leaves like any other. The objects of a key with many are also in a second tree, the *hash
+//! index*, which leads from an object's hash to its number. Only writers use it.
 
 use super::list::{self, TreeHeader};
 use super::position::{prefix, push_number, PAST_NUMBERS};
@@ -20,8 +20,8 @@ use std::ops::Bound;
 /// The objects of all tree keys of a bag.
 pub(super) struct ValueTrees {
     pub(super) tree: BPlusTree,
-    /// The marks.
-    pub(super) marks: BPlusTree,
+    /// The hash index.
+    pub(super) hash_index: BPlusTree,
 }
 
 impl ValueTrees {
@@ -29,24 +29,24 @@ impl ValueTrees {
         let tree = || BPlusTree::new(config).under_locks();
         ValueTrees {
             tree: tree(),
-            marks: tree(),
+            hash_index: tree(),
         }
     }
 
     /// Called when the stripe is unlocked.
     pub(super) fn flush_postponed(&self, guard: &Guard) {
         self.tree.flush_postponed(guard);
-        self.marks.flush_postponed(guard);
+        self.hash_index.flush_postponed(guard);
     }
 
     /// The memory in bytes.
     pub(super) fn memory(&self) -> usize {
-        size_of::<Self>() + self.tree.memory() + self.marks.memory()
+        size_of::<Self>() + self.tree.memory() + self.hash_index.memory()
     }
 
     /// Adds the statistics of the trees to others.
     pub(super) fn add_stats(&self, stats: &mut Stats) {
-        for of_tree in [self.tree.stats(), self.marks.stats()] {
+        for of_tree in [self.tree.stats(), self.hash_index.stats()] {
             stats.leaves += of_tree.leaves;
             stats.inner_nodes += of_tree.inner_nodes;
             stats.depth = stats.depth.max(of_tree.depth);
@@ -66,9 +66,9 @@ impl ValueTrees {
         self.tree.free_some(guard, limit, f)
     }
 
-    /// Like `free_objects`, for marks.
-    pub(super) fn free_marks(&self, guard: &Guard, limit: usize) -> bool {
-        self.marks.free_some(guard, limit, &mut |_| ())
+    /// Like `free_objects`, for the hash index.
+    pub(super) fn free_hash_index(&self, guard: &Guard, limit: usize) -> bool {
+        self.hash_index.free_some(guard, limit, &mut |_| ())
     }
 
     /// Inserts the objects of a list, whose key has none here. Returns the tree header of the key.
@@ -100,7 +100,7 @@ pub(super) fn runs<'g>(
     prefix: &[u8],
     f: &mut dyn FnMut(&Batch<'g>) -> bool,
 ) {
-    // Behind the prefix is a number in all these positions.
+    // After the prefix, all these positions have a number.
     let mut end = prefix.to_vec();
     end.push(PAST_NUMBERS);
     // A run is what one leaf has of the requested part.

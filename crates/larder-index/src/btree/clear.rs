@@ -40,7 +40,7 @@ impl BPlusTree {
         within: &[u8],
         mut f: Option<Visit<'_>>,
     ) -> usize {
-        let (mut cursor, mut gone) = (within, 0);
+        let (mut cursor, mut count) = (within, 0);
         let backoff = Backoff::new();
         loop {
             // (1) The leaf and its upper fence, by one descent. If the leaf is obsolete by the time
@@ -53,11 +53,11 @@ impl BPlusTree {
                 backoff.snooze();
                 continue;
             };
-            // (2) `ends` says that the leaf has an entry behind those with this prefix.
+            // (2) `ends` says that the leaf has an entry after those with this prefix.
             let removed =
                 those_within(&locked, within).expect("the lock's holder reads nothing torn");
             let ends = removed.end < locked.len();
-            gone += removed.len();
+            count += removed.len();
             let is_empty = removed.is_empty();
             let handles = match &mut f {
                 Some(f) => take_out(&mut locked, removed, Some(&mut **f)),
@@ -69,7 +69,7 @@ impl BPlusTree {
                 self.mark_counts_stale(guard, &locked, SearchKey::new(cursor));
             }
             // (3) This releases the lock. Then retire the handles (O4).
-            self.give_room_back(guard, SearchKey::new(cursor), locked);
+            self.shrink_or_merge(guard, SearchKey::new(cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
@@ -77,7 +77,7 @@ impl BPlusTree {
             // with `within`, no position of the next leaf does: it is greater than all that do.
             match fence {
                 Some(high) if !ends && high.starts_with(within) => cursor = high,
-                _ => return gone,
+                _ => return count,
             }
         }
     }
@@ -114,14 +114,14 @@ impl BPlusTree {
         if !predicate() {
             return false;
         }
-        // Remove the last run of neighbours first, so that the places of the others stay the same.
+        // Remove the last run of neighbours first, so that the slots of the others stay the same.
         let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
         for run in chosen.chunk_by(|a, b| a + 1 == *b).rev() {
             let from = at.i + (run[0] - first) as usize;
             handles.extend(take_out(&mut leaf, from..from + run.len(), None));
         }
         self.mark_counts_stale(guard, &leaf, key);
-        self.give_room_back(guard, key, leaf);
+        self.shrink_or_merge(guard, key, leaf);
         for handle in handles {
             self.shared.retire(guard, Some(handle));
         }
@@ -158,7 +158,7 @@ impl BPlusTree {
             freed += n + 1;
             // Merge it with those that were emptied before, so that few leaves are left to be freed
             // together with the index. It may be merged with the next one, which is emptied then.
-            self.give_room_back(guard, SearchKey::new(&cursor), locked);
+            self.shrink_or_merge(guard, SearchKey::new(&cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
@@ -176,7 +176,7 @@ impl BPlusTree {
     }
 
     /// Step 3. An empty leaf is merged directly, and only shrunk if that fails.
-    fn give_room_back(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
+    fn shrink_or_merge(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         // The same bound as after any removal (`reclaim_space`).
         if leaf.live_bytes() >= self.shared.config.most / 4 {
             return;
@@ -199,7 +199,7 @@ fn those_within(leaf: &LockedTreeLeaf<'_>, within: &[u8]) -> Result<Range<usize>
     let view = leaf.view();
     let (first, _) = view.search_any(within)?;
     // If `within` and the leaf's prefix differ, there is none.
-    let Some(key) = view.behind_prefix(within) else {
+    let Some(key) = view.after_prefix(within) else {
         return Ok(first..first);
     };
     // Mostly all entries from the first one on do: then the last one does, too.

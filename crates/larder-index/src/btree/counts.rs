@@ -11,7 +11,7 @@
 //! that are stale. A writer doesn't add anything:
 //!
 //! 1. A leaf is marked as *counted* if the node above it has its count.
-//! 2. The first change of the number of entries of a counted leaf removes that mark. It sets the
+//! 2. The first change of the number of entries of a counted leaf clears that flag. It sets the
 //!    stale bit of each child on the path to the leaf, from the node above it up to the root. Later
 //!    changes find the leaf not counted, and have nothing to do.
 //! 3. A change of structure copies counts and bits to the nodes that it makes. New children are
@@ -20,7 +20,7 @@
 //! Invariants (docs/design.md §4.4):
 //! * C1: The count and the bit of a leaf change under the leaf's lock, or before their node is
 //!   published. If the bit is clear, the count is right, and the leaf is counted.
-//! * C2: While no thread is on its way from a leaf to the root, the whole path from the root to a
+//! * C2: While no thread is on the path from a leaf to the root, the whole path from the root to a
 //!   stale child is stale. Before that, the change isn't over.
 //! * C3: One thread at a time refreshes counts, under `changing`. It clears the bit of an inner
 //!   node *before* it reads the node's own bits.

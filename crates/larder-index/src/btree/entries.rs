@@ -179,12 +179,15 @@ impl Entries {
         let [first, .., last] = &self.parts[range.clone()] else {
             return prefix;
         };
-        // Heads and suffixes begin behind the old leaf's prefix. Estimate by them whether a longer
+        // Heads and suffixes begin after the old leaf's prefix. Estimate by them whether a longer
         // prefix than the one so far is worth it.
-        let gone = prefix.len() - old.leaf().prefix_len();
+        let stripped = prefix.len() - old.leaf().prefix_len();
         let equal = (first.head ^ last.head).leading_zeros() as usize / 8;
         let suffix = first.record.suffix().max(last.record.suffix());
-        if !Prefix::is_worth(equal.saturating_sub(gone), suffix - gone.min(suffix)) {
+        if !Prefix::is_worth(
+            equal.saturating_sub(stripped),
+            suffix - stripped.min(suffix),
+        ) {
             return prefix;
         }
         let position = |i| self.position(old, i);
@@ -303,7 +306,7 @@ fn write_inline_record(
         record.value(),
         record.rest(),
     );
-    let gone = rest.min(prefix_growth);
+    let stripped = rest.min(prefix_growth);
     let mut lengths = 0;
     for n in [left, value] {
         if n < 0x80 {
@@ -315,8 +318,8 @@ fn write_inline_record(
         lengths += length_size(n);
     }
     // Copy the rest of the position that isn't in the longer prefix or in the head, and the value.
-    let copied = rest - gone + value;
-    copy(source, at + gone, to, lengths, copied);
+    let copied = rest - stripped + value;
+    copy(source, at + stripped, to, lengths, copied);
     let head = match prefix_growth {
         0 => part.head,
         _ => head_after_growth(part.head, &source[at..][..rest], prefix_growth),
@@ -337,20 +340,20 @@ fn move_short_record(
     let (suffix, value) = (part.record.suffix(), part.record.value());
     let (at, rest) = (part.record.rest_at(), part.record.rest());
     // What the head takes in from the rest is no longer in the record.
-    let gone = rest.min(prefix_growth);
-    let copied = rest - gone + value;
+    let stripped = rest.min(prefix_growth);
+    let copied = rest - stripped + value;
     if copied > SIZE || prefix_growth >= 5 {
         return None;
     }
-    // Each of the two lengths has one byte. Whole words are copied: bytes behind the record are
+    // Each of the two lengths has one byte. Whole words are copied: bytes after the record are
     // overwritten, too.
     let source: &[u8; SIZE + 8] = source.get(at..)?.first_chunk()?;
-    let from: &[u8; SIZE] = source[gone..].first_chunk()?;
+    let from: &[u8; SIZE] = source[stripped..].first_chunk()?;
     let to: &mut [u8; SIZE + 2] = to.first_chunk_mut()?;
     to[..2].copy_from_slice(&((suffix - prefix_growth) as u16 | (value as u16) << 8).to_le_bytes());
     to[2..].copy_from_slice(from);
-    // The bytes behind the old head, padded with zeros. Those that the head takes in are shifted
-    // behind what is left of it, and the others are masked out.
+    // The bytes after the old head, padded with zeros. Those that the head takes in are shifted
+    // after what is left of it, and the others are masked out.
     let padding = u64::MAX.checked_shr(8 * rest as u32).unwrap_or(0);
     let next = u64::from_be_bytes(*source.first_chunk()?) & !padding;
     let head = part.head << (8 * prefix_growth) | next >> (40 - 8 * prefix_growth);
@@ -358,7 +361,7 @@ fn move_short_record(
 }
 
 /// The new head of a position, if the prefix is longer by `prefix_growth` bytes. `rest` are the
-/// bytes behind the old head.
+/// bytes after the old head.
 #[inline]
 fn head_after_growth(head: u64, rest: &[u8], prefix_growth: usize) -> u64 {
     let new_head = match prefix_growth {
@@ -369,7 +372,7 @@ fn head_after_growth(head: u64, rest: &[u8], prefix_growth: usize) -> u64 {
 }
 
 /// Copies `len` bytes. If they are few, copies a fixed number of bytes, which is faster; the bytes
-/// behind them are overwritten, too.
+/// after them are overwritten, too.
 #[inline]
 fn copy(from: &[u8], at: usize, to: &mut [u8], to_at: usize, len: usize) {
     const MOSTLY: usize = 16;

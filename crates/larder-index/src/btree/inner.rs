@@ -61,7 +61,7 @@ pub(super) enum Seek<'a> {
 pub(super) enum RangeEnd {
     /// The first position of the range.
     Low,
-    /// The first position behind the range.
+    /// The first position after the range.
     High,
 }
 
@@ -72,17 +72,17 @@ pub(super) struct FencedLeaf<'g> {
 }
 
 /// A node on the path from the root to a leaf, and the number of the child on the path.
-pub(super) struct TreeStep<'g> {
+pub(super) struct TreePathNode<'g> {
     pub(super) address: ChildAddress<InnerNode>,
     pub(super) node: &'g InnerNode,
     pub(super) child: usize,
 }
 
 /// The path from the root to a leaf.
-pub(super) type TreePath<'g> = SmallVec<[TreeStep<'g>; 8]>;
+pub(super) type TreePath<'g> = SmallVec<[TreePathNode<'g>; 8]>;
 
 /// The lower and the upper fence of the leaf that a path leads to.
-pub(super) fn fences<'g>(path: &[TreeStep<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
+pub(super) fn fences<'g>(path: &[TreePathNode<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
     // The lower fence is the separator before the child, on the lowest level where the path doesn't
     // go to a first child. The upper one is the mirror image.
     let low = path.iter().rev().find_map(|s| s.node.low(s.child));
@@ -120,7 +120,7 @@ impl InnerLevels {
                 TreeChild::Node(node) => {
                     node.prefetch();
                     let child = choose(node);
-                    path.push(TreeStep {
+                    path.push(TreePathNode {
                         address,
                         node,
                         child,
@@ -171,7 +171,7 @@ impl InnerLevels {
         })
     }
 
-    /// The leaf under the child that `choose` picks of each node on the way. It may be obsolete.
+    /// The leaf under the child that `choose` picks of each node on the path. It may be obsolete.
     #[inline]
     pub(super) fn descend<'g>(
         &self,

@@ -216,15 +216,15 @@ impl Unique for KeyOrder {
             Some(key) => StepStart::Position(key.bytes),
             None => StepStart::Edge,
         };
-        // `None` says that the step is undecided, not that there is nothing behind the key.
+        // `None` says that the step is undecided, not that there is nothing after the key.
         match self.0.step(guard, from, direction, batch) {
             Some(found) => found,
             None => step_by_scan(self, guard, key, direction, batch),
         }
     }
 
-    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) -> u64 {
-        self.0.sample(guard, place, batch)
+    fn sample<'g>(&'g self, guard: &'g Guard, point: u64, batch: &mut Batch<'g>) -> u64 {
+        self.0.sample(guard, point, batch)
     }
 
     fn ranked(&self) -> Option<&dyn Ranked> {

@@ -15,7 +15,7 @@
 //! Invariants (docs/design.md §4.2 and 4.4):
 //! * I2: Only the holder of the lock writes to a published leaf. Readers validate the version
 //!   (`seqlock`).
-//! * I11: The memory of a leaf is freed after all guards are gone that could have found it.
+//! * I11: The memory of a leaf is freed after all guards are dropped that could have found it.
 //! * B2: The range, the prefix and the capacity of a leaf never change.
 //! * B3: Slots are in the order of positions. If two heads are equal, the records decide.
 //!
@@ -241,8 +241,8 @@ impl<'g> TreeLeaf<'g> {
     /// Takes the lock if the version is still this one, which a read has validated.
     #[inline]
     pub(crate) fn try_lock_at(self, version: u64) -> Option<LockedTreeLeaf<'g>> {
-        let taken = self.head().version.try_lock_at(version);
-        taken.then(|| LockedTreeLeaf::new(self, version))
+        let locked = self.head().version.try_lock_at(version);
+        locked.then(|| LockedTreeLeaf::new(self, version))
     }
 
     /// Takes the lock. Also returns whether another thread held it.

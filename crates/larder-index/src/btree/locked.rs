@@ -88,11 +88,11 @@ impl<'g> LockedTreeLeaf<'g> {
         head.live.store(live as u64, Relaxed);
     }
 
-    /// Finds the place of a position of the leaf's range. If inserts run on, looks beside the last
-    /// insert first.
+    /// Finds the slot of a position of the leaf's range, or where it would be inserted. If inserts
+    /// run on, looks beside the last insert first.
     #[inline]
     pub(crate) fn search(&self, key: SearchKey<'_>) -> SearchResult {
-        // A position that doesn't begin with the prefix is before all entries, or behind all of
+        // A position that doesn't begin with the prefix is before all entries, or after all of
         // them.
         let edge = match self.leaf.beside_prefix(key) {
             Ordering::Equal => None,
@@ -102,7 +102,7 @@ impl<'g> LockedTreeLeaf<'g> {
         if let Some(i) = edge {
             return SearchResult { i, record: None };
         }
-        // In a run of inserts the place is beside the last insert. Two comparisons confirm that.
+        // In a run of inserts the slot is beside the last insert. Two comparisons confirm that.
         // Otherwise search the leaf.
         let prefix = self.leaf.prefix_len();
         let (head, suffix) = (key.head(prefix), key.suffix(prefix).unwrap_or(&[]));
@@ -115,17 +115,17 @@ impl<'g> LockedTreeLeaf<'g> {
         }
     }
 
-    /// The place of a position that isn't in the leaf, if it is beside the last insert of a run.
+    /// The slot for a position that isn't in the leaf, if it is beside the last insert of a run.
     #[inline]
     fn beside_last(&self, head: u64, suffix: &[u8]) -> Option<usize> {
         let run = self.insert_run();
         if run.length() == 0 {
             return None;
         }
-        // In an ascending run the next place is behind the last insert, in a descending run it is
-        // the place of the last insert.
+        // In an ascending run the next slot is after the last insert, in a descending run it is
+        // the slot of the last insert.
         let i = run.last_slot() + usize::from(!run.descends());
-        // The recorded place has only 15 bits and doesn't follow removals. So it is a guess, which
+        // The recorded slot has only 15 bits and doesn't follow removals. So it is a guess, which
         // is verified here.
         let belongs = i <= self.len() && self.view().belongs_at(i, head, suffix).is_ok_and(|b| b);
         belongs.then_some(i)
@@ -272,7 +272,7 @@ impl<'g> LockedTreeLeaf<'g> {
         let samples = self.leaf.samples();
         // Ordering: Relaxed, see above.
         let mut spacing = head.spacing.load(Relaxed);
-        // The first sample whose slot is `i` or behind it.
+        // The first sample whose slot is `i` or a later one.
         let mut first = i.saturating_sub(1) >> spacing;
         // If the samples don't reach the last slots, double the spacing until they do, and take all
         // samples again. The spacing never shrinks in the life of a leaf.
@@ -284,7 +284,7 @@ impl<'g> LockedTreeLeaf<'g> {
             // Ordering: Relaxed, see above.
             head.spacing.store(spacing, Relaxed);
         }
-        // Samples of slots behind the last one are not read by anybody.
+        // Samples of slots after the last one are not read by anybody.
         let last = (n.saturating_sub(1) >> spacing).min(samples.len());
         if first >= last {
             return;
@@ -391,7 +391,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// Removes entry `i`, which has this record. The caller retires its outside object, if it has
     /// one.
     pub(crate) fn remove(&mut self, i: usize, record: &Record) {
-        // Shift the slots behind it down by one. The last slot keeps its word, which is no longer
+        // Shift the slots after it down by one. The last slot keeps its word, which is no longer
         // counted.
         let n = self.len();
         self.change();

@@ -13,7 +13,7 @@
 //!   generations. All slots of other new leaves have generation 0.
 //!
 //! If the leaf gets another mark, it gets the next generation, so that no slot has to be changed.
-//! Behind the last generation, all slots are set to generation 0.
+//! After the last generation, all slots are set to generation 0.
 
 use crate::btree::leaf::LockedTreeLeaf;
 use crate::btree::search_key::{MARK_MASK, OFFSET_BITS};

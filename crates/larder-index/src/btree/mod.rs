@@ -22,7 +22,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
-//! | `place` | where a write finds its entry |
+//! | `found_slot` | the slot in which a write finds its entry |
 //! | `inner`, `node`, `slot` | the inner levels: the path to a leaf, a node, a child slot |
 //! | `tail` | the shortcut to the last leaf, for appends |
 //! | `restructure` | replacing, splitting and merging leaves, and the nodes above them |
@@ -57,6 +57,7 @@ mod clear;
 pub(crate) mod copies;
 mod counts;
 pub(crate) mod entries;
+mod found_slot;
 #[allow(unsafe_code)]
 pub(crate) mod inner;
 mod insert_run;
@@ -66,7 +67,6 @@ pub(crate) mod leaf;
 mod locked;
 mod marks;
 mod node;
-mod place;
 mod prefix;
 mod ranks;
 mod read;

@@ -67,9 +67,9 @@ pub(crate) struct InnerNode {
     /// The number of separators.
     count: u32,
     separators: Separators,
-    /// The head of each separator; `i32::MAX` in unused places.
+    /// The head of each separator; `i32::MAX` in unused slots.
     heads: [i32; FANOUT],
-    /// Unset in unused places.
+    /// Unset in unused slots.
     pub(super) children: [ChildSlot<InnerNode>; FANOUT],
     /// The entry counts of the children; made by the first rank query.
     counts: OnceLock<Box<ChildCounts>>,
@@ -230,7 +230,7 @@ impl InnerNode {
                 Ordering::Equal => {}
             }
         }
-        // Behind that, the next four bytes are compared with all heads at once.
+        // After that, the next four bytes are compared with all heads at once.
         let key = head(position.from(n, 4));
         let at = self.below(key);
         // An equal head: the whole separators decide.

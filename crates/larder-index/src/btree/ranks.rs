@@ -147,7 +147,7 @@ impl Ranked for BPlusTree {
     fn part_below(&self, guard: &Guard, position: &[u8]) -> Option<f64> {
         let position = SearchKey::new(position);
         let (mut slot, mut below, mut share) = (&self.inner.root, 0.0, 1.0);
-        // All children of a node are taken to have the same number of entries.
+        // All children of a node are assumed to have the same number of entries.
         while let TreeChild::Node(node) = slot.load(guard) {
             let child = node.child_for(position);
             share /= node.len() as f64;

@@ -41,7 +41,7 @@
 use super::FANOUT;
 use crate::btree::copies::with_copies;
 use crate::btree::entries::Entries;
-use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
+use crate::btree::inner::{fences, InnerLevels, TreePath, TreePathNode};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, TreeLeaf};
 use crate::btree::node::{Child, InnerNode, Separators};
 use crate::btree::prefix::{common, Prefix};
@@ -54,7 +54,7 @@ use smallvec::SmallVec;
 use std::ops::{Range, RangeInclusive};
 
 /// Nodes that were unlinked from the tree.
-type Gone = SmallVec<[ChildAddress<InnerNode>; 8]>;
+type Unlinked = SmallVec<[ChildAddress<InnerNode>; 8]>;
 
 /// Children that replace neighbouring children of a node, and the separators between them.
 struct ChildSplice {
@@ -203,8 +203,8 @@ fn merged_leaf(
 /// path: from the lower fence of the first one to the upper fence of the last one.
 fn fences_around<'g>(path: &mut TreePath<'g>, children: &RangeInclusive<usize>) -> Prefix<'g> {
     let mut fences_of = |child| {
-        if let Some(step) = path.last_mut() {
-            step.child = child;
+        if let Some(parent) = path.last_mut() {
+            parent.child = child;
         }
         fences(path)
     };
@@ -247,7 +247,7 @@ impl InnerLevels {
         leaf.mark_obsolete();
         // (5) Publish the new leaf.
         let new = ChildAddress::of_new(new);
-        let gone = self.splice(shared, path, child..=child, ChildSplice::one(new), guard);
+        let unlinked = self.splice(shared, path, child..=child, ChildSplice::one(new), guard);
         // Set the tail under `changing`. Otherwise another change could retire the new leaf before
         // it becomes the tail.
         if run_continues {
@@ -255,7 +255,7 @@ impl InnerLevels {
         }
         // (6) Unlock, and retire the old leaf.
         drop(changing);
-        self.retire(shared, gone, &[old], guard);
+        self.retire(shared, unlinked, &[old], guard);
     }
 
     /// Splits the leaf.
@@ -296,13 +296,13 @@ impl InnerLevels {
         leaf.mark_obsolete();
         // (5) Publish the successors. The node above gets one more separator, so it is replaced.
         let new = ChildSplice::two(left, fence, right);
-        let gone = self.splice(shared, path, child..=child, new, guard);
+        let unlinked = self.splice(shared, path, child..=child, new, guard);
         if becomes_tail {
             self.tail.set(right, Some(fence));
         }
         // (6) Unlock, and retire the old leaf and the old nodes.
         drop(changing);
-        self.retire(shared, gone, &[old], guard);
+        self.retire(shared, unlinked, &[old], guard);
     }
 
     /// Merges the leaf with a neighbour, if both fit in half a leaf and the neighbour's lock is
@@ -325,13 +325,13 @@ impl InnerLevels {
         // (2) Lock the structure, and find the path to the leaf.
         let changing = self.changing.lock();
         let (mut path, _) = self.path(guard, |node| node.child_for(position));
-        let Some(step) = path.last() else {
+        let Some(parent) = path.last() else {
             return false;
         };
         // Try to lock a neighbour under the same node. A leaf under another node doesn't count: the
         // separator between the two is further up.
-        let at = step.child;
-        let Some((other, i)) = Self::lock_neighbour(step, capacity, guard) else {
+        let at = parent.child;
+        let Some((other, i)) = Self::lock_neighbour(parent, capacity, guard) else {
             return false;
         };
         let (left, right) = if i < at { (other, leaf) } else { (leaf, other) };
@@ -350,10 +350,10 @@ impl InnerLevels {
         right.mark_obsolete();
         // (5) Publish the merged leaf. The node above loses a separator, so it is replaced.
         let new = ChildSplice::one(ChildAddress::of_new(new));
-        let gone = self.splice(shared, path, merged, new, guard);
+        let unlinked = self.splice(shared, path, merged, new, guard);
         // (6) Unlock, and retire the old leaves and nodes.
         drop(changing);
-        self.retire(shared, gone, &old, guard);
+        self.retire(shared, unlinked, &old, guard);
         true
     }
 
@@ -379,14 +379,14 @@ impl InnerLevels {
         replaced: RangeInclusive<usize>,
         mut new: ChildSplice,
         guard: &Guard,
-    ) -> Gone {
+    ) -> Unlinked {
         let (mut from, mut to) = replaced.into_inner();
-        let mut gone = Gone::default();
+        let mut unlinked = Unlinked::default();
         let has_counts = self.counting.is_on();
         // Odd while nodes are replaced: a writer that sets stale bits meanwhile sets them again.
         self.counting.bump_structure_seq();
         loop {
-            let Some(step) = path.pop() else {
+            let Some(parent) = path.pop() else {
                 // The root is being replaced. A single child becomes the new root. Two children get
                 // a node above them, and the tree becomes one level higher.
                 self.root.store(root_of(shared, new, has_counts));
@@ -396,9 +396,9 @@ impl InnerLevels {
             // This store publishes all nodes that were built below.
             if new.items.len() == 1 && from == to {
                 let child = from;
-                let slot = &step.node.children[child];
+                let slot = &parent.node.children[child];
                 if has_counts {
-                    path.push(TreeStep { child, ..step });
+                    path.push(TreePathNode { child, ..parent });
                     set_stale_bits(&path);
                 }
                 slot.store(new.items[0].address);
@@ -406,10 +406,10 @@ impl InnerLevels {
             }
             // (b) The separators change: build a new node of the children. Readers may still be
             // descending through the old node, so it isn't written to.
-            gone.push(step.address);
-            shared.counters.remove_node(step.node.memory());
-            let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
-            let mut all = replace_children(step.node, from, to, new);
+            unlinked.push(parent.address);
+            shared.counters.remove_node(parent.node.memory());
+            let (grown_last, grown_first) = (to + 1 == parent.node.len(), from == 0);
+            let mut all = replace_children(parent.node, from, to, new);
             // (c) One level up, the node's own slot is replaced.
             (from, to) = path
                 .last()
@@ -420,7 +420,7 @@ impl InnerLevels {
                     // replaced, too. The node above has another child, by B8.
                     let other = if from > 0 { from - 1 } else { to + 1 };
                     (from, to) = (from.min(other), to.max(other));
-                    gone.push(join(shared, above, other, &mut all, guard));
+                    unlinked.push(join(shared, above, other, &mut all, guard));
                 }
             }
             let cut = split_point(all.items.len(), grown_first, grown_last);
@@ -434,17 +434,17 @@ impl InnerLevels {
         }
         // Even again.
         self.counting.bump_structure_seq();
-        gone
+        unlinked
     }
 
     /// Retires the nodes and leaves that a change has unlinked. The caller holds no lock, since
     /// this may free arbitrary garbage.
-    fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[TreeLeaf<'_>], guard: &Guard) {
+    fn retire(&self, shared: &Shared, nodes: Unlinked, leaves: &[TreeLeaf<'_>], guard: &Guard) {
         for address in nodes {
             // SAFETY:
             // 1. the store in `splice` has replaced the slot that led to the old nodes, under
             //    `changing`: no slot that can be reached leads to them;
-            // 2. each was taken out of the tree by one `splice`, once.
+            // 2. each was unlinked from the tree by one `splice`, once.
             unsafe { address.retire_node(guard) };
         }
         leaves
@@ -467,16 +467,16 @@ impl InnerLevels {
     /// `capacity` bytes. Also returns its child number. `None` if there is no such leaf whose lock
     /// is free.
     fn lock_neighbour<'g>(
-        step: &TreeStep<'g>,
+        parent: &TreePathNode<'g>,
         capacity: usize,
         guard: &'g Guard,
     ) -> Option<(LockedTreeLeaf<'g>, usize)> {
-        let last = step.node.len() - 1;
-        let left = step.child.checked_sub(1);
-        let right = Some(step.child + 1).filter(|i| *i <= last);
+        let last = parent.node.len() - 1;
+        let left = parent.child.checked_sub(1);
+        let right = Some(parent.child + 1).filter(|i| *i <= last);
         // Neighbours under another node are not merged: both nodes would change.
         [left, right].into_iter().flatten().find_map(|i| {
-            let TreeChild::Leaf(leaf) = step.node.children[i].load(guard) else {
+            let TreeChild::Leaf(leaf) = parent.node.children[i].load(guard) else {
                 return None;
             };
             // Don't wait for the lock, since `changing` is held (B5).
@@ -567,7 +567,7 @@ fn build_nodes(shared: &Shared, all: ChildSplice, cut: usize, has_counts: bool) 
 /// `other` of `above`. Returns its address.
 fn join(
     shared: &Shared,
-    above: &TreeStep<'_>,
+    above: &TreePathNode<'_>,
     other: usize,
     all: &mut ChildSplice,
     guard: &Guard,

@@ -58,7 +58,7 @@ pub(crate) enum StepStart<'a> {
     Position(&'a [u8]),
 }
 
-/// The place to which a step in a leaf leads. Forward, it is the number of the first entry after
+/// The slot to which a step in a leaf leads. Forward, it is the number of the first entry after
 /// `from`. Backward, it is one more than the number of the last entry before `from`. Also returns
 /// whether there is an entry at `from`.
 #[inline]
@@ -101,7 +101,7 @@ impl BPlusTree {
         // Try only once. If the leaf is torn or obsolete, the scan handles it.
         let view = leaf.read().ok()?;
         let (spot, found) = step_from(&view, from, forward).ok()?;
-        // Within the leaf the neighbour is beside the place. Beyond the end of the leaf it is in
+        // Within the leaf the neighbour is beside the slot. Beyond the end of the leaf it is in
         // the next one.
         let next = match forward {
             true => Some(spot).filter(|&i| i < view.len()),
@@ -260,7 +260,7 @@ impl<'a> Cursor<'a> {
                 });
             }
         };
-        // The place where `until` is or would be among the leaf's entries. Forward, it is mostly
+        // The slot where `until` is or would be among the leaf's entries. Forward, it is mostly
         // near `from`. `until` only shortens the span, and never below zero.
         let whole = (from, to);
         if self.forward {
@@ -293,7 +293,7 @@ impl<'a> Cursor<'a> {
             _ => return Ok((0, n)),
         };
         let (i, found) = view.search_any(position)?;
-        // `i` is the position's own place, or that of the first entry after it.
+        // `i` is the position's own slot, or that of the first entry after it.
         Ok(match (self.forward, past) {
             (true, past) => (i + usize::from(found && past), n),
             (false, past) => (0, i + usize::from(found && !past)),

@@ -1,7 +1,7 @@
 //! The search key: a position for which a search looks, with its first eight bytes as a word.
 //!
 //! A node compares four bytes of the position with its separators, and a leaf five bytes with its
-//! slots. These bytes begin behind the common prefix of the node or leaf. If they are among the
+//! slots. These bytes begin after the common prefix of the node or leaf. If they are among the
 //! first eight bytes, they are the word, shifted. So for most positions, a descent from the root to
 //! the record doesn't read the position's bytes from memory.
 //!

@@ -15,7 +15,7 @@ pub(super) enum TreeChild<'g, N> {
     Node(&'g N),
 }
 
-/// The address of a leaf or of an inner node, with a mark that says which. Not null.
+/// The address of a leaf or of an inner node, with a tag bit that says which. Not null.
 pub(super) struct ChildAddress<N>(NonNull<()>, PhantomData<*const N>);
 
 impl<N> Clone for ChildAddress<N> {

@@ -8,10 +8,10 @@ use crossbeam_epoch::Guard;
 
 /// Sets the stale bits of a path, from the leaf up (C2).
 pub(super) fn set_stale_bits(path: &TreePath<'_>) {
-    for step in path.iter().rev() {
+    for parent in path.iter().rev() {
         // A node without counts has no valid count that could become stale.
-        if let Some(counts) = step.node.counts() {
-            counts.set_stale(step.child);
+        if let Some(counts) = parent.node.counts() {
+            counts.set_stale(parent.child);
         }
     }
 }
@@ -39,7 +39,7 @@ impl InnerLevels {
         // The leaf itself remembers, too, so that the next change of it needs no descent.
         leaf.set_counted(false);
         let set_bits = || set_stale_bits(&self.path(guard, |node| node.child_for(position)).0);
-        // An odd number says that a change of structure is under way.
+        // An odd number says that a change of structure is in progress.
         let seq = self.counting.structure_seq();
         if seq.is_multiple_of(2) {
             set_bits();

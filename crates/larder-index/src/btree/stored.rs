@@ -8,7 +8,7 @@ use crate::outside::Handle;
 
 impl BPlusTree {
     /// The stored form of a value: the value itself, or the handle of a new outside object.
-    /// `suffix` is the length of the position behind the leaf's prefix.
+    /// `suffix` is the length of the position after the leaf's prefix.
     #[inline(always)]
     pub(super) fn store_value<'v>(
         &self,

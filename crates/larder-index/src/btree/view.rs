@@ -260,7 +260,7 @@ impl<'g> TreeView<'g> {
     #[cold]
     fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<SearchResult, Torn> {
         let (mut low, mut high) = (first, self.count);
-        // Mostly the next entry is above: a scan that continues behind an entry has its head.
+        // Mostly the next entry is above: a scan that continues after an entry has its head.
         let mut i = first;
         while low < high {
             // Binary search by heads, and then by records. Torn slots may be in any order, but the
@@ -307,7 +307,7 @@ impl<'g> TreeView<'g> {
         let (fours, rest) = used.split_at(last & !3);
         let below = fours.chunks_exact(4).map(count_below).sum::<usize>() + count_below(rest);
         // A sample is only the upper half of a head. If it is equal, its slot may be on either side
-        // of the position, so extend the range behind it.
+        // of the position, so extend the range after it.
         let mut end = below;
         while used.get(end).is_some_and(|s| s.load(Relaxed) == key) {
             end += 1;
@@ -377,7 +377,7 @@ impl<'g> TreeView<'g> {
         if (record.suffix() <= 5 || suffix.len() <= 5) && !record.is_outside() {
             return Ok(record.suffix().cmp(&suffix.len()));
         }
-        // The first five bytes are equal, so the bytes behind them decide.
+        // The first five bytes are equal, so the bytes after them decide.
         let (rest, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
         if rest > 8 || other.len() > 8 {
             return self.compare_long(record, suffix);
@@ -402,7 +402,7 @@ impl<'g> TreeView<'g> {
     /// Strips the leaf's prefix from the beginning of a position. The result is empty if the prefix
     /// is longer. `None` if no entry of the leaf has this beginning.
     #[inline]
-    pub(crate) fn behind_prefix<'b>(&self, beginning: &'b [u8]) -> Option<&'b [u8]> {
+    pub(crate) fn after_prefix<'b>(&self, beginning: &'b [u8]) -> Option<&'b [u8]> {
         let prefix = self.leaf.prefix();
         let common = beginning.len().min(prefix.len());
         (beginning[..common] == prefix[..common]).then(|| &beginning[common..])
@@ -442,7 +442,7 @@ impl<'g> TreeView<'g> {
         Ok((spot.i, spot.record.is_some()))
     }
 
-    /// Like `search_any`, for a position that is expected not far behind entry `from`, and isn't
+    /// Like `search_any`, for a position that is expected not far after entry `from`, and isn't
     /// below it. The distance is doubled until an entry isn't below the position.
     pub(crate) fn search_from(&self, from: usize, position: &[u8]) -> Result<(usize, bool), Torn> {
         let suffix = match self.suffix_of(position) {
@@ -468,7 +468,7 @@ impl<'g> TreeView<'g> {
         Ok((low, false))
     }
 
-    /// The part of a position behind the leaf's prefix. If the position doesn't begin with the
+    /// The part of a position after the leaf's prefix. If the position doesn't begin with the
     /// prefix, it isn't in the leaf: the error is the number of the first entry that isn't below.
     fn suffix_of<'p>(&self, position: &'p [u8]) -> Result<&'p [u8], usize> {
         let prefix = self.leaf.prefix();
@@ -585,10 +585,10 @@ impl<'g> TreeView<'g> {
         // If the two lengths have a byte each, the next six bytes were loaded with them.
         if len <= 6 && at == (slot & OFFSET_MASK) as usize + 2 {
             let bits = (bits >> 16).to_le_bytes();
-            words::push_behind(front, in_slot, ShortBytes { bytes: bits, len }, bytes);
+            words::push_after(front, in_slot, ShortBytes { bytes: bits, len }, bytes);
             return Ok(bytes.len() - value);
         }
-        words::copy_out_behind(front, in_slot, self.words, at, len, bytes)?;
+        words::copy_out_after(front, in_slot, self.words, at, len, bytes)?;
         Ok(bytes.len() - value)
     }
 

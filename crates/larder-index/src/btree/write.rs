@@ -32,16 +32,16 @@
 //! Invariants:
 //! * **B20** The lock is owned by the `LockedTreeLeaf` value. A function that takes the value
 //!   releases the lock: it unlocks the leaf or marks it obsolete.
-//! * **B21** The range of a locked leaf has the position. So a [`Place`] stays correct until the
-//!   lock is released or the leaf is written to.
+//! * **B21** The range of a locked leaf has the position. So a [`FoundSlot`] stays correct until
+//!   the lock is released or the leaf is written to.
 //! * **B22** The caller's function is called before anything is changed (once, under the lock:
 //!   I10). A write that requires an existing entry doesn't call it if the position is absent.
 
 use super::BPlusTree;
 use crate::btree::copies::with_copies;
 use crate::btree::entries::{with_entries, Entries};
+use crate::btree::found_slot::{FoundSlot, LockedSlot};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
-use crate::btree::place::{LockedPlace, Place};
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{Record, StoredValue, SLOT};
 use crate::btree::search_key::SearchKey;
@@ -75,17 +75,17 @@ impl BPlusTree {
         }
     }
 
-    /// Steps 1 and 2 of an insert or update: locks the leaf, and finds the place of the position.
+    /// Steps 1 and 2 of an insert or update: locks the leaf, and finds the slot of the position.
     #[inline(always)]
-    fn find_locked<'g, 'p>(&self, guard: &'g Guard, key: SearchKey<'p>) -> LockedPlace<'g, 'p> {
+    fn find_locked<'g, 'p>(&self, guard: &'g Guard, key: SearchKey<'p>) -> LockedSlot<'g, 'p> {
         // (1) Try the tail. A position above an entry of the last leaf is in the last leaf's range,
         // so no descent is needed (see `tail`). (`append` tries it only for short entries.)
         if let Some(leaf) = self.inner.tail.find(key, guard) {
             if let Some(leaf) = self.lock_tail(leaf, key) {
-                // (2) `lock_tail` has compared the position with the last entry: its place is
-                // behind it.
-                let behind = leaf.len();
-                return LockedPlace::uncontended(leaf, key, behind, None);
+                // (2) `lock_tail` has compared the position with the last entry: its slot is
+                // after it.
+                let after = leaf.len();
+                return LockedSlot::uncontended(leaf, key, after, None);
             }
         }
         self.find_locked_from_root(guard, key)
@@ -97,15 +97,15 @@ impl BPlusTree {
         &self,
         guard: &'g Guard,
         key: SearchKey<'p>,
-    ) -> LockedPlace<'g, 'p> {
+    ) -> LockedSlot<'g, 'p> {
         // (1) Descend, and lock the leaf.
         let (leaf, contention) = self.lock(guard, key);
         // (2) Search it.
         let spot = leaf.search(key);
-        let place = Place::new(key, &leaf, spot.i, spot.record);
-        LockedPlace {
+        let slot = FoundSlot::new(key, &leaf, spot.i, spot.record);
+        LockedSlot {
             leaf,
-            place,
+            slot,
             contention,
         }
     }
@@ -124,13 +124,13 @@ impl BPlusTree {
         &self,
         guard: &'g Guard,
         key: SearchKey<'p>,
-    ) -> Result<Option<LockedPlace<'g, 'p>>, Torn> {
+    ) -> Result<Option<LockedSlot<'g, 'p>>, Torn> {
         let Some(hint) = self.find(guard, key)? else {
             return Ok(None);
         };
         // Nobody has written since the read, so the entry is where it was found.
         let (leaf, i, record) = hint.lock_tree(self.address()).ok_or(Torn)?;
-        Ok(Some(LockedPlace::uncontended(leaf, key, i, Some(record))))
+        Ok(Some(LockedSlot::uncontended(leaf, key, i, Some(record))))
     }
 
     /// Locks the last leaf, if its lock is free and the position is above all of its entries.
@@ -194,58 +194,58 @@ impl BPlusTree {
         self.update_found::<true>(guard, found, scratch, f)
     }
 
-    /// Calls `f` with the value at a place that was found, and makes the change that it returns.
+    /// Calls `f` with the value of a slot that was found, and makes the change that it returns.
     /// `f` also gets the entry's mark, if `MARKED` is set, and otherwise 0.
     #[inline(always)]
     fn update_found<const MARKED: bool>(
         &self,
         guard: &Guard,
-        LockedPlace {
+        LockedSlot {
             mut leaf,
-            place,
+            slot,
             contention,
-        }: LockedPlace<'_, '_>,
+        }: LockedSlot<'_, '_>,
         scratch: &mut Vec<u8>,
         mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
-        let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| leaf.mark(i));
+        let mut mark = Mark::of::<MARKED, _>(slot.entry(), |i| leaf.mark(i));
         // The callback sees the value in place, under the lock, and decides (I10).
-        let change = f(place.value(&leaf), scratch, &mut mark.now);
-        match (change, &place.record) {
+        let change = f(slot.value(&leaf), scratch, &mut mark.now);
+        match (change, &slot.record) {
             (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
             (Change::Remove, Some(record)) => {
-                self.remove_at(guard, &place, leaf, record, contention);
+                self.remove_at(guard, &slot, leaf, record, contention);
                 return true;
             }
             (Change::Splice(part), Some(record)) => match part.place_for(scratch) {
                 // (3) The other bytes of the value stay where they are.
                 Some(at) if !record.is_outside() => {
-                    mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
+                    mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
                     leaf.overwrite(record, at, scratch);
-                    self.finish_in_place(guard, &place, leaf, contention);
+                    self.finish_in_place(guard, &slot, leaf, contention);
                     return true;
                 }
                 // An outside value is copied once, with the other part.
                 _ if record.is_outside() => {
-                    let value = place.value(&leaf).unwrap_or_default();
+                    let value = slot.value(&leaf).unwrap_or_default();
                     let parts = part.spliced(value, scratch);
-                    let new = self.outside_or_none(place.key, place.suffix.len(), &parts);
+                    let new = self.outside_or_none(slot.key, slot.suffix.len(), &parts);
                     if let Some(handle) = new {
-                        mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
+                        mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
                         let old = leaf.set_handle(record, handle);
-                        self.finish_in_place(guard, &place, leaf, contention);
+                        self.finish_in_place(guard, &slot, leaf, contention);
                         self.shared.retire(guard, old);
                         return true;
                     }
                     change.complete_value(Some(value), scratch);
                 }
-                _ => change.complete_value(place.value(&leaf), scratch),
+                _ => change.complete_value(slot.value(&leaf), scratch),
             },
             (Change::Put, _) => {}
         }
-        mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
-        self.put_at(guard, &place, leaf, scratch, contention);
+        mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
+        self.put_at(guard, &slot, leaf, scratch, contention);
         true
     }
 
@@ -355,8 +355,8 @@ impl BPlusTree {
         // (2) The caller says that the position is absent.
         let key = SearchKey::new(position);
         let i = leaf.search(key).i;
-        let found = LockedPlace::uncontended(leaf, key, i, None);
-        self.put_at(guard, &found.place, found.leaf, value, found.contention);
+        let found = LockedSlot::uncontended(leaf, key, i, None);
+        self.put_at(guard, &found.slot, found.leaf, value, found.contention);
     }
 
     /// See [`Unique::put_with_hint`](crate::Unique::put_with_hint).
@@ -373,27 +373,27 @@ impl BPlusTree {
         };
         // (1), (2) The leaf is as the read has found it, so the entry is where it was.
         let key = SearchKey::new(position);
-        let found = LockedPlace::uncontended(leaf, key, i, Some(record));
+        let found = LockedSlot::uncontended(leaf, key, i, Some(record));
         self.put_found::<false>(guard, found, value, predicate, |_, mark| mark)
     }
 
-    /// Stores a value at a place that was found, if the predicate agrees. If `MARKED` is set, then
+    /// Stores a value in a slot that was found, if the predicate agrees. If `MARKED` is set, then
     /// calls `prepare` with the entry's mark, which returns the new one.
     #[inline(always)]
     fn put_found<const MARKED: bool>(
         &self,
         guard: &Guard,
-        LockedPlace {
+        LockedSlot {
             mut leaf,
-            place,
+            slot,
             contention,
-        }: LockedPlace<'_, '_>,
+        }: LockedSlot<'_, '_>,
         value: &[u8],
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
         mut prepare: impl FnMut(Option<&[u8]>, u64) -> u64,
     ) -> Previous {
-        let mut mark = Mark::of::<MARKED, _>(place.entry(), |i| leaf.mark(i));
-        let old = place.value(&leaf);
+        let mut mark = Mark::of::<MARKED, _>(slot.entry(), |i| leaf.mark(i));
+        let old = slot.value(&leaf);
         if !predicate(old) {
             // The predicate refuses under the lock. Dropping `leaf` unlocks an unchanged leaf.
             return Previous::Refused;
@@ -401,9 +401,9 @@ impl BPlusTree {
         if MARKED {
             mark.now = prepare(old, mark.now);
         }
-        let previous = Previous::of(place.record.is_some());
-        mark.set::<MARKED, _>(place.entry(), |i, mark| leaf.set_mark(i, mark));
-        self.put_at(guard, &place, leaf, value, contention);
+        let previous = Previous::of(slot.record.is_some());
+        mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
+        self.put_at(guard, &slot, leaf, value, contention);
         previous
     }
 
@@ -451,17 +451,17 @@ impl BPlusTree {
     fn remove_found(
         &self,
         guard: &Guard,
-        found: LockedPlace<'_, '_>,
+        found: LockedSlot<'_, '_>,
         mut predicate: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
-        let (leaf, place) = (found.leaf, &found.place);
-        let Some(record) = &place.record else {
+        let (leaf, slot) = (found.leaf, &found.slot);
+        let Some(record) = &slot.record else {
             return Previous::Absent;
         };
-        if !predicate(&leaf, place.i, record) {
+        if !predicate(&leaf, slot.i, record) {
             return Previous::Refused;
         }
-        self.remove_at(guard, place, leaf, record, found.contention);
+        self.remove_at(guard, slot, leaf, record, found.contention);
         Previous::Present
     }
 
@@ -470,7 +470,7 @@ impl BPlusTree {
     fn remove_at(
         &self,
         guard: &Guard,
-        at: &Place<'_>,
+        at: &FoundSlot<'_>,
         mut leaf: LockedTreeLeaf<'_>,
         record: &Record,
         contention: i32,
@@ -583,12 +583,12 @@ impl BPlusTree {
         }
     }
 
-    /// Steps 3 to 6 of an insert or update: stores a value at the place.
+    /// Steps 3 to 6 of an insert or update: stores a value in the slot.
     #[inline(always)]
     fn put_at(
         &self,
         guard: &Guard,
-        at: &Place<'_>,
+        at: &FoundSlot<'_>,
         mut leaf: LockedTreeLeaf<'_>,
         value: &[u8],
         contention: i32,
@@ -633,7 +633,7 @@ impl BPlusTree {
     fn finish_in_place(
         &self,
         guard: &Guard,
-        at: &Place<'_>,
+        at: &FoundSlot<'_>,
         leaf: LockedTreeLeaf<'_>,
         contention: i32,
     ) {
@@ -655,7 +655,7 @@ impl BPlusTree {
     fn shorten_prefix(
         &self,
         guard: &Guard,
-        at: &Place<'_>,
+        at: &FoundSlot<'_>,
         leaf: LockedTreeLeaf<'_>,
         value: &[u8],
     ) {
@@ -701,7 +701,7 @@ impl BPlusTree {
     fn make_room(
         &self,
         guard: &Guard,
-        at: &Place<'_>,
+        at: &FoundSlot<'_>,
         mut leaf: LockedTreeLeaf<'_>,
         stored: StoredValue<'_>,
         run_length: usize,
@@ -727,7 +727,7 @@ impl BPlusTree {
     fn compact_and_put(
         &self,
         guard: &Guard,
-        at: &Place<'_>,
+        at: &FoundSlot<'_>,
         mut leaf: LockedTreeLeaf<'_>,
         stored: StoredValue<'_>,
     ) {
@@ -746,7 +746,7 @@ impl BPlusTree {
     fn rebuild(
         &self,
         guard: &Guard,
-        at: &Place<'_>,
+        at: &FoundSlot<'_>,
         leaf: LockedTreeLeaf<'_>,
         stored: StoredValue<'_>,
         run_length: usize,
@@ -789,7 +789,7 @@ impl BPlusTree {
 
     /// Splits a leaf that isn't full, because writers often wait for its lock. With two leaves they
     /// wait for each other half as often.
-    fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: LockedTreeLeaf<'_>) {
+    fn split_early(&self, guard: &Guard, at: &FoundSlot<'_>, leaf: LockedTreeLeaf<'_>) {
         // The new entry has been stored in the leaf already.
         with_entries(|entries| {
             entries.collect(&leaf);

@@ -33,9 +33,9 @@ const GENERATIONS: usize = 7;
 /// heads, so that a chain is part of one lock.
 const LOCK_BITS: u32 = 4;
 /// How many heads before it is read the first node of a chain is prefetched.
-const AHEAD: usize = 24;
+const PREFETCH_DISTANCE: usize = 24;
 /// The same for the second node, when the first one is in the cache.
-const SECOND_AHEAD: usize = 8;
+const SECOND_PREFETCH_DISTANCE: usize = 8;
 /// The number of arenas. Threads are spread over them.
 const ARENAS: usize = 4;
 
@@ -314,14 +314,14 @@ impl Heads {
     ) -> bool {
         for generation in self.generations() {
             let (from, to) = (generation.number(first), generation.number(last));
-            // The caller probably goes on behind the last one. So what is prefetched there is of
+            // The caller probably goes on after the last one. So what is prefetched there is of
             // use, too.
-            for number in from..from + AHEAD.min(to - from) {
+            for number in from..from + PREFETCH_DISTANCE.min(to - from) {
                 generation.prefetch_first(number);
             }
             for number in from..=to {
-                generation.prefetch_first(number + AHEAD);
-                generation.prefetch_second(number + SECOND_AHEAD, guard);
+                generation.prefetch_first(number + PREFETCH_DISTANCE);
+                generation.prefetch_second(number + SECOND_PREFETCH_DISTANCE, guard);
                 let mut link = generation.head(number);
                 while let Some(node) = link.and_then(|link| link.load(guard)) {
                     node.next().prefetch_first();
@@ -335,8 +335,8 @@ impl Heads {
         true
     }
 
-    /// Removes all nodes of the heads from this place on, until there were about `limit` of them,
-    /// and calls `f` with the value of each. Returns the next place, if there is one, and the
+    /// Removes all nodes of the heads from this one on, until there were about `limit` of them,
+    /// and calls `f` with the value of each. Returns the next head, if there is one, and the
     /// memory of the nodes.
     pub(super) fn clear(
         &self,

@@ -87,7 +87,7 @@ impl Blocks {
         }
     }
 
-    /// Whether no block behind this one is scanned.
+    /// Whether no block after this one is scanned.
     fn is_last(&self, block: u64) -> bool {
         match self.direction {
             Direction::Forward => block >= self.last,
@@ -112,7 +112,7 @@ impl Blocks {
     }
 
     /// Keeps the nodes of a block that are between the two ends of the scan. Only the first block
-    /// has nodes before the start, and only the last one behind the end.
+    /// has nodes before the start, and only the last one after the end.
     fn retain_in_range(
         &self,
         block: u64,
@@ -120,23 +120,23 @@ impl Blocks {
         until: &Bound<Vec<u8>>,
         nodes: &mut Nodes<'_>,
     ) {
-        // How a node behind a position compares with it.
-        let behind = match self.direction {
+        // How a node after a position compares with it.
+        let after = match self.direction {
             Direction::Forward => Ordering::Greater,
             Direction::Backward => Ordering::Less,
         };
         match start {
             Start::At(position) if block == self.first => {
-                retain(nodes, position, |order| order != behind.reverse());
+                retain(nodes, position, |order| order != after.reverse());
             }
             Start::Past(position) if block == self.first => {
-                retain(nodes, position, |order| order == behind);
+                retain(nodes, position, |order| order == after);
             }
             _ => {}
         }
         match until {
             Bound::Included(position) | Bound::Excluded(position) if block == self.last => {
-                retain(nodes, position, |order| order != behind);
+                retain(nodes, position, |order| order != after);
             }
             _ => {}
         }

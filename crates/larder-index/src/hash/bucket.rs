@@ -116,7 +116,7 @@ impl<'g> Bucket<'g> {
         self.atomic(i).store(word.to_le(), Relaxed);
     }
 
-    /// Loads eight bytes from byte `at` on, little endian. Bytes that would be behind the bucket
+    /// Loads eight bytes from byte `at` on, little endian. Bytes that would be after the bucket
     /// are arbitrary.
     #[inline]
     pub(super) fn load(self, at: usize) -> u64 {
@@ -140,7 +140,7 @@ impl<'g> Bucket<'g> {
         }
     }
 
-    /// Loads sixteen bytes from byte `at` on, little endian. Bytes that would be behind the bucket
+    /// Loads sixteen bytes from byte `at` on, little endian. Bytes that would be after the bucket
     /// are arbitrary.
     #[inline(always)]
     pub(super) fn load_pair(self, at: usize) -> u128 {
@@ -183,7 +183,7 @@ impl<'g> Bucket<'g> {
             self.store_pair(to + done, self.load_pair(from + done), 16);
             done += 16;
         }
-        // The rest, without the bytes behind it.
+        // The rest, without the bytes after it.
         if len > done {
             let bytes = len - done;
             let rest = self.load_pair(from + done) & (u128::MAX >> (128 - 8 * bytes));
@@ -214,7 +214,7 @@ impl<'g> Bucket<'g> {
     }
 
     /// Calls `word` with the `len` bytes from byte `at` on, eight bytes at a time, and with the
-    /// offset of each eight. The last call may include bytes behind the end.
+    /// offset of each eight. The last call may include bytes after the end.
     #[inline]
     pub(super) fn each_word(self, at: usize, len: usize, mut word: impl FnMut(usize, u64)) {
         // The bytes may begin in the middle of a word, so each eight are from two words.
@@ -367,7 +367,7 @@ pub(super) fn slot_entry(bucket: Bucket<'_>, i: usize) -> usize {
 
 /// Where the object of a slot entry begins.
 #[inline]
-pub(super) fn place(slot: usize, unit_shift: u32) -> usize {
+pub(super) fn object_offset(slot: usize, unit_shift: u32) -> usize {
     (slot & 0xFF) << unit_shift
 }
 
@@ -477,7 +477,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn no_place_leads_out() {
+    fn no_offset_leads_out() {
         with(|bucket| {
             bucket.set_word(0, 7);
             assert_eq!(bucket.load(64), 7);

@@ -2,7 +2,7 @@
 //!
 //! Invariants, whenever the lock isn't held:
 //! * H1: Each bucket that a displaced entry has passed has the overflow bit for the entry's tag. A
-//!   bit may be set without such an entry, until a displaced entry behind the bucket is removed
+//!   bit may be set without such an entry, until a displaced entry after the bucket is removed
 //!   (`clear_overflow`).
 //! * H5: Objects have no gaps between them. So when an object grows, shrinks or is removed, all
 //!   objects below it move, and their slot entries change.
@@ -12,7 +12,9 @@
 //! so a reader that saw a part of the change fails to validate.
 
 use crate::contention::CONTENTION_BOUND;
-use crate::hash::bucket::{entries, place, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS};
+use crate::hash::bucket::{
+    entries, object_offset, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS,
+};
 use crate::hash::hit::Hit;
 use crate::hash::leaf::LockedHashLeaf;
 use crate::hash::plain::{self, SlotBody};
@@ -72,7 +74,7 @@ struct NewSlot {
 fn heap(bucket: Bucket<'_>, n: usize, unit_shift: u32) -> usize {
     match n {
         0 => bucket.len(),
-        n => place(slot_entry(bucket, n), unit_shift),
+        n => object_offset(slot_entry(bucket, n), unit_shift),
     }
 }
 
@@ -83,7 +85,7 @@ fn set_slot_entry(bucket: Bucket<'_>, i: usize, slot: u64) {
     bucket.set_word(i / ENTRIES_PER_WORD, rest | slot << shift);
 }
 
-/// The most bytes that stay unused behind a value that has become shorter, in buckets whose objects
+/// The most bytes that stay unused after a value that has become shorter, in buckets whose objects
 /// can record it. If the value grows again, nothing has to move.
 const SPARE: usize = 8;
 
@@ -146,7 +148,7 @@ impl LockedHashLeaf<'_> {
         let (unit_shift, bucket, i) = (unit_shift(class), hit.bucket, hit.slot);
         let n = entries(bucket.word(0));
         let (from, end) = (
-            place(slot_entry(bucket, i), unit_shift),
+            object_offset(slot_entry(bucket, i), unit_shift),
             heap(bucket, i - 1, unit_shift),
         );
         let lowest = heap(bucket, n, unit_shift);
@@ -215,7 +217,7 @@ impl LockedHashLeaf<'_> {
         true
     }
 
-    /// Inserts an entry in the first bucket behind its home that has room.
+    /// Inserts an entry in the first bucket after its home that has room.
     #[inline(never)]
     fn insert_beyond(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
         let shape = self.leaf.shape();
@@ -306,7 +308,7 @@ impl LockedHashLeaf<'_> {
         let unit_shift = unit_shift(self.leaf.class());
         let n = entries(bucket.word(0));
         let (from, end) = (
-            place(slot_entry(bucket, i), unit_shift),
+            object_offset(slot_entry(bucket, i), unit_shift),
             heap(bucket, i - 1, unit_shift),
         );
         let gap = end - from;
@@ -315,7 +317,7 @@ impl LockedHashLeaf<'_> {
         // If it is the last object, lowering the count is enough.
         if i < n {
             let last = slot_entry(bucket, n);
-            let lowest = place(last, unit_shift);
+            let lowest = object_offset(last, unit_shift);
             last_moves = heap(bucket, n - 1, unit_shift) - lowest == gap;
             if last_moves {
                 // The last object is equally long: copy it into the gap, and its tag and flags
@@ -323,7 +325,7 @@ impl LockedHashLeaf<'_> {
                 bucket.copy(lowest, from, gap);
                 set_slot_entry(bucket, i, (last & !0xFF | from >> unit_shift) as u64);
             } else {
-                // The lengths differ: move the objects below up, and the slot entries behind down.
+                // The lengths differ: move the objects below up, and the later slot entries down.
                 let gap = Gap { from, len: gap };
                 close_gap(bucket, i, n, gap, lowest, unit_shift);
             }
@@ -352,15 +354,15 @@ impl LockedHashLeaf<'_> {
                 let flags = self.flags(number, within, first, &mut handles);
                 if within.len() == n {
                     // All entries are removed, so it is enough to set the count to zero. The
-                    // overflow bits stay: entries that have overflowed are still behind this
+                    // overflow bits stay: entries that have overflowed are still after this
                     // bucket.
                     let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit_shift());
                     self.add(-(n as i32), -(bytes as isize));
                     self.unmark(bucket);
                     bucket.set_word(0, bucket.word(0) & !0xFF);
                 } else {
-                    // Remove the last one first. `remove_slot` only moves slot entries behind the
-                    // removed one, which are not chosen or are gone already.
+                    // Remove the last one first. `remove_slot` only moves slot entries after the
+                    // removed one, which are not chosen or are removed already.
                     for &place in within.iter().rev() {
                         self.remove_slot(bucket, (place - first) as usize + 1);
                     }
@@ -436,15 +438,15 @@ struct Gap {
 }
 
 /// Closes the gap that the object of slot entry `i` of `n` leaves. The objects below it, of which
-/// the last begins at `lowest`, move up, and the slot entries behind `i` follow.
+/// the last begins at `lowest`, move up, and the slot entries after `i` follow.
 #[inline(never)]
 fn close_gap(bucket: Bucket<'_>, i: usize, n: usize, gap: Gap, lowest: usize, unit_shift: u32) {
-    // The object's bytes first, and then the slot entries, whose places refer to them.
+    // The object's bytes first, and then the slot entries, whose offsets refer to them.
     bucket.move_up(lowest, gap.from, gap.len);
     close_slot(bucket, i, n, (gap.len >> unit_shift) as u64);
 }
 
-/// Removes slot entry `i` of `n`. Each slot entry behind it moves down by one, and its offset grows
+/// Removes slot entry `i` of `n`. Each slot entry after it moves down by one, and its offset grows
 /// by `up` units.
 ///
 /// Four slot entries are moved at a time: a word gets its own upper three and the lowest of the
@@ -454,9 +456,9 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     let (mut w, last) = (i / ENTRIES_PER_WORD, n / ENTRIES_PER_WORD);
     let mut word = bucket.word(w);
     // The bits of a word from this slot entry on.
-    let behind = |slot: usize| u64::MAX << (slot % ENTRIES_PER_WORD * 16);
+    let after = |slot: usize| u64::MAX << (slot % ENTRIES_PER_WORD * 16);
     // `ours` selects the slot entries that change. In the first word, those below `i` stay.
-    let mut ours = behind(i);
+    let mut ours = after(i);
     while w < last {
         let next = bucket.word(w + 1);
         let moved = (word >> 16 | next << 48) & ours;
@@ -468,7 +470,7 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     }
     // In the last word, bits from slot entry `n` on stay: objects may begin there. Slot entry `n`
     // itself is no longer counted.
-    ours &= !behind(n);
+    ours &= !after(n);
     let moved = word >> 16 & ours;
     bucket.set_word(
         w,

@@ -27,7 +27,7 @@ const RANKED: usize = 16;
 pub(super) struct PackedEntry(pub(super) u64);
 
 impl PackedEntry {
-    /// Packs an entry, given its slot entry and its place in the batch's bytes.
+    /// Packs an entry, given its slot entry and its offset in the batch's bytes.
     #[inline]
     pub(super) fn new(slot: u16, from: usize, end: usize) -> Self {
         let (tag, outside) = (u64::from(slot & TAG), u64::from(slot & OUTSIDE != 0));
@@ -152,13 +152,13 @@ pub(super) fn sort(group: &mut [u64]) -> bool {
         .fold(false, |tie, pair| tie | (tags(pair) == 0))
 }
 
-/// Sorts a few entries by their tags: each goes to the place that is its rank. Tags are random, so
-/// each comparison that chose a way would choose the wrong one half of the time.
+/// Sorts a few entries by their tags: each goes to the index that is its rank. Tags are random, so
+/// a branch for each comparison would be mispredicted half of the time.
 #[inline]
 fn sort_few(group: &mut [u64]) {
     let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);
     for (i, &word) in group.iter().enumerate() {
-        // Six bits of tag and four of place: no two keys are alike, so ranks are a permutation.
+        // Six bits of tag and four of index: no two keys are alike, so ranks are a permutation.
         (keys[i], words[i]) = ((word >> 56 << 4) as i16 | i as i16, word);
     }
     let mut ranks = [0i16; RANKED];

@@ -46,7 +46,7 @@ impl Hit<'_> {
         }
         self.bucket.each_word(self.from, len, |done, word| {
             // `done` is a multiple of eight below 64, so this is always `Some`. The last word may
-            // include bytes behind the value.
+            // include bytes after the value.
             if let Some(to) = out.get_mut(done..done + 8) {
                 to.copy_from_slice(&word.to_le_bytes());
             }

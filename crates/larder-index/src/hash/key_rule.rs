@@ -16,7 +16,7 @@ pub trait KeyRule: Send + Sync {
         false
     }
 
-    /// The length of the key at the beginning of `bytes`, which are a key and the value behind it.
+    /// The length of the key at the beginning of `bytes`, which are a key and the value after it.
     /// Only called if keys are self-delimiting, and only with bytes that were stored. Such a key
     /// has at least one byte.
     fn key_len(&self, bytes: &[u8]) -> usize {

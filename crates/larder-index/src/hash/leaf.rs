@@ -43,7 +43,7 @@ pub(super) struct HashLeafHead {
 /// The number of words of the head with bits of marks.
 const HEAD_MARKS: usize = 2;
 
-/// The number of words with bits of marks behind the buckets of a leaf of this shape. A size class
+/// The number of words with bits of marks after the buckets of a leaf of this shape. A size class
 /// of leaves has this much space left after head and buckets, except in small leaves.
 fn tail_marks(shape: Shape) -> usize {
     if shape.buckets > 3 {
@@ -213,7 +213,7 @@ impl<'g> HashLeaf<'g> {
         unsafe { std::slice::from_raw_parts(self.first().as_ptr(), len) }
     }
 
-    /// The words behind the buckets with bits of marks.
+    /// The words after the buckets with bits of marks.
     #[inline]
     pub(super) fn tail_marks(self) -> &'g [AtomicU64] {
         let shape = self.shape();
@@ -305,7 +305,7 @@ impl<'g> HashLeaf<'g> {
         prefetch(at.wrapping_add(64));
         // Four lines: of a 128-byte bucket, the bucket and the next one, where displaced entries
         // are. Of a larger bucket, its first four lines: its slot entries, and some objects.
-        // (64-byte buckets exist in tests only.) Behind the last bucket the lines belong to other
+        // (64-byte buckets exist in tests only.) After the last bucket the lines belong to other
         // memory, which does no harm.
         if home.bucket.len() >= 128 {
             prefetch(at.wrapping_add(128));
@@ -351,8 +351,8 @@ impl<'g> HashLeaf<'g> {
     /// Takes the lock if the version is still this one, which a read has validated.
     #[inline]
     pub(crate) fn try_lock_at(self, version: u64) -> Option<LockedHashLeaf<'g>> {
-        let taken = self.head().version.try_lock_at(version);
-        taken.then(|| LockedHashLeaf::new(self, version))
+        let locked = self.head().version.try_lock_at(version);
+        locked.then(|| LockedHashLeaf::new(self, version))
     }
 
     /// Takes the lock.
@@ -471,7 +471,7 @@ impl<'g> HashView<'g> {
         }
         // SAFETY:
         // 1. The check has shown that the handle was in the leaf while the guard of `'g` was held.
-        // 2. So the object is not freed before that guard is gone.
+        // 2. So the object is not freed before that guard is dropped.
         Ok(unsafe { handle.object() })
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  head of the leaf    mark; 0: no entry has a mark
-//!  behind the buckets  bits of bucket 0 | bits of bucket 1 | … and the last bits in the head
+//!  after the buckets  bits of bucket 0 | bits of bucket 1 | … and the last bits in the head
 //! ```
 //!
 //! Bucket b has `marked` bits, from bit b · `marked` on: one for each of its first slot entries.
 //! There are at most 64 of them.
 //!
 //! Invariants:
-//! * **H23** An entry has the leaf's mark if the bit of its slot entry is set. Entries behind the
+//! * **H23** An entry has the leaf's mark if the bit of its slot entry is set. Entries after the
 //!   first `marked` ones of a bucket never have a mark.
 //! * **H24** The bits of slot entries that don't exist are clear. When a slot entry is removed, and
 //!   others move, their bits move with them.
@@ -92,7 +92,7 @@ impl LockedHashLeaf<'_> {
         self.set_bit(bit, true);
     }
 
-    /// Removes the mark of slot entry `i` of `n`, which is removed. The slot entries behind it move
+    /// Removes the mark of slot entry `i` of `n`, which is removed. The slot entries after it move
     /// down by one; only the last one moves, to the place of `i`, if `last` is set.
     #[inline(always)]
     pub(super) fn remove_mark(&mut self, bucket: Bucket<'_>, i: usize, n: usize, last: bool) {
@@ -107,7 +107,7 @@ impl LockedHashLeaf<'_> {
     fn move_marks(&mut self, bucket: Bucket<'_>, i: usize, n: usize, last: bool) {
         let marked = self.leaf.head().marked as usize;
         debug_assert!(!last || i < n);
-        // Entries behind the first ones have no bit, and no mark.
+        // Entries after the first ones have no bit, and no mark.
         if planted(Fault::MovedMark) || i > marked {
             return;
         }

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  trie over the bits of hashes ─→ leaf     head | bucket | bucket | … | bucket
-//!                                  bucket   slot entries (tag, place) →  free  ← objects
+//!                                  bucket   slot entries (tag, offset) →  free  ← objects
 //! ```
 //!
 //! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. The first bits
-//! of the hash lead through the trie to a leaf. The bits behind the leaf's depth are a fraction of
+//! of the hash lead through the trie to a leaf. The bits after the leaf's depth are a fraction of
 //! one. It is multiplied by the number of buckets: the whole part is the entry's *home bucket*, and
 //! the next six bits are the *tag* in its slot entry.
 //!
@@ -24,7 +24,7 @@
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
 //! | `search`, `hit` | finding an entry in a leaf, and reading its value |
-//! | `successor`, `tags` | finding the entry behind a position |
+//! | `successor`, `tags` | finding the entry after a position |
 //! | `key_rule` | how keys are delimited and hashed |
 //! | `change` | changes of buckets by the holder of the lock |
 //! | `removed` | what this thread has removed from a leaf, for scans that read it |
@@ -414,11 +414,11 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     /// A leaf: its entries have nothing in common but the beginning of their hashes. The next
-    /// sample is the next leaf. Leaves at random places wouldn't do: where a table has shrunk,
+    /// sample is the next leaf. Leaves at random points wouldn't do: where a table has shrunk,
     /// leaves with small ranges of hashes may have as many entries as others.
-    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) -> u64 {
+    fn sample<'g>(&'g self, guard: &'g Guard, point: u64, batch: &mut Batch<'g>) -> u64 {
         // A scan from the leaf's first hash reads the whole leaf, unsorted.
-        let hash = self.trie.find(place, guard).shape().first_hash(place);
+        let hash = self.trie.find(point, guard).shape().first_hash(point);
         let want = std::mem::take(&mut batch.want);
         let any_order = std::mem::replace(&mut batch.any_order, true);
         with_scratch(|position| {
@@ -454,7 +454,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             },
             None => LowerBound::all_from(0),
         };
-        // The first leaf tells whether the key is present. If it has no entry behind the key, the
+        // The first leaf tells whether the key is present. If it has no entry after the key, the
         // following leaves are searched from their first hashes on, until one has an entry.
         let (mut is_present, mut passed) = (false, 0);
         loop {
@@ -492,7 +492,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         // `seqlock::version`). So an equal version means the same leaf with the same entries.
         let hash = truncated(key.hash);
         let leaf = match seen.from_edge {
-            true => self.find_behind_empty(guard, hash),
+            true => self.find_past_empty(guard, hash),
             false => Some(self.trie.find(hash, guard)),
         };
         let version = leaf.and_then(|leaf| leaf.version().ok());

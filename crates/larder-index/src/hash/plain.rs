@@ -109,7 +109,7 @@ pub(crate) fn slot_entries(
         .map(move |slot| {
             let slot = u16::from_le_bytes([slot[0], slot[1]]);
             let mut from = usize::from(slot & 0xFF) << unit_shift;
-            // The next object ends where this one begins (H5). Leave out unused bytes: those behind
+            // The next object ends where this one begins (H5). Leave out unused bytes: those after
             // a handle, or those that the first byte counts (H6).
             let mut to = end;
             end = from;
@@ -226,7 +226,7 @@ fn put_beyond(
 ) -> Option<usize> {
     let (len, unit_shift) = (shape.bucket(), shape.unit_shift());
     let mut at = shape.next(home);
-    // Mark the entry as displaced: a search behind the home looks for the tag with this flag. Don't
+    // Mark the entry as displaced: a search after the home looks for the tag with this flag. Don't
     // set the overflow bits yet, since all buckets may be full.
     while at != home {
         let bucket = &mut bytes[at * len..][..len];

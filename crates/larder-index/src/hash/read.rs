@@ -45,7 +45,7 @@ pub(super) struct Validated<T> {
     pub(super) version: u64,
 }
 
-/// The result of searching a leaf for the entry behind a bound.
+/// The result of searching a leaf for the entry after a bound.
 pub(super) struct LeafStep {
     pub(super) next: Successor,
     /// The first hash after the leaf's range; `None` for the last leaf.
@@ -298,7 +298,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// and those to which it has merged the others (`pass_empty`). If there are more, returns
     /// `None`, too.
     #[inline]
-    pub(super) fn find_behind_empty<'g>(
+    pub(super) fn find_past_empty<'g>(
         &'g self,
         guard: &'g Guard,
         hash: u64,
@@ -316,7 +316,7 @@ impl<R: KeyRule> HashOrder<R> {
         Some(leaf)
     }
 
-    /// Copies the first entry behind the bound to the empty batch, if there is one in the bound's
+    /// Copies the first entry after the bound to the empty batch, if there is one in the bound's
     /// leaf.
     #[inline]
     pub(super) fn step_in_leaf<'g>(

@@ -338,7 +338,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         }
     }
 
-    /// Builds two leaves of these ranges, which differ in the bit behind their first `bit` bits.
+    /// Builds two leaves of these ranges, which differ in the bit after their first `bit` bits.
     /// `None` if all hashes have the same one there.
     pub(crate) fn build_two(&mut self, ranges: [LeafRange; 2], bit: u32) -> Option<Built<2>> {
         // Plan each leaf for half of the entries. How many they are is counted when they are moved.

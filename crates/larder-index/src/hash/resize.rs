@@ -50,7 +50,7 @@ use crate::outside::Handle;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
-/// A leaf whose hashes share more than this number of bits behind its depth grows instead of
+/// A leaf whose hashes share more than this number of bits after its depth grows instead of
 /// splitting.
 const SHARED_BITS: u32 = 16;
 
@@ -61,7 +61,7 @@ pub(crate) enum Partner {
     None,
     Any,
     /// Those that a forward scan of the leaf need not read: a buddy that lies before the leaf, or
-    /// is empty. Other leaves behind it stay as they are, so that the scan reads each as a whole.
+    /// is empty. Other leaves after it stay as they are, so that the scan reads each as a whole.
     Passed,
 }
 
@@ -202,7 +202,7 @@ impl<R: KeyRule> HashOrder<R> {
         shape: Shape,
         most: u32,
     ) -> Option<SplitLeaves> {
-        // Nearly always hashes differ in the first bit behind the depth.
+        // Nearly always hashes differ in the first bit after the depth.
         let mut bit = u32::from(shape.depth);
         loop {
             if bit >= most {
@@ -554,9 +554,9 @@ mod tests {
             let before = leaves(&index);
             assert!(before > 4 * MOST_EMPTY as usize, "{before}");
             let (guard, mut batch) = (pin(), Batch::default());
-            let behind = |index| HashOrder::find_behind_empty(index, &guard, Itself.hash(last));
+            let past_empty = |index| HashOrder::find_past_empty(index, &guard, Itself.hash(last));
             // A step can't be repeated cheaply where so many leaves lie before its entry.
-            assert!(behind(&index).is_none());
+            assert!(past_empty(&index).is_none());
             if by_step {
                 assert!(!index.step(&guard, None, Direction::Forward, &mut batch));
             } else {
@@ -565,7 +565,7 @@ mod tests {
             assert_eq!((batch.len(), batch.key(0)), (1, &last[..]));
             let after = leaves(&index);
             assert!(after <= 2 * MOST_EMPTY as usize, "{before} {after}");
-            assert!(behind(&index).is_some());
+            assert!(past_empty(&index).is_some());
         }
     }
 

@@ -13,8 +13,8 @@
 //! 3. For each home bucket, in order: collect its entries, both those at home and displaced ones.
 //!    Drop those before the bound. Sort by tag, and entries with equal tags by hash and key.
 //! 4. Append them to the entries of the batch, until it is full.
-//! 5. Record where the scan resumes: behind the last entry, or at the first hash of the next leaf.
-//!    If the leaf has no entry behind the bound, continue with the next leaf.
+//! 5. Record where the scan resumes: after the last entry, or at the first hash of the next leaf.
+//!    If the leaf has no entry after the bound, continue with the next leaf.
 //!
 //! Invariants (docs/design.md §4.3):
 //! * H2: Homes are in the order of hashes, and so are the tags of one home. So each home is sorted
@@ -29,7 +29,7 @@
 //! their slot entries. Nothing is sorted, displaced entries stay where they are, and no hash is
 //! computed. Such a batch is a whole leaf. The scan must be at the first position of the leaf.
 //!
-//! For one entry, `HashView::next_but` (in `successor`) finds the one behind the bound without
+//! For one entry, `HashView::next_but` (in `successor`) finds the one after the bound without
 //! copying a bucket.
 
 use super::key_rule::{KeyProperties, KeyRule};
@@ -88,7 +88,7 @@ enum LeafEnd {
     Batch,
 }
 
-/// The bound at which a scan starts; `None` if no entry can be behind it.
+/// The bound at which a scan starts; `None` if no entry can be after it.
 fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
     let (position, inclusive) = match start {
         Start::Edge => {
@@ -160,7 +160,7 @@ pub(crate) fn scan<'g, R: KeyRule>(
             backoff.snooze();
             continue;
         };
-        // (5) The batch is full: the scan resumes behind its last entry.
+        // (5) The batch is full: the scan resumes after its last entry.
         if ended == LeafEnd::Batch {
             resume_after_last(&index.keys, forward, batch);
             return;
@@ -178,7 +178,7 @@ pub(crate) fn scan<'g, R: KeyRule>(
                 return;
             }
             Some(hash) => {
-                // This leaf has no entry behind the bound: read the next one, unless that are many
+                // This leaf has no entry after the bound: read the next one, unless that are many
                 // by now, and the caller may pause.
                 if batch.is_empty() {
                     index.pass_empty(guard, bound.hash, &mut passed);
@@ -198,7 +198,7 @@ pub(crate) fn scan<'g, R: KeyRule>(
     }
 }
 
-/// Sets `resume` to the position behind the last entry; backward, to the position of the entry.
+/// Sets `resume` to the position after the last entry; backward, to the position of the entry.
 fn resume_after_last<R: KeyRule>(keys: &KeyProperties<R>, forward: bool, batch: &mut Batch) {
     // A full batch has at least one entry.
     let last = batch.len() - 1;
@@ -235,7 +235,7 @@ struct Copied {
 }
 
 impl<'g, R: KeyRule> Reader<'_, 'g, R> {
-    /// Reads the entries behind the bound from the leaf, a leaf of the index with this number.
+    /// Reads the entries after the bound from the leaf, a leaf of the index with this number.
     #[inline]
     fn read(mut self, index: u64, batch: &mut Batch<'g>) -> Result<LeafEnd, Torn> {
         // Record the version in the batch. A later removal or step may rely on it
@@ -257,7 +257,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         self.read_ordered(batch)
     }
 
-    /// Reads the first entry behind the bound, without copying a bucket.
+    /// Reads the first entry after the bound, without copying a bucket.
     #[inline(never)]
     fn read_one(&self, batch: &mut Batch<'g>) -> Result<LeafEnd, Torn> {
         let ScanBound { hash, key } = self.bound;
@@ -281,7 +281,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             && self.bound.key.is_none_or(|bound| bound.key.is_empty())
     }
 
-    /// Reads the entries behind the bound, in order.
+    /// Reads the entries after the bound, in order.
     fn read_ordered(&self, batch: &mut Batch<'g>) -> Result<LeafEnd, Torn> {
         // Borrow the words of the batch, so that a scan of many leaves allocates them once.
         let mut group = Group::new(std::mem::take(&mut batch.order));
@@ -310,13 +310,13 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn read_copied(&self, bytes: &[u8], batch: &mut Batch<'g>) -> Result<(), Torn> {
         for bucket in 0..self.shape.buckets as usize {
             // All buckets were copied, from the first on (H19).
-            let place = bucket * self.shape.bucket();
+            let offset = bucket * self.shape.bucket();
             if batch.by_hash {
-                let (entry, overflow) = (batch.entries.len(), plain::overflow(bytes, place));
+                let (entry, overflow) = (batch.entries.len(), plain::overflow(bytes, offset));
                 batch.homes.begin(self.shape, bucket, entry, overflow);
             }
             // (4) Append the entries.
-            for SlotBody { slot, from, end } in plain::slot_entries(bytes, place, self.shape) {
+            for SlotBody { slot, from, end } in plain::slot_entries(bytes, offset, self.shape) {
                 let body = &bytes[from..end];
                 if slot & OUTSIDE == 0 {
                     // The bytes have been validated, so lengths in them can be trusted.
@@ -339,7 +339,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let HashPlace { home, tag } = self.shape.place(self.bound.hash);
         // (2) Copy the bound's home bucket, or all buckets, and validate.
         let mut copied = self.copy_first(home, batch)?;
-        // Walk over the homes, starting at the bound's. All entries of later homes are behind the
+        // Walk over the homes, starting at the bound's. All entries of later homes are after the
         // bound, so they needn't be compared with it.
         let (mut at, limit) = (home, batch.limit());
         let mut ended = LeafEnd::Leaf;
@@ -405,11 +405,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     ) -> Result<(), Torn> {
         // Copy the bucket, if it hasn't been copied, and validate it. From here on it is plain
         // bytes.
-        let place = self.place(home, copied, batch)?;
+        let offset = self.offset_of(home, copied, batch)?;
         // Replace the group by the entries that are at home in this bucket.
-        self.sift(place, 0, batch, group);
+        self.sift(offset, 0, batch, group);
         // Add the displaced entries of this home. Mostly no overflow bit is set, so there are none.
-        if plain::has_overflowed(&batch.bytes, place) {
+        if plain::has_overflowed(&batch.bytes, offset) {
             match displaced {
                 Some(displaced) => displaced.at_home(home).for_each(|word| group.push(word)),
                 None => self.collect_displaced(home, copied, batch, group)?,
@@ -430,11 +430,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Replaces the group by entries of a bucket: the displaced ones, if `displaced` is
     /// [`DISPLACED`], or those that are at home, if it is 0.
     #[inline(always)]
-    fn sift(&self, place: usize, displaced: u16, batch: &Batch, group: &mut Group) {
+    fn sift(&self, offset: usize, displaced: u16, batch: &Batch, group: &mut Group) {
         // A branch on the flag couldn't be predicted. So write each entry, and advance only if it
         // is wanted; otherwise the next one overwrites it.
         let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
-        for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, place, self.shape) {
+        for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, offset, self.shape) {
             words[kept] = PackedEntry::new(slot, from, end).0;
             kept += usize::from(slot & DISPLACED == displaced);
         }
@@ -469,7 +469,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(Some(displaced))
     }
 
-    /// Adds the displaced entries of a home to the group, and copies the buckets behind it that may
+    /// Adds the displaced entries of a home to the group, and copies the buckets after it that may
     /// have them.
     #[inline(never)]
     fn collect_displaced(
@@ -482,8 +482,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // They are in the next buckets, up to one without overflow bits.
         let mut at = self.shape.next(home);
         while at != home {
-            let place = self.place(at, copied, batch)?;
-            for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, place, self.shape)
+            let offset = self.offset_of(at, copied, batch)?;
+            for SlotBody { slot, from, end } in
+                plain::slot_entries(&batch.bytes, offset, self.shape)
             {
                 let found = PackedEntry::new(slot, from, end);
                 // The bucket may have displaced entries of other homes, too. Only the hash tells.
@@ -492,8 +493,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     group.push(found.0);
                 }
             }
-            // No entry of this home can be behind a bucket without overflow bits.
-            if !plain::has_overflowed(&batch.bytes, place) {
+            // No entry of this home can be after a bucket without overflow bits.
+            if !plain::has_overflowed(&batch.bytes, offset) {
                 break;
             }
             at = self.shape.next(at);
@@ -553,8 +554,13 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         }
     }
 
-    /// The place of a bucket in the batch's bytes. Copies the bucket if that hasn't been done.
-    fn place(&self, bucket: usize, copied: &mut Copied, batch: &mut Batch) -> Result<usize, Torn> {
+    /// The offset of a bucket in the batch's bytes. Copies the bucket if that hasn't been done.
+    fn offset_of(
+        &self,
+        bucket: usize,
+        copied: &mut Copied,
+        batch: &mut Batch,
+    ) -> Result<usize, Torn> {
         // A walk over displaced entries may wrap around to a bucket before the first copied one.
         // That can't be inserted in front, so fail, and let the scan copy the whole leaf.
         let i = bucket.checked_sub(copied.first).ok_or(Torn)?;

@@ -1,8 +1,8 @@
 //! Finding an entry in the buckets of a leaf, as a reader or as the holder of the lock.
 //!
 //! ```text
-//!  home bucket   n, overflow | tag, place | tag, place | …          ← object … object
-//!                     │        ╰ equal to the key's tag? then compare the key at the place
+//!  home bucket   n, overflow | tag, offset | tag, offset | …          ← object … object
+//!                     │        ╰ equal to the key's tag? then compare the key at the offset
 //!                     ╰ has this eighth of the tags overflowed? then the next bucket, and so on
 //! ```
 //!
@@ -31,7 +31,7 @@
 //! bucket (see [`Bucket`]).
 
 use crate::hash::bucket::{
-    entries, matches, place, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS,
+    entries, matches, object_offset, slot_entry, Bucket, Home, ENTRIES_PER_WORD, ENTRY_LSBS,
 };
 use crate::hash::hit::{Hit, PackedHit};
 use crate::hash::key_rule::SearchForm;
@@ -67,7 +67,7 @@ fn search_bucket<const WIDE: bool>(
     // Broadcast the tag to the four slot entries of a word, so that one comparison tests all four.
     let tags = tag * ENTRY_LSBS;
     // Load the first eight bytes of the key. If the key is shorter, a difference is shifted left by
-    // `ignored_bits` bits, so that bytes behind the key don't count.
+    // `ignored_bits` bits, so that bytes after the key don't count.
     let (first, ignored_bits) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
     // A writer may be changing this word. `n` may then be larger than the bucket; word indices wrap
     // around within the bucket, and the caller's validation fails.
@@ -84,12 +84,12 @@ fn search_bucket<const WIDE: bool>(
             // Take the lowest match: its bit offset in the word, and its number.
             let shift = hits.trailing_zeros() as usize & 0x30;
             let i = first_slot + shift / 16;
-            // The match is behind the last slot entry. Free bytes or objects lie there.
+            // The match is after the last slot entry. Free bytes or objects lie there.
             if i > n {
                 break;
             }
             let slot = (word >> shift) as usize;
-            let (mut from, mut spare) = (place(slot, unit_shift), 0);
+            let (mut from, mut spare) = (object_offset(slot, unit_shift), 0);
             // The key is in an outside object, which the caller compares (see `is_outside`).
             if slot & usize::from(OUTSIDE) != 0 {
                 return PackedHit::new(i, from, from, true);
@@ -103,7 +103,8 @@ fn search_bucket<const WIDE: bool>(
             let differ = (bucket.load(from) ^ first) << ignored_bits;
             if differ == 0 && (key.len() <= 8 || rest_is_equal(bucket, from, key)) {
                 // Objects lie without gaps, so this one ends where the one before it begins.
-                let before = place(((word << 16 | slot_before) >> shift) as usize, unit_shift);
+                let before =
+                    object_offset(((word << 16 | slot_before) >> shift) as usize, unit_shift);
                 let end = if i == 1 { bucket.len() } else { before };
                 let from = from + key.len();
                 // If the slot entries are torn, `end` may be less than `from`. Clamp it: the length
@@ -227,7 +228,7 @@ struct KeyWords<'a> {
     key: &'a [u8],
     first: u64,
     last: u64,
-    /// How many bits a difference from `first` is shifted left, so that bytes behind a short key
+    /// How many bits a difference from `first` is shifted left, so that bytes after a short key
     /// don't count.
     ignored_bits: u32,
     length_prefixed: bool,
@@ -369,7 +370,7 @@ impl<'g> HashView<'g> {
             while hits != 0 {
                 let shift = hits.trailing_zeros() as usize & 0x30;
                 let i = first + shift / 16;
-                // The match is behind the last slot entry. Free bytes or objects lie there.
+                // The match is after the last slot entry. Free bytes or objects lie there.
                 if i > n {
                     break;
                 }
@@ -404,7 +405,7 @@ impl<'g> HashView<'g> {
         wanted: &KeyWords<'_>,
     ) -> Result<Option<PackedHit>, Torn> {
         let unit_shift = unit_shift(self.leaf.class());
-        let mut from = place(slot, unit_shift);
+        let mut from = object_offset(slot, unit_shift);
         // The bucket only has a handle. Compare the key of the outside object.
         if slot & usize::from(OUTSIDE) != 0 {
             let same = self.is_outside(bucket, from, wanted.key)?;
@@ -413,7 +414,7 @@ impl<'g> HashView<'g> {
         // Objects lie without gaps, so this one ends where the one before it begins.
         let mut end = match i {
             1 => bucket.len(),
-            _ => place(slot_entry(bucket, i - 1), unit_shift),
+            _ => object_offset(slot_entry(bucket, i - 1), unit_shift),
         };
         // In a bucket with a larger unit, the object's first byte is the number of unused bytes at
         // its end.

@@ -15,7 +15,7 @@
 //! object i ends where object i-1 begins. In buckets of more than 256 bytes a unit is 2 or 4 bytes,
 //! and an object begins with a byte that says how many bytes at its end are unused.
 //!
-//! The bits of a hash behind the leaf's depth are taken for a fraction of one, and multiplied by
+//! The bits of a hash after the leaf's depth are treated as a fraction of one, and multiplied by
 //! the number of buckets. The integer part of the product is the number of the *home* bucket. The
 //! first six bits of its fraction are the tag. So buckets are in the order of hashes, and so are
 //! the tags of one home.
@@ -101,9 +101,9 @@ impl Shape {
     /// The home bucket and the tag of a hash.
     #[inline]
     pub(crate) fn place(self, hash: u64) -> HashPlace {
-        // The bits behind those that all hashes of the leaf share, as a fraction of 2^64.
+        // The bits after those that all hashes of the leaf share, as a fraction of 2^64.
         let fraction = hash << self.depth;
-        // Times the number of buckets. The whole part is the bucket, and the bits behind it begin
+        // Times the number of buckets. The whole part is the bucket, and the bits after it begin
         // with the tag.
         let product = u128::from(fraction) * u128::from(self.buckets);
         HashPlace {
@@ -151,7 +151,7 @@ pub(crate) fn eighth(tag: u8) -> u8 {
     1 << (tag >> 3)
 }
 
-/// The hash with all bits behind the first `depth` cleared.
+/// The hash with all bits after the first `depth` cleared.
 pub(crate) fn prefix(hash: u64, depth: u8) -> u64 {
     // A shift by all 64 bits isn't possible.
     match depth {
@@ -163,7 +163,7 @@ pub(crate) fn prefix(hash: u64, depth: u8) -> u64 {
 /// The binary logarithm of the bytes of a unit, in buckets of this class.
 #[inline]
 pub(crate) fn unit_shift(class: u8) -> u32 {
-    // Places in buckets of up to 256 bytes are counted in bytes.
+    // Offsets in buckets of up to 256 bytes are counted in bytes.
     u32::from(class.saturating_sub(UNIT_CLASS))
 }
 
@@ -247,7 +247,7 @@ impl LengthPrefix {
 
 /// The longest body that is stored inside a leaf. For a longer one, an allocation of its own wastes
 /// less than the unused rest of a bucket would. It costs no additional cache miss, since in a large
-/// bucket the place of an object isn't known either before its slot entries have arrived.
+/// bucket the offset of an object isn't known either before its slot entries have arrived.
 pub(crate) const MOST_INSIDE: usize = 240;
 
 /// Whether a body of this length may be stored inside a leaf. An empty body could not be

@@ -1,4 +1,4 @@
-//! Finding the entry behind a position in a leaf, without copying or sorting its buckets.
+//! Finding the entry after a position in a leaf, without copying or sorting its buckets.
 //!
 //! ```text
 //!  position   (home bucket, tag, the rest of the hash, key)       homes and tags follow the hash
@@ -39,18 +39,18 @@ use crate::Batch;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// A position. The search is for the first entry behind it.
+/// A position. The search is for the first entry after it.
 #[derive(Clone, Copy)]
 pub(crate) struct LowerBound<'a> {
     pub(crate) hash: u64,
-    /// The key of the position. `None`: all entries with this hash are behind the bound.
+    /// The key of the position. `None`: all entries with this hash are after the bound.
     pub(crate) key: Option<&'a [u8]>,
-    /// Whether the entry at the position itself counts as behind the bound.
+    /// Whether the entry at the position itself counts as after the bound.
     pub(crate) inclusive: bool,
 }
 
 impl LowerBound<'_> {
-    /// All entries with this hash and with greater ones are behind it.
+    /// All entries with this hash and with greater ones are after it.
     pub(crate) fn all_from(hash: u64) -> Self {
         LowerBound {
             hash,
@@ -59,7 +59,7 @@ impl LowerBound<'_> {
         }
     }
 
-    /// Whether an entry with this hash and key is behind the bound.
+    /// Whether an entry with this hash and key is after the bound.
     fn is_before(&self, hash: u64, key: &[u8]) -> bool {
         match self.key {
             Some(bound_key) if self.inclusive => (hash, key) >= (self.hash, bound_key),
@@ -74,7 +74,7 @@ impl LowerBound<'_> {
 pub(crate) struct Successor {
     /// Whether the bound's own key is present.
     pub(crate) is_present: bool,
-    /// Whether the leaf has an entry behind the bound. It is in the batch.
+    /// Whether the leaf has an entry after the bound. It is in the batch.
     pub(crate) found: bool,
 }
 
@@ -85,7 +85,7 @@ struct HomeSearch<'a> {
     home: usize,
     /// The least tag.
     from: u8,
-    /// Only entries behind this bound, whose tag is `from`; `None`: all entries.
+    /// Only entries after this bound, whose tag is `from`; `None`: all entries.
     bound: Option<LowerBound<'a>>,
     /// The slot entry of the bound's own entry in the home bucket; 0 if it isn't there.
     own: usize,
@@ -173,9 +173,9 @@ impl CopiedPosition {
 }
 
 impl<'g> HashView<'g> {
-    /// Copies the first entry of this leaf that is behind the bound to the empty batch. The result
+    /// Copies the first entry of this leaf that is after the bound to the empty batch. The result
     /// is validated: it was true at one instant. The key of the bound, if it has one, is a whole
-    /// one, whose own entry isn't behind the bound.
+    /// one, whose own entry isn't after the bound.
     #[inline]
     pub(crate) fn next<R: KeyRule>(
         self,
@@ -206,7 +206,7 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<bool, Torn> {
-        // The bound's hash is in the leaf's range, so entries behind the bound have the same home
+        // The bound's hash is in the leaf's range, so entries after the bound have the same home
         // or a later one.
         let shape = self.leaf.shape();
         let HashPlace { home: first, tag } = shape.place(bound.hash);
@@ -303,7 +303,7 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<usize>, Torn> {
-        // Copy the keys behind the batch's bytes, which serve as a scratch buffer here.
+        // Copy the keys after the batch's bytes, which serve as a scratch buffer here.
         let from = batch.bytes.len();
         let mut best: Option<(CopiedPosition, usize)> = None;
         let tags = TagRange {
@@ -331,7 +331,7 @@ impl<'g> HashView<'g> {
     }
 
     /// The slow path of step 3: the least of `best` and of the home's wanted entries that are
-    /// displaced. Walks the buckets behind the home.
+    /// displaced. Walks the buckets after the home.
     #[inline(never)]
     fn among_displaced<R: KeyRule>(
         &self,
@@ -384,7 +384,7 @@ impl<'g> HashView<'g> {
         Ok(best)
     }
 
-    /// Returns `one` if it belongs to the home, is behind the bound, and precedes `best`; otherwise
+    /// Returns `one` if it belongs to the home, is after the bound, and precedes `best`; otherwise
     /// `best`. The tag of `one` is at most that of `best`.
     fn better<R: KeyRule>(
         &self,
@@ -394,7 +394,7 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Option<Candidate>, Torn> {
-        // Copy the keys behind the batch's bytes, which serve as a scratch buffer here.
+        // Copy the keys after the batch's bytes, which serve as a scratch buffer here.
         let from = batch.bytes.len();
         let position = self.position(one, keys, &mut batch.bytes)?;
         let (hash, key) = position.parts(&batch.bytes);
@@ -464,7 +464,7 @@ impl<'g> HashView<'g> {
         let (bucket, slot) = (self.leaf.bucket(one.bucket()), one.slot());
         let unit_shift = unit_shift(self.leaf.class());
         let bits = bucket::slot_entry(bucket, slot);
-        let mut from = bucket::place(bits, unit_shift);
+        let mut from = bucket::object_offset(bits, unit_shift);
         // The handle may be torn. The caller validates before it follows it.
         if bits & usize::from(OUTSIDE) != 0 {
             return Some(Handle::from_bits(bucket.load(from)));
@@ -472,7 +472,7 @@ impl<'g> HashView<'g> {
         // The object ends where the one before it begins.
         let mut end = match slot {
             1 => bucket.len(),
-            _ => bucket::place(bucket::slot_entry(bucket, slot - 1), unit_shift),
+            _ => bucket::object_offset(bucket::slot_entry(bucket, slot - 1), unit_shift),
         };
         if unit_shift > 0 {
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);

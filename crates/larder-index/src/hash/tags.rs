@@ -1,7 +1,7 @@
 //! Searching the tags of a bucket's slot entries, eight at a time.
 //!
 //! ```text
-//!  slot entry    outside | displaced | tag, 6 bits       | place, 8 bits
+//!  slot entry    outside | displaced | tag, 6 bits       | offset, 8 bits
 //!  rank          0       | distance from `low`, 7 bits   | number of the slot entry, 8 bits
 //! ```
 //!
@@ -81,7 +81,7 @@ fn least<E: Eight>(bucket: Bucket<'_>, low: u8, except: usize) -> Option<LeastTa
     let mut numbers = E::words(NUMBERS);
     let (mut least, mut second) = (E::splat(NONE), E::splat(NONE));
     for pair in pairs {
-        // (1) Ignore the words behind the last slot entry, and slot entry `except`.
+        // (1) Ignore the words after the last slot entry, and slot entry `except`.
         let distances = E::words(pair).and(distance).minus(lows).and(distance);
         let not_ours = numbers.exceeds(last).or(numbers.equals(except));
         let ranks = distances.or(numbers).or(not_ours);

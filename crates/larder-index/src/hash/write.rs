@@ -144,7 +144,7 @@ impl<R: KeyRule> HashOrder<R> {
         if !concerns(&read.result) {
             return Ok(None);
         }
-        // Nobody has written since the read, so the result of the search is still true.
+        // Nobody has written since the read, so the result of the search is still valid.
         let mut leaf = leaf.try_lock_at(read.version).ok_or(Undecided)?;
         let contention = leaf.add_contention(UNCONTENDED);
         let locked = LockedKey {

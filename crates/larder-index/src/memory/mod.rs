@@ -91,7 +91,7 @@ pub fn huge_pages(huge: bool) {
     let _ = huge;
 }
 
-/// Ends the thread that touches memory ahead, if it runs. It starts again when memory is needed.
+/// Ends the thread that pre-faults memory, if it runs. It starts again when memory is needed.
 /// Call it for an orderly shutdown. Waits some milliseconds at most.
 pub fn end_thread() {
     #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
@@ -101,19 +101,19 @@ pub fn end_thread() {
 /// The number of bytes that all indexes have allocated and not freed. Only counted in builds with
 /// debug assertions, for tests.
 #[cfg(debug_assertions)]
-pub fn bytes_taken() -> isize {
+pub fn bytes_allocated() -> isize {
     // Ordering: Relaxed, a mere count.
-    TAKEN.load(std::sync::atomic::Ordering::Relaxed)
+    ALLOCATED.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 #[cfg(debug_assertions)]
-static TAKEN: std::sync::atomic::AtomicIsize = std::sync::atomic::AtomicIsize::new(0);
+static ALLOCATED: std::sync::atomic::AtomicIsize = std::sync::atomic::AtomicIsize::new(0);
 
 #[inline]
 fn count(_bytes: isize) {
     #[cfg(debug_assertions)]
     // Ordering: Relaxed, a mere count.
-    TAKEN.fetch_add(_bytes, std::sync::atomic::Ordering::Relaxed);
+    ALLOCATED.fetch_add(_bytes, std::sync::atomic::Ordering::Relaxed);
 }
 
 /// Allocates zeroed memory. Ends the process if there is none, like all of Rust's containers.
@@ -210,7 +210,7 @@ pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
 }
 
 /// Planted faults for memcheck (scripts/memcheck.sh). With `LARDER_PLANTED` in the environment, the
-/// first block that is freed is read behind its end, read after it was freed, and freed twice. Only
+/// first block that is freed is read past its end, read after it was freed, and freed twice. Only
 /// builds for sanitizers look at `LARDER_PLANTED`.
 #[cfg(all(larder_sanitize, not(larder_model)))]
 mod planted {

@@ -3,7 +3,7 @@
 //!
 //! The system clears a page when it is first touched. For a huge page this takes 0.2 ms, several if
 //! the system must first make room, and 20 if the host of a virtual machine must supply the memory.
-//! It would be the longest wait of an insert. So a thread touches the next regions ahead, and an
+//! It would be the longest wait of an insert. So a thread pre-faults the next regions, and an
 //! insert finds its region ready. While few regions are in use, it touches one when the last has
 //! little room left (`request`), so that hardly any memory is unused. Later, and where touches take
 //! long, there is always one ready, and more if more are in use (`wanted`). A region that is given
@@ -14,7 +14,7 @@
 //!
 //! ```text
 //!  map ─→ unbacked ───────────────────→ take ─→ in use ─→ give ─→ unbacked
-//!             └─ touch_ahead ─→ ready ─→ take
+//!             └─ prefault ─→ ready ─→ take
 //! ```
 //!
 //! Invariants:
@@ -47,9 +47,9 @@ const REGIONS_PER_MAPPING: usize = 16;
 /// From this number of regions in use on, one is always kept ready: at most a sixteenth more
 /// memory.
 const ALWAYS_READY_FROM: usize = 16;
-/// For each of this number of regions in use, one more is touched ahead.
+/// For each of this number of regions in use, one more is pre-faulted.
 const IN_USE_PER_READY: usize = 64;
-/// The maximum number of regions that are touched ahead.
+/// The maximum number of regions that are pre-faulted.
 const MOST_READY: usize = 8;
 /// From this time on, a touch of a region takes too long to be done by an insert.
 const LONG_TOUCH: Duration = Duration::from_micros(750);
@@ -82,7 +82,7 @@ struct Pages {
     last_touch: Duration,
     /// When the thread began the touch that it is at.
     touching_since: Option<Instant>,
-    /// Whether the thread that touches regions ahead is there.
+    /// Whether the thread that pre-faults regions is there.
     has_thread: bool,
     /// That thread, until `end` waits for it.
     thread: Option<JoinHandle<()>>,
@@ -146,7 +146,7 @@ impl Pages {
         }
         let thread = std::thread::Builder::new().name("larder-pages".to_owned());
         // If it can't be started, inserts touch their pages, and the next request tries again.
-        self.thread = thread.spawn(touch_ahead).ok();
+        self.thread = thread.spawn(prefault).ok();
         self.has_thread = self.thread.is_some();
     }
 
@@ -181,12 +181,12 @@ pub(crate) fn take() -> Option<Region> {
     Some(region)
 }
 
-/// The number of bytes of the regions that were touched ahead.
+/// The number of bytes of the regions that were pre-faulted.
 pub(crate) fn ready() -> usize {
     PAGES.lock().ready.len() * REGION
 }
 
-/// Requests one more region to be touched ahead, since it will be needed soon.
+/// Requests one more region to be pre-faulted, since it will be needed soon.
 pub(crate) fn request() {
     let mut pages = PAGES.lock();
     // This is limited, because several shards may request one at the same time.
@@ -199,7 +199,7 @@ pub(crate) fn set_huge(huge: bool) {
     PAGES.lock().huge = huge;
 }
 
-/// Ends the thread that touches regions ahead. It starts again when regions are needed.
+/// Ends the thread that pre-faults regions. It starts again when regions are needed.
 pub(crate) fn end() {
     let mut pages = PAGES.lock();
     let Some(thread) = pages.thread.take() else {
@@ -251,8 +251,8 @@ pub(crate) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// The thread that touches regions ahead.
-fn touch_ahead() {
+/// The thread that pre-faults regions.
+fn prefault() {
     // A thread inherits the affinity of the thread that starts it, which may be bound to a core.
     // This one should run on another core.
     let mut cores = MaybeUninit::<cpu_set_t>::zeroed();

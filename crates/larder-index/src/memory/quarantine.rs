@@ -1,6 +1,6 @@
 //! An allocator that detects use after free, for builds for the model checker.
 //!
-//! Freed memory is filled with a byte that is invalid as an address, a length or a mark. It is
+//! Freed memory is filled with a byte that is invalid as an address, a length or a tag. It is
 //! returned to the system only after [`WAITING`] other blocks were freed. So a structure that frees
 //! too early reads garbage, which is detected by the recorded history, by an assertion, or by a
 //! fault of the processor. (AddressSanitizer can't follow the stacks of the checker's threads.) A

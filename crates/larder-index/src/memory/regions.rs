@@ -1,7 +1,7 @@
 //! Blocks of the sizes of leaves, adjacent to each other in regions.
 //!
 //! ```text
-//!  region   head: bitmap of the taken units | unit | unit | … two megabytes, aligned
+//!  region   head: bitmap of the allocated units | unit | unit | … two megabytes, aligned
 //!  block    5 to 64 adjacent units of 256 bytes, at the first place where they fit
 //! ```
 //!
@@ -19,11 +19,11 @@
 //! 4. A region without blocks is returned to the system, except for one of each shard.
 //!
 //! Invariants:
-//! * **M3** A taken unit belongs to the head or to exactly one block.
+//! * **M3** An allocated unit belongs to the head or to exactly one block.
 //! * **M4** The lists of heads, and what is `locked` in them, are accessed only under their shard's
 //!   lock. `shard` is written before the first block is returned, and never changes.
-//! * **M5** The region at a place of a shard's list has at most `longest_free[place]` adjacent free
-//!   units. No region before place `search_from[n]` has `n` adjacent free units. `search_from`
+//! * **M5** Region i of a shard's list has at most `longest_free[i]` adjacent
+//!   free units. No region before index `search_from[n]` has `n` adjacent free units. `search_from`
 //!   ascends with `n`.
 //! * **M6** `empty` is the number of regions of the list without blocks. Between two calls it is at
 //!   most one.
@@ -91,8 +91,8 @@ struct LockedHead {
     /// What is given back in the end.
     region: Region,
     units: Units,
-    /// Its place in the shard's list.
-    place: usize,
+    /// Its index in the shard's list.
+    index: usize,
     /// The number of free units at which the free pieces are returned to the system. `None` until a
     /// search in the region has failed.
     sparse: Option<usize>,
@@ -138,7 +138,7 @@ pub(crate) struct Regions;
 unsafe impl GlobalAlloc for Regions {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
-            first_ahead(layout);
+            request_first(layout);
             // SAFETY: The caller keeps the contract of `GlobalAlloc`.
             return unsafe { General.alloc(layout) };
         }
@@ -153,7 +153,7 @@ unsafe impl GlobalAlloc for Regions {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
-            first_ahead(layout);
+            request_first(layout);
             // SAFETY: The caller keeps the contract of `GlobalAlloc`.
             return unsafe { General.alloc_zeroed(layout) };
         }
@@ -187,7 +187,7 @@ fn is_ours(layout: Layout) -> bool {
 
 /// Requests the very first region when a leaf is nearly large enough for one.
 #[inline]
-fn first_ahead(layout: Layout) {
+fn request_first(layout: Layout) {
     static REQUESTED: Once = Once::new();
     if layout.size() >= NEARLY && layout.size() < LEAST {
         REQUESTED.call_once(pages::request);
@@ -311,7 +311,8 @@ unsafe fn give_pieces(first: NonNull<u8>, head: &mut LockedHead) -> usize {
     let more = head.returned.count_ones() - before;
     for (unit, count) in free {
         // SAFETY: The region came from `take`. These are whole pages of free units, which nobody
-        // uses while the lock is held. The units of the head are taken, so they are not among them.
+        // uses while the lock is held. The units of the head are allocated, so they are not among
+        // them.
         unsafe { pages::clear(first.add(unit * UNIT), count * UNIT) };
     }
     more as usize
@@ -332,7 +333,7 @@ impl Shard {
 
     /// Takes a block from one of the existing regions.
     fn find(&mut self, units: usize) -> Option<NonNull<u8>> {
-        // M5: no region before this place has room. The list may be shorter now, since a region may
+        // M5: no region before this index has room. The list may be shorter now, since a region may
         // have been returned.
         let mut from = self.search_from[units].min(self.regions.len());
         loop {
@@ -391,13 +392,13 @@ impl Shard {
     fn add(&mut self, region: Region, number: usize) {
         let head = region.first.cast::<Head>();
         self.has_requested = false;
-        let place = self.regions.len();
+        let index = self.regions.len();
         let new = Head {
             shard: number,
             locked: LockedHead {
                 region,
                 units: Units::new(HEAD),
-                place,
+                index,
                 sparse: None,
                 returned: 0,
             },
@@ -411,7 +412,7 @@ impl Shard {
         self.longest_free.push(MAX_BLOCK_UNITS as u8);
         self.empty += 1;
         self.free += UNITS - HEAD;
-        self.may_have(place, MAX_BLOCK_UNITS);
+        self.may_have(index, MAX_BLOCK_UNITS);
     }
 
     /// Marks the units of a block as free. If its region has no block now, and there is another
@@ -427,15 +428,15 @@ impl Shard {
         // SAFETY: The region belongs to this shard, whose lock is held. So nobody else has a
         // reference to this part of its head.
         let head = unsafe { &mut (*region.as_ptr()).locked };
-        let place = head.place;
+        let index = head.index;
         // `around` is the number of adjacent free units there now, for M5.
         let around = head.units.give(unit, count);
         let free = head.units.free();
         self.free += count;
-        self.may_have(place, around);
+        self.may_have(index, around);
         if free < UNITS - HEAD {
             if head.sparse.is_some_and(|sparse| free >= sparse) {
-                // The next time is when half of what is taken now was freed, so such calls are
+                // The next time is when half of what is allocated now was freed, so such calls are
                 // rare.
                 head.sparse = Some(free + (UNITS - free) / 2);
                 // SAFETY: The region begins with this head, and its shard's lock is held.
@@ -449,40 +450,41 @@ impl Shard {
             self.empty = 1;
             return None;
         }
-        // The last region takes the place of the removed one. Update its head and the bounds of M5.
+        // The last region replaces the removed one in the list. Update its head and the bounds of
+        // M5.
         self.has_requested = false;
         self.free -= UNITS - HEAD;
         self.returned -= head.returned.count_ones() as usize;
-        self.regions.swap_remove(place);
-        self.longest_free.swap_remove(place);
-        if let Some(&moved) = self.regions.get(place) {
+        self.regions.swap_remove(index);
+        self.longest_free.swap_remove(index);
+        if let Some(&moved) = self.regions.get(index) {
             // SAFETY: As above. This is another region than the one of `head`.
-            unsafe { (*moved.as_ptr()).locked.place = place };
-            self.may_have(place, self.longest_free[place].into());
+            unsafe { (*moved.as_ptr()).locked.index = index };
+            self.may_have(index, self.longest_free[index].into());
         }
         // SAFETY: The region is in no list, so its head is read for the last time.
         Some(unsafe { region.read() }.locked.region)
     }
 
-    /// Updates the bounds of M5, when the region at this place may have this number of adjacent
+    /// Updates the bounds of M5, when the region at this index may have this number of adjacent
     /// free units.
-    fn may_have(&mut self, place: usize, side_by_side: usize) {
-        self.longest_free[place] = self.longest_free[place].max(side_by_side as u8);
+    fn may_have(&mut self, index: usize, side_by_side: usize) {
+        self.longest_free[index] = self.longest_free[index].max(side_by_side as u8);
         // Room for this number is also room for fewer units. They need not all be looked at, since
         // `search_from` ascends.
         let beyond = self.search_from[1..=side_by_side].iter_mut().rev();
         beyond
-            .take_while(|from| **from > place)
-            .for_each(|from| *from = place);
+            .take_while(|from| **from > index)
+            .for_each(|from| *from = index);
     }
 
-    /// Updates the bounds of M5, when no region before this place has this number of adjacent free
+    /// Updates the bounds of M5, when no region before this index has this number of adjacent free
     /// units. None has more of them, either.
-    fn none_before(&mut self, place: usize, side_by_side: usize) {
+    fn none_before(&mut self, index: usize, side_by_side: usize) {
         let below = self.search_from[side_by_side..].iter_mut();
         below
-            .take_while(|from| **from < place)
-            .for_each(|from| *from = place);
+            .take_while(|from| **from < index)
+            .for_each(|from| *from = index);
     }
 }
 

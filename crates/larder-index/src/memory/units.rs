@@ -1,7 +1,7 @@
-//! The bitmap of the taken units of a region, and the search for adjacent free ones.
+//! The bitmap of the allocated units of a region, and the search for adjacent free ones.
 //!
 //! ```text
-//!  word 0     word 1     word 2          bit i % 64 of word i / 64 is set while unit i is taken
+//!  word 0     word 1     word 2          bit i % 64 of word i / 64 is set while unit i is allocated
 //!  1111 0011  0000 0000  0111 1111       (eight bits of each word, the lowest first)
 //!       ╰╯    ╰───────────╯              adjacent free units, across words, too
 //! ```
@@ -29,8 +29,8 @@ const WORD: usize = 64;
 
 /// The units of a region.
 pub(crate) struct Units {
-    /// Bit `i % 64` of word `i / 64`: unit `i` is taken.
-    taken: [u64; UNITS / WORD],
+    /// Bit `i % 64` of word `i / 64`: unit `i` is allocated.
+    allocated: [u64; UNITS / WORD],
     free: u32,
     /// No word before this one has a free unit.
     first: u32,
@@ -44,7 +44,7 @@ impl Units {
     /// All units are free, except the first `head`.
     pub(crate) fn new(head: usize) -> Self {
         let mut units = Units {
-            taken: [0; UNITS / WORD],
+            allocated: [0; UNITS / WORD],
             free: UNITS as u32,
             first: 0,
             long: 1,
@@ -66,7 +66,7 @@ impl Units {
             return None;
         }
         // M9. The loop ends, because some bit is clear: `count` is at least one.
-        while self.taken[self.first as usize] == !0 {
+        while self.allocated[self.first as usize] == !0 {
             self.first += 1;
         }
         let from = match count >= self.long as usize {
@@ -84,13 +84,13 @@ impl Units {
         Some(unit)
     }
 
-    /// The lowest `count` adjacent free units. They begin in this word or behind it.
+    /// The lowest `count` adjacent free units. They begin in this word or after it.
     fn find(&self, count: usize, from: usize) -> Option<usize> {
         // The number of free units at the end of the previous word, which the free units at the
         // beginning of this word may continue.
         let mut before = 0;
-        for (at, &taken) in self.taken.iter().enumerate().skip(from) {
-            let free = !taken;
+        for (at, &allocated) in self.allocated.iter().enumerate().skip(from) {
+            let free = !allocated;
             // In a region with many blocks, most words have no free unit.
             if free == 0 {
                 before = 0;
@@ -111,8 +111,12 @@ impl Units {
 
     fn mark(&mut self, unit: usize, count: usize) {
         for (word, bits) in words(unit, count) {
-            debug_assert_eq!(self.taken[word] & bits, 0, "a unit belongs to one block");
-            self.taken[word] |= bits;
+            debug_assert_eq!(
+                self.allocated[word] & bits,
+                0,
+                "a unit belongs to one block"
+            );
+            self.allocated[word] |= bits;
         }
         self.free -= count as u32;
     }
@@ -121,8 +125,12 @@ impl Units {
     /// [`MAX_BLOCK_UNITS`].
     pub(crate) fn give(&mut self, unit: usize, count: usize) -> usize {
         for (word, bits) in words(unit, count) {
-            debug_assert_eq!(self.taken[word] & bits, bits, "a block is given back once");
-            self.taken[word] &= !bits;
+            debug_assert_eq!(
+                self.allocated[word] & bits,
+                bits,
+                "a block is given back once"
+            );
+            self.allocated[word] &= !bits;
         }
         self.free += count as u32;
         // M9.
@@ -138,7 +146,7 @@ impl Units {
     pub(crate) fn free_chunks(&self) -> Vec<(usize, usize)> {
         // Consider only whole chunks. Less than a page can't be returned to the system, and each
         // small piece would cost a system call.
-        let chunks = self.taken.chunks_exact(CHUNK / WORD).enumerate();
+        let chunks = self.allocated.chunks_exact(CHUNK / WORD).enumerate();
         let free = chunks.filter(|(_, words)| words.iter().all(|w| *w == 0));
         let mut runs: Vec<(usize, usize)> = Vec::new();
         for (chunk, _) in free {
@@ -158,27 +166,27 @@ impl Units {
         // them are free.
         let here = match bit {
             0 => 0,
-            _ => (!self.taken[word] << (WORD - bit)).leading_ones() as usize,
+            _ => (!self.allocated[word] << (WORD - bit)).leading_ones() as usize,
         };
         if here < bit || word == 0 {
             return here;
         }
-        here + (!self.taken[word - 1]).leading_ones() as usize
+        here + (!self.allocated[word - 1]).leading_ones() as usize
     }
 
     /// The number of free units from this one on. Counts at most to the end of the next word.
     fn free_from(&self, unit: usize) -> usize {
         let (word, bit) = (unit / WORD, unit % WORD);
-        // There are no units behind the region's last one.
-        if word == self.taken.len() {
+        // There are no units after the region's last one.
+        if word == self.allocated.len() {
             return 0;
         }
         // If the free units don't reach the end of the word, the next word doesn't matter.
-        let here = (!self.taken[word] >> bit).trailing_ones() as usize;
-        if here < WORD - bit || word + 1 == self.taken.len() {
+        let here = (!self.allocated[word] >> bit).trailing_ones() as usize;
+        if here < WORD - bit || word + 1 == self.allocated.len() {
             return here;
         }
-        here + (!self.taken[word + 1]).trailing_ones() as usize
+        here + (!self.allocated[word + 1]).trailing_ones() as usize
     }
 }
 
@@ -210,13 +218,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// First fit, unit by unit.
-    fn oracle(taken: &[bool], count: usize) -> Option<usize> {
-        taken.windows(count).position(|w| w.iter().all(|t| !t))
+    fn oracle(allocated: &[bool], count: usize) -> Option<usize> {
+        allocated.windows(count).position(|w| w.iter().all(|t| !t))
     }
 
-    fn free_around(taken: &[bool], from: usize, to: usize) -> usize {
-        let before = taken[..from].iter().rev().take_while(|t| !**t).count();
-        let after = taken[to..].iter().take_while(|t| !**t).count();
+    fn free_around(allocated: &[bool], from: usize, to: usize) -> usize {
+        let before = allocated[..from].iter().rev().take_while(|t| !**t).count();
+        let after = allocated[to..].iter().take_while(|t| !**t).count();
         before + (to - from) + after
     }
 
@@ -229,31 +237,31 @@ mod tests {
             steps in prop::collection::vec((1usize..=MAX_BLOCK_UNITS, any::<u32>(), 0u8..3), 1..900),
         ) {
             let mut units = Units::new(head);
-            let mut taken = vec![false; UNITS];
-            taken[..head].fill(true);
+            let mut allocated = vec![false; UNITS];
+            allocated[..head].fill(true);
             let mut blocks = Vec::new();
             for (count, chance, what) in steps {
                 if what > 0 || blocks.is_empty() {
                     let found = units.take(count);
-                    prop_assert_eq!(found, oracle(&taken, count));
+                    prop_assert_eq!(found, oracle(&allocated, count));
                     if let Some(unit) = found {
-                        taken[unit..unit + count].fill(true);
+                        allocated[unit..unit + count].fill(true);
                         blocks.push((unit, count));
                     }
                 } else {
                     let (unit, count) = blocks.swap_remove(chance as usize % blocks.len());
-                    taken[unit..unit + count].fill(false);
-                    let around = free_around(&taken, unit, unit + count);
+                    allocated[unit..unit + count].fill(false);
+                    let around = free_around(&allocated, unit, unit + count);
                     let given = units.give(unit, count);
                     prop_assert_eq!(given, around.min(MAX_BLOCK_UNITS));
                 }
-                prop_assert_eq!(units.free(), taken.iter().filter(|t| !**t).count());
+                prop_assert_eq!(units.free(), allocated.iter().filter(|t| !**t).count());
             }
             let mut chunks = vec![false; UNITS / CHUNK];
             for (first, count) in units.free_chunks() {
                 chunks[first / CHUNK..(first + count) / CHUNK].fill(true);
             }
-            for (units, given) in taken.chunks(CHUNK).zip(chunks) {
+            for (units, given) in allocated.chunks(CHUNK).zip(chunks) {
                 prop_assert_eq!(units.iter().all(|t| !t), given);
             }
         }

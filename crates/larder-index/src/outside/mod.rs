@@ -110,7 +110,7 @@ impl Handle {
         Handle::of_parts(position, &[value])
     }
 
-    /// As `new`; the value is made of these parts, one behind the other.
+    /// As `new`; the value is made of these parts, one after the other.
     pub(crate) fn of_parts(position: &[u8], value: &[&[u8]]) -> (Handle, usize) {
         let len = value.iter().map(|part| part.len()).sum();
         // No other thread can reach the memory until the handle is in a leaf. The unlock of that

@@ -149,7 +149,8 @@ impl Shared {
     /// Steps 2 to 4 for an object of this size that was retired.
     pub(crate) fn note_retired(&self, guard: &Guard, bytes: usize) {
         self.counters.add_bytes(-(bytes as isize));
-        // (2) If the thread is ending, its counter is gone. It will not retire more, so flush now.
+        // (2) If the thread is ending, its counter is destroyed. It will not retire more, so flush
+        // now.
         let retired = RETIRED.try_with(|sum| sum.replace(sum.get().saturating_add(bytes)));
         if retired.map_or(FLUSH_AT, |before| before.saturating_add(bytes)) < FLUSH_AT {
             return;
@@ -186,7 +187,7 @@ fn flush_if_due(guard: &Guard) {
 }
 
 fn is_due() -> bool {
-    // If the thread is ending, its counter is gone.
+    // If the thread is ending, its counter is destroyed.
     RETIRED.try_with(Cell::get).unwrap_or(FLUSH_AT) >= FLUSH_AT
 }
 

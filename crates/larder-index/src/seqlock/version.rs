@@ -13,7 +13,7 @@
 //! * I7: The count that is found under a position only grows: a new leaf starts from a greater
 //!   count than those of the leaves that it replaces (`succeed`).
 //!
-//! Source: seqlocks with atomics after Boehm 2012; the obsolete mark after optimistic lock coupling
+//! Source: seqlocks with atomics after Boehm 2012; the obsolete bit after optimistic lock coupling
 //! (Leis, Scheibner, Kemper and Neumann 2016).
 
 use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
@@ -128,12 +128,12 @@ impl Version {
         }
         // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is
         // seen. Relaxed on failure: nothing is read then.
-        let taken = now & LOCKED == 0
+        let locked = now & LOCKED == 0
             && self
                 .0
                 .compare_exchange(now, now | LOCKED, Acquire, Relaxed)
                 .is_ok();
-        if !taken {
+        if !locked {
             return Ok(None);
         }
         // Ordering: Release fence (L1), pairs with R2: a reader that sees a word written after it
@@ -148,13 +148,13 @@ impl Version {
         debug_assert_eq!(before & (LOCKED | OBSOLETE), 0);
         // Ordering: Acquire, pairs with the unlocking store (L2). Relaxed on failure: nothing is
         // read then.
-        let taken = self
+        let locked = self
             .0
             .compare_exchange(before, before | LOCKED, Acquire, Relaxed)
             .is_ok();
         // Ordering: Release fence (L1), as in `try_lock`.
         fence(Release);
-        taken
+        locked
     }
 
     /// Takes the lock, and returns the version before that. Also returns whether another thread
@@ -171,7 +171,7 @@ impl Version {
     fn lock_slow(&self) -> Result<u64, Obsolete> {
         let backoff = Backoff::new();
         loop {
-            // Give way first: the lock was just found taken.
+            // Yield first: the lock was just found held.
             backoff.snooze();
             if let Some(before) = self.try_lock()? {
                 return Ok(before);

@@ -7,7 +7,7 @@
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 
-/// The error of a read that has met something impossible, because a writer was changing the leaf.
+/// The error of a read that has found something impossible, because a writer was changing the leaf.
 /// The caller retries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Torn;
@@ -50,7 +50,7 @@ pub(crate) fn copy_out(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
-    copy_out_behind(&CopyPrefix::new(&[]), ShortBytes::NONE, words, at, len, out)
+    copy_out_after(&CopyPrefix::new(&[]), ShortBytes::NONE, words, at, len, out)
 }
 
 /// Bytes that are put before each of several copies, such as the common prefix of a leaf.
@@ -87,7 +87,7 @@ impl ShortBytes {
 /// Appends to `out` the bytes of `front`, then `more`, then `len` bytes from byte `at`. Makes room
 /// for all of them once.
 #[inline]
-pub(crate) fn copy_out_behind(
+pub(crate) fn copy_out_after(
     front: &CopyPrefix<'_>,
     more: ShortBytes,
     words: &[AtomicU64],
@@ -137,7 +137,7 @@ pub(crate) fn copy_out_behind(
 
 /// Appends to `out` the bytes of `front`, then `more`, then `last`.
 #[inline(always)]
-pub(crate) fn push_behind(
+pub(crate) fn push_after(
     front: &CopyPrefix<'_>,
     more: ShortBytes,
     last: ShortBytes,
@@ -168,8 +168,8 @@ fn begin_copy(
     let (from, count) = (out.len(), more.len.min(8));
     // Whole words are written: `more`, and the last of the copied ones, beyond the end.
     out.reserve(first.len() + len + 24);
-    // SAFETY: all places that are written lie behind the vector's contents, in the room that was
-    // made: `first` at the front, or eight bytes; and eight bytes behind `first`. From the result,
+    // SAFETY: all places that are written lie after the vector's contents, in the capacity that was
+    // made: `first` at the front, or eight bytes; and eight bytes after `first`. From the result,
     // which is at most eight bytes further, there are `len + 16` bytes.
     let to = unsafe {
         let to = out.as_mut_ptr().add(from);
@@ -186,7 +186,7 @@ fn begin_copy(
     (to, from + first.len() + count)
 }
 
-/// Copies `len` bytes from byte `at` on to the front of `out`. The bytes behind them become
+/// Copies `len` bytes from byte `at` on to the front of `out`. The bytes after them become
 /// arbitrary.
 #[inline]
 pub(crate) fn copy_short<const N: usize>(
@@ -195,14 +195,14 @@ pub(crate) fn copy_short<const N: usize>(
     len: usize,
     out: &mut [u8; N],
 ) -> Result<(), Torn> {
-    // A place outside the run comes from torn bytes (see `Torn`).
+    // An offset outside the run comes from torn bytes (see `Torn`).
     if at.saturating_add(len) > words.len() * 8 || len > N {
         return Err(Torn);
     }
     let (first, shift) = (at / 8, (at % 8) as u32 * 8);
     let words = words.get(first..).ok_or(Torn)?;
     let joined = |low, high| joined(low, high, shift).to_le_bytes();
-    // As in `copy_out_behind`: no branch depends on how many of sixteen bytes there are.
+    // As in `copy_out_after`: no branch depends on how many of sixteen bytes there are.
     if let (Some([a, b, c]), Some(to), true) =
         (words.first_chunk(), out.first_chunk_mut::<16>(), len <= 16)
     {
@@ -229,7 +229,7 @@ pub(crate) fn compare(
     len: usize,
     other: &[u8],
 ) -> Result<Ordering, Torn> {
-    // As in `copy_short`: only torn bytes name such a place.
+    // As in `copy_short`: only torn bytes name such an offset.
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }
@@ -300,7 +300,7 @@ pub(crate) fn write_short(words: &[AtomicU64], at: usize, bytes: u128, len: usiz
     true
 }
 
-/// Writes bytes one behind the other, a word at a time. Ends with `finish`, before which the last
+/// Writes bytes one after the other, a word at a time. Ends with `finish`, before which the last
 /// word is not written.
 ///
 /// The caller holds the leaf's lock, or owns the run alone.
@@ -376,7 +376,7 @@ impl<'w> Writer<'w> {
         self.push(little(rest), rest.len());
     }
 
-    /// Writes the last word, and keeps the bytes of the run behind the written ones.
+    /// Writes the last word, and keeps the bytes of the run after the written ones.
     #[inline]
     pub(crate) fn finish(self) {
         if self.filled > 0 {
@@ -456,7 +456,7 @@ mod tests {
                 let mut out = vec![9];
                 copy_out(&words, at, len, &mut out).unwrap();
                 assert_eq!(&out[1..], &bytes[at..at + len]);
-                // The same behind other bytes, into a vector that has no room.
+                // The same after other bytes, into a vector that has no room.
                 for count in 0..=8 {
                     let first = &[8, 7, 6, 5, 4, 3, 2, 1, 0, 9][..(count * 3) % 11];
                     let more = |len| ShortBytes {
@@ -464,7 +464,7 @@ mod tests {
                         len,
                     };
                     let (front, mut out) = (CopyPrefix::new(first), Vec::new());
-                    copy_out_behind(&front, more(count), &words, at, len, &mut out).unwrap();
+                    copy_out_after(&front, more(count), &words, at, len, &mut out).unwrap();
                     let expected =
                         [first, &more(count).bytes[..count], &bytes[at..at + len]].concat();
                     assert_eq!(out, expected);

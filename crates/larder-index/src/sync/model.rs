@@ -83,7 +83,7 @@ pub fn point() {
     if in_model() {
         if !FREEING.get() {
             // Shuttle treats a sleep as a scheduling point: another task may run, or this one may
-            // continue. (`yield_now` would ask for another one.)
+            // continue. (A yield would ask for another one.)
             shuttle::thread::sleep(Duration::ZERO);
         }
     } else if random() >> 60 == 0 {
@@ -95,7 +95,7 @@ pub fn point() {
 pub use shuttle::thread_local as each_thread;
 
 /// Lets other tasks run. The caller can't continue before one of them has done something.
-pub fn give_way() {
+pub fn yield_now() {
     if in_model() {
         shuttle::thread::yield_now();
     } else {
@@ -115,8 +115,8 @@ pub fn pin() -> Guard {
         return crossbeam_epoch::pin();
     }
     point();
-    // A task that ends frees its garbage, which may pin again. Its thread-local participant is gone
-    // by then, so register a temporary one, as `crossbeam_epoch::pin` does.
+    // A task that ends frees its garbage, which may pin again. Its thread-local participant is
+    // destroyed by then, so register a temporary one, as `crossbeam_epoch::pin` does.
     PLACE
         .try_with(pin_at)
         .unwrap_or_else(|_| pin_at(&crossbeam_epoch::default_collector().register()))
@@ -144,11 +144,11 @@ impl Backoff {
     }
     /// Lets other tasks run.
     pub fn snooze(&self) {
-        give_way();
+        yield_now();
     }
     /// Lets other tasks run.
     pub fn spin(&self) {
-        give_way();
+        yield_now();
     }
     /// Whether the caller should block now. Always `true`, since each wait lets others run.
     pub fn is_completed(&self) -> bool {
@@ -162,7 +162,7 @@ fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
         if let Some(got) = attempt() {
             return got;
         }
-        give_way();
+        yield_now();
     }
 }
 
@@ -186,7 +186,7 @@ impl<T> Mutex<T> {
     /// Takes the lock.
     pub fn lock(&self) -> RealGuard<'_, T> {
         point();
-        // Another task has to release the lock, so this one gives way until then.
+        // Another task has to release the lock, so this one yields until then.
         until(|| self.0.try_lock())
     }
     /// Whether it is locked.

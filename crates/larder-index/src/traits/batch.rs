@@ -48,7 +48,7 @@ const MANY_LEFT_OUT: usize = 512;
 pub(crate) struct BatchEntry<'g> {
     /// The object, if the entry is one outside. Its key is the object's position.
     outside: Option<Outside<'g>>,
-    /// Where a copied key begins and ends. The value is behind it; the objects of a list share a
+    /// Where a copied key begins and ends. The value is after it; the objects of a list share a
     /// key, so other bytes may be in between.
     key: usize,
     key_end: usize,
@@ -138,9 +138,9 @@ impl<'g> BatchEntry<'g> {
     }
 }
 
-/// The maximum number of bytes behind its value that belong to an entry (`Batch::around`): in a
+/// The maximum number of bytes after its value that belong to an entry (`Batch::around`): in a
 /// bag, the number of the object.
-const MAX_BEHIND: usize = 10;
+const MAX_AFTER: usize = 10;
 
 /// Neighbouring entries of one leaf, in scan order unless it is `unordered`. All were read at one
 /// instant; in a bag, those of each key were, and in chains each entry by itself. (A caller may
@@ -289,11 +289,11 @@ impl<'g> Batch<'g> {
             let Some(object) = entry.outside else {
                 continue;
             };
-            let (value, behind) = object.bytes()[entry.value..].split_at(entry.value().len());
+            let (value, after) = object.bytes()[entry.value..].split_at(entry.value().len());
             let value = &value[..value.len().min(limit)];
             *entry = push_to(&mut self.bytes, object.position(), value);
-            let behind = &behind[..behind.len().min(MAX_BEHIND)];
-            self.bytes.extend_from_slice(behind);
+            let after = &after[..after.len().min(MAX_AFTER)];
+            self.bytes.extend_from_slice(after);
         }
     }
 
@@ -364,7 +364,7 @@ impl<'g> Batch<'g> {
         self.entries[i].parts(&self.bytes)
     }
 
-    /// The key of entry `i` with the bytes that lie behind it, and its length. If the key is short,
+    /// The key of entry `i` with the bytes that lie after it, and its length. If the key is short,
     /// whole words of it can be loaded.
     #[inline]
     pub fn key_and_rest(&self, i: usize) -> (&[u8], usize) {
@@ -398,7 +398,7 @@ impl<'g> Batch<'g> {
         /// other one.
         const STRIDE: usize = 8;
         let (key, word) = (other.key(i), other.key_word(i));
-        // If a key is shorter than a word, its word has further bytes behind the key. `wanted` has
+        // If a key is shorter than a word, its word has further bytes after the key. `wanted` has
         // zeros there. So the word of an entry with the same key is not less than `wanted`, and the
         // further bytes needn't be cleared.
         let (flip, before) = match direction {
@@ -430,7 +430,7 @@ impl<'g> Batch<'g> {
         (at, false)
     }
 
-    /// The bytes of the batch before the key of a copied entry, and the bytes behind the value of
+    /// The bytes of the batch before the key of a copied entry, and the bytes after the value of
     /// any entry. The bytes before the key belong to the entry only if they were pushed with it
     /// (`push_between`).
     pub fn around(&self, i: usize) -> (&[u8], &[u8]) {
@@ -475,10 +475,10 @@ impl<'g> Batch<'g> {
     }
 
     /// Appends an entry with bytes around it, which are no part of it ([`around`](Batch::around)).
-    pub fn push_between(&mut self, before: &[u8], key: &[u8], value: &[u8], behind: &[u8]) {
+    pub fn push_between(&mut self, before: &[u8], key: &[u8], value: &[u8], after: &[u8]) {
         self.bytes.extend_from_slice(before);
         self.push(key, value);
-        self.bytes.extend_from_slice(behind);
+        self.bytes.extend_from_slice(after);
     }
 
     /// Appends an entry, given its key and its value as one run of bytes. The key has `key` bytes.
@@ -737,11 +737,11 @@ mod tests {
         }
     }
 
-    /// Objects may be as long as memory. Offsets of 32 bits once wrapped around behind four
+    /// Objects may be as long as memory. Offsets of 32 bits once wrapped around after four
     /// gibibytes.
     #[test]
     #[cfg_attr(miri, ignore = "Miri keeps each byte")]
-    fn entries_far_behind_others_are_where_they_were_put() {
+    fn entries_far_after_others_are_where_they_were_put() {
         const FAR: usize = 5 << 30;
         const ROOM: usize = 64;
         if Vec::<u8>::new().try_reserve_exact(FAR + ROOM).is_err() {

@@ -29,17 +29,17 @@ pub enum Start<'a> {
     Edge,
     /// At the position. An entry at the position is included.
     At(&'a [u8]),
-    /// After the position: strictly behind it in a forward scan, strictly before it in a backward
+    /// After the position: strictly after it in a forward scan, strictly before it in a backward
     /// scan.
     Past(&'a [u8]),
 }
 
 impl<'a> Start<'a> {
-    /// Where a scan continues behind a batch that ended at this position
+    /// Where a scan continues after a batch that ended at this position
     /// ([`Batch::resume`](crate::Batch::resume)). In a backward scan the position is the fence
     /// below which the next batch begins.
     #[inline]
-    pub fn behind(resume: &'a [u8], direction: Direction) -> Self {
+    pub fn resume(resume: &'a [u8], direction: Direction) -> Self {
         match direction {
             Direction::Forward => Start::At(resume),
             Direction::Backward => Start::Past(resume),

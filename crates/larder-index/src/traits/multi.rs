@@ -143,7 +143,7 @@ pub trait Multi: Container {
         false
     }
 
-    /// Fills `batch`, which is cleared first, with the first entry of the next key behind `key`.
+    /// Fills `batch`, which is cleared first, with the first entry of the next key after `key`.
     /// `key` need not be in the index. Without a `key`, it is the first entry of all. Otherwise
     /// like `Unique::step`, forward.
     fn step<'g>(&'g self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
@@ -213,12 +213,12 @@ fn step_keys_by_scan<'g, M: Multi + ?Sized>(
     key: Option<Key<'_>>,
     batch: &mut Batch<'g>,
 ) -> bool {
-    // One value behind the key is enough. The caller's limit is restored below.
+    // One value after the key is enough. The caller's limit is restored below.
     let want = std::mem::replace(&mut batch.want, 1);
     let found = key.is_some_and(|key| index.contains(guard, key));
     match key {
         Some(key) => with_scratch(|position| {
-            // Start behind all values of the key, however many there are.
+            // Start after all values of the key, however many there are.
             index.last_position(key, position);
             index.scan(guard, Start::Past(position), Direction::Forward, batch);
         }),

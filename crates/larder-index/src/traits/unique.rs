@@ -327,12 +327,12 @@ pub trait Unique: Container {
     /// Fills `batch`, which is cleared first, with a sample of the entries, in any order: about as
     /// many as the batch wants, or those of one leaf. Each entry is read at an instant.
     ///
-    /// `place`, a fraction of 2⁶⁴, determines the sampled places. Returns the place of the next
+    /// `point`, a fraction of 2⁶⁴, determines the sampled points. Returns the point of the next
     /// sample. Samples that follow each other have all entries about equally often. An index that
     /// can't sample returns its first entries.
-    fn sample<'g>(&'g self, guard: &'g Guard, place: u64, batch: &mut Batch<'g>) -> u64 {
+    fn sample<'g>(&'g self, guard: &'g Guard, point: u64, batch: &mut Batch<'g>) -> u64 {
         self.scan(guard, Start::Edge, Direction::Forward, batch);
-        place
+        point
     }
 
     /// Returns the interface for rank queries, if the index has ranks.
@@ -358,7 +358,7 @@ pub(crate) fn step_by_scan<'g, U: Unique + ?Sized>(
     match key {
         Some(key) => with_scratch(|position| {
             index.position(key, position);
-            // Start strictly behind the key, so that its own entry isn't found again.
+            // Start strictly after the key, so that its own entry isn't found again.
             index.scan(guard, Start::Past(position), direction, batch);
         }),
         None => {

@@ -74,14 +74,14 @@ pub struct Part {
 
 impl Part {
     /// The new value, as what lies before the part in the old one, `new` in its place, and what
-    /// lies behind it.
+    /// lies after it.
     #[inline]
     pub(crate) fn spliced<'v>(self, old: &'v [u8], new: &'v [u8]) -> [&'v [u8]; 3] {
         let (at, len) = (self.at as usize, self.len as usize);
         [&old[..at], new, &old[at + len..]]
     }
 
-    /// The place of the part, if `new` is as long as the part, so that the bytes behind it stay
+    /// The offset of the part, if `new` is as long as the part, so that the bytes after it stay
     /// where they are.
     #[inline]
     pub(crate) fn place_for(self, new: &[u8]) -> Option<usize> {

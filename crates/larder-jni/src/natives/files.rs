@@ -64,7 +64,7 @@ natives! { guarded_in:
         let table = with_path(env, &path, |path| Ok(world().load_unnamed(path)?))?;
         let handle = Handle::of_table(table);
         if let Err(failure) = check(&handle) {
-            // The only error is that it is gone already.
+            // The only error is that it is dropped already.
             let _ = handle.table.drop_table();
             return Err(failure);
         }

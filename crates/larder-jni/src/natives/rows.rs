@@ -203,7 +203,7 @@ reply! {
         reply.int(0);
         let (mut count, mut is_full) = (0, false);
         let is_all = handle.page(bounds, direction, most, |key, value| {
-            // Rows behind a full page are read by the next one, which begins at the last key.
+            // Rows after a full page are read by the next one, which begins at the last key.
             is_full = is_full || reply.bytes().len() >= PAGE_BYTES;
             if !is_full {
                 count += 1;

@@ -8,7 +8,7 @@ use crate::layout::{digit, mask, Kind};
 use crate::raw::jp::branch::Branch;
 use crate::raw::jp::{Jp, Run, View};
 
-/// A branch on the way down, and the byte taken there.
+/// A branch on the path from the root, and the byte that was followed there.
 struct Step<'a, K> {
     branch: Branch<'a, K>,
     k: usize,

@@ -46,7 +46,7 @@ pub(crate) fn empty<const UP: bool, K: Kind>(jp: &Jp<K>, slot: usize, key: u64) 
 fn beside<const UP: bool>(k: usize, slot: usize, key: u64) -> Option<u64> {
     if UP {
         // The last index that the node can have. If it is the slot's last, too, there is no room
-        // behind it.
+        // after it.
         let last = key | mask(k);
         (last != key | mask(slot)).then(|| last + 1)
     } else {

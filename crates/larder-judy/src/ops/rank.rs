@@ -15,7 +15,7 @@ pub(crate) fn rank<K: Kind>(root: &Jp<K>, root_slot: usize, key: u64) -> u64 {
     let (mut jp, mut slot, mut below) = (root, root_slot, 0);
     loop {
         let (view, k) = jp.view(slot);
-        // A subtree that strays lies before the key as a whole, or behind it.
+        // A subtree that strays lies before the key as a whole, or after it.
         if k < slot && jp.strays(k, key) {
             return below + if jp.base(k, key) < key { jp.pop() } else { 0 };
         }

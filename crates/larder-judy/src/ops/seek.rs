@@ -23,7 +23,7 @@ pub(crate) type Found<'a> = (u64, Slot<'a>);
 ///    that child's edge.
 #[inline(always)]
 pub(crate) fn seek_by<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
-    // The branches of the path, by their levels, for the way back up.
+    // The branches of the path, by their levels, for the ascent.
     let mut path = [root; ROOT + 1];
     let (mut jp, mut slot) = (root, ROOT);
     // 1. Descend along `key`.

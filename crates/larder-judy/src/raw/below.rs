@@ -99,7 +99,7 @@ impl Lone {
             *block = value;
             let bytes = block.add(1).cast::<u8>();
             let mut text = bytes.add(1);
-            // A length of one byte, or the mark 255 and the length in eight bytes.
+            // A length of one byte, or the byte 255 and the length in eight bytes.
             *bytes = length.min(255) as u8;
             if length >= 255 {
                 text.cast::<u64>().write_unaligned(length as u64);
@@ -122,7 +122,7 @@ impl Lone {
         // SAFETY: the block was written by `new`.
         unsafe {
             let bytes = self.0.add(1).cast::<u8>();
-            // 255 is the mark of a long length, in the next eight bytes.
+            // 255 stands for a long length, in the next eight bytes.
             let short = *bytes as usize;
             if short < 255 {
                 return std::slice::from_raw_parts(bytes.add(1), short);

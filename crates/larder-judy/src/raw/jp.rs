@@ -467,7 +467,7 @@ impl<'a, K: Kind> Run<'a, K> {
     /// The place of an index, given its low bytes, or the place where it would be inserted.
     #[inline(always)]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
-        // A single index is found, or is before or behind the place.
+        // A single index is found, or is before or after the place.
         match self {
             Run::One(r) if r.key == low => Ok(0),
             Run::One(r) => Err((r.key < low) as usize),

@@ -161,7 +161,7 @@ impl<C: Chunks> Text<C> {
 
     /// Inserts a string, with value zero if it is new, and says whether it is.
     ///
-    /// 1. Go down word by word. If a word is new, everything behind it goes into a short-cut leaf.
+    /// 1. Go down word by word. If a word is new, everything after it goes into a short-cut leaf.
     /// 2. If there is a short-cut leaf of another string, replace it by an array for both.
     #[inline]
     pub(crate) fn insert(&mut self, key: &[u8]) -> (&mut u64, bool) {
@@ -408,7 +408,7 @@ impl<C: Chunks> Text<C> {
             if C::misfits(word, &key[at..], next.is_some()) {
                 return self.seek_stray::<UP>(key);
             }
-            // The key itself is not wanted, so anything that is found must be behind this word.
+            // The key itself is not wanted, so anything that is found must be after this word.
             if next.is_none() && !inclusive {
                 break;
             }
@@ -454,7 +454,7 @@ impl<C: Chunks> Text<C> {
     }
 
     /// The nearest string from a key that contains a byte which no string of the kind has. The key
-    /// is directly behind the part before that byte: no string is between the two.
+    /// is directly after the part before that byte: no string is between the two.
     #[cold]
     fn seek_stray<const UP: bool>(&self, key: &mut Vec<u8>) -> Option<&u64> {
         let Some(at) = C::stray(key) else {

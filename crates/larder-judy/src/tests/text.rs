@@ -398,7 +398,7 @@ fn a_zero_byte_is_an_error_and_has_a_place_in_the_order() {
     assert_eq!(array.near(b"ac\0")[0], None);
 }
 
-/// Keys that differ from those that are there by zero bytes, anywhere in or behind them, are not
+/// Keys that differ from those that are there by zero bytes, anywhere in or after them, are not
 /// found: lookups and removals look at no byte before they come to it.
 #[test]
 fn keys_with_zero_bytes_are_never_there() {

@@ -25,7 +25,7 @@ const SMALL_BITS: u32 = 59;
 /// Arithmetic of two small integers, if the result is one.
 #[inline]
 fn small_arithmetic(arith: Arith, a: i64, b: i64) -> Option<i64> {
-    // A result that overflows, or a division by zero, goes the general way.
+    // A result that overflows, or a division by zero, takes the general path.
     match arith {
         Arith::Add => a.checked_add(b),
         Arith::Sub => a.checked_sub(b),
@@ -286,7 +286,7 @@ impl<'a> Machine<'a, '_> {
         Ok(self.part(tuple, arena, range))
     }
 
-    /// The bytes of a flat term, and its place if it is in the arena.
+    /// The bytes of a flat term, and its offset if it is in the arena.
     fn bytes_of(&self, value: Val<'a>) -> Option<(&[u8], Option<usize>)> {
         match value {
             Val::Term(term) => Some((term, None)),
@@ -330,7 +330,7 @@ impl<'a> Machine<'a, '_> {
             (Head::Improper(n), at) => (n, false, at),
             _ => return Err(Fail),
         };
-        // A run in the arena is named by its place, since the arena may move when it grows.
+        // A run in the arena is named by its offset, since the arena may move when it grows.
         let run = match (value, arena) {
             (Val::Term(term), _) => Run::Slice(&term[at..]),
             (_, Some(from)) => Run::Arena(Span {
@@ -497,7 +497,7 @@ impl<'a> Machine<'a, '_> {
                 View::Bits { bytes, bits } => (bytes, bits / 8),
                 _ => return None,
             };
-            // A start before the beginning, or an end behind the whole bytes, fails.
+            // A start before the beginning, or an end past the whole bytes, fails.
             let range = usize::try_from(from).ok()?..usize::try_from(to).ok()?;
             (range.end <= whole).then(|| encode_binary(&bytes[range]))
         });

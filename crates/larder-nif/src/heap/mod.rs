@@ -8,7 +8,7 @@
 //! ```text
 //!   [ 2<<6 | • | • ][ • | •][ header | size | bytes.. ]     free
 //!     tuple  │   ╰──▶ cell    binary ▲                 ▲
-//!            ╰───────────────────────╯                 ╰ what is taken next
+//!            ╰───────────────────────╯                 ╰ what is allocated next
 //! ```
 //!
 //! If the heap has no free memory, or it isn't known how to take it, the emulator makes a tuple of
@@ -17,11 +17,11 @@
 //!
 //! # Invariants
 //!
-//! * **NH1** Memory that was taken belongs to one environment, and nobody else uses it. It is
+//! * **NH1** Memory that was allocated belongs to one environment, and nobody else uses it. It is
 //!   neither moved nor freed while the call runs (or the environment lives), because no function
 //!   that the library calls collects garbage.
-//! * **NH2** When the call ends, memory that was taken is the complete term for which it was taken.
-//!   If there is a panic, unfilled slots become `[]`.
+//! * **NH2** When the call ends, memory that was allocated is the complete term for which it was
+//!   allocated. If there is a panic, unfilled slots become `[]`.
 //! * **NH3** So whenever the emulator may collect garbage, the heap is a sequence of complete
 //!   terms, as it expects.
 //!
@@ -88,7 +88,7 @@ impl Slots {
         let first = self.first;
         self.left -= count;
         // SAFETY: at least `count` slots were left. So the pointer stays within the memory that was
-        // taken, or is one past its end.
+        // allocated, or is one past its end.
         self.first = unsafe { first.add(count) };
         Slots { first, left: count }
     }
@@ -103,7 +103,7 @@ impl Iterator for Slots {
         let slot = Slot(self.first);
         slot.fill(NIL);
         // SAFETY: at least one slot was left. So the pointer stays within the memory that was
-        // taken, or is one past its end.
+        // allocated, or is one past its end.
         self.first = unsafe { self.first.add(1) };
         Some(slot)
     }
@@ -130,8 +130,8 @@ impl Iterator for Cells {
     #[inline(always)]
     fn next(&mut self) -> Option<Slot> {
         self.left = self.left.checked_sub(1)?;
-        // SAFETY: there was one left: two words, behind which the next one lies, or the end of what
-        // was taken.
+        // SAFETY: there was one left: two words, after which the next one lies, or the end of what
+        // was allocated.
         let (head, tail, next) =
             unsafe { (Slot(self.next), Slot(self.next.add(1)), self.next.add(2)) };
         head.fill(NIL);
@@ -250,7 +250,7 @@ pub struct CopiedBytes {
 pub struct Heap {
     env: *mut Env,
     /// The total size of all blocks, in words.
-    taken: Cell<usize>,
+    allocated: Cell<usize>,
     /// What the decoder has copied for several binaries of the object that it decodes.
     pub copied: Cell<CopiedBytes>,
 }
@@ -265,7 +265,7 @@ impl Heap {
     pub unsafe fn new(env: *mut Env) -> Self {
         Heap {
             env,
-            taken: Cell::new(0),
+            allocated: Cell::new(0),
             copied: Cell::default(),
         }
     }
@@ -289,17 +289,17 @@ impl Heap {
     /// Takes this number of words of a new block.
     #[inline(never)]
     fn take_block(&self, words: usize) -> *mut Word {
-        // A call that has taken much will probably take more. So blocks get larger, and the rest of
-        // a block is taken next.
-        let ahead = match top::is_known() {
-            true => (self.taken.get() / 4).min(MAX_EXTRA_WORDS),
+        // A call that has allocated much will probably allocate more. So blocks get larger, and the
+        // rest of a block is used next.
+        let extra = match top::is_known() {
+            true => (self.allocated.get() / 4).min(MAX_EXTRA_WORDS),
             false => 0,
         };
         // The emulator makes a tuple, for which it may allocate another part of the heap.
-        let block = self.block(words + ahead);
-        self.taken.set(self.taken.get() + words + ahead);
+        let block = self.block(words + extra);
+        self.allocated.set(self.allocated.get() + words + extra);
         // SAFETY: the block has more words, or as many; it was just made, and nobody uses those
-        // behind.
+        // after them.
         unsafe { top::give_back(self.env, block.add(words)) };
         block
     }
@@ -317,7 +317,7 @@ impl Heap {
                 &long[..]
             }
         };
-        // SAFETY: the environment may be used, and the array has as many words as said.
+        // SAFETY: the environment may be used, and the array has the given number of words.
         let tuple =
             unsafe { enif_make_tuple_from_array(self.env, sample.as_ptr(), sample.len() as u32) };
         layout::pointer(tuple).cast_mut()
@@ -328,7 +328,7 @@ impl Heap {
     pub fn tuple(&self, arity: usize) -> (Word, Slots) {
         // The header has the number of words that follow. They are `[]` until they are filled.
         let place = self.take(arity + 1);
-        // SAFETY: as many words were taken.
+        // SAFETY: as many words were allocated.
         unsafe { place.write(layout::arity_header(arity)) };
         let slots = Slots {
             // SAFETY: as above.
@@ -363,7 +363,7 @@ impl Heap {
     #[inline]
     pub fn improper(&self, count: usize) -> (Word, Cells, Slot) {
         let next = self.take(2 * count);
-        // SAFETY: as many words were taken; the last is the tail of the last cell.
+        // SAFETY: as many words were allocated; the last is the tail of the last cell.
         let tail = Slot(unsafe { next.add(2 * count - 1) });
         (layout::cell_word(next), Cells { next, left: count }, tail)
     }
@@ -372,7 +372,7 @@ impl Heap {
     #[inline(always)]
     pub fn open_cell(&self) -> (Word, Slot, Slot) {
         let place = self.take(2);
-        // SAFETY: two words were taken.
+        // SAFETY: two words were allocated.
         let (head, tail) = (Slot(place), Slot(unsafe { place.add(1) }));
         head.fill(NIL);
         tail.fill(NIL);
@@ -385,7 +385,7 @@ impl Heap {
         let left = 2 * places.left;
         let first = self.take(left);
         for (i, place) in places.enumerate() {
-            // SAFETY: two words were taken for each place.
+            // SAFETY: two words were allocated for each place.
             place.fill(layout::cell_word(unsafe { first.add(2 * i) }));
         }
         Slots { first, left }
@@ -408,7 +408,7 @@ impl Heap {
             .fold(tail, |list, &term| self.cell(term, list))
     }
 
-    /// Makes a binary with a copy of the first `len` bytes. The bytes behind them may be read, too.
+    /// Makes a binary with a copy of the first `len` bytes. The bytes after them may be read, too.
     #[inline]
     pub fn binary(&self, bytes: &[u8], len: usize) -> Word {
         let wanted = &bytes[..len];
@@ -419,14 +419,14 @@ impl Heap {
         let Some((header, size)) = head else {
             return self.counted_binary(wanted);
         };
-        // Copy up to 32 bytes by two instructions of fixed length, with the bytes behind them, if
+        // Copy up to 32 bytes by two instructions of fixed length, with the bytes after them, if
         // those may be read, and if the heap has the space.
         let place = match bytes.first_chunk() {
             Some(most) if wanted.len() <= FIXED_COPY => self.copied_at_once(most, wanted.len()),
             _ => None,
         };
         let place = place.unwrap_or_else(|| self.copied(wanted));
-        // SAFETY: two words and those of the bytes were taken.
+        // SAFETY: two words and those of the bytes were allocated.
         unsafe {
             place.write(header);
             place.add(1).write(size);
@@ -434,7 +434,7 @@ impl Heap {
         layout::boxed(place)
     }
 
-    /// Takes two words, and words for the first `len` bytes. Copies all bytes that are given behind
+    /// Takes two words, and words for the first `len` bytes. Copies all bytes that are given after
     /// the two words, whatever `len` is, if the heap has the space.
     #[inline]
     fn copied_at_once(&self, most: &[u8; FIXED_COPY], len: usize) -> Option<*mut Word> {
@@ -442,9 +442,9 @@ impl Heap {
         // free words, which stay free.
         let words = len.div_ceil(WORD);
         let place = top::take_before(self.env, 2 + words, FIXED_COPY / WORD)?;
-        // SAFETY: behind the two words there is this number of words, which nobody uses: the
-        // binary's, and what isn't taken yet. Of the last word, which is written by then, or that
-        // before it if there is no byte, those bytes that don't count become zeros.
+        // SAFETY: after the two words there is this number of words, which nobody uses: the
+        // binary's, and what isn't allocated yet. Of the last word, which is written by then, or
+        // that before it if there is no byte, those bytes that don't count become zeros.
         unsafe {
             place.add(1).write(0);
             place
@@ -462,7 +462,7 @@ impl Heap {
     fn copied(&self, bytes: &[u8]) -> *mut Word {
         let words = bytes.len().div_ceil(WORD);
         let place = self.take(2 + words);
-        // SAFETY: as many words were taken; the last is written as a whole before those of its
+        // SAFETY: as many words were allocated; the last is written as a whole before those of its
         // bytes that count.
         unsafe {
             if words > 0 {
@@ -496,7 +496,7 @@ impl Heap {
             return unsafe { enif_make_double(self.env, value) };
         };
         let place = self.take(2);
-        // SAFETY: two words were taken.
+        // SAFETY: two words were allocated.
         unsafe {
             place.write(header);
             place.add(1).write(value.to_bits() as Word);
@@ -510,10 +510,10 @@ impl Heap {
     pub fn map(&self, count: usize) -> Option<(Word, Slots, Slots)> {
         // Larger maps are trees, or are made by the emulator.
         let header = layout::flatmap_header().filter(|_| count <= layout::MOST_IN_ORDER)?;
-        // Take the map and the tuple of its keys in one run. The keys are behind the values.
+        // Take the map and the tuple of its keys in one run. The keys are after the values.
         let place = self.take(4 + 2 * count);
-        // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a
-        // tuple.
+        // SAFETY: as many words were allocated: header, size, keys, values; then the keys, which
+        // are a tuple.
         let (keys, values) = unsafe {
             let keys = place.add(3 + count);
             place.write(header);
@@ -531,7 +531,7 @@ impl Heap {
     pub fn root(&self, slot: Slot, header: Word, pairs: usize, children: usize) -> Slots {
         // Two words, and one for each child.
         let place = self.take(2 + children);
-        // SAFETY: as many words were taken.
+        // SAFETY: as many words were allocated.
         unsafe {
             place.write(header);
             place.add(1).write(pairs);
@@ -547,7 +547,7 @@ impl Heap {
     #[inline]
     pub fn node(&self, slot: Slot, header: Word, children: usize) -> Slots {
         let place = self.take(1 + children);
-        // SAFETY: as many words were taken.
+        // SAFETY: as many words were allocated.
         unsafe {
             place.write(header);
             slot.fill(layout::boxed(place));
@@ -567,7 +567,7 @@ impl Heap {
         let digits = magnitude.len().div_ceil(WORD);
         let header = layout::integer_header(negative, digits)?;
         let place = self.take(1 + digits);
-        // SAFETY: as many words were taken; the last is written as a whole before those of its
+        // SAFETY: as many words were allocated; the last is written as a whole before those of its
         // bytes that count.
         unsafe {
             place.write(header);
@@ -597,7 +597,7 @@ impl Heap {
         // The numbers of the reference determine all of its words.
         let words = layout::reference_words(numbers)?;
         let place = self.take(words.len());
-        // SAFETY: as many words were taken.
+        // SAFETY: as many words were allocated.
         unsafe { place.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
         Some(layout::boxed(place))
     }
@@ -607,7 +607,7 @@ impl Heap {
     pub fn bits(&self, binary: Word, whole: usize, more: usize) -> Option<Word> {
         let header = layout::part_header()?;
         let place = self.take(5);
-        // SAFETY: as many words were taken.
+        // SAFETY: as many words were allocated.
         unsafe {
             let words = [header, whole, 0, more, binary];
             place.copy_from_nonoverlapping(words.as_ptr(), words.len());
@@ -624,7 +624,7 @@ impl Heap {
     /// Makes a map of these keys and values by official functions.
     pub fn official_map(&self, keys: &[Word], values: &[Word]) -> Word {
         let mut map = NIL;
-        // SAFETY: the arrays have as many words as said, all terms of the environment.
+        // SAFETY: the arrays have the given number of words, all terms of the environment.
         let made = unsafe {
             enif_make_map_from_arrays(
                 self.env,

@@ -21,9 +21,9 @@
 //! process:
 //!
 //! 1. After the emulator has made a term, the top is where the next term will be.
-//! 2. Words that are taken by moving the top are left alone: the emulator's next term is behind
+//! 2. Words that are allocated by moving the top are left alone: the emulator's next term is after
 //!    them.
-//! 3. The last word before the end can be taken. Then top and end are equal.
+//! 3. The last word before the end can be allocated. Then top and end are equal.
 //! 4. A term that doesn't fit is made elsewhere, and top and end point there afterwards.
 //!
 //! If any of this doesn't hold, the top is unknown, and [`take`] takes nothing.
@@ -55,7 +55,7 @@ pub fn take(env: *mut Env, words: usize) -> Option<*mut Word> {
     take_before(env, words, 0)
 }
 
-/// As `take`, if the heap has `more` free words behind them. These may be written, but stay free.
+/// As `take`, if the heap has `more` free words after them. These may be written, but stay free.
 #[inline]
 pub fn take_before(env: *mut Env, words: usize, more: usize) -> Option<*mut Word> {
     let place = top_of(env)?;
@@ -91,7 +91,7 @@ pub fn is_known() -> bool {
 /// nobody uses the words from `from` on.
 pub unsafe fn give_back(env: *mut Env, from: *mut Word) {
     if let Some(place) = top_of(env) {
-        // SAFETY: as in `take`; the top lies behind that term, as `prove` has verified.
+        // SAFETY: as in `take`; the top lies after that term, as `prove` has verified.
         unsafe { *place = from };
     }
 }
@@ -125,7 +125,7 @@ fn words(env: *mut Env, at: usize) -> (usize, usize) {
 /// Lets the emulator make a tuple of this number of words. Returns its beginning and its end.
 fn tuple_of(env: *mut Env, words: usize) -> (usize, usize) {
     let elements = vec![NIL; words - 1];
-    // SAFETY: the environment is the caller's to use; the array has as many words as said.
+    // SAFETY: the environment is the caller's to use; the array has the given number of words.
     let tuple =
         unsafe { enif_make_tuple_from_array(env, elements.as_ptr(), elements.len() as u32) };
     let begin = pointer(tuple) as usize;
@@ -161,7 +161,7 @@ fn is_top(env: *mut Env, at: usize) -> bool {
     if end - top < (OURS + 4 + 2) * size_of::<Word>() {
         return false;
     }
-    // 2. Words that are taken by moving the top are left alone.
+    // 2. Words that are allocated by moving the top are left alone.
     let moved = top + OURS * size_of::<Word>();
     // SAFETY: the words from the top to the end are free, as `follows` has verified; the
     // environment is ours alone. They become a tuple of `[]`s.
@@ -173,13 +173,13 @@ fn is_top(env: *mut Env, at: usize) -> bool {
         }
         *env.cast::<usize>().add(at) = moved;
     }
-    let behind = tuple_of(env, 4);
-    // 3. The last word can be taken.
-    let left = (end - behind.1) / size_of::<Word>();
+    let after = tuple_of(env, 4);
+    // 3. The last word can be allocated.
+    let left = (end - after.1) / size_of::<Word>();
     let last = tuple_of(env, left);
     let full = words(env, at) == (end, end);
-    // 4. No more words can be taken: the next term is elsewhere, and the top points there.
+    // 4. No more words can be allocated: the next term is elsewhere, and the top points there.
     let (other, other_end) = tuple_of(env, 2);
     let elsewhere = !(top..end).contains(&other) && words(env, at).0 == other_end;
-    behind.0 == moved && last == (behind.1, end) && full && elsewhere
+    after.0 == moved && last == (after.1, end) && full && elsewhere
 }

@@ -20,7 +20,7 @@ static HEAP_BINARY_UNIT: AtomicUsize = AtomicUsize::new(0);
 /// As `HEAP_BINARY`, if the rest of the header is the number of words that follow it.
 static HEAP_BINARY_HEAD: AtomicUsize = AtomicUsize::new(0);
 
-/// The header of a binary of this number of bytes on a heap, and the word behind it. `None` if they
+/// The header of a binary of this number of bytes on a heap, and the word after it. `None` if they
 /// aren't known.
 #[inline]
 pub fn heap_binary_head(bytes: usize) -> Option<(Word, Word)> {
@@ -103,7 +103,7 @@ pub struct SharedBinary {
     pub binary: *mut Counted,
     /// The address of all bytes of the binary, and their number.
     pub whole: (*const u8, usize),
-    /// Whether the emulator may write behind its bytes, or move them.
+    /// Whether the emulator may write after its bytes, or move them.
     pub is_written: bool,
 }
 
@@ -124,7 +124,7 @@ pub struct Bits<'a> {
 
 #[inline]
 fn shared<'a>(word: Word) -> Bits<'a> {
-    // SAFETY: five words lie behind the header, as `prove_shared` has verified; the bytes are there
+    // SAFETY: five words lie after the header, as `prove_shared` has verified; the bytes are there
     // while the term is.
     unsafe {
         let words = words(word, 5);
@@ -160,7 +160,7 @@ pub fn bits<'a>(word: Word) -> Option<Bits<'a>> {
 
 #[inline]
 fn part<'a>(word: Word) -> Option<Bits<'a>> {
-    // SAFETY: four words lie behind the header, as `prove_parts` has verified.
+    // SAFETY: four words lie after the header, as `prove_parts` has verified.
     let words = unsafe { words(word, 4) };
     let (size, offset, whole) = (words[0], words[1], words[3]);
     // The flags have the number of bits in the last byte, and the number of bits that are skipped

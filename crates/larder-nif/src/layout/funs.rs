@@ -1,4 +1,4 @@
-//! The layout of funs: the emulator's entry of the code, and the free variables behind other words.
+//! The layout of funs: the emulator's entry of the code, and the free variables after other words.
 //!
 //! ```text
 //!  fun until OTP 26    header, entry, •, shape, •, free variables
@@ -15,12 +15,12 @@ use super::Samples;
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The index of the first free variable among the words behind the header of a fun; 0 if it isn't
+/// The index of the first free variable among the words after the header of a fun; 0 if it isn't
 /// known.
 static FREE: AtomicUsize = AtomicUsize::new(0);
 /// What it is until OTP 26, and since OTP 27.
-const BEHIND_SHAPE: usize = 4;
-const BEHIND_ENTRY: usize = 1;
+const AFTER_SHAPE: usize = 4;
+const AFTER_ENTRY: usize = 1;
 
 /// The shape of a fun: equal for two funs of one entry if they have as many free variables.
 #[inline]
@@ -37,7 +37,7 @@ fn shape(word: Word, first: usize) -> Word {
     // of every fun, whether it has any or not, as `prove_funs` has verified.
     unsafe {
         match first {
-            BEHIND_ENTRY => *pointer(word),
+            AFTER_ENTRY => *pointer(word),
             // The rest of the word is of no use to the emulator, and may be anything.
             _ => words(word, 3)[2] & 0xFFFF,
         }
@@ -53,7 +53,7 @@ pub fn fun<'a>(word: Word, free: usize) -> &'a [Word] {
     }
     // Ordering: Relaxed, as in `kind`.
     let first = FREE.load(Ordering::Relaxed);
-    // SAFETY: the free variables lie behind the other words, as `prove_funs` has verified; the
+    // SAFETY: the free variables lie after the other words, as `prove_funs` has verified; the
     // caller knows how many this one has.
     unsafe { &words(word, first + free)[first..] }
 }
@@ -69,7 +69,7 @@ pub fn is_fun_known() -> bool {
 /// this code is alive.
 #[inline]
 pub fn fun_entry(word: Word) -> Word {
-    // SAFETY: the word behind the header of a term that has one, as `prove_funs` has verified.
+    // SAFETY: the word after the header of a term that has one, as `prove_funs` has verified.
     unsafe { words(word, 1)[0] }
 }
 
@@ -85,16 +85,16 @@ pub fn prove_funs(samples: &Samples) -> Option<()> {
         *two == [a, b] || *two == [b, a]
     };
     // The values of the two variables are known, and no other words of a fun have them. So the
-    // variables begin where these two words lie side by side: behind the entry since OTP 27, and
-    // behind three more words before.
+    // variables begin where these two words lie side by side: after the entry since OTP 27, and
+    // after three more words before.
     let free = (1..6).find(are_there)?;
     // The fun has one argument and two free variables. Since OTP 27 the reference to the entry is
     // counted with these, or there is none.
     let is_shaped = match free {
-        BEHIND_ENTRY => {
+        AFTER_ENTRY => {
             [2, 3].contains(&(shape(word, free) >> 16)) && shape(word, free) >> 8 & 0xFF == 1
         }
-        BEHIND_SHAPE => shape(word, free) == 2 << 8 | 1,
+        AFTER_SHAPE => shape(word, free) == 2 << 8 | 1,
         _ => false,
     };
     let exports = [samples.exports[0]?, samples.exports[1]?];
@@ -103,7 +103,7 @@ pub fn prove_funs(samples: &Samples) -> Option<()> {
     }
     note(word, Kind::Fun);
     // Depending on the release, funs of the form `fun M:F/A` have the same header as other funs, or
-    // one of their own. Each has an entry of its own, or the code couldn't be told by it.
+    // one of their own. Each has an entry of its own, or the code couldn't be identified by it.
     if exports.iter().all(|&word| is_boxed(word)) {
         let have_entries = fun_entry(exports[0]) != fun_entry(exports[1]);
         match (kind(exports[0]), have_entries) {

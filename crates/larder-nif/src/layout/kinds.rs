@@ -76,7 +76,7 @@ pub fn forget(kind: Kind) {
     }
 }
 
-/// The first `count` words of a boxed term behind its header.
+/// The first `count` words of a boxed term after its header.
 ///
 /// # Safety
 /// The term has as many words, and lives for `'a`.

@@ -63,7 +63,7 @@ pub fn prove_flatmaps(env: *mut Env) {
     // The header is the same for all sizes, and the size follows it.
     // SAFETY: a map that was just made is a boxed term.
     let header = unsafe { *pointer(samples[0].0) };
-    // SAFETY: as above; behind the header of a small map, of any layout, lie at least two words.
+    // SAFETY: as above; after the header of a small map, of any layout, lie at least two words.
     let sizes = samples.iter().all(|(map, keys, _)| unsafe {
         *pointer(*map) == header && *pointer(*map).add(1) == keys.len()
     });

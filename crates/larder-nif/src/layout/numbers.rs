@@ -25,7 +25,7 @@ pub fn float_header() -> Option<Word> {
 #[inline]
 pub fn float_bits(word: Word) -> u64 {
     debug_assert_eq!(kind(word), Kind::Float);
-    // SAFETY: behind the header lie the bits, as `prove_floats` has verified.
+    // SAFETY: after the header lie the bits, as `prove_floats` has verified.
     unsafe { words(word, 1)[0] as u64 }
 }
 
@@ -33,7 +33,7 @@ pub fn float_bits(word: Word) -> u64 {
 #[inline]
 pub fn digits<'a>(word: Word) -> &'a [Word] {
     debug_assert!(matches!(kind(word), Kind::Positive | Kind::Negative));
-    // SAFETY: as many digits lie behind the header as it says, as `prove_integers` has verified.
+    // SAFETY: as many digits lie after the header as it says, as `prove_integers` has verified.
     unsafe { words(word, arity(word)) }
 }
 

@@ -145,7 +145,7 @@ fn snapshot(call: &Call<'_>, table: &EngineTable) -> Word {
     let Some(of) = table.snapshot_info() else {
         return atoms::FALSE.word();
     };
-    // The table may be gone while its snapshot stays.
+    // The table may be dropped while its snapshot stays.
     let source = table
         .snapshot_source()
         .map_or(atoms::UNDEFINED.word(), |source| {

@@ -131,8 +131,8 @@ fn in_owners_name(
     }
 }
 
-/// The rest of a list behind this number of cells.
-fn behind_cells(list: Word, count: usize) -> Option<Word> {
+/// The rest of a list after this number of cells.
+fn after_cells(list: Word, count: usize) -> Option<Word> {
     (0..count).try_fold(list, |rest, _| layout::cell(rest).map(|(_, tail)| tail))
 }
 
@@ -192,7 +192,7 @@ fn slice(
             match outcome {
                 Ok(()) | Err(Raise::Again) if !whole || rest != NIL => {
                     // Keep the results for the first keys.
-                    let rest = behind_cells(call.args[1], found.lists.len()).ok_or(BADARG)?;
+                    let rest = after_cells(call.args[1], found.lists.len()).ok_or(BADARG)?;
                     let id = tables::reference(call.env, table);
                     let args = [id, rest, reversed(call, &found)];
                     let next = if found.lists.len() == 0 { again } else { more };

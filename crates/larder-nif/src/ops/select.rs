@@ -89,7 +89,7 @@ impl Job {
 }
 
 /// The elements of a continuation of an index, {Table, Name, Limit, Place, Program}, except its
-/// place.
+/// resume point.
 pub struct IndexContinuation {
     pub name: Atom,
     pub limit: usize,
@@ -160,7 +160,8 @@ impl ResultJob for TakeJob {
     }
 }
 
-/// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except its place.
+/// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except its resume
+/// point.
 pub struct Continuation {
     program: PageProgram,
     limit: usize,
@@ -396,7 +397,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
         limit,
         direction,
     };
-    // A new job, which begins at the place where the last call ended.
+    // A new job, which begins at the point where the last call ended.
     begin(
         call,
         Arc::clone(&table),
@@ -565,7 +566,7 @@ fn slice(
     let mut budget = Budget::scan();
     let ended = run(call, scan, job, found, &mut budget);
     let ended = match ended {
-        // A list batch is under way. Help with it; the next slice continues at the same place.
+        // A list batch is in progress. Help with it; the next slice continues at the same point.
         // (`step_or_help` does this for jobs with results, to keep what they have found.)
         Err(larder::Error::Busy) => {
             scan.table.help_batch(&mut budget);
@@ -645,7 +646,7 @@ fn slice_prepended(
 
 /// Runs a slice of a job that yields results. If a list batch stops it, the results so far are
 /// kept, the rest of the slice is spent on helping with the batch, and the next slice continues at
-/// the same place.
+/// the same point.
 fn step_or_help(
     scan: &ScanCall,
     job: &mut impl ResultJob,

@@ -550,14 +550,14 @@ pub fn delete(call: &Call<'_>) -> Reply {
 /// `delete`, once its table is known.
 #[inline(never)]
 pub(super) fn delete_of(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut Local) -> Reply {
-    let gone = with_key(call, table, call.args[1], |key| {
+    let removed = with_key(call, table, call.args[1], |key| {
         reply_or_raise(
             call,
             table,
             table.delete_in(local, lazy_caller_id(call), key),
         )
     })?;
-    spend(call, gone);
+    spend(call, removed);
     Ok(atoms::TRUE.word())
 }
 

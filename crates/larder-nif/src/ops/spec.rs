@@ -84,10 +84,10 @@ fn encoded_term(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
 /// for a row that matches it.
 pub type ProgramSource = Option<PatternResult>;
 
-/// The number of sets of places in which a thread keeps code. A template's hash chooses its set.
+/// The number of sets of slots in which a thread keeps code. A template's hash chooses its set.
 const SETS: usize = 128;
-/// The number of places of a set, each for the code of one template.
-const PLACES: usize = 4;
+/// The number of slots of a set, each for the code of one template.
+const SLOTS: usize = 4;
 /// The longest template of which many are kept, in bytes.
 const LONGEST_KEPT: usize = 512;
 /// The most bytes of all templates that are kept, but the long one.
@@ -121,9 +121,9 @@ impl Compiled {
     }
 }
 
-/// A place for what became of a template, and the size of the template.
+/// A slot for what became of a template, and the size of the template.
 #[derive(Default)]
-struct Place {
+struct CodeSlot {
     kept: Option<Compiled>,
     size: usize,
 }
@@ -131,12 +131,12 @@ struct Place {
 /// A thread's cache of code, and its buffers.
 #[derive(Default)]
 struct CodeCache {
-    /// What became of templates: the places of each set, and behind them the place of the last long
+    /// What became of templates: the slots of each set, and after them the slot of the last long
     /// template. Empty until the first call.
-    places: Vec<Place>,
+    slots: Vec<CodeSlot>,
     /// The sizes of all templates, but the long one.
     kept: usize,
-    /// The place where the next search for one to forget begins.
+    /// The slot at which the next search for one to forget begins.
     hand: usize,
     /// The buffer for the template of the current call.
     template: Template,
@@ -272,8 +272,8 @@ impl Values for ParameterValues<'_> {
     type Error = Raise;
 
     #[inline]
-    fn value(&mut self, place: usize) -> Result<Value<'_>, Raise> {
-        let word = self.words[place];
+    fn value(&mut self, index: usize) -> Result<Value<'_>, Raise> {
+        let word = self.words[index];
         match layout::small(word) {
             Some(n) => Ok(Value::Int(n)),
             None => self.cache.encoded(self.env, word).map(Value::Term),
@@ -365,28 +365,28 @@ impl CodeCache {
     /// Step 2: the code of the template, from the cache or newly compiled.
     #[inline]
     fn code(&mut self) -> Result<Arc<Code>, CompileError> {
-        let places = self.places_of_template();
+        let slots = self.slots_of_template();
         // Templates of one set may have the same hash, so compare them.
-        let mut kept = self.places.get(places.clone()).into_iter().flatten();
-        kept.find_map(|place| place.kept.as_ref()?.of(&self.template))
-            .unwrap_or_else(|| self.compile(places))
+        let mut kept = self.slots.get(slots.clone()).into_iter().flatten();
+        kept.find_map(|slot| slot.kept.as_ref()?.of(&self.template))
+            .unwrap_or_else(|| self.compile(slots))
     }
 
-    /// The places where the template may be kept.
+    /// The slots where the template may be kept.
     #[inline]
-    fn places_of_template(&self) -> Range<usize> {
+    fn slots_of_template(&self) -> Range<usize> {
         match self.template.size() <= LONGEST_KEPT {
             true => {
-                let first = self.template.hash() as usize % SETS * PLACES;
-                first..first + PLACES
+                let first = self.template.hash() as usize % SETS * SLOTS;
+                first..first + SLOTS
             }
-            false => SETS * PLACES..SETS * PLACES + 1,
+            false => SETS * SLOTS..SETS * SLOTS + 1,
         }
     }
 
-    /// Compiles the template, and keeps the code in one of these places.
+    /// Compiles the template, and keeps the code in one of these slots.
     #[inline(never)]
-    fn compile(&mut self, places: Range<usize>) -> Result<Arc<Code>, CompileError> {
+    fn compile(&mut self, slots: Range<usize>) -> Result<Arc<Code>, CompileError> {
         let size = self.template.size();
         // The code takes over the buffer, if there is any.
         let code = Code::compile(&mut self.template).map(Arc::new);
@@ -394,16 +394,16 @@ impl CodeCache {
         if size > LONGEST_ALONE {
             return code;
         }
-        if self.places.is_empty() {
-            self.places.resize_with(SETS * PLACES + 1, Place::default);
+        if self.slots.is_empty() {
+            self.slots.resize_with(SETS * SLOTS + 1, CodeSlot::default);
         }
-        // Forget the one whose turn it is, if all places are taken.
-        let is_free = |&place: &usize| self.places[place].kept.is_none();
+        // Forget the one whose turn it is, if all slots are in use.
+        let is_free = |&slot: &usize| self.slots[slot].kept.is_none();
         self.hand += 1;
-        let turn = places.start + self.hand % places.len();
-        let place = places.clone().find(is_free).unwrap_or(turn);
-        self.forget(place);
-        self.places[place] = Place {
+        let turn = slots.start + self.hand % slots.len();
+        let slot = slots.clone().find(is_free).unwrap_or(turn);
+        self.forget(slot);
+        self.slots[slot] = CodeSlot {
             kept: Some(match &code {
                 Ok(code) => Compiled::Code(Arc::clone(code)),
                 Err(error) => Compiled::Refused(Box::new((self.template.clone(), error.clone()))),
@@ -412,10 +412,10 @@ impl CodeCache {
         };
         if size <= LONGEST_KEPT {
             self.kept += size;
-            // Forget others if all of them are too long. The hand goes from place to place.
+            // Forget others if all of them are too long. The hand goes from slot to slot.
             while self.kept > MOST_KEPT {
-                self.hand = (self.hand + 1) % (SETS * PLACES);
-                if self.hand != place {
+                self.hand = (self.hand + 1) % (SETS * SLOTS);
+                if self.hand != slot {
                     self.forget(self.hand);
                 }
             }
@@ -423,10 +423,10 @@ impl CodeCache {
         code
     }
 
-    /// Forgets what is kept in a place.
-    fn forget(&mut self, place: usize) {
-        let forgotten = std::mem::take(&mut self.places[place]);
-        if place < SETS * PLACES {
+    /// Forgets what is kept in a slot.
+    fn forget(&mut self, slot: usize) {
+        let forgotten = std::mem::take(&mut self.slots[slot]);
+        if slot < SETS * SLOTS {
             self.kept -= forgotten.size;
         }
     }

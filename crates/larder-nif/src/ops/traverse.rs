@@ -85,7 +85,7 @@ fn found_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
 
 /// Returns the first key, the last one, or the one next to the call's key.
 #[inline(always)]
-fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
+fn to_key(call: &Call<'_>, from_key: bool, direction: Direction) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         // If there is no next key, nobody calls `visit`.
         let mut found = atoms::END_OF_TABLE.word();
@@ -102,24 +102,24 @@ fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
         // A key that is an immediate is recognized by its word, which is always the same.
         let number = if from_key { call.args[1] as u64 } else { 0 };
         if from_key && layout::is_immediate(call.args[1]) && local.has_shown(number) {
-            let stepped = table.step_on(local, lazy_caller_id(call), number, way, &mut visit);
+            let stepped = table.step_on(local, lazy_caller_id(call), number, direction, &mut visit);
             if stepped.is_some() {
                 return Ok(found);
             }
         }
         step(call, table, local, from_key, |local, key| {
-            table.step_to_key(local, lazy_caller_id(call), key, way, &mut visit)
+            table.step_to_key(local, lazy_caller_id(call), key, direction, &mut visit)
         })?;
         Ok(found)
     })
 }
 
-fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
+fn to_objects(call: &Call<'_>, from_key: bool, direction: Direction) -> Reply {
     let mut found = KeyAndObjects::new(call);
     tables::with_local(call, call.args[0], |table, local| {
         step(call, table, local, from_key, |local, key| {
             let visit = |stored: Stored<'_>| found.add(call, stored);
-            table.step_to_objects(local, lazy_caller_id(call), key, way, visit)
+            table.step_to_objects(local, lazy_caller_id(call), key, direction, visit)
         })?;
         spend(call, found.objects.words().len());
         spend_bytes(call, local, found.bytes);

@@ -101,7 +101,7 @@ impl CounterOps for CounterTerms<'_, '_> {
         let read = match layout::tuple(word) {
             Some(parts) => counter_op(self.call, parts, place),
             None if self.is_list => Err(BADARG),
-            // An increment of the element behind the key.
+            // An increment of the element after the key.
             None => plain_addition(self.call, self.keypos + 1, word, place),
         };
         read.map_err(|_| NO_OPERATION)?;
@@ -328,7 +328,7 @@ pub(super) fn elements_of(
     local: &mut Local,
     default: Option<Word>,
 ) -> Reply {
-    // 1. Read the positions, and write the new elements on the stack, one behind the other.
+    // 1. Read the positions, and write the new elements on the stack, one after the other.
     let (one, list);
     let (given, count): (&[(usize, Word)], usize) = match layout::tuple(call.args[2]) {
         Some(&[place, value]) => {

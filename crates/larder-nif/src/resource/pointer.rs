@@ -106,7 +106,7 @@ fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
     if samples.iter().all(|sample| sample.kind == first.kind) {
         return None;
     }
-    // 1. The word behind the header is an address, and the value is behind it, near by.
+    // 1. The word after the header is an address, and the value is after it, near by.
     let (header, address) = parts(first);
     let to_value = (first.value as usize).wrapping_sub(address);
     if to_value == 0 || to_value > FURTHEST || to_value % 8 != 0 {
@@ -124,7 +124,7 @@ fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
     }
     let is_type = |to_type: usize, sample: &Sample| {
         let word = (parts(sample).1 + to_type) as *const *mut ResourceType;
-        // SAFETY: between the address and the value, which is behind it and of the same piece of
+        // SAFETY: between the address and the value, which is after it and of the same piece of
         // memory, or `same` had not held for all.
         unsafe { *word == sample.kind }
     };

@@ -36,7 +36,7 @@ pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
 }
 
-/// Reads an atom of the external format. Returns its text and the place behind it.
+/// Reads an atom of the external format. Returns its text and the offset after it.
 pub fn atom_at(etf: &[u8], at: usize) -> Option<(String, usize)> {
     // The length has two bytes in some formats and one in others. Both are read, and the tag
     // chooses.

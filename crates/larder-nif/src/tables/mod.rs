@@ -99,7 +99,7 @@ pub fn get_all(
 
 /// Converts the engine's result to this library's. Two errors are not raised but make the call
 /// start again: if a list batch is in the way, after helping it for a slice; if the table's owner
-/// has died, after its tables have gone to their heirs.
+/// has died, after its tables have been passed to their heirs.
 #[inline]
 pub fn reply_or_raise<R>(
     call: &Call<'_>,

@@ -23,7 +23,7 @@
 //! So the owner of a table with an heir is given a few *guards*. A guard is a timer that never
 //! fires, and holds the only reference to a resource. When the process exits, its timers are
 //! cancelled first. Each cancellation costs enough reductions that the process must yield. Then the
-//! destructor of the resource runs, and the heir is told. Only then do links and monitors fire.
+//! destructor of the resource runs, and the heir is notified. Only then do links and monitors fire.
 //!
 //! If the system stops a scheduler between the yield and the destructor, another scheduler may
 //! continue the process. There the destructor of the next guard runs. So the message is late only
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn down(
 }
 
 /// Ends an owner whose process has ended. Doing so again is harmless. If another thread is doing
-/// it, waits for that thread: when this returns, the heirs have been told. No function that is
+/// it, waits for that thread: when this returns, the heirs have been notified. No function that is
 /// called here calls this one.
 pub fn end(pid: Pid) {
     static ENDING: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
@@ -200,7 +200,7 @@ pub fn end(pid: Pid) {
     //    lock.
     let watched = shard(pid).lock().remove(&pid.pid);
     // 2. Only one thread at a time ends owners of a shard. A second one waits until the first has
-    //    told the heirs.
+    //    notified the heirs.
     let ending = ENDING[number(pid)].lock();
     // 3. The engine passes on the tables, or drops them. The second time it finds none.
     ENGINE.down(id(pid));
@@ -225,20 +225,20 @@ impl Drop for Guard {
 pub fn end_dead_owner(env: *mut Env, table: &Arc<EngineTable>) -> bool {
     // Read the owner first. If the table is passed on meanwhile, its new owner is alive.
     let owner = table.owner();
-    let gone = table.is_alive() && !is_alive(env, pid(owner));
-    if gone {
+    let dead = table.is_alive() && !is_alive(env, pid(owner));
+    if dead {
         with_env(env, || end_for(owner, table));
     }
-    gone
+    dead
 }
 
 /// Ends owners that have fixed the table and whose processes have ended. Returns whether there were
 /// any.
 pub fn end_dead_fixers(env: *mut Env, table: &Arc<EngineTable>) -> bool {
-    let mut gone: Vec<OwnerId> = table.fixers();
-    gone.retain(|&owner| !is_alive(env, pid(owner)));
-    with_env(env, || gone.iter().for_each(|&owner| end_for(owner, table)));
-    !gone.is_empty()
+    let mut dead: Vec<OwnerId> = table.fixers();
+    dead.retain(|&owner| !is_alive(env, pid(owner)));
+    with_env(env, || dead.iter().for_each(|&owner| end_for(owner, table)));
+    !dead.is_empty()
 }
 
 /// Ends an owner whose process has ended, with what that means for this table.

@@ -79,7 +79,7 @@ static TO_ENGINE: NumberMap<{ 1 << 17 }> = NumberMap::new();
 /// The emulator's numbers, by the engine's; up to 2³².
 static TO_HOST: NumberMap<{ 1 << 18 }> = NumberMap::new();
 /// How many numbers are in `TO_HOST`.
-static MET: AtomicUsize = AtomicUsize::new(0);
+static KNOWN: AtomicUsize = AtomicUsize::new(0);
 
 /// The engine's atom of an atom's word.
 #[inline]
@@ -113,7 +113,7 @@ fn note(word: Word, atom: Atom) {
     TO_ENGINE.set(layout::atom_index(word), atom.id());
     if TO_HOST.set(atom.id(), layout::atom_index(word)) {
         // Ordering: Relaxed; a figure. Of two threads that record a pair, one finds it unset.
-        MET.fetch_add(1, Ordering::Relaxed);
+        KNOWN.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -152,21 +152,21 @@ pub fn to_word(env: *mut Env, atom: Atom) -> Word {
 }
 
 /// The emulator's number of an atom of the engine, by which newer releases order the keys of maps.
-/// An atom that wasn't met, as in a file or in the external format, is made now: the pairs of a map
-/// are sorted once, so the numbers of their keys must not change afterwards.
+/// An atom that the emulator doesn't know, as in a file or in the external format, is made now: the
+/// pairs of a map are sorted once, so the numbers of their keys must not change afterwards.
 pub fn index(atom: Atom) -> u32 {
-    TO_HOST.get(atom.id()).unwrap_or_else(|| meet(atom))
+    TO_HOST.get(atom.id()).unwrap_or_else(|| introduce(atom))
 }
 
-/// The number of the engine's atoms that the emulator hasn't met, as those of a file of which no
-/// object was read yet. It will have to make them. O(1).
-pub fn unmet_count() -> usize {
+/// The number of the engine's atoms that the emulator doesn't know yet, as those of a file of which
+/// no object was read yet. It will have to make them. O(1).
+pub fn unknown_count() -> usize {
     // Ordering: Relaxed; atoms may be added meanwhile in any case.
-    Atom::count().saturating_sub(MET.load(Ordering::Relaxed))
+    Atom::count().saturating_sub(KNOWN.load(Ordering::Relaxed))
 }
 
 #[cold]
-fn meet(atom: Atom) -> u32 {
+fn introduce(atom: Atom) -> u32 {
     // SAFETY: a fresh environment, which is ours alone and is freed once. The word of an atom
     // belongs to no environment.
     let word = unsafe {
@@ -183,14 +183,14 @@ fn meet(atom: Atom) -> u32 {
 pub fn id_to_word(env: *mut Env, id: u32) -> Word {
     match TO_HOST.get(id) {
         Some(index) => layout::atom_word(index),
-        None => unmet(env, id),
+        None => make_by_id(env, id),
     }
 }
 
 /// As `id_to_word`, for an atom that isn't in the map yet.
 #[cold]
 #[inline(never)]
-fn unmet(env: *mut Env, id: u32) -> Word {
+fn make_by_id(env: *mut Env, id: u32) -> Word {
     Atom::from_id(id).map_or(UNDEFINED.word(), |atom| make(env, atom))
 }
 

@@ -79,11 +79,11 @@ impl<'p> Buffer<'p> {
         (self.start, self.capacity) = (self.heap.as_mut_ptr(), self.heap.capacity());
     }
 
-    /// The spare capacity behind the bytes, at least this number of bytes.
+    /// The spare capacity after the bytes, at least this number of bytes.
     #[inline]
     pub fn spare(&mut self, at_least: usize) -> &mut [MaybeUninit<u8>] {
         self.reserve(at_least);
-        // SAFETY: the bytes behind the first `len` are the buffer's, up to its capacity; they may
+        // SAFETY: the bytes after the first `len` are the buffer's, up to its capacity; they may
         // be unwritten.
         unsafe {
             let free = self.start.add(self.len).cast();
@@ -202,8 +202,8 @@ impl<'p> Buffer<'p> {
     fn insert(&mut self, at: usize, bytes: &[u8]) {
         assert!(at <= self.len);
         self.reserve(bytes.len());
-        // SAFETY: what is behind `at` lies within what was written, and the place of as many bytes
-        // as are inserted was reserved behind that. Nobody else has the buffer's memory.
+        // SAFETY: what is after `at` lies within what was written, and the place of as many bytes
+        // as are inserted was reserved after that. Nobody else has the buffer's memory.
         unsafe {
             let place = self.start.add(at);
             place.add(bytes.len()).copy_from(place, self.len - at);

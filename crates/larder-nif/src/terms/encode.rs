@@ -120,8 +120,8 @@ impl<'p> Writer<'p> {
             (!rest.is_empty()).then(|| {
                 // SAFETY: whole terms were written, and something is left of them; the writer holds
                 // the counts of their handles while it is borrowed.
-                let (term, behind) = unsafe { TermRef::split_first(rest) };
-                rest = behind;
+                let (term, after) = unsafe { TermRef::split_first(rest) };
+                rest = after;
                 term
             })
         })
@@ -301,7 +301,7 @@ impl<'p> Writer<'p> {
             bits = binaries::no_longer_written(self.env, word).unwrap_or(bits);
         }
         if bits.more > 0 {
-            // The bits behind the last one don't belong to the term. Write zeros for them.
+            // The bits after the last one don't belong to the term. Write zeros for them.
             let whole = bits.bytes.len() - 1;
             self.out.head(BITS, 8 * whole + bits.more);
             self.out.slice(&bits.bytes[..whole]);

@@ -34,12 +34,12 @@ pub struct Code {
     template: KeptTerm,
 }
 
-/// The number of places in each of a thread's caches.
+/// The number of slots in each of a thread's caches.
 const KEPT: usize = 1024;
-/// The number of places that a fun may be in.
+/// The number of slots that a fun may be in.
 const WAYS: usize = 4;
 
-/// A thread's caches of code, by the emulator's entry and by the encoded bytes. Of the places that
+/// A thread's caches of code, by the emulator's entry and by the encoded bytes. Of the slots that
 /// a fun may be in, the first has the fun that was added last.
 #[derive(Default)]
 struct Codes {
@@ -54,8 +54,8 @@ thread_local! {
 impl Codes {
     #[inline]
     fn of_entry(&self, entry: Word, shape: Word) -> Option<Rc<Code>> {
-        let places = self.by_entry.get(places_of(entry as u64))?;
-        let mut known = places.iter().flatten();
+        let slots = self.by_entry.get(slots_of(entry as u64))?;
+        let mut known = slots.iter().flatten();
         known
             .find(|code| code.entry == entry && code.shape == shape)
             .cloned()
@@ -63,8 +63,8 @@ impl Codes {
 
     #[inline]
     fn of_bytes(&self, bytes: &[u8]) -> Option<Rc<Code>> {
-        let places = self.by_bytes.get(places_of(mix(bytes)))?;
-        let mut known = places.iter().flatten();
+        let slots = self.by_bytes.get(slots_of(mix(bytes)))?;
+        let mut known = slots.iter().flatten();
         known.find(|code| *code.bytes == *bytes).cloned()
     }
 
@@ -79,15 +79,15 @@ impl Codes {
 
 fn add(cache: &mut Vec<Option<Rc<Code>>>, number: u64, code: &Rc<Code>) {
     cache.resize_with(KEPT, || None);
-    let places = &mut cache[places_of(number)];
-    places.rotate_right(1);
-    places[0] = Some(Rc::clone(code));
+    let slots = &mut cache[slots_of(number)];
+    slots.rotate_right(1);
+    slots[0] = Some(Rc::clone(code));
 }
 
 #[inline]
-fn places_of(number: u64) -> Range<usize> {
-    let place = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT;
-    let first = place / WAYS * WAYS;
+fn slots_of(number: u64) -> Range<usize> {
+    let slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT;
+    let first = slot / WAYS * WAYS;
     first..first + WAYS
 }
 

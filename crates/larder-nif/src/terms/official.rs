@@ -121,7 +121,8 @@ pub fn to_bytes(env: *mut Env, word: Word, out: &mut Vec<u8>) -> Result<(), Unre
                 .map(|_| ())
                 .map_err(|_| Unreadable)
         })?;
-        // If the node's name has changed meanwhile, its identifiers were taken for another node's.
+        // If the node's name has changed meanwhile, its identifiers were mistaken for another
+        // node's.
         let now = look_here(env);
         if now.name == here.name {
             return Ok(());

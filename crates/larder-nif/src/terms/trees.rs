@@ -139,7 +139,7 @@ struct TreeReader<'t> {
 }
 
 impl TreeReader<'_> {
-    /// Adds the node at `at`. Its children begin `first` words behind that.
+    /// Adds the node at `at`. Its children begin `first` words after that.
     fn node(&mut self, at: *const Word, first: usize, levels: u32) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         // SAFETY: a node of a map of the running call: its header, and as many children as that has
@@ -305,7 +305,7 @@ fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
             return None;
         }
         found[at] = base;
-        // SAFETY: behind the header of a large map lie its size and its children, 16 at most, of
+        // SAFETY: after the header of a large map lie its size and its children, 16 at most, of
         // which one bit each says that it is there.
         let children = unsafe {
             let count = (root >> PRESENT & ALL).count_ones() as usize;

@@ -183,7 +183,7 @@ fn a_shape_that_never_rests() {
 
 /// The reported splits and joins, replayed, result in the bases of the tree.
 #[test]
-fn a_watcher_is_told_of_every_change() {
+fn a_watcher_is_notified_of_every_change() {
     type Reported = (Vec<u64>, Vec<u64>, Vec<Option<u64>>);
     let reported = Arc::new(Mutex::new(Vec::<Reported>::new()));
     let sink = Arc::clone(&reported);

@@ -5,7 +5,7 @@
 //! Each base has a number. The first base has the number 0, and a base that replaces another one
 //! has a new number.
 
-use super::{bounds, Base, CaTree, CaTreeNode, Way};
+use super::{bounds, Base, BasePath, CaTree, CaTreeNode};
 use crate::sequential::Divisible;
 use crate::Position;
 use larder_index::Guard;
@@ -94,25 +94,25 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 
     /// The number of entries of a base, for the watcher. Without a watcher returns 0, since the
     /// entries may have to be counted.
-    pub(super) fn entries_told(&self, part: &super::BaseContent<S>) -> usize {
+    pub(super) fn entries_for_watcher(&self, part: &super::BaseContent<S>) -> usize {
         match &self.watcher {
             Some(_) => part.structure.len(),
             None => 0,
         }
     }
 
-    /// Tells the watcher about a base that was split at `at`. The shape is locked. `way` is the
+    /// Tells the watcher about a base that was split at `at`. The shape is locked. `path` is the
     /// path to the base before the split.
     pub(super) fn tell_split(
         &self,
-        way: &Way<'_, S>,
+        path: &BasePath<'_, S>,
         old: &Base<S>,
         measured: Measured,
         at: &[u8],
         becomes: [u64; 2],
     ) {
         if let Some(watcher) = &self.watcher {
-            let (from, to) = bounds(way);
+            let (from, to) = bounds(path);
             watcher(&Adapted {
                 base: old.number,
                 with: None,
@@ -138,8 +138,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         becomes: u64,
     ) {
         if let Some(watcher) = &self.watcher {
-            let way = self.way(guard, position);
-            let (from, to) = bounds(&way);
+            let path = self.path(guard, position);
+            let (from, to) = bounds(&path);
             watcher(&Adapted {
                 base: old.number,
                 with: Some(neighbour),

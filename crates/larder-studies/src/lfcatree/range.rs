@@ -132,7 +132,7 @@ impl<W: Word> LfCaTree<W> {
         past: &dyn Fn(&[u8]) -> bool,
         f: &mut Visitor<'_, W>,
     ) -> bool {
-        // Wait for changes that are under way, as all scans of this structure do.
+        // Wait for changes in progress, as all scans of this structure do.
         self.keys.settle_all();
         // Collect references to entries, which the guard keeps. They are passed to `f` only when
         // all are known to be of one instant.

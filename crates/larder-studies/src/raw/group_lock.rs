@@ -73,7 +73,7 @@ impl<T> Deref for Exclusive<'_, T> {
         point();
         // SAFETY:
         // 1. `_groups` are all locks, held for writing. So nobody else has access to the value, and
-        //    that by way of `self` follows its borrow.
+        //    that through `self` follows its borrow.
         // 2. The lock is borrowed for 'l, so the value is alive.
         unsafe { self.value.as_ref() }
     }

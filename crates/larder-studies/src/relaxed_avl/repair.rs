@@ -1,4 +1,4 @@
-//! Steps rv5 to rv7: heights that are wrong are put right, nodes that are of no use are taken out,
+//! Steps rv5 to rv7: heights that are wrong are put right, nodes that are of no use are unlinked,
 //! nodes that lean are rotated.
 //!
 //! Each thread repairs the damage that it did, from the bottom up; damage that others did on the
@@ -63,21 +63,21 @@ impl<W: Word> RelaxedAvl<W> {
         // The path may be out of date: a rotation may have inserted another node between the two.
         let at = path
             .iter()
-            .position(|step| same(Some(step.node), Some(node)));
+            .position(|on_path| same(Some(on_path.node), Some(node)));
         let above = at.map_or(path.last(), |at| at.checked_sub(1).map(|at| &path[at]));
-        if let Some(step) = above.filter(|step| is_parent(step.node)) {
-            return Some(step.node);
+        if let Some(on_path) = above.filter(|on_path| is_parent(on_path.node)) {
+            return Some(on_path.node);
         }
         loop {
             if node.is_unlinked() {
                 return None;
             }
             // A search for the node's position reaches the node, or the one that has replaced it.
-            // Its last step is the parent.
+            // Its last node is the parent.
             path.clear();
             self.locate(guard, &node.position, None, path);
-            if let Some(step) = path.last().filter(|step| is_parent(step.node)) {
-                return Some(step.node);
+            if let Some(on_path) = path.last().filter(|on_path| is_parent(on_path.node)) {
+                return Some(on_path.node);
             }
             // Another thread may be unlinking the node, and holds its lock. Wait for that.
             drop(node.lock.lock());

@@ -215,7 +215,7 @@ fn neighbours_disturb_nobody_and_balance_returns() {
 }
 
 /// Few keys come and go, with a clone before each step. So a child is often unlinked before its
-/// parent is locked for a copy, and writers reach unlinked nodes by way of other unlinked ones.
+/// parent is locked for a copy, and writers reach unlinked nodes through other unlinked ones.
 /// They must neither panic nor search for ever.
 #[test]
 fn nodes_that_go_while_others_come_to_them() {
@@ -241,7 +241,7 @@ fn nodes_that_go_while_others_come_to_them() {
     check(&tree);
 }
 
-/// Nodes that were taken out one after the other, and lead to each other, are dropped without a
+/// Nodes that were unlinked one after the other, and lead to each other, are dropped without a
 /// step down the stack for each.
 #[test]
 fn long_chains_are_dropped() {
@@ -249,7 +249,7 @@ fn long_chains_are_dropped() {
     let n = if cfg!(miri) { 60 } else { 60_000 };
     (0..n).for_each(|i| put(&tree, i, 0));
     let guard = pin();
-    // The guard keeps all that is taken out now.
+    // The guard keeps all that is unlinked now.
     assert!(!tree.pop(&guard, n as usize / 2, &mut drop));
     assert!(tree.pop(&guard, n as usize, &mut drop));
     drop(guard);
@@ -284,7 +284,7 @@ fn a_child_goes_while_a_writer_waits_to_copy_it() {
     assert_eq!(keys, [5]);
 }
 
-/// A writer waits for a node's lock while that and the node above are taken out: it begins again
+/// A writer waits for a node's lock while that and the node above are unlinked: it begins again
 /// from the top. (Histories of bags found one that went round for ever between the two.)
 #[test]
 fn a_way_that_is_out_is_left() {

@@ -39,7 +39,7 @@ pub fn encode(term: TermRef<'_>, local: &NodeName, out: &mut Vec<u8>) {
 /// What must be written when a container is complete.
 enum End {
     Nil,
-    /// The length of a fun, which is written at this place.
+    /// The length of a fun, which is written at this offset.
     Fun(usize),
 }
 
@@ -103,7 +103,7 @@ impl EtfWriter<'_> {
     /// Ends the containers that are complete.
     fn close(&mut self) {
         while let Some(&(around, ref end)) = self.ends.last() {
-            // Several containers may end at the same place, the innermost first.
+            // Several containers may end at the same offset, the innermost first.
             if around != self.pending {
                 return;
             }

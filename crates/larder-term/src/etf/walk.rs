@@ -182,7 +182,7 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<
     }
 }
 
-/// The bytes, and the place up to which they were read.
+/// The bytes, and the offset up to which they were read.
 struct EtfReader<'a> {
     bytes: &'a [u8],
     at: usize,

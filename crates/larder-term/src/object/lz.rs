@@ -21,8 +21,8 @@ const LEAST: usize = 3;
 /// The largest count that fits in a token.
 const IN_TOKEN: usize = 15;
 /// The number of bytes that are loaded for a hash, of which `LEAST` are used.
-const AHEAD: usize = 4;
-/// Blocks up to this length use a hash table of 256 places, longer ones of 4,096.
+const HASH_LOAD: usize = 4;
+/// Blocks up to this length use a hash table of 256 slots, longer ones of 4,096.
 const SHORT: usize = 1024;
 
 /// Appends `plain` in packed form. The same bytes always have the same packed form.
@@ -39,11 +39,11 @@ pub(super) fn pack(plain: &[u8], out: &mut Vec<u8>) {
 
 #[inline]
 fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
-    // 0 also means that there is no place. That is no problem, since the bytes are compared.
+    // 0 also means that there is no offset. That is no problem, since the bytes are compared.
     let mut places = [0u32; PLACES];
     let (mut at, mut done) = (1, 0);
     while let Some(four) = four_at(plain, at) {
-        // Look up the last place with the same hash, and replace it by this one.
+        // Look up the last offset with the same hash, and replace it by this one.
         let place = &mut places[(hash(four) >> (32 - PLACES.ilog2())) as usize % PLACES];
         let before = std::mem::replace(place, at as u32) as usize;
         if four_at(plain, before).is_none_or(|b| (b ^ four) << 8 != 0) {
@@ -70,7 +70,7 @@ fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
 
 #[inline]
 fn four_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let four = bytes.get(at..)?.first_chunk::<AHEAD>()?;
+    let four = bytes.get(at..)?.first_chunk::<HASH_LOAD>()?;
     Some(u32::from_le_bytes(*four))
 }
 
@@ -148,7 +148,7 @@ pub(super) fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// The number of bytes behind the end that may be overwritten.
+/// The number of bytes after the end that may be overwritten.
 const SPARE: usize = 16;
 
 /// Decodes a count, given the part of it in the token.
@@ -169,8 +169,8 @@ fn repeat(out: &mut [u8], to: usize, distance: usize, count: usize) {
     // Sixteen bytes in one copy. What is too much is overwritten by the next sequence, or cut off
     // at the end.
     if distance >= SPARE && count <= SPARE {
-        let (before, behind) = out.split_at_mut(to);
-        behind[..SPARE].copy_from_slice(&before[from..from + SPARE]);
+        let (before, after) = out.split_at_mut(to);
+        after[..SPARE].copy_from_slice(&before[from..from + SPARE]);
     } else if distance >= count {
         out.copy_within(from..from + count, to);
     } else if distance == 1 {

@@ -46,7 +46,7 @@ pub fn compressed(value: &[u8]) -> Option<Vec<u8>> {
     (whole.len() < value.len()).then_some(whole)
 }
 
-/// The length of the run in `plain`, the bytes behind the header.
+/// The length of the run in `plain`, the bytes after the header.
 fn run_of(plain: &[u8], flags: u8) -> usize {
     let mut end = 0;
     if flags & EXACT_KEY != 0 {

@@ -21,7 +21,7 @@
 //! those of the removed ones.
 //!
 //! The run at the beginning of a compressed value is plain (see `object/packed.rs`), and is patched
-//! in place. [`close`] then writes the new length of the run. For elements behind the run, the
+//! in place. [`close`] then writes the new length of the run. For elements after the run, the
 //! value must be unpacked first ([`patchable`]).
 
 use super::{packed, prefix_len, sized, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
@@ -49,7 +49,7 @@ pub struct Patched {
     pub same_handles: bool,
 }
 
-/// A place between two elements of a value.
+/// An offset between two elements of a value.
 #[derive(Clone, Copy)]
 struct Cursor<'v> {
     value: &'v [u8],
@@ -72,7 +72,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The place behind an element of a value.
+/// The offset after an element of a value.
 #[inline(always)]
 fn end(value: &[u8], element: Element<'_>) -> usize {
     let prefix = prefix_len(&value[element.at..]);
@@ -156,7 +156,7 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// As `element`, for positions in any order. `passed` was made before the first request.
     ///
     /// # Complexity
-    /// If the position is behind the last one that was requested, that of `element`. Requesting all
+    /// If the position is after the last one that was requested, that of `element`. Requesting all
     /// elements, in any order, is linear in the value.
     pub fn element_in_any_order(&mut self, passed: &mut Passed, position: usize) -> Element<'v> {
         if position < self.cursor.position {
@@ -165,7 +165,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.element(position)
     }
 
-    /// Replaces an element behind the last one that was replaced. `write` appends the new term,
+    /// Replaces an element after the last one that was replaced. `write` appends the new term,
     /// which must have no handle, and be no container.
     #[inline(always)]
     pub fn put_with(&mut self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) {
@@ -183,7 +183,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.done = end(self.cursor.value, old);
     }
 
-    /// Replaces an element behind the last one that was replaced.
+    /// Replaces an element after the last one that was replaced.
     #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();
@@ -212,11 +212,11 @@ impl<'v, 'o> Patch<'v, 'o> {
 
 /// The elements that a patch has passed, for requests in any order.
 pub struct Passed {
-    /// The place of the first element.
+    /// The offset of the first element.
     first: usize,
     /// How often an element was requested that had been passed.
     steps_back: usize,
-    /// The places of the elements, from the first, as far as they were recorded.
+    /// The offsets of the elements, from the first, as far as they were recorded.
     starts: Vec<usize>,
 }
 
@@ -242,7 +242,7 @@ impl Passed {
             (cursor.position, cursor.at) = (1, self.first);
             return;
         }
-        // This happens often. Record the places of the passed elements, once each.
+        // This happens often. Record the offsets of the passed elements, once each.
         let noted = self.starts.last().copied();
         (cursor.position, cursor.at) = match noted {
             Some(at) => (self.starts.len(), at),

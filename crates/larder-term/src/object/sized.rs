@@ -255,8 +255,8 @@ mod tests {
                     patch.put(old, new.as_ref());
                     let patched = patch.finish().unwrap();
                     let value = before.value();
-                    let behind = &value[patched.at + patched.len..];
-                    let after = [&value[..patched.at], &out, behind].concat();
+                    let rest = &value[patched.at + patched.len..];
+                    let after = [&value[..patched.at], &out, rest].concat();
                     let mut row = row.to_vec();
                     row[position - 1] = new.clone();
                     let whole = stored(&row, keypos, form, false);

@@ -411,7 +411,7 @@ impl<'a> ObjectView<'a> {
             }
             (at, left) = (end, left - 1);
         }
-        // Nothing is looked at behind the first difference, also not for the end of an element.
+        // Nothing is looked at after the first difference, also not for the end of an element.
         let (mut ours, mut theirs) = (&self.others[at..], &other.others[at..]);
         (0..left).all(|_| {
             let (a, b) = (&ours[prefix_len(ours)..], &theirs[prefix_len(theirs)..]);
@@ -513,7 +513,7 @@ struct FlaggedObject<'a> {
     others: &'a [u8],
 }
 
-/// The key of an object, and the elements beside it: `plain` is what lies behind its header.
+/// The key of an object, and the elements beside it: `plain` is what lies after its header.
 #[inline]
 fn key_and_others<'a>(
     index_key: &'a [u8],
@@ -556,7 +556,7 @@ fn open_flagged<'a>(
     scratch.clear();
     packed::unpack(value, scratch);
     let plain = scratch.len();
-    // The scratch buffer now has the unpacked bytes. A decoded key goes behind them.
+    // The scratch buffer now has the unpacked bytes. A decoded key goes after them.
     if flags & FROM_ORDER != 0 {
         order_key::decode(index_key, scratch);
     }

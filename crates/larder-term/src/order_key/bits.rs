@@ -5,16 +5,16 @@
 //!  more              FA the first 512, as above, 01, group FF … group FF, group, bits in it
 //! ```
 //!
-//! Escaping makes zero bytes longer, and each byte must be examined. So the bytes behind the first
-//! [`ESCAPED`] ones are copied in *groups*. The size of a group depends only on its place, and the
+//! Escaping makes zero bytes longer, and each byte must be examined. So the bytes after the first
+//! [`ESCAPED`] ones are copied in *groups*. The size of a group depends only on its offset, and the
 //! last group is padded with zeros. Each group is followed by `FF`, or by the number of bits that
 //! count in the last group.
 //!
 //! If two bitstrings are equal up to the beginning of a group, both have a group of the same size
 //! there, so the groups compare as bytes. If these are equal, the bitstring that ends in the group,
 //! or has fewer bits there, is less: the other one has zeros in place of the padding. The size of
-//! groups grows with the square root of the place. So marks and padding take a tenth at most, and a
-//! smaller part of longer bitstrings.
+//! groups grows with the square root of the offset. So continuation bytes and padding take a tenth
+//! at most, and a smaller part of longer bitstrings.
 
 use super::counts::{count, push_count};
 use super::{sink::Sink, BITSTRING};
@@ -23,26 +23,26 @@ use memchr::memchr;
 
 /// The number of bytes that are escaped.
 const ESCAPED: usize = 512;
-/// Groups follow. A bitstring that ends here has 00 in this place.
+/// Groups follow. A bitstring that ends here has 00 instead.
 const LONGER: u8 = 1;
 /// Another group follows. Greater than any number of bits.
 const MORE: u8 = 0xFF;
 /// A zero within so many bytes is searched for word by word.
 const NEAR: usize = 32;
-/// The mark behind a zero byte.
+/// The byte that escapes a zero byte. It is after the zero.
 const ZERO_ESCAPE: u8 = 0xFF;
-/// Eight zero bytes, each with its mark.
-const EIGHT_ZEROS: [u8; 16] = marked_zeros();
-/// Thirty-two zero bytes, each with its mark.
-const MANY_ZEROS: [u8; 64] = marked_zeros();
+/// Eight zero bytes, escaped.
+const EIGHT_ZEROS: [u8; 16] = escaped_zeros();
+/// Thirty-two zero bytes, escaped.
+const MANY_ZEROS: [u8; 64] = escaped_zeros();
 
-const fn marked_zeros<const N: usize>() -> [u8; N] {
-    let (mut marked, mut at) = ([0; N], 1);
+const fn escaped_zeros<const N: usize>() -> [u8; N] {
+    let (mut escaped, mut at) = ([0; N], 1);
     while at < N {
-        marked[at] = ZERO_ESCAPE;
+        escaped[at] = ZERO_ESCAPE;
         at += 2;
     }
-    marked
+    escaped
 }
 
 /// The size of the group that begins with the byte `at`. The size doubles each time `at`
@@ -103,18 +103,18 @@ fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
                 8
             }
             _ => {
-                push_marked(eight, out);
+                push_escaped_word(eight, out);
                 8
             }
         };
         rest = &rest[done..];
     }
     if !rest.is_empty() {
-        push_marked(rest, out);
+        push_escaped_word(rest, out);
     }
 }
 
-/// Writes the zeros at the beginning, eight by eight, each with its mark. Returns their number.
+/// Writes the zeros at the beginning, eight by eight, escaped. Returns their number.
 #[inline]
 fn push_zeros(bytes: &[u8], out: &mut impl Sink) -> usize {
     let wide = bytes.chunks_exact(MANY_ZEROS.len() / 2);
@@ -128,20 +128,20 @@ fn push_zeros(bytes: &[u8], out: &mut impl Sink) -> usize {
         .count()
 }
 
-/// Writes up to eight bytes with a mark behind each zero.
+/// Writes up to eight bytes, with an escape after each zero.
 #[inline]
-fn push_marked(bytes: &[u8], out: &mut impl Sink) {
-    let (mut marked, mut at) = ([0; 16], 0);
+fn push_escaped_word(bytes: &[u8], out: &mut impl Sink) {
+    let (mut escaped, mut at) = ([0; 16], 0);
     for &byte in bytes {
-        // Write the mark in any case. If the byte isn't zero, the next byte overwrites it.
-        marked[at] = byte;
-        marked[at + 1] = ZERO_ESCAPE;
+        // Write the escape in any case. If the byte isn't zero, the next byte overwrites it.
+        escaped[at] = byte;
+        escaped[at + 1] = ZERO_ESCAPE;
         at += 1 + usize::from(byte == 0);
     }
-    out.run(marked, at);
+    out.run(escaped, at);
 }
 
-/// Writes the bytes behind the escaped ones, `bits` bits.
+/// Writes the bytes after the escaped ones, `bits` bits.
 #[cold]
 fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
     let mut at = ESCAPED;
@@ -152,9 +152,9 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
         }
         // Write the groups of this size, but not the last group of the bitstring.
         let of_size = (size * size - at).min((rest.len() - 1) / size * size);
-        let (marked, behind) = rest.split_at(of_size);
-        with_size!(push_marked_groups(marked, out; size));
-        (at, rest, bits) = (at + of_size, behind, bits - 8 * of_size);
+        let (groups, after) = rest.split_at(of_size);
+        with_size!(push_full_groups(groups, out; size));
+        (at, rest, bits) = (at + of_size, after, bits - 8 * of_size);
     }
     // The last group, padded with zeros.
     out.slice(rest);
@@ -162,16 +162,16 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
     push_count(bits as u64, out);
 }
 
-/// Writes bytes in groups of this size, each with the mark behind it.
+/// Writes bytes in groups of this size, each with a continuation byte after it.
 #[inline]
-fn push_marked_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
+fn push_full_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
     out.groups(bytes, size, MORE);
 }
 
-/// Appends groups of this size without their marks.
+/// Appends groups of this size without their continuation bytes.
 #[inline]
-fn push_unmarked_groups(marked: &[u8], out: &mut Vec<u8>, size: usize) {
-    let groups = marked.chunks_exact(size + 1);
+fn copy_groups(bytes: &[u8], out: &mut Vec<u8>, size: usize) {
+    let groups = bytes.chunks_exact(size + 1);
     let start = out.len();
     out.resize(start + groups.len() * size, 0);
     for (bytes, group) in out[start..].chunks_exact_mut(size).zip(groups) {
@@ -190,17 +190,17 @@ fn zeros(word: u64) -> u64 {
 #[inline]
 pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
     let (bytes, end) = key.strip_prefix(&[BITSTRING])?.split_last_chunk()?;
-    // Without groups and marks, the bytes are as they are. The last one has eight bits.
+    // Without groups and escapes, the bytes are as they are. The last one has eight bits.
     let is_plain = *end == [0, if bytes.is_empty() { 0 } else { 8 }]
         && bytes.len() <= ESCAPED
         && before_zero(bytes, ESCAPED) == bytes.len();
     is_plain.then_some(bytes)
 }
 
-/// Appends the term of a bitstring whose order key continues at `at`, behind its tag. Returns the
-/// place behind the order key.
+/// Appends the term of a bitstring whose order key continues at `at`, after its tag. Returns the
+/// offset after the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Copy the escaped bytes without the marks, up to the first zero without a mark, or the last
+    // 1. Copy the escaped bytes without the escapes, up to the first zero without one, or the last
     //    byte that is escaped. `len` counts them.
     let start = push_short_head(out);
     let (mut end, mut len) = (at, 0);
@@ -208,7 +208,7 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
         let run = before_zero(&key[end..], ESCAPED - len);
         out.extend_from_slice(&key[end..end + run]);
         (end, len) = (end + run, len + run);
-        let zeros = marked_zeros_of(&key[end..]);
+        let zeros = escaped_zeros_of(&key[end..]);
         if zeros == 0 {
             break;
         }
@@ -231,7 +231,7 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
     let mut at = 0;
     while let Some(eight) = bytes[at..].first_chunk::<8>() {
         let zeros = zeros(u64::from_le_bytes(*eight));
-        // The lowest mark is that of the first zero.
+        // The lowest bit is that of the first zero.
         if zeros != 0 {
             return at + (zeros.trailing_zeros() / 8) as usize;
         }
@@ -255,10 +255,10 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
     }
 }
 
-/// The number of zero bytes at the beginning, each with its mark. Zeros often stand together, so
-/// many are compared at once.
+/// The number of escaped zero bytes at the beginning. Zeros often stand together, so many are
+/// compared at once.
 #[inline]
-fn marked_zeros_of(escaped: &[u8]) -> usize {
+fn escaped_zeros_of(escaped: &[u8]) -> usize {
     const FOUR: u64 = u64::from_le_bytes([0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF]);
     let word = |bytes: &[u8], i: usize| {
         bytes[8 * i..]
@@ -275,11 +275,11 @@ fn marked_zeros_of(escaped: &[u8]) -> usize {
     done + ones.take_while(|&one| one == [0, ZERO_ESCAPE]).count()
 }
 
-/// Continues `read` with groups, which begin at `from`, behind the escaped bytes. The head of the
+/// Continues `read` with groups, which begin at `from`, after the escaped bytes. The head of the
 /// term is at `start`.
 #[cold]
 fn read_groups(key: &[u8], mut from: usize, start: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Find the number of bits: the last group has a number behind it, instead of the mark.
+    // 1. Find the number of bits: the last group has a number after it, not a continuation byte.
     let (mut at, mut len, mut size) = (from, ESCAPED, group(ESCAPED));
     while key[at + size] == MORE {
         (at, len) = (at + size + 1, len + size);
@@ -298,9 +298,9 @@ fn read_groups(key: &[u8], mut from: usize, start: usize, out: &mut Vec<u8>) -> 
     while done < len {
         let size = group(done);
         let groups = (len.min(size * size) - done) / size;
-        let marked = &key[from..from + groups * (size + 1)];
-        with_size!(push_unmarked_groups(marked, out; size));
-        (from, done) = (from + marked.len(), done + groups * size);
+        let chunk = &key[from..from + groups * (size + 1)];
+        with_size!(copy_groups(chunk, out; size));
+        (from, done) = (from + chunk.len(), done + groups * size);
     }
     out.extend_from_slice(&key[at..at + in_last.div_ceil(8)]);
     end
@@ -393,7 +393,7 @@ mod tests {
                 Some(&vec![3; len][..]),
                 "{len}"
             );
-            // A zero at any place is escaped.
+            // A zero at any offset is escaped.
             for at in (0..len).step_by(1 + len / 9) {
                 let mut bytes = vec![3; len];
                 bytes[at] = 0;
@@ -424,7 +424,7 @@ mod tests {
             shared in vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 480..700),
             (x, y) in (vec(0u8..3, 0..40), vec(0u8..3, 0..40)),
             (less_x, less_y) in (0usize..8, 0usize..8),
-            behind in any::<i64>(),
+            after in any::<i64>(),
         ) {
             let term = |rest: &[u8], less: usize| {
                 let bytes = [&shared[..], rest].concat();
@@ -433,8 +433,8 @@ mod tests {
             };
             let (a, b) = (term(&x, less_x), term(&y, less_y));
             check(&a, &b);
-            // The bits behind do not matter unless these are equal.
-            let pair = |first: &Term| Term::tuple([first.clone(), Term::from(behind)]);
+            // The bits after do not matter unless these are equal.
+            let pair = |first: &Term| Term::tuple([first.clone(), Term::from(after)]);
             check(&pair(&a), &pair(&b));
         }
     }

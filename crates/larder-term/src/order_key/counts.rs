@@ -24,7 +24,7 @@ pub(super) fn count_parts(n: u64) -> (u8, [u8; 8], usize) {
     (0xF7 + used as u8, high.to_be_bytes(), used)
 }
 
-/// Reads a count that `push_count` wrote, and moves `at` behind it. `turned` is 0, or 0xFF if all
+/// Reads a count that `push_count` wrote, and moves `at` past it. `turned` is 0, or 0xFF if all
 /// its bits are inverted.
 pub(super) fn count(key: &[u8], at: &mut usize, turned: u8) -> u64 {
     match word(key, at, 1, turned) {
@@ -33,7 +33,7 @@ pub(super) fn count(key: &[u8], at: &mut usize, turned: u8) -> u64 {
     }
 }
 
-/// Reads a big-endian number of this number of bytes, up to eight, and moves `at` behind it.
+/// Reads a big-endian number of this number of bytes, up to eight, and moves `at` past it.
 /// `turned` is 0, or 0xFF if all its bits are inverted.
 #[inline]
 pub(super) fn word(key: &[u8], at: &mut usize, bytes: usize, turned: u8) -> u64 {

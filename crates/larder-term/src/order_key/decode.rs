@@ -111,7 +111,7 @@ impl KeyReader<'_> {
                 out.push(NIL);
             }
             PID_KEY => {
-                // Serial and id change places: the order key has the more significant number first.
+                // Serial and id are swapped: the order key has the more significant number first.
                 self.at += 1;
                 let serial = self.count();
                 let id = self.count();

@@ -10,8 +10,8 @@
 //!                         F6 2     F0 x 00            F9 82  F9 84  F8
 //! ```
 //!
-//! Only lists have marks between their elements and at their end. So the walk keeps a stack of open
-//! containers only from the outermost list on.
+//! Only lists have markers between their elements and at their end. So the walk keeps a stack of
+//! open containers only from the outermost list on.
 //!
 //! The keys of a map have to be sorted, and precede the values. So a small map is written by a walk
 //! over its keys, to a buffer, and a second one over its values. [`encode_general`] knows all
@@ -66,7 +66,7 @@ fn push_flat<P: OutputByte>(
     let (mut at, mut comes_back) = (0, true);
     while at < bytes.len() {
         // Write one head in each iteration. Small integers come first: they are the most common
-        // terms, and have no bytes behind their tags.
+        // terms, and have no bytes after their tags.
         let tag = bytes[at];
         at = match tag {
             SMALL.. => {
@@ -213,9 +213,9 @@ enum Ends {
     /// Nothing. The terms are the elements of a tuple, or the free variables of a fun.
     #[default]
     Tuple,
-    /// The end mark of a list. Each element has a mark in front of it.
+    /// The terminator of a list. Each element has a marker in front of it.
     List,
-    /// The tail, which has no mark in front of it.
+    /// The tail, which has no marker in front of it.
     Improper,
 }
 
@@ -236,7 +236,7 @@ impl OpenLists {
         Some(())
     }
 
-    /// Opens a container that has no marks between its terms and behind them.
+    /// Opens a container that has no markers between its terms and after them.
     #[inline]
     fn tuple(&mut self, arity: u64) -> Option<()> {
         match self.depth {
@@ -247,8 +247,8 @@ impl OpenLists {
         }
     }
 
-    /// Called when a term or the head of a container has been written. Writes the marks in front of
-    /// the next term.
+    /// Called when a term or the head of a container has been written. Writes the markers in front
+    /// of the next term.
     #[inline]
     fn end(&mut self, out: &mut impl Sink) {
         // Several containers may end with the same term, the innermost first.
@@ -256,7 +256,7 @@ impl OpenLists {
             let (left, ends) = &mut self.all[depth];
             match (*left, *ends) {
                 // The last element of an improper list is written. The tail comes next, without a
-                // mark.
+                // marker.
                 (0, Ends::Improper) => {
                     *ends = Ends::Tuple;
                     return;
@@ -268,7 +268,7 @@ impl OpenLists {
                     }
                     self.depth = depth;
                 }
-                // One more child follows. In a list, it has a mark in front of it.
+                // One more child follows. In a list, it has a marker in front of it.
                 (_, ends) => {
                     *left -= 1;
                     if !matches!(ends, Ends::Tuple) {

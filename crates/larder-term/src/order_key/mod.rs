@@ -88,7 +88,7 @@ pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
     // bytes for each byte of the term, and the texts of its atoms. If it fails, start again with
     // the general encoder.
     let start = out.len();
-    out.resize(start + 2 * term.bytes().len() + TEXT_ROOM, 0);
+    out.resize(start + 2 * term.bytes().len() + TEXT_SPARE, 0);
     match encode_flat(term, &mut out[start..]) {
         Some((len, _)) => out.truncate(start + len),
         None => {
@@ -100,7 +100,7 @@ pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
 
 #[inline(never)]
 fn append_binary(bytes: &[u8], out: &mut Vec<u8>) {
-    out.reserve(bytes.len() + TEXT_ROOM);
+    out.reserve(bytes.len() + TEXT_SPARE);
     bits::push(bytes, 8 * bytes.len(), out);
 }
 
@@ -111,7 +111,7 @@ pub fn encode_general(term: TermRef<'_>, out: &mut Vec<u8>) {
 }
 
 /// Additional space for the texts of a term's atoms.
-const TEXT_ROOM: usize = 64;
+const TEXT_SPARE: usize = 64;
 
 /// Appends a prefix that exactly the order keys of certain tuples have: those of this arity whose
 /// first elements are these.
@@ -122,7 +122,7 @@ pub fn tuple_prefix(arity: usize, firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
 }
 
 /// Appends a prefix that exactly the order keys of certain lists have: those whose first elements
-/// are these, with any tail behind them.
+/// are these, with any tail after them.
 pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
     for &first in firsts {
         out.push(CONS);
@@ -134,7 +134,7 @@ pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
 /// prefix. If there is none, because the prefix is empty or all `FF`, returns `false` and leaves
 /// `prefix` empty. No order key is such a prefix.
 pub fn successor(prefix: &mut Vec<u8>) -> bool {
-    // The last byte that isn't `FF` is increased, and all behind it are dropped.
+    // The last byte that isn't `FF` is increased, and all after it are dropped.
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
             prefix.push(last + 1);
@@ -162,10 +162,10 @@ enum Pending {
         starts: Vec<usize>,
         exact: bool,
     },
-    /// The values of a map: their places in the order of the keys. The next one is the last in the
+    /// The values of a map: their offsets in the order of the keys. The next one is the last in the
     /// vector.
     Values {
-        places: Vec<usize>,
+        offsets: Vec<usize>,
         end: usize,
         exact: bool,
     },
@@ -175,7 +175,7 @@ enum Pending {
 struct KeyWriter<'a, 'o> {
     /// The encoded term.
     bytes: &'a [u8],
-    /// The cursor: the place of the next head.
+    /// The cursor: the offset of the next head.
     at: usize,
     local: LocalNode,
     /// Whether small maps have their keys as they lie, not in term order.
@@ -224,7 +224,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
     /// Writes the next part of an open container. Pushes the container again if it has more parts.
     fn step(&mut self, open: Pending) {
         match open {
-            // The last child of a tuple or a fun is written. It has no end mark: its count came
+            // The last child of a tuple or a fun is written. It has no terminator: its count came
             // first.
             Pending::Terms { left: 0, .. } => {}
             Pending::Terms { left, exact } => {
@@ -236,8 +236,8 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
                 left: 0,
                 improper,
                 exact,
-                // No element is left. Write the end mark, or the tail, which has no mark in front
-                // of it.
+                // No element is left. Write the terminator, or the tail, which has no marker in
+                // front of it.
             } => match improper {
                 true => self.term(exact),
                 false => self.out.push(NIL_KEY),
@@ -253,8 +253,8 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
                     improper,
                     exact,
                 });
-                // Write a mark in front of each element. A list that ends earlier has the end mark
-                // in this place, which is less.
+                // Write a marker in front of each element. A list that ends earlier has the
+                // terminator here, which is less.
                 self.out.push(CONS);
                 self.term(exact);
             }
@@ -265,15 +265,19 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
                 exact,
             } => self.next_key(map, done, starts, exact),
             Pending::Values {
-                mut places,
+                mut offsets,
                 end,
                 exact,
-            } => match places.pop() {
-                // All values are written. Continue behind the map.
+            } => match offsets.pop() {
+                // All values are written. Continue after the map.
                 None => self.at = end,
-                Some(place) => {
-                    self.open.push(Pending::Values { places, end, exact });
-                    self.at = place;
+                Some(offset) => {
+                    self.open.push(Pending::Values {
+                        offsets,
+                        end,
+                        exact,
+                    });
+                    self.at = offset;
                     self.term(exact);
                 }
             },
@@ -283,7 +287,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
     /// Writes the head at the cursor. If it has children, pushes the container.
     fn term(&mut self, exact: bool) {
         let start = self.at;
-        // Move the cursor behind the head. Later steps write the children.
+        // Move the cursor past the head. Later steps write the children.
         let (end, children) = head(self.bytes, start);
         self.at = end;
         match kind_at(self.bytes, start) {
@@ -308,7 +312,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
             }
             Kind::Map => self.map(start, children / 2, exact),
             _ => {
-                // Leaves, and funs: their free variables are compared one by one behind the head.
+                // Leaves, and funs: their free variables are compared one by one after the head.
                 let leaf = TermRef::within(&self.bytes[start..end]);
                 push_leaf(leaf, exact, self.local, self.out);
                 self.open_free_variables(children, exact);
@@ -337,7 +341,7 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
             return;
         }
         let bytes = self.bytes;
-        // Write the keys one by one, and sort them afterwards. Find the places of the keys and
+        // Write the keys one by one, and sort them afterwards. Find the offsets of the keys and
         // values of all maps of the term once.
         let map = self
             .maps
@@ -357,9 +361,9 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
         // Record where this key begins, or where the last one ended.
         starts.push(self.out.len());
         let Some(index) = &self.maps else { return };
-        let places = index.places(map);
-        if done < places.pairs() {
-            self.at = places.key(done);
+        let offsets = index.offsets(map);
+        if done < offsets.pairs() {
+            self.at = offsets.key(done);
             let done = done + 1;
             self.open.push(Pending::Keys {
                 map,
@@ -372,15 +376,19 @@ impl<'a, 'o> KeyWriter<'a, 'o> {
         // All keys are written. Sort them as bytes, which is term order. The values follow in the
         // same order.
         let mut order: Vec<usize> = (0..starts.len() - 1).collect();
-        let is_kept = self.as_stored && places.pairs() <= MOST_SORTED;
+        let is_kept = self.as_stored && offsets.pairs() <= MOST_SORTED;
         if !is_kept && sort_runs(self.out, &starts, &mut order) {
             let key = |&i: &usize| &self.out[starts[i]..starts[i + 1]];
             let sorted = order.iter().map(key).collect::<Vec<_>>().concat();
             self.out[starts[0]..].copy_from_slice(&sorted);
         }
-        let end = places.end();
-        let places = order.into_iter().rev().map(|i| places.value(i)).collect();
-        self.open.push(Pending::Values { places, end, exact });
+        let end = offsets.end();
+        let offsets = order.into_iter().rev().map(|i| offsets.value(i)).collect();
+        self.open.push(Pending::Values {
+            offsets,
+            end,
+            exact,
+        });
     }
 }
 
@@ -462,7 +470,7 @@ fn push_fun(fun: FunRef<'_>, out: &mut impl Sink) {
     push_count(fun.free().len() as u64, out);
 }
 
-/// Writes the escaped text of an atom, and its end mark.
+/// Writes the escaped text of an atom, and its terminator.
 fn push_text(atom: Atom, out: &mut impl Sink) {
     let mut rest = atom.text().as_bytes();
     // The fast path: the text has no byte that must be escaped. Check eight bytes at a time.

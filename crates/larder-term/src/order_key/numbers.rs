@@ -6,7 +6,7 @@
 //!  0 ≤ w < 96    80 + w                       7 ─▶ 8E         −7 ─▶ 71, all bits turned
 //!  w of n bytes  DF + n, the bytes            100 ─▶ E0 C8    −100 ─▶ 1F 37
 //!  more than 8   E8, count, the bytes
-//!  a fraction    behind any of these: its eight IEEE bytes
+//!  a fraction    after any of these: its eight IEEE bytes
 //! ```
 //!
 //! Why these bytes compare as the numbers do:
@@ -138,7 +138,7 @@ pub fn push_int(n: i64, out: &mut impl Sink) {
     }
 }
 
-/// Writes a byte, and behind it the order key of an integer that is less than 128.
+/// Writes a byte, and after it the order key of an integer that is less than 128.
 #[inline]
 pub(super) fn push_small(before: u8, n: u8, out: &mut impl Sink) {
     let w = 2 * n;
@@ -195,7 +195,7 @@ pub fn push_float(x: f64, out: &mut impl Sink) {
     if whole >= (1u64 << 63) as f64 {
         return push_large_float(magnitude, turned, out);
     }
-    // `w` is odd if a fraction follows. So the number with a fraction comes behind the whole
+    // `w` is odd if a fraction follows. So the number with a fraction comes after the whole
     // number.
     let w = 2 * whole as u64 + u64::from(fraction > 0.0);
     let (first, used) = head_of(w);
@@ -214,14 +214,14 @@ fn push_large_float(magnitude: f64, turned: u8, out: &mut impl Sink) {
     let bits = magnitude.to_bits();
     let mantissa = bits & ((1 << DIGITS) - 1) | 1 << DIGITS;
     // Twice the number is the mantissa followed by this number of zero bits. Whole zero bytes are
-    // written behind the others.
+    // written after the others.
     let zeros = (bits >> DIGITS) - 1023 - DIGITS + 1;
     let high = mantissa << (zeros % 8);
-    let (used, behind) = (8 - high.leading_zeros() as usize / 8, zeros as usize / 8);
-    push_long(used + behind, turned, out, |out| {
+    let (used, after) = (8 - high.leading_zeros() as usize / 8, zeros as usize / 8);
+    push_long(used + after, turned, out, |out| {
         let bytes = (high << (64 - 8 * used)).to_be_bytes();
         out.run(bytes.map(|byte| byte ^ turned), used);
-        (0..behind).for_each(|_| out.byte(turned));
+        (0..after).for_each(|_| out.byte(turned));
     });
 }
 

@@ -1,8 +1,9 @@
 //! Parts of order keys, for a host that writes them from its own terms.
 //!
 //! The parts of an order key are in the order of the encoding. A tuple is its head, and then its
-//! elements. A list has a mark in front of each element, and `[]` or its tail at the end. All other
-//! terms are one part; those that aren't here are written by [`encode_flat`](super::encode_flat()).
+//! elements. A list has a marker in front of each element, and `[]` or its tail at the end. All
+//! other terms are one part; those that aren't here are written by
+//! [`encode_flat`](super::encode_flat()).
 
 use super::counts::{count_parts, push_count};
 use super::{push_text, sink::Sink, ATOM, CONS, NIL_KEY, PID_KEY, REFERENCE, TUPLE_KEY};
@@ -25,7 +26,7 @@ pub fn push_tuple(arity: u64, out: &mut impl Sink) {
     }
 }
 
-/// Writes the mark in front of an element of a list. The tail has none.
+/// Writes the marker in front of an element of a list. The tail has none.
 #[inline]
 pub fn push_cons(out: &mut impl Sink) {
     out.byte(CONS);

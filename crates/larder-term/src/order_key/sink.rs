@@ -22,12 +22,12 @@ pub trait Sink {
         }
     }
 
-    /// Appends groups of `size` bytes, each with a mark behind it.
+    /// Appends groups of `size` bytes, each with a continuation byte after it.
     #[inline]
-    fn groups(&mut self, bytes: &[u8], size: usize, mark: u8) {
+    fn groups(&mut self, bytes: &[u8], size: usize, continuation: u8) {
         for group in bytes.chunks_exact(size) {
             self.slice(&group[..size]);
-            self.byte(mark);
+            self.byte(continuation);
         }
     }
 
@@ -103,7 +103,7 @@ impl<'o, P: OutputByte> SliceSink<'o, P> {
         (!self.is_full).then_some(self.len)
     }
 
-    /// Writes bytes behind the first `len` ones, without changing `len`. Returns `false`, and
+    /// Writes bytes after the first `len` ones, without changing `len`. Returns `false`, and
     /// writes nothing, if they don't fit.
     #[inline]
     fn put(&mut self, bytes: &[u8]) -> bool {
@@ -139,7 +139,7 @@ impl<P: OutputByte> Sink for SliceSink<'_, P> {
     }
 
     #[inline]
-    fn groups(&mut self, bytes: &[u8], size: usize, mark: u8) {
+    fn groups(&mut self, bytes: &[u8], size: usize, continuation: u8) {
         let groups = bytes.chunks_exact(size);
         let len = groups.len() * (size + 1);
         let free = self.out.get_mut(self.len..).unwrap_or_default();
@@ -151,7 +151,7 @@ impl<P: OutputByte> Sink for SliceSink<'_, P> {
         for (places, group) in places.chunks_exact_mut(size + 1).zip(groups) {
             let pairs = places[..size].iter_mut().zip(&group[..size]);
             pairs.for_each(|(place, &byte)| place.put(byte));
-            places[size].put(mark);
+            places[size].put(continuation);
         }
         self.len += len;
     }

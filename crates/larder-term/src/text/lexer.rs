@@ -67,7 +67,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// An error at the current place.
+    /// An error at the current offset.
     pub(super) fn error(&self, what: impl Into<String>) -> ParseError {
         ParseError {
             line: self.line,
@@ -201,7 +201,7 @@ impl<'t> Lexer<'t> {
         if self.rest.starts_with('#') {
             return self.based(&whole);
         }
-        // A fraction needs a digit behind the dot. Otherwise the dot is the full stop behind a
+        // A fraction needs a digit after the dot. Otherwise the dot is the full stop after a
         // term.
         let mut ahead = self.rest.chars();
         let fraction_follows =
@@ -228,7 +228,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Reads the rest of an integer behind `base#`.
+    /// Reads the rest of an integer after `base#`.
     fn based(&mut self, base: &str) -> Result<Token, ParseError> {
         let base = match base.parse::<u32>() {
             Ok(base @ 2..=36) => base,
@@ -270,7 +270,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn quoted(&mut self, quote: char) -> Result<Vec<char>, ParseError> {
-        // Make the error first: it names the place of the opening quote.
+        // Make the error first: it names the offset of the opening quote.
         let open = self.error(format!("no closing {quote}"));
         self.bump();
         let mut text = Vec::new();
@@ -357,7 +357,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Whether a character may be in an unquoted atom behind the first one.
+/// Whether a character may be in an unquoted atom after the first one.
 pub(super) fn in_name(c: char) -> bool {
     matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '@' | 'À'..='Ö' | 'Ø'..='ö' | 'ø'..='ÿ')
 }

@@ -63,7 +63,7 @@ enum Wanted {
     Separator,
 }
 
-/// Parses one term, with an optional full stop behind it.
+/// Parses one term, with an optional full stop after it.
 ///
 /// # Errors
 /// [`ParseError`] says where and why. Atoms in the text are created, and never removed. So don't
@@ -156,7 +156,7 @@ impl Parser<'_> {
                 self.expect(Token::Punctuation('{'))?;
                 return Ok(self.begin(Bracket::Map));
             }
-            // `{}` and `[]` close what has just been opened. Behind a comma a term must follow.
+            // `{}` and `[]` close what has just been opened. After a comma a term must follow.
             Token::Punctuation(close @ ('}' | ']')) if may_close => return self.close(close),
             other => return Err(self.unexpected("a term", &other)),
         };
@@ -281,7 +281,7 @@ impl Parser<'_> {
 
     fn signed(&mut self, negative: bool) -> Result<Event, ParseError> {
         match self.lexer.next()? {
-            // A sign belongs to the number behind it, since terms have no operators.
+            // A sign belongs to the number after it, since terms have no operators.
             Token::Integer(n) if negative => Ok(Event::Integer(-n)),
             Token::Float(x) if negative => Ok(Event::Float(-x)),
             Token::Integer(n) => Ok(Event::Integer(n)),
@@ -290,7 +290,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `m:f/1` behind `fun`.
+    /// Parses `m:f/1` after `fun`.
     fn export(&mut self) -> Result<Event, ParseError> {
         let module = self.name("a module's name after 'fun'")?;
         self.expect(Token::Punctuation(':'))?;
@@ -367,7 +367,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses one segment. Returns the token behind it.
+    /// Parses one segment. Returns the token after it.
     fn segment(&mut self, first: Token, bits: &mut BitBuf) -> Result<Token, ParseError> {
         match first {
             Token::String(text) => self.string_segment(&text, bits),
@@ -491,7 +491,7 @@ fn replay(events: &[Event], encoder: &mut Encoder<'_>) -> Result<(), String> {
             Event::List(n) => encoder.begin_list(*n),
             Event::Improper(n) => encoder.begin_improper(*n),
             Event::Map(n) => maps.push(encoder.begin_map(*n)),
-            // The elements behind this head belong to the list in front of it, whose head has
+            // The elements after this head belong to the list in front of it, whose head has
             // counted them.
             Event::Merged => {}
             Event::EndMap => {

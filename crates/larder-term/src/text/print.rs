@@ -38,20 +38,20 @@ pub fn beginning(term: TermRef<'_>, most: usize) -> String {
     out
 }
 
-/// The text of a term; if it has more bytes than `room`, at least as many of them.
-fn printed(term: TermRef<'_>, room: usize) -> String {
+/// The text of a term; if it has more bytes than `limit`, at least as many of them.
+fn printed(term: TermRef<'_>, limit: usize) -> String {
     let mut printer = Printer {
         bytes: term.bytes(),
         at: 0,
         out: String::new(),
         open: vec![Piece::Term],
         maps: None,
-        room,
+        limit,
     };
     // The stack has what is still to be written, the next piece last. So there is no recursion.
     while let Some(open) = printer.open.pop() {
         printer.step(open);
-        if printer.out.len() >= room {
+        if printer.out.len() >= limit {
             break;
         }
     }
@@ -74,7 +74,7 @@ enum Piece {
     /// Pairs of a map: where their keys and values begin, the next pair last; the end of the map;
     /// and whether the next pair is the first one.
     Pairs(Vec<(usize, usize)>, usize, bool),
-    /// The value at this place.
+    /// The value at this offset.
     Value(usize),
 }
 
@@ -86,7 +86,7 @@ struct Printer<'a> {
     maps: Option<MapIndex>,
     /// No more bytes of the text are wanted. Of a long leaf, list or map, only the beginning is
     /// read that has so many.
-    room: usize,
+    limit: usize,
 }
 
 impl Printer<'_> {
@@ -107,13 +107,13 @@ impl Printer<'_> {
             }
             // Values are visited out of order. The cursor moves to the value, whose key has just
             // been printed.
-            Piece::Value(place) => {
-                self.at = place;
+            Piece::Value(offset) => {
+                self.at = offset;
                 self.out.push_str(" => ");
                 self.open.push(Piece::Term);
             }
             Piece::Pairs(mut pairs, end, first) => match pairs.pop() {
-                // All pairs are printed. Continue behind the map, wherever the last value was.
+                // All pairs are printed. Continue after the map, wherever the last value was.
                 None => {
                     self.at = end;
                     self.out.push('}');
@@ -142,7 +142,7 @@ impl Printer<'_> {
         match self.bytes[start] {
             TUPLE => self.sequence("{", children, "}"),
             // A list of printable characters is printed as a string.
-            LIST => match string(&self.bytes[end..], children.min(self.room as u64)) {
+            LIST => match string(&self.bytes[end..], children.min(self.limit as u64)) {
                 Some((text, length)) => {
                     self.at = end + length;
                     write_quoted(&mut self.out, &text, '"');
@@ -185,43 +185,43 @@ impl Printer<'_> {
                 Piece::Term,
             ]),
             // Each pair has a character or more, so no others are wanted.
-            _ if children / 2 > self.room as u64 => {
+            _ if children / 2 > self.limit as u64 => {
                 let mut at = self.at;
                 let mut next = || {
                     let begin = at;
                     at = end_of(bytes, begin);
                     begin
                 };
-                let mut pairs: Vec<_> = (0..self.room).map(|_| (next(), next())).collect();
+                let mut pairs: Vec<_> = (0..self.limit).map(|_| (next(), next())).collect();
                 pairs.reverse();
                 self.open.push(Piece::Pairs(pairs, at, true));
             }
             _ => {
                 // Sort the pairs by the term order of their keys.
                 let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
-                let places = index.places(index.find(start));
+                let offsets = index.offsets(index.find(start));
                 let pairs = sorted_pairs(
                     bytes,
-                    (0..places.pairs()).map(|i| (places.key(i), places.value(i))),
+                    (0..offsets.pairs()).map(|i| (offsets.key(i), offsets.value(i))),
                 );
-                self.open.push(Piece::Pairs(pairs, places.end(), true));
+                self.open.push(Piece::Pairs(pairs, offsets.end(), true));
             }
         }
     }
 
     fn leaf(&mut self, start: usize, end: usize) {
         let leaf = TermRef::within(&self.bytes[start..end]);
-        let (out, room) = (&mut self.out, self.room);
+        let (out, limit) = (&mut self.out, self.limit);
         // Writing to a string does not fail.
         let _ok = match leaf.view() {
-            View::Bin(bytes) if bytes.len() > room => {
-                write_binary(out, whole_characters(&bytes[..room]))
+            View::Bin(bytes) if bytes.len() > limit => {
+                write_binary(out, whole_characters(&bytes[..limit]))
             }
-            View::Bits { bytes, .. } if bytes.len() > room => {
-                write_bits(out, &bytes[..room], 8 * room)
+            View::Bits { bytes, .. } if bytes.len() > limit => {
+                write_bits(out, &bytes[..limit], 8 * limit)
             }
             // The digits of a long one take more than linear time.
-            View::Big(n) if n.magnitude.len() > room.max(LONG_INTEGER) => {
+            View::Big(n) if n.magnitude.len() > limit.max(LONG_INTEGER) => {
                 write!(out, "an integer of {} bytes", n.magnitude.len())
             }
             _ => write_leaf(out, leaf),
@@ -237,10 +237,13 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The places of the pairs of a map, in descending term order of the keys.
-fn sorted_pairs(bytes: &[u8], places: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
+/// The offsets of the pairs of a map, in descending term order of the keys.
+fn sorted_pairs(
+    bytes: &[u8],
+    offsets: impl Iterator<Item = (usize, usize)>,
+) -> Vec<(usize, usize)> {
     // Sort by order keys. The pairs are popped from the end, so the least comes last.
-    let mut pairs: Vec<_> = places
+    let mut pairs: Vec<_> = offsets
         .map(|(key, value)| {
             let mut order = Vec::new();
             let term = TermRef::within(&bytes[key..value]);
@@ -361,7 +364,7 @@ fn write_float(out: &mut String, x: f64) -> fmt::Result {
     if x.is_sign_negative() {
         out.push('-');
     }
-    // The length of the exponent, with its `e`, its dot, and the `.0` behind a single digit. The
+    // The length of the exponent, with its `e`, its dot, and the `.0` after a single digit. The
     // other form is chosen if it has fewer characters.
     let (exponent, n) = (place - 1, digits.len() as i64);
     let cost = exponent.to_string().len() as i64 + 1 + if n == 1 { 2 } else { 1 };
@@ -421,7 +424,7 @@ fn write_bits(out: &mut String, bytes: &[u8], bits: usize) -> fmt::Result {
 fn write_quoted(out: &mut String, text: &str, quote: char) {
     out.push(quote);
     for c in text.chars() {
-        // The character to write behind a backslash. Those without such a form are written at once.
+        // The character to write after a backslash. Those without such a form are written at once.
         let escape = match c {
             '\n' => 'n',
             '\r' => 'r',

@@ -1,4 +1,4 @@
-//! Texts that read back, texts that don't, and what is said of them.
+//! Texts that read back, texts that don't, and their errors.
 
 use super::{beginning, parse, print};
 use crate::term::Term;

@@ -69,7 +69,7 @@ impl Table {
         self.patiently(|| table.time_left(self.me(), &key))
     }
 
-    /// Sets the bounds of a bounded table, all of them: `None` in the place of limits removes
+    /// Sets the bounds of a bounded table, all of them: `None` in place of limits removes
     /// those that the table has. They apply to tuples written from now on. Existing tuples keep
     /// their lifetimes.
     ///

@@ -217,7 +217,8 @@ impl Feed {
                         FeedEvent::Clear => Event::Clear,
                         FeedEvent::Overflow(lost) => Event::Overflow(lost),
                         FeedEvent::Gone => {
-                            // The table is gone. Events in front of this one are still delivered.
+                            // The table is dropped. Events in front of this one are still
+                            // delivered.
                             *over = true;
                             Event::Gone
                         }

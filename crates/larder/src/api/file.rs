@@ -35,8 +35,8 @@ impl Table {
                 options.clone(),
             )
         };
-        // Another list may be under way, which `patiently` helps to finish. Then the job begins, or
-        // goes on.
+        // Another list may be in progress, which `patiently` helps to finish. Then the job begins,
+        // or goes on.
         let mut job = self.patiently(begin)?;
         while self.patiently(|| job.step(&mut Budget::unlimited()))? == Step::More {}
         Ok(())

@@ -106,7 +106,7 @@ fn wait(tables: &[&Arc<EngineTable>], error: Error) -> Result<(), Error> {
     }
     tables.iter().for_each(|table| table.wait_for_batch());
     // Without a batch, another thread is removing what makes room.
-    larder_index::sync::give_way();
+    larder_index::sync::yield_now();
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use super::{patiently, Larder, Table};
 use crate::error::Error;
 use crate::table::EngineTable;
 use crate::versions::CommitOutcome;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_term::{AsTerm, Term};
 use std::sync::Arc;
 
@@ -204,7 +204,7 @@ impl<'t> Operations<'t> {
             // An attempt that has lost against another commit has changed nothing. Its answer is
             // void.
             match (stopped, done?) {
-                (_, CommitOutcome::Conflict) => give_way(),
+                (_, CommitOutcome::Conflict) => yield_now(),
                 (stopped, CommitOutcome::Committed) => return stopped,
             }
         }

@@ -137,7 +137,7 @@ impl Rows {
     }
 
     fn collect(&mut self, most: Option<usize>) -> Result<Vec<Term>, Error> {
-        // The scan keeps its place. Only the number of results that are wanted is new.
+        // The scan keeps its resume point. Only the number of results that are wanted is new.
         self.job.set_limit(most);
         self.go_on()
     }

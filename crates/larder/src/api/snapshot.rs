@@ -105,7 +105,7 @@ impl Deref for Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        // The only error is that it is gone already, with the engine.
+        // The only error is that it is dropped already, with the engine.
         let _ = self.0.engine_table().release_snapshot(self.0.me());
     }
 }

@@ -4,7 +4,7 @@ use super::{patiently, Larder, Table};
 use crate::error::Error;
 use crate::table::EngineTable;
 use crate::versions::{CommitOutcome, EngineTransaction, Turn};
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Larder {
             larder: self.clone(),
             tables: tables.collect(),
             views: Vec::new(),
-            under_way: None,
+            current: None,
             attempts: 0,
             turn: None,
         };
@@ -113,7 +113,7 @@ pub struct Transaction {
     tables: Vec<Arc<EngineTable>>,
     views: Vec<Table>,
     /// `None` after a commit.
-    under_way: Option<EngineTransaction>,
+    current: Option<EngineTransaction>,
     /// The number of attempts so far.
     attempts: u32,
     turn: Option<Turn>,
@@ -140,9 +140,9 @@ impl Transaction {
     /// # Errors
     /// `NoTable` if one of the tables was dropped, or if the transaction has ended.
     pub fn validate(&self) -> Result<bool, Error> {
-        let under_way = self.under_way.as_ref().ok_or(Error::NoTable)?;
+        let current = self.current.as_ref().ok_or(Error::NoTable)?;
         let tables: Vec<_> = self.tables.iter().collect();
-        patiently(&tables, || under_way.validate())
+        patiently(&tables, || current.validate())
     }
 
     /// Makes the writes to the views take effect at one instant. Returns `false` if other threads
@@ -159,21 +159,21 @@ impl Transaction {
     /// written are locked meanwhile. A transaction that has lost more than ten times has priority:
     /// for at most 100 ms no other one begins.
     pub fn commit(&mut self) -> Result<bool, Error> {
-        // Without an attempt under way, the transaction has ended.
-        let under_way = self.under_way.take().ok_or(Error::NoTable)?;
+        // Without an attempt in progress, the transaction has ended.
+        let current = self.current.take().ok_or(Error::NoTable)?;
         // The views end with the attempt. If nobody else has them, their stores are dropped with
         // it, by this thread, and not later by any thread.
         self.views.clear();
         let tables: Vec<_> = self.tables.iter().collect();
-        let outcome = patiently(&tables, || under_way.commit());
+        let outcome = patiently(&tables, || current.commit());
         // Release what the attempt holds before the next one begins, and let others have the turn.
-        drop(under_way);
+        drop(current);
         self.turn = None;
         if outcome? == CommitOutcome::Committed {
             return Ok(true);
         }
         // Another thread has written. Let it go on before the next attempt.
-        give_way();
+        yield_now();
         self.attempt()?;
         Ok(false)
     }
@@ -186,10 +186,10 @@ impl Transaction {
         self.attempts = self.attempts.saturating_add(1);
         let tables: Vec<_> = self.tables.iter().collect();
         let begin = || self.larder.engine().begin(&tables, self.larder.owner());
-        let under_way = patiently(&tables, begin)?;
+        let current = patiently(&tables, begin)?;
         let view = |view| Table::new(view, &self.larder.0);
-        self.views = under_way.views().cloned().map(view).collect();
-        self.under_way = Some(under_way);
+        self.views = current.views().cloned().map(view).collect();
+        self.current = Some(current);
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::keys::{KeyBatch, MANY_TO_READ, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
 use crate::table::EngineTable;
-use larder_index::sync::{give_way, planted, Fault, MutexGuard};
+use larder_index::sync::{planted, yield_now, Fault, MutexGuard};
 use larder_index::{Guard, HeldFlushes, Key, Previous, Values, MAX_KEYS_PER_LOOKUP};
 use larder_term::Atom;
 use std::ops::Range;
@@ -65,7 +65,7 @@ impl ListBatch {
         let held = HeldFlushes::begin(guard);
         let Some(mut progress) = self.progress.try_lock() else {
             // Another thread runs a slice, or settles a key.
-            give_way();
+            yield_now();
             return Ok(Step::More);
         };
         // While the latch is held nobody replaces the store. `guard` keeps the store alive even if
@@ -321,13 +321,13 @@ impl ListBatch {
                 }
             }
             // A write that began before the batch has a claim. It will be over soon.
-            Err(Refused::Undecided) => give_way(),
+            Err(Refused::Undecided) => yield_now(),
         }
         false
     }
 
     /// Whether the value that couldn't be claimed may be claimed again: the row that had it was
-    /// expired, and is gone.
+    /// expired, and is removed.
     #[cold]
     fn free(&self, table: &EngineTable, op: &Operation<'_>, progress: &mut BatchProgress) -> bool {
         let Some(holder) = take_holder() else {
@@ -373,8 +373,8 @@ impl ListBatch {
         next: usize,
         so_far: SpaceNeeded,
     ) -> SpaceNeeded {
-        // An object that replaces another one needs less room, or none. The room can't shrink
-        // meanwhile: in a table with a limit no other write inserts beside a batch.
+        // An object that replaces another one needs less space, or none. The free space can't
+        // shrink meanwhile: in a table with a limit no other write inserts beside a batch.
         let (key, new) = self.object(table, next);
         let mut old = Values::default();
         if table.kind().is_unique() {
@@ -466,7 +466,8 @@ impl ListBatch {
     ) -> Result<bool, Error> {
         let op = table.begin_of_batch(guard)?;
         // A short list will be over soon. In a store with a limit, other inserts could take the
-        // room that the batch has measured; with a unique index, a value that it is about to claim.
+        // space that the batch has measured; with a unique index, a value that it is about to
+        // claim.
         if !self.list.is_indexed() || (intent == Intent::Write && op.store.holds_lists_back()) {
             return Ok(false);
         }

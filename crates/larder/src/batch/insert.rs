@@ -5,7 +5,7 @@ use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::table::EngineTable;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_index::Guard;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl EngineTable {
     /// `NoTable`, `Access`.
     ///
     /// # Consistency
-    /// No operation sees a part of the objects, except a traversal that is under way. Until the
+    /// No operation sees a part of the objects, except a traversal that is in progress. Until the
     /// list is inserted, other operations may return `Busy`.
     pub fn begin_insert(
         self: &Arc<Self>,
@@ -44,7 +44,7 @@ impl EngineTable {
     }
 }
 
-/// A list insert that is under way. If the job is dropped before its first step, nothing has
+/// A list insert that is in progress. If the job is dropped before its first step, nothing has
 /// happened. If it is dropped later, the next threads that access the table finish it.
 pub struct ListJob<'t> {
     table: Cow<'t, Arc<EngineTable>>,
@@ -90,8 +90,8 @@ impl ListJob<'_> {
         }
         while !self.begun {
             // Expired objects make room. While a batch has the latch, nothing is removed.
-            while let Some(gone) = self.table.make_room_for_list(&guard, self.batch.list.len()) {
-                if !budget.spend(1 + gone as u32) {
+            while let Some(removed) = self.table.make_room_for_list(&guard, self.batch.list.len()) {
+                if !budget.spend(1 + removed as u32) {
                     return Ok(Step::More);
                 }
             }
@@ -123,20 +123,20 @@ impl ListJob<'_> {
         let mut in_vain = 0;
         // Most tables have no limit.
         while self.table.has_surplus(guard) {
-            let gone = self.table.evict_surplus(guard, EVICTED);
+            let removed = self.table.evict_surplus(guard, EVICTED);
             if !self.table.has_surplus(guard) {
                 return Step::Done;
             }
             // The expirer evicts concurrently. Each of the two may find its chosen objects already
             // gone, many times in a row.
-            if gone == 0 {
+            if removed == 0 {
                 in_vain += 1;
                 if in_vain == IN_VAIN {
                     return Step::Done;
                 }
-                give_way();
+                yield_now();
             }
-            if !budget.spend(1 + gone as u32) {
+            if !budget.spend(1 + removed as u32) {
                 return Step::More;
             }
         }

@@ -57,8 +57,8 @@ impl EngineTable {
             if let Some((feed, deferred)) = ended {
                 feed.wake_followers(deferred);
             }
-            // The last snapshot or follower may have gone while the latch was held. The table could
-            // not go back to its plain store then (`WatchedTable::unwatch`).
+            // The last snapshot or follower may have ended while the latch was held. The table
+            // could not go back to its plain store then (`WatchedTable::unwatch`).
             if let Some(history) = self.store(guard).and_then(Store::history) {
                 history.unwatch_if_idle(guard);
             }
@@ -107,7 +107,7 @@ impl EngineTable {
     }
 
     /// (lb3) Runs one slice of the batch that holds the latch, if there is one. Returns `Done` if
-    /// the latch is free or the table is gone.
+    /// the latch is free or the table is dropped.
     pub fn help_batch(&self, budget: &mut Budget) -> Step {
         let Some(batch) = self.latch.slot.lock().clone() else {
             return Step::Done;

@@ -1,4 +1,4 @@
-//! The list batch: a list of objects is inserted as a whole, behind the table's *batch latch*.
+//! The list batch: a list of objects is inserted as a whole, under the table's *batch latch*.
 //!
 //! A *batch* is a list of objects that is being inserted into a table. The *latch* is held by at
 //! most one batch: a bit of the state word (`LATCHED`), and a slot with a pointer to the batch. To
@@ -111,7 +111,7 @@ pub use object_list::ObjectList;
 enum Phase {
     /// No slice has run.
     Begun,
-    /// Computing the room that the list needs.
+    /// Computing the space that the list needs.
     Measuring,
     /// There is no room.
     Refused,
@@ -135,7 +135,7 @@ struct BatchProgress {
     phase: Phase,
     /// The first object that the phase hasn't processed.
     next: usize,
-    /// The room that the objects need that were measured.
+    /// The space that the objects need that were measured.
     need: SpaceNeeded,
     /// The number of objects in the table when the first slice began.
     before: Option<usize>,

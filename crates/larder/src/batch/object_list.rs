@@ -88,21 +88,21 @@ impl KeyFilter {
         KeyFilter(vec![[0; Self::WORDS]; keys.div_ceil(32)].into_boxed_slice())
     }
 
-    fn line(&self, mark: HashBits) -> usize {
+    fn line(&self, hash: HashBits) -> usize {
         // The number of lines is a power of two.
-        (mark.0 >> 32) as usize & (self.0.len() - 1)
+        (hash.0 >> 32) as usize & (self.0.len() - 1)
     }
 
-    fn add(&mut self, mark: HashBits) {
-        let line = self.line(mark);
-        for (word, bit) in mark.bits() {
+    fn add(&mut self, hash: HashBits) {
+        let line = self.line(hash);
+        for (word, bit) in hash.bits() {
             self.0[line][word] |= bit;
         }
     }
 
-    fn may_have(&self, mark: HashBits) -> bool {
-        let line = &self.0[self.line(mark)];
-        mark.bits().iter().all(|&(word, bit)| line[word] & bit != 0)
+    fn may_have(&self, hash: HashBits) -> bool {
+        let line = &self.0[self.line(hash)];
+        hash.bits().iter().all(|&(word, bit)| line[word] & bit != 0)
     }
 }
 
@@ -118,7 +118,7 @@ struct ListChunk {
 }
 
 impl ListChunk {
-    fn with_room(objects: usize, bytes: usize) -> Self {
+    fn with_capacity(objects: usize, bytes: usize) -> Self {
         ListChunk {
             bytes: Vec::with_capacity(bytes),
             ends: Vec::with_capacity(objects),
@@ -135,12 +135,12 @@ impl ListChunk {
         let mut filter = KeyFilter::new(CHUNK);
         let mut new = 0;
         for i in 0..self.ends.len() {
-            let mark = HashBits::of(self.get(i).0);
-            filter.add(mark);
+            let hash = HashBits::of(self.get(i).0);
+            filter.add(hash);
             if let Some((group, before)) = groups.split_last_mut() {
-                let is_known = before.first().is_some_and(|first| first.may_have(mark));
-                new += usize::from(!is_known && !group.may_have(mark));
-                group.add(mark);
+                let is_known = before.first().is_some_and(|first| first.may_have(hash));
+                new += usize::from(!is_known && !group.may_have(hash));
+                group.add(hash);
             }
         }
         self.filter = Some(filter);
@@ -209,9 +209,9 @@ impl ListContent {
             Some(_) if self.len == 0 => return,
             // Reserve the size of the previous chunk, which is a good guess, but limit it so that
             // the allocation doesn't take a slice.
-            Some(full) => ListChunk::with_room(CHUNK, full.bytes.len().min(64 << 10)),
+            Some(full) => ListChunk::with_capacity(CHUNK, full.bytes.len().min(64 << 10)),
             // Most lists are short.
-            None => ListChunk::with_room(16, 512),
+            None => ListChunk::with_capacity(16, 512),
         };
         self.index_last();
         self.chunks.push(chunk);
@@ -332,9 +332,9 @@ impl ObjectList {
 
     /// The numbers of the objects under a key, from `from` on, in the order of the list.
     fn numbers_under<'l>(&'l self, key: &'l [u8], from: usize) -> impl Iterator<Item = usize> + 'l {
-        let mark = HashBits::of(key);
+        let hash = HashBits::of(key);
         // A list of one chunk has no filter, so each key is compared.
-        let may_have = move |filter: Option<&KeyFilter>| filter.is_none_or(|f| f.may_have(mark));
+        let may_have = move |filter: Option<&KeyFilter>| filter.is_none_or(|f| f.may_have(hash));
         // The filter of a group excludes 64 chunks, that of a chunk 512 objects.
         let (chunk, group) = (from / CHUNK, from / CHUNK / GROUP);
         let groups = self.chunks().chunks(GROUP).enumerate().skip(group);
@@ -377,7 +377,7 @@ impl Drop for ObjectList {
         };
         if content.is_kept() {
             content.clear();
-            // If the thread is ending, the variable is gone. Then the memory is freed.
+            // If the thread is ending, the variable is destroyed. Then the memory is freed.
             let _ = SPARE.try_with(|place| place.set(Some(content)));
         } else if content.chunks.len() > 1 {
             let mut chunks = std::mem::take(&mut content.chunks);
@@ -433,11 +433,11 @@ mod tests {
     fn most_chunks_and_groups_are_known_not_to_have_a_key() {
         for keys in [CHUNK, GROUP * CHUNK] {
             let mut filter = KeyFilter::new(keys);
-            let mark = |n: usize| HashBits::of(&n.to_be_bytes());
-            (0..keys).for_each(|n| filter.add(mark(n)));
-            assert!((0..keys).all(|n| filter.may_have(mark(n))));
+            let hash = |n: usize| HashBits::of(&n.to_be_bytes());
+            (0..keys).for_each(|n| filter.add(hash(n)));
+            assert!((0..keys).all(|n| filter.may_have(hash(n))));
             let others = keys..keys + 100_000;
-            let wrong = others.filter(|&n| filter.may_have(mark(n))).count();
+            let wrong = others.filter(|&n| filter.may_have(hash(n))).count();
             assert!(wrong < 4_000, "{wrong} of 100,000");
         }
     }

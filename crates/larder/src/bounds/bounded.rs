@@ -607,7 +607,7 @@ impl Unique for Bounded {
                 |position: &Vec<u8>| position.capacity() <= MAX_KEPT_CAPACITY,
                 |position| {
                     std::mem::swap(position, &mut batch.resume);
-                    let start = Start::behind(position, direction);
+                    let start = Start::resume(position, direction);
                     self.below.scan(guard, start, direction, batch);
                 },
             );
@@ -646,7 +646,7 @@ impl Unique for Bounded {
                 batch.skipped = read;
                 break;
             }
-            // All entries of the batch are expired. Continue behind the last one.
+            // All entries of the batch are expired. Continue after the last one.
             let passed = batch.key(last).to_vec();
             let passed = Some(self.layer.key(&passed));
             self.below.step(guard, passed, direction, batch);

@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SAMPLE: usize = 192;
 /// The maximum number of candidates that are kept.
 const KEPT: usize = 96;
-/// The maximum number of draws for a sample, because a place may be empty.
+/// The maximum number of draws for a sample, because a point may be empty.
 const DRAWS: usize = 8;
 
 /// The bytes of a key. Short ones need no memory of their own.
@@ -146,14 +146,14 @@ impl HashFilter {
     /// The number of the word, and the bit in it. In a leaf of the hash order all hashes begin with
     /// the same bits, so the last ones are used.
     #[inline]
-    fn place(hash: u64) -> (usize, u64) {
+    fn bit_of(hash: u64) -> (usize, u64) {
         (hash as usize & 15, 1 << (hash >> 4 & 63))
     }
 
     /// Adds a hash. Returns whether it may have been there.
     #[inline]
     fn add(&mut self, hash: u64) -> bool {
-        let (word, bit) = Self::place(hash);
+        let (word, bit) = Self::bit_of(hash);
         let was = self.0[word];
         self.0[word] = was | bit;
         was & bit != 0
@@ -162,7 +162,7 @@ impl HashFilter {
     /// Whether a hash may be there.
     #[inline]
     fn may_have(&self, hash: u64) -> bool {
-        let (word, bit) = Self::place(hash);
+        let (word, bit) = Self::bit_of(hash);
         self.0[word] & bit != 0
     }
 }
@@ -174,8 +174,8 @@ struct NewKey {
 }
 
 struct CandidateShard {
-    /// The place of the next sample.
-    place: u64,
+    /// The point of the next sample.
+    point: u64,
     /// Candidates, the coldest last.
     candidates: Vec<Candidate>,
     /// A buffer for `merge`, empty in between.
@@ -218,7 +218,7 @@ impl CandidateShard {
 
     /// Takes keys from the window while it has more than `most`, up to one that is no hotter than
     /// the coldest candidate. The hotter ones stay in the table. Returns it with its heat; its
-    /// object may be gone.
+    /// object may be removed.
     fn next_new(
         &mut self,
         most: usize,
@@ -274,7 +274,7 @@ impl Default for Candidates {
         };
         let shard = |_| {
             CachePadded::new(Mutex::new(CandidateShard {
-                place: random(),
+                point: random(),
                 candidates: Vec::new(),
                 sorted: Vec::new(),
                 sample_left: 0,
@@ -330,8 +330,8 @@ impl Candidates {
         self.certain.lock().last().cloned()
     }
 
-    /// Called when a victim is gone, or its object is another one by now. If it was added twice, as
-    /// its object was written again, it stays once: the other object may be there.
+    /// Called when a victim is removed, or its object is another one by now. If it was added twice,
+    /// as its object was written again, it stays once: the other object may be there.
     pub(super) fn settle(&self, victim: &Victim) {
         if !victim.is_certain() {
             return;
@@ -368,12 +368,12 @@ impl Candidates {
         let policy = chooser.policy;
         let epoch = loop {
             if shard.sample_left == 0 || shard.candidates.is_empty() {
-                let mut place = shard.place;
+                let mut point = shard.point;
                 drop(shard);
                 // (1) Sample without the shard's lock.
-                let (sample, seen) = chooser.sample(guard, &mut place);
+                let (sample, seen) = chooser.sample(guard, &mut point);
                 shard = self.shard().lock();
-                shard.place = place;
+                shard.point = point;
                 shard.sample_left = seen;
                 shard.merge(sample, policy);
             }
@@ -444,7 +444,7 @@ pub(super) fn fingerprint(seed: &Seed, value: &[u8]) -> u64 {
 
 impl Chooser<'_> {
     /// (1) Samples the index. Returns the coldest objects of the sample, and how many it had.
-    fn sample(&self, guard: &Guard, place: &mut u64) -> (Vec<Candidate>, usize) {
+    fn sample(&self, guard: &Guard, point: &mut u64) -> (Vec<Candidate>, usize) {
         let mut buffers = ThreadBuffers::new();
         // An index may return fewer, for instance those of one leaf.
         buffers.batch.want = SAMPLE;
@@ -455,7 +455,7 @@ impl Chooser<'_> {
         };
         for _ in 0..DRAWS {
             seen += buffers.batch.lend(|batch| {
-                *place = self.index.sample(guard, *place, batch);
+                *point = self.index.sample(guard, *point, batch);
                 self.add_coldest(batch, &mut coldest);
                 batch.len()
             });
@@ -493,7 +493,7 @@ impl Chooser<'_> {
         for word in words {
             let (i, heat) = (word as u32 as usize, (word >> 32) as u32);
             let hash = hashes[i];
-            // In a small index two places may be the same leaf, and an object is there twice.
+            // In a small index two points may be in the same leaf, and an object is there twice.
             if coldest.hashes.add(hash) && coldest.candidates.iter().any(|other| other.hash == hash)
             {
                 continue;

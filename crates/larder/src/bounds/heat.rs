@@ -2,7 +2,7 @@
 //!
 //! All policies record figures for hashes of keys, not for objects, in arrays of a few bytes for
 //! each object that the table may have. So no list of objects has to be kept consistent with the
-//! index. Keys share places in the array, so a figure may be too high. It is never too low for
+//! index. Keys share cells of the array, so a figure may be too high. It is never too low for
 //! longer than until the next use of the key. `sieve` is in a module of its own.
 //!
 //! # What a read writes
@@ -33,7 +33,7 @@ pub(super) trait Policy: Send + Sync {
     /// Records that a key was inserted, and the number of objects that were inserted so far.
     fn inserted(&self, hash: u64, objects: usize);
 
-    /// The heat of a key. Uses of other keys that share its places may raise it. With `Recency` it
+    /// The heat of a key. Uses of other keys that share its cells may raise it. With `Recency` it
     /// starts again at the maximum after 65,536 ticks.
     fn heat(&self, hash: u64) -> u32;
 
@@ -133,7 +133,8 @@ const LEAST_OBJECTS: usize = 1 << 12;
 /// Converts a word to this epoch.
 #[inline]
 fn as_of(word: u64, epoch: u64) -> u64 {
-    // The epoch has four bits, so a word that is sixteen epochs old may be taken for a current one.
+    // The epoch has four bits, so a word that is sixteen epochs old may be treated as a current
+    // one.
     let epochs = epoch.wrapping_sub(word) & 15;
     if epochs == 0 {
         return word;
@@ -146,14 +147,14 @@ fn as_of(word: u64, epoch: u64) -> u64 {
 #[derive(Clone, Copy)]
 struct KeyCounters {
     words: [usize; 2],
-    places: [[u32; 2]; 2],
+    shifts: [[u32; 2]; 2],
 }
 
 impl KeyCounters {
     /// The smallest of the four counters, given the contents of the words.
     #[inline]
     fn least(&self, contents: [u64; 2]) -> u64 {
-        let count = |word: usize, i: usize| contents[word] >> self.places[word][i] & 15;
+        let count = |word: usize, i: usize| contents[word] >> self.shifts[word][i] & 15;
         count(0, 0)
             .min(count(0, 1))
             .min(count(1, 0))
@@ -170,13 +171,13 @@ impl Sketch {
         // Never the same word: `| 1` makes the difference odd, so it is not zero.
         let other = word ^ ((hash >> 24) as usize & mask | 1);
         let bits = (hash >> 48) as u32;
-        let place = |group: u32| 4 * (4 * group + (bits >> (2 * group) & 3));
+        let shift = |group: u32| 4 * (4 * group + (bits >> (2 * group) & 3));
         // The first group holds the word's epoch in its first counter. So one of the other three is
         // chosen there.
         let first = 4 * (1 + (bits >> 8) % 3);
         KeyCounters {
             words: [word, other],
-            places: [[first, place(1)], [place(2), place(3)]],
+            shifts: [[first, shift(1)], [shift(2), shift(3)]],
         }
     }
 
@@ -248,8 +249,8 @@ impl Policy for Sketch {
         // Raise only the least counters (a conservative update), so that estimates stay closer to
         // the truth.
         for (i, now) in now.into_iter().enumerate() {
-            let one = |place: u32| u64::from(now >> place & 15 == least) << place;
-            let more = one(counters.places[i][0]) + one(counters.places[i][1]);
+            let one = |shift: u32| u64::from(now >> shift & 15 == least) << shift;
+            let more = one(counters.shifts[i][0]) + one(counters.shifts[i][1]);
             if more != 0 {
                 // Ordering: Relaxed, see `now`; here and below.
                 self.words[counters.words[i]].store(now + more, Ordering::Relaxed);
@@ -286,7 +287,7 @@ impl Policy for Sketch {
 }
 
 /// When keys were last used, in *ticks*. A tick is the time in which a thousandth of the table is
-/// inserted. A key has two places, and the older one counts. Ticks wrap around after 65,536.
+/// inserted. A key has two cells, and the older one counts. Ticks wrap around after 65,536.
 pub(super) struct Recency {
     ticks: Box<[AtomicU16]>,
     now: CachePadded<AtomicU16>,
@@ -294,14 +295,14 @@ pub(super) struct Recency {
     step: usize,
 }
 
-/// The number of places for each object.
-const PLACES_OF_AN_OBJECT: usize = 4;
+/// The number of cells for each object.
+const CELLS_OF_AN_OBJECT: usize = 4;
 /// The number of ticks in which as many objects are inserted as the table has.
 const TICKS: usize = 1 << 10;
 
 impl Recency {
     #[inline]
-    fn places(&self, hash: u64) -> [&AtomicU16; 2] {
+    fn cells(&self, hash: u64) -> [&AtomicU16; 2] {
         let hash = mixed(hash);
         let mask = self.ticks.len() - 1;
         [hash, hash.rotate_right(31)].map(|bits| &self.ticks[bits as usize & mask])
@@ -310,9 +311,9 @@ impl Recency {
 
 impl Policy for Recency {
     fn new(objects: usize) -> Self {
-        let places = PLACES_OF_AN_OBJECT * objects;
+        let cells = CELLS_OF_AN_OBJECT * objects;
         Recency {
-            ticks: (0..places).map(|_| AtomicU16::new(0)).collect(),
+            ticks: (0..cells).map(|_| AtomicU16::new(0)).collect(),
             now: CachePadded::default(),
             step: (objects / TICKS).max(1),
         }
@@ -322,7 +323,7 @@ impl Policy for Recency {
     fn record_use(&self, hash: u64) {
         // Ordering: Relaxed, see `Sketch::now`; here and below.
         let now = self.now.load(Ordering::Relaxed);
-        for tick in self.places(hash) {
+        for tick in self.cells(hash) {
             if tick.load(Ordering::Relaxed) != now {
                 tick.store(now, Ordering::Relaxed);
             }
@@ -339,7 +340,7 @@ impl Policy for Recency {
     fn heat(&self, hash: u64) -> u32 {
         let now = self.now.load(Ordering::Relaxed);
         let age = |tick: &AtomicU16| now.wrapping_sub(tick.load(Ordering::Relaxed));
-        let [one, two] = self.places(hash).map(age);
+        let [one, two] = self.cells(hash).map(age);
         u32::from(u16::MAX - one.max(two))
     }
 

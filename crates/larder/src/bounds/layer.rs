@@ -12,7 +12,7 @@ use larder_term::hash::Seed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// A table may have this number of timers of objects that are gone, however small it is.
+/// A table may have this number of timers of removed objects, however small it is.
 const FEW_TIMERS: usize = 4096;
 
 /// The current bounds of a table. Times are in milliseconds.
@@ -262,7 +262,7 @@ impl BoundState {
         self.wheel.lock().len()
     }
 
-    /// Whether most timers are those of objects that are gone, in a table of this number of
+    /// Whether most timers are those of removed objects, in a table of this number of
     /// objects. A live object has at most one of its own.
     pub(crate) fn has_stale_timers(&self, objects: usize) -> bool {
         self.timers() > 2 * objects + FEW_TIMERS

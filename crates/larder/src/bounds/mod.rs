@@ -8,7 +8,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `clock` | the time |
-//! | `stamp` | the stamp behind an object: its times |
+//! | `stamp` | the stamp after an object: its times |
 //! | `layer` | the shared state of a bounded store: settings, and the wheel |
 //! | `bounded` | the index of a bounded table |
 //! | `wheel` | timers |
@@ -23,7 +23,7 @@
 //!
 //! - *Deadline* of an object: the time from which on it is *expired*. An expired object may still
 //!   be in the index.
-//! - *Stamp*: the bytes behind an object in a bounded table's index. They are one more term, a
+//! - *Stamp*: the bytes after an object in a bounded table's index. They are one more term, a
 //!   binary. So code that walks over the terms of a value needs no special case.
 //! - *Timer*: a key and a time in the wheel. It is an object's own timer if the object's stamp is
 //!   `armed` with that time.

@@ -432,7 +432,7 @@ impl Quota {
         self.candidates.choose(&chooser, guard)
     }
 
-    /// Called when a victim is gone, or its object is another one by now.
+    /// Called when a victim is removed, or its object is another one by now.
     pub(crate) fn settle_victim(&self, victim: &Victim) {
         self.candidates.settle(victim);
     }

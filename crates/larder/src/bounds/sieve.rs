@@ -1,34 +1,34 @@
 //! SIEVE: a queue of objects in the order of insertion, and a *hand* that goes round it.
 //!
 //! In exact SIEVE the hand goes from the oldest object to the newest, and begins again. If an
-//! object was used since the hand came last, the hand clears that mark and passes. The first object
-//! without a mark is evicted. Objects that stay don't move.
+//! object was used since the hand came last, the hand clears its *visited* bit and passes. The
+//! first object without that bit is evicted. Objects that stay don't move.
 //!
 //! # The queue without a list
 //!
-//! The queue is a ring of places. The place of an object is the number of insertions before it, in
-//! *ticks* of a thousandth of the table, modulo the number of places. The hand is the number of
-//! places that it has passed. For each key its *turn* is recorded: the hand at which its object is
-//! evicted. No mark has to be cleared when the hand passes.
+//! The queue is a ring of slots. The slot of an object is the number of insertions before it, in
+//! *ticks* of a thousandth of the table, modulo the number of slots. The hand is the number of
+//! slots that it has passed. For each key its *turn* is recorded: the hand at which its object is
+//! evicted. No bit has to be cleared when the hand passes.
 //!
 //! ```text
 //!          hand                           hand + RING                      hand + 2 · RING
 //!  ─────────┴──────────────┬───────────────────┴──────────────┬──────────────────┴──────▶
 //!                    the next visit                    the visit after it
-//!                   of a place: the turn              the turn of what was
+//!                   of a slot: the turn               the turn of what was
 //!                   of a new object                   used since the last one
 //! ```
 //!
-//! 1. *Insert*: the turn is the hand's next visit of the place.
+//! 1. *Insert*: the turn is the hand's next visit of the slot.
 //! 2. *Use*: the turn is the visit after the next one. If it is so already, nothing is written.
 //! 3. *Choose*: the candidate with the earliest turn is the victim, and the hand moves to its turn.
 //!
 //! If all objects were candidates, this would be exact SIEVE: all that the hand passes was used. It
 //! is not quite that for objects of one tick, for those that stay while 16 times as many are
-//! inserted as the table has, because others then get their places, and if keys are confused.
+//! inserted as the table has, because others then get their slots, and if keys are confused.
 //!
 //! Turns are kept by the hash of keys in buckets of eight entries. A key without an entry gets the
-//! one whose turn is the earliest, which mostly is that of a key that has gone. If it isn't, the
+//! one whose turn is the earliest, which mostly is that of a removed key. If it isn't, the
 //! other key goes first until its next use.
 //!
 //! Source: SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, NSDI 2024). Deviation: candidates are
@@ -64,7 +64,7 @@ const ENTRIES: usize = 8;
 const ENTRIES_OF_AN_OBJECT: usize = 2;
 /// The number of ticks in which as many objects are inserted as the table has.
 const TICKS: usize = 1 << 10;
-/// The number of places, which are those of 16 times as many objects as the table has.
+/// The number of slots, which are those of 16 times as many objects as the table has.
 const RING: u32 = 1 << 14;
 /// The bits of an entry that are its turn. So turns wrap around after 64 rings.
 const TURN: u32 = (1 << 20) - 1;
@@ -78,19 +78,19 @@ fn order(hand: u32, turn: u32) -> u32 {
     turn.wrapping_sub(hand).wrapping_add(NOW) & TURN
 }
 
-/// The hand's next visit of the place that has this turn, or this number of ticks.
+/// The hand's next visit of the slot that has this turn, or this number of ticks.
 #[inline]
-fn next(hand: u32, place: u32) -> u32 {
-    hand + place.wrapping_sub(hand) % RING
+fn next(hand: u32, slot: u32) -> u32 {
+    hand + slot.wrapping_sub(hand) % RING
 }
 
 /// Where the turn of a key is recorded.
-struct KeyPlace<'a> {
+struct KeyBucket<'a> {
     tag: u32,
     bucket: &'a Bucket,
 }
 
-impl<'a> KeyPlace<'a> {
+impl<'a> KeyBucket<'a> {
     /// The entry of the key, and its turn.
     #[inline]
     fn find(&self) -> Option<(&'a AtomicU32, u32)> {
@@ -129,9 +129,9 @@ impl Sieve {
     }
 
     #[inline]
-    fn place(&self, hash: u64) -> KeyPlace<'_> {
+    fn bucket_of(&self, hash: u64) -> KeyBucket<'_> {
         let hash = mixed(hash);
-        KeyPlace {
+        KeyBucket {
             tag: ((hash >> 32) as u32 & !TURN).max(TURN + 1),
             bucket: &self.buckets[hash as usize & (self.buckets.len() - 1)],
         }
@@ -150,32 +150,32 @@ impl Policy for Sieve {
 
     #[inline]
     fn record_use(&self, hash: u64) {
-        let (hand, place) = (self.hand(), self.place(hash));
+        let (hand, bucket) = (self.hand(), self.bucket_of(hash));
         // (2) A key without an entry was inserted before turns were recorded, or has lost its
-        // entry. It gets the hand's own place.
-        let Some((entry, turn)) = place.find() else {
-            return place.set(place.earliest(hand), hand + RING);
+        // entry. It gets the hand's own slot.
+        let Some((entry, turn)) = bucket.find() else {
+            return bucket.set(bucket.earliest(hand), hand + RING);
         };
         let later = next(hand, turn) + RING;
         if turn != later & TURN {
-            place.set(entry, later);
+            bucket.set(entry, later);
         }
     }
 
     fn inserted(&self, hash: u64, objects: usize) {
-        let (hand, place) = (self.hand(), self.place(hash));
-        let entry = match place.find() {
+        let (hand, bucket) = (self.hand(), self.bucket_of(hash));
+        let entry = match bucket.find() {
             Some((entry, _)) => entry,
-            None => place.earliest(hand),
+            None => bucket.earliest(hand),
         };
         // (1)
-        place.set(entry, next(hand, (objects / self.step) as u32));
+        bucket.set(entry, next(hand, (objects / self.step) as u32));
     }
 
     #[inline]
     fn heat(&self, hash: u64) -> u32 {
         let hand = self.hand();
-        let found = self.place(hash).find();
+        let found = self.bucket_of(hash).find();
         found.map_or(0, |(_, turn)| order(hand, turn))
     }
 
@@ -183,10 +183,10 @@ impl Policy for Sieve {
         let hand = self.hand();
         // (3) The hand doesn't go back: a thread that finds it moved leaves it there. If the key
         // was used since its heat was computed, its turn is a ring later. The hand doesn't go
-        // there, because it would pass all objects and clear their marks.
+        // there, because it would pass all objects and clear their visited bits.
         let ahead = NOW + 1..=heat;
         if let Some((_, turn)) = self
-            .place(hash)
+            .bucket_of(hash)
             .find()
             .filter(|&(_, turn)| ahead.contains(&order(hand, turn)))
         {
@@ -233,7 +233,8 @@ mod tests {
             .for_each(|&key| sieve.inserted(key, key as usize));
         [0, 1, 3].iter().for_each(|&key| sieve.record_use(key));
         assert_eq!(evict(&sieve, &mut keys), 2);
-        // What the hand has passed has lost its mark, what is used now is passed the next time.
+        // What the hand has passed has lost its visited bit, what is used now is passed the next
+        // time.
         sieve.record_use(1);
         sieve.inserted(6, 6);
         keys.push(6);
@@ -266,7 +267,7 @@ mod tests {
     #[test]
     fn a_key_without_an_entry_has_no_turn() {
         let sieve = Sieve::new(1 << 6);
-        assert!((0..100_000).all(|key| sieve.place(key).find().is_none()));
+        assert!((0..100_000).all(|key| sieve.bucket_of(key).find().is_none()));
         assert!((0..100_000).any(|key| (mixed(key) >> 32) as u32 & !TURN == 0));
     }
 

@@ -1,4 +1,4 @@
-//! The stamp behind an object in a bounded table: its times, as a binary term.
+//! The stamp after an object in a bounded table: its times, as a binary term.
 //!
 //! ```text
 //!  object … │ BIN 15 │ deadline │ armed │ hard │      five bytes each, little endian

@@ -95,21 +95,21 @@ pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut rest = chunk;
     std::iter::from_fn(move || {
         // A time has fewer bytes than a word. The missing ones are zero.
-        let (time, behind) = rest.split_at_checked(TIME)?;
+        let (time, after) = rest.split_at_checked(TIME)?;
         let mut bytes = [0; 8];
         bytes[..TIME].copy_from_slice(time);
         // The key's length follows as LEB128.
         let (mut len, mut at) = (0, 0);
         loop {
-            let byte = behind[at];
+            let byte = after[at];
             len |= usize::from(byte & 0x7F) << (7 * at);
             at += 1;
             if byte < 0x80 {
                 break;
             }
         }
-        rest = &behind[at + len..];
-        Some((u64::from_le_bytes(bytes), &behind[at..at + len]))
+        rest = &after[at + len..];
+        Some((u64::from_le_bytes(bytes), &after[at..at + len]))
     })
 }
 
@@ -140,8 +140,8 @@ fn add(time: u64, key: &[u8], last: Option<&mut TimerChunk>) -> Result<usize, (T
         }
         last => {
             // The first chunk of a slot starts small.
-            let room = if last.is_some() { CHUNK } else { 0 };
-            let mut chunk = Vec::with_capacity(need.max(room));
+            let capacity = if last.is_some() { CHUNK } else { 0 };
+            let mut chunk = Vec::with_capacity(need.max(capacity));
             append(time, key, &mut chunk);
             let bytes = chunk.capacity();
             Err((chunk, bytes))
@@ -271,7 +271,7 @@ impl Wheel {
             let (level, slot) = ((*slots - 1) / SLOTS, (*slots - 1) % SLOTS);
             let level = self.levels[level].as_mut()?;
             let there = &mut level.slots[slot].0;
-            // From the last chunk to the first: those behind this one have been looked at. Since
+            // From the last chunk to the first: those after this one have been looked at. Since
             // the last call the slot may have been emptied.
             *chunks = there.len().min(*chunks);
             let Some(at) = chunks.checked_sub(1) else {

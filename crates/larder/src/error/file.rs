@@ -15,7 +15,7 @@ pub enum FileError {
         /// The newest version that can be read.
         known: u16,
     },
-    /// The file ends before its end mark.
+    /// The file ends before its footer.
     CutShort,
     /// A checksum is wrong, or the content is invalid; the text says what.
     Damaged(String),

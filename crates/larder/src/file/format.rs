@@ -20,9 +20,9 @@ use std::path::Path;
 pub(super) const MAGIC: &[u8; 8] = b"LARDER\r\n";
 /// The version of new files, and the newest that can be read.
 pub(super) const VERSION: u16 = 1;
-/// The mark of a chunk.
+/// The first byte of a chunk.
 pub(super) const CHUNK: u8 = b'C';
-/// The mark of the footer.
+/// The first byte of the footer.
 pub(super) const FOOTER: u8 = b'E';
 /// The number of bytes of a digest.
 pub(super) const DIGEST: usize = 32;
@@ -252,7 +252,7 @@ pub fn read_header(path: &Path) -> Result<Header, crate::Error> {
 /// The number of objects that were written to a file, by its footer. `None` if the file doesn't end
 /// with one.
 fn objects_by_footer(input: &mut BufReader<File>) -> Option<u64> {
-    // The mark, the number, the digest and the checksum.
+    // The first byte, the number, the digest and the checksum.
     const SUM: usize = 1 + 8 + DIGEST;
     const LENGTH: usize = SUM + 4;
     input.seek(SeekFrom::End(-(LENGTH as i64))).ok()?;

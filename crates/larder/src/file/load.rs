@@ -35,7 +35,7 @@ pub struct LoadOptions {
     pub new_atoms: usize,
 }
 
-/// A load under way. If it is dropped before it is done, it drops the table.
+/// A load in progress. If it is dropped before it is done, it drops the table.
 pub struct LoadJob {
     table: Arc<EngineTable>,
     owner: OwnerId,
@@ -44,7 +44,7 @@ pub struct LoadJob {
     input: Input,
     phase: LoadPhase,
     chunk: Vec<u8>,
-    /// The place of the next object in `chunk`, and the number of objects left there.
+    /// The offset of the next object in `chunk`, and the number of objects left there.
     next: usize,
     left: u32,
     found: u64,
@@ -98,13 +98,13 @@ impl Input {
         Ok(())
     }
 
-    /// About how many objects there are behind a chunk that was just read, if all chunks are like
+    /// About how many objects there are after a chunk that was just read, if all chunks are like
     /// it.
-    fn objects_behind(&mut self, objects: u32, payload: usize) -> usize {
+    fn objects_after(&mut self, objects: u32, payload: usize) -> usize {
         let at = self.file.stream_position().unwrap_or(self.length);
         let bytes = self.length.saturating_sub(at);
-        let behind = u128::from(bytes) * u128::from(objects) / (payload as u128).max(1);
-        usize::try_from(behind).unwrap_or(usize::MAX)
+        let after = u128::from(bytes) * u128::from(objects) / (payload as u128).max(1);
+        usize::try_from(after).unwrap_or(usize::MAX)
     }
 
     fn note(&mut self, bytes: &[u8]) {
@@ -115,8 +115,8 @@ impl Input {
 
     /// Reads the next part. Leaves the payload of a chunk in `payload`.
     fn part(&mut self, payload: &mut Vec<u8>) -> Result<FilePart, FileError> {
-        // The head of a chunk and the beginning of the footer have the same length: a mark and two
-        // numbers, or a mark and one.
+        // The head of a chunk and the beginning of the footer have the same length: a byte and two
+        // numbers, or a byte and one.
         let mut head = Vec::new();
         take(&mut self.file, 9, &mut head)?;
         match head[0] {
@@ -164,7 +164,7 @@ impl Input {
                 return Err(damaged("the digest of the whole"));
             }
         }
-        // A file that goes on behind its end was not written by `save`.
+        // A file that goes on after its end was not written by `save`.
         match take(&mut self.file, 1, &mut footer) {
             Err(FileError::CutShort) => Ok(u64::from_le_bytes(array(&footer[1..]))),
             Err(error) => Err(error),
@@ -327,7 +327,7 @@ impl LoadJob {
         // The number of objects and the length of the payload are separate fields, which may
         // contradict each other.
         if self.next < self.chunk.len() {
-            return Err(damaged("bytes behind the objects of a chunk").into());
+            return Err(damaged("bytes after the objects of a chunk").into());
         }
         self.chunk.clear();
         self.next = 0;
@@ -348,9 +348,9 @@ impl LoadJob {
     /// Announces to a set about how many keys it will have. Of a bag, that isn't known.
     fn announce(&mut self, objects: u32) {
         if self.table.kind().is_unique() {
-            let behind = self.input.objects_behind(objects, self.chunk.len());
+            let after = self.input.objects_after(objects, self.chunk.len());
             let now = self.found as usize;
-            let soon = (now + objects as usize).saturating_add(behind);
+            let soon = (now + objects as usize).saturating_add(after);
             self.table.expect_keys(now, soon);
         }
     }
@@ -360,7 +360,7 @@ impl LoadJob {
     fn insert(&self, object: &ObjectBuf, budget: &mut Budget) -> Result<(), Error> {
         while let Err(error) = self.table.insert(self.owner, object) {
             match error {
-                // The object was decoded, and its place in the chunk passed, so insert it now.
+                // The object was decoded, and its offset in the chunk passed, so insert it now.
                 Error::Busy => while self.table.help_batch(budget) == Step::More {},
                 error => return Err(error),
             }

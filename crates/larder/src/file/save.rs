@@ -38,7 +38,7 @@ pub struct SaveOptions {
     pub extra: Vec<u8>,
 }
 
-/// A save under way. If it is dropped before it is done, the old file, if there is one, is
+/// A save in progress. If it is dropped before it is done, the old file, if there is one, is
 /// unchanged.
 pub struct SaveJob {
     /// The table, which must live until the end.
@@ -113,8 +113,8 @@ impl SaveJob {
     /// Runs one slice: writes about one chunk, or finishes the file.
     ///
     /// # Errors
-    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is under way: help with
-    /// the batch, and call `step` again; `File`.
+    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is in progress: help
+    /// with the batch, and call `step` again; `File`.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         // A job that has finished may be stepped again.
         if self.output.renamed {
@@ -148,7 +148,7 @@ impl SaveJob {
                     break;
                 }
                 Ok(Step::More) => {}
-                // A list batch is under way. Write the objects that were gathered. If they were
+                // A list batch is in progress. Write the objects that were gathered. If they were
                 // discarded, a series of lists could prevent all progress.
                 Err(Error::Busy) if chunks.iter().any(|chunk| chunk.objects > 0) => break,
                 Err(error) => return Err(error),
@@ -158,7 +158,7 @@ impl SaveJob {
                 break;
             }
         }
-        // Write everything that was read, whatever has ended the loop: the cursor is behind it.
+        // Write everything that was read, whatever has ended the loop: the cursor is after it.
         for chunk in chunks.into_iter().filter(|chunk| chunk.objects > 0) {
             self.objects += u64::from(chunk.objects);
             self.output.write(&chunk.close()?)?;
@@ -168,7 +168,7 @@ impl SaveJob {
 
     /// Appends the objects of a leaf to the chunks. Begins another chunk when one is full: the
     /// objects of a leaf may be long, since large binaries are outside the leaf. Returns `Done` if
-    /// there are no more. After an error the cursor is at the same place.
+    /// there are no more. After an error the cursor is at the same point.
     fn append_leaf(
         &mut self,
         chunks: &mut Vec<FileChunk>,

@@ -4,7 +4,7 @@
 //!
 //! 1. Replace the table's store by one with the new index, by an exchange of the state word. From
 //!    here on each write changes the entries of its own row.
-//! 2. Wait for the commits that were under way, because they write to the store with which they
+//! 2. Wait for the commits that were active, because they write to the store with which they
 //!    began.
 //! 3. Scan the table, in slices. For each key, make the entries of its rows under the lock of the
 //!    key. A write that revalidated before (1) holds that lock, so its row is seen.
@@ -35,7 +35,7 @@ use crate::store::Layers;
 use crate::structures::DEFAULT;
 use crate::table::EngineTable;
 use crate::versions;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_index::{Batch, Change, Direction, Guard, Previous};
 use larder_term::Atom;
 use std::collections::BTreeMap;
@@ -225,7 +225,7 @@ impl IndexBuild {
                 if !self.table.state.holds(op.state, op.guard) {
                     return false;
                 }
-                give_way();
+                yield_now();
             }
             if is_bag {
                 key.clone_into(&mut self.last_key);
@@ -269,7 +269,7 @@ impl EngineTable {
     }
 
     /// Makes the entries of a key's rows, under its lock. Returns `false` if it must be repeated,
-    /// because a claim that was met may be given back, or was that of an expired row.
+    /// because a claim that was found may be given back, or was that of an expired row.
     fn make_entries(&self, op: &Operation<'_>, entries: &Entries, key: &[u8]) -> bool {
         let Some(indexes) = &op.store.layers().indexes else {
             return true;

@@ -133,8 +133,9 @@ pub(super) fn count(
             // One more shows that there are more than are counted one by one.
             batch.want = COUNTED_SINGLY + 1 - keys.len();
             let next = batch.lend(|batch| {
-                let way = Direction::Forward;
-                let next = entries.read_leaf(guard, range, from.as_deref(), way, position, batch);
+                let forward = Direction::Forward;
+                let next =
+                    entries.read_leaf(guard, range, from.as_deref(), forward, position, batch);
                 add_keys(entries, range, batch, &mut keys);
                 next
             });
@@ -166,7 +167,7 @@ fn add_keys(entries: &Entries, range: &EntryRange, batch: &Batch<'_>, keys: &mut
     for i in 0..batch.len() {
         let (position, record) = batch.entry(i);
         keys.push(match range.value() {
-            Some(value) => entries.key_behind(value, position, record),
+            Some(value) => entries.key_after(value, position, record),
             None => entries.entry(position, record).key,
         });
     }
@@ -279,10 +280,10 @@ impl CandidateKeys {
                 }
             }
             // Continue where the last leaf ended, or at the beginning of the range.
-            let (from, way) = (self.from.as_deref(), Direction::Forward);
+            let (from, forward) = (self.from.as_deref(), Direction::Forward);
             let (keys, position) = (&mut self.keys, &mut self.position);
             let (next, count) = buffers.batch.lend(|batch| {
-                let next = entries.read_leaf(op.guard, range, from, way, position, batch);
+                let next = entries.read_leaf(op.guard, range, from, forward, position, batch);
                 add_keys(entries, range, batch, keys);
                 (next, batch.len())
             });

@@ -56,7 +56,7 @@ impl EntryChanges {
         self.counts[self.place(value)].fetch_add(1, Ordering::Release);
     }
 
-    /// The number of changes of the values in a place, or of all values.
+    /// The number of changes of the values of a counter, or of all values.
     fn count(&self, place: Option<usize>) -> u64 {
         // Ordering: Acquire, pairs with `note`. X16 is ensured by the lock of the row.
         let count = |count: &AtomicU64| count.load(Ordering::Acquire);
@@ -72,7 +72,7 @@ impl EntryChanges {
 /// The count that a reader has loaded before it read entries.
 pub(crate) struct EntriesRead {
     changes: Arc<EntryChanges>,
-    /// The place of the counter of the value that was read; `None` for a range of values.
+    /// The index of the counter of the value that was read; `None` for a range of values.
     place: Option<usize>,
     count: u64,
 }

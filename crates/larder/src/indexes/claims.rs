@@ -6,8 +6,8 @@
 //! A claim may belong to a row that is never written. The write may be refused because of another
 //! value, or because the table's state word has changed; or the claim may be that of a list or a
 //! commit that fails. A write that meets such a claim must not be refused. So two numbers are
-//! counted: the claims under way that may still be given back, and those that were given back. A
-//! write is refused only if no claim was under way when it met the other row's, and if none was
+//! counted: the pending claims that may still be given back, and those that were given back. A
+//! write is refused only if no claim was pending when it found the other row's, and if none was
 //! given back since it began. Otherwise it starts again (X5). A claim is counted when it is made. A
 //! write that only meets the claims of others isn't, so that refusals don't hold each other up.
 //!
@@ -44,8 +44,8 @@ pub(super) struct Claims([Stripe; STRIPES]);
 /// The counts of the claims of a stripe of values.
 #[derive(Default)]
 struct Stripe {
-    /// The number of writes with claims under way, which may be given back.
-    under_way: AtomicUsize,
+    /// The number of writes with pending claims, which may be given back.
+    pending: AtomicUsize,
     /// The number of writes that have given claims back.
     undone: AtomicU64,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Claimed {
 /// How the claims of a write are counted.
 #[derive(Default)]
 struct ClaimCounts {
-    /// The stripes in which it is counted as under way, each once: a bit for each.
+    /// The stripes in which it is counted as in progress, each once: a bit for each.
     stripes: u64,
     /// Whether it has given back a claim.
     has_undone: bool,
@@ -127,30 +127,30 @@ impl Default for Claims {
 impl Stripe {
     fn undone(&self) -> u64 {
         // Ordering: SeqCst, for all of this file. A write that meets a claim which is given back
-        // later either sees it under way, or sees that one was given back.
+        // later either sees it in progress, or sees that one was given back.
         self.undone.load(Ordering::SeqCst)
     }
 
     /// Whether a claim of another row belongs to an existing row. `undone` is the count of claims
     /// that were given back, as read before that claim was found. `our_claims` is 1 if the caller
-    /// itself is counted as under way in this stripe, and otherwise 0.
+    /// itself is counted as in progress in this stripe, and otherwise 0.
     fn is_decided(&self, undone: u64, our_claims: usize) -> bool {
-        let others = self.under_way.load(Ordering::SeqCst) - our_claims;
+        let others = self.pending.load(Ordering::SeqCst) - our_claims;
         others == 0 && self.undone() == undone || planted(Fault::UnsettledClaim)
     }
 }
 
 impl ClaimCounts {
-    /// Whether the write is counted as under way in a stripe.
+    /// Whether the write is counted as in progress in a stripe.
     fn has(&self, stripe: usize) -> bool {
         self.stripes >> stripe & 1 != 0
     }
 
-    /// Counts the write as under way in a stripe, before the first claim there can be seen.
+    /// Counts the write as in progress in a stripe, before the first claim there can be seen.
     fn begin(&mut self, claims: &Claims, stripe: usize) {
         if !self.has(stripe) {
             self.stripes |= 1 << stripe;
-            claims.0[stripe].under_way.fetch_add(1, Ordering::SeqCst);
+            claims.0[stripe].pending.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -163,7 +163,7 @@ impl ClaimCounts {
             if self.has_undone {
                 stripe.undone.fetch_add(1, Ordering::SeqCst);
             }
-            stripe.under_way.fetch_sub(1, Ordering::SeqCst);
+            stripe.pending.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -401,8 +401,8 @@ impl Claimed {
                 let (stay, new): (Vec<_>, Vec<_>) =
                     after.into_iter().partition(|value| is_in(&before, value));
                 wanted.extend(new.into_iter().map(|value| (value, *key)));
-                let gone = before.into_iter().filter(|value| !is_in(&stay, value));
-                given_up.extend(gone.map(|value| (value, None)));
+                let removed = before.into_iter().filter(|value| !is_in(&stay, value));
+                given_up.extend(removed.map(|value| (value, None)));
             }
             // A value that one row gives up may go to one other row. Two that want it exclude each
             // other.
@@ -527,10 +527,10 @@ mod tests {
         let (mut keys, mut rows) = (Vec::new(), Values::default());
         let objects = source.engine_table().store(&guard).unwrap();
         let mut batch = larder_index::Batch::default();
-        let way = larder_index::Direction::Forward;
+        let forward = larder_index::Direction::Forward;
         objects
             .index
-            .scan(&guard, larder_index::Start::Edge, way, &mut batch);
+            .scan(&guard, larder_index::Start::Edge, forward, &mut batch);
         let (key, row) = batch.entry(0);
         keys.extend_from_slice(key);
         rows.push(row);

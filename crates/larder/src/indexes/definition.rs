@@ -64,7 +64,7 @@ impl IndexDefinition {
         let clause = Term::tuple([head.as_ref(), guards.as_ref(), body.as_ref()]);
         let specification = Term::list([clause.as_ref()]);
         let program = Program::compile(specification.as_ref())
-            // The clause is not the caller's, so its number isn't said.
+            // The clause is not the caller's, so its number isn't reported.
             .map_err(|error| Error::BadOption(format!("index {name}: {}", error.what).into()))?;
         // What is indexed must be the same whoever asks. Otherwise a row would have other entries
         // for another process.

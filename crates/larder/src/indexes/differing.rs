@@ -47,7 +47,7 @@ impl Differing {
             ..
         } = buffers;
         let views = op.store.views();
-        // Find the first view from this one on in which keys differ. Behind the last view, this is
+        // Find the first view from this one on in which keys differ. After the last view, this is
         // the end.
         let index = loop {
             match views.get(self.view)?.changed() {
@@ -72,7 +72,7 @@ impl Differing {
                 indexed.iter().for_each(|value| see(value, key));
             }
         }
-        // Go on behind the batch, or with the next view.
+        // Go on after the batch, or with the next view.
         if batch.done {
             (self.view, self.from) = (self.view + 1, None);
         } else {

@@ -207,7 +207,7 @@ impl Entries {
         }
         self.position(value, key, position);
         if one_row_per_key {
-            // The record is made behind the position.
+            // The record is made after the position.
             let end = position.len();
             append_record(value.len(), 1, position);
             let (place, record) = position.split_at(end);
@@ -276,20 +276,20 @@ impl Entries {
             let was = self.tree.remove(guard, at(position), is_own);
             return self.note_change(value, -i64::from(was == Previous::Present));
         }
-        let mut gone = 0;
+        let mut removed = 0;
         self.tree.update(guard, at(position), &mut |old, record| {
             let Some(rows) = old.map(rows) else {
                 return Change::Keep;
             };
             // The last row of the key with the value is removed.
             if rows <= 1 {
-                gone = 1;
+                removed = 1;
                 return Change::Remove;
             }
             write_record(value.len(), rows - 1, record);
             Change::Put
         });
-        self.note_change(value, -gone);
+        self.note_change(value, -removed);
     }
 
     /// Claims a value of a unique index for a key. `one_row_per_key` says that a key has at most
@@ -376,7 +376,7 @@ impl Entries {
 
     /// The key of an entry of this value.
     #[inline]
-    pub(super) fn key_behind<'a>(
+    pub(super) fn key_after<'a>(
         &self,
         value: &[u8],
         position: &'a [u8],

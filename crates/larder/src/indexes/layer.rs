@@ -177,10 +177,10 @@ impl Indexes {
                 entries.add(guard, entry, self.keys.one_row, position);
                 is_moved = true;
             }
-            let gone = before.iter().filter(|value| !has(after, value));
+            let removed = before.iter().filter(|value| !has(after, value));
             // The old ones are removed after the entries of all indexes are made.
             let first = removals.len();
-            removals.extend(gone.map(|value| Removal {
+            removals.extend(removed.map(|value| Removal {
                 index,
                 value: SmallVec::from_slice(value),
             }));
@@ -405,7 +405,7 @@ impl Unique for Indexed<dyn Unique> {
         preparation: &mut Preparation<'_>,
     ) -> Previous {
         self.write_then_free(guard, |index| {
-            // The entries of the indexes change behind the preparation, as the row does.
+            // The entries of the indexes change after the preparation, as the row does.
             let mut prepared = Preparation {
                 ready: ReadyMark::none(),
                 prepare: &mut |old, mark| {

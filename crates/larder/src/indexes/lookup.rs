@@ -50,7 +50,7 @@ pub struct IndexInfo {
     pub memory: usize,
 }
 
-/// A lookup in an index that is under way, in slices. Between two batches of entries no epoch is
+/// A lookup in an index, in progress, in slices. Between two batches of entries no epoch is
 /// pinned, and nothing is locked.
 pub struct IndexJob {
     table: Arc<EngineTable>,
@@ -58,7 +58,7 @@ pub struct IndexJob {
     ranges: EntryRanges,
     program: Option<Program>,
     limit: Option<usize>,
-    place: EntryPlace,
+    resume: IndexResumePoint,
     /// The entries of a view.
     of_view: ViewEntries,
     /// Buffers. The entries of a batch are in `pairs`.
@@ -67,7 +67,7 @@ pub struct IndexJob {
 
 /// The position of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct EntryPlace {
+struct IndexResumePoint {
     /// The number of the range.
     range: usize,
     /// The entry of the range to continue with; `None` for the first one.
@@ -138,7 +138,7 @@ impl EngineTable {
         continuation: &[u8],
     ) -> Result<IndexJob, Error> {
         let mut job = self.index_select(who, name, program, limit)?;
-        job.place = EntryPlace::of_bytes(continuation).ok_or(Error::BadContinuation)?;
+        job.resume = IndexResumePoint::of_bytes(continuation).ok_or(Error::BadContinuation)?;
         Ok(job)
     }
 
@@ -161,7 +161,7 @@ impl EngineTable {
             ranges,
             program: None,
             limit: None,
-            place: EntryPlace::default(),
+            resume: IndexResumePoint::default(),
             of_view: ViewEntries::default(),
             buffers,
         })
@@ -207,7 +207,7 @@ impl IndexJob {
         if self.limit == Some(0) {
             return Ok(ScanStep::Limit);
         }
-        while self.place.range < self.ranges.len() {
+        while self.resume.range < self.ranges.len() {
             // Pin again for each batch, so that a slice delays the freeing of memory only for the
             // duration of a batch.
             let guard = larder_index::pin();
@@ -228,15 +228,15 @@ impl IndexJob {
                 }
                 return Ok(step);
             }
-            self.place = match next {
-                Some(from) => EntryPlace {
+            self.resume = match next {
+                Some(from) => IndexResumePoint {
                     from: Some(from),
-                    range: self.place.range,
+                    range: self.resume.range,
                     rows: 0,
                 },
-                None => EntryPlace {
-                    range: self.place.range + 1,
-                    ..EntryPlace::default()
+                None => IndexResumePoint {
+                    range: self.resume.range + 1,
+                    ..IndexResumePoint::default()
                 },
             };
             // A range without entries takes a search, too.
@@ -247,15 +247,15 @@ impl IndexJob {
         Ok(ScanStep::Done)
     }
 
-    /// (1) Reads the next entries of the range, and breaks with the place where to continue, if it
+    /// (1) Reads the next entries of the range, and breaks with the point where to continue, if it
     /// has more. In a view, continues with the costs if there is more to read before.
     fn read_entries(
         &mut self,
         op: &Operation<'_>,
         entries: &Arc<Entries>,
     ) -> ControlFlow<Option<Vec<u8>>, u32> {
-        let range = &self.ranges[self.place.range];
-        let from = self.place.from.as_deref();
+        let range = &self.ranges[self.resume.range];
+        let from = self.resume.from.as_deref();
         if !op.store.views().is_empty() {
             let (table, buffers) = (&self.table, &mut *self.buffers);
             return self.of_view.read(table, op, entries, range, from, buffers);
@@ -265,10 +265,10 @@ impl IndexJob {
         } = &mut *self.buffers;
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
-        // The place is within the range, or a continuation was made up.
+        // The resume point is within the range, or a continuation was made up.
         ControlFlow::Break(batch.lend_owned(|batch| {
-            let way = Direction::Forward;
-            entries.read_leaf(op.guard, range, from, way, position, batch)
+            let forward = Direction::Forward;
+            entries.read_leaf(op.guard, range, from, forward, position, batch)
         }))
     }
 
@@ -290,8 +290,8 @@ impl IndexJob {
             pairs,
             position,
         } = &mut *self.buffers;
-        let (table, place) = (&*self.table, &mut self.place);
-        let wanted = self.ranges[place.range].wanted();
+        let (table, resume) = (&*self.table, &mut self.resume);
+        let wanted = self.ranges[resume.range].wanted();
         let has_views = !op.store.views().is_empty();
         let list = EntryList {
             entries,
@@ -306,7 +306,7 @@ impl IndexJob {
             check: ValueCheck::new(&entries.extractor, wanted, scratch, indexed),
             keypos: table.keypos(),
             plain,
-            count: RowCount::new(entries, has_views, place, position),
+            count: RowCount::new(entries, has_views, resume, position),
             budget,
             context,
             sink,
@@ -315,7 +315,7 @@ impl IndexJob {
         for i in 0..list.len() {
             let key = match is_far {
                 false => table.key(list.key(i)),
-                true => list.key_ahead(i, table, op, &mut keys),
+                true => list.prefetched_key(i, table, op, &mut keys),
             };
             let entry = IndexEntry {
                 value: list.value(i, key.bytes),
@@ -325,7 +325,7 @@ impl IndexJob {
             // The rows of a bag's key that lack the value may have taken all of the time. At least
             // the entries at one position are processed.
             if i > 0 && giving.count.is_first && giving.budget.is_exhausted() {
-                giving.count.stop_at(entry, place);
+                giving.count.stop_at(entry, resume);
                 return Some(ScanStep::More);
             }
             // (2) Copy all rows under the key, as of one instant.
@@ -335,7 +335,7 @@ impl IndexJob {
                 given = giving.follow(table, op, entries, entry, values.long);
             }
             if let Given::Stop(step) = given {
-                giving.count.stop_at(entry, place);
+                giving.count.stop_at(entry, resume);
                 return Some(step);
             }
         }
@@ -344,7 +344,7 @@ impl IndexJob {
 
     /// The position as bytes, for `index_select_resume`.
     pub fn continuation(&self) -> Vec<u8> {
-        self.place.to_bytes()
+        self.resume.to_bytes()
     }
 
     /// Sets how many more results are wanted; `None` for all.
@@ -376,7 +376,7 @@ impl<'b> EntryList<'b> {
         }
         let (position, record) = self.batch.entry(i);
         match self.one_value {
-            Some(value) => self.entries.key_behind(value, position, record),
+            Some(value) => self.entries.key_after(value, position, record),
             None => self.entries.entry(position, record).key,
         }
     }
@@ -385,7 +385,7 @@ impl<'b> EntryList<'b> {
     /// them and prefetches their rows. The rows of neighbouring entries are in unrelated places, so
     /// their cache misses then overlap.
     #[inline(always)]
-    fn key_ahead(
+    fn prefetched_key(
         &self,
         i: usize,
         table: &EngineTable,
@@ -418,7 +418,7 @@ enum Given {
     Nothing,
     /// There are such rows, and the lookup goes on.
     Some,
-    /// The slice ends behind a row.
+    /// The slice ends after a row.
     Stop(ScanStep),
 }
 
@@ -471,19 +471,19 @@ struct RowCount<'a> {
 }
 
 impl<'a> RowCount<'a> {
-    /// Begins to count for a slice that starts at a place.
+    /// Begins to count for a slice that starts at a resume point.
     fn new(
         entries: &'a Entries,
         has_views: bool,
-        place: &mut EntryPlace,
+        resume: &mut IndexResumePoint,
         position: &'a mut Vec<u8>,
     ) -> Self {
-        let rows = place.rows;
+        let rows = resume.rows;
         RowCount {
             entries,
             has_views,
             previous: None,
-            resumed: place
+            resumed: resume
                 .from
                 .take()
                 .filter(|_| rows > 0)
@@ -531,11 +531,11 @@ impl<'a> RowCount<'a> {
         self.rows <= self.rows_to_skip
     }
 
-    /// Moves the place to this entry, behind the rows that were counted.
-    fn stop_at(&mut self, entry: IndexEntry<'_>, place: &mut EntryPlace) {
+    /// Moves the resume point to this entry, after the rows that were counted.
+    fn stop_at(&mut self, entry: IndexEntry<'_>, resume: &mut IndexResumePoint) {
         self.entries.position(entry.value, entry.key, self.position);
-        place.from = Some(self.position.clone());
-        place.rows = self.rows;
+        resume.from = Some(self.position.clone());
+        resume.rows = self.rows;
     }
 }
 
@@ -669,7 +669,7 @@ fn give_result(
     true
 }
 
-impl EntryPlace {
+impl IndexResumePoint {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::from(self.from.is_some())];
         bytes.extend_from_slice(&(self.range as u64).to_le_bytes());
@@ -681,7 +681,7 @@ impl EntryPlace {
     fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, from) = bytes.split_at_checked(17)?;
         let number = |at: usize| Some(u64::from_le_bytes(head[at..at + 8].try_into().ok()?));
-        Some(EntryPlace {
+        Some(IndexResumePoint {
             range: usize::try_from(number(1)?).ok()?,
             rows: usize::try_from(number(9)?).ok()?,
             from: match head[0] {

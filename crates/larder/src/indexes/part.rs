@@ -81,7 +81,7 @@ struct Part {
     /// The positions of the part: at or above `low`, and below `high`, if there is one.
     low: Vec<u8>,
     high: IndexPosition,
-    /// Whether the range has no more behind it.
+    /// Whether the range has no more after it.
     is_last: bool,
     /// The entries of the table, and the number of those that aren't needed any more.
     read: Pairs,
@@ -107,9 +107,9 @@ enum Stage {
 }
 
 impl ViewEntries {
-    /// Does some of the reading of the entries of a range, at `from` and behind it, and continues
+    /// Does some of the reading of the entries of a range, at `from` and after it, and continues
     /// with its costs. Breaks once the next entries are in `buffers.pairs`, in order, with the
-    /// place to continue from.
+    /// position to continue from.
     pub(super) fn read(
         &mut self,
         table: &EngineTable,
@@ -138,7 +138,7 @@ impl ViewEntries {
             }
         }
         if !is_within(self) {
-            // A place behind the range, which no part has, was made up.
+            // A position after the range, which no part has, was made up.
             if range.high(Vec::new()).is_some_and(|high| from >= &high[..]) {
                 buffers.pairs.clear();
                 return ControlFlow::Break(None);
@@ -152,10 +152,10 @@ impl ViewEntries {
             .part
             .get_or_insert_with(|| Box::new(Part::new(entries, range, from, writes)));
         match &part.stage {
-            Stage::Read(place) => {
+            Stage::Read(at) => {
                 let enough = self.walked.saturating_mul(PER_KEY).clamp(LEAST, MOST);
-                let place = place.clone();
-                ControlFlow::Continue(part.read_leaf(op, range, &place, enough, buffers))
+                let at = at.clone();
+                ControlFlow::Continue(part.read_leaf(op, range, &at, enough, buffers))
             }
             Stage::Walk => {
                 let cost = part.walk(table, op, buffers);
@@ -218,13 +218,13 @@ impl Part {
         (self.high, self.is_last) = (Some(position), false);
     }
 
-    /// (1) Reads the leaf at a place. The part ends behind it if it has enough entries. Returns the
-    /// costs.
+    /// (1) Reads the leaf at a position. The part ends after it if it has enough entries. Returns
+    /// the costs.
     fn read_leaf(
         &mut self,
         op: &Operation<'_>,
         range: &EntryRange,
-        place: &[u8],
+        at: &[u8],
         enough: usize,
         buffers: &mut Buffers,
     ) -> u32 {
@@ -234,8 +234,8 @@ impl Part {
         (batch.want, batch.any_order) = (0, false);
         let entries = &self.entries;
         let next = batch.lend_owned(|batch| {
-            let way = Direction::Forward;
-            entries.read_leaf(op.guard, range, Some(place), way, position, batch)
+            let forward = Direction::Forward;
+            entries.read_leaf(op.guard, range, Some(at), forward, position, batch)
         });
         for i in 0..batch.len() {
             let entry = entries.entry(batch.key(i), batch.value(i));
@@ -304,7 +304,7 @@ impl Part {
         self.end_before(last.to_vec());
     }
 
-    /// (3) Fills `pairs` with the next entries, which are at `from` or behind it. Those before
+    /// (3) Fills `pairs` with the next entries, which are at `from` or after it. Those before
     /// `from` are dropped: the part begins there from now on. Returns where to continue.
     fn fill(&mut self, from: &[u8], pairs: &mut Pairs) -> IndexPosition {
         let Part {
@@ -337,11 +337,11 @@ impl Part {
         let read = (*done..read.len()).map(|i| read.joined(i));
         let mut read = read.take_while(is_within).peekable();
         let mut differing = differing.iter().map(|(bytes, value)| (&bytes[..], *value));
-        let mut ahead = differing.next();
+        let mut next_differing = differing.next();
         pairs.clear();
         let mut last: &[u8] = &[];
         loop {
-            let next = match (read.peek(), ahead) {
+            let next = match (read.peek(), next_differing) {
                 (Some(one), Some(other)) => (*one).min(other),
                 (one, other) => match one.copied().or(other) {
                     Some(next) => next,
@@ -355,14 +355,14 @@ impl Part {
             }
             // The row of an entry may be among those that differ.
             read.next_if_eq(&next);
-            if ahead == Some(next) {
-                ahead = differing.next();
+            if next_differing == Some(next) {
+                next_differing = differing.next();
             }
             let (value, key) = next.0.split_at(next.1);
             pairs.push(value, key);
             last = position;
         }
-        // Behind the part.
+        // After the part.
         self.high.clone().filter(|_| !self.is_last)
     }
 }

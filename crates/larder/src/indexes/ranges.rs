@@ -37,12 +37,12 @@ impl EntryRange {
         EntryRange::Between {
             low: match low {
                 Bound::Included(value) => Some(value),
-                // If there is no position behind it, the range is empty.
-                Bound::Excluded(value) => Some(behind(value).unwrap_or(vec![u8::MAX])),
+                // If there is no position after it, the range is empty.
+                Bound::Excluded(value) => Some(prefix_end(value).unwrap_or(vec![u8::MAX])),
                 Bound::Unbounded => None,
             },
             high: match high {
-                Bound::Included(value) => behind(value),
+                Bound::Included(value) => prefix_end(value),
                 Bound::Excluded(value) => Some(value),
                 Bound::Unbounded => None,
             },
@@ -81,13 +81,13 @@ impl EntryRange {
         }
     }
 
-    /// The first position behind the range, in the memory of `buffer`. `None` if there is none.
+    /// The first position after the range, in the memory of `buffer`. `None` if there is none.
     pub(super) fn high(&self, mut buffer: Vec<u8>) -> Option<Vec<u8>> {
         buffer.clear();
         match self {
             EntryRange::Value(wanted) => {
                 buffer.extend_from_slice(&wanted.value);
-                behind(buffer)
+                prefix_end(buffer)
             }
             EntryRange::Between { high, .. } => high.as_ref().map(|high| {
                 buffer.extend_from_slice(high);
@@ -97,8 +97,8 @@ impl EntryRange {
     }
 }
 
-/// The first position behind all that begin with `value`.
-fn behind(mut value: Vec<u8>) -> Option<Vec<u8>> {
+/// The first position after all that begin with `value`.
+fn prefix_end(mut value: Vec<u8>) -> Option<Vec<u8>> {
     order_key::successor(&mut value).then_some(value)
 }
 
@@ -127,8 +127,8 @@ pub(super) fn ranges(program: &Program, entries: &Entries, buffer: &mut Vec<u8>)
 /// Whether a position is in one of some ranges, which are in order and have no position in common.
 pub(super) fn is_within(ranges: &[EntryRange], position: &[u8]) -> bool {
     let begins = |range: &EntryRange| range.low().is_none_or(|low| low <= position);
-    let behind = ranges.partition_point(begins);
-    ranges[..behind]
+    let after = ranges.partition_point(begins);
+    ranges[..after]
         .last()
         .is_some_and(|range| range.has(position))
 }
@@ -146,8 +146,8 @@ impl Entries {
         buffer: &mut Vec<u8>,
         batch: &mut Batch<'g>,
     ) -> Option<Vec<u8>> {
-        // Begin at the place, or at the near edge of the range. The far edge is lent to the batch
-        // as a hint to the tree not to copy entries beyond it.
+        // Begin at the resume point, or at the near edge of the range. The far edge is lent to the
+        // batch as a hint to the tree not to copy entries beyond it.
         let end = std::mem::take(buffer);
         let edge;
         let start = match direction {

@@ -161,7 +161,7 @@ impl Extractor {
     }
 
     /// Whether a row is replaced by one with the same element, as `is_same_element` says. The rows
-    /// are values under one key. `false` if that can't be told by these alone.
+    /// are values under one key. `false` if these alone don't decide it.
     #[inline]
     pub(super) fn keeps_element(&self, old: &[u8], new: &[u8], keypos: usize) -> bool {
         match self.on {

@@ -22,7 +22,7 @@ use larder_index::{Guard, Key};
 use larder_term::Atom;
 use std::sync::atomic::Ordering;
 
-/// An operation under way: the table's store, as it was when the operation began.
+/// An operation in progress: the table's store, as it was when the operation began.
 pub(crate) struct Operation<'g> {
     pub(crate) guard: &'g Guard,
     /// The state word that (1) has loaded.

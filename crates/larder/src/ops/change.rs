@@ -16,9 +16,9 @@
 //!    table deleted since the operation began, the change isn't made, and the caller restarts. The
 //!    change may also be refused, because the table is full or by a unique index.
 //! 2. *Retain*: increment the counts of the new value's handles, before the value can be seen.
-//! 3. *Remember* a removed key, if the table is fixed, before anybody can see that it is gone. The
-//!    key of a bag is remembered before its lock is released; a thread that looks for the key waits
-//!    for that lock.
+//! 3. *Remember* a removed key, if the table is fixed, before anybody can see that it is removed.
+//!    The key of a bag is remembered before its lock is released; a thread that looks for the key
+//!    waits for that lock.
 //! 4. *Account*, without the lock: count the objects, and put the handles of the old value on the
 //!    deferred release list, until no reader can be copying them.
 //!
@@ -28,7 +28,7 @@
 //! # Invariants
 //!
 //! * **W1** A value in the index owns one count of each of its handles, from before it can be seen
-//!   until every reader that could see it is gone.
+//!   until every reader that could see it has unpinned.
 //! * **W2** If another thread acquires the latch or replaces the store between (1) and the
 //!   linearisation point, it waits for this leaf's lock before it reads the leaf.
 
@@ -41,7 +41,7 @@ use crate::raw;
 use crate::read_ahead::Cursors;
 use crate::reclaim::reaper;
 use crate::table::EngineTable;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_index::{Batch, Change, Guard, Hint, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
 use larder_term::object::{self, ObjectRef};
@@ -294,7 +294,7 @@ impl EngineTable {
         ix: &dyn Unique,
         key: Key<'_>,
         value: NewValue<'_>,
-        way: Put<'_>,
+        mode: Put<'_>,
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;
@@ -330,7 +330,7 @@ impl EngineTable {
             }
             true
         };
-        let was = match way {
+        let was = match mode {
             Put::Any => ix.put(op.guard, key, value.bytes, &mut decide),
             Put::New => ix.put_new(op.guard, key, value.bytes, &mut decide),
             Put::At(hint) => ix.put_with_hint(op.guard, key, value.bytes, hint, &mut decide),
@@ -374,7 +374,7 @@ impl EngineTable {
             old_handles.note(old);
             true
         });
-        // (4) The leaf is unlocked, and the entry is gone.
+        // (4) The leaf is unlocked, and the entry is removed.
         if was == Previous::Present {
             op.store.count().add(-1);
         }
@@ -407,7 +407,7 @@ impl EngineTable {
             values.for_each(|value| old_handles.note(value));
             true
         });
-        // (4) The leaf is unlocked, and the entries are gone.
+        // (4) The leaf is unlocked, and the entries are removed.
         if done {
             op.store.count().add(-(chosen.len() as i64));
         }
@@ -578,7 +578,7 @@ impl EngineTable {
             // built, or return the error.
             Written::Taken => self.free_taken_value(op)?,
             // Another thread holds the latch or a claim, and will release it soon.
-            Written::Stale => give_way(),
+            Written::Stale => yield_now(),
             Written::Done => {}
         }
         Ok(())
@@ -727,21 +727,21 @@ impl ValueList<'_> {
 
     /// Removes the objects that `f` picks, and returns their number.
     pub(crate) fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        let gone = self.objects.remove_if(&mut self.old_handles.noting(f));
-        self.delta -= gone as i64;
-        gone
+        let removed = self.objects.remove_if(&mut self.old_handles.noting(f));
+        self.delta -= removed as i64;
+        removed
     }
 
     /// Removes all objects, and calls `f` with each, in order of arrival. Returns their number.
     pub(crate) fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         let old_handles = &mut *self.old_handles;
         // The handles are noted before `f` sees the value, which the index then frees.
-        let gone = self.objects.remove_all(&mut |value| {
+        let removed = self.objects.remove_all(&mut |value| {
             old_handles.note(value);
             f(value);
         });
-        self.delta -= gone as i64;
-        gone
+        self.delta -= removed as i64;
+        removed
     }
 
     /// Removes the objects that are equal to `value` by `same`, and returns their number.
@@ -755,11 +755,11 @@ impl ValueList<'_> {
         if !op.store.is_bare() && !self.objects.find(value, same) {
             return 0;
         }
-        let gone = self
+        let removed = self
             .objects
             .remove_same(value, &mut self.old_handles.noting(same));
-        self.delta -= gone as i64;
-        gone
+        self.delta -= removed as i64;
+        removed
     }
 
     /// Replaces objects. Each change has the ordinal of an object, its old value and its new one.

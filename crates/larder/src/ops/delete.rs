@@ -153,39 +153,39 @@ impl EngineTable {
     ) -> Result<usize, Error> {
         self.writing_under(guard, key.bytes, |op| {
             // Each attempt sets this again. An attempt that has to be repeated has removed nothing.
-            let mut gone = 0;
+            let mut removed = 0;
             let written = match &op.store.index {
                 TableIndex::Unique(ix) => {
                     let (written, was) = self.remove_one(op, &**ix, key, &mut *goes);
-                    gone = usize::from(was == Previous::Present);
+                    removed = usize::from(was == Previous::Present);
                     written
                 }
                 TableIndex::Multi(ix) => self.change_present(op, &**ix, key, &mut |values| {
                     // The callback runs under the entry's lock, so all objects go at one instant.
-                    gone = remove(values, goes);
+                    removed = remove(values, goes);
                     Ok(())
                 })?,
             };
-            Ok((written, gone))
+            Ok((written, removed))
         })
     }
 
     /// Empties a transaction's view, key by key. Returns the number of deleted objects.
     fn delete_each(&self, guard: &Guard) -> Result<usize, Error> {
-        let (mut batch, mut position, mut gone) = (Batch::default(), Vec::new(), 0);
+        let (mut batch, mut position, mut removed) = (Batch::default(), Vec::new(), 0);
         let mut start = Start::Edge;
         loop {
             let op = self.begin(guard)?;
-            let (index, way) = (&op.store.index, Direction::Forward);
-            index.scan(guard, start, way, &mut batch);
+            let (index, forward) = (&op.store.index, Direction::Forward);
+            index.scan(guard, start, forward, &mut batch);
             for i in 0..batch.len() {
-                gone += self.delete_all_under(guard, self.key(batch.key(i)), |_| ())?;
+                removed += self.delete_all_under(guard, self.key(batch.key(i)), |_| ())?;
             }
             // The last batch: the index says that nothing follows.
             if batch.done {
-                return Ok(gone);
+                return Ok(removed);
             }
-            // What another thread inserts behind the scan stays, as if it came after the deletion.
+            // What another thread inserts after the scan stays, as if it came after the deletion.
             std::mem::swap(&mut position, &mut batch.resume);
             start = Start::At(&position);
         }
@@ -229,11 +229,11 @@ impl EngineTable {
                 self.pass_fixation_to_index(&self.admin.lock());
             }
             // Exact, unless a write that revalidated before the swap is not counted yet.
-            let gone = op.store.count().get();
+            let removed = op.store.count().get();
             if let Some(old) = old {
                 reaper::free(old, &guard);
             }
-            return Ok(gone);
+            return Ok(removed);
         }
     }
 

@@ -31,7 +31,7 @@ use crate::bounds::{object_of, Bounded, ChangeCause, ObjectTimes, Quota, SpaceNe
 use crate::error::Error;
 use crate::store::Store;
 use crate::table::EngineTable;
-use larder_index::sync::give_way;
+use larder_index::sync::yield_now;
 use larder_index::{Guard, Previous};
 
 /// The maximum number of objects that a write evicts in addition to the number that it has written.
@@ -74,8 +74,8 @@ impl EngineTable {
         most: usize,
         exclude: impl Fn(&'g Quota) -> Option<G>,
     ) -> usize {
-        let mut gone = 0;
-        while gone < most {
+        let mut removed = 0;
+        while removed < most {
             // The store is loaded in each round, since it may be replaced, or the table dropped.
             let Some(store) = self.store(guard) else {
                 break;
@@ -91,9 +91,9 @@ impl EngineTable {
             if !quota.has_surplus(store.size()) || !self.evict_one(guard, store, bounded, quota) {
                 break;
             }
-            gone += 1;
+            removed += 1;
         }
-        gone
+        removed
     }
 
     /// Whether there are too many objects.
@@ -164,7 +164,7 @@ impl EngineTable {
             }
             match was {
                 Ok(Previous::Present) => return true,
-                // It is gone already. There are as many choices as this as there were removals.
+                // It is removed already. There are as many choices as this as there were removals.
                 Ok(Previous::Absent) => {}
                 // It was used or written since the choice. Choose again.
                 Ok(Previous::Refused) => {
@@ -267,13 +267,13 @@ impl EngineTable {
             // wheel.
             let waits = bounded.layer().chunks_processed().is_none();
             return waits.then(|| {
-                give_way();
+                yield_now();
                 0
             });
         }
         // The wheel may have to be turned again before there are any.
-        let (gone, _) = self.remove_expired().ok()?;
-        Some(gone)
+        let (removed, _) = self.remove_expired().ok()?;
+        Some(removed)
     }
 }
 

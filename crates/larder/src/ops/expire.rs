@@ -47,7 +47,7 @@ impl EngineTable {
         result.map(|()| (looked, true))
     }
 
-    /// Drops some timers of objects that are gone, if they are the majority: the timer of an object
+    /// Drops some timers of removed objects, if they are the majority: the timer of an object
     /// that was deleted or evicted stays in the wheel otherwise until its time comes. Returns
     /// whether there may be more of them.
     pub(crate) fn drop_stale_timers(&self, guard: &Guard) -> bool {

@@ -7,7 +7,7 @@
 //! and starts again with the next table. Each round:
 //!
 //! 1. For each bounded table in turn: process chunks of timers that are due, evict some objects,
-//!    and drop timers of objects that are gone if they are the majority. After each, rest as the
+//!    and drop timers of removed objects if they are the majority. After each, rest as the
 //!    throttle says. The more is due, the shorter the rest. Tables that have more to do get further
 //!    turns between those of the others: none waits for thousands that have nothing to do.
 //! 2. *Sleep* until the next timer of a table, at least `SHORTEST` and at most `LONGEST`. The
@@ -155,7 +155,7 @@ fn backlog(table: &Weak<EngineTable>) -> usize {
         return 0;
     };
     // The timers aren't counted by time. If the first one is due, all count. So they do if most are
-    // of objects that are gone.
+    // of removed objects.
     let due = store.layer().filter(|layer| {
         layer.next().is_some_and(|next| next <= bounds::now())
             || layer.has_stale_timers(store.size())

@@ -420,7 +420,7 @@ mod tests {
         assert!((0..1_000).any(|_| is_refused()));
     }
 
-    /// The times lie behind the object, which isn't copied.
+    /// The times lie after the object, which isn't copied.
     #[test]
     fn the_time_left_of_a_long_object_is_found_in_no_time() {
         let ttl = Duration::from_secs(1_000);

@@ -7,7 +7,8 @@
 //! 5. The index copies the values under the key out of the leaf, and validates the leaf's version.
 //!    A value that lies outside its leaf is immutable, and is lent instead of copied.
 //! 6. The caller visits the values while the epoch is still pinned. The handles in them are counted
-//!    by the table, which releases no counts of a removed value before all pinned readers are gone.
+//!    by the table, which releases no counts of a removed value before all pinned readers have
+//!    unpinned.
 //!
 //! Linearisation point: the load of the leaf's version that the index has validated. All objects
 //! under one key are seen as of one instant. No lock is taken.
@@ -57,7 +58,7 @@ impl EngineTable {
         self.may_read(who)?;
         // (2) Pin the epoch.
         let guard = local.pin();
-        // (3) Load the state word. If a list batch is under way that has objects under the key,
+        // (3) Load the state word. If a list batch is in progress that has objects under the key,
         // this inserts them first.
         let op = self.begin_on(&guard, key, Intent::Read)?;
         // (4) to (6) Hash the key, copy the objects, and visit the copies.
@@ -328,7 +329,7 @@ fn visit_several(
 }
 
 /// Copies the value under a key: to `short` if it fits, otherwise to `long`. Returns the buffer and
-/// the length of the value in it. The buffer may have other bytes behind the value. A value in
+/// the length of the value in it. The buffer may have other bytes after the value. A value in
 /// memory of its own isn't copied: it is immutable, and stays as long as the guard is pinned.
 #[inline]
 pub(crate) fn copy_of<'v>(

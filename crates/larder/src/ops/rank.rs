@@ -174,14 +174,14 @@ impl EngineTable {
         batch: &mut Batch<'g>,
     ) -> Result<bool, Error> {
         // Numbers count from 1 at the front, and from −1 at the back.
-        let way = match n < 0 {
+        let direction = match n < 0 {
             true => Direction::Backward,
             false => Direction::Forward,
         };
         self.with_ranks(local, guard, |ranked, work| {
             // There is no object number 0.
             match n.unsigned_abs().checked_sub(1) {
-                Some(n) => ranked.nth(guard, n, way, work, batch),
+                Some(n) => ranked.nth(guard, n, direction, work, batch),
                 None => Some(false),
             }
         })

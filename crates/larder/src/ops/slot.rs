@@ -21,7 +21,7 @@ use larder_term::object::ObjectView;
 pub enum Slot {
     /// The slot has this number of objects, all of which were visited.
     Objects(usize),
-    /// The slot behind the last one.
+    /// The slot after the last one.
     End,
 }
 
@@ -48,7 +48,7 @@ impl EngineTable {
     /// # Errors
     /// - `NoTable`, `Access`: as for other reads.
     /// - `Busy`: as for other reads, and while leaves are being counted (see `rank`).
-    /// - `BadSlot`: `i` is behind [`Slot::End`].
+    /// - `BadSlot`: `i` is after [`Slot::End`].
     ///
     /// # Complexity
     /// Ordered: that of `rank`; O(i) if the index answers no queries of ranks. Unordered: O(1) on
@@ -74,7 +74,7 @@ impl EngineTable {
         // The number of slots follows from the current size. So if others write while a caller
         // walks from slot to slot, it may visit an object twice or not at all.
         let slots = self.slots(&op)?;
-        // Exactly one number behind the last slot is the end, as in `ets`. Beyond it is an error.
+        // Exactly one number after the last slot is the end, as in `ets`. Beyond it is an error.
         if i >= slots {
             return if i == slots {
                 Ok(Slot::End)
@@ -186,12 +186,12 @@ impl EngineTable {
         let mut seen = 0;
         loop {
             // Find the first entry of the next slot. A search computes few hashes.
-            let (mut end, mut behind) = (0, s.batch.len());
-            while end < behind {
-                let middle = end.midpoint(behind);
+            let (mut end, mut after) = (0, s.batch.len());
+            while end < after {
+                let middle = end.midpoint(after);
                 match slot_of(self.seed.hash(s.batch.key(middle))) == i as u64 {
                     true => end = middle + 1,
-                    false => behind = middle,
+                    false => after = middle,
                 }
             }
             for entry in 0..end {

@@ -135,7 +135,7 @@ impl EngineTable {
     ///
     /// 1. Answer a step that continues the last one from the read-ahead batch, if that is current.
     /// 2. Otherwise ask the index for the entry next to the key. If the step continues the last
-    ///    one, also read some entries behind it.
+    ///    one, also read some entries after it.
     /// 3. In an unordered table, check that the key is there, or was deleted since the table was
     ///    fixed.
     #[inline]
@@ -207,44 +207,44 @@ impl EngineTable {
             return false;
         };
         let (from, wanted) = (StepFrom::Key(key), request.wanted);
-        let ahead = &local.read_ahead;
-        if self.may_answer(ahead, wanted) && self.continues(ahead, from, request.direction) {
+        let cursor = &local.read_ahead;
+        if self.may_answer(cursor, wanted) && self.continues(cursor, from, request.direction) {
             return true;
         }
         local.swap_cursors();
-        let ahead = &mut local.read_ahead;
-        if self.may_answer(ahead, wanted) && self.continues(ahead, from, request.direction) {
+        let cursor = &mut local.read_ahead;
+        if self.may_answer(cursor, wanted) && self.continues(cursor, from, request.direction) {
             return true;
         }
-        ahead.begin_walk();
+        cursor.begin_walk();
         false
     }
 
     /// Whether a step may be answered from the read-ahead batch: a step to a key always, a step to
     /// its objects if the batch has them (RA2 and RA3).
     #[inline(always)]
-    fn may_answer(&self, ahead: &ReadAhead, wanted: WantedPart) -> bool {
+    fn may_answer(&self, cursor: &ReadAhead, wanted: WantedPart) -> bool {
         match wanted {
             WantedPart::Key => true,
-            WantedPart::Objects => self.kind().is_unique() && ahead.has_objects(),
+            WantedPart::Objects => self.kind().is_unique() && cursor.has_objects(),
         }
     }
 
     /// Whether a step continues the last one of this thread.
     #[inline(always)]
-    fn continues(&self, ahead: &ReadAhead, from: StepFrom<'_>, direction: Direction) -> bool {
-        ahead.continues(self.changes.number(), from, direction)
+    fn continues(&self, cursor: &ReadAhead, from: StepFrom<'_>, direction: Direction) -> bool {
+        cursor.continues(self.changes.number(), from, direction)
     }
 
     /// The entry after the last answer, from the read-ahead batch. It has no handles, so nothing
     /// has to be kept from being released meanwhile.
     #[inline(always)]
-    fn read_ahead<'l>(&self, ahead: &'l mut ReadAhead) -> Option<NextEntry<'l>> {
+    fn read_ahead<'l>(&self, cursor: &'l mut ReadAhead) -> Option<NextEntry<'l>> {
         if self.state.tag() != 0 {
             // The table is dead or busy. `begin` returns the right error.
             return None;
         }
-        ahead.next(|stamp| self.changes.holds(stamp))
+        cursor.next(|stamp| self.changes.holds(stamp))
     }
 
     /// Shows the entry after a key. `None` at the end, otherwise the number that its key was shown
@@ -283,8 +283,8 @@ impl EngineTable {
         // Entries that were read ahead from a bounded table may have expired when they are needed.
         let may_read_ahead = op.store.bounded().is_none();
         if may_read_ahead {
-            let ahead = &mut local.read_ahead;
-            if let Some(next) = self.unchanged_ahead(&op, ahead, request) {
+            let cursor = &mut local.read_ahead;
+            if let Some(next) = self.unchanged_ahead(&op, cursor, request) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
@@ -345,27 +345,27 @@ impl EngineTable {
     fn unchanged_ahead<'l>(
         &self,
         op: &Operation<'_>,
-        ahead: &'l mut ReadAhead,
+        cursor: &'l mut ReadAhead,
         request: StepRequest<'_>,
     ) -> Option<NextEntry<'l>> {
         let is_unchanged = |key: Key<'_>, seen| op.store.index.is_unchanged(op.guard, key, seen);
         match request.from {
             // The first entry is as it was when it was read, or this thread has removed it.
-            None if self.may_answer(ahead, request.wanted) => {
-                let (first, seen) = ahead.edge(self.changes.number(), |key| self.key(key).hash)?;
-                if ahead.is_polled() && is_unchanged(first, seen) {
-                    return ahead.first(None);
+            None if self.may_answer(cursor, request.wanted) => {
+                let (first, seen) = cursor.edge(self.changes.number(), |key| self.key(key).hash)?;
+                if cursor.is_polled() && is_unchanged(first, seen) {
+                    return cursor.first(None);
                 }
                 seen_after_removal_of(first, seen)?;
                 // If the next key has a greater hash, no other entry has that of the first one.
-                let next = self.key(ahead.behind_edge()?);
+                let next = self.key(cursor.after_edge()?);
                 let now = seen_after_removals(next, seen).filter(|&now| is_unchanged(next, now))?;
-                ahead.first(Some(now))
+                cursor.first(Some(now))
             }
             // The table was changed, but maybe not the leaf that was read, or only by this thread,
             // which has removed keys that it has passed. In that case the next entry of the cursor
             // is current, although its stamp isn't.
-            Some(_) if request.continues => ahead.next_unchanged(|key, seen| {
+            Some(_) if request.continues => cursor.next_unchanged(|key, seen| {
                 let key = self.key(key);
                 let seen = seen_after_removals(key, seen).unwrap_or(seen);
                 is_unchanged(key, seen).then_some(seen)
@@ -377,15 +377,15 @@ impl EngineTable {
     /// Whether a step from the edge continues the last one: this thread has removed the entry that
     /// was the first, and nobody has changed its leaf since.
     #[inline]
-    fn consumes(&self, op: &Operation<'_>, ahead: &mut ReadAhead) -> bool {
+    fn consumes(&self, op: &Operation<'_>, cursor: &mut ReadAhead) -> bool {
         let is_removed = |(first, seen)| {
             seen_after_removal_of(first, seen)
                 .is_some_and(|now| op.store.index.is_unchanged(op.guard, first, now))
         };
-        let edge = ahead.edge(self.changes.number(), |key| self.key(key).hash);
+        let edge = cursor.edge(self.changes.number(), |key| self.key(key).hash);
         let consumes = edge.is_some_and(is_removed);
         if !consumes {
-            ahead.begin_walk();
+            cursor.begin_walk();
         }
         consumes
     }
@@ -396,10 +396,10 @@ impl EngineTable {
     fn wanted_ahead(
         &self,
         op: &Operation<'_>,
-        ahead: &mut ReadAhead,
+        cursor: &mut ReadAhead,
         is_own: bool,
     ) -> (usize, Option<Stamp>) {
-        let (more, with_stamp) = ahead.wanted(is_own);
+        let (more, with_stamp) = cursor.wanted(is_own);
         // Changes of a store that was replaced earlier aren't recorded in a way that this stamp
         // detects. So it is only kept for the current store.
         let stamp = with_stamp.then(|| self.changes.arm());
@@ -422,7 +422,7 @@ impl EngineTable {
     #[inline(never)]
     fn stamp_of_passed(&self, cursors: &Cursors<'_>, key: &[u8]) -> Option<Stamp> {
         let table = self.changes.number();
-        cursors.iter().find_map(|ahead| ahead.passed(table, key))
+        cursors.iter().find_map(|cursor| cursor.passed(table, key))
     }
 
     /// After a change under a key, gives the walks that have passed it and had the stamp `before`
@@ -437,9 +437,9 @@ impl EngineTable {
         now: Option<Stamp>,
     ) {
         let table = self.changes.number();
-        for ahead in cursors {
-            if ahead.passed(table, key) == before {
-                ahead.set_stamp(now);
+        for cursor in cursors {
+            if cursor.passed(table, key) == before {
+                cursor.set_stamp(now);
             }
         }
     }
@@ -512,9 +512,9 @@ enum WantedPart {
 
 /// Records the number that the key of an answer was shown as. Returns whether there was an answer.
 #[inline(always)]
-fn note_shown(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
+fn note_shown(cursor: &mut ReadAhead, shown: Option<u64>) -> bool {
     if let Some(number) = shown {
-        ahead.show(number);
+        cursor.show(number);
     }
     shown.is_some()
 }
@@ -529,15 +529,15 @@ impl<'g> Operation<'g> {
         key: Option<Key<'_>>,
         direction: Direction,
         more: usize,
-        ahead: &mut ReadAhead,
+        cursor: &mut ReadAhead,
     ) -> bool {
         match key {
-            _ if more > 0 => self.go_far(key, direction, 1 + more, ahead),
+            _ if more > 0 => self.go_far(key, direction, 1 + more, cursor),
             _ => {
                 let step = |batch: &mut Batch<'g>| {
                     self.store.index.step(self.guard, key, direction, batch)
                 };
-                ahead.spare.lend_owned(step)
+                cursor.spare.lend_owned(step)
             }
         }
     }
@@ -547,7 +547,7 @@ impl<'g> Operation<'g> {
         key: Option<Key<'_>>,
         direction: Direction,
         want: usize,
-        ahead: &mut ReadAhead,
+        cursor: &mut ReadAhead,
     ) -> bool {
         let (index, guard) = (&self.store.index, self.guard);
         // This is not of the same instant as the next read. If the key is removed in between, it
@@ -555,7 +555,7 @@ impl<'g> Operation<'g> {
         let here = index.is_ordered() || key.is_some_and(|key| index.contains(guard, key));
         let ReadAhead {
             spare, position, ..
-        } = ahead;
+        } = cursor;
         (spare.want, spare.firsts) = (want, true);
         spare.lend_owned(|batch| match key {
             Some(key) => index.scan_past(guard, key, direction, position, batch),

@@ -18,8 +18,8 @@
 //!
 //! Stores go back because any thread may run the deferred call. If that thread freed them, memory
 //! that another core has written, and will allocate again, would move between their caches, which
-//! takes several times as long. If many stores have gone back to a list, the thread that runs the
-//! call frees the others itself.
+//! takes several times as long. If many stores have been returned to a list, the thread that runs
+//! the call frees the others itself.
 //!
 //! # Invariants
 //!
@@ -31,7 +31,7 @@
 //!   out of the leaf has pinned before the call was deferred. The call runs when all those readers
 //!   have unpinned.
 //! * **RC6** `PENDING` counts the lists that are not empty, the deferred calls that have not run,
-//!   and the stores that have gone back and are not freed. While it is not 0, the reaper keeps
+//!   and the stores that were returned and are not freed. While it is not 0, the reaper keeps
 //!   sweeping the lists.
 
 use super::Reaped;

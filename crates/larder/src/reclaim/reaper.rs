@@ -462,7 +462,7 @@ fn help() {
 
 /// Does work that was taken from the queue.
 fn run(work: impl FnOnce()) {
-    // Catch panics. A panic would end the thread, and leak everything behind it. It leaves no
+    // Catch panics. A panic would end the thread, and leak everything after it. It leaves no
     // shared state inconsistent.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     drop(outcome);
@@ -558,8 +558,8 @@ mod tests {
         let _alone = ALONE.lock();
         assert!(idle(LONG));
         let (took, worked) = a_hundred_bits();
-        // The last piece's rest may be under way still; sleeping longer than asked for only adds to
-        // it.
+        // The last piece's rest may be still in progress; sleeping longer than asked for only adds
+        // to it.
         assert!(took >= worked * 7 / 2, "{took:?} for {worked:?} of work");
     }
 

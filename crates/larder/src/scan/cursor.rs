@@ -1,4 +1,4 @@
-//! The scan cursor: the path of a scan, and its current place on the path.
+//! The scan cursor: the path of a scan, and its resume point on the path.
 //!
 //! # Definitions
 //!
@@ -6,43 +6,43 @@
 //!   ordered_set, or everywhere. It follows from the program's plan. If a secondary index finds the
 //!   rows more cheaply, the path is the keys that it gives: they are gathered first (`gather`), and
 //!   then read as a path of keys (`gathered`).
-//! - *Place*: how far the scan has advanced on its path, as a position of the index. A position is
-//!   a run of bytes (the key, or the hash and the key). It stays meaningful whatever happens to the
-//!   table.
+//! - *Resume point*: how far the scan has advanced on its path, as a position of the index. A
+//!   position is a run of bytes (the key, or the hash and the key). It stays meaningful whatever
+//!   happens to the table.
 //! - *Batch*: entries of one leaf, which the index has read at one instant (in a bag: those of
 //!   each key), and copied, save objects outside the leaf. On a path of gathered keys: the objects
 //!   of some keys, each read by itself.
 //!
 //! # Steps
 //!
-//! 1. `fill` reads the next batch, starting at the place, and moves the place past it.
-//! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the place
-//!    back, to just after the last processed entry.
-//! 3. Between slices the cursor keeps the place, and the entries to skip. A continuation
-//!    (`to_bytes`) has the place and the number of the current key, but no entries to skip. So
-//!    there is none within an unordered batch, and none among keys that a secondary index gave in
-//!    no order. `go_to` reads the place from it.
+//! 1. `fill` reads the next batch, starting at the resume point, and moves that past the batch.
+//! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the resume
+//!    point back, to just after the last processed entry.
+//! 3. Between slices the cursor keeps the resume point, and the entries to skip. A continuation
+//!    (`to_bytes`) has the resume point and the number of the current key, but no entries to skip.
+//!    So there is none within an unordered batch, and none among keys that a secondary index gave
+//!    in no order. `go_to` reads the resume point from it.
 //!
 //! # Unordered batches
 //!
 //! A scan of everything whose results need no order reads the entries of a leaf as they lie
-//! (`Batch::any_order`). Such a batch has no order in which "after entry i" is a place. If the
-//! scan stops within it, the cursor returns to where the batch began, and remembers the processed
-//! entries: by their keys, or in a bag by their positions. From there on it reads in order, and
-//! skips the remembered entries, until it is past the batch.
+//! (`Batch::any_order`). Such a batch has no order in which "after entry i" is a resume point. If
+//! the scan stops within it, the cursor returns to where the batch began, and remembers the
+//! processed entries: by their keys, or in a bag by their positions. From there on it reads in
+//! order, and skips the remembered entries, until it is past the batch.
 //!
 //! ```text
 //!   batch, from p to q     k7 k2 k9 │ k4 k1        stops after k9
-//!   cursor                 Resume(p), passed {k7 k2 k9}, until q
+//!   cursor                 Next(p), passed {k7 k2 k9}, until q
 //!   the next batches       k1 k4                   in order; from q on in any order again
 //! ```
 //!
 //! # Invariants
 //!
 //! * **CU1** An entry that is present throughout the scan is processed once. Entries before the
-//!   place have been processed or are not on the path. Entries after it have not been processed,
-//!   unless they are among `passed`.
-//! * **CU2** `passed` only has entries between the place and its `until`.
+//!   resume point have been processed or are not on the path. Entries after it have not been
+//!   processed, unless they are among `passed`.
+//! * **CU2** `passed` only has entries between the resume point and its `until`.
 
 use crate::budget::{Budget, Step};
 use crate::buffers::Buffers;
@@ -81,15 +81,15 @@ enum Path {
     Gathered(GatheredKeys),
 }
 
-/// How far a scan has advanced on its path. On a path of keys it is a place under the current key.
+/// How far a scan has advanced on its path. On a path of keys it is a point under the current key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum CursorPlace {
+enum ResumePoint {
     /// At the beginning, of the path or of the current key.
     Begin,
     /// After the entry with this position.
     Past(Vec<u8>),
-    /// At the position where the next batch begins, as the last one said.
-    Resume(Vec<u8>),
+    /// At the position where the next batch begins, as the last one returned.
+    Next(Vec<u8>),
     /// At the end of the path.
     End,
 }
@@ -102,22 +102,22 @@ struct Passed {
     until: Option<Vec<u8>>,
 }
 
-/// The place and the number of the current key before a batch was read.
+/// The resume point and the number of the current key before a batch was read.
 #[derive(Clone)]
 struct BatchStart {
-    place: CursorPlace,
+    resume: ResumePoint,
     key: usize,
 }
 
-/// A place on a path.
+/// A path, and how far a scan has advanced on it.
 pub(crate) struct Cursor {
     path: Path,
     direction: Direction,
-    place: CursorPlace,
+    resume: ResumePoint,
     /// Where the last batch began. `stop` returns there if none of the batch was processed, or if
     /// it is unordered.
     batch_start: BatchStart,
-    /// The entries after `place` that have been processed already; see the module.
+    /// The entries after `resume` that have been processed already; see the module.
     passed: Option<Passed>,
     /// The number of the current key, on a path of keys or of gathered keys.
     key: usize,
@@ -152,9 +152,9 @@ impl Cursor {
         Cursor {
             path,
             direction,
-            place: CursorPlace::Begin,
+            resume: ResumePoint::Begin,
             batch_start: BatchStart {
-                place: CursorPlace::Begin,
+                resume: ResumePoint::Begin,
                 key: 0,
             },
             passed: None,
@@ -167,12 +167,12 @@ impl Cursor {
     /// Moves the cursor to a position of a path that is everywhere, going forward.
     pub(crate) fn begin_at(&mut self, position: Vec<u8>) {
         debug_assert!(matches!(self.path, Path::Full));
-        self.place = CursorPlace::Resume(position);
+        self.resume = ResumePoint::Next(position);
     }
 
     /// Confines a scan that has not begun to a range of an ordered_set.
     pub(crate) fn confine(&mut self, bounds: KeyBounds) {
-        debug_assert!(self.ordered && self.place == CursorPlace::Begin);
+        debug_assert!(self.ordered && self.resume == ResumePoint::Begin);
         self.path = Path::Range(bounds);
     }
 
@@ -211,14 +211,14 @@ impl Cursor {
             return true;
         };
         // A scan that wants everything has no continuation, and a table by hash has no order.
-        let is_whole = any_order && self.place == CursorPlace::Begin;
+        let is_whole = any_order && self.resume == ResumePoint::Begin;
         let keys = match candidates.gather(table, op, budget, is_whole) {
             Gathered::More => {
                 self.path = Path::Gathering(candidates);
                 return false;
             }
-            // There are too many keys, so scan the table. A place is a position of the table,
-            // whatever the path is, so it stays the same.
+            // There are too many keys, so scan the table. A resume point is a position of the
+            // table, whatever the path is, so it stays the same.
             Gathered::Scan => return true,
             // The entries of one value are in the order of their keys.
             Gathered::InParts => {
@@ -241,32 +241,32 @@ impl Cursor {
         } else {
             let gathered = GatheredKeys::in_order(&keys, table, op, self.direction);
             if let Some(positions) = &gathered.positions {
-                self.skip_before_place(positions, &op.store.index);
+                self.skip_before_resume(positions, &op.store.index);
             }
             gathered
         });
         true
     }
 
-    /// Skips the gathered keys before the place. The place's own key isn't skipped if it may have
-    /// unread objects: in a bag, or if the place is the start of a batch.
-    fn skip_before_place(&mut self, positions: &KeyList, index: &TableIndex) {
-        let place = match &self.place {
-            CursorPlace::Begin | CursorPlace::End => return,
-            CursorPlace::Past(place) | CursorPlace::Resume(place) => index.key_position(place),
+    /// Skips the gathered keys before the resume point. The key of the resume point isn't skipped
+    /// if it may have unread objects: in a bag, or if the resume point is the start of a batch.
+    fn skip_before_resume(&mut self, positions: &KeyList, index: &TableIndex) {
+        let resume = match &self.resume {
+            ResumePoint::Begin | ResumePoint::End => return,
+            ResumePoint::Past(resume) | ResumePoint::Next(resume) => index.key_position(resume),
         };
-        let stays = !index.is_unique() || matches!(self.place, CursorPlace::Resume(_));
+        let stays = !index.is_unique() || matches!(self.resume, ResumePoint::Next(_));
         let is_unread = |i: &usize| match index.key_position(positions.get(*i)) {
-            position if position == place => stays,
-            position if self.direction == Direction::Forward => position > place,
-            position => position < place,
+            position if position == resume => stays,
+            position if self.direction == Direction::Forward => position > resume,
+            position => position < resume,
         };
         let first = (0..positions.len()).find(is_unread);
-        let is_place = |i: usize| index.key_position(positions.get(i)) == place;
-        let is_within = first.is_some_and(is_place) && !index.is_unique();
+        let is_resume = |i: usize| index.key_position(positions.get(i)) == resume;
+        let is_within = first.is_some_and(is_resume) && !index.is_unique();
         self.key = first.unwrap_or(positions.len());
         if !is_within {
-            self.place = CursorPlace::Begin;
+            self.resume = ResumePoint::Begin;
         }
     }
 
@@ -291,7 +291,7 @@ impl Cursor {
             };
             self.has_begun = true;
             self.begin_batch(any_order, batch);
-            if self.place == CursorPlace::End {
+            if self.resume == ResumePoint::End {
                 return 0;
             }
             let usable = match &self.path {
@@ -302,8 +302,8 @@ impl Cursor {
                 Path::Range(_) => self.fill_in_range(op, batch),
                 Path::Full => self.fill_anywhere(op, batch),
             };
-            // If no entry of the batch is usable, this isn't the end of the path. The place is
-            // past the batch, so read the next one.
+            // If no entry of the batch is usable, this isn't the end of the path. The resume point
+            // is past the batch, so read the next one.
             if usable > 0 || batch.may_pause && batch.skipped > 0 {
                 return usable;
             }
@@ -343,25 +343,25 @@ impl Cursor {
     /// Empties the batch, and notes where the next one begins.
     fn begin_batch(&mut self, any_order: bool, batch: &mut Batch) {
         batch.clear();
-        // Once the place is past the batch in which the scan stopped, there is nothing left to
-        // skip.
+        // Once the resume point is past the batch in which the scan stopped, there is nothing left
+        // to skip.
         if self.passed.is_some() {
             self.forget_passed();
         }
-        // While there are entries to skip, read in order: only then is it known when the place is
-        // past all of them.
+        // While there are entries to skip, read in order: only then is it known when the resume
+        // point is past all of them.
         batch.any_order = any_order && self.passed.is_none();
-        // Save the place. `stop` returns to it if the batch is unordered, or if none of its entries
-        // is processed.
+        // Save the resume point. `stop` returns to it if the batch is unordered, or if none of its
+        // entries is processed.
         self.batch_start = BatchStart {
-            place: self.place.clone(),
+            resume: self.resume.clone(),
             key: self.key,
         };
     }
 
     /// `fill` on a path that is nowhere.
     fn fill_nowhere(&mut self) -> usize {
-        self.place = CursorPlace::End;
+        self.resume = ResumePoint::End;
         0
     }
 
@@ -378,17 +378,17 @@ impl Cursor {
             _ => None,
         };
         let Some(key) = key else {
-            self.place = CursorPlace::End;
+            self.resume = ResumePoint::End;
             return 0;
         };
         // The read of a single key is a lookup.
         let looks_up = matches!(&self.path, Path::Keys(keys) if keys.len() == 1);
-        let (usable, next) = under_key(table, op, (key, looks_up), &self.place, batch);
-        self.place = next;
+        let (usable, next) = under_key(table, op, (key, looks_up), &self.resume, batch);
+        self.resume = next;
         // A key without objects takes a search, which counts as an object that was skipped.
         batch.skipped += usize::from(usable == 0);
-        // When the place is `Begin` again, the key is done.
-        if self.place == CursorPlace::Begin {
+        // When the resume point is `Begin` again, the key is done.
+        if self.resume == ResumePoint::Begin {
             self.key += 1;
         }
         usable
@@ -432,7 +432,7 @@ impl Cursor {
             return 0;
         };
         let (near, far) = bounds.near_and_far(self.direction);
-        let start = start(&self.place, near, self.direction);
+        let start = start(&self.resume, near, self.direction);
         scan_to(op, start, far, self.direction, batch);
         self.move_past(batch);
         batch.len()
@@ -440,7 +440,7 @@ impl Cursor {
 
     /// `fill` on a path that is everywhere.
     fn fill_anywhere<'g>(&mut self, op: &Operation<'g>, batch: &mut Batch<'g>) -> usize {
-        let start = start(&self.place, &Bound::Unbounded, self.direction);
+        let start = start(&self.resume, &Bound::Unbounded, self.direction);
         op.store.index.scan(op.guard, start, self.direction, batch);
         if self.passed.is_some() {
             self.drop_passed(op, batch);
@@ -449,13 +449,14 @@ impl Cursor {
         batch.len()
     }
 
-    /// Moves the place past a batch. Swaps the memory of the two positions instead of copying.
+    /// Moves the resume point past a batch. Swaps the memory of the two positions instead of
+    /// copying.
     fn move_past(&mut self, batch: &mut Batch) {
-        match &mut self.place {
-            CursorPlace::Resume(position) if !batch.done => {
+        match &mut self.resume {
+            ResumePoint::Next(position) if !batch.done => {
                 std::mem::swap(position, &mut batch.resume);
             }
-            place => *place = place_after(batch),
+            resume => *resume = resume_after(batch),
         }
     }
 
@@ -474,10 +475,10 @@ impl Cursor {
         batch.retain(|_, _, _| wanted.next() == Some(true));
     }
 
-    /// Forgets the processed entries if the place is past all of them.
+    /// Forgets the processed entries if the resume point is past all of them.
     #[cold]
     fn forget_passed(&mut self) {
-        if let (Some(passed), CursorPlace::Resume(here)) = (&self.passed, &self.place) {
+        if let (Some(passed), ResumePoint::Next(here)) = (&self.passed, &self.resume) {
             if passed.until.as_ref().is_some_and(|until| here >= until) {
                 self.passed = None;
             }
@@ -487,7 +488,7 @@ impl Cursor {
     /// Whether the cursor is at the end of the path.
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
-        self.place == CursorPlace::End
+        self.resume == ResumePoint::End
     }
 
     /// Whether the path consists of keys, and all of them have been read. With several keys of an
@@ -496,14 +497,14 @@ impl Cursor {
     pub(crate) fn has_read_all_keys(&self) -> bool {
         match &self.path {
             Path::Keys(keys) if self.ordered && keys.len() > 1 => false,
-            Path::Keys(keys) => self.place == CursorPlace::Begin && self.key == keys.len(),
+            Path::Keys(keys) => self.resume == ResumePoint::Begin && self.key == keys.len(),
             _ => false,
         }
     }
 
     /// Whether a page ends just after its last entry, also if that is the last one of its batch: in
-    /// an ordered_set the next page has what is inserted behind the entry, as in `ets`.
-    pub(super) fn pages_end_behind_entries(&self) -> bool {
+    /// an ordered_set the next page has what is inserted after the entry, as in `ets`.
+    pub(super) fn pages_end_after_entries(&self) -> bool {
         self.ordered && matches!(self.path, Path::Full | Path::Range(_))
     }
 
@@ -519,8 +520,8 @@ impl Cursor {
             return self.stop_unordered(op, batch, done);
         }
         let Some(last) = done.checked_sub(1) else {
-            let BatchStart { place, key } = self.batch_start.clone();
-            (self.place, self.key) = (place, key);
+            let BatchStart { resume, key } = self.batch_start.clone();
+            (self.resume, self.key) = (resume, key);
             return;
         };
         // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
@@ -534,60 +535,59 @@ impl Cursor {
         self.key = number.unwrap_or(self.key);
         if matches!(self.path, Path::Gathered(_)) && op.store.index.is_unique() {
             // The key has no other object.
-            (self.place, self.key) = (CursorPlace::Begin, self.key + 1);
+            (self.resume, self.key) = (ResumePoint::Begin, self.key + 1);
             return;
         }
-        // The batch is ordered, so the place is just after the last processed entry. It doesn't
-        // matter which leaf has that position when the scan is resumed.
+        // The batch is ordered, so the resume point is just after the last processed entry. It
+        // doesn't matter which leaf has that position when the scan is resumed.
         let mut position = Vec::new();
         let key = table.key(batch.key(last));
         op.store
             .index
             .entry_position(batch, last, key, &mut position);
-        self.place = CursorPlace::Past(position);
+        self.resume = ResumePoint::Past(position);
     }
 
     /// `stop` in an unordered batch: remembers the processed entries, and returns to where the
     /// batch began.
     #[cold]
     fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, done: usize) {
-        // From the place after the batch on, there is nothing to skip.
+        // From the resume point after the batch on, there is nothing to skip.
         self.passed = Some(Passed {
             identities: (0..done).map(|i| identity(op, batch, i)).collect(),
-            until: match &self.place {
-                CursorPlace::Past(position) | CursorPlace::Resume(position) => {
-                    Some(position.clone())
-                }
-                CursorPlace::Begin | CursorPlace::End => None,
+            until: match &self.resume {
+                ResumePoint::Past(position) | ResumePoint::Next(position) => Some(position.clone()),
+                ResumePoint::Begin | ResumePoint::End => None,
             },
         });
-        self.place = self.batch_start.place.clone();
+        self.resume = self.batch_start.resume.clone();
     }
 
-    /// The place as bytes. `None` within an unordered batch, and among gathered keys in no order.
+    /// The resume point as bytes. `None` within an unordered batch, and among gathered keys in no
+    /// order.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         if self.passed.is_some() {
             return None;
         }
         let Path::Gathered(gathered) = &self.path else {
-            return Some(self.place.to_bytes(self.key));
+            return Some(self.resume.to_bytes(self.key));
         };
         let positions = gathered.positions.as_ref()?;
         // When the scan is resumed, the keys are gathered again, and may be others. So write a
         // position of the table instead of the number of a key. In an ordered_set it is right
         // after the last key, as without an index: the next page has what is inserted there.
-        let place = match self.key.checked_sub(1) {
-            Some(last) if self.place == CursorPlace::Begin => match self.key {
-                _ if self.ordered => CursorPlace::Past(positions.get(last).to_vec()),
-                next if next == positions.len() => CursorPlace::End,
-                next => CursorPlace::Resume(positions.get(next).to_vec()),
+        let resume = match self.key.checked_sub(1) {
+            Some(last) if self.resume == ResumePoint::Begin => match self.key {
+                _ if self.ordered => ResumePoint::Past(positions.get(last).to_vec()),
+                next if next == positions.len() => ResumePoint::End,
+                next => ResumePoint::Next(positions.get(next).to_vec()),
             },
-            _ => self.place.clone(),
+            _ => self.resume.clone(),
         };
-        Some(place.to_bytes(0))
+        Some(resume.to_bytes(0))
     }
 
-    /// Goes to a place that `to_bytes` wrote for the same path.
+    /// Goes to a resume point that `to_bytes` wrote for the same path.
     pub(crate) fn go_to(&mut self, bytes: &[u8]) -> Result<(), Error> {
         // The bytes come from the host's continuation, which a process may have made up. So they
         // are checked.
@@ -599,36 +599,36 @@ impl Cursor {
         // With keys, the number says which one is next.
         let keys = match &self.path {
             Path::Keys(keys) => keys.len() as u64,
-            // The table is empty now. The path may have had keys when the place was written.
+            // The table is empty now. The path may have had keys when the resume point was written.
             Path::Nothing => u64::MAX,
             _ => 0,
         };
         if number > keys {
             return Err(Error::BadContinuation);
         }
-        // The number is within the path. Any position is a valid place: one that no entry can have
+        // The number is within the path. Any position is a valid one: one that no entry can have
         // lies between entries.
         self.key = number as usize;
-        self.place = match (tag, position.is_empty()) {
-            (0, true) => CursorPlace::Begin,
-            (1, false) => CursorPlace::Past(position.to_vec()),
-            (2, false) => CursorPlace::Resume(position.to_vec()),
-            (3, true) => CursorPlace::End,
+        self.resume = match (tag, position.is_empty()) {
+            (0, true) => ResumePoint::Begin,
+            (1, false) => ResumePoint::Past(position.to_vec()),
+            (2, false) => ResumePoint::Next(position.to_vec()),
+            (3, true) => ResumePoint::End,
             _ => return Err(Error::BadContinuation),
         };
         Ok(())
     }
 }
 
-impl CursorPlace {
-    /// The encoded place: a tag, the number of the current key, and the position.
+impl ResumePoint {
+    /// The encoded resume point: a tag, the number of the current key, and the position.
     fn to_bytes(&self, key: usize) -> Vec<u8> {
         // Tags are part of continuations, which hosts keep.
         let (tag, position): (u8, &[u8]) = match self {
-            CursorPlace::Begin => (0, &[]),
-            CursorPlace::Past(p) => (1, p),
-            CursorPlace::Resume(p) => (2, p),
-            CursorPlace::End => (3, &[]),
+            ResumePoint::Begin => (0, &[]),
+            ResumePoint::Past(p) => (1, p),
+            ResumePoint::Next(p) => (2, p),
+            ResumePoint::End => (3, &[]),
         };
         let mut bytes = Vec::with_capacity(1 + size_of::<u64>() + position.len());
         bytes.push(tag);
@@ -718,74 +718,74 @@ fn sort_and_dedup(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) 
 }
 
 /// Reads objects under one key into the batch. Returns how many of the first entries are under the
-/// key, and the place after them, which is `Begin` when the key is done. `looks_up` says that this
-/// is a lookup, which a bounded table records.
+/// key, and the resume point after them, which is `Begin` when the key is done. `looks_up` says
+/// that this is a lookup, which a bounded table records.
 fn under_key<'g>(
     table: &EngineTable,
     op: &Operation<'g>,
     (key, looks_up): (&[u8], bool),
-    place: &CursorPlace,
+    resume: &ResumePoint,
     batch: &mut Batch<'g>,
-) -> (usize, CursorPlace) {
+) -> (usize, ResumePoint) {
     let indexed = table.key(key);
     match &op.store.index {
         TableIndex::Unique(ix) => {
             // A set has one object under the key. After it the key is done.
-            if *place == CursorPlace::Begin {
+            if *resume == ResumePoint::Begin {
                 batch.push_read(key, |value| match looks_up {
                     true => ix.get(op.guard, indexed, value),
                     false => ix.get_in_scan(op.guard, indexed, value),
                 });
             }
-            (batch.len(), CursorPlace::Begin)
+            (batch.len(), ResumePoint::Begin)
         }
         // Most keys have few objects, which are read at once.
         TableIndex::Multi(ix)
-            if *place == CursorPlace::Begin && ix.scan_key(op.guard, indexed, batch) =>
+            if *resume == ResumePoint::Begin && ix.scan_key(op.guard, indexed, batch) =>
         {
-            (batch.len(), CursorPlace::Begin)
+            (batch.len(), ResumePoint::Begin)
         }
         TableIndex::Multi(ix) => {
             // Limit the read: entries of later keys would be copied for nothing. If few are wanted,
             // one more shows whether the key has more (`has_read_all_keys`).
             match batch.want {
-                0 if *place == CursorPlace::Begin => batch.want = MIN_BATCH,
+                0 if *resume == ResumePoint::Begin => batch.want = MIN_BATCH,
                 0 => {}
                 wanted => batch.want = wanted.saturating_add(1),
             }
             let mut first = Vec::new();
             ix.first_position(indexed, &mut first);
-            let start = match place {
-                CursorPlace::Past(position) => Start::Past(position),
-                CursorPlace::Resume(position) => Start::At(position),
-                CursorPlace::Begin | CursorPlace::End => Start::At(&first),
+            let start = match resume {
+                ResumePoint::Past(position) => Start::Past(position),
+                ResumePoint::Next(position) => Start::At(position),
+                ResumePoint::Begin | ResumePoint::End => Start::At(&first),
             };
             ix.scan(op.guard, start, Direction::Forward, batch);
             // An entry of another key ends this one. It is in the batch, but is not used.
             match (0..batch.len()).position(|i| batch.key(i) != key) {
-                Some(others) => (others, CursorPlace::Begin),
-                None if batch.done => (batch.len(), CursorPlace::Begin),
-                None => (batch.len(), place_after(batch)),
+                Some(others) => (others, ResumePoint::Begin),
+                None if batch.done => (batch.len(), ResumePoint::Begin),
+                None => (batch.len(), resume_after(batch)),
             }
         }
     }
 }
 
-/// Where the next batch starts: at the place, or at the near end of the range if the scan is at the
-/// beginning.
-fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
-    match place {
-        CursorPlace::Past(position) => Start::Past(position),
-        CursorPlace::Resume(position) => Start::behind(position, direction),
-        CursorPlace::Begin | CursorPlace::End => start_at(near),
+/// Where the next batch starts: at the resume point, or at the near end of the range if the scan is
+/// at the beginning.
+fn start<'p>(resume: &'p ResumePoint, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
+    match resume {
+        ResumePoint::Past(position) => Start::Past(position),
+        ResumePoint::Next(position) => Start::resume(position, direction),
+        ResumePoint::Begin | ResumePoint::End => start_at(near),
     }
 }
 
-/// The place after a batch.
-fn place_after(batch: &Batch) -> CursorPlace {
+/// The resume point after a batch.
+fn resume_after(batch: &Batch) -> ResumePoint {
     if batch.done {
-        CursorPlace::End
+        ResumePoint::End
     } else {
-        CursorPlace::Resume(batch.resume.clone())
+        ResumePoint::Next(batch.resume.clone())
     }
 }

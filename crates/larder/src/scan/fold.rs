@@ -2,7 +2,7 @@
 //!
 //! The caller reads a chunk from a key on, shows its objects one by one, and calls
 //! [`EngineTable::is_unchanged`] before each. If the table has changed, the caller discards the
-//! rest of the chunk, and the next chunk begins behind the last key that was shown. So every object
+//! rest of the chunk, and the next chunk begins after the last key that was shown. So every object
 //! is shown as it is at its turn, although hundreds were read in one call. The result is exactly
 //! that of steps from key to key.
 //!
@@ -17,7 +17,7 @@ use crate::ids::OwnerId;
 use crate::local::Local;
 use crate::ops::Operation;
 use crate::raw;
-use crate::scan::select::AHEAD;
+use crate::scan::select::PREFETCH_DISTANCE;
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Key, Start, Values};
 use larder_term::object::{self, ObjectView};
@@ -94,7 +94,7 @@ struct FoldBuffers<'b, 'g> {
 }
 
 impl EngineTable {
-    /// Shows the next objects behind a key, or from the beginning if there is no key: about `count`
+    /// Shows the next objects after a key, or from the beginning if there is no key: about `count`
     /// of them, and at least one unless the fold is at its end. The key need not be in the table.
     /// A chunk also ends when its objects take 16 KiB.
     ///
@@ -189,7 +189,7 @@ impl EngineTable {
         loop {
             wanted.leave_out(s.batch);
             for i in 0..s.batch.len() {
-                s.batch.prefetch(i + AHEAD);
+                s.batch.prefetch(i + PREFETCH_DISTANCE);
                 let (key, value) = s.batch.entry(i);
                 // Each entry begins a key, so the caller may stop before any.
                 show(&raw::view(key, value, self.keypos(), s.plain), true);
@@ -224,11 +224,11 @@ impl EngineTable {
             wanted.leave_out(s.batch);
             let whole = whole_keys(s.batch);
             for i in 0..whole {
-                s.batch.prefetch(i + AHEAD);
+                s.batch.prefetch(i + PREFETCH_DISTANCE);
                 let (key, value) = s.batch.entry(i);
                 let first = i == 0 || s.batch.key(i - 1) != key;
                 // A chunk must end between two keys. If it ended within one, the next chunk would
-                // begin behind the key's last object, or show the first ones again.
+                // begin after the key's last object, or show the first ones again.
                 if first && wanted.is_over() {
                     return;
                 }
@@ -271,7 +271,7 @@ fn whole_keys(batch: &Batch) -> usize {
         return batch.len();
     }
     let last = batch.key(batch.len() - 1);
-    // Up to the last key, which may continue behind the batch.
+    // Up to the last key, which may continue after the batch.
     (0..batch.len())
         .rev()
         .find(|&i| batch.key(i) != last)
@@ -279,7 +279,7 @@ fn whole_keys(batch: &Batch) -> usize {
 }
 
 impl<'g> FoldBuffers<'_, 'g> {
-    /// Continues the scan behind a key.
+    /// Continues the scan after a key.
     fn go_past(&mut self, op: &Operation<'g>, key: Key<'_>, direction: Direction) {
         let index = &op.store.index;
         index.scan_past(op.guard, key, direction, self.position, self.batch);

@@ -69,7 +69,7 @@ impl GatheredKeys {
     }
 
     /// Reads the objects under the next keys, of which `from` is the first, into a batch. Returns
-    /// the number of the key behind them.
+    /// the number of the key after them.
     pub(super) fn fill<'g>(
         &self,
         table: &EngineTable,

@@ -1,9 +1,9 @@
 //! Scans: select, count, delete, take and replace by match specification, in slices.
 //!
-//! Between two slices a scan keeps its place as a position, never as a pointer. So whatever happens
-//! to the table meanwhile, the scan continues from the position. The order of positions never
-//! changes. So an object that is present throughout the scan is processed exactly once, and one
-//! that is inserted or deleted meanwhile once or not at all. A scan is no snapshot: only the
+//! Between two slices a scan keeps its resume point as a position, never as a pointer. So whatever
+//! happens to the table meanwhile, the scan continues from the position. The order of positions
+//! never changes. So an object that is present throughout the scan is processed exactly once, and
+//! one that is inserted or deleted meanwhile once or not at all. A scan is no snapshot: only the
 //! objects of one leaf are read at one instant.
 //!
 //! The program's plan says where to look: nowhere, under some keys, in a range of an ordered_set,

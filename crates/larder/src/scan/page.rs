@@ -6,12 +6,12 @@
 //!
 //! ```text
 //!  bounds   [ low ─────────────────────────── high ]
-//!  page       ████████                                 forward: `low` moves behind it
+//!  page       ████████                                 forward: `low` moves past it
 //!                                         ████         backward: `high` moves before it
 //! ```
 
-use super::range::{move_behind, scan_to, start_at, KeyBounds};
-use super::select::AHEAD;
+use super::range::{move_past, scan_to, start_at, KeyBounds};
+use super::select::PREFETCH_DISTANCE;
 use crate::budget::Step;
 use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
@@ -22,7 +22,7 @@ use larder_index::Direction;
 
 impl EngineTable {
     /// Calls `visit` with the next objects between two positions, and moves the bound at that end
-    /// behind them: about `wanted` objects, or as many as the index reads at once if that is 0.
+    /// after them: about `wanted` objects, or as many as the index reads at once if that is 0.
     /// Then an unordered table reads them in any order, which takes less time. Returns whether
     /// there may be more.
     ///
@@ -51,14 +51,14 @@ impl EngineTable {
             scan_to(&op, start_at(near), far, direction, batch);
             // The objects don't change, so writers may change the leaf meanwhile.
             for i in 0..batch.len() {
-                batch.prefetch(i + AHEAD);
+                batch.prefetch(i + PREFETCH_DISTANCE);
                 let (key, value) = batch.entry(i);
                 visit(Stored::new(key, value, self.keypos(), plain));
             }
             if batch.done {
                 return Ok(Step::Done);
             }
-            move_behind(near, batch, direction);
+            move_past(near, batch, direction);
             // An empty batch isn't the end.
             if !batch.is_empty() {
                 return Ok(Step::More);

@@ -62,10 +62,10 @@ pub(super) fn start_at(near: &Bound<Vec<u8>>) -> Start<'_> {
     }
 }
 
-/// Moves the near bound past a batch: `start_at` is then [`Start::behind`] the batch. The bound
+/// Moves the near bound past a batch: `start_at` is then [`Start::resume`] the batch. The bound
 /// and the batch exchange their memory.
 #[cfg(feature = "serde")]
-pub(super) fn move_behind(near: &mut Bound<Vec<u8>>, batch: &mut Batch<'_>, direction: Direction) {
+pub(super) fn move_past(near: &mut Bound<Vec<u8>>, batch: &mut Batch<'_>, direction: Direction) {
     let resume = std::mem::take(&mut batch.resume);
     let next = match direction {
         Direction::Forward => Bound::Included(resume),

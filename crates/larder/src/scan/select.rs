@@ -100,7 +100,7 @@ impl Scan {
                 // (3) Process them. They don't change, so writers may change the leaf meanwhile.
                 let mut overspent = 0;
                 for i in 0..usable {
-                    batch.prefetch(i + AHEAD);
+                    batch.prefetch(i + PREFETCH_DISTANCE);
                     let (key, value) = batch.entry(i);
                     let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
                     // (4) Pause after this row if the caller wants to, or if the budget is used up.
@@ -115,7 +115,7 @@ impl Scan {
                         pauses |= !batch.unordered || overspent.max(left) > budget.grace();
                     }
                     if pauses {
-                        let page_ends = flow.is_break() && cursor.pages_end_behind_entries();
+                        let page_ends = flow.is_break() && cursor.pages_end_after_entries();
                         if i + 1 < usable || page_ends {
                             cursor.stop(table, &op, batch, i + 1);
                         }
@@ -136,7 +136,7 @@ impl Scan {
 }
 
 /// Objects outside their leaves are prefetched this number of rows ahead.
-pub(super) const AHEAD: usize = 2;
+pub(super) const PREFETCH_DISTANCE: usize = 2;
 
 /// This number of an object's bytes costs as much as the row of a small object.
 const BYTES_PER_BUDGET_UNIT: usize = 256;
@@ -184,7 +184,7 @@ impl EngineTable {
     }
 }
 
-/// A select under way.
+/// A select in progress.
 pub struct SelectJob {
     pub(super) scan: Box<Scan>,
     limit: Option<usize>,
@@ -207,8 +207,8 @@ impl SelectJob {
     /// or the scan is at its end.
     ///
     /// # Errors
-    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is under way: help with
-    /// the batch, and call `step` again.
+    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is in progress: help
+    /// with the batch, and call `step` again.
     pub fn step(
         &mut self,
         budget: &mut Budget,
@@ -276,7 +276,7 @@ impl SelectJob {
         })
     }
 
-    /// The place of the scan, as bytes for `select_resume` with the same program, table and
+    /// The resume point of the scan, as bytes for `select_resume` with the same program, table and
     /// direction, at any later time. `None` within a leaf whose objects are read in no order, or
     /// among rows that an index finds in no order, as is done without a limit.
     pub fn continuation(&self) -> Option<Vec<u8>> {

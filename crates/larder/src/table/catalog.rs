@@ -41,8 +41,9 @@ impl Catalog {
         let before = table.state.set_tag(DEAD, &guard);
         drop(replacing);
         let key = SettleKey::of(table, &admin);
-        // (2) `gone` stops a thread that waits for the lock in order to list the table elsewhere.
-        admin.gone = true;
+        // (2) `dropped` stops a thread that waits for the lock in order to list the table
+        // elsewhere.
+        admin.dropped = true;
         admin.heir = None;
         // The name belongs to this table until `admin` is released, because `rename` takes it, too.
         // A lookup in between finds the table dead.
@@ -51,12 +52,12 @@ impl Catalog {
         }
         self.owners.remove_table(table.owner(), key);
         drop(admin);
-        // `gone` is set, and `safe_fix` checks it under `admin`. So no owner fixes the table
+        // `dropped` is set, and `safe_fix` checks it under `admin`. So no owner fixes the table
         // afterwards, and these are all records that list it.
         for fixer in table.fixation.end() {
             self.owners.remove_fixed(fixer, table.id());
         }
-        // (3) Drop a batch that is under way. A thread that helps with it finds the table dead. A
+        // (3) Drop a batch that is in progress. A thread that helps with it finds the table dead. A
         // batch has set the bit before it began, and none can set it now.
         free_store(table, &guard);
         if before & LATCHED != 0 {
@@ -133,7 +134,7 @@ impl EngineTable {
 
     /// Checks that the table lives and still has the name by which it was found, if it was.
     fn check_called(&self, admin: &Admin, called: Option<Atom>) -> Result<(), Error> {
-        if admin.gone || called.is_some_and(|name| name != self.name()) {
+        if admin.dropped || called.is_some_and(|name| name != self.name()) {
             return Err(Error::NoTable);
         }
         Ok(())
@@ -210,7 +211,7 @@ impl EngineTable {
         // The data for the old heir may be a large term, so it is freed without the lock.
         let before = std::mem::replace(&mut admin.heir, heir);
         let next = SettleKey::of(self, &admin);
-        // Without a catalog the engine is gone, and with it the lists.
+        // Without a catalog the engine is dropped, and with it the lists.
         if let Some(catalog) = catalog.as_ref().filter(|_| next != key) {
             catalog.owners.move_table(who, key, next);
         }
@@ -231,8 +232,8 @@ impl EngineTable {
     }
 
     fn check_owner(&self, admin: &Admin, who: OwnerId) -> Result<(), Error> {
-        // Under the lock of `admin`, a table is either in the lists or gone.
-        if admin.gone {
+        // Under the lock of `admin`, a table is either in the lists or dropped.
+        if admin.dropped {
             return Err(Error::NoTable);
         }
         if self.owner() != who {

@@ -110,7 +110,7 @@ impl EngineTable {
         let admin = self.admin.lock();
         // `unlink` sets this before it reads which owners have fixed the table. So no fixation is
         // added that it would miss.
-        if admin.gone {
+        if admin.dropped {
             return Err(Error::NoTable);
         }
         // The owner's record lists the table, so that the end of the owner undoes the fixation.

@@ -46,7 +46,7 @@ pub(crate) const DEAD: usize = 2;
 /// table was removed from all lists.
 pub(crate) struct Admin {
     pub(crate) heir: Option<(OwnerId, Term)>,
-    pub(crate) gone: bool,
+    pub(crate) dropped: bool,
 }
 
 /// A table of tuples. It is created by `Engine::create`, and shared as an `Arc`. After it was
@@ -169,7 +169,7 @@ impl EngineTable {
             }
         };
         // What operations on objects use comes first. What only `info` and the catalog need is
-        // boxed or behind a lock.
+        // boxed or after a lock.
         EngineTable {
             id,
             keypos: options.keypos,
@@ -184,7 +184,10 @@ impl EngineTable {
             name: AtomicU32::new(options.name.id()),
             owner: AtomicU64::new(owner.raw()),
             access: AtomicU8::new(options.access as u8),
-            admin: Mutex::new(Admin { heir, gone: false }),
+            admin: Mutex::new(Admin {
+                heir,
+                dropped: false,
+            }),
             host_data: Mutex::default(),
             options: Box::new(options),
             catalog,

@@ -80,12 +80,12 @@ impl Estate {
     ) -> bool {
         let Settled(fixed, tables) = settled;
         let mut left = [most; 2];
-        for (id, table) in behind(&self.record.fixed, *fixed).take(most) {
+        for (id, table) in after(&self.record.fixed, *fixed).take(most) {
             unfix(table);
             *fixed = Some(*id);
             left[0] -= 1;
         }
-        for (key, table) in behind(&self.record.tables, *tables).take(most) {
+        for (key, table) in after(&self.record.tables, *tables).take(most) {
             pass(table);
             *tables = Some(*key);
             left[1] -= 1;
@@ -94,8 +94,8 @@ impl Estate {
     }
 }
 
-/// What is behind this key, or all of it.
-fn behind<K: Ord, V>(map: &BTreeMap<K, V>, key: Option<K>) -> Range<'_, K, V> {
+/// What is after this key, or all of it.
+fn after<K: Ord, V>(map: &BTreeMap<K, V>, key: Option<K>) -> Range<'_, K, V> {
     map.range((
         key.map_or(Bound::Unbounded, Bound::Excluded),
         Bound::Unbounded,
@@ -267,8 +267,8 @@ impl Owners {
 
     /// Called when all tables of an estate were passed on or dropped.
     pub(crate) fn settled(&self, estate: &Arc<Estate>) {
-        let gone = self.passing.lock().remove(&Arc::as_ptr(estate).addr());
+        let removed = self.passing.lock().remove(&Arc::as_ptr(estate).addr());
         // The caller still has it. So no table is dropped here.
-        drop(gone);
+        drop(removed);
     }
 }

@@ -19,7 +19,7 @@ const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize + 1;
 
 type NameSlot = EpochCell<Arc<EngineTable>>;
 
-/// The chunk of a number, and the place in it: chunk c > 0 has the numbers from
+/// The chunk of a number, and the index in it: chunk c > 0 has the numbers from
 /// 2^(FIRST_BITS + c - 1) to twice that.
 fn place(number: u32) -> (usize, usize) {
     // The highest bit decides the chunk, so that each chunk is as large as all before it.
@@ -33,7 +33,7 @@ fn place(number: u32) -> (usize, usize) {
     (chunk as usize, (number - base) as usize)
 }
 
-/// The number of places in a chunk.
+/// The number of slots in a chunk.
 fn chunk_size(chunk: usize) -> usize {
     1 << (FIRST_BITS as usize + chunk.saturating_sub(1))
 }

@@ -26,15 +26,15 @@ impl Checkpoints {
     /// The last checkpoint with at most this number of entries below it, and the next one.
     pub(super) fn with_rank(&self, rank: u64) -> (Checkpoint, Option<Checkpoint>) {
         let checkpoints = self.0.lock();
-        let behind = checkpoints.partition_point(|checkpoint| checkpoint.rank <= rank);
-        let last = behind.checked_sub(1).map(|i| checkpoints[i].clone());
-        (last.unwrap_or_default(), checkpoints.get(behind).cloned())
+        let after = checkpoints.partition_point(|checkpoint| checkpoint.rank <= rank);
+        let last = after.checked_sub(1).map(|i| checkpoints[i].clone());
+        (last.unwrap_or_default(), checkpoints.get(after).cloned())
     }
 
     fn last(&self, is_before: impl Fn(&Checkpoint) -> bool) -> Checkpoint {
         let checkpoints = self.0.lock();
-        let behind = checkpoints.partition_point(is_before);
-        behind
+        let after = checkpoints.partition_point(is_before);
+        after
             .checked_sub(1)
             .map(|i| checkpoints[i].clone())
             .unwrap_or_default()

@@ -14,7 +14,7 @@
 
 use crossbeam_utils::CachePadded;
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use larder_index::sync::{each_thread, give_way, thread_number, Backoff};
+use larder_index::sync::{each_thread, thread_number, yield_now, Backoff};
 use std::cell::Cell;
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::compiler_fence;
@@ -117,22 +117,22 @@ impl CommitNumber {
     }
 }
 
-/// The number of commits that may be under way at once. Others wait.
+/// The number of commits that may be active at once. Others wait.
 const MAX_ACTIVE_COMMITS: usize = 64;
 
-/// The place of a commit that is about to draw its number.
+/// The slot of a commit that is about to draw its number.
 const DRAWING: u64 = u64::MAX;
 
-/// The numbers of the commits under way; 0 in a free place.
+/// The numbers of the active commits; 0 in a free slot.
 static ACTIVE_COMMITS: [CachePadded<AtomicU64>; MAX_ACTIVE_COMMITS] =
     [const { CachePadded::new(AtomicU64::new(0)) }; MAX_ACTIVE_COMMITS];
 
-/// How many places have ever been used. All others are 0.
+/// How many slots have ever been used. All others are 0.
 static HIGH_WATER: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(0));
 
-/// A commit under way. It is over when this value is dropped.
+/// An active commit. It is over when this value is dropped.
 pub(super) struct ActiveCommit {
-    place: usize,
+    slot: usize,
     /// The commit's number. Its writes are part of the snapshots with greater numbers.
     pub(super) number: u64,
 }
@@ -140,31 +140,31 @@ pub(super) struct ActiveCommit {
 impl ActiveCommit {
     /// Draws the number of a commit, which holds all of its key locks.
     ///
-    /// 1. Take a free place, and mark it as drawing.
+    /// 1. Take a free slot, and mark it as drawing.
     /// 2. Increment the clock.
-    /// 3. Store the number to the place.
+    /// 3. Store the number to the slot.
     ///
-    /// Another thread that draws a greater number afterwards finds the place marked, or finds the
+    /// Another thread that draws a greater number afterwards finds the slot marked, or finds the
     /// number in it, until the commit is over.
     pub(super) fn begin() -> Self {
-        let mut place = thread_number() as usize % MAX_ACTIVE_COMMITS;
+        let mut slot = thread_number() as usize % MAX_ACTIVE_COMMITS;
         // Ordering: SeqCst, all of this file: a commit says that it is drawing before it draws, and
-        // a snapshot draws before it looks who is under way. So a commit with a lesser number is
+        // a snapshot draws before it looks who is in progress. So a commit with a lesser number is
         // seen, or over.
-        while ACTIVE_COMMITS[place]
+        while ACTIVE_COMMITS[slot]
             .compare_exchange(0, DRAWING, Ordering::SeqCst, Ordering::SeqCst)
             .is_err()
         {
-            place = (place + 1) % MAX_ACTIVE_COMMITS;
-            give_way();
+            slot = (slot + 1) % MAX_ACTIVE_COMMITS;
+            yield_now();
         }
-        // Usually the place was used before. `HIGH_WATER` never decreases.
-        if HIGH_WATER.load(Ordering::SeqCst) <= place {
-            HIGH_WATER.fetch_max(place + 1, Ordering::SeqCst);
+        // Usually the slot was used before. `HIGH_WATER` never decreases.
+        if HIGH_WATER.load(Ordering::SeqCst) <= slot {
+            HIGH_WATER.fetch_max(slot + 1, Ordering::SeqCst);
         }
         let number = draw();
-        ACTIVE_COMMITS[place].store(number, Ordering::SeqCst);
-        ActiveCommit { place, number }
+        ACTIVE_COMMITS[slot].store(number, Ordering::SeqCst);
+        ActiveCommit { slot, number }
     }
 
     /// Calls `f`. All writes that it makes on this thread are part of the commit.
@@ -175,18 +175,18 @@ impl ActiveCommit {
 
 impl Drop for ActiveCommit {
     fn drop(&mut self) {
-        ACTIVE_COMMITS[self.place].store(0, Ordering::SeqCst);
+        ACTIVE_COMMITS[self.slot].store(0, Ordering::SeqCst);
     }
 }
 
-/// Waits until no commit with a lesser number is under way. This takes some microseconds, since
-/// commits under way wait for nothing but each other. From then on, what a snapshot with this
+/// Waits until no commit with a lesser number is in progress. This takes some microseconds, since
+/// active commits wait for nothing but each other. From then on, what a snapshot with this
 /// number shows doesn't change any more.
 pub(super) fn wait_for_commits_before(number: u64) {
-    for place in &ACTIVE_COMMITS[..HIGH_WATER.load(Ordering::SeqCst)] {
+    for slot in &ACTIVE_COMMITS[..HIGH_WATER.load(Ordering::SeqCst)] {
         let backoff = Backoff::new();
         loop {
-            match place.load(Ordering::SeqCst) {
+            match slot.load(Ordering::SeqCst) {
                 0 => break,
                 // This commit comes after us.
                 drawn if drawn != DRAWING && drawn >= number => break,
@@ -197,7 +197,7 @@ pub(super) fn wait_for_commits_before(number: u64) {
     }
 }
 
-/// Waits until all commits that are under way now are over.
+/// Waits until all commits that are active now are over.
 pub(crate) fn wait_for_commits() {
     wait_for_commits_before(draw());
 }

@@ -275,7 +275,7 @@ impl SnapshotPair<'_> {
         let (false, Some(undo)) = (range.is_empty(), undo) else {
             return Some(DiffPlace::End);
         };
-        // A slice may end in the middle of a leaf, or behind it.
+        // A slice may end in the middle of a leaf, or after it.
         let start = match place {
             UndoPlace::Begin => Start::Edge,
             UndoPlace::At(position) => Start::At(position),
@@ -361,7 +361,7 @@ impl SnapshotPair<'_> {
             usable
         });
         buffers.batch = lent;
-        // The batch had entries. The next call goes on behind them.
+        // The batch had entries. The next call goes on after them.
         match side {
             _ if usable > 0 || !cursor.is_at_end() => None,
             Side::Old => {

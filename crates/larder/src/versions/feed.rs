@@ -73,7 +73,7 @@ pub(super) enum QueuedEvent {
     Change(Arc<ChangedObject>),
     /// The table was emptied.
     Clear,
-    /// The table is gone.
+    /// The table is dropped.
     Gone,
 }
 
@@ -130,7 +130,7 @@ struct EventQueue {
     open: Option<Open>,
     /// The number of the table's current store, whose writers alone are listened to (FD5).
     store_number: u64,
-    gone: bool,
+    is_over: bool,
     followers: Followers,
 }
 
@@ -217,7 +217,7 @@ impl TableFeed {
             return;
         }
         // Within a commit the changes are held back until all writes are made (see `together`). If
-        // the thread is ending, the variable is gone, and each is pushed by itself.
+        // the thread is ending, the variable is destroyed, and each is pushed by itself.
         let mut changes = Some(changes);
         let _ = KEPT.try_with(|kept| {
             if let Some(kept) = &mut *kept.borrow_mut() {
@@ -255,7 +255,7 @@ impl TableFeed {
 
     #[cold]
     fn wake(&self) {
-        // Wake only followers that were told that there is nothing, and each once.
+        // Wake only followers that have found nothing, and each once.
         let mut queue = self.queue.lock();
         let end = queue.readable_end();
         let wakers = queue.followers.wake_before(end);
@@ -273,7 +273,7 @@ impl TableFeed {
         }
         // The Seq of the list's events is drawn now. They are pushed to an open group.
         let mut queue = self.queue.lock();
-        if queue.open.is_none() && !queue.followers.is_empty() && !queue.gone {
+        if queue.open.is_none() && !queue.followers.is_empty() && !queue.is_over {
             let (seq, from) = (clock::draw(), queue.end());
             queue.open = Some(Open { seq, from });
         }
@@ -323,11 +323,11 @@ impl TableFeed {
         // An open group ends here, as the list can't be completed.
         queue.close();
         // The last event of the table. After it nothing is pushed.
-        if !queue.followers.is_empty() && !queue.gone {
+        if !queue.followers.is_empty() && !queue.is_over {
             let seq = clock::draw();
             queue.push(seq, u64::MAX, QueuedEvent::Gone, &mut deferred);
         }
-        queue.gone = true;
+        queue.is_over = true;
         // Wakers are called without the lock.
         drop(queue);
         self.wake_followers(deferred);
@@ -366,17 +366,17 @@ impl TableFeed {
     /// Removes a follower, and returns whether it was the last one.
     pub(super) fn unfollow(&self, id: u64) -> bool {
         let mut queue = self.queue.lock();
-        let gone = queue.followers.remove(id);
+        let removed = queue.followers.remove(id);
         // Events that nobody else has yet to read are dropped.
         let dropped = queue.trim();
-        let is_last = gone.is_some() && queue.followers.is_empty();
+        let is_last = removed.is_some() && queue.followers.is_empty();
         if is_last {
             queue.open = None;
         }
         self.publish_count(&queue);
         drop(queue);
         // Its waker is the host's, and so may be what that refers to.
-        drop(gone);
+        drop(removed);
         free(dropped);
         is_last
     }
@@ -465,7 +465,7 @@ impl EventQueue {
     }
 
     fn accepts(&self, store_number: u64) -> bool {
-        self.store_number == store_number && !self.gone && !self.followers.is_empty()
+        self.store_number == store_number && !self.is_over && !self.followers.is_empty()
     }
 
     /// The Seq for the next group: that of the open group, or a new one.
@@ -528,7 +528,7 @@ impl EventQueue {
     /// Drops the first event.
     fn drop_first(&mut self) -> Option<FeedSlot> {
         let slot = self.slots.pop_front()?;
-        // What was dropped last stays known, since a follower may stand right behind it.
+        // What was dropped last stays known, since a follower may stand right after it.
         self.first += 1;
         self.dropped = slot.past();
         Some(slot)
@@ -582,7 +582,7 @@ impl EventQueue {
         while loses && position < end && !self.before(position).ends {
             position += 1;
         }
-        // An open group may go on behind what is readable.
+        // An open group may go on after what is readable.
         let is_cut = loses && !self.before(position).ends;
         if position > from {
             found.lost = Some((position - from, self.before(position).seq));

@@ -37,7 +37,7 @@ impl Filter {
         Filter((0..parts).map(|_| OnceLock::new()).collect())
     }
 
-    /// The place of a hash: a part, a word, the bits in it.
+    /// The bits of a hash: a part, a word, the bits in it.
     #[inline]
     fn place(&self, hash: u64) -> (&FilterPart, usize, u64) {
         let part = (hash >> 21) as usize & (self.0.len() - 1);

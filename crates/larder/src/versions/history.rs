@@ -376,7 +376,7 @@ impl History {
         self.unwatch_if_idle_in(&mut live, &guard);
     }
 
-    /// Called when the last follower has gone.
+    /// Called when the last follower was removed.
     pub(crate) fn unwatch_if_idle(&self, guard: &Guard) {
         self.unwatch_if_idle_in(&mut self.snapshots.live.lock(), guard);
     }
@@ -528,7 +528,7 @@ impl History {
     ///
     /// The number of such a write is the clock at the load of `newest`. If a snapshot is registered
     /// after that, its number is greater, so the write is part of it. If a follower is added after
-    /// the load of the count, its events begin behind this write. `newest` is loaded before the
+    /// the load of the count, its events begin after this write. `newest` is loaded before the
     /// number of followers. Other writes have the same order: `preserve`, then `is_followed`.
     #[inline(always)]
     pub(super) fn preserved_mark(&self) -> ReadyMark<'_> {

@@ -161,8 +161,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         let mut position = Vec::new();
         self.base.key_start(key, &mut position);
         let is_within = match self.base.has_one_each() {
-            true => range.has_begun(&position) && !range.is_behind(&position),
-            false => range.has_begun_prefix(&position) && !range.is_prefix_behind(&position),
+            true => range.has_begun(&position) && !range.is_past_end(&position),
+            false => range.has_begun_prefix(&position) && !range.is_prefix_past_end(&position),
         };
         is_within.then_some(position)
     }
@@ -205,13 +205,13 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         added_at.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
         batch.replace_entries(|batch, base| {
             let (mut added_at, mut removed) = (added_at.iter().peekable(), removed.iter());
-            let (mut from, mut gone) = (0, removed.next());
+            let (mut from, mut next_removed) = (0, removed.next());
             loop {
                 let next = added_at.peek().map_or(base.len(), |next| next.0);
                 // What lies before it, without what goes.
-                while let Some(&i) = gone.filter(|&&i| i < next) {
+                while let Some(&i) = next_removed.filter(|&&i| i < next) {
                     batch.push_entries(base, from..i);
-                    (from, gone) = (i + 1, removed.next());
+                    (from, next_removed) = (i + 1, removed.next());
                 }
                 batch.push_entries(base, from..next);
                 from = next;

@@ -85,10 +85,10 @@ impl KeyLock {
     }
 }
 
-/// Waits until the writes of one key that are under way now are over, in all tables whose keys have
-/// locks. Those of commits aren't waited for.
+/// Waits until the writes of one key that are in progress now are over, in all tables whose keys
+/// have locks. Those of commits aren't waited for.
 ///
-/// The caller has incremented the clock before, with a full barrier behind that. A write takes its
+/// The caller has incremented the clock before, with a full barrier after that. A write takes its
 /// lock, which is followed by a full barrier (`ops::fence_after_lock`), and then reads the clock.
 /// So a write whose lock isn't seen here has a number that isn't less than the clock was.
 pub(super) fn wait_for_writes() {
@@ -103,7 +103,7 @@ pub(super) fn wait_for_writes() {
     }
 }
 
-/// Whether all writes of one key to a table that may be under way take the locks of their keys.
+/// Whether all writes of one key to a table that may be in progress take the locks of their keys.
 #[derive(Default)]
 pub(super) struct AllLock(AtomicBool);
 

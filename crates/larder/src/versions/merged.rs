@@ -225,7 +225,7 @@ pub(crate) trait MergeInput: Send + Sync {
     /// A position as bytes whose order is that of the scan.
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8];
     /// The position from which a scan continues after all entries of a key.
-    fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>);
+    fn resume_after(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>);
     /// Appends the entries that override a key, in the direction of the scan.
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch);
     /// Whether a key has at most one entry.
@@ -259,7 +259,7 @@ impl MergeInput for dyn Unique {
         position
     }
 
-    fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
+    fn resume_after(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
         self.position(key, out);
         // No key is a prefix of another, so the key with a zero byte appended lies after the key
         // and before the next one.
@@ -310,9 +310,9 @@ impl MergeInput for dyn Multi {
         Multi::comparable(self, position)
     }
 
-    fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
+    fn resume_after(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
         out.clear();
-        // Behind all objects of the key: after the last one forward, before the first one backward.
+        // After all objects of the key: after the last one forward, before the first one backward.
         match direction {
             Direction::Forward => self.last_position(key, out),
             Direction::Backward => self.first_position(key, out),

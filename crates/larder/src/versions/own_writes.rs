@@ -86,7 +86,7 @@ impl Records {
     }
 
     /// Counts a write of a key. If it `adds` an object that the view didn't have, the front is
-    /// forgotten, unless the key is behind it.
+    /// forgotten, unless the key is after it.
     fn note_write(&mut self, key: &SortedKey, adds: bool, ordered: bool) {
         self.count += 1;
         let is_before = |(_, front): &(Vec<u8>, SortedKey)| {
@@ -249,7 +249,7 @@ impl Writes {
         f(records.of.get(&self.sorted(key)))
     }
 
-    /// Adds an object behind those that were written to a bag's key, and returns its number. `None`
+    /// Adds an object after those that were written to a bag's key, and returns its number. `None`
     /// if there are none.
     pub(super) fn append(&self, key: Key<'_>, value: &[u8]) -> Option<u64> {
         let mut records = self.records.lock();
@@ -441,7 +441,7 @@ mod tests {
                 return (keys, count);
             }
             let resume = std::mem::take(&mut batch.resume);
-            let start = Start::behind(&resume, direction);
+            let start = Start::resume(&resume, direction);
             batch.lend_owned(|batch| writes.scan(&guard, start, direction, batch));
             count += 1;
         }
@@ -491,7 +491,7 @@ mod tests {
         }
     }
 
-    /// What changes an object that is there, or adds one behind the front, leaves the front.
+    /// What changes an object that is there, or adds one after the front, leaves the front.
     #[test]
     fn the_front_is_forgotten_if_an_object_is_added_before_it() {
         let seed = Seed::random();

@@ -31,7 +31,7 @@
 //!   changed only by its own transaction, one call at a time, and each write that adds or removes
 //!   an entry shifts the checkpoints above it.
 //!
-//! Cost: O(log n) for each overridden key behind the checkpoint, and O(1) for each record of a key
+//! Cost: O(log n) for each overridden key after the checkpoint, and O(1) for each record of a key
 //! that isn't: it has versions for other snapshots alone. There are at most [`SEGMENT`] and
 //! [`RECORDS`] of them once checkpoints were put. The first query puts those that it passes, in
 //! slices.
@@ -74,8 +74,8 @@ struct OverriddenKeys {
 /// The number of entries of a segment, and the key that follows it, if any.
 type Segment = (u64, Option<Vec<u8>>);
 
-/// The first position behind a key. Keys are prefix-free.
-fn behind(key: &[u8]) -> Vec<u8> {
+/// The first position after a key. Keys are prefix-free.
+fn just_after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
@@ -129,7 +129,7 @@ impl Merged<dyn Unique> {
         let mut at = from.to_vec();
         loop {
             index.scan(guard, Start::At(&at), Direction::Forward, &mut batch);
-            // Records at or behind `to` are not part of the range.
+            // Records at or after `to` are not part of the range.
             for i in 0..batch.len() {
                 let (key, record) = batch.entry(i);
                 if to.is_some_and(|to| key >= to) {
@@ -245,7 +245,7 @@ impl Merged<dyn Unique> {
             for (key, is_there) in &keys {
                 sum += self.count_base(guard, (Some(&at), Some(key)), work)?;
                 sum += u64::from(*is_there);
-                at = behind(key);
+                at = just_after(key);
             }
             sum += self.count_base(guard, (Some(&at), end), work)?;
             *work = work.saturating_sub(KEY * keys.len());
@@ -274,9 +274,9 @@ impl Merged<dyn Unique> {
     ) -> Option<bool> {
         let before = from.position.clone();
         self.count_from(guard, from, next, work)?;
-        let (from, behind) = self.overrides.checkpoints.with_rank(n);
-        let behind = behind.map(|behind| behind.position);
-        Some(from.position != before || behind.as_deref() != next)
+        let (from, after) = self.overrides.checkpoints.with_rank(n);
+        let after = after.map(|after| after.position);
+        Some(from.position != before || after.as_deref() != next)
     }
 
     /// Passes entries from a position with this rank to the n-th one, and copies that. `None` if
@@ -320,7 +320,7 @@ impl Merged<dyn Unique> {
                 self.overrides.checkpoints.put(&at, rank);
                 return None;
             }
-            let start = Start::behind(&at, direction);
+            let start = Start::resume(&at, direction);
             Unique::scan(self, guard, start, direction, &mut read);
         }
     }
@@ -376,8 +376,8 @@ impl Ranked for Merged<dyn Unique> {
             let (from, next) = self.overrides.checkpoints.with_rank(n);
             let before = self.count_base(guard, (None, Some(&from.position)), work)?;
             let guess = before + (n - from.rank);
-            let way = Direction::Forward;
-            let is_there = with_least(work, |work| base.nth(guard, guess, way, work, batch))?;
+            let forward = Direction::Forward;
+            let is_there = with_least(work, |work| base.nth(guard, guess, forward, work, batch))?;
             let mut near = is_there.then(|| batch.key(0).to_vec());
             // The entry is before the next checkpoint, wherever the base's is: many may have been
             // deleted there.
@@ -389,7 +389,7 @@ impl Ranked for Merged<dyn Unique> {
             // Count its rank in the snapshot. This also stores checkpoints, so that the next guess
             // is better.
             let rank = self.count_to(guard, near, work)?;
-            // There is nothing behind the end.
+            // There is nothing after the end.
             if near.is_none() && n >= rank {
                 batch.clear();
                 return Some(false);

@@ -4,11 +4,11 @@
 //!
 //! 1. Read a batch of the base, which covers the positions up to its `resume`.
 //! 2. Read the overrides of those positions. If there are many, or many records that override
-//!    nothing for this reader, end the batch behind one of them.
+//!    nothing for this reader, end the batch after one of them.
 //! 3. If there are no overrides, return the batch. Otherwise merge: entries of an overridden key
 //!    are replaced by those of the override. No other entry is copied, or compared to find its
 //!    place. An unordered batch stays unordered.
-//! 4. If nothing is left, continue behind the batch; or end with an empty batch, if the caller may
+//! 4. If nothing is left, continue after the batch; or end with an empty batch, if the caller may
 //!    pause and many entries were left out.
 
 use super::merged::{MergeInput, Merged, Overrides};
@@ -27,7 +27,7 @@ pub(super) const MOST_PASSED: usize = 4096;
 /// The number of overrides that are read together.
 const MIN_BATCH: usize = 32;
 
-/// The place of a key that was not found.
+/// The insertion point of a key that was not found.
 const NOWHERE: Span = usize::MAX..usize::MAX;
 
 /// A range of positions, in the direction of a scan.
@@ -53,7 +53,7 @@ impl ViewRange<'_> {
     }
 
     /// Whether a position is left to the batches that follow.
-    pub(super) fn is_behind(&self, position: &[u8]) -> bool {
+    pub(super) fn is_past_end(&self, position: &[u8]) -> bool {
         self.resume.is_some_and(|resume| match self.direction {
             Direction::Forward => position >= resume,
             Direction::Backward => position < resume,
@@ -79,8 +79,8 @@ impl ViewRange<'_> {
     }
 
     /// Whether all positions with this prefix are left to the batches that follow.
-    pub(super) fn is_prefix_behind(&self, prefix: &[u8]) -> bool {
-        self.is_behind(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
+    pub(super) fn is_prefix_past_end(&self, prefix: &[u8]) -> bool {
+        self.is_past_end(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
     }
 }
 
@@ -93,18 +93,18 @@ struct OverriddenKey {
     read: usize,
     /// The number of the override in that batch.
     entry: usize,
-    /// Its entries in the base's batch, or the place where they would be.
+    /// Its entries in the base's batch, or the insertion point.
     place: Span,
 }
 
 /// The overridden keys of a batch of the base.
 #[derive(Default)]
 struct Overridden {
-    /// The overrides as they were read. Those behind the last scan are left from earlier merges.
+    /// The overrides as they were read. Those after the last scan are left from earlier merges.
     reads: Vec<Batch<'static>>,
     /// The keys, in the order of the scan.
     keys: Vec<OverriddenKey>,
-    /// A hash table with numbers of `keys`, from 1, by `slot`; 0 in a free place. Its size is a
+    /// A hash table with numbers of `keys`, from 1, by `slot`; 0 in a free slot. Its size is a
     /// power of two.
     slots: Vec<u16>,
 }
@@ -113,7 +113,7 @@ struct Overridden {
 #[derive(Default)]
 struct MergeBuffers {
     overridden: Overridden,
-    /// The numbers of the overridden keys, in the order of their places.
+    /// The numbers of the overridden keys, in the order of their points.
     order: Vec<u16>,
     position: Vec<u8>,
     resume: Vec<u8>,
@@ -137,9 +137,9 @@ impl MergeBuffers {
     }
 }
 
-/// The place at which the search for a key begins, which is the first `len` of these bytes: a hash,
-/// whose low bits are used. It takes few instructions for a short key, even if the length isn't
-/// known beforehand.
+/// The bucket at which the search for a key begins, which is the first `len` of these bytes: a
+/// hash, whose low bits are used. It takes few instructions for a short key, even if the length
+/// isn't known beforehand.
 #[inline]
 fn slot(bytes: &[u8], len: usize, overrides: &Overrides) -> usize {
     let key = &bytes[..len];
@@ -260,7 +260,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 break;
             }
             std::mem::swap(&mut resume, &mut batch.resume);
-            start = Start::behind(&resume, direction);
+            start = Start::resume(&resume, direction);
             (batch.any_order, batch.by_hash) = (any_order, in_hash_order);
             batch.want_more(want);
         }
@@ -268,7 +268,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         (batch.any_order, batch.by_hash, batch.want) = (any_order, by_hash, want);
     }
 
-    /// Whether a batch that begins here begins between the objects of a key, or behind them. It is
+    /// Whether a batch that begins here begins between the objects of a key, or after them. It is
     /// read in order then: in any order, a version of the key would be put in as a whole. (The
     /// entries of the batch may be those of a later leaf, if this one has no more.)
     fn begins_among_objects(&self, start: Start<'_>) -> bool {
@@ -385,7 +385,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         for i in (pushed..batch.len()).rev() {
             self.base.entry_position(batch, i, key, position);
             let position = self.base.comparable(position);
-            if !range.has_begun(position) || range.is_behind(position) {
+            if !range.has_begun(position) || range.is_past_end(position) {
                 batch.remove(i);
             }
         }
@@ -418,7 +418,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 reads.push(Batch::default());
             }
             let read = &mut reads[number];
-            // Nothing behind the batch is needed.
+            // Nothing after the batch is needed.
             read.until = match batch.done {
                 true => batch.until.clone(),
                 false => Bound::Included(self.base.key_position(&batch.resume).to_vec()),
@@ -437,19 +437,19 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                     entry,
                     place: NOWHERE,
                 });
-                // Many overrides are merged in parts. The batch ends behind this one.
+                // Many overrides are merged in parts. The batch ends after this one.
                 if keys.len() == MOST {
-                    return (self.cut_behind(read.key(entry), &range), passed);
+                    return (self.cut_after(read.key(entry), &range), passed);
                 }
             }
-            if end < read.len() || read.done || range.is_prefix_behind(&read.resume) {
+            if end < read.len() || read.done || range.is_prefix_past_end(&read.resume) {
                 break;
             }
             if let (Some(last), MOST_PASSED..) = (end.checked_sub(1), passed) {
-                return (self.cut_behind(read.key(last), &range), passed);
+                return (self.cut_after(read.key(last), &range), passed);
             }
             std::mem::swap(resume, &mut read.resume);
-            next = Start::behind(resume, direction);
+            next = Start::resume(resume, direction);
         }
         (None, passed)
     }
@@ -467,8 +467,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         }
     }
 
-    /// The number of the first of these overrides that is behind a batch with this range. They are
-    /// in order, so those behind it are the last ones.
+    /// The number of the first of these overrides that is after a batch with this range. They are
+    /// in order, so those after it are the last ones.
     fn end_of_range(
         &self,
         index: &dyn Unique,
@@ -476,27 +476,29 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         range: &ViewRange<'_>,
         position: &mut Vec<u8>,
     ) -> usize {
-        let mut is_behind = |i| {
+        let mut is_past_end = |i| {
             index.position(self.overrides.key(overrides.key(i)), position);
-            range.is_prefix_behind(position)
+            range.is_prefix_past_end(position)
         };
         match overrides.len() {
-            end if end > 0 && is_behind(end - 1) => partition_point(0..end - 1, |i| !is_behind(i)),
+            end if end > 0 && is_past_end(end - 1) => {
+                partition_point(0..end - 1, |i| !is_past_end(i))
+            }
             end => end,
         }
     }
 
-    /// The end of a batch that is cut behind a key. `None` if it ends sooner: the batch of the base
+    /// The end of a batch that is cut after a key. `None` if it ends sooner: the batch of the base
     /// may end between the objects of this key.
-    fn cut_behind(&self, key: &[u8], range: &ViewRange<'_>) -> Option<Vec<u8>> {
+    fn cut_after(&self, key: &[u8], range: &ViewRange<'_>) -> Option<Vec<u8>> {
         let mut cut = Vec::new();
         let key = self.overrides.key(key);
-        self.base.resume_behind(key, range.direction, &mut cut);
-        let sooner = range.is_behind(self.base.comparable(&cut));
+        self.base.resume_after(key, range.direction, &mut cut);
+        let sooner = range.is_past_end(self.base.comparable(&cut));
         (!sooner).then_some(cut)
     }
 
-    /// Drops the entries of an ordered batch that are behind its `resume`.
+    /// Drops the entries of an ordered batch that are after its `resume`.
     #[cold]
     fn truncate_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
         let resume = std::mem::take(&mut batch.resume);
@@ -505,14 +507,14 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         let end = partition_point(0..batch.len(), |i| {
             let key = self.overrides.key(batch.key(i));
             self.base.entry_position(batch, i, key, position);
-            !range.is_behind(self.base.comparable(position))
+            !range.is_past_end(self.base.comparable(position))
         });
         batch.truncate(end);
         batch.resume = resume;
     }
 
-    /// Finds the entries of each overridden key in a batch, or the place where they would be, and
-    /// the order of these places.
+    /// Finds the entries of each overridden key in a batch, or its insertion point, and
+    /// the order of these points.
     fn place_overridden(
         &self,
         direction: Direction,
@@ -548,7 +550,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             }
         }
         let Overridden { reads, keys, .. } = overridden;
-        // The place of the others doesn't matter.
+        // The points of the others don't matter.
         if batch.unordered {
             for (i, overridden_key) in keys.iter_mut().enumerate() {
                 if overridden_key.place == NOWHERE {
@@ -558,7 +560,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             }
             return;
         }
-        // They get the place between their neighbours. Both lists are in order, so each search
+        // They get the point between their neighbours. Both lists are in order, so each search
         // begins where the last one has ended.
         let mut from = 0;
         for overridden_key in keys {
@@ -620,7 +622,7 @@ pub(super) fn partition_point(range: Span, mut precedes: impl FnMut(usize) -> bo
     start
 }
 
-/// Finds the entry of each overridden key in a batch in key order, or the place where it would be.
+/// Finds the entry of each overridden key in a batch in key order, or its insertion point.
 /// Each search begins where the last one has ended, since both lists ascend in the direction of the
 /// scan.
 fn place_in_order(direction: Direction, batch: &Batch, overridden: &mut Overridden) {

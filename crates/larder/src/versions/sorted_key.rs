@@ -1,7 +1,7 @@
 //! Keys in the B-trees of a transaction.
 //!
-//! A key lies in the node, if it is short, behind a word by which it is compared first. Nearly all
-//! comparisons are of words. So a search reads the nodes on its way, and no other memory.
+//! A key lies in the node, if it is short, after a word by which it is compared first. Nearly all
+//! comparisons are of words. So a search reads the nodes on its path, and no other memory.
 
 use smallvec::SmallVec;
 
@@ -23,7 +23,7 @@ impl SortedKey {
         let mut first = [0; 8];
         match key.first_chunk() {
             Some(chunk) => first = *chunk,
-            // A zero behind a short key is less than any byte, or the same.
+            // A zero after a short key is less than any byte, or the same.
             None => first[..key.len()].copy_from_slice(key),
         }
         Self::of_hash(u64::from_be_bytes(first), key)

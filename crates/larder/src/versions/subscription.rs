@@ -4,7 +4,7 @@
 //!
 //! 1. *Watch* the table, if it is not watched already. It stays watched while it has a follower.
 //! 2. *Follow*: add a follower at the end of the queue. From here on writes push their events.
-//! 3. *Check*: if the table has gone back to its plain store in between, watch it again. If a list
+//! 3. *Check*: if the table has returned to its plain store in between, watch it again. If a list
 //!    was inserted in between, the follower may stand within its events: it is moved to the end of
 //!    the queue, and the check is repeated.
 //!
@@ -135,7 +135,7 @@ impl Subscription {
         }
         // Copy the next events from the feed. Its lock isn't held while they are visited.
         let found = self.feed.next(self.id, most.max(1), sleeps);
-        // The right is checked after they were read: whatever a new owner has written is behind the
+        // The right is checked after they were read: whatever a new owner has written is after the
         // transfer. A table that is dead keeps its last owner.
         let is_refused =
             self.table.access() == Access::Private && self.table.owner() != self.reader;

@@ -280,7 +280,7 @@ impl WatchedIndex<dyn Unique> {
             .push_events(number, changes, feed.get_or_insert_default());
     }
 
-    /// The changes that followers are told about.
+    /// The changes that followers are notified of.
     #[inline]
     fn events_of(
         &self,

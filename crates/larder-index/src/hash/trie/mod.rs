@@ -50,13 +50,13 @@ pub(crate) struct Trie {
 
 /// A node on the path to a leaf.
 #[derive(Clone, Copy)]
-pub(super) struct TrieStep<'g> {
+pub(super) struct TriePathNode<'g> {
     pub(super) node: TrieNode<'g>,
     /// The first bit that it branches on.
     pub(super) at: u32,
 }
 
-impl<'g> TrieStep<'g> {
+impl<'g> TriePathNode<'g> {
     /// The bit after the last one that it branches on.
     pub(super) fn end(&self) -> u32 {
         self.at + self.node.bits
@@ -101,15 +101,15 @@ fn path_from<'g>(root: &TrieSlot, hash: u64, guard: &'g Guard) -> Option<TriePat
         let TrieChild::Node(node) = address.child()? else {
             return Some(path);
         };
-        let step = TrieStep { node, at };
-        address = step.slot(hash).address(guard);
+        let parent = TriePathNode { node, at };
+        address = parent.slot(hash).address(guard);
         at += node.bits;
-        path.push(step);
+        path.push(parent);
     }
 }
 
 /// The nodes on the path to a leaf.
-pub(super) type TriePath<'g> = SmallVec<[TrieStep<'g>; 10]>;
+pub(super) type TriePath<'g> = SmallVec<[TriePathNode<'g>; 10]>;
 
 impl Trie {
     /// A trie of one leaf.
@@ -216,11 +216,11 @@ impl Trie {
     }
 
     /// Stores a leaf to all its slots, then unlocks it.
-    fn publish(&self, path: &[TrieStep<'_>], hash: u64, leaf: LockedHashLeaf<'_>) {
+    fn publish(&self, path: &[TriePathNode<'_>], hash: u64, leaf: LockedHashLeaf<'_>) {
         match path.last() {
             // Dropping `leaf` unlocks it afterwards.
             None => self.root.store(TrieAddress::of_leaf(leaf.leaf())),
-            Some(step) => step.publish(hash, leaf),
+            Some(parent) => parent.publish(hash, leaf),
         }
     }
 
@@ -277,12 +277,14 @@ impl Trie {
         }
         // If the node begins at the bit of the new leaf's depth, it has no other leaves. The slot
         // that leads to the node then leads to the new leaf.
-        let emptied = path.last().is_some_and(|step| step.at == u32::from(depth));
+        let emptied = path
+            .last()
+            .is_some_and(|parent| parent.at == u32::from(depth));
         if emptied {
             path.pop();
             let above = match path.last() {
                 None => &self.root,
-                Some(step) => step.slot(hash),
+                Some(parent) => parent.slot(hash),
             };
             let node = above.address(guard);
             above.store(TrieAddress::of_new(new, guard));
@@ -326,7 +328,7 @@ impl Drop for Trie {
         while let Some(address) = todo.pop() {
             match address.child() {
                 None => {}
-                // SAFETY: as above; each leaf is met once.
+                // SAFETY: as above; each leaf is visited once.
                 Some(TrieChild::Leaf(leaf)) => unsafe { leaf.free_all() },
                 Some(TrieChild::Node(node)) => {
                     todo.extend(parts(node, None, guard));

@@ -23,7 +23,7 @@
 //!    become a node of one bit.
 //! 3. *End*: unset `Trie::old`, then retire the old root.
 //!
-//! Locks are only tried. A thread that finds a lock taken leaves the rest to a later change.
+//! Locks are only tried. A thread that finds a lock held leaves the rest to a later change.
 //!
 //! If two buddies merge, of which only one has been moved, the new leaf goes to the new root
 //! (`Trie::merge`).
@@ -103,7 +103,7 @@ impl Trie {
         let Some(TrieChild::Node(root)) = self.root.address(guard).child() else {
             return;
         };
-        // Neither is a resize under way, nor is one due. This is the usual case.
+        // Neither is a resize in progress, nor is one due. This is the usual case.
         if self.old.address(guard).is_unset() && self.wanted_bits(root, shared).is_none() {
             return;
         }
@@ -187,7 +187,7 @@ impl Trie {
             };
             match next {
                 Some(next) => moving.next = next,
-                // A lock is taken. The next change of leaves continues here.
+                // A lock is held. The next change of leaves continues here.
                 None => return,
             }
         }
@@ -236,7 +236,7 @@ pub(super) fn parts<'g>(
     parts
 }
 
-/// Moves a locked leaf to its slots of the new root. Returns the first slot behind it in the
+/// Moves a locked leaf to its slots of the new root. Returns the first slot after it in the
 /// narrower root, which has this number of bits.
 fn move_leaf(
     leaf: &LockedHashLeaf<'_>,
@@ -258,8 +258,8 @@ fn move_leaf(
     slots(bits).end
 }
 
-/// Step 2 if the root becomes wider, for slot `at` of the old root. Returns the first slot behind
-/// those that were moved, or `None` if a lock is taken.
+/// Step 2 if the root becomes wider, for slot `at` of the old root. Returns the first slot after
+/// those that were moved, or `None` if a lock is held.
 fn widen(
     shared: &Shared,
     old: TrieNode<'_>,
@@ -299,7 +299,7 @@ fn widen(
 }
 
 /// Step 2 if the root becomes narrower, for slot `at` of the new root. Returns the first slot
-/// behind those that were set, or `None` if a lock is taken.
+/// after those that were set, or `None` if a lock is held.
 fn narrow(
     shared: &Shared,
     old: TrieNode<'_>,

@@ -10,7 +10,7 @@
 
 use crate::hash::leaf::{LockedHashLeaf, NewHashLeaf};
 use crate::hash::slot::{NewTrieNode, TrieAddress};
-use crate::hash::trie::{Trie, TrieStep};
+use crate::hash::trie::{Trie, TriePathNode};
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 
@@ -27,9 +27,9 @@ impl SplitPart {
     }
 
     /// Publishes the leaf in its slots of the node.
-    fn publish_in(self, shared: &Shared, step: &TrieStep<'_>, guard: &Guard) {
+    fn publish_in(self, shared: &Shared, parent: &TriePathNode<'_>, guard: &Guard) {
         shared.counters.add_leaf(self.leaf.memory());
-        step.publish(self.hash, self.leaf.publish_locked(guard));
+        parent.publish(self.hash, self.leaf.publish_locked(guard));
     }
 }
 
@@ -61,18 +61,18 @@ impl Trie {
         let mut below: Option<TrieAddress<'g>> = None;
         for (at, bits) in levels.into_iter().rev() {
             let new = NewTrieNode::unset(bits);
-            let step = TrieStep {
+            let parent = TriePathNode {
                 node: new.node(),
                 at,
             };
             if let Some(address) = below.take() {
-                step.slot(hash).store(address);
+                parent.slot(hash).store(address);
             }
             // Publish the parts that are deeper than the node's first bit. Those that are deeper
             // than its last bit were put into the nodes below it.
             let first = parts.partition_point(|p| p.depth() <= at);
             for part in parts.drain(first..) {
-                part.publish_in(shared, &step, guard);
+                part.publish_in(shared, &parent, guard);
             }
             shared.counters.add_node(new.memory());
             below = Some(TrieAddress::of_node(new, guard));
@@ -95,7 +95,7 @@ impl Trie {
         // Find the path to the old leaf. Nobody changes the path while we hold the leaf's lock.
         let hash = parts[0].hash;
         let path = self.path(hash, guard);
-        let reach = path.last().map_or(0, TrieStep::end);
+        let reach = path.last().map_or(0, TriePathNode::end);
         // Parts that the leaf's node reaches are published there.
         let deep = parts.split_off(parts.partition_point(|p| p.depth() <= reach));
         // (2) The deeper ones go to new nodes, which nobody can reach yet.
@@ -115,13 +115,13 @@ impl Trie {
             }
             // Publish the node below and the parts in the slots of the old leaf. A new leaf stays
             // locked until all of its slots lead to it.
-            Some(step) => {
+            Some(parent) => {
                 if let Some((hash, address)) = below {
-                    step.slot(hash).store(address);
+                    parent.slot(hash).store(address);
                 }
                 parts
                     .into_iter()
-                    .for_each(|part| part.publish_in(shared, step, guard));
+                    .for_each(|part| part.publish_in(shared, parent, guard));
             }
         }
         // SAFETY:

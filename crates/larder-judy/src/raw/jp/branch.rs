@@ -49,7 +49,7 @@ fn find(head: u64, digit: u8) -> Result<usize, usize> {
     // The lowest byte that is zero has the lowest of these bits.
     let zero = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
     let at = zero.trailing_zeros() as usize / 8;
-    // The bytes behind the digits may be equal, too. Such a place is no hit.
+    // The bytes after the digits may be equal, too. Such a place is no hit.
     let n = count(head);
     if at < n {
         return Ok(at);
@@ -174,7 +174,7 @@ pub(crate) struct Tally<'a>(&'a mut u64);
 impl Tally<'_> {
     #[inline]
     pub(crate) fn add_one(self) {
-        // The population begins behind the eight bits of the tag.
+        // The population begins after the eight bits of the tag.
         *self.0 = self.0.wrapping_add(1 << 8);
     }
 
@@ -283,7 +283,7 @@ impl<K: Kind> Jp<K> {
         let mut head = (n as u64) << 56;
         for (at, (digit, child)) in children.into_iter().enumerate() {
             head |= (digit as u64) << (8 * at);
-            // SAFETY: the block has room for `n` pairs behind its head.
+            // SAFETY: the block has room for `n` pairs after its head.
             unsafe { block.add(1).cast::<Jp<K>>().add(at).write(child) };
         }
         // SAFETY: the block has at least a word.
@@ -329,7 +329,7 @@ impl<K: Kind> Jp<K> {
         }
         let mut jp = Jp::with_block(block, meta);
         jp.retag(Tag::bitmap(k));
-        // Children are in order, so each pair goes behind those that the quarter already has.
+        // Children are in order, so each pair goes after those that the quarter already has.
         for (digit, child) in children {
             let quarter = jp.quarter_mut(digit as usize >> 6);
             let at = quarter.bits.count_ones() as usize;
@@ -388,7 +388,7 @@ impl<K: Kind> Jp<K> {
         let (old, new) = (linear_words(n), linear_words(n + 1));
         let block = self.block();
         // SAFETY:
-        // 1. The block holds `n` pairs behind its head. The block for one more has room for it.
+        // 1. The block holds `n` pairs after its head. The block for one more has room for it.
         // 2. A fresh block overlaps no other.
         // 3. The old one is of the class that its count says.
         unsafe {
@@ -495,7 +495,7 @@ impl<K: Kind> Jp<K> {
         // SAFETY: as in `linear_add`. The branch has the place `at`.
         unsafe {
             let head = *block;
-            // The pair of the child is gone. The last one takes the branch with it.
+            // The pair of the child is removed. The last one takes the branch with it.
             let Ok(at) = find(head, digit) else { return };
             let n = count(head);
             let pairs = block.add(1).cast::<Jp<K>>();
@@ -504,7 +504,7 @@ impl<K: Kind> Jp<K> {
                 *self = Jp::NULL;
                 return;
             }
-            // The digits behind the place move down by one byte.
+            // The digits after the place move down by one byte.
             let low = (1 << (8 * at)) - 1;
             let digits = head & (!0 >> 8);
             let (old, new) = (linear_words(n), linear_words(n - 1));
@@ -535,7 +535,7 @@ impl<K: Kind> Jp<K> {
         quarter.bits &= !(1 << (digit & 63));
         // SAFETY: as in `linear_add`, with the quarter's block. The digit's child is the `at`th.
         unsafe {
-            // The pairs behind the place move down within the block, if it stays.
+            // The pairs after the place move down within the block, if it stays.
             if old == new {
                 quarter
                     .pairs

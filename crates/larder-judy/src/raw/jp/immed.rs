@@ -95,7 +95,7 @@ impl<K: Kind> Jp<K> {
     /// Makes a pair of these index bytes. The word of a map is passed; a set has index bytes in it.
     #[inline]
     fn from_packed(packed: u128, n: usize, k: usize, word: Word) -> Self {
-        // The low seven bytes are in the field, behind the tag. A set has the rest in its word.
+        // The low seven bytes are in the field, after the tag. A set has the rest in its word.
         let meta = (packed as u64) << 8 | Tag::immed(n, k).0 as u64;
         let word = if K::VALUES {
             word
@@ -148,7 +148,7 @@ impl<K: Kind> Jp<K> {
             return;
         };
         assert!(at <= n && Self::immed_fits(n + 1, k));
-        // Indexes behind the place move up by `k` bytes, in one shift.
+        // Indexes after the place move up by `k` bytes, in one shift.
         let shift = 8 * k * at;
         let packed = self.packed();
         let below = packed & ((1 << shift) - 1);
@@ -172,7 +172,7 @@ impl<K: Kind> Jp<K> {
             return 0;
         };
         assert!(at < n && n > 2);
-        // Indexes behind the place move down by `k` bytes.
+        // Indexes after the place move down by `k` bytes.
         let shift = 8 * k * at;
         let packed = self.packed();
         let below = packed & ((1 << shift) - 1);

@@ -1,4 +1,4 @@
-//! Linear leaves: a sorted array of short indexes, and in a map their values behind it.
+//! Linear leaves: a sorted array of short indexes, and in a map their values after it.
 //!
 //! A drawing of a leaf is in [`layout`](crate::layout). Indexes are little-endian, `k` bytes each,
 //! without gaps between them. So an index is read as eight bytes from its place, of which the low
@@ -59,7 +59,7 @@ unsafe fn rank<const L: usize>(block: *const u64, n: usize, low: u64) -> usize {
         len -= 3 * part;
     }
     // The rest is a window of a fixed length. It may contain indexes outside of the rest. Comparing
-    // them is right, too: those before are below, those behind are not.
+    // them is right, too: those before are below, those after are not.
     let from = from.min(n - WINDOW);
     from + (0..WINDOW).map(|at| below(from + at)).sum::<usize>()
 }
@@ -244,7 +244,7 @@ impl<K: Kind> Jp<K> {
         let (old, values) = leaf_shape::<K>(k, n);
         let (new, new_values) = leaf_shape::<K>(k, n + 1);
         let block = self.block();
-        // The values begin at the same place as long as the block stays, so only what is behind the
+        // The values begin at the same place as long as the block stays, so only what is after the
         // new index and value moves.
         if old == new {
             // SAFETY: one more index and one more value fit into a block of this class. The ranges
@@ -313,7 +313,7 @@ impl<K: Kind> Jp<K> {
                 }
             }
         } else {
-            // A smaller block: copy what is before the place, and what is behind it.
+            // A smaller block: copy what is before the place, and what is after it.
             let fresh = take_leaf::<K>(k, n - 1, mem);
             // SAFETY:
             // 1. The old block holds `n` indexes and values. The fresh one has room for all but one

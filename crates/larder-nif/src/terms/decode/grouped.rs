@@ -48,10 +48,10 @@ pub fn binary(heap: &Heap, input: Reader<'_>, len: usize) -> Word {
 }
 
 /// Where the last binary ends that is to be copied together with the first `len` bytes, another
-/// one. `None` if there is none. Behind the object's last element there may be any bytes.
+/// one. `None` if there is none. After the object's last element there may be any bytes.
 fn end_of_group(bytes: &[u8], len: usize) -> Option<usize> {
     let most = bytes.len().min(MOST);
-    // `end` is where the last binary ends; behind it are `terms` others, up to `at`.
+    // `end` is where the last binary ends; after it are `terms` others, up to `at`.
     let (mut at, mut end, mut terms) = (len, len, 0);
     while let Some(&tag) = bytes.get(at) {
         let (next, is_next) = match (tag, bytes.get(at + 1)) {

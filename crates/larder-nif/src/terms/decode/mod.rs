@@ -149,24 +149,24 @@ fn fill_one<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Read
 /// by `deep` below that.
 #[inline(always)]
 fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
-    let (word, behind) = match input.byte(0) {
+    let (word, rest) = match input.byte(0) {
         // The tag of a number below 128 includes the value.
         tag @ SMALL.. => (Word::from(tag - SMALL) << 4 | 0xF, input.after(1)),
         tag @ INT1..=INT8 => {
-            let (value, behind) = input.integer(tag);
+            let (value, rest) = input.integer(tag);
             // A value that is no small integer of the emulator's, which has 60 bits, lies on the
             // heap.
             let word = layout::small_word(value).unwrap_or_else(|| boxed_int(heap, value));
-            (word, behind)
+            (word, rest)
         }
         tag @ ATOM1..=ATOM4 => {
-            let (id, behind) = input.atom(tag);
-            (atoms::id_to_word(heap.env(), id), behind)
+            let (id, rest) = input.atom(tag);
+            (atoms::id_to_word(heap.env(), id), rest)
         }
         NIL => (layout::NIL, input.after(1)),
         FLOAT => {
-            let (bits, behind) = input.float();
-            (heap.float(f64::from_bits(bits as u64)), behind)
+            let (bits, rest) = input.float();
+            (heap.float(f64::from_bits(bits as u64)), rest)
         }
         BIN => return binary(heap, input, place),
         PID => return pid(heap, input, place),
@@ -176,7 +176,7 @@ fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
         _ => return rare(heap, input, place, depth),
     };
     place.fill(word);
-    behind
+    rest
 }
 
 #[inline(never)]
@@ -193,7 +193,7 @@ fn tuple<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<
 
 #[inline(never)]
 fn list<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
-    let (count, behind) = input.varint(1);
+    let (count, rest) = input.varint(1);
     // A longer list would need a large contiguous allocation. `deep` allocates it cell by cell.
     let depth = match depth.checked_sub(1) {
         Some(depth) if count as usize <= CELLS => depth,
@@ -202,7 +202,7 @@ fn list<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
     // All cells are allocated in one run and linked to each other. Only the heads are left to fill.
     let (word, cells) = heap.cells(count as usize);
     place.fill(word);
-    fill(heap, behind, cells, depth)
+    fill(heap, rest, cells, depth)
 }
 
 #[inline(never)]
@@ -235,28 +235,28 @@ fn rare<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
             false => leaf(heap, input, place),
         };
     };
-    let (count, behind) = input.varint(1);
+    let (count, rest) = input.varint(1);
     let count = count as usize;
     match input.byte(0) {
         // An improper list is decoded as a proper one, followed by its tail.
         ILIST if count <= CELLS => {
             let (word, cells, tail) = heap.improper(count);
             place.fill(word);
-            let behind = fill(heap, behind, cells, depth);
-            fill_one(heap, behind, tail, depth)
+            let rest = fill(heap, rest, cells, depth);
+            fill_one(heap, rest, tail, depth)
         }
         // If the emulator's order of pairs has been verified to be that of the encoding, the pairs
         // of a small map are copied. Otherwise the emulator has to sort them.
         MAP => match heap.map(count).filter(|_| trees::is_order_known()) {
             Some((word, keys, values)) => {
                 place.fill(word);
-                fill(heap, behind, Pairs::new(keys, values), depth)
+                fill(heap, rest, Pairs::new(keys, values), depth)
             }
             None => deep(heap, input, place),
         },
         TREE_MAP => {
             // The tree layout comes first. The pairs follow in the tree's order.
-            let (len, pairs) = behind.varint(0);
+            let (len, pairs) = rest.varint(0);
             let len = len as usize;
             let (tree_layout, pairs) = (&pairs.bytes()[..len], pairs.after(len));
             tree::make(heap, tree_layout, count, pairs, place, depth)
@@ -306,9 +306,9 @@ fn deep<'b>(heap: &Heap, mut input: Reader<'b>, place: Slot) -> Reader<'b> {
         input = match input.byte(0) {
             FUN => official(heap, input, slot),
             _ if opens(input) => {
-                let (container, behind) = open(heap, input, slot);
+                let (container, rest) = open(heap, input, slot);
                 waiting.push(container);
-                behind
+                rest
             }
             _ => fill_one(heap, input, slot, 0),
         };
@@ -360,7 +360,7 @@ fn next_slot(heap: &Heap, waiting: &mut Vec<Open>) -> Option<Slot> {
 
 /// Opens a container in the slot `place`, and returns a reader of its children.
 fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
-    let (behind, children) = head(input.bytes(), 0);
+    let (head_end, children) = head(input.bytes(), 0);
     let children = children as usize;
     let container = match input.byte(0) {
         // The container's word goes into its slot now. Its children are written into it later.
@@ -389,13 +389,13 @@ fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
             }
         }
     };
-    (container, input.after(behind))
+    (container, input.after(head_end))
 }
 
 /// Decodes a term of a rarer kind without children, or a long element, into a slot.
 fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     // Empty containers have no children, and are made at once.
-    let (word, behind) = match input.byte(0) {
+    let (word, rest) = match input.byte(0) {
         tag @ (TUPLE | MAP) => (Some(empty(heap.env(), tag)), input.after(2)),
         REF => reference(heap, input),
         PORT => port(input),
@@ -403,7 +403,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         BIG_POS | BIG_NEG => large_integer(heap, input),
         BITS => bits(heap, input),
         EXPORT => export(heap, input),
-        // The container is behind its length. It is an element of an object, so no level was used.
+        // The container is after its length. It is an element of an object, so no level was used.
         SIZED => return fill_one(heap, input.varint(1).1, place, DEPTH),
         _ => (None, input),
     };
@@ -412,7 +412,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         return official(heap, input, place);
     };
     place.fill(word);
-    behind
+    rest
 }
 
 /// The empty tuple or the empty map.
@@ -471,30 +471,30 @@ fn reference<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
 }
 
 fn port(input: Reader<'_>) -> (Option<Word>, Reader<'_>) {
-    let (number, behind) = input.varint(1);
-    (layout::port_word(number), behind)
+    let (number, rest) = input.varint(1);
+    (layout::port_word(number), rest)
 }
 
 fn export<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
-    let (term, behind) = input.term();
+    let (term, rest) = input.term();
     // There are no free variables: a copy of the template is the fun.
     let made = funs::open(heap, term.bytes());
-    (made.map(|(word, _)| word), behind)
+    (made.map(|(word, _)| word), rest)
 }
 
 fn blob<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
     let (len, handle) = input.varint(1);
-    let (term, behind) = input.term_of(input.distance(handle) + HANDLE);
+    let (term, rest) = input.term_of(input.distance(handle) + HANDLE);
     let word = binaries::term(heap.env(), term, len as usize);
-    (Some(word.unwrap_or(atoms::UNDEFINED.word())), behind)
+    (Some(word.unwrap_or(atoms::UNDEFINED.word())), rest)
 }
 
 /// Puts a term that official functions make, with all that is in it, in its place.
 #[cold]
 #[inline(never)]
 fn official<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
-    let (term, behind) = input.term();
+    let (term, rest) = input.term();
     let word = official::decode(heap.env(), term);
     place.fill(word.unwrap_or_else(|| atoms::UNDEFINED.word()));
-    behind
+    rest
 }

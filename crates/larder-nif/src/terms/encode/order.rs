@@ -86,14 +86,14 @@ impl Writer<'_> {
             self.order_key(head, depth)?;
             rest = tail;
         }
-        // The end mark of a proper list is `[]`.
+        // The terminator of a proper list is `[]`.
         self.order_key(rest, depth)?;
         Ok(false)
     }
 
     #[inline]
     fn binary_order_key(&mut self, bytes: &[u8]) {
-        // It takes at most two bytes for each byte, and a mark for each group.
+        // It takes at most two bytes for each byte, and a continuation byte for each group.
         let spare = self.out.spare(2 * bytes.len() + 64);
         let len = order_key::encode_binary(bytes, spare);
         debug_assert!(len.is_some(), "the space suffices for any bytes");

@@ -75,7 +75,7 @@ pub(super) fn with_key<O: Layout, K: EncodeKey + ?Sized, R>(
     Ok(result)
 }
 
-/// Writes the index key of any key, by way of its term.
+/// Writes the index key of any key, through its term.
 fn push_key<'b, K: EncodeKey + ?Sized>(
     form: KeyForm,
     key: &K,

@@ -178,7 +178,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         let (table, me) = (self.table.engine_table(), self.table.me());
         // Without an order, a leaf is read at once.
         let wanted = if O::KIND.is_ordered() { PAGE } else { 0 };
-        let (mut gone, mut unread) = (0, KeyBounds::ALL);
+        let (mut removed, mut unread) = (0, KeyBounds::ALL);
         loop {
             // Nothing is pinned or locked while `f` is called with the rows of a page.
             let mut rows = Vec::new();
@@ -193,13 +193,13 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
                     continue;
                 }
                 // The value was tested, unless there is another one now.
-                let is_gone = self.remove_if(&key, |now| {
+                let is_removed = self.remove_if(&key, |now| {
                     Ok(now.term().identical(term.as_ref()) || !f(&key, &now.read()?))
                 })?;
-                gone += usize::from(is_gone);
+                removed += usize::from(is_removed);
             }
             if step != Step::More {
-                return Ok(gone);
+                return Ok(removed);
             }
         }
     }
@@ -212,22 +212,22 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
         mut goes: impl FnMut(View<'_>) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         let (table, me) = (self.table.engine_table(), self.table.me());
-        let mut is_gone = false;
+        let mut is_removed = false;
         self.at(key, |index_key| {
             with_local(|local| {
                 table.compute_in(local, me, index_key, |stored, _| {
-                    is_gone = match stored {
+                    is_removed = match stored {
                         Some(stored) => goes(row::view(stored)?)?,
                         None => false,
                     };
-                    Ok(match is_gone {
+                    Ok(match is_removed {
                         true => Decision::Remove,
                         false => Decision::Keep,
                     })
                 })
             })
         })?;
-        Ok(is_gone)
+        Ok(is_removed)
     }
 }
 

@@ -202,7 +202,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
             View::Tuple(tuple) if tuple.arity() == 0 => visitor.visit_unit(),
             View::Tuple(tuple) => self.visit_all(tuple.iter(), visitor),
             View::Map(map) => self.visit_map(map.iter(), visitor),
-            // Binaries that are valid UTF-8 are taken for texts, since most are.
+            // Binaries that are valid UTF-8 are treated as texts, since most are.
             View::Bin(bytes) => match self.text() {
                 Some(text) => visitor.visit_borrowed_str(text),
                 None => visitor.visit_borrowed_bytes(bytes),

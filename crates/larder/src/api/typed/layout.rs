@@ -77,7 +77,7 @@ impl Layout for Ordered {
     #[inline(always)]
     fn leave_out_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
         match leaf {
-            // The order key of −2^63 is made by way of a term.
+            // The order key of −2^63 is made through a term.
             Leaf::Int(i64::MIN) => false,
             Leaf::Int(_) => {
                 enc.leave_out_key();

@@ -82,7 +82,7 @@
 //! integer. After a field is added at the end, with `#[serde(default)]`, older rows can still be
 //! read. A field that is left out (`skip_serializing_if`) is an error, because the others would
 //! move. One that is left out only when it is written (`skip_serializing`) isn't noticed, and those
-//! behind it are read from wrong places: leave it out of both, by `skip`. Attributes for which a
+//! after it are read from wrong places: leave it out of both, by `skip`. Attributes for which a
 //! term must describe itself (`untagged`, `tag`, `flatten`) work as far as it does: they see a
 //! variant with fields as a tuple. A `Vec<u8>` is a list for serde; as `serde_bytes` it is a
 //! binary.

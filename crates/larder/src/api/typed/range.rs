@@ -6,7 +6,7 @@
 //! ```
 //!
 //! 1. Each end reads a page of rows, of one leaf, and returns them one by one. The
-//!    bound of that end is moved behind the page, so no row is read by both ends.
+//!    bound of that end is moved after the page, so no row is read by both ends.
 //! 2. When nothing is left between the bounds, each end continues with the rows that the other one
 //!    has read.
 //!
@@ -123,7 +123,7 @@ pub(super) fn gather<K: OrderedKey, V: DeserializeOwned, O: Layout>(
     let (engine_table, me) = (table.engine_table(), table.me());
     let step = table.patiently(|| {
         engine_table.page(me, bounds, end, wanted, |stored| {
-            // The scan can't be stopped in the middle of a page. Rows behind a row of other types
+            // The scan can't be stopped in the middle of a page. Rows after a row of other types
             // are not reported: the iterator has ended.
             is_over = is_over || !row::push::<_, _, O>(stored, &mut rows);
         })

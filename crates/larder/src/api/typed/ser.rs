@@ -391,7 +391,7 @@ macro_rules! fields {
             }
 
             fn skip_field(&mut self, name: &'static str) -> Result<(), ValueError> {
-                // Fields are told apart by their places.
+                // Fields are told apart by their positions.
                 Err(ValueError::new(format!(
                     "the field {name} is left out (skip_serializing_if), and fields have no names \
                      in a tuple"

@@ -66,8 +66,8 @@ impl EngineTable {
         self.edit(local, who, key, (default, &last), &mut |value, out| {
             let mut patch = Patch::new(value, self.keypos(), out);
             let mut rest = ascending;
-            while let [(pos, term), behind @ ..] = rest {
-                rest = behind;
+            while let [(pos, term), after @ ..] = rest {
+                rest = after;
                 if !patch.has(*pos) {
                     return Err(self.first_wrong(ops, |pos| patch.has(pos)));
                 }

@@ -149,12 +149,12 @@ pub(super) fn changed<'h>(
     }
     // The map would leave the tree form, or its tree would change, with the first of these changes.
     let mut rest = changes;
-    while let [(key, value), behind @ ..] = rest {
+    while let [(key, value), after @ ..] = rest {
         if map.leaves_tree(*key, *value) {
             break;
         }
         apply(&mut map, *key, *value);
-        rest = behind;
+        rest = after;
     }
     // Only the host knows the new shape. It makes all changes, or declines.
     if !rest.is_empty() {

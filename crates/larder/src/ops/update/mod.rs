@@ -65,7 +65,7 @@ impl EngineTable {
     /// inserts the result of `f` for `default`. Returns `false` if there was neither.
     ///
     /// `f` replaces elements of a value by a [`patch::Patch`], under the leaf's lock, but none
-    /// behind position `last()`. It gets an empty buffer for the patch. It may be called several
+    /// after position `last()`. It gets an empty buffer for the patch. It may be called several
     /// times, because a write may be repeated. Only its last call counts.
     #[inline]
     fn edit(

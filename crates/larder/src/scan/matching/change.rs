@@ -7,7 +7,7 @@
 //! 3. Otherwise change each object that matched under its leaf's lock. If it has been changed since
 //!    it was read, match it again there.
 //! 4. If the slice ends within the batch, or a change has to be restarted, move the cursor back
-//!    behind the last processed object.
+//!    after the last processed object.
 //!
 //! In a bag (3) processes all objects of a key together, in one change. So each change of one
 //! object (in a bag, of one key) is atomic, and (4) passes all objects of the last key. The scan as
@@ -29,7 +29,7 @@ use crate::options::TableKind;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::output::{Output, Sink};
-use crate::scan::select::{cost, result_of, weight, Scan, AHEAD};
+use crate::scan::select::{cost, result_of, weight, Scan, PREFETCH_DISTANCE};
 use crate::scan::Cursor;
 use crate::table::EngineTable;
 use larder_index::{Batch, Change, Direction, Previous, Values};
@@ -412,7 +412,7 @@ impl<'s, 't> Slice<'s, 't> {
         let (mut matched_to, mut has_budget) = (0, true);
         self.chosen.clear();
         while matched_to < usable && has_budget {
-            self.batch.prefetch(matched_to + AHEAD);
+            self.batch.prefetch(matched_to + PREFETCH_DISTANCE);
             let (key, value) = self.batch.entry(matched_to);
             let object = raw::view(key, value, keypos, self.plain);
             // In a bag, skip the objects of a key that was processed at the end of the batch
@@ -505,7 +505,7 @@ impl<'s, 't> Slice<'s, 't> {
         }
     }
 
-    /// (4) Moves the cursor back, behind the first `done` objects of the batch. If the last one is
+    /// (4) Moves the cursor back, after the first `done` objects of the batch. If the last one is
     /// of the key that was processed last, all objects of the key were. The next slice may read an
     /// unordered batch in another order, so they are passed together.
     fn stop(&mut self, done: usize) {
@@ -721,8 +721,8 @@ impl Matched<'_> {
     }
 }
 
-/// A delete by match specification, under way. If it is dropped before its end, it has deleted some
-/// of the objects.
+/// A delete by match specification, in progress. If it is dropped before its end, it has deleted
+/// some of the objects.
 pub struct DeleteJob {
     pub(super) work: WriteScan,
 }
@@ -742,8 +742,8 @@ impl DeleteJob {
     }
 }
 
-/// A delete that yields the program's results for the deleted objects, under way. If it is dropped
-/// before its end, it has deleted the objects whose results it has yielded.
+/// A delete that yields the program's results for the deleted objects, in progress. If it is
+/// dropped before its end, it has deleted the objects whose results it has yielded.
 pub struct TakeJob(pub(super) DeleteJob);
 
 impl TakeJob {
@@ -763,7 +763,7 @@ impl TakeJob {
     }
 }
 
-/// A replace by match specification, under way. If it is dropped before its end, it has replaced
+/// A replace by match specification, in progress. If it is dropped before its end, it has replaced
 /// some of the objects.
 pub struct ReplaceJob {
     pub(super) work: WriteScan,

@@ -161,7 +161,7 @@ impl EngineTable {
         let (mut buffers, takes) = (ThreadBuffers::new(), take.is_some());
         let (program, scratch) = (point.program, &mut buffers.scratch);
         let mut read = 0;
-        let gone = self.at_point(local, point, |local, key| {
+        let removed = self.at_point(local, point, |local, key| {
             // Stay pinned until the results have been passed on: the handles in the values are
             // counted by the table.
             let guard = local.pin();
@@ -170,7 +170,7 @@ impl EngineTable {
                 values.clear();
             }
             // If the delete restarts, it hasn't shown any value to the closure before.
-            let gone = self.delete_where(&guard, key, |value| {
+            let removed = self.delete_where(&guard, key, |value| {
                 let object = raw::view(key, value, self.keypos(), plain);
                 read += 1;
                 if !takes {
@@ -189,10 +189,10 @@ impl EngineTable {
                     result_of(Some(program), object, point.context, scratch, sink);
                 }
             }
-            Ok::<_, Error>(gone)
+            Ok::<_, Error>(removed)
         })?;
         local.note_read(read);
-        Ok(gone as u64)
+        Ok(removed as u64)
     }
 
     /// Calls `f` with the index key of a point.

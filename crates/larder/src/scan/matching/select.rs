@@ -44,7 +44,7 @@ impl EngineTable {
         limit: Option<usize>,
         continuation: &[u8],
     ) -> Result<SelectJob, Error> {
-        // A new job, moved to the place where the other one paused.
+        // A new job, moved to the point at which the other one paused.
         let mut job = self.select(who, program, direction, limit)?;
         job.scan.cursor.go_to(continuation)?;
         Ok(job)
@@ -68,7 +68,7 @@ impl EngineTable {
     }
 }
 
-/// A count under way.
+/// A count in progress.
 pub struct CountJob {
     pub(super) scan: Box<Scan>,
     count: u64,

@@ -142,7 +142,7 @@ impl EngineTransaction {
         &self,
         written: &[WrittenKey<'_>],
         locks: &CommitLocks,
-        under_way: &ActiveCommit,
+        active: &ActiveCommit,
         guard: &Guard,
     ) -> bool {
         // Ordering: SeqCst. The number was drawn before this fence. A write of one key puts its
@@ -156,7 +156,7 @@ impl EngineTransaction {
             let hashed = (key.key, key.write.hash);
             !set.history.has_changed(guard, hashed, set.number)
         });
-        unchanged && self.keys_are_valid(locks, guard) && self.ranges_are_valid(under_way, guard)
+        unchanged && self.keys_are_valid(locks, guard) && self.ranges_are_valid(active, guard)
     }
 
     /// Whether nobody has changed a key that was read by key.
@@ -165,7 +165,7 @@ impl EngineTransaction {
             set.reads.lock().keys().all(|(bytes, hash)| {
                 let key = set.history.hashed_key(bytes, hash);
                 let lock = KeyLock::of(hash);
-                // Check the lock first, then look for versions. A commit that is under way holds
+                // Check the lock first, then look for versions. An active commit holds
                 // the lock. One that has released it has left its versions before.
                 planted(Fault::NotValidated)
                     || ((locks.has(lock) || !lock.is_committing())
@@ -176,16 +176,16 @@ impl EngineTransaction {
 
     /// Whether nobody has changed a key in the ranges that were read, or an entry of a secondary
     /// index that was read.
-    fn ranges_are_valid(&self, under_way: &ActiveCommit, guard: &Guard) -> bool {
+    fn ranges_are_valid(&self, active: &ActiveCommit, guard: &Guard) -> bool {
         // Transactions without ranges, which are most, have nothing to wait for.
         let no_ranges = |part: &TableInTransaction| !part.set.reads.lock().has_predicates();
         if self.parts.iter().all(no_ranges) {
             return true;
         }
-        // A range has no lock that would show a commit under way. So wait until the commits with
+        // A range has no lock that would show an active commit. So wait until the commits with
         // lesser numbers are over. They have left their versions by then.
         if !planted(Fault::NoWait) {
-            clock::wait_for_commits_before(under_way.number);
+            clock::wait_for_commits_before(active.number);
         }
         self.parts
             .iter()
@@ -208,7 +208,8 @@ impl EngineTransaction {
         written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<ClaimedValues, Error> {
-        // A holder that an earlier write has met must not be taken for one of these rows' values.
+        // A holder that an earlier write has found must not be mistaken for one of these rows'
+        // values.
         take_holder();
         let mut indexes = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -228,7 +229,7 @@ impl EngineTransaction {
     }
 
     /// Removes the row of the table with this number that has the value which couldn't be claimed,
-    /// if it has expired. Returns whether it is gone.
+    /// if it has expired. Returns whether it is absent now.
     pub(super) fn free_holder(&self, part: usize, guard: &Guard) -> Result<bool, Error> {
         let table = &self.parts[part].table;
         Ok(match table.free_holder(&table.begin(guard)?) {

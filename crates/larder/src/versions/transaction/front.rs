@@ -14,7 +14,7 @@ use std::ops::Bound;
 const MANY_LEFT_OUT: usize = 16;
 
 impl WorkingSet {
-    /// Scans what the transaction sees, by `scan`. From the front, it begins behind the entries
+    /// Scans what the transaction sees, by `scan`. From the front, it begins after the entries
     /// that an earlier one has left out. `first` tells the position of the first entry.
     pub(super) fn scan_from<'g>(
         &self,

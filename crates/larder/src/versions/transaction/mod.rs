@@ -109,7 +109,7 @@ struct TableInTransaction {
 /// The stores that a commit writes to, in the order of its tables.
 type Stores<'g> = SmallVec<[&'g Store; 4]>;
 
-/// A transaction under way. If it is dropped before its commit, it has no effect.
+/// A transaction in progress. If it is dropped before its commit, it has no effect.
 pub struct EngineTransaction {
     parts: Vec<TableInTransaction>,
 }
@@ -207,8 +207,8 @@ impl EngineTransaction {
     /// somebody may still make a change before the commit.
     ///
     /// # Errors
-    /// `NoTable` if one of the tables is gone, or the transaction has ended; `Busy` while a list is
-    /// being inserted into one of the tables. The call may then be repeated.
+    /// `NoTable` if one of the tables was dropped, or the transaction has ended; `Busy` while a
+    /// list is being inserted into one of the tables. The call may then be repeated.
     pub fn validate(&self) -> Result<bool, Error> {
         let guard = larder_index::pin();
         if self.parts.iter().any(|part| !part.view.is_alive()) {
@@ -219,16 +219,16 @@ impl EngineTransaction {
         let writes = self.locked_writes();
         let written = self.written(&writes);
         let locks = CommitLocks::take(written.iter().map(WrittenKey::lock).collect());
-        let under_way = ActiveCommit::begin();
+        let active = ActiveCommit::begin();
         let has_stores = self.stores(&guard)?.is_some();
-        Ok(has_stores && self.is_valid(&written, &locks, &under_way, &guard))
+        Ok(has_stores && self.is_valid(&written, &locks, &active, &guard))
     }
 
     /// Ends the transaction. Its writes take effect at one instant, if nobody has changed what it
     /// has read since it began.
     ///
     /// # Errors
-    /// `NoTable` if one of the tables is gone; `NotUnique` if another row has the value of a
+    /// `NoTable` if one of the tables was dropped; `NotUnique` if another row has the value of a
     /// written row in a unique index; `Full` if a table has no room for the new objects; `Busy`
     /// while a list is being inserted into one of the tables. Nothing has been changed then. After
     /// `Busy` the call may be repeated.
@@ -265,20 +265,20 @@ impl EngineTransaction {
     ) -> Result<CommitOutcome, Error> {
         // (tx3) Claim values in unique indexes, then draw the number: the linearisation point.
         let claims = self.claim(written, guard)?;
-        let under_way = ActiveCommit::begin();
+        let active = ActiveCommit::begin();
         // Load the stores after the number was drawn. If a table was emptied or got another index
         // meanwhile, the transaction has lost. If a list batch holds a latch, this is `Busy`.
         let stores = self.stores(guard)?.filter(|stores| claims.are_of(stores));
         let mut taken = None;
         let outcome = match stores {
             // (tx4) Validate.
-            Some(stores) if self.is_valid(written, &locks, &under_way, guard) => {
+            Some(stores) if self.is_valid(written, &locks, &active, guard) => {
                 // (tx5) Release our snapshots first. Otherwise our own writes would keep versions
                 // for them.
                 self.end_views(guard);
                 match claims.made {
                     Ok(claimed) => {
-                        self.apply_claimed(claimed, written, &stores, &under_way, guard)?;
+                        self.apply_claimed(claimed, written, &stores, &active, guard)?;
                         CommitOutcome::Committed
                     }
                     // Another row has the value. Validation has shown that nothing that was read
@@ -298,7 +298,7 @@ impl EngineTransaction {
         // (tx6) Release the key locks first. A snapshot that finds the commit over may read its
         // keys at once.
         drop(locks);
-        drop(under_way);
+        drop(active);
         for TableInTransaction { table, .. } in &self.parts {
             table.evict_after(guard, written.len());
         }
@@ -318,7 +318,7 @@ impl EngineTransaction {
         mut claimed: Vec<Claimed>,
         written: &[WrittenKey<'_>],
         stores: &[&Store],
-        under_way: &ActiveCommit,
+        active: &ActiveCommit,
         guard: &Guard,
     ) -> Result<(), Error> {
         // A value may pass from one of our rows to another.
@@ -327,7 +327,7 @@ impl EngineTransaction {
         }
         // The changes of all tables are one group in their feeds.
         let apply = || self.apply(written, stores, guard);
-        under_way.during(|| feed::together(apply))?;
+        active.during(|| feed::together(apply))?;
         claimed.into_iter().for_each(Claimed::keep);
         Ok(())
     }

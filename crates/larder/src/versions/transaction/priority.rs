@@ -1,7 +1,7 @@
 //! Priority between transactions that keep losing.
 //!
 //! A transaction that has lost several times asks for the *turn*. While a transaction has the turn,
-//! no other one begins, and no commit of operations, for at most `TURN`. Those under way end. So
+//! no other one begins, and no commit of operations, for at most `TURN`. Those in progress end. So
 //! the transaction with the turn first competes only with those, and then with none. (Writes of
 //! single keys continue. A thread that keeps writing what the transaction reads can still make it
 //! lose.)
@@ -56,7 +56,7 @@ impl Turn {
         (until != 0 && until > now()).then_some(until)
     }
 
-    /// The end of this turn, by which it is told from others.
+    /// The end of this turn, by which it is distinguished from others.
     pub fn end(&self) -> u64 {
         self.0
     }

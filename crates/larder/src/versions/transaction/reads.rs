@@ -45,7 +45,7 @@ impl ReadRange {
 /// The read set of a transaction in one table.
 #[derive(Default)]
 pub(super) struct Reads {
-    /// The keys, each behind its hash.
+    /// The keys, each after its hash.
     keys: BTreeSet<SortedKey>,
     ranges: Vec<ReadRange>,
     entries: Vec<EntriesRead>,
@@ -178,7 +178,7 @@ impl Reads {
         if self.entries.is_empty() {
             return true;
         }
-        // An index that was dropped doesn't count any more, so its entries are taken for changed.
+        // An index that was dropped doesn't count any more, so its entries are treated as changed.
         let is_counted = |read: &EntriesRead| {
             let mut each = now.iter().flat_map(|now| &now.each);
             each.any(|entries| read.is_of(&entries.changes))

@@ -170,7 +170,7 @@ impl WorkingSet {
             })
     }
 
-    /// Adds an object behind those that the transaction has written to a bag's key, and returns its
+    /// Adds an object after those that the transaction has written to a bag's key, and returns its
     /// number. `None` if there are none.
     fn append(&self, key: Key<'_>, value: &[u8]) -> Option<u64> {
         let number = self.writes.append(key, value)?;
@@ -227,7 +227,7 @@ impl WorkingSet {
         batch: &'p Batch,
         key_position: impl Fn(&'p [u8]) -> &'p [u8],
     ) {
-        // Positions of a bag have the number of an object behind the key. The read set has whole
+        // Positions of a bag have the number of an object after the key. The read set has whole
         // keys.
         let from = match start {
             Start::Edge => None,
@@ -527,7 +527,7 @@ impl Ranked for ViewIndex<dyn Unique> {
 }
 
 /// The objects under a key of a view, as a transaction changes them. They are read when they are
-/// first needed: to add one behind those that the transaction has written, they needn't be.
+/// first needed: to add one after those that the transaction has written, they needn't be.
 struct ViewObjects<'v> {
     view: &'v ViewIndex<dyn Multi>,
     guard: &'v Guard,
@@ -607,16 +607,16 @@ impl Objects for ViewObjects<'_> {
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         self.begin();
-        let (mut kept, mut gone) = (Vec::new(), 0);
+        let (mut kept, mut removed) = (Vec::new(), 0);
         for (number, value) in self.objects() {
             if f(value) {
-                gone += 1;
+                removed += 1;
             } else {
                 undo::push_object(number, value, &mut kept);
             }
         }
         self.list = OnceCell::from(kept);
-        gone
+        removed
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
@@ -655,7 +655,7 @@ impl ViewIndex<dyn Multi> {
             self.below
                 .scan(guard, Start::At(&from), Direction::Forward, &mut batch);
             for i in 0..batch.len() {
-                // Behind the objects of the key. The scan has no upper bound.
+                // After the objects of the key. The scan has no upper bound.
                 if batch.key(i) != key.bytes {
                     return list;
                 }

@@ -61,7 +61,7 @@ final class BytesStore<K> extends Store<K, byte[]> {
         return kept(Native.deleteBytes(id, number, key, 0, key == null ? 0 : key.length));
     }
 
-    /** The value goes to the buffer's position, which then stands behind it, if there is room. */
+    /** The value goes to the buffer's position, which is then after it, if there is room. */
     int get(long number, ByteBuffer key, ByteBuffer into) {
         if (into.isReadOnly()) {
             throw new java.nio.ReadOnlyBufferException();

@@ -31,7 +31,7 @@ public final class FeedBuilder<K, V> {
     /**
      * Tells only changes of rows that match before or after: a match specification, as a text in
      * Erlang's syntax, of rows {Key, Value}. What its body gives doesn't matter. {@code CLEAR},
-     * {@code OVERFLOW} and {@code GONE} are told in any case.
+     * {@code OVERFLOW} and {@code GONE} are delivered in any case.
      */
     public FeedBuilder<K, V> filter(String spec) {
         this.filter = Objects.requireNonNull(spec, "spec");
@@ -39,7 +39,7 @@ public final class FeedBuilder<K, V> {
     }
 
     /**
-     * Subscribes. Each change that takes effect from now on is told once.
+     * Subscribes. Each change that takes effect from now on is delivered once.
      *
      * @throws IllegalArgumentException if the filter is no match specification; it says why
      * @throws IllegalStateException if the table is closed

@@ -9,7 +9,7 @@ import java.nio.file.Path;
  * row; if there is less room than that, nothing is written.
  *
  * <p>Of buffers, what is between position and limit counts. A key's and a value's position stays;
- * that of a buffer which gets a value stands behind it then. Neither side makes an object if both
+ * that of a buffer which gets a value is after it then. Neither side makes an object if both
  * buffers are direct, or both have arrays.
  */
 public final class LarderBytesTable extends LarderTable<byte[], byte[]>

@@ -30,19 +30,19 @@ import java.util.function.Consumer;
  * }
  * }</pre>
  *
- * <p>Each change that takes effect after the feed was opened is told once, those of a key in their
- * order; but what others write at the moment of a {@code clear} may go with it untold. Writers
- * never wait for a feed. One that falls behind by more than its limit loses the
- * oldest changes, whole commits at a time, and is told {@link Change.Type#OVERFLOW} in their place;
+ * <p>Each change that takes effect after the feed was opened is delivered once, those of a key in
+ * their order; but what others write at the moment of a {@code clear} may have no event.
+ * Writers never wait for a feed. One that falls behind by more than its limit loses the
+ * oldest changes, whole commits at a time, and gets {@link Change.Type#OVERFLOW} in their place;
  * {@link FeedBuilder#openWithSnapshot} begins anew then. When the table is closed, {@link
  * Change.Type#GONE} comes last. A feed doesn't keep its table from being closed by the cleaner.
  *
  * <p>Any number of threads may poll; each commit goes to one of them. While a codec reads a commit,
  * others that poll wait. If a codec throws, that commit is lost, the caller gets the exception, and
- * the next call goes on behind it. But if Java has no memory for a commit, the caller gets the
+ * the next call goes on after it. But if Java has no memory for a commit, the caller gets the
  * OutOfMemoryError, and the next call gives that commit. One of more than 2,000 MiB, which no array
- * has room for, is told as {@link Change.Type#OVERFLOW}, too. A feed that is left is closed as a
- * table is.
+ * has room for, is delivered as {@link Change.Type#OVERFLOW}, too. A feed that is left is closed as
+ * a table is.
  */
 public final class LarderFeed<K, V> implements AutoCloseable {
     /** The states of a feed, with the native library's numbers. */
@@ -115,7 +115,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     /**
      * A feed, and its table as of the moment at which it begins.
      *
-     * @param snapshot the table without the changes that are told, to be closed when it was read
+     * @param snapshot the table without the changes that are delivered, to be closed after the read
      * @param feed the changes that the snapshot has not
      */
     public record WithSnapshot<K, V>(LarderSnapshot<K, V> snapshot, LarderFeed<K, V> feed)
@@ -172,7 +172,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         }
     }
 
-    /** Whether {@link Change.Type#GONE} was told: the table is closed, and nothing follows. */
+    /** Whether {@link Change.Type#GONE} was delivered: the table is closed, and nothing follows. */
     public boolean isOver() {
         return isOver;
     }
@@ -195,8 +195,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
      * each case the feed is closed then.
      *
      * <p>The listener may use any table and close any of them, and this feed. It may not poll the
-     * feed. Changes that it makes to the table are told to it in turn. After {@link #close} at most
-     * one call is under way or begins yet; the future says when it is over.
+     * feed. Changes that it makes to the table are delivered to it in turn. After {@link #close} at
+     * most one call is in progress or begins yet; the future says when it is over.
      *
      * @throws IllegalStateException if the feed is closed, is over or has a listener
      */

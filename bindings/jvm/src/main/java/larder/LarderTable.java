@@ -13,8 +13,8 @@ import java.util.Objects;
  * putAll} puts all rows at once: nobody sees some of them without the others.
  *
  * <p>After {@link #close}, every method of the table and of its views and iterators throws an
- * {@link IllegalStateException}. Calls that are under way end before, or throw it too. A table that
- * is left without being closed is closed some time after the collector finds that.
+ * {@link IllegalStateException}. Calls that are in progress end before, or throw it too. A table
+ * that is left without being closed is closed some time after the collector finds that.
  *
  * <pre>{@code
  * try (LarderTable<String, Long> ages = LarderTable.builder(Codec.STRING, Codec.LONG).open()) {

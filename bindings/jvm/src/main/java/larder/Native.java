@@ -138,7 +138,7 @@ final class Native {
 
     // Transactions.
 
-    /** The numbers of the views, and that of the transaction behind them, go to the array. */
+    /** The numbers of the views, and that of the transaction after them, go to the array. */
     static native void begin(long[] tables, long[] numbers);
 
     /** Whether it took effect. If not, the numbers of new views go to the array. */

@@ -5,7 +5,7 @@ import java.util.NoSuchElementException;
 
 /**
  * Iterates over the rows of a range, in pages: at first few rows, then more, unless they are long.
- * Nothing is locked between two pages; the next begins behind the last key that was returned, as
+ * Nothing is locked between two pages; the next begins after the last key that was returned, as
  * that is stored. So it is weakly consistent: a row that stays in the table is returned once.
  */
 abstract class RowIterator<K, V, T> implements Iterator<T> {

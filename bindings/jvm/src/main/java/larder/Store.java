@@ -322,7 +322,7 @@ sealed class Store<K, V> permits LongStore, BytesStore {
         request.maybe(keys, key);
     }
 
-    /** What of a range is behind a key, as that is stored, in a direction; all of it for null. */
+    /** What of a range is after a key, as that is stored, in a direction; all of it for null. */
     private void bounds(Output request, Bounds<K> bounds, boolean down, byte[] after) {
         if (after == null) {
             bounds(request, bounds);
@@ -375,7 +375,7 @@ sealed class Store<K, V> permits LongStore, BytesStore {
         }
     }
 
-    /** Reads a page of the rows behind a key, as that is stored, or from the first on for null. */
+    /** Reads a page of the rows after a key, as that is stored, or from the first on for null. */
     void page(Bounds<K> bounds, boolean down, byte[] after, int most, Page page) {
         page.isLast = page(bounds, down, after, most, (reply, count) -> {
             if (page.rows == null || page.rows.length < 2 * count) {

@@ -126,7 +126,7 @@ class BytesTableTest {
             assertThrows(IllegalStateException.class, keys::remove);
             assertFalse(table.containsKey(new byte[] {0}));
             assertTrue(table.containsKey(new byte[] {50}));
-            // The last row of the first page, behind which the second one is read already.
+            // The last row of the first page, after which the second one is read already.
             for (int i = 0; i < 8; i++) {
                 keys.next()[0] = 0;
             }

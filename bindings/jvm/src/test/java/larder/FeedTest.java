@@ -64,7 +64,7 @@ class FeedTest {
     }
 
     @Test
-    void every_event_is_told() throws InterruptedException {
+    void every_event_is_delivered() throws InterruptedException {
         table.put(1L, "before");
         LarderFeed<Long, String> feed = table.feed().open();
         assertNull(feed.poll());
@@ -98,7 +98,7 @@ class FeedTest {
     }
 
     @Test
-    void evictions_are_told() throws InterruptedException {
+    void evictions_are_delivered() throws InterruptedException {
         try (LarderLongTable small = LarderLongTable.builder().maxSize(10).evict(Evict.LRU).open();
                 LarderFeed<Long, Long> feed = small.feed().open()) {
             for (long i = 0; i < 1_000; i++) {
@@ -280,7 +280,7 @@ class FeedTest {
         }
     }
 
-    /** A commit that no array has room for is an overflow; those beside it are told. */
+    /** A commit that no array has room for is an overflow; those beside it are delivered. */
     @Test
     void too_long_commits_overflow() {
         LarderLongBytesTable blobs = LarderLongBytesTable.builder().open();
@@ -344,7 +344,7 @@ class FeedTest {
     }
 
     @Test
-    void what_is_lost_is_said() throws InterruptedException {
+    void lost_events_are_reported() throws InterruptedException {
         try (LarderLongTable numbers = LarderLongTable.builder().open();
                 LarderFeed<Long, Long> feed = numbers.feed().limit(10).open()) {
             for (long i = 0; i < 100; i++) {
@@ -499,7 +499,7 @@ class FeedTest {
     }
 
     @Test
-    void a_listener_is_told_until_the_close() throws Exception {
+    void a_listener_is_called_until_the_close() throws Exception {
         LarderFeed<Long, String> feed = table.feed().open();
         LinkedBlockingQueue<Change<Long, String>> told = new LinkedBlockingQueue<>();
         CompletableFuture<Void> end = feed.listen(commit -> told.addAll(commit.changes()));
@@ -542,7 +542,7 @@ class FeedTest {
         end.get(20, TimeUnit.SECONDS);
         assertEquals(List.of(1L, 2L, 3L, 4L, 5L), told);
         assertEquals("not told", table.get(6L));
-        // One that closes the table is told that, and no more.
+        // One that closes the table is notified of that, and of no more.
         List<Change.Type> types = new ArrayList<>();
         end = table.feed().open().listen(commit -> {
             commit.changes().forEach(change -> types.add(change.type()));

@@ -165,7 +165,7 @@ class FileTest {
         assertEquals(open, Native.handles());
     }
 
-    /** What a path can't be used for is said of the path, and nothing is written. */
+    /** A path that can't be used is an error with that path, and nothing is written. */
     @Test
     void paths_of_other_file_systems_are_refused() throws IOException {
         Path zip = folder.resolve("files.zip");
@@ -189,7 +189,7 @@ class FileTest {
         Path file = folder.resolve("file");
         try (LarderBytesTable table = LarderBytesTable.builder().open()) {
             for (int i = 0; i < 20; i++) {
-                // '@' and the letters behind it in two bytes, and in nine what a double has first.
+                // '@' and the letters after it in two bytes, and in nine what a double has first.
                 table.set(new byte[] {(byte) 0xC1, (byte) (0x80 + i)}, new byte[0]);
                 table.set(new byte[] {-2, 1, 1, 1, 1, 1, 1, 1, (byte) i}, new byte[0]);
             }

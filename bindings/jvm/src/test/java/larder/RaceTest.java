@@ -213,7 +213,7 @@ class RaceTest {
         assertTrue(table.isEmpty());
     }
 
-    /** A row that stays is met once, whatever else comes and goes. */
+    /** A row that stays is visited once, whatever else comes and goes. */
     @Test
     void iterators_meet_what_stays() throws Exception {
         for (long key = 0; key < 10_000; key += 2) {

@@ -96,7 +96,7 @@ class TableTest {
 
     /** Pages are short if their rows are long: the heap has no room for 256 of them. */
     @Test
-    void long_rows_behind_short_ones_are_iterated() {
+    void long_rows_after_short_ones_are_iterated() {
         try (LarderLongBytesTable table = LarderLongBytesTable.builder().open()) {
             for (long key = 0; key < 900; key++) {
                 table.set(key, new byte[key < 600 ? 8 : 2 << 20]);

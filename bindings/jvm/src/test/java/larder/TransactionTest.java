@@ -252,7 +252,7 @@ class TransactionTest {
         });
         assertEquals(2, attempts.get());
         assertEquals(1, numbers.get(100));
-        // What is behind the end of a range does not.
+        // What is after the end of a range does not.
         for (long key = 0; key < 1_000; key++) {
             numbers.putIfAbsent(key, 1);
         }
@@ -276,7 +276,7 @@ class TransactionTest {
         assertEquals(1, attempts.get());
     }
 
-    /** Whether there are rows is told by the first ones, whatever is asked: others may change. */
+    /** Whether there are rows is known by the first ones, whatever is asked: others may change. */
     @Test
     void few_rows_are_read_to_know_that_there_are_some() {
         for (long key = 0; key < 1_000; key++) {

@@ -1,14 +1,14 @@
-//! Where a write finds the entry at a position, in a leaf that it has locked.
+//! The slot in which a write finds the entry at a position, in a leaf that it has locked.
 
 use crate::btree::leaf::LockedTreeLeaf;
 use crate::btree::record::Record;
 use crate::btree::search_key::SearchKey;
 use crate::contention::UNCONTENDED;
 
-/// Where the entry at a position is, or would be inserted.
-pub(super) struct Place<'a> {
+/// The slot in which the entry at a position is, or would be inserted.
+pub(super) struct FoundSlot<'a> {
     pub(super) key: SearchKey<'a>,
-    /// The position's head: the five bytes behind the leaf's prefix that its slot stores.
+    /// The position's head: the five bytes after the leaf's prefix that its slot stores.
     pub(super) head: u64,
     /// The position without the leaf's prefix.
     pub(super) suffix: &'a [u8],
@@ -18,7 +18,7 @@ pub(super) struct Place<'a> {
     pub(super) record: Option<Record>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FoundSlot<'a> {
     #[inline]
     pub(super) fn new(
         key: SearchKey<'a>,
@@ -29,7 +29,7 @@ impl<'a> Place<'a> {
         // If the position doesn't begin with the prefix, it has neither head nor suffix in this
         // leaf. It has no record either, and `put_at` then doesn't use them.
         let prefix = leaf.leaf().prefix_len();
-        Place {
+        FoundSlot {
             key,
             head: key.head(prefix),
             suffix: key.suffix(prefix).unwrap_or(&[]),
@@ -53,16 +53,16 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A locked leaf, and the place of a position in it.
-pub(super) struct LockedPlace<'g, 'p> {
+/// A locked leaf, and the slot of a position in it.
+pub(super) struct LockedSlot<'g, 'p> {
     pub(super) leaf: LockedTreeLeaf<'g>,
-    pub(super) place: Place<'p>,
+    pub(super) slot: FoundSlot<'p>,
     /// The leaf's contention counter.
     pub(super) contention: i32,
 }
 
-impl<'g, 'p> LockedPlace<'g, 'p> {
-    /// Place `i` of a leaf whose lock was free.
+impl<'g, 'p> LockedSlot<'g, 'p> {
+    /// Slot `i` of a leaf whose lock was free.
     #[inline(always)]
     pub(super) fn uncontended(
         mut leaf: LockedTreeLeaf<'g>,
@@ -71,10 +71,10 @@ impl<'g, 'p> LockedPlace<'g, 'p> {
         record: Option<Record>,
     ) -> Self {
         let contention = leaf.add_contention(UNCONTENDED);
-        let place = Place::new(key, &leaf, i, record);
-        LockedPlace {
+        let slot = FoundSlot::new(key, &leaf, i, record);
+        LockedSlot {
             leaf,
-            place,
+            slot,
             contention,
         }
     }
