@@ -34,7 +34,7 @@ sound(#bench{tables = Tables, table = T, done = Done}, Range) ->
     Sum = counters:get(Done, 1),
     ok.
 
-%% @doc Works until told to stop; how many transactions that were.
+%% @doc Works until told to stop; how many transactions that were, some in any case.
 -spec work(#bench{}, larder_bench_scaling:mix(), pos_integer()) -> non_neg_integer().
 work(#bench{done = All} = Bench, {_, _, _, {transaction, Keys}, Range, _}, Seed) ->
     Part = max(1, Range div ?PARTS),
@@ -47,8 +47,9 @@ work(#bench{done = All} = Bench, {_, _, _, {transaction, Keys}, Range, _}, Seed)
     Done.
 
 until_stopped(Bench, From, Size, Random, Done) ->
-    receive stop -> Done
-    after 0 -> until_stopped(Bench, From, Size, some(Bench, From, Size, Random, 20), Done + 20)
+    Next = some(Bench, From, Size, Random, 20),
+    receive stop -> Done + 20
+    after 0 -> until_stopped(Bench, From, Size, Next, Done + 20)
     end.
 
 some(_, _, _, Random, 0) -> Random;

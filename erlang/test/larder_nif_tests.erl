@@ -425,9 +425,13 @@ tick(Ticks) ->
 killed_in_mid_call_test() ->
     Tab = larder:new(t, [public]),
     [begin
-         Pid = spawn(fun() -> larder:insert(Tab, [{I, Round} || I <- lists:seq(1, 20000)]) end),
+         {Pid, Monitor} = spawn_monitor(fun() ->
+             larder:insert(Tab, [{I, Round} || I <- lists:seq(1, 20000)])
+         end),
          timer:sleep(rand:uniform(5)),
-         exit(Pid, kill)
+         exit(Pid, kill),
+         %% Until then it may go on, and begin its list.
+         receive {'DOWN', Monitor, process, Pid, _} -> ok end
      end || Round <- lists:seq(1, 20)],
     Objects = larder:tab2list(Tab),
     ?assert(lists:member(length(Objects), [0, 20000])),

@@ -191,4 +191,6 @@ address_please(Name, _, _) ->
         Error -> Error
     end.
 
-port_file(Name) -> lists:concat(["/tmp/larder_nodes_", Name]).
+%% The nodes have the environment of this one.
+port_file(Name) ->
+    filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["larder_nodes_", Name])).

@@ -239,7 +239,9 @@ stats_take_no_time_test_() ->
     [{atom_to_list(Name), {timeout, 60, fun() ->
          T = larder:new(t, [hd(Types), {structure, Name}]),
          true = larder:insert(T, [{K, K} || K <- lists:seq(1, 60000)]),
-         {Micros, _} = timer:tc(fun() -> [larder:info(T, stats) || _ <- lists:seq(1, 100)] end),
+         Hundred = fun() -> [larder:info(T, stats) || _ <- lists:seq(1, 100)] end,
+         %% A machine that does something else only makes it longer.
+         Micros = lists:min([element(1, timer:tc(Hundred)) || _ <- lists:seq(1, 3)]),
          {Name, true} = {Name, Micros < 100 * 2000},
          true = larder:delete(T)
      end}} || #{name := Name, types := Types} <- larder:structures()].

@@ -358,12 +358,19 @@ beside_a_list_test_() ->
 beside_a_list(M, Type) ->
     persistent_term:put(?MODULE, [{K, K rem 1000} || K <- lists:seq(1, rows())]),
     try
-        Longest = [lists:max(inserted(M, Type, fun(T, Pid) -> stopped(M, T, Pid) end)) / 1000
-                   || _ <- lists:seq(1, 5)],
+        Longest = [lists:max(beside(M, Type, 10)) / 1000 || _ <- lists:seq(1, 5)],
         io:format(user, "    ~s: ~w ms~n", [Type, Longest]),
         %% An accident of the machine's is none of most times.
         true = lists:nth(3, lists:sort(Longest)) < 10
     after persistent_term:erase(?MODULE)
+    end.
+
+%% How long the operations took. A machine that stops this process for as long as the list takes is
+%% asked again.
+beside(M, Type, Tries) when Tries > 0 ->
+    case inserted(M, Type, fun(T, Pid) -> stopped(M, T, Pid) end) of
+        ended -> beside(M, Type, Tries - 1);
+        Times -> Times
     end.
 
 %% What Then gives, which is called while the list is inserted.
@@ -375,18 +382,22 @@ inserted(M, Type, Then) ->
     true = M:delete(T),
     Result.
 
-%% How long each operation took while the process stood still in the middle of the list. Before the
-%% list is begun its last rows are not there, afterwards they are.
+%% How long each operation took while the process stood still in the middle of the list, or that it
+%% had ended. Before the list is begun its last rows are not there, afterwards they are.
 stopped(M, T, Pid) ->
     timer:sleep(5),
-    true = is_process_alive(Pid),
-    true = erlang:suspend_process(Pid),
-    Begun = M:member(T, rows()),
-    Times = [element(1, larder_test:microseconds(F)) || Begun, F <- operations(M, T, rows())],
-    true = erlang:resume_process(Pid),
-    case Begun of
-        true -> Times;
-        false -> stopped(M, T, Pid)
+    try erlang:suspend_process(Pid) of
+        true ->
+            Begun = M:member(T, rows()),
+            Times = [element(1, larder_test:microseconds(F))
+                     || Begun, F <- operations(M, T, rows())],
+            true = erlang:resume_process(Pid),
+            case Begun of
+                true -> Times;
+                false -> stopped(M, T, Pid)
+            end
+    catch
+        error:badarg -> ended
     end.
 
 operations(M, T, Rows) ->

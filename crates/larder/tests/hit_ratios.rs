@@ -257,6 +257,14 @@ fn tolerance(trace: &str, evict: Evict) -> RangeInclusive<f64> {
     }
 }
 
+/// The mean of so many runs is compared, that chance doesn't take it out of the tolerance.
+fn runs(trace: &str, evict: Evict) -> u32 {
+    match (trace, evict) {
+        ("hot set moves", Evict::Sieve) => 4,
+        _ => 1,
+    }
+}
+
 fn check(name: &str, evict: Evict, ours: f64, exact: f64, tolerance: &RangeInclusive<f64>) {
     println!("{name}, {evict:?}: {ours:.2} (exactly {exact:.2})");
     assert!(
@@ -295,7 +303,11 @@ fn hit_ratios_are_those_of_the_policies() {
                 (Evict::TinyLfu, tiny_lfu),
                 (Evict::Sieve, sieve),
             ] {
-                let ours = ratio(&mut Larders::new(CAPACITY, evict, is_ordered), &trace);
+                let runs = runs(name, evict);
+                let ours = (0..runs)
+                    .map(|_| ratio(&mut Larders::new(CAPACITY, evict, is_ordered), &trace))
+                    .sum::<f64>()
+                    / f64::from(runs);
                 let tolerance = tolerance(name, evict);
                 check(&format!("{name}, {kind}"), evict, ours, exact, &tolerance);
             }

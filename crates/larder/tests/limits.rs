@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 const POLICIES: [Evict; 3] = [Evict::Lru, Evict::TinyLfu, Evict::Sieve];
 
+/// Longer than all tests together move the clock, which is the whole program's.
+const YEARS: Duration = Duration::from_secs(500_000_000);
+
 fn pair(key: i64, value: i64) -> Term {
     term!({(key), (value)})
 }
@@ -203,10 +206,12 @@ fn an_object_with_a_lifetime_needs_the_room_of_one_without() {
 #[test]
 fn what_is_expired_makes_room() {
     let t = Larder::new().table("t").max_size(10).create().unwrap();
-    let long = Duration::from_millis(1 << 30);
-    (0..10).for_each(|k| t.insert_with(&pair(k, 0), Some(long)).unwrap());
+    // Longer than the other tests together move the clock.
+    let long: u64 = 1 << 38;
+    let life = Some(Duration::from_millis(long));
+    (0..10).for_each(|k| t.insert_with(&pair(k, 0), life).unwrap());
     is_full(t.insert(&pair(10, 0)), "max_size");
-    advance_clock(1 << 30);
+    advance_clock(long);
     for k in 10..20 {
         t.insert(&pair(k, 0)).unwrap();
     }
@@ -397,7 +402,7 @@ fn bytes_are_counted_whatever_is_done() {
         let larder = Larder::new();
         let new = || {
             let limited = builder(&larder, ordered).max_size(1 << 20);
-            limited.ttl(Duration::from_secs(1 << 20)).create().unwrap()
+            limited.ttl(YEARS).create().unwrap()
         };
         let t = new();
         let weight = |t: &Table| t.engine_table().weight().unwrap();
@@ -653,9 +658,14 @@ fn memory_of_heat_follows_the_limits() {
     }
 }
 
-/// A table that is made while another one evicts much is served beside it.
+/// A table that is made while another one evicts much is served beside it. One try of three is
+/// enough: the machine may stop this thread for as long as all evictions take.
 #[test]
 fn a_new_table_expires_beside_evictions() {
+    assert!((0..3).any(|_| expires_beside_evictions()));
+}
+
+fn expires_beside_evictions() -> bool {
     let bounds = |most| Bounds {
         limits: Some(Limits {
             max_size: Some(most),
@@ -675,7 +685,7 @@ fn a_new_table_expires_beside_evictions() {
     (0..100).for_each(|k| short.insert(&pair(k, k)).unwrap());
     soon(|| short.is_empty());
     // The other one has still much to do.
-    assert!(full.len() > 1_000, "{}", full.len());
+    full.len() > 1_000
 }
 
 /// The table of so many rows that refuses further ones, with this lifetime in milliseconds.
@@ -735,11 +745,9 @@ fn timers_of_what_is_gone_go() {
         let timers = stats.more.iter().find(|(name, _)| *name == "timers");
         timers.map_or(0, |(_, timers)| *timers)
     };
-    // Other tests move the clock.
-    let years = Duration::from_secs(500_000_000);
-    let builder = Larder::new().table("t").ttl(years);
+    let builder = Larder::new().table("t").ttl(YEARS);
     let evicting = builder.max_size(1_000).evict(Evict::Lru).create().unwrap();
-    let builder = Larder::new().table("t").ttl(years);
+    let builder = Larder::new().table("t").ttl(YEARS);
     let deleting = builder.create().unwrap();
     for k in 0..100_000 {
         evicting.insert(&pair(k, k)).unwrap();
@@ -756,28 +764,31 @@ fn timers_of_what_is_gone_go() {
     }
 }
 
-/// Each of them is heavier than the table may be, so all of them go.
+/// Each of them is heavier than the table may be, so all of them go. Few are inserted so often that
+/// both take as long, and have as much of a machine that does something else.
 #[test]
 fn many_objects_that_are_too_heavy_go_in_time() {
     let larder = Larder::new();
     let builder = larder.table("t").max_memory(500).evict(Evict::Lru);
     let t = builder.create().unwrap();
     let text = Term::list(vec![Term::from(7); 600]);
-    let took = |rows: i64| {
+    let took = |rows: i64, often: u32| {
         let list: Vec<_> = (0..rows)
             .map(|n| Term::tuple([key(n), text.clone()]))
             .collect();
         let times = (0..3).map(|_| {
             let begun = Instant::now();
-            t.insert_all(&list).unwrap();
-            assert!(t.is_empty());
+            for _ in 0..often {
+                t.insert_all(&list).unwrap();
+                assert!(t.is_empty());
+            }
             begun.elapsed()
         });
         times.min().unwrap()
     };
-    let (few, many) = (took(4_000), took(64_000));
+    let (few, many) = (took(4_000, 16), took(64_000, 1));
     assert!(
-        many < 40 * few + Duration::from_millis(200),
+        many < few * 5 / 2 + Duration::from_millis(200),
         "{few:?}, {many:?}"
     );
 }

@@ -16,7 +16,17 @@ fn threads() -> Vec<String> {
     names.filter(|name| name.starts_with("larder-")).collect()
 }
 
-/// Waits until a thread of the library has its name, which it gives itself when it first runs.
+/// Waits until the library's threads have these names. A thread gives itself its name when it first
+/// runs. One that has ended, and was joined, is in /proc a moment longer.
+fn wait_for_names(names: &[&str]) {
+    let begun = Instant::now();
+    while threads() != names {
+        assert!(begun.elapsed() < LONG, "{:?}, not {names:?}", threads());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until a thread of the library has its name.
 fn wait_for_a_name() {
     let begun = Instant::now();
     while threads().is_empty() {
@@ -39,7 +49,7 @@ fn threads_end_and_begin_anew() {
         work(&larder);
         wait_for_a_name();
         assert!(Larder::quiesce(LONG));
-        assert_eq!(threads(), Vec::<String>::new());
+        wait_for_names(&[]);
         assert_eq!(larder.engine().memory().waiting, 0);
     }
 
@@ -47,8 +57,7 @@ fn threads_end_and_begin_anew() {
     let bounded = larder.table("b").ttl(LONG).create().unwrap();
     work(&larder);
     assert!(Larder::quiesce(LONG));
-    wait_for_a_name();
-    assert_eq!(threads(), ["larder-expirer\n"]);
+    wait_for_names(&["larder-expirer\n"]);
     bounded
         .insert_with(&term!({a, 1}), Some(Duration::ZERO))
         .unwrap();
@@ -56,7 +65,7 @@ fn threads_end_and_begin_anew() {
     bounded.drop_table().unwrap();
     drop(bounded);
     assert!(Larder::quiesce(Duration::MAX));
-    assert_eq!(threads(), Vec::<String>::new());
+    wait_for_names(&[]);
 
     // While somebody works, it doesn't come about, or not for long; nothing is lost by that.
     std::thread::scope(|scope| {
@@ -67,5 +76,5 @@ fn threads_end_and_begin_anew() {
     });
     drop(larder);
     assert!(Larder::quiesce(LONG));
-    assert_eq!(threads(), Vec::<String>::new());
+    wait_for_names(&[]);
 }

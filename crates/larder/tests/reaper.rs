@@ -40,24 +40,32 @@ fn freed(larder: &Larder) {
     }
 }
 
+/// Whether a large table is freed behind, and with rests.
+fn is_freed_with_rests(larder: &Larder) -> bool {
+    let big = filled(larder, 500_000);
+    freed(larder);
+    // Both clocks from before the drop to after the last of it: the reaper may begin before
+    // `drop_table` returns.
+    let (begun, before) = (Instant::now(), reaper_time());
+    big.drop_table().unwrap();
+    let is_behind = larder.engine().reaper_backlog() > 1_000_000;
+    freed(larder);
+    let (Some(before), Some(after)) = (before, reaper_time()) else {
+        return is_behind;
+    };
+    let (worked, took) = (Duration::from_nanos(after - before), begun.elapsed());
+    println!("{worked:?} of work in {took:?}");
+    is_behind && worked < took / 2
+}
+
 #[test]
 fn freed_soon_and_with_rests() {
     let larder = Larder::new();
     // The first drop starts the reaper.
     filled(&larder, 1000).drop_table().unwrap();
-    let big = filled(&larder, 500_000);
-    freed(&larder);
-
-    // Both clocks from before the drop to after the last of it: the reaper may begin before
-    // `drop_table` returns.
-    let (begun, before) = (Instant::now(), reaper_time());
-    big.drop_table().unwrap();
-    assert!(larder.engine().reaper_backlog() > 1_000_000);
-    freed(&larder);
-    if let (Some(before), Some(after)) = (before, reaper_time()) {
-        let (worked, took) = (Duration::from_nanos(after - before), begun.elapsed());
-        assert!(worked < took / 2, "{worked:?} of work in {took:?}");
-    }
+    // One of three is enough: a machine that stops its processor counts that as the reaper's work,
+    // and what stops this thread gives the reaper time for all of it.
+    assert!((0..3).any(|_| is_freed_with_rests(&larder)));
 
     // Two programs that do nothing but fill and drop leave nothing behind.
     std::thread::scope(|scope| {

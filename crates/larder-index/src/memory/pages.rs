@@ -392,7 +392,8 @@ mod tests {
         assert_eq!(pages.wanted(), 1);
         assert!(!is_huge(&mut pages));
         pages.last_touch = Duration::ZERO;
-        pages.touching_since = Some(Instant::now());
+        // However late the next line is.
+        pages.touching_since = Some(Instant::now() + Duration::from_secs(60));
         assert!(is_huge(&mut pages));
         pages.touching_since = Some(Instant::now() - LONG_TOUCH);
         assert!(!is_huge(&mut pages));

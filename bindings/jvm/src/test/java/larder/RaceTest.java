@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.LongConsumer;
 import java.util.function.LongFunction;
@@ -219,10 +220,10 @@ class RaceTest {
         for (long key = 0; key < 10_000; key += 2) {
             table.set(key, key);
         }
-        boolean[] done = {false};
+        AtomicBoolean done = new AtomicBoolean();
         Thread writer = new Thread(() -> {
             long key = 1;
-            while (!done[0]) {
+            while (!done.get()) {
                 table.put(key, key);
                 table.remove((key + 4_000) % 10_000);
                 key = (key + 2) % 10_000;
@@ -241,8 +242,8 @@ class RaceTest {
             }
             assertEquals(5_000, stayed);
         }
-        done[0] = true;
-        writer.join(1_000);
+        done.set(true);
+        writer.join();
         table.clear();
     }
 }
