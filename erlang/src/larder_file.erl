@@ -140,7 +140,7 @@ loaded({ok, _} = Result, _File) -> Result;
 loaded({error, already_exists}, _File) -> throw(cannot_create_table);
 loaded({error, Why}, File) -> throw(unreadable(Why, File)).
 
-%% How many new atoms a file may have, if the emulator knows those of all files. Atoms are
+%% How many new atoms a file may have, if the emulator knows those of all earlier files. Atoms are
 %% never freed, and a node that exceeds its limit of atoms ends. The emulator rounds the limit up,
 %% so the count can exceed the limit that it reports.
 new_atoms() ->

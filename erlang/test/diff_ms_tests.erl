@@ -3,7 +3,7 @@
 -module(diff_ms_tests).
 -include_lib("proper/include/proper.hrl").
 
-%% Improper lists after exactly/1: PropEr can't shrink them.
+%% Improper lists within exactly/1: PropEr can't shrink them.
 -define(IMPROPER(H, T), exactly([H | T])).
 
 -export([specifications_on_terms_test_/0, computed_keys_test_/0, skipped_variables_test_/0, constant_maps_test_/0,

@@ -263,7 +263,7 @@ no_message_comes_after_unsubscribe_test_() ->
         true = larder:delete(Tab)
     end).
 
-%% Who has given a private table away doesn't get what its new owner writes, nor is anybody else
+%% Who has given a private table away doesn't get what its new owner writes, nor does anybody else
 %% once a table has become private.
 a_subscription_ends_with_the_right_to_read_test_() ->
     [{How, ?LEAK_FREE(begin

@@ -313,7 +313,7 @@ missing_functions_warn_test() ->
     ?assert(lists:member({ets, no_such, 1}, Imports)),
     ?assert(lists:member({larder, insert, 2}, Imports)).
 
-%% ---- what stays, and the warnings of it ----
+%% ---- what stays, and the warnings about it ----
 
 %% Kind, source, and the line and the beginning of the warning.
 left() ->

@@ -287,8 +287,8 @@ impl ReadAhead {
             return Some(NextEntry::End);
         }
         let (key, value) = self.batch.entry(next);
-        // The object after a handle may have been freed since the batch was read. The step reads
-        // the index instead. A key that isn't in the value has no handle.
+        // What a handle refers to may have been freed since the batch was read. The step reads the
+        // index instead. A key that isn't in the value has no handle.
         let needs_value = !self.batch.heads || has_exact_key(value);
         if needs_value && raw::has_handles(value) {
             return None;

@@ -51,7 +51,7 @@ fn beside_the_expirer(write: impl Fn(&Table, &[Term]) -> Result<(), Error>) {
         while begun.elapsed() < Duration::from_secs(2) {
             round += 1;
             for k in 0..most {
-                // Those of the last round may not be freed yet.
+                // Those of the last round may not be removed yet.
                 while let Err(error) = t.insert(&pair(k, 0)) {
                     assert!(matches!(error, Error::Full(_)), "{error:?}");
                 }

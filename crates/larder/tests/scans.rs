@@ -550,7 +550,7 @@ fn rows_come_in_pieces() {
     }
     let mut pages = table.all_rows(Direction::Forward).unwrap();
     assert_eq!(pages.page(10).unwrap(), rows[..10]);
-    table.insert(&term!({(-1), after})).unwrap();
+    table.insert(&term!({(-1), passed})).unwrap();
     table.delete(&term!(10)).unwrap();
     assert_eq!(pages.rest().unwrap(), rows[11..]);
 }

@@ -20,8 +20,8 @@ use std::sync::Mutex;
 
 const THREADS: u64 = 3;
 const KEYS: u64 = 5;
-/// Keys after those to which one number is appended at most, by a single operation or a list. In a
-/// set those can't append to what is there.
+/// The number of keys after those. To each, one number is appended at most, by a single operation
+/// or a list. In a set those can't append to what is there.
 const FRESH: u64 = 100;
 
 /// The element of a row at this position, from 0.

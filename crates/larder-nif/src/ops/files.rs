@@ -74,9 +74,9 @@ pub fn save(call: &Call<'_>) -> Reply {
 }
 
 /// load_table(Path, Verify, NewAtoms) -> {ok, Table} | {error, Why}. NewAtoms is the greatest
-/// number of new atoms, a half of those that the emulator can have. Atoms that files have
-/// brought before, and that the emulator doesn't know yet, take a part of that space. If the file
-/// isn't one of Larder, Why is {not_larder, NewAtoms} without that part.
+/// number of new atoms, a half of those that the emulator can still have. Atoms that files have
+/// brought before, and that the emulator doesn't know yet, take a part of these. If the file isn't
+/// one of Larder, Why is {not_larder, NewAtoms} without that part.
 pub fn load_table(call: &Call<'_>) -> Reply {
     let path = path(call, call.args[0])?;
     let new_atoms = tables::natural(call.args[2])?.saturating_sub(atoms::unknown_count() / 2);

@@ -88,8 +88,8 @@ impl Job {
     }
 }
 
-/// The elements of a continuation of an index, {Table, Name, Limit, Place, Program}, except its
-/// resume point.
+/// The elements of a continuation of an index, {Table, Name, Limit, Place, Program}, except
+/// `Place`, its resume point.
 pub struct IndexContinuation {
     pub name: Atom,
     pub limit: usize,
@@ -160,8 +160,8 @@ impl ResultJob for TakeJob {
     }
 }
 
-/// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except its resume
-/// point.
+/// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except `Place`, its
+/// resume point.
 pub struct Continuation {
     program: PageProgram,
     limit: usize,

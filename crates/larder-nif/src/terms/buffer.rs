@@ -202,8 +202,8 @@ impl<'p> Buffer<'p> {
     fn insert(&mut self, at: usize, bytes: &[u8]) {
         assert!(at <= self.len);
         self.reserve(bytes.len());
-        // SAFETY: what is after `at` lies within what was written, and the place of as many bytes
-        // as are inserted was reserved after that. Nobody else has the buffer's memory.
+        // SAFETY: what is after `at` lies within what was written, and past its end as many bytes
+        // as are inserted were reserved. Nobody else has the buffer's memory.
         unsafe {
             let place = self.start.add(at);
             place.add(bytes.len()).copy_from(place, self.len - at);

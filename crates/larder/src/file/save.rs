@@ -158,7 +158,7 @@ impl SaveJob {
                 break;
             }
         }
-        // Write everything that was read, whatever has ended the loop: the cursor is after it.
+        // Write everything that was read, whatever has ended the loop: the cursor is past it.
         for chunk in chunks.into_iter().filter(|chunk| chunk.objects > 0) {
             self.objects += u64::from(chunk.objects);
             self.output.write(&chunk.close()?)?;

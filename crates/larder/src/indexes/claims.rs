@@ -75,7 +75,7 @@ pub(crate) struct Claimed {
 /// How the claims of a write are counted.
 #[derive(Default)]
 struct ClaimCounts {
-    /// The stripes in which it is counted as in progress, each once: a bit for each.
+    /// The stripes in which it is counted as pending, each once: a bit for each.
     stripes: u64,
     /// Whether it has given back a claim.
     has_undone: bool,
@@ -127,13 +127,13 @@ impl Default for Claims {
 impl Stripe {
     fn undone(&self) -> u64 {
         // Ordering: SeqCst, for all of this file. A write that meets a claim which is given back
-        // later either sees it in progress, or sees that one was given back.
+        // later either sees that it is pending, or sees that one was given back.
         self.undone.load(Ordering::SeqCst)
     }
 
     /// Whether a claim of another row belongs to an existing row. `undone` is the count of claims
     /// that were given back, as read before that claim was found. `our_claims` is 1 if the caller
-    /// itself is counted as in progress in this stripe, and otherwise 0.
+    /// itself is counted as pending in this stripe, and otherwise 0.
     fn is_decided(&self, undone: u64, our_claims: usize) -> bool {
         let others = self.pending.load(Ordering::SeqCst) - our_claims;
         others == 0 && self.undone() == undone || planted(Fault::UnsettledClaim)
@@ -141,12 +141,12 @@ impl Stripe {
 }
 
 impl ClaimCounts {
-    /// Whether the write is counted as in progress in a stripe.
+    /// Whether the write is counted as pending in a stripe.
     fn has(&self, stripe: usize) -> bool {
         self.stripes >> stripe & 1 != 0
     }
 
-    /// Counts the write as in progress in a stripe, before the first claim there can be seen.
+    /// Counts the write as pending in a stripe, before the first claim there can be seen.
     fn begin(&mut self, claims: &Claims, stripe: usize) {
         if !self.has(stripe) {
             self.stripes |= 1 << stripe;

@@ -374,7 +374,7 @@ impl Entries {
         IndexEntry { value, key }
     }
 
-    /// The key of an entry of this value.
+    /// The key of an entry of this value: what follows the value; in a unique index, the record.
     #[inline]
     pub(super) fn key_after<'a>(
         &self,

@@ -50,7 +50,7 @@ pub struct IndexInfo {
     pub memory: usize,
 }
 
-/// A lookup in an index, in progress, in slices. Between two batches of entries no epoch is
+/// A lookup in an index, in progress. It runs in slices. Between two batches of entries no epoch is
 /// pinned, and nothing is locked.
 pub struct IndexJob {
     table: Arc<EngineTable>,

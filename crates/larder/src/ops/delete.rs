@@ -185,7 +185,8 @@ impl EngineTable {
             if batch.done {
                 return Ok(removed);
             }
-            // What another thread inserts after the scan stays, as if it came after the deletion.
+            // What another thread inserts where the scan has passed stays, as if it came after the
+            // deletion.
             std::mem::swap(&mut position, &mut batch.resume);
             start = Start::At(&position);
         }

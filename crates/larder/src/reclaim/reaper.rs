@@ -462,8 +462,8 @@ fn help() {
 
 /// Does work that was taken from the queue.
 fn run(work: impl FnOnce()) {
-    // Catch panics. A panic would end the thread, and leak everything after it. It leaves no
-    // shared state inconsistent.
+    // Catch panics. A panic would end the thread, and leak all that is queued after it. It leaves
+    // no shared state inconsistent.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     drop(outcome);
     // The share was dropped with the work, also if that has panicked, or is kept by a store that

@@ -22,7 +22,7 @@ use larder_index::Direction;
 
 impl EngineTable {
     /// Calls `visit` with the next objects between two positions, and moves the bound at that end
-    /// after them: about `wanted` objects, or as many as the index reads at once if that is 0.
+    /// past them: about `wanted` objects, or as many as the index reads at once if that is 0.
     /// Then an unordered table reads them in any order, which takes less time. Returns whether
     /// there may be more.
     ///

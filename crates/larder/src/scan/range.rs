@@ -62,8 +62,8 @@ pub(super) fn start_at(near: &Bound<Vec<u8>>) -> Start<'_> {
     }
 }
 
-/// Moves the near bound past a batch: `start_at` is then [`Start::resume`] the batch. The bound
-/// and the batch exchange their memory.
+/// Moves the near bound past a batch: `start_at` is then the [`Start::resume`] of the batch's
+/// `resume`. The bound and the batch exchange their memory.
 #[cfg(feature = "serde")]
 pub(super) fn move_past(near: &mut Bound<Vec<u8>>, batch: &mut Batch<'_>, direction: Direction) {
     let resume = std::mem::take(&mut batch.resume);

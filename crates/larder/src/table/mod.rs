@@ -169,7 +169,7 @@ impl EngineTable {
             }
         };
         // What operations on objects use comes first. What only `info` and the catalog need is
-        // boxed or after a lock.
+        // boxed or under a lock.
         EngineTable {
             id,
             keypos: options.keypos,

@@ -120,7 +120,7 @@ impl CommitNumber {
 /// The number of commits that may be active at once. Others wait.
 const MAX_ACTIVE_COMMITS: usize = 64;
 
-/// The slot of a commit that is about to draw its number.
+/// What is in the slot of a commit that is about to draw its number.
 const DRAWING: u64 = u64::MAX;
 
 /// The numbers of the active commits; 0 in a free slot.
@@ -149,8 +149,8 @@ impl ActiveCommit {
     pub(super) fn begin() -> Self {
         let mut slot = thread_number() as usize % MAX_ACTIVE_COMMITS;
         // Ordering: SeqCst, all of this file: a commit says that it is drawing before it draws, and
-        // a snapshot draws before it looks who is in progress. So a commit with a lesser number is
-        // seen, or over.
+        // a snapshot draws before it looks which commits are active. So a commit with a lesser
+        // number is seen, or over.
         while ACTIVE_COMMITS[slot]
             .compare_exchange(0, DRAWING, Ordering::SeqCst, Ordering::SeqCst)
             .is_err()
@@ -179,9 +179,9 @@ impl Drop for ActiveCommit {
     }
 }
 
-/// Waits until no commit with a lesser number is in progress. This takes some microseconds, since
-/// active commits wait for nothing but each other. From then on, what a snapshot with this
-/// number shows doesn't change any more.
+/// Waits until no commit with a lesser number is active. This takes some microseconds, since active
+/// commits wait for nothing but each other. From then on, what a snapshot with this number shows
+/// doesn't change any more.
 pub(super) fn wait_for_commits_before(number: u64) {
     for slot in &ACTIVE_COMMITS[..HIGH_WATER.load(Ordering::SeqCst)] {
         let backoff = Backoff::new();

@@ -27,7 +27,7 @@ pub(super) const MOST_PASSED: usize = 4096;
 /// The number of overrides that are read together.
 const MIN_BATCH: usize = 32;
 
-/// The insertion point of a key that was not found.
+/// Of a key that was not found yet: neither entries nor an insertion point.
 const NOWHERE: Span = usize::MAX..usize::MAX;
 
 /// A range of positions, in the direction of a scan.
@@ -93,14 +93,15 @@ struct OverriddenKey {
     read: usize,
     /// The number of the override in that batch.
     entry: usize,
-    /// Its entries in the base's batch, or the insertion point.
+    /// Its entries in the base's batch, or its insertion point.
     place: Span,
 }
 
 /// The overridden keys of a batch of the base.
 #[derive(Default)]
 struct Overridden {
-    /// The overrides as they were read. Those after the last scan are left from earlier merges.
+    /// The overrides as they were read, a batch for each scan. Batches after that of the last scan
+    /// are left from earlier merges.
     reads: Vec<Batch<'static>>,
     /// The keys, in the order of the scan.
     keys: Vec<OverriddenKey>,
@@ -113,7 +114,7 @@ struct Overridden {
 #[derive(Default)]
 struct MergeBuffers {
     overridden: Overridden,
-    /// The numbers of the overridden keys, in the order of their points.
+    /// The numbers of the overridden keys, in the order of `place`.
     order: Vec<u16>,
     position: Vec<u8>,
     resume: Vec<u8>,
@@ -137,7 +138,7 @@ impl MergeBuffers {
     }
 }
 
-/// The bucket at which the search for a key begins, which is the first `len` of these bytes: a
+/// The slot at which the search for a key begins, which is the first `len` of these bytes: a
 /// hash, whose low bits are used. It takes few instructions for a short key, even if the length
 /// isn't known beforehand.
 #[inline]
@@ -513,8 +514,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         batch.resume = resume;
     }
 
-    /// Finds the entries of each overridden key in a batch, or its insertion point, and
-    /// the order of these points.
+    /// Finds the entries of each overridden key in a batch, or its insertion point, and the order
+    /// of these.
     fn place_overridden(
         &self,
         direction: Direction,
@@ -550,7 +551,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             }
         }
         let Overridden { reads, keys, .. } = overridden;
-        // The points of the others don't matter.
+        // The insertion points of the others don't matter.
         if batch.unordered {
             for (i, overridden_key) in keys.iter_mut().enumerate() {
                 if overridden_key.place == NOWHERE {
@@ -560,7 +561,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
             }
             return;
         }
-        // They get the point between their neighbours. Both lists are in order, so each search
+        // Each of them is inserted between its neighbours. Both lists are in order, so each search
         // begins where the last one has ended.
         let mut from = 0;
         for overridden_key in keys {

@@ -5,8 +5,8 @@
 //!         next ◀──────┘ low'            high' └──────▶ next_back
 //! ```
 //!
-//! 1. Each end reads a page of rows, of one leaf, and returns them one by one. The
-//!    bound of that end is moved after the page, so no row is read by both ends.
+//! 1. Each end reads a page of rows, of one leaf, and returns them one by one. The bound of that
+//!    end is moved past the page, so no row is read by both ends.
 //! 2. When nothing is left between the bounds, each end continues with the rows that the other one
 //!    has read.
 //!

@@ -7,7 +7,7 @@
 //! 3. Otherwise change each object that matched under its leaf's lock. If it has been changed since
 //!    it was read, match it again there.
 //! 4. If the slice ends within the batch, or a change has to be restarted, move the cursor back
-//!    after the last processed object.
+//!    to just after the last processed object.
 //!
 //! In a bag (3) processes all objects of a key together, in one change. So each change of one
 //! object (in a bag, of one key) is atomic, and (4) passes all objects of the last key. The scan as
@@ -505,9 +505,9 @@ impl<'s, 't> Slice<'s, 't> {
         }
     }
 
-    /// (4) Moves the cursor back, after the first `done` objects of the batch. If the last one is
-    /// of the key that was processed last, all objects of the key were. The next slice may read an
-    /// unordered batch in another order, so they are passed together.
+    /// (4) Moves the cursor back, to just after the first `done` objects of the batch. If the last
+    /// one is of the key that was processed last, all objects of the key were. The next slice may
+    /// read an unordered batch in another order, so they are passed together.
     fn stop(&mut self, done: usize) {
         let mut done = done;
         if self.batch.unordered && !self.table.kind().is_unique() && done > 0 {

@@ -29,7 +29,7 @@ public final class FeedBuilder<K, V> {
     }
 
     /**
-     * Tells only changes of rows that match before or after: a match specification, as a text in
+     * Delivers only changes of rows that match before or after: a match specification, as a text in
      * Erlang's syntax, of rows {Key, Value}. What its body gives doesn't matter. {@code CLEAR},
      * {@code OVERFLOW} and {@code GONE} are delivered in any case.
      */

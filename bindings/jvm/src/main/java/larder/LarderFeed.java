@@ -115,7 +115,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     /**
      * A feed, and its table as of the moment at which it begins.
      *
-     * @param snapshot the table without the changes that are delivered, to be closed after the read
+     * @param snapshot the table without the changes that are delivered, to be closed after reading
      * @param feed the changes that the snapshot has not
      */
     public record WithSnapshot<K, V>(LarderSnapshot<K, V> snapshot, LarderFeed<K, V> feed)

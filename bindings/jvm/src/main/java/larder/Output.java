@@ -138,7 +138,7 @@ public final class Output {
         length += count;
     }
 
-    /** Takes back what was written after this length. */
+    /** Takes back what was written past this length. */
     void cut(int length) {
         this.length = length;
     }
