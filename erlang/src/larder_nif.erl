@@ -30,13 +30,14 @@ load([Place | Places]) ->
     end.
 
 %% Terms from which the library learns the layout of terms: [Alias, Fun, its two free variables,
-%% twice fun M:F/A]; exact_map_keys(); the number of schedulers; and the version of these modules,
-%% as the library refuses those of another version.
+%% twice fun M:F/A]; exact_map_keys(); the number of schedulers; the version of these modules, as
+%% the library refuses those of another version; native_records(); and checks_defaults().
 samples() ->
     %% Words that occur nowhere else in the fun, whose creator is this process.
     {A, B} = {group_leader(), erlang:whereis(init)},
     [an_alias(), fun(C) -> {A, B, C} end, A, B, fun erlang:abs/1, fun erlang:node/0,
-     exact_map_keys(), erlang:system_info(schedulers), ?VERSION].
+     exact_map_keys(), erlang:system_info(schedulers), ?VERSION, native_records(),
+     checks_defaults()].
 
 %% Whether `ets' treats a pattern whose key contains a map, but no variables, as that exact key.
 %% Releases until 2024 do; later ones match it as a pattern.
@@ -46,6 +47,25 @@ exact_map_keys() ->
     Exact = ets:match(Tab, {#{}}) =:= [],
     true = ets:delete(Tab),
     Exact.
+
+%% Whether is_record(Term, Module, Name) in a match specification asks for a native record, as from
+%% OTP 29 on. In earlier releases it fails.
+native_records() ->
+    Spec = ets:match_spec_compile([{'_', [], [{is_record, '$_', module, name}]}]),
+    ets:match_spec_run([{}], Spec) =:= [false].
+
+%% Whether `ets' refuses a default that is too short for a key also if there is an object, as from
+%% OTP 29 on.
+checks_defaults() ->
+    Tab = ets:new(?MODULE, []),
+    true = ets:insert(Tab, {key, 1}),
+    try ets:update_counter(Tab, key, 1, {}) of
+        2 -> false
+    catch
+        error:badarg -> true
+    after
+        ets:delete(Tab)
+    end.
 
 an_alias() ->
     case erlang:function_exported(erlang, alias, 0) of

@@ -17,11 +17,11 @@
 //! `limits` turns the demand into keys or ranges when the arguments are known.
 
 use crate::{
-    bound,
     clause::Clause,
     constant::{Constant, Span},
     func::{Cmp, Func},
     head::HeadForm,
+    host,
     ir::{Ir, Node, NodeId},
     raw,
     source::Source,
@@ -133,7 +133,7 @@ impl Demands {
             let place = key_place(source, clause, keypos);
             place.is_some_and(|at| source.is_closed(at))
         };
-        let exact = is_key && bound::exact_map_keys() && clauses.iter().all(names_key);
+        let exact = is_key && host::exact_map_keys() && clauses.iter().all(names_key);
         // All clauses write their prefixes into one buffer.
         let mut written = Vec::new();
         let each = clauses.iter().map(|clause| {

@@ -63,7 +63,6 @@
 #![deny(unsafe_code)]
 
 mod body;
-mod bound;
 mod clause;
 mod code;
 mod compare;
@@ -74,6 +73,7 @@ mod fold;
 mod func;
 mod gen;
 mod head;
+mod host;
 mod ir;
 mod key_bounds;
 mod limits;
@@ -97,10 +97,10 @@ mod test;
 mod value;
 mod wire;
 
-pub use bound::set_exact_map_keys;
 pub use code::Code;
 pub use constant::{Arguments, Class, LONGEST_PLAIN};
 pub use error::{CompileError, Fault};
+pub use host::{set_exact_map_keys, set_native_records};
 pub use limits::KeyAccess;
 pub use outcome::{Context, Outcome, PatternResult};
 pub use parameters::{Prepared, Unbound, Value, Values, WrongCount};

@@ -48,6 +48,8 @@ fn prepare(env: *mut Env, info: Word) -> bool {
         resource::prove(env, &samples(env));
     }
     larder_matchspec::set_exact_map_keys(given.exact_map_keys);
+    larder_matchspec::set_native_records(given.native_records);
+    ops::update::check_defaults(given.checks_defaults);
     owners::load(given.schedulers);
     layout::prove_kinds(env, &given.samples);
     binaries::share_counts();
@@ -139,9 +141,14 @@ struct Given {
     schedulers: u64,
     /// The version of the Erlang modules, if they say it.
     version: Option<String>,
+    /// Whether `is_record/3` of a match specification asks for native records.
+    native_records: bool,
+    /// Whether `ets` refuses a default without a key also if it isn't needed.
+    checks_defaults: bool,
 }
 
-/// What is in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys, Schedulers, Version]`.
+/// What is in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys, Schedulers, Version,
+/// NativeRecords, ChecksDefaults]`.
 fn given(list: Word) -> Given {
     // The list has a fixed order. What is missing at its end is absent.
     let mut rest = list;
@@ -166,6 +173,8 @@ fn given(list: Word) -> Given {
             .and_then(layout::small)
             .map_or(u64::MAX, |n| n as u64),
         version: next().and_then(text),
+        native_records: next() == Some(atoms::TRUE.word()),
+        checks_defaults: next() == Some(atoms::TRUE.word()),
     }
 }
 

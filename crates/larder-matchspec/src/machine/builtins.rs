@@ -8,6 +8,7 @@ use crate::{
     compare::{compare_flat, compare_ints},
     constant::Span,
     func::{Arith, Cmp, Func, Unary},
+    host,
     map_search::MapKey,
     value::{Run, Val, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
@@ -453,13 +454,18 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// `is_record(Term, Tag, Size)`. Fails unless the tag is an atom and the size an integer,
-    /// whatever the term is.
+    /// whatever the term is. With another atom for the size, some hosts ask for a native record,
+    /// which no term of ours is.
     fn is_record(&mut self, value: Val<'a>, tag: Val<'a>, size: Val<'a>) -> BuiltinResult<'a> {
-        let size = self.index(size)?;
         let tag = self.flat(tag);
-        if !matches!(tag, Val::Bool(_)) && !self.with(tag, |tag| tag.kind() == Kind::Atom) {
+        if !self.is_atom(tag) {
             return Err(Fail);
         }
+        let Ok(size) = self.index(size) else {
+            let size = self.flat(size);
+            let is_name = host::native_records() && self.is_atom(size);
+            return is_name.then_some(Val::Bool(false)).ok_or(Fail);
+        };
         // A term that is no tuple, or one of another size, is no record. That is no failure.
         if self.arity(value).is_none_or(|arity| arity as i64 != size) {
             return Ok(Val::Bool(false));
@@ -468,6 +474,10 @@ impl<'a> Machine<'a, '_> {
             return Ok(Val::Bool(false));
         };
         Ok(Val::Bool(self.identical(first, tag)))
+    }
+
+    fn is_atom(&mut self, value: Val<'a>) -> bool {
+        matches!(value, Val::Bool(_)) || self.with(value, |value| value.kind() == Kind::Atom)
     }
 
     /// `binary_part(Binary, {Start, Length})` and `binary_part(Binary, Start, Length)`. A negative

@@ -20,6 +20,7 @@ use larder_term::number::Number;
 use larder_term::object::ObjectRef;
 use larder_term::{Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// A term of the emulator, encoded in a buffer of its own.
@@ -236,8 +237,9 @@ pub(super) fn counter_of(
 ) -> Result<Option<Word>, Raise> {
     // 1. Refuse a default that isn't a tuple before the operations are read, but after the table
     //    was found and may be written.
-    if !is_row(default) {
-        return reply_or_raise(call, table, table.check_write(caller_id(call))).and(Err(BADARG));
+    if !is_row(table, default) {
+        let checked = reply_or_raise(call, table, table.check_write(caller_id(call)));
+        return checked.and(Err(bad_default().unwrap_or(BADARG)));
     }
     // 2. The engine iterates over `ops` under the leaf's lock, applies all or none, and pushes the
     // new values. `host` writes maps of more than 32 keys, which only the emulator can do.
@@ -284,10 +286,34 @@ fn large_number(call: &Call<'_>, value: &Number) -> Word {
         .map_or(layout::NIL, |term| decode::term(&call.heap, term.as_ref()))
 }
 
-/// Whether a default, if there is one, is a tuple.
+/// Whether `ets` of the host's release refuses a default without a key at once, with a cause. An
+/// earlier one does so when it needs the key, and gives no cause if the default is no tuple.
+static CHECKS_DEFAULTS: AtomicBool = AtomicBool::new(false);
+
+/// Sets how defaults are refused. Called when the library is loaded.
+pub fn check_defaults(at_once: bool) {
+    // Ordering: Relaxed; written at load, before any other function of the library can run.
+    CHECKS_DEFAULTS.store(at_once, Ordering::Relaxed);
+}
+
+/// The exception for a default that `is_row` refuses, if it has a cause.
+#[cold]
+fn bad_default() -> Option<Raise> {
+    // Ordering: Relaxed, see `check_defaults`.
+    let checks = CHECKS_DEFAULTS.load(Ordering::Relaxed);
+    checks.then_some(Raise::Cause(atoms::DEFAULT))
+}
+
+/// Whether a default, if there is one, is a tuple; and if defaults are checked at once, whether it
+/// has a key.
 #[inline]
-fn is_row(default: Option<Word>) -> bool {
-    default.is_none_or(|default| layout::tuple(default).is_some())
+fn is_row(table: &EngineTable, default: Option<Word>) -> bool {
+    default.is_none_or(|default| {
+        // Ordering: Relaxed, see `check_defaults`.
+        layout::tuple(default).is_some_and(|elements| {
+            elements.len() >= table.keypos() || !CHECKS_DEFAULTS.load(Ordering::Relaxed)
+        })
+    })
 }
 
 /// Runs `f` with the default as an object of the table. Its key is replaced by that of the call.
@@ -351,8 +377,9 @@ pub(super) fn elements_of(
     let mut terms = Writer::at(&mut stack, call.env, Mode::Shared);
     let written = given.iter().try_for_each(|&(_, word)| terms.term(word));
     // Nothing is changed. `refuse_element` finds out which error comes first.
-    if written.is_err() || !is_row(default) {
-        return refuse_element(call, table).map(boolean);
+    let has_row = is_row(table, default);
+    if written.is_err() || !has_row {
+        return refuse_element(call, table, has_row).map(boolean);
     }
     let (one, list);
     let ops: &[(usize, TermRef<'_>)] = match *given {
@@ -398,14 +425,14 @@ fn is_absent(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut Local) -> Re
     })
 }
 
-/// Refuses `update_element` for its arguments.
+/// Refuses `update_element` for its arguments. `has_row` is that of `is_row`.
 #[cold]
-fn refuse_element(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<bool, Raise> {
+fn refuse_element(call: &Call<'_>, table: &Arc<EngineTable>, has_row: bool) -> Result<bool, Raise> {
     reply_or_raise(call, table, table.check_write(caller_id(call)))?;
-    Err(if table.kind().is_unique() {
-        BADARG
-    } else {
-        Raise::Cause(atoms::NONE)
+    Err(match bad_default() {
+        Some(raise) if !has_row => raise,
+        _ if table.kind().is_unique() => BADARG,
+        _ => Raise::Cause(atoms::NONE),
     })
 }
 
